@@ -44,6 +44,7 @@ PARTS: Mapping[str, str] = {
     "monitoring": "prometheus.monitoring",
     "validation": "validation.part",
     "sandbox": "sandbox.part",
+    "answers": "fit.two_answers",
     "fuzz": "reading.fuzz",
     "shell": "reading.launch_scripts",
     "load": "pulumi.load",

@@ -62,8 +62,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", 
         "--html",
         metavar="FILE",
         type=Path,
-        help="also write a page without a network and scripts that shows the pods on their nodes "
-        "and racks, and the GPUs that are used",
+        help="also write a page that shows the pods on their nodes and racks, and the GPUs that "
+        "are used; it needs neither a network nor scripts",
     )
     add_cluster(parser)
     parser.set_defaults(run=lambda asked: run(asked, parser))

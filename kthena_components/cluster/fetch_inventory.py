@@ -14,6 +14,8 @@ from kthena_components.core.values.unknown import Unknown
 _SYSTEM = "volcano-system"
 _CONFIG = ("v1", "ConfigMap", "volcano-scheduler-configmap")
 _DEPLOYMENT = ("apps/v1", "Deployment", "volcano-scheduler")
+_DEVICES = "resource.k8s.io"
+"""Most clusters serve it, and few have devices that are claimed."""
 _TRIES = 3
 
 
@@ -45,18 +47,19 @@ def fetch_inventory(cluster: Cluster) -> Fetched:
         ClusterError: The cluster does not answer, or changes each time.
     """
     for _ in range(_TRIES):
-        objects = _listed(cluster)
+        objects, unread = _listed(cluster)
         if _node_names(objects) == {name_of(body) for body in cluster.list("v1", "Node")}:
             system, notes = _system(cluster)
-            return Fetched([*_placed(objects), *system], notes)
+            return Fetched([*_placed(objects), *system], (*notes, *unread))
     told = (
         f"nodes came or went each of the {_TRIES} times that the cluster was read: run this again"
     )
     raise ClusterError(HTTPStatus.CONFLICT, "Changing", told)
 
 
-def _listed(cluster: Cluster) -> list[Body]:
-    found, refused = list[Body](), list[str]()
+def _listed(cluster: Cluster) -> tuple[list[Body], list[str]]:
+    """Return all objects, and a note about each kind that the user may not list and need not."""
+    found, refused, unread = list[Body](), list[str](), list[str]()
     for each in INVENTORY:
         try:
             if cluster.serves(each.api_version, each.kind):
@@ -67,10 +70,13 @@ def _listed(cluster: Cluster) -> list[Body]:
                 raise ClusterError(error.status, error.reason, told) from error
             if error.status != HTTPStatus.FORBIDDEN:
                 raise
-            refused.append(_right(each))
+            if each.group == _DEVICES:
+                unread.append(f"devices for resource claims are not known, because {_right(each)}")
+            else:
+                refused.append(_right(each))
     if refused:
         raise MissingRightsError(refused)
-    return found
+    return found, unread
 
 
 def _right(resource: Resource) -> str:

@@ -14,6 +14,8 @@ from kthena_components.core.values.unknown import Unknown
 Body = Mapping[str, Any]
 Listed = Sequence[Body] | Unknown
 """Objects of one kind, or the reason why they could not be listed."""
+CLAIMED = "deviceclass/"
+"""Before the name of a DeviceClass: the resource of its devices, as in Queues of Volcano."""
 _NUMBER = re.compile(r"(\d+)")
 _ENDED = frozenset({"Succeeded", "Failed"})
 
@@ -95,5 +97,6 @@ def requested(pods: Iterable[Body]) -> dict[str, dict[str, Decimal]]:
 
 
 def accelerators(amounts: Mapping[str, Decimal]) -> int:
-    """Number of accelerators among resources."""
-    return int(sum(amount for key, amount in amounts.items() if is_accelerator(key)))
+    """Number of accelerators among resources, with those that are claimed."""
+    return int(sum(amount for key, amount in amounts.items()
+                   if is_accelerator(key) or key.startswith(CLAIMED)))  # fmt: skip

@@ -175,5 +175,7 @@ INVENTORY: tuple[Resource, ...] = (
     _listed("scheduling.volcano.sh/v1beta1", "Queue", "queues", wide=True),
     _listed("scheduling.volcano.sh/v1beta1", "PodGroup", "podgroups"),
     _listed("kueue.x-k8s.io/v1beta1", "Topology", "topologies", wide=True),
+    _listed("resource.k8s.io/v1", "ResourceSlice", "resourceslices", wide=True),
+    _listed("resource.k8s.io/v1", "ResourceClaim", "resourceclaims"),
 )
 """What `inventory` lists in the whole cluster. Kinds that a cluster does not serve are left out."""

@@ -5,9 +5,10 @@ backend, and the result is compared with the object: what differs is a loss.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import field, replace
+from functools import partial
 from typing import Any
 
 from kthena_components import systems
@@ -47,9 +48,10 @@ from kthena_components.convert.sources import (
     runs_engines,
     written_as_one,
 )
+from kthena_components.convert.stated_by import origin
 from kthena_components.core import naming
 from kthena_components.core.facts.context import Context
-from kthena_components.core.findings import SpecError
+from kthena_components.core.findings import Finding, SpecError
 from kthena_components.core.plan.lws_variables import with_kthena_names
 from kthena_components.core.plan.read_back import split_name
 from kthena_components.core.plan.templates import mirror_requests
@@ -167,12 +169,12 @@ def _convert(
 ) -> tuple[Converted, tuple[int, ...]]:
     backend, _, converter = found
     body, same = merged.source, changes.target in {SAME, backend}
-    bodies = [body, *merged.others.values()]
     source = converter.filled(merged.whole)
     args = {**converter.arguments(source), "backend": backend}
     if same and converter.same_name is not None:
         args = converter.same_name(source, args, shared)
-    waivers = {entry.rule: entry.text for each in bodies for entry in annotated(each)}
+    waivers = {entry.rule: entry.text for each in (body, *merged.others.values())
+               for entry in annotated(each)}  # fmt: skip
     if same and any(map(_lacks_requests, sequence(args.get("roles")))):
         args["fill_requests"] = False
     labels = _own_labels(source)
@@ -181,18 +183,18 @@ def _convert(
     given = {k: v for k, v in args.items() if kept or k != "backend_options"}
     beside = read_beside(args, given, others, title_of(body), changes)
     own, args = beside.compiled, beside.args
-    written = written_as_one([manifest.body for manifest in own.manifests], converter)
-    result = converter.filled(written)
+    written = [manifest.body for manifest in own.manifests]
+    result = converter.filled(written_as_one(written, converter))
     if not same:
         source, result = _unnamed(source), _unnamed(result)
     for_target, notes = _for_target(args, found, changes)
     defaults = _specified(source) - _specified(merged.whole)
-    compiled = _compile(for_target, title_of(body), changes, defaults)
-    options = [] if same else _lost_options(args, converter, changes.target)
-    losses = [*find_losses(source, result), *options, *lost_gang(placed_by_plan(own), compiled)]
-    losses += [] if same else lost_pods(compiled)
+    behind = partial(origin, merged.whole, converter.filled, converter.arguments)
+    compiled = _compile(for_target, title_of(body), changes, defaults, behind)
+    losses = list(find_losses(source, result))
+    losses += [] if same else _lost_options(args, converter, changes.target, behind)
+    losses += [*lost_gang(placed_by_plan(own), compiled), *([] if same else lost_pods(compiled))]
     losses += changed_by_adoption(source, result) if changes.adopts and same else []
-    added = [f"adds {path}" for path in find_additions(source, result)]
     converted = Converted(
         source=body,
         backend=backend,
@@ -201,7 +203,7 @@ def _convert(
         losses=tuple(losses),
         notes=(
             *_included(list(merged.others.values()), compiled),
-            *added,
+            *(f"adds {path}" for path in find_additions(source, result)),
             *notes,
             *gained_gang(placed_by_plan(own), compiled),
         ),
@@ -233,19 +235,28 @@ def _specified(body: Body) -> set[str]:
 
 
 def _compile(
-    args: Mapping[str, Any], title: str, changes: Changes, defaults: AbstractSet[str]
+    args: Mapping[str, Any],
+    title: str,
+    changes: Changes,
+    defaults: AbstractSet[str],
+    behind: Callable[[str], str],
 ) -> Compiled:
-    """Compile the arguments. A refusal says which refused fields the object does not state."""
+    """Compile the arguments. A refusal says which field of the object states what is refused."""
     try:
         return compile_serving(args, title, today=changes.today)
     except SpecError as error:
         findings = [
             replace(finding, seen=f"{finding.seen} (by default: the object does not state it)")
             if finding.path in defaults - changes.arguments.keys()
-            else finding
+            else _from(finding, behind)
             for finding in error.findings
         ]
         raise SpecError(findings, error.subject) from None
+
+
+def _from(finding: Finding, behind: Callable[[str], str]) -> Finding:
+    told = behind(finding.path) if finding.path else ""
+    return replace(finding, seen=f"{finding.seen} ({told})") if told else finding
 
 
 def _assumed(args: Mapping[str, Any], changes: Changes) -> list[str]:
@@ -256,13 +267,18 @@ def _assumed(args: Mapping[str, Any], changes: Changes) -> list[str]:
     return [f"states kthena_version: {version!r}, the newest release that accepts the object"]
 
 
-def _lost_options(args: Mapping[str, Any], converter: Converter, target: str) -> list[Loss]:
+def _lost_options(
+    args: Mapping[str, Any], converter: Converter, target: str, behind: Callable[[str], str]
+) -> list[Loss]:
     """List options as losses where the comparison has to use them."""
-    return [
-        Loss(name=f"backend_options.{name}", seen=f"is not kept: {target} has no such option")
-        for name in mapping(args.get("backend_options"))
-        if name in converter.only_here
-    ]
+    found: list[Loss] = []
+    for option in map(str, mapping(args.get("backend_options"))):
+        if option in converter.only_here:
+            name = f"backend_options.{option}"
+            told = behind(name)
+            what = f"is not kept ({told})" if told else "is not kept"
+            found.append(Loss(name=name, seen=f"{what}: {target} has no such option"))
+    return found
 
 
 def _unnamed(body: Body) -> dict[str, Any]:

@@ -205,7 +205,7 @@ def find_unread(
         path = path_of(steps)
         if path in skipped:
             continue
-        others = (replaced(body, steps, other) for other in _others(value))
+        others = (replaced(body, steps, other) for other in others_of(value))
         if all(describe(other) == usual for other in others):
             yield path
             continue
@@ -225,7 +225,7 @@ def _held(value: object) -> Mapping[str, Any] | None:
     return found if isinstance(found, Mapping) else None
 
 
-def _others(value: object) -> Iterator[object]:
+def others_of(value: object) -> Iterator[object]:
     """Yield values to try in place of a value; NOTHING removes it."""
     yield NOTHING
     if isinstance(value, bool):

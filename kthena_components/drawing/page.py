@@ -39,6 +39,7 @@ _MOST_GROUPS, _MOST_RACKS, _MOST_WAITING = 40, 40, 12
 """Groups, racks, and groups without a node, that are not folded."""
 _SIGNS = {
     "fits": "✓ fits",
+    "in part": "… in part",
     "waits": "… waits",
     "never": "✕ never",
     "not checked": "? not checked",

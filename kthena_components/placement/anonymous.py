@@ -22,6 +22,8 @@ from kthena_components.placement.model import (
 )
 
 _LENGTH = 10
+_DEVICES = "the inventory could not tell which devices pods have claimed"
+"""In place of a reason, which names a pod or a claim."""
 _CLAIM = "persistentVolumeClaim"
 _NODES = "nodeAffinity"
 """The part of an affinity that names no other pods."""
@@ -42,6 +44,7 @@ def without_names(cluster: Cluster) -> Cluster:
         volumes=tuple(map(_volume, cluster.volumes)),
         running=tuple(Running(group=_group(one.group), nodes=one.nodes) for one in cluster.running),
         waiting=tuple(map(_group, cluster.waiting)),
+        unknown_devices=_DEVICES if cluster.unknown_devices else "",
         neighbours=None
         if cluster.neighbours is None
         else tuple(map(_neighbour, cluster.neighbours)),

@@ -16,6 +16,7 @@ from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.quantity import add_resources
 from kthena_components.core.values.read import group_kind
 from kthena_components.placement.anonymous import with_names_of
+from kthena_components.placement.devices import with_devices
 from kthena_components.placement.from_objects import queue_of
 from kthena_components.placement.model import (
     Cluster,
@@ -65,6 +66,8 @@ def ask(cluster: Cluster, objects: Iterable[Body]) -> Asked:
     named = with_stated(with_names_of(cluster, groups), bodies)
     if named.limit_ranges:  # their namespaces are known only now
         groups = pod_groups_of(bodies, cluster.priorities, named.limit_ranges)
+    named, groups, told = with_devices(named, groups)
+    named = replace(named, notes=(*named.notes, *told))
     staying = _staying(named, groups)
     stays = {id(running) for running in staying.values()}
     owners = {group.owner for group in groups} | {group.title for group in groups}
@@ -163,7 +166,7 @@ def without(cluster: Cluster, gone: Sequence[Running]) -> Cluster:
 
 
 def with_placed(cluster: Cluster, outcomes: Sequence[Outcome]) -> Cluster:
-    """Return the cluster in which all groups that fit run where the answers put them.
+    """Return the cluster in which all pods that are placed run where the answers put them.
 
     Args:
         cluster: Without those groups.
@@ -174,7 +177,7 @@ def with_placed(cluster: Cluster, outcomes: Sequence[Outcome]) -> Cluster:
     running = list(cluster.running)
     for outcome in outcomes:
         group, placement = outcome.group, outcome.placement
-        if outcome.verdict is not Verdict.FITS or placement is None:
+        if outcome.verdict not in {Verdict.FITS, Verdict.PARTLY} or placement is None:
             continue
         running.append(Running(group=group, nodes=placement.nodes))
         each = [slot_and(pods.requests) for pods in group.pods for _ in range(pods.count)]

@@ -47,7 +47,7 @@ def free_nodes(scheduler: Scheduler, cap: int | None, resource: str = "") -> str
 
 def _finding(found: int, needed: int) -> str:
     if not found:
-        return f"none of {count_of(needed, 'pod')} can be placed"
+        return "1 pod cannot be placed" if needed == 1 else f"none of {needed} pods can be placed"
     return f"{min(found, needed)} of {count_of(needed, 'pod')} can be placed"
 
 

@@ -20,6 +20,7 @@ from kthena_components.cluster.objects import (
     title_of,
 )
 from kthena_components.cluster.pending import node_of
+from kthena_components.core.facts.claims import CLAIM as RESOURCE_CLAIM
 from kthena_components.core.findings import Finding
 from kthena_components.core.objects.object import HYPER_NODE, POD_GROUP, QUEUE, GroupKind
 from kthena_components.core.topology.domains import Labels, read_domains
@@ -41,6 +42,7 @@ from kthena_components.placement.pod_groups import (
 from kthena_components.placement.pod_requests import scheduled_requests, slot_and
 from kthena_components.placement.pod_sets import priority_classes
 from kthena_components.placement.racks import KUEUE, USUAL, levels_of, racks_of, usual_labels
+from kthena_components.placement.slices import SLICE, devices_of
 from kthena_components.systems.volcano.emit_cluster import emit_hyper_nodes, read_hyper_node
 
 NODE, POD, QUOTA = ("", "Node"), ("", "Pod"), ("", "ResourceQuota")
@@ -49,7 +51,7 @@ CONFIG_MAP, DEPLOYMENT = ("", "ConfigMap"), ("apps", "Deployment")
 PRIORITY, TOPOLOGY = ("scheduling.k8s.io", "PriorityClass"), ("kueue.x-k8s.io", "Topology")
 READ_KINDS: frozenset[GroupKind] = frozenset(
     {NODE, POD, QUOTA, LIMIT_RANGE, VOLUME, CLAIM, CONFIG_MAP, DEPLOYMENT, PRIORITY, TOPOLOGY,
-     HYPER_NODE, QUEUE, POD_GROUP}
+     HYPER_NODE, QUEUE, POD_GROUP, SLICE, RESOURCE_CLAIM}
 )  # fmt: skip
 """The kinds that are read. Others are passed over."""
 _ENDED = frozenset({"Succeeded", "Failed"})
@@ -82,13 +84,13 @@ def cluster_of(
     hyper_nodes = kinds.get(HYPER_NODE, []) or _made(kinds, labels, racks_from)
     domains = read_domains(hyper_nodes, labels)
     priorities = priority_classes(kinds.get(PRIORITY, []))
-    running, waiting = groups_in(kinds.get(POD_GROUP, []), pods, priorities)
-    held, queues = _held(pods), sorted(kinds.get(QUEUE, []), key=oldest_first)
+    devices = devices_of(kinds.get(SLICE, []), kinds.get(RESOURCE_CLAIM, []), pods)
+    running, waiting = groups_in(kinds.get(POD_GROUP, []), map(devices.asking, pods), priorities)
     cluster = Cluster(
-        nodes=[_node(body, held.get(name_of(body), {})) for body in nodes],
+        nodes=list(map(devices.of, _nodes(nodes, _held(pods)))),
         domains=domains,
         hyper_nodes=tuple(hyper_nodes),
-        queues=tuple(queue_of(body, running) for body in queues),
+        queues=tuple(_queues(kinds.get(QUEUE, []), running)),
         quotas=tuple(_quotas(kinds.get(QUOTA, []))),
         limit_ranges=kinds.get(LIMIT_RANGE, []),
         volumes=(*kinds.get(VOLUME, []), *kinds.get(CLAIM, [])),
@@ -97,11 +99,12 @@ def cluster_of(
         neighbours=tuple(neighbours_in(pods)),
         scheduler=_scheduler(kinds),
         priorities=priorities,
+        unknown_devices=devices.gap,
         taken=taken,
         source=source,
         notes=notes,
     )
-    wrong = list(_check_tree(hyper_nodes)) or list(in_two(domains))
+    wrong = list(_check_tree(hyper_nodes)) or in_two(domains)
     return cluster, [*_check_nodes(nodes), *wrong, *_check_pods(pods, labels)]
 
 
@@ -123,14 +126,15 @@ def _made(
     return list(emit_hyper_nodes(TopologyPlan(tuple(racks_of(chosen, labels)))))
 
 
-def _node(body: Body, held: Amounts) -> Node:
-    return Node(
-        name=name_of(body),
-        body=body,
-        allocatable=allocatable(body),
-        used=held,
-        accepts_pods=takes_pods(body),
-    )
+def _nodes(bodies: Iterable[Body], held: Mapping[str, Amounts]) -> Iterator[Node]:
+    for body in bodies:
+        yield Node(
+            name=name_of(body),
+            body=body,
+            allocatable=allocatable(body),
+            used=held.get(name_of(body), {}),
+            accepts_pods=takes_pods(body),
+        )
 
 
 def _held(pods: Iterable[Body]) -> dict[str, dict[str, Decimal]]:
@@ -141,6 +145,10 @@ def _held(pods: Iterable[Body]) -> dict[str, dict[str, Decimal]]:
         if node and status_of(pod).get("phase") not in _ENDED and not isinstance(asked, Unknown):
             found[node] = add_resources(found.get(node, {}), slot_and(asked))
     return found
+
+
+def _queues(bodies: Iterable[Body], running: Sequence[Running]) -> Iterator[Queue]:
+    yield from (queue_of(body, running) for body in sorted(bodies, key=oldest_first))
 
 
 def queue_of(body: Body, running: Sequence[Running]) -> Queue:

@@ -5,6 +5,7 @@ docs/inventory.md documents the format.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import field, replace
 from typing import Any
 
@@ -25,6 +26,9 @@ _OURS = API_VERSION.partition("/")[0]
 _MARK = re.compile(rf"^[\"']?kind[\"']?\s*:\s*[\"']?{KIND}\b", re.MULTILINE)
 _LIST = "List"
 _NEWER = re.compile(rf"{_OURS}/v([0-9]+)")
+_NAMING = re.compile(r"\b(racks?|nodes?|nodes_per_rack|names?|children|hyper_nodes|running)\b")
+"""Words of fields that decide which nodes there are, and who refers to them."""
+_STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 
 
 class InventoryError(ValueError):
@@ -141,20 +145,50 @@ def _cluster(found: _Found, source: str, racks_from: Sequence[str]) -> Cluster:
 
 
 def _described(file: str, body: Mapping[str, Any], racks_from: Sequence[str]) -> Cluster:
-    version = body.get("apiVersion")
+    version, wrong = body.get("apiVersion"), list[Finding]()
     if version != API_VERSION:
         newer = isinstance(version, str) and _NEWER.fullmatch(version)
         remedy = "update kthena-components" if newer else f"write {API_VERSION}"
-        told = f"{file}: apiVersion is {version!r}, but this version reads {API_VERSION}: {remedy}."
-        raise InventoryError([told])
-    stated = {**body, "racks_from": list(racks_from)} if racks_from else body
+        told = f"apiVersion is {version!r}, but this version reads {API_VERSION}"
+        wrong.append(Finding(path="", seen=told, remedy=remedy))
+        if newer:
+            _raise(wrong, file)
+    stated = {**body, "apiVersion": API_VERSION}
+    stated |= {"racks_from": list(racks_from)} if racks_from else {}
     try:
         fields = parse_spec(InventoryFields, stated)
     except SpecError as error:
-        raise InventoryError(sentences(error.findings, file)) from None
+        found = [*wrong, *error.findings, *_rest(stated, error.findings)]
+        raise InventoryError(sentences(found, file)) from None
     cluster, findings = build(fields)
-    _raise(findings, file)
+    _raise([*wrong, *findings], file)
     return replace(cluster, source=file)
+
+
+def _rest(body: Mapping[str, Any], wrong: Iterable[Finding]) -> list[Finding]:
+    """Return what else is wrong in an inventory, apart from fields that cannot be read.
+
+    Nothing is returned if one of these decides which nodes there are: others would seem wrong.
+    """
+    left = deepcopy(dict(body))
+    for finding in wrong:
+        last = finding.path.rpartition(".")[2]
+        if _NAMING.search(f"{last} {finding.remedy}") or not _removed(left, finding.path):
+            return []
+    try:
+        return build(parse_spec(InventoryFields, left))[1]
+    except SpecError:
+        return []
+
+
+def _removed(body: Any, path: str) -> bool:
+    """Remove the field at a path, and say whether it was there."""
+    *above, last = _STEP.findall(path)
+    for name, index in above:
+        at = body.get(name) if name and isinstance(body, dict) else None
+        at = body[int(index)] if index and isinstance(body, list) else at
+        body = at
+    return isinstance(body, dict) and body.pop(last[0], None) is not None
 
 
 def _raise(findings: Sequence[Finding], file: str) -> None:

@@ -95,6 +95,7 @@ def build(fields: InventoryFields, source: str = "") -> tuple[Cluster, list[Find
         neighbours=neighbours_of(fields),
         scheduler=scheduler_of(fields.scheduler),
         priorities=fields.priorities,
+        unknown_devices=fields.unknown_devices,
         taken=fields.taken,
         source=source or fields.source,
         notes=(*fields.notes, *_not_stated(described)),

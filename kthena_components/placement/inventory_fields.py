@@ -222,6 +222,8 @@ class InventoryFields(MachineFields):
     neighbours: list[NeighbourFields] | None = None
     """All pods that run beside those of `running`. Left out: not known."""
     scheduler: SchedulerFields = SchedulerFields()
+    unknown_devices: str = ""
+    """Why it is not known which devices pods have claimed."""
 
 
 def stated(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -41,6 +41,7 @@ def write_inventory(cluster: Cluster) -> str:
                 "taken": None if cluster.taken is None else cluster.taken.isoformat(),
                 "source": cluster.source,
                 "notes": list(cluster.notes),
+                "unknown_devices": cluster.unknown_devices,
                 "scheduler": _scheduler(cluster),
                 "nodes": list(_nodes(cluster.nodes)),
                 "hyper_nodes": list(_hyper_nodes(cluster)),

@@ -221,6 +221,8 @@ class Cluster:
     """Where it was read: a file, or a context."""
     notes: Sequence[str] = ()
     """What is not known of it, so was not compared. Each a clause, no full stop."""
+    unknown_devices: str = ""
+    """Why it is not known which devices pods have claimed; empty if it is known. A clause."""
     taken_by_others: frozenset[str] = frozenset()
     """Nodes on which other groups of the same question were placed. To free them helps nobody."""
     computed: Computed = field(default_factory=Computed, repr=False, compare=False)
@@ -232,6 +234,8 @@ class Verdict(StrEnum):
 
     FITS = "fits"
     """The scheduler places it now: all pods that must start together."""
+    PARTLY = "in part"
+    """No gang keeps its pods together, and only some are placed now: these hold what they have."""
     WAITS = "waits"
     """Not now, but when what runs on the cluster has ended."""
     NEVER = "never"

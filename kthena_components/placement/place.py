@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
+from kthena_components.cluster.objects import accelerators
 from kthena_components.core.findings import count_of
 from kthena_components.core.topology.domains import lowest
 from kthena_components.placement.alike import likeness, obstacles_of
@@ -83,7 +84,9 @@ class _Asked:
             note = f"{who} keeps {count_of(job.missing, 'pod')} from being created"
             return Outcome(group=group, verdict=Verdict.FITS, placement=where, exists=True,
                            note=note if job.missing else "")  # fmt: skip
-        key = likeness(self._cluster, group, others=self._scheduler.others_decide(job)), job.missing
+        alike = likeness(self._cluster, group, others=self._scheduler.others_decide(job))
+        placed = sum(task.node is not None for task in job.tasks)
+        key = alike, job.missing, placed
         if key not in self._known:
             verdict = Verdict.WAITS if fits(self._empty, group, choices=None) else Verdict.NEVER
             reasons: list[Obstacle] = []
@@ -96,6 +99,8 @@ class _Asked:
         verdict, obstacles, found = self._known[key]
         version = self._cluster.scheduler.version
         note = f"a place exists, but Volcano {version} leaves it waiting" if found else ""
+        if not job.minimum and where is not None:
+            verdict, note = Verdict.PARTLY, _partly(group, where, verdict)
         return Outcome(group=group, verdict=verdict, placement=where, exists=found,
                        obstacles=obstacles_of(group, obstacles), note=note)  # fmt: skip
 
@@ -103,6 +108,21 @@ class _Asked:
         """Return the cluster as it is for a group: its own pods without nodes do not count."""
         own = [group.pods[task.source] for task in job.tasks if task.node is None]
         return replace(self._left, quotas=released(self._left.quotas, {group.namespace: own}))
+
+
+def _partly(group: PodGroup, where: Placement, rest: Verdict) -> str:
+    """Say what the placed pods of a group without a gang hold, and what becomes of the others."""
+    each = [pods.requests for pods in group.pods for _ in range(pods.count)]
+    held = [requests for requests, node in zip(each, where.nodes, strict=True) if node]
+    gpus, left = sum(map(accelerators, held)), len(each) - len(held)
+    having = f" and hold {count_of(gpus, 'GPU')}" if gpus else ""
+    keep = "" if rest is Verdict.WAITS else ", also on a cluster with nothing else on it"
+    others = f"{count_of(left, 'pod')} {'is' if left == 1 else 'are'} not"
+    return (
+        f"{len(held)} of {count_of(len(each), 'pod')} are placed{having}; {others}{keep}. No "
+        "gang keeps them together: an engine with pods among both does not start, and its placed "
+        "pods keep what they hold"
+    )
 
 
 def _rest(group: PodGroup, job: Job) -> PodGroup:

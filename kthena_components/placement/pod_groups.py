@@ -7,6 +7,7 @@ from itertools import groupby
 
 from kthena_components.cluster.objects import (
     Body,
+    accelerators,
     annotations_of,
     labels_of,
     name_of,
@@ -16,7 +17,7 @@ from kthena_components.cluster.objects import (
 from kthena_components.cluster.pending import node_of
 from kthena_components.core import naming
 from kthena_components.core.objects.object import EACH_POD
-from kthena_components.core.values.quantity import is_accelerator, parse_quantity
+from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.core.values.read import count, mapping, sequence, unknown_inside
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.placement.model import (
@@ -190,7 +191,7 @@ def _alone(namespace: str, name: str, pods: Sequence[Body], sets: Sequence[PodSe
 
 def _holds_devices(pod: Body) -> bool:
     asked = scheduled_requests(mapping(pod.get("spec")))
-    return not isinstance(asked, Unknown) and any(map(is_accelerator, asked))
+    return not isinstance(asked, Unknown) and accelerators(asked) > 0
 
 
 def _controller(pod: Body) -> str:

@@ -7,15 +7,16 @@ from kthena_components.core import naming
 from kthena_components.core.objects.object import Object
 from kthena_components.core.objects.object import PodSet as Template
 from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.quantity import add_resources
 from kthena_components.core.values.read import mapping, unknown_in, unknown_within
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.unknown import MaybeInt, Unknown
+from kthena_components.placement.claims import claimed_by, on_products
 from kthena_components.placement.limit_ranges import ranges_of, refusals, with_defaults
 from kthena_components.placement.model import Body, PodSet
 from kthena_components.placement.owners import owner_of
 from kthena_components.placement.pod_requests import deciding_spec, scheduled_requests
 
 _SYSTEM = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
-_CLAIMED = Unknown("pods take devices by resource claims, which are not placed")
 _MOST = 100_000
 """More pods of one template are not counted out."""
 
@@ -69,26 +70,25 @@ def pod_sets(
         labels: Labels that their controller adds.
         task: Their task; what the template states if left out.
     """
-    number = pods.count if count is None else count
+    number = _number(pods.count if count is None else count)
     if isinstance(number, Unknown):
         return number
-    if number > _MOST:
-        return Unknown(f"{number} pods of one template are too many to place")
     ranges = ranges_of(templates.limit_ranges, templates.namespace)
     created = with_defaults(pods.spec, ranges) if ranges else pods.spec
     if isinstance(created, Unknown):
         return created
     asked = unknown_within(ranges) or scheduled_requests(created)
+    claimed = claimed_by(pods.spec, pods.owner.context)
     spec, stated = deciding_spec(pods.spec), pods.task if task is None else task
     gap = _gap(pods, spec, stated)
-    if isinstance(asked, Unknown) or gap:
-        return asked if isinstance(asked, Unknown) else gap or Unknown("")
+    if isinstance(asked, Unknown) or isinstance(claimed, Unknown) or gap:
+        return next(each for each in (asked, gap, claimed) if isinstance(each, Unknown))
     own = {str(key): str(value) for key, value in pods.labels.items()}
     made = PodSet(
         name=name or own.get(naming.ROLE_ID) or pods.name or templates.name,
         count=number,
-        requests=asked,
-        spec=spec,
+        requests=add_resources(asked, claimed.amounts),
+        spec=on_products(spec, claimed),
         labels={**own, **(labels or {})},
         task=str(stated or ""),
         priority=priority_in(pods.spec, templates.priorities),
@@ -97,10 +97,14 @@ def pod_sets(
     return [made] if number else []
 
 
+def _number(stated: MaybeInt) -> MaybeInt:
+    known = isinstance(stated, int) and stated > _MOST
+    return Unknown(f"{stated} pods of one template are too many to place") if known else stated
+
+
 def _gap(pods: Template, spec: object, task: object) -> Unknown | None:
     """Return why it is not known where the pods may be placed, apart from their requests."""
-    gap = unknown_within(spec) or unknown_in(task) or unknown_within(pods.labels)
-    return gap or (_CLAIMED if pods.spec.get("resourceClaims") else None)
+    return unknown_within(spec) or unknown_in(task) or unknown_within(pods.labels)
 
 
 def priority_in(spec: Mapping[str, object], priorities: Mapping[str, int]) -> int:

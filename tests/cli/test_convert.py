@@ -28,7 +28,8 @@ REWRITTEN = (
     "  rewrites LWS_LEADER_ADDRESS to ENTRY_ADDRESS in roles[0].worker_template.spec.containers[0]"
 )
 REFUSED = (
-    "  recovery_policy: is RoleRecreate, but a StatefulSet recreates only the pod that failed. "
+    "  recovery_policy: is RoleRecreate, but a StatefulSet recreates only the pod that failed "
+    "(by default: the object does not state spec.leaderWorkerTemplate.restartPolicy). "
     "Remove it with --set recovery_policy=null, or convert it to lws. [backend-loss]"
 )
 

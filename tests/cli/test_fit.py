@@ -279,3 +279,28 @@ def test_growth_counts_whole_groups(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert [(hit["group"], hit["lostPods"]) for hit in found["lose"]["groups"]] == [
         ("serving/chat-0", 1)
     ]
+
+
+def test_pods_without_a_gang_that_fit_in_part_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Five pods of eight GPUs on two free nodes and two that others use."""
+    labels = {"app": "chat"}
+    body: dict[str, Any] = {
+        "apiVersion": "apps/v1", "kind": "StatefulSet",
+        "metadata": {"name": "chat", "namespace": "serving"},
+        "spec": {"replicas": 3, "serviceName": "chat", "selector": {"matchLabels": labels},
+                 "template": {"metadata": {"labels": labels}, **POD}},
+    }  # fmt: skip
+    cluster = written(tmp_path, "cluster.yaml", INVENTORY)
+    status, out, _ = fit(capsys, written(tmp_path, "set.yaml", body), "--inventory", cluster)
+    assert status == 1
+    assert "in part" in out
+    told = "serving/chat: 2 of 3 pods are placed and hold 16 GPUs; 1 pod is not. No gang keeps"
+    assert told in out
+    assert "1 group: 1 fits in part." in out
+    body["spec"]["replicas"] = 5
+    path = written(tmp_path, "set.yaml", body)
+    (found,) = data(capsys, path, "--inventory", cluster)["groups"]
+    assert found["verdict"] == "in part"
+    assert "3 pods are not, also on a cluster with nothing else on it" in found["note"]

@@ -43,6 +43,20 @@ def test_a_project_has_a_file_of_each_stack(language: str, tmp_path: Path) -> No
     assert not [text for text in written if "${PROJECT}" in text or "${DESCRIPTION}" in text]
 
 
+@LANGUAGES
+def test_a_stack_for_a_cluster_names_its_context(language: str, tmp_path: Path) -> None:
+    """The current context may be any cluster. A name that no kubeconfig has applies to none."""
+    folder = tmp_path / "chat"
+    assert main(["new", str(folder), "--language", language]) == 0
+    for stack in ("staging", "prod"):
+        text = (folder / f"Pulumi.{stack}.yaml").read_text()
+        assert yaml.safe_load(text)["config"]["kubernetes:context"] == stack
+        assert "kubectl config get-contexts" in text
+    dev = yaml.safe_load((folder / "Pulumi.dev.yaml").read_text())["config"]
+    assert "kubernetes:renderYamlToDirectory" in dev
+    assert "kubernetes:context" not in dev
+
+
 def test_ci_adds_the_workflow_of_the_docs_and_a_pack_of_this_folder(tmp_path: Path) -> None:
     folder = tmp_path / "chat"
     assert main(["new", str(folder), "--with", "ci", "--name", "other"]) == 0

@@ -67,6 +67,13 @@ def test_each_missing_right_is_a_sentence() -> None:
     )
 
 
+def test_devices_that_may_not_be_listed_are_a_note() -> None:
+    """Most clusters serve them, and few have any: older roles stay enough."""
+    server = Server({"Node": [node("a")]}, refused=("ResourceSlice",))
+    notes = fetch_inventory(server).notes  # type: ignore[arg-type]
+    assert notes[-1].startswith("devices for resource claims are not known, because you may not")
+
+
 def test_a_cluster_that_changes_is_read_again_and_at_last_refused() -> None:
     assert fetch_inventory(Changing(2)).objects  # type: ignore[arg-type]
     with pytest.raises(ClusterError, match="nodes came or went each of the 3 times"):

@@ -30,8 +30,8 @@ def of_kind(compiled: Compiled, kind: str) -> list[Manifest]:
 @for_each("example", sorted(set(ALL) - {"guide"}))
 def test_an_example_is_taken_without_a_remark(example: str, backend: str) -> None:
     args = example_for(backend, example)
-    # 94 layers over 4 stages are worth a look, and right. Only Volcano schedules gangs.
-    known = {"pp-within-layers", *(["gang-covers-engine"] if "scheduler_name" in args else [])}
+    # Only Volcano schedules gangs.
+    known = {"gang-covers-engine"} if "scheduler_name" in args else set()
     # The last vLLM whose image Kthena can start over several pods may mix up stages.
     known |= {"booster-defaults", "pp-with-ray"} if backend == "booster" else set()
     assert {finding.rule for finding in compile_serving(args).findings} <= known

@@ -60,7 +60,7 @@ def test_a_refused_default_is_told_to_be_one_and_its_remedy_works() -> None:
     stated = model_serving()
     stated["spec"]["recoveryPolicy"] = "RoleRecreate"
     (error,) = run(stated, "native").errors
-    assert "that failed. Remove it" in str(error)
+    assert "that failed (spec.recoveryPolicy of the object). Remove it" in str(error)
     for body in (model_serving(), stated):
         assert losses(run(body, "native", recovery_policy=None)) == []
 

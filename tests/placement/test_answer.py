@@ -105,8 +105,8 @@ NEEDS = "during its update, 1 pod beside the old ones must fit"
 UPDATES: dict[str, tuple[tuple[str, str], Body, int, str]] = {
     "the defaults of a Deployment": (APPS, {}, 2, f"{NEEDS}, and the update never ends otherwise"),
     "no old one stops": (APPS, rolling(maxSurge=1, maxUnavailable=0), 2,
-                         f"{NEEDS}, and the update never ends otherwise: none of 1 pod"),
-    "an old one may stop": (APPS, rolling(maxSurge=1, maxUnavailable=1), 2, f"{NEEDS}: none of"),
+                         f"{NEEDS}, and the update never ends otherwise: 1 pod cannot"),
+    "an old one may stop": (APPS, rolling(maxSurge=1, maxUnavailable=1), 2, f"{NEEDS}: 1 pod"),
     "with the change": (APPS, rolling(maxSurge=1), 2, "Add one node like a"),
     "all old ones at once": (APPS, rolling(maxSurge="100%"), 2, "during its update, 2 pods beside"),
     "no surge": (APPS, rolling(maxSurge=0), 2, ""),

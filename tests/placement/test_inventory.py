@@ -91,6 +91,19 @@ RUNNING = {
     "nodes": ["rack-1-node-1"],
 }
 WRONG: list[tuple[str, Body, list[str]]] = [
+    ("fields and what they lead to, at once",
+     {"gpu": 8, "racks": 1, "nodes_per_rack": 1, "queues": [{"name": "q", "weight": "x"}],
+      "hyper_nodes": [{"name": "spine", "tier": 2, "nodes": ["nope"]}]},
+     ["queues[0].weight: is 'x', but must be a whole number: write a whole number.",
+      "gpu: there is no field 'gpu' here: write 'gpus'.",
+      ("hyper_nodes[0].nodes[0]: is 'nope', but there is no node of this name: add the node, or "
+      "remove it here.")]),
+    ("a version and what else is wrong", {"apiVersion": "kthena-components/1", "gpu": 8},
+     [("apiVersion is 'kthena-components/1', but this version reads kthena-components/v1: write "
+      "kthena-components/v1."), "gpu: there is no field 'gpu' here: write 'gpus'."]),
+    ("a field that names nodes, which others need",
+     {"rack": 1, "hyper_nodes": [{"name": "spine", "tier": 2, "nodes": ["rack-1-node-1"]}]},
+     ["rack: there is no field 'rack' here: write 'racks'."]),
     ("an unknown field", {"gpu": 8}, ["gpu: there is no field 'gpu' here: write 'gpus'."]),
     ("the GPU's type at the top", {"gpu": "h200"},
      ["gpu: there is no field 'gpu' here: write product at the top instead."]),

@@ -59,19 +59,19 @@ CASES: dict[str, tuple[Cluster, PodGroup, Cause, str, list[str]]] = {
     ),
     "GPUs of a node": (
         racks(2, 2), group(pods(1, 9)), Cause.GPUS,
-        "none of 1 pod can be placed: each requests 9 GPUs, and no node has more than 8 left", [],
+        "1 pod cannot be placed: each requests 9 GPUs, and no node has more than 8 left", [],
     ),
     "one GPU": (
         cluster([node("a", gpus=0)]), group(pods(1, 1)), Cause.GPUS,
-        "none of 1 pod can be placed: each requests 1 GPU, and no node has more than 0 left", [],
+        "1 pod cannot be placed: each requests 1 GPU, and no node has more than 0 left", [],
     ),
     "CPU": (
         cluster([node("a", cpu=2)]), group(asking(1, cpu=4)), Cause.CPU,
-        "none of 1 pod can be placed: each requests 4 cpu, and no node has more than 2 left", [],
+        "1 pod cannot be placed: each requests 4 cpu, and no node has more than 2 left", [],
     ),
     "memory": (
         cluster([node("a", memory=2**40)]), group(asking(1, memory=1124 * 2**30)), Cause.MEMORY,
-        ("none of 1 pod can be placed: each requests 1124Gi memory, and no node has more than 1Ti "
+        ("1 pod cannot be placed: each requests 1124Gi memory, and no node has more than 1Ti "
          "left"), [],
     ),
     "pods per node": (

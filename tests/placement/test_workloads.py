@@ -177,7 +177,7 @@ def test_what_is_not_known_is_not_guessed() -> None:
         HAND.replace("COPIES", "2").replace("GPUS", "8").replace("containers:", claims)
     )
     assert claimed.unknown is not None
-    assert "resource claims" in claimed.unknown.because
+    assert "ResourceClaimTemplate 'gpu' is not among the objects" in claimed.unknown.because
 
 
 JOB = """

@@ -52,9 +52,6 @@ def with_gpus(stateful_set: Args, limit: object, request: object = None) -> Args
     return result
 
 
-UNEVEN = {"[pp-within-layers]"}
-
-
 @pytest.mark.parametrize("example", ALL)
 def test_what_we_emit_is_let_by(example: str) -> None:
     bodies = emitted(ALL[example])
@@ -63,10 +60,8 @@ def test_what_we_emit_is_let_by(example: str) -> None:
     for body in bodies:
         token = in_stack(body).resource_type
         assert refusals(token, body) == ""
-        # The prefill engines split 94 layers over 4 stages, and the guide's image moves with its
-        # tag: worth a look, and no more.
-        rules = {line.rpartition(" ")[2] for line in advice(token, body).splitlines()}
-        assert rules <= UNEVEN or example == "guide"
+        # The guide's image moves with its tag: worth a look, and no more.
+        assert advice(token, body) == "" or example == "guide"
 
 
 def test_workers_with_other_gpus_are_refused_where_they_stand() -> None:

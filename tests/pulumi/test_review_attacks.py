@@ -119,8 +119,8 @@ def test_policies_and_a_package_that_find_nothing_do_not_check(repository: Repos
 
 
 def test_a_waiver_of_the_branch_does_not_excuse_it(repository: Repository) -> None:
-    repository.edit(DEV, "pipeline: 2", "pipeline: 3")
-    repository.edit(DEV, "worker_replicas: 1", "worker_replicas: 2")
+    repository.edit(DEV, "pipeline: 2", "pipeline: 12")
+    repository.edit(DEV, "worker_replicas: 1", "worker_replicas: 11")
     waiver = 'waivers: {pp-within-layers: "2099-12-31 nobody minds"}'
     repository.edit(DEV, "- name: llama-8b\n", f"- name: llama-8b\n      {waiver}\n")
     ran = repository.review()

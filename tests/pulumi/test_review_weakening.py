@@ -24,8 +24,8 @@ def repository(deployed: Repository) -> Repository:
 
 
 def test_a_waiver_of_the_base_does_not_follow_to_another_namespace(repository: Repository) -> None:
-    repository.edit(DEV, "pipeline: 2", "pipeline: 3")
-    repository.edit(DEV, "worker_replicas: 1", "worker_replicas: 2")
+    repository.edit(DEV, "pipeline: 2", "pipeline: 12")
+    repository.edit(DEV, "worker_replicas: 1", "worker_replicas: 11")
     waiver = 'waivers: {pp-within-layers: "2099-12-31 nobody minds"}'
     repository.edit(DEV, "- name: llama-8b\n", f"- name: llama-8b\n      {waiver}\n")
     repository.git("branch", "--force", "waived")

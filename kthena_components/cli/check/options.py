@@ -37,7 +37,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", 
     parser.add_argument(
         "--level",
         metavar="dev|staging|prod|FILE",
-        help="the level of each rule: an environment's, or from FILE, a JSON file that maps "
+        help="how severe each rule is: as in an environment, or as in FILE, a JSON file that maps "
         "rules (* for all others) to mandatory, advisory or disabled, or a config of the policy "
         "pack",
     )
@@ -113,7 +113,7 @@ def _reading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--strict-read",
         action="store_true",
-        help="exit with 2 for everything in folders that cannot be read or rendered",
+        help="exit with status 2 if anything in the folders cannot be read or rendered",
     )
 
 

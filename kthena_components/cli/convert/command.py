@@ -95,7 +95,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", 
         metavar="NAME",
         action="append",
         default=[],
-        help="do without something that is not kept: a path of a field, which includes all below "
+        help="accept that this is not kept: the path of a field, which includes all below "
         "it, or another name that the command lists; can be repeated",
     )
     parser.add_argument(

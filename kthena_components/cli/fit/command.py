@@ -23,7 +23,7 @@ WIDTH = 100
 """Columns of the racks where there is no terminal."""
 _EXITS = """exit status:
   0  every group fits; those whose pods are not known are listed as not checked
-  1  a group waits or never fits
+  1  a group fits in part, waits or never fits
   2  wrong usage, or something cannot be read
 
 docs/fit.md explains what is modelled. Nothing is applied, and the cluster is not changed."""
@@ -94,7 +94,7 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         sys.stderr.write(f"{visible(note)}\n")
     what_if = _what_if(question, outcomes, asked, parser)
     _write(question, outcomes, what_if, asked, parser)
-    misfits = {Verdict.WAITS, Verdict.NEVER}
+    misfits = {Verdict.PARTLY, Verdict.WAITS, Verdict.NEVER}
     return MISFITS if any(outcome.verdict in misfits for outcome in outcomes) else FITS
 
 

@@ -15,6 +15,7 @@ from kthena_components.placement.model import Cluster, Outcome, Verdict
 HEADERS = ["verdict", "group", "pods", "GPUs", "HyperNode", "nodes"]
 _WORDS = {
     Verdict.FITS: ("fits", "fit"),
+    Verdict.PARTLY: ("fits in part", "fit in part"),
     Verdict.WAITS: ("waits", "wait"),
     Verdict.NEVER: ("never fits", "never fit"),
     Verdict.UNKNOWN: ("is not checked", "are not checked"),

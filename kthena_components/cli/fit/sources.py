@@ -54,8 +54,13 @@ def objects_asked(asked: Iterable[str], folder: Path) -> tuple[list[Body], list[
         except StackFileError as error:
             if Path(word).exists():
                 paths.append(word)
-            else:
+            elif _is_project(str(folder)):
                 wrong.append(f"{error}; and there is no file or folder '{word}'.")
+            else:
+                none = f"there is no file or folder '{word}', and no Pulumi project here"
+                wrong.append(
+                    f"{none}: name a file or a folder, or a stack in the project's folder."
+                )
     read, notes, unreadable = _read([path for path in paths if not _is_source(path)])
     found += read
     wrong += unreadable

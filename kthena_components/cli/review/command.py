@@ -1,7 +1,6 @@
 """`kthena-components review`: writes the comment on a pull request from Pulumi previews."""
 
 import argparse
-import json
 import os
 import posixpath
 import sys
@@ -32,14 +31,14 @@ from kthena_components.cli.review.preview import (
     Preview,
     PreviewError,
     Said,
-    Step,
     Weight,
     read_preview,
 )
 from kthena_components.cli.review.serving_sizes import identity
 from kthena_components.cli.review.stack import Reviewed, reviewed
+from kthena_components.cli.review.state import StateError, read_state
+from kthena_components.cli.review.unnamed_gpus import without_gpu
 from kthena_components.core.findings import Finding, Level, today
-from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.safe_text import visible
 
 CLEAN, FOUND, WRONG, UNAPPROVED = 0, 1, 2, 3
@@ -56,10 +55,6 @@ _WEIGHTS = {
     Level.ADVISORY: Weight.ADVISORY,
     Level.WAIVED: Weight.WAIVED,
 }
-
-
-class StateError(ValueError):
-    """A file is not the state of a stack. The text is the reason."""
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", told: str) -> None:
@@ -87,7 +82,12 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", 
         help="what a stack has deployed, from `pulumi stack export --file FILE`: if its program "
         "stops early, the servings that it did not register count as they are deployed",
     )
-    parser.add_argument("--level", metavar="dev|staging|prod|FILE", help="as for check")
+    parser.add_argument(
+        "--level",
+        metavar="dev|staging|prod|FILE",
+        help="how severe each rule is, and the GPU of pods that name none: as in an environment, "
+        "or as in FILE, such as policies/levels/prod.json",
+    )
     add_inventory(parser)
     parser.add_argument(
         "--note", metavar="TEXT", action="append", default=[], help="a line to add to the comment"
@@ -114,7 +114,10 @@ def _about_a_branch(parser: argparse.ArgumentParser) -> None:
         "program reads, from the root of the repository; none: only its own. Default: all of them",
     )
     parser.add_argument(
-        "--judge", metavar="FOLDER", type=Path, help="the files of --base; default: read from git"
+        "--judge",
+        metavar="FOLDER",
+        type=Path,
+        help="a folder with the files of --base, which judge the branch; default: read from git",
     )
     parser.add_argument(
         "--no-preview",
@@ -177,6 +180,7 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         parser.error(f"--state {unknown[0]}: there is no preview of a stack with this name")
     if asked.base is None:
         given = BranchReview(base="", previews=previews, states=states, notes=asked.note)
+        given.level = asked.level
         given.inventories = read_inventories(asked)
         return _write(given, levels)
     if asked.previews:
@@ -206,6 +210,7 @@ def _review_branch(asked: argparse.Namespace, levels: Levels, work: Path) -> int
     inventories = read_inventories(asked, going_by)
     found = review_branch(going_by)
     found.notes, found.inventories = [*found.notes, *asked.note], inventories
+    found.level = asked.level
     return _write(found, levels, going_by)
 
 
@@ -244,6 +249,7 @@ def _write(found: BranchReview, levels: Levels, by: ReviewOptions | None = None)
         if placed is not None:
             told = levels.apply(check_placement(placed, today()))
             said += [_said(finding, "") for finding in told]
+        said += list(without_gpu(preview, found.level, by))
         section = () if placed is None else tuple(write_placement(placed))
         stacks.append(replace(reviewed(preview, said), placement=section))
     for reason in found.failed:
@@ -312,29 +318,3 @@ def check_updates(preview: Preview, levels: Levels, today: date) -> Iterator[Sai
 def _said(finding: Finding, urn: str) -> Said:
     weight = _WEIGHTS.get(finding.level, Weight.UNKNOWN)
     return Said(weight=weight, rule=finding.rule, text=str(finding), urn=urn)
-
-
-def read_state(path: str) -> dict[str, Step]:
-    """Read the deployed resources from `pulumi stack export`, each as a step that changes nothing.
-
-    A preview tells nothing of the resources that a stopped program did not register. The state has
-    their inputs, by URN; secrets in it stay encrypted.
-
-    Raises:
-        StateError: The file is missing or is not a state.
-    """
-    try:
-        stated = mapping(json.loads(Path(path).read_text(encoding="utf-8")))
-    except (OSError, ValueError, RecursionError) as error:
-        raise StateError(f"{path}: cannot read the state: {error}") from error
-    deployment = stated.get("deployment")
-    if not isinstance(deployment, dict):
-        raise StateError(f"{path}: has no 'deployment'; write it with 'pulumi stack export --file'")
-    found: dict[str, Step] = {}
-    for item in sequence(deployment.get("resources")):
-        resource = mapping(item)
-        urn, inputs = resource.get("urn"), mapping(resource.get("inputs"))
-        if isinstance(urn, str) and not resource.get("delete"):  # a leftover of a replacement
-            outputs = mapping(resource.get("outputs"))
-            found[urn] = Step(op="same", urn=urn, old=inputs, new=inputs, outputs=outputs, paths=())
-    return found

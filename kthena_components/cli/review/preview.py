@@ -168,7 +168,7 @@ def read_preview(stack: str, path: str) -> Preview:
         text = Path(path).read_text(encoding="utf-8")
         return parse_preview(stack, text, hidden=secret_values(os.environ))
     except OSError as error:
-        raise PreviewError(f"{path}: cannot read the file: {error}") from error
+        raise PreviewError(f"{path}: cannot read the file: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
         raise PreviewError(f"{path}: not a Pulumi preview: {error}") from error
 

@@ -29,6 +29,7 @@ _NODES = regex(r"(?:([0-9]{1,4}) ?[x×] ?)?([0-9]{1,4})")
 _INDEX = "model.safetensors.index.json"
 """The file beside config.json that states the size of all weights."""
 _GIB = 2**30
+_SOME_GPUS = "; write a name such as h100, h200, a100-80gb or mi300x"
 _NAMED = 3
 """Most models that an error names."""
 
@@ -47,7 +48,8 @@ def read_question(asked: argparse.Namespace) -> Question:
         raise UsageError("--shape is only for --write")
     gpu = find_gpu(asked.gpu)
     if isinstance(gpu, Unknown):
-        raise UsageError(f"--gpu: {gpu.because}")
+        near = "near names" in gpu.because
+        raise UsageError(f"--gpu: {gpu.because}{'' if near else _SOME_GPUS}")
     model, config = (_in_table(asked), None) if asked.hf_config is None else _of_config(asked)
     model = _weighed(asked, model)
     if model.context is not None and (asked.context or 0) > model.context:

@@ -5,7 +5,7 @@ pkg/apis/resource/validation/validation.go.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
 from kthena_components.core.facts.context import Context
@@ -26,7 +26,7 @@ from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
 
 CLASS = ("resource.k8s.io", "DeviceClass")
-_DRIVERS: Mapping[str, Mapping[str, str]] = {
+DRIVERS: Mapping[str, Mapping[str, str]] = {
     NVIDIA: {"gpu": "nvidia.com/gpu", "mig": MIG},
     "compute-domain.nvidia.com": {"": ""},
     "gpu.amd.com": {"": "amd.com/gpu"},
@@ -99,7 +99,7 @@ def _resource(named: object, needed: dict[str, frozenset[str]], context: Context
     if named in CLASSES:
         return CLASSES[str(named)]
     driver = _only(needed, DRIVER)
-    types = _DRIVERS.get(driver, {})
+    types = DRIVERS.get(driver, {})
     found = types.get(_only(needed, f"{driver}/type"), types.get(""))
     unknown = Unknown(f"is of the class {display(named)}, whose devices are not known")
     return unknown if found is None else found
@@ -203,25 +203,45 @@ def are_late(selectors: object) -> bool:
     return any(map(is_unresolved, (selectors, *parts, *expressions)))
 
 
+def unread_part(selectors: object, names: Container[str]) -> str:
+    """Return a part of selectors that selects by anything but these names; empty without one."""
+    for selector in sequence(selectors):
+        expression = mapping(mapping(selector).get("cel")).get("expression")
+        if not isinstance(expression, str) or is_unresolved(expression):
+            return "an expression that is not known yet"
+        if len(expression) > _LONGEST:
+            return "a very long expression"
+        for part in _conjuncts(expression):
+            compared = _comparison(part)
+            if compared is None or compared[0] not in names:
+                return part
+    return ""
+
+
 def _comparisons(expression: object) -> Iterator[tuple[str, frozenset[str]]]:
-    if not isinstance(expression, str) or is_unresolved(expression) or len(expression) > _LONGEST:
-        return
-    for part in _conjuncts(expression):
-        match = _COMPARED.fullmatch(part)
-        texts = [] if match is None else [t for t in match.group("first", "one", "several") if t]
-        if match is None or len(texts) != 1:
-            continue
-        name = match["field"] or _plain(match["key"] or "")
-        key = DRIVER if match["driver"] else f"{_plain(match['domain'])}/{name}"
-        yield key, frozenset(map(_plain, re.findall(_TEXT, texts[0])))
+    if isinstance(expression, str) and not is_unresolved(expression):
+        parts = _conjuncts(expression) if len(expression) <= _LONGEST else ()
+        yield from filter(None, map(_comparison, parts))
+
+
+def _comparison(part: str) -> tuple[str, frozenset[str]] | None:
+    """Read one part: what it compares, and the values that it allows."""
+    match = _COMPARED.fullmatch(part)
+    texts = [] if match is None else [t for t in match.group("first", "one", "several") if t]
+    if match is None or len(texts) != 1:
+        return None
+    name = match["field"] or _plain(match["key"] or "")
+    key = DRIVER if match["driver"] else f"{_plain(match['domain'])}/{name}"
+    return key, frozenset(map(_plain, re.findall(_TEXT, texts[0])))
 
 
 def _conjuncts(expression: str, levels: int = _DEEPEST) -> Iterator[str]:
-    """Yield the parts of an expression that must all hold; none if it has alternatives."""
+    """Yield the parts of an expression that must all hold; one with alternatives as a whole."""
     depth, start, parts = 0, 0, list[str]()
     for match in _WORD.finditer(expression):
         word = match[0]
         if word in _QUOTES or word.startswith("//") or (depth == 0 and word in {"||", "?"}):
+            yield expression
             return
         depth += (word in _OPEN) - (word in _CLOSED)
         if depth == 0 and word == "&&":
@@ -229,10 +249,10 @@ def _conjuncts(expression: str, levels: int = _DEEPEST) -> Iterator[str]:
             start = match.end()
     for part in (*parts, expression[start:].strip()):
         inner = _within(part)
-        if not inner:
-            yield part
-        elif levels:
+        if inner and levels:
             yield from _conjuncts(inner, levels - 1)
+        else:
+            yield part
 
 
 def _within(part: str) -> str:

@@ -62,12 +62,20 @@ def memory_weights_fit(facts: ServingFacts) -> Iterator[Finding]:
 
 
 def _without_gpu(facts: ServingFacts) -> Iterator[Finding]:
-    """Report what no GPU holds, and once what was not checked because nothing names the GPU."""
+    """Report what no GPU holds, and what was not checked."""
+    for _, placed in engines_without_gpu(facts):
+        if isinstance(placed, Placed) and placed.weights > placed.budget:
+            yield _on_no_gpu(placed)
+    yield from memory_unchecked(facts)
+
+
+def memory_unchecked(facts: ServingFacts) -> Iterator[Finding]:
+    """Report once what was not checked because nothing names the GPU, if there is a way to."""
     path, modelless = "", False
     for engine, placed in engines_without_gpu(facts):
         if isinstance(placed, Placed) and placed.weights > placed.budget:
-            yield _on_no_gpu(placed)
-        elif isinstance(placed, Placed) or placed == NO_MODEL:
+            continue
+        if isinstance(placed, Placed) or placed == NO_MODEL:
             path = path or engine.entry.command_path
             modelless = modelless or not isinstance(placed, Placed)
     if path and facts.gpu_option:

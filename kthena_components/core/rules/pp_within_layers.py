@@ -14,19 +14,24 @@ from kthena_components.core.rules.support.fixes import give_gpus, give_pods
 from kthena_components.core.values.unknown import known
 
 STAGES = "pp-within-layers"
+_LITTLE = 0.1
+"""By how much the fullest stage may be above the mean."""
 
 
 @each_sharding
 def pp_within_layers(sharding: Sharding) -> Iterator[Finding]:
-    """Pipeline parallelism has at most as many stages as the model has layers, ideally a divisor.
+    """Pipeline parallelism has at most as many stages as the model has layers, and fills them.
 
-    With an uneven split the engine starts, but the GPUs of the fullest stage need more memory than
-    the others, and the others wait for them. Layers that a variable assigns are not checked.
+    Engines split any number of layers by themselves: a stage has at most one layer more than
+    another. This is advice only where the fullest stage has over 10 % more than the mean, because
+    the others wait for it. The rules about memory count the layers of the fullest stage. Layers
+    that a variable assigns are not checked.
 
-    Pass: 126 layers over pipeline 3.
-    Fail: 126 layers over pipeline 127; advisory: over pipeline 4.
+    Pass: 126 layers over pipeline 3; 61 layers over pipeline 2, 4, 8 or 16.
+    Fail: 126 layers over pipeline 127; advisory: over pipeline 40.
     Level: mandatory; advisory for an uneven split.
-    Source: vllm/distributed/utils.py get_pp_indices; tensorrt_llm/mapping.py pp_layers.
+    Source: vllm/distributed/utils.py and sglang/srt/distributed/utils.py, get_pp_indices;
+    tensorrt_llm/mapping.py pp_layers.
     """
     layers, stages = sharding.shape.layers, known(sharding.command.pipeline)
     if stages > layers:
@@ -34,11 +39,12 @@ def pp_within_layers(sharding: Sharding) -> Iterator[Finding]:
         yield sharding.finding(
             seen, set_size(sharding.command, "pipeline", layers).then(" or less")
         )
-    elif layers % stages:
+    elif (above := -(-layers // stages) * stages / layers - 1) > _LITTLE:
         least = layers // stages
         seen = (
             f"splits {layers} layers over pipeline {stages}, so that its fullest stage has "
-            f"{least + 1} and its emptiest {least}"
+            f"{least + 1} and its emptiest {least}: the others wait for it, and a step takes "
+            f"{above:.0%} longer than with an even split"
         )
         memory = f"leave memory for {least + 1} layers on each GPU"
         remedy = either(_even(sharding, layers, stages), memory)

@@ -156,16 +156,17 @@ def test_what_cannot_be_cut_is_refused_with_its_numbers(case: str) -> None:
 
 ADVICE = {
     "uneven-stages": (
-        f"vllm serve {LLAMA} -tp 8 -pp 4",
-        """splits 126 layers over pipeline 4, so that its fullest stage has 32 and its emptiest
-        31. Set pipeline to 3 or 6 and change the GPUs with it, or leave memory for 32 layers on
-        each GPU.
+        f"vllm serve {LLAMA} -tp 8 -pp 40",
+        """splits 126 layers over pipeline 40, so that its fullest stage has 4 and its emptiest
+        3: the others wait for it, and a step takes 27% longer than with an even split. Set
+        pipeline to 21 or 42 and change the GPUs with it, or leave memory for 4 layers on each GPU.
         [pp-within-layers]""",
     ),
     "a-prime-number-of-layers": (
-        f"vllm serve {DEEPSEEK} -tp 8 -pp 2",
-        """splits 61 layers over pipeline 2, so that its fullest stage has 31 and its emptiest
-        30. Leave memory for 31 layers on each GPU. [pp-within-layers]""",
+        f"vllm serve {DEEPSEEK} -tp 8 -pp 25",
+        """splits 61 layers over pipeline 25, so that its fullest stage has 3 and its emptiest 2:
+        the others wait for it, and a step takes 23% longer than with an even split. Leave memory
+        for 3 layers on each GPU. [pp-within-layers]""",
     ),
     "dense-outside-vllm": (
         f"trtllm-serve {QWEN} --tp_size 8 --ep_size 8",
@@ -205,7 +206,12 @@ def test_a_component_says_nothing_of_a_private_model() -> None:
     assert [f for f in compile_serving(args).findings if f.rule in MODEL_RULES] == []
 
 
-def test_a_component_tells_of_an_uneven_pipeline() -> None:
+@for_each("stages", [2, 3, 4, 5, 6, 8, 16])
+def test_sizes_that_engines_split_by_themselves_are_not_told(stages: int) -> None:
+    """A stage has at most one of 61 layers more than another: 8 % above the mean, or less."""
+    assert told(f"vllm serve {DEEPSEEK} -tp 8 -pp {stages}") == []
+
+
+def test_a_component_says_nothing_of_a_prime_number_of_layers() -> None:
     args = changed(ENGINE_RAY, {OF_THE_ROLE[0]: DEEPSEEK})
-    (finding,) = (f for f in compile_serving(args).findings if f.rule in MODEL_RULES)
-    assert (finding.rule, finding.level) == ("pp-within-layers", Level.ADVISORY)
+    assert [f for f in compile_serving(args).findings if f.rule in MODEL_RULES] == []

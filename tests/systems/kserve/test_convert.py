@@ -151,9 +151,10 @@ def test_a_model_that_kserve_mounts_is_a_loss_elsewhere() -> None:
     env = [{"name": "STORAGE_URI", "value": "pvc://llama/hf"}]
     body = service({"containers": [{**PLAIN, "env": env}]})
     assert losses(run(body)) == []
-    assert "backend_options.storage_uri: is not kept: kthena has no such option" in losses(
-        run(body, target="kthena")
-    )
+    assert (
+        "backend_options.storage_uri: is not kept (spec.predictor.containers[0].env[0] of the "
+        "object): kthena has no such option"
+    ) in losses(run(body, target="kthena"))
 
 
 def llm(workload: dict[str, Any], **fields: Any) -> dict[str, Any]:
