@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from kthena_components.checker.cluster_rules import compare_objects
+from kthena_components.checker.leader_published import leader_published
 from kthena_components.checker.leader_selected import leader_selected
 from kthena_components.checker.manifest import (
     check_manifest,
@@ -43,6 +44,7 @@ _COMPARED = frozenset(
         "leader-ports-agree",
         "leader-worker-same-gpus",
         "leader-worker-same-parallelism",
+        "one-gpu-vendor",
         "nnodes-equals-group",
         "ray-cluster-size-equals-group",
         "world-size-equals-gpus",
@@ -81,24 +83,26 @@ class ReadObjects:
     """Where their pods listen, by index, if their command lines are left out."""
 
 
-def check_engines(objects: ReadObjects) -> list[Finding]:
+def check_engines(objects: ReadObjects, *, complete: bool = False) -> list[Finding]:
     """Check engines of several objects."""
-    return list(run_rule(_check_engines, objects, name=READING_ALL))
+    return list(run_rule(_check_engines, objects, complete, name=READING_ALL))
 
 
-def _check_engines(objects: ReadObjects) -> Iterator[Finding]:
+def _check_engines(objects: ReadObjects, complete: bool) -> Iterator[Finding]:
     for facts in join_parts(objects.members):
         yield from run_checks(facts)
-    yield from check_split_engines([*objects.engine_parts], objects.bodies)
+    parts, named = [*objects.engine_parts], dict(zip(objects.paths, objects.bodies, strict=False))
+    yield from check_split_engines(parts, named, complete=complete)
 
 
 def check_split_engines(
-    parts: Sequence[EnginePart], bodies: Iterable[Mapping[str, Any]]
+    parts: Sequence[EnginePart], named: Bodies, *, complete: bool = False
 ) -> Iterator[Finding]:
     """Yield what the rules about the pods of an engine say of several objects together."""
     told: set[Finding] = set()
-    bodies = [*bodies]
-    yield from run_rule(leader_selected, parts, bodies)
+    bodies = [*named.values()]
+    yield from run_rule(leader_selected, parts, bodies, complete=complete)
+    yield from run_rule(leader_published, parts, named)
     for facts in join_engines(parts, bodies):
         for finding in run_checks(facts):
             is_new = finding.rule in _COMPARED and finding not in told

@@ -129,7 +129,7 @@ def check_objects_together(named: dict[str, Any], **asked: Any) -> list[Finding]
     alone = [f for name, body in named.items() for f in check_manifest(body, name, **given)]
     held = {i: held for i, body in enumerate(bodies) if (held := read_demand(body))}
     parts = [part for name, body in named.items() if (part := read_engine_part(body, name))]
-    split = check_split_engines(parts, bodies)
+    split = check_split_engines(parts, named)
     return [*alone, *split, *compare_objects(bodies, list(named), held=held, **asked)]
 
 

@@ -7,27 +7,32 @@ others may be elsewhere.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any
 
 from kthena_components.core import naming
+from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.context import NO_CONTEXT, Context, in_object
+from kthena_components.core.facts.members import with_siblings
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.facts.workload import is_serving, pods_of_template
+from kthena_components.core.facts.workload import NOT_STATED, is_serving, pods_of_template
 from kthena_components.core.findings import join_path
 from kthena_components.core.values.dataclass import dataclass
-from kthena_components.core.values.read import count_or_unknown, group_kind, mapping
+from kthena_components.core.values.read import count_or_unknown, group_kind, inside, mapping
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import MaybeInt, is_unresolved
 
-_KINDS = frozenset({("apps", "StatefulSet"), ("apps", "Deployment")})
+_SET = ("apps", "StatefulSet")
+_KINDS = frozenset({_SET, ("apps", "Deployment")})
 _SIGNS = ("--nnodes", "ray start")
 SERVICE = ("", "Service")
-_RAY_ADDRESS = regex(r"\bray\s+start\b[^;&|\n]*?--address[=\s]+[\"']?([A-Za-z0-9.-]+):\d+")
-_HOST = regex(r"(?:tcp://)?([A-Za-z0-9][A-Za-z0-9.-]*)(?::\d+)?")
+_RAY_ADDRESS = regex(r"\bray\s+start\b[^;&|\n]*?--address[=\s]+[\"']?([A-Za-z0-9.-]+):(\d+)")
+_HOST = regex(r"(?:tcp://)?([A-Za-z0-9][A-Za-z0-9.-]*)(?::(\d+))?")
 _ORDINAL = regex(r"-\d+$")
 _MEETING = ("--master-addr", "--dist-init-addr")
+_MASTER_PORT, _USUAL_PORT = "--master-port", 29501
+"""vLLM's option for the port, and its default (vllm/config/parallel.py)."""
 _SEVERAL = 2
 
 
@@ -44,8 +49,19 @@ class EnginePart:
     """The labels of its pods."""
     asks: str
     """The host of the head, as its command states it; empty if it states none."""
+    port: int | None = None
+    """The port there. None: not known."""
     count: int
     pod: PodFacts = field(compare=False)
+    commands: tuple[CommandFacts, ...] = field(default=(), compare=False)
+    """The command lines of its pods, or the one that all of them have."""
+    kind: str = "StatefulSet"
+    service: object = None
+    """The serviceName of a StatefulSet."""
+    start: int | None = 0
+    """The number of the first pod of a StatefulSet. None: not known."""
+    own_names: bool = False
+    """Whether its template states a host name."""
 
 
 def read_engine_part(
@@ -67,27 +83,54 @@ def read_engine_part(
         return None
     service, space = spec.get("serviceName"), metadata.get("namespace")
     labels = mapping(mapping(template.get("metadata")).get("labels"))
+    start = count_or_unknown(inside(spec.get("ordinals"), "start"), "start", 0)
+    is_set = group_kind(body) == _SET
+    asks, port = _asked(pods[0], text)
+    commands = _commands(pods[0], template, spec, name if is_set else "", context)
+    if len(commands) == count == 1:
+        pods = [replace(pods[0], command=commands[0])]
     return EnginePart(
         path=at,
         name=name,
         namespace=str(space or ""),
         names=frozenset(each for each in (name, service) if isinstance(each, str) and each),
         labels=frozenset((str(key), str(value)) for key, value in labels.items()),
-        asks=_asked(pods[0], text),
+        asks=asks,
+        port=port,
         count=count,
         pod=pods[0],
+        commands=commands,
+        kind="StatefulSet" if is_set else "Deployment",
+        service=service,
+        start=start if isinstance(start, int) else None,
+        own_names="hostname" in mapping(template.get("spec")),
     )
 
 
-def _asked(pod: PodFacts, text: str) -> str:
-    """Return the host at which a pod looks for the head."""
+def _commands(
+    pod: PodFacts, template: Mapping[str, Any], spec: Mapping[str, Any], name: str, context: Context
+) -> tuple[CommandFacts, ...]:
+    """Return the command lines of the pods of a part, each with the number of its pod."""
+    engine = EngineFacts(path="", name=name, pods=NOT_STATED, replicas=1, entry=pod, worker=None)
+    (found,) = with_siblings([engine], template, spec, name=name, context=context)
+    read = found.siblings.commands if found.siblings is not None else ()
+    return read or (() if pod.command is None else (pod.command,))
+
+
+def _asked(pod: PodFacts, text: str) -> tuple[str, int | None]:
+    """Return the host and the port at which a pod looks for the head."""
     command = pod.command
     if command is not None and command.engine is not None:
         stated = next((v for key in _MEETING if (v := command.options.get(key))), None)
         found = _HOST.fullmatch(stated) if isinstance(stated, str) else None
+        usual = command.options.get(_MASTER_PORT, _USUAL_PORT)
+        port = usual if command.engine == "vllm" else None
     else:
-        found = _RAY_ADDRESS.search(text)
-    return found[1] if found is not None else ""
+        found, port = _RAY_ADDRESS.search(text), None
+    if found is None:
+        return "", None
+    stated_port = int(found[2]) if found[2] else port
+    return found[1], stated_port if isinstance(stated_port, int) else None
 
 
 def join_engines(
@@ -111,10 +154,30 @@ def join_engines(
 
 def is_head(part: EnginePart) -> bool:
     """Return whether a part is the pod with the first rank of an engine."""
-    command = part.pod.command
-    if command is None or command.engine is None or part.count != 1 or command.headless is True:
+    return part.count == 1 and starts_first(part)
+
+
+def starts_first(part: EnginePart) -> bool:
+    """Return whether each pod of a part has the first rank of an engine."""
+    return bool(part.commands) and all(map(_is_first, part.commands))
+
+
+def _is_first(command: CommandFacts) -> bool:
+    if command.engine is None or command.headless is True:
         return False
     return command.ray_role == "head" or (_spans(command.nnodes) and command.node_rank in {0, None})
+
+
+def is_other(part: EnginePart) -> bool:
+    """Return whether no pod of a part has the first rank of an engine."""
+    return bool(part.commands) and all(map(_is_other, part.commands))
+
+
+def _is_other(command: CommandFacts) -> bool:
+    if command.engine is None:
+        return command.ray_role == "worker"
+    rank = command.node_rank
+    return command.headless is True or (isinstance(rank, int) and rank > 0)
 
 
 def _spans(nodes: MaybeInt | None) -> bool:

@@ -186,11 +186,7 @@ def _listed(ranks: Sequence[int]) -> str:
 
 def _alike(engine: EngineFacts, command: CommandFacts, count: int) -> Iterator[Finding]:
     """Report a rank that all pods of a template state, where they meet at one address."""
-    for one in _ranks(command):
-        values = [command.options.get(name) for name in _ADDRESSES[one.option]]
-        meets = any(isinstance(v, str) and v and not v.startswith(_OWN) for v in values)
-        if not meets or one.option not in command.options:
-            continue
+    for one in _stated_alike(command):
         yield Finding(
             path=engine.entry.command_path,
             seen=f"{title(engine)} has {count} pods, and each states {one.option} {one.rank}, but "
@@ -198,3 +194,16 @@ def _alike(engine: EngineFacts, command: CommandFacts, count: int) -> Iterator[F
             remedy="take the rank from the ordinal of a StatefulSet's pods, such as "
             f"{one.option} $(POD_INDEX), or write replicas: 1",
         )
+
+
+def _stated_alike(command: CommandFacts) -> Iterator[_Ranks]:
+    for one in _ranks(command):
+        values = [command.options.get(name) for name in _ADDRESSES[one.option]]
+        meets = any(isinstance(v, str) and v and not v.startswith(_OWN) for v in values)
+        if meets and one.option in command.options:
+            yield one
+
+
+def repeats_rank(command: CommandFacts) -> bool:
+    """Return whether this rule reports several pods with a command line."""
+    return any(True for _ in _stated_alike(command))
