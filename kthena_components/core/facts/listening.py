@@ -4,6 +4,9 @@ It only covers pods in which nothing else may listen: they have one container, w
 one engine or joins one.
 """
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.engines.options import TITLES
 from kthena_components.core.facts.network import LOOPBACK
@@ -28,6 +31,7 @@ _SOCKET = "--uds"
 _SEVERAL_SERVERS = "--api-server-count"
 """The option with which it may listen on no port."""
 _MOST_COPIES = 64
+_SEVERAL = 2
 ON_A_PORT = f"remove {_SOCKET} from its command line"
 """What to do about a server that only listens on a Unix socket."""
 ON_ALL_ADDRESSES = "add --host 0.0.0.0 to its command line"
@@ -53,6 +57,8 @@ class Listening:
     """The Unix socket on which alone they answer; empty if they answer on a port, or not at all."""
     states_host: bool = False
     """Whether the command line states the address."""
+    only: int | None = None
+    """The number of the only pod of the template that answers. None: all do, or it is not known."""
 
     @property
     def title(self) -> str:
@@ -106,6 +112,27 @@ def listening(pod: PodFacts, *, first: bool | None = None) -> Listening | None:
         socket=str(command.options[_SOCKET]) if _has_socket(command) else "",
         states_host="--host" in command.options,
     )
+
+
+def listening_by_number(pod: PodFacts, commands: Sequence[CommandFacts]) -> Listening | None:
+    """Return the ports of pods of which one answers requests; None if it is not known which.
+
+    Without a probe, the others are ready, and get requests from Services, too. With one, those of
+    vLLM and Ray never are; SGLang's may answer the probe, and nothing else.
+
+    Args:
+        pod: The pods.
+        commands: The command line of each.
+
+    Source: sglang/srt/entrypoints/engine.py (launch_dummy_health_check_server for ranks above 0).
+    """
+    found = [listening(replace(pod, command=command), first=True) for command in commands]
+    answering = [number for number, one in enumerate(found) if one and one.answers is not None]
+    if len(answering) != 1 or len(found) < _SEVERAL or None in found or pod.own is None:
+        return None
+    first = found[answering[0]]
+    probed = any(probe.kind in DECIDING for probe in pod.own.ports.probes)
+    return first if first is None or probed else replace(first, only=answering[0])
 
 
 def waits_for_engine(pod: PodFacts) -> bool:
