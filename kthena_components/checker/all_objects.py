@@ -11,6 +11,8 @@ from types import MappingProxyType
 from typing import Any
 
 from kthena_components.checker.cluster_rules import compare_objects
+from kthena_components.checker.gang_covers_parts import gang_covers_parts
+from kthena_components.checker.leader_alone import leader_alone
 from kthena_components.checker.leader_published import leader_published
 from kthena_components.checker.leader_selected import leader_selected
 from kthena_components.checker.manifest import (
@@ -103,6 +105,8 @@ def check_split_engines(
     bodies = [*named.values()]
     yield from run_rule(leader_selected, parts, bodies, complete=complete)
     yield from run_rule(leader_published, parts, named)
+    yield from run_rule(leader_alone, parts, bodies) if complete else ()
+    yield from run_rule(gang_covers_parts, parts, named)
     for facts in join_engines(parts, bodies):
         for finding in run_checks(facts):
             is_new = finding.rule in _COMPARED and finding not in told

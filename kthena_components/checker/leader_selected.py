@@ -36,7 +36,7 @@ _OTHER_PODS = "and that Service selects other pods"
 _NO_SERVICE = "and there is no such Service"
 
 
-class _Files(NamedTuple):
+class Files(NamedTuple):
     """What the files show of the engines whose pods are objects of their own."""
 
     parts: Sequence[EnginePart]
@@ -62,7 +62,8 @@ def leader_selected(
     that of the first one, below the serviceName of its StatefulSet. There is one first pod: each of
     several would be the first of another engine. If nothing shows that the address is another
     pod's, the first pod must need more GPUs than it has, be the only one in its namespace, and
-    have no other workers. Then the workers of the same namespace are its own.
+    have no other workers. Then the workers of the same namespace are its own. If these are all
+    objects of a cluster, there are both: no first pod waits for workers that no object has.
 
     Pass: `ray start --address=head:6379` and a Service head that selects the pods of Deployment
     head; --master-addr head-0.head in StatefulSet worker, and serviceName head in StatefulSet head.
@@ -78,7 +79,7 @@ def leader_selected(
     python/ray/scripts/scripts.py (start, --address).
     """
     services = [body for body in bodies if group_kind(body) == SERVICE]
-    files = _Files(parts, services, complete)
+    files = Files(parts, services, complete)
     told: set[str] = set()
     for part in filter(is_other, parts):
         for finding in _of_workers(files, part):
@@ -88,7 +89,7 @@ def leader_selected(
     yield from _several(files)
 
 
-def _of_workers(files: _Files, part: EnginePart) -> Iterator[Finding]:
+def _of_workers(files: Files, part: EnginePart) -> Iterator[Finding]:
     """Report an address that is shown to be no first pod's."""
     heads, asked = files.heads(part), asked_by(part, files.parts)
     if not heads or asked is None or asked.namespace != part.namespace:
@@ -102,7 +103,7 @@ def _of_workers(files: _Files, part: EnginePart) -> Iterator[Finding]:
         yield _finding(part, head, seen, files.reached(head))
 
 
-def _wrong_pod(files: _Files, named: EnginePart, asked: Asked) -> str:
+def _wrong_pod(files: Files, named: EnginePart, asked: Asked) -> str:
     """Explain why a name leads to no first pod."""
     if named.kind != "StatefulSet":
         no_names = not named.own_names and number_of(asked.pod) < named.count
@@ -123,7 +124,7 @@ def _no_name(named: EnginePart, asked: Asked) -> str:
     return ""
 
 
-def _wrong_service(files: _Files, named: EnginePart, asked: Asked) -> str:
+def _wrong_service(files: Files, named: EnginePart, asked: Asked) -> str:
     """Explain that a pod is no first one, or that no Service names it."""
     if is_other(named):
         return f"which is a worker, in StatefulSet {display(named.name)}"
@@ -136,7 +137,7 @@ def _wrong_service(files: _Files, named: EnginePart, asked: Asked) -> str:
 
 
 def _by_service(
-    files: _Files, part: EnginePart, asked: Asked, heads: Sequence[EnginePart]
+    files: Files, part: EnginePart, asked: Asked, heads: Sequence[EnginePart]
 ) -> Iterator[Finding]:
     """Report a Service that selects workers, or that forwards other ports only."""
     found = service_of(asked, files.services)
@@ -166,7 +167,7 @@ def _only(head: EnginePart, workers: Sequence[EnginePart]) -> str:
     return "give the pod with the first rank a label of its own, and add it to the selector"
 
 
-def _alone(files: _Files, told: Container[str]) -> Iterator[Finding]:
+def _alone(files: Files, told: Container[str]) -> Iterator[Finding]:
     """Report workers that look elsewhere than at the only pod to which they can belong."""
     heads = [part for part in files.parts if is_head(part)]
     for head in heads:
@@ -189,13 +190,13 @@ def needs_workers(head: EnginePart) -> bool:
     return isinstance(copy, int) and isinstance(gpus, int) and copy > gpus > 0
 
 
-def _asks(files: _Files, part: EnginePart, known: frozenset[str]) -> bool:
+def _asks(files: Files, part: EnginePart, known: frozenset[str]) -> bool:
     """Return whether a part may ask a Service of the head, in the namespace of both."""
     asked = asked_by(part, files.parts)
     return asked is None or (asked.name in known and not _away(files, part, known))
 
 
-def _away(files: _Files, part: EnginePart, known: frozenset[str]) -> str:
+def _away(files: Files, part: EnginePart, known: frozenset[str]) -> str:
     """Explain that a part asks the right name in another namespace."""
     asked = asked_by(part, files.parts)
     if asked is None or asked.name not in known or not part.namespace:
@@ -204,7 +205,7 @@ def _away(files: _Files, part: EnginePart, known: frozenset[str]) -> str:
     return f"in the namespace {display(asked.namespace)}" if other else ""
 
 
-def _wrong(files: _Files, part: EnginePart, known: frozenset[str], reached: set[str]) -> str:
+def _wrong(files: Files, part: EnginePart, known: frozenset[str], reached: set[str]) -> str:
     """Explain that a part asks a Service that is not there, or that selects other pods."""
     asked = asked_by(part, files.parts)
     if asked is None or asked.name in known or asked.namespace != part.namespace:
@@ -230,7 +231,7 @@ def _finding(part: EnginePart, head: EnginePart, seen: str, reached: set[str]) -
     return refuse(part.pod.command_path, told, remedy)
 
 
-def _several(files: _Files) -> Iterator[Finding]:
+def _several(files: Files) -> Iterator[Finding]:
     """Report several pods with the first rank, each of an engine of its own."""
     for head in files.parts:
         command = head.pod.command
@@ -252,6 +253,6 @@ def _several(files: _Files) -> Iterator[Finding]:
         yield report(head.pod.command_path, seen, "write replicas: 1")
 
 
-def _is_in(files: _Files, head: EnginePart, asked: Asked) -> bool:
+def _is_in(files: Files, head: EnginePart, asked: Asked) -> bool:
     named = named_by(asked.pod, head.namespace, files.parts) if asked.pod else None
     return named is head and may_have(head, asked.pod)

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from kthena_components.checker.all_objects import check_objects_together
+from kthena_components.checker.all_objects import check_objects_together, check_split_engines
+from kthena_components.core.facts.split_engines import read_engine_part
 from kthena_components.core.values.unknown import Unknown
 from tests.support.for_each import for_each
 from tests.support.peers import LATE
@@ -166,3 +167,40 @@ def test_the_pods_of_an_engine_are_compared_over_objects(name: str) -> None:
     known = {WORLD, GPUS, SIZES, NNODES, PORTS}
     assert {each.rule for each in found if each.rule in known} == rules
     assert all(each.path.startswith("o") for each in found)
+
+
+ALONE = "no object has"
+DATABASE = workload("db", ["postgres"], gpus=0, kind="Deployment")
+DATABASE["spec"]["template"]["spec"]["containers"][0]["resources"] = {}
+POOL: Body = {
+    "apiVersion": "leaderworkerset.x-k8s.io/v1",
+    "kind": "LeaderWorkerSet",
+    "metadata": {"name": "pool", "namespace": "m"},
+    "spec": {},
+}
+INCOMPLETE: dict[str, tuple[list[Body], str]] = {
+    "a first pod alone": ([HEAD, DATABASE], "but no object has its other ranks"),
+    "a head of Ray alone": ([workload("head", RAY_HEAD)], "but no object has its other ranks"),
+    "workers alone": ([WORKER], "looks for its first rank at 'head-0.head-svc', but no object has"),
+    "both": ([HEAD, WORKER], ""),
+    "workers that are not read": ([HEAD, workload("other", ["bash", "/start.sh"])], ""),
+    "workers without pods yet": ([HEAD, workload("worker", vllm(1), replicas=0)], ""),
+    "workers of another kind": ([HEAD, POOL], ""),
+    "a first pod elsewhere": ([workload("worker", vllm(1, at="head.example.com"))], ""),
+    "workers of a namespace": ([workload("worker", vllm(1, at="head.n.svc"))], ""),
+    "an engine in one pod": ([workload("head", ["vllm", "serve", "m", "-tp=8"])], ""),
+}
+
+
+@for_each("name", INCOMPLETE)
+def test_all_objects_of_a_cluster_have_all_ranks(name: str) -> None:
+    bodies, says = INCOMPLETE[name]
+    named = {f"o{number}": body for number, body in enumerate(bodies)}
+    read = (read_engine_part(body, name) for name, body in named.items())
+    parts = [part for part in read if part is not None]
+    found = [str(one) for one in check_split_engines(parts, named, complete=True)]
+    told = [text for text in found if ALONE in text]
+    assert len(told) == bool(says)
+    assert says in "".join(told)
+    some = [str(one) for one in check_split_engines(parts, named)]
+    assert not [text for text in some if ALONE in text]

@@ -19,12 +19,18 @@ from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import NOT_STATED, is_serving, pods_of_template
 from kthena_components.core.findings import join_path
 from kthena_components.core.values.dataclass import dataclass
-from kthena_components.core.values.read import count_or_unknown, group_kind, inside, mapping
+from kthena_components.core.values.read import (
+    count_or_unknown,
+    group_kind,
+    inside,
+    is_name,
+    mapping,
+)
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import MaybeInt, is_unresolved
 
 _SET = ("apps", "StatefulSet")
-_KINDS = frozenset({_SET, ("apps", "Deployment")})
+KINDS = frozenset({_SET, ("apps", "Deployment")})
 _SIGNS = ("--nnodes", "ray start")
 SERVICE = ("", "Service")
 _RAY_ADDRESS = regex(r"\bray\s+start\b[^;&|\n]*?--address[=\s]+[\"']?([A-Za-z0-9.-]+):(\d+)")
@@ -62,13 +68,15 @@ class EnginePart:
     """The number of the first pod of a StatefulSet. None: not known."""
     own_names: bool = False
     """Whether its template states a host name."""
+    gang: str = ""
+    """The PodGroup that its pods name. Empty: none, or it is not known."""
 
 
 def read_engine_part(
     body: Mapping[str, Any], path: str = "", context: Context = NO_CONTEXT
 ) -> EnginePart | None:
     """Read a StatefulSet or a Deployment with a part of an engine; None for anything else."""
-    if group_kind(body) not in _KINDS:
+    if group_kind(body) not in KINDS:
         return None
     metadata, spec = mapping(body.get("metadata")), mapping(body.get("spec"))
     template = mapping(spec.get("template"))
@@ -82,7 +90,11 @@ def read_engine_part(
     if len(pods) != 1 or not isinstance(count, int) or count < 1 or is_unresolved(name):
         return None
     service, space = spec.get("serviceName"), metadata.get("namespace")
-    labels = mapping(mapping(template.get("metadata")).get("labels"))
+    made = mapping(template.get("metadata"))
+    labels, gang = (
+        mapping(made.get("labels")),
+        mapping(made.get("annotations")).get(naming.POD_GROUP),
+    )
     start = count_or_unknown(inside(spec.get("ordinals"), "start"), "start", 0)
     is_set = group_kind(body) == _SET
     asks, port = _asked(pods[0], text)
@@ -104,6 +116,7 @@ def read_engine_part(
         service=service,
         start=start if isinstance(start, int) else None,
         own_names="hostname" in mapping(template.get("spec")),
+        gang=gang if is_name(gang) else "",
     )
 
 
@@ -142,6 +155,14 @@ def join_engines(
         parts: The parts.
         bodies: All objects of the cluster, with the Services.
     """
+    for head, workers in joined(parts, bodies):
+        yield from (_together(head, worker, workers) for worker in workers)
+
+
+def joined(
+    parts: Sequence[EnginePart], bodies: Iterable[Mapping[str, Any]]
+) -> Iterator[tuple[EnginePart, list[EnginePart]]]:
+    """Yield the head and the workers of each engine of which some objects are all parts."""
     if len(parts) < _SEVERAL:
         return
     services = [body for body in bodies if group_kind(body) == SERVICE]
@@ -149,7 +170,15 @@ def join_engines(
         known = head.names | {name for each in services if (name := selects(each, head))}
         workers = [part for part in parts if part is not head and joins(part, head, known)]
         if workers and _are_all(head, workers):
-            yield from (_together(head, worker, workers) for worker in workers)
+            yield head, workers
+
+
+def is_whole(part: EnginePart) -> bool:
+    """Return whether the pods of a part are all of one engine."""
+    first, *others = part.commands or (None,)
+    if first is None or not others or not _is_first(first) or not all(map(_is_other, others)):
+        return False
+    return first.ray_role == "head" or first.nnodes == len(part.commands)
 
 
 def is_head(part: EnginePart) -> bool:

@@ -42,7 +42,8 @@ def first_pod_named(found: Object) -> Iterator[Finding]:
     engine are in this StatefulSet.
 
     Pass: serviceName chat, 2 replicas and --dist-init-addr chat-0.chat:5000.
-    Fail: chat-0.chats:5000; chat-2.chat:5000 with 2 replicas; model-0.chat:5000 with --nnodes 2;
+    Fail: chat-0.chats:5000; chat-2.chat:5000 with 2 replicas, or chat-1.chat:5000 with
+    --node-rank 1 in that pod; model-0.chat:5000 with --nnodes 2;
     chat-0.chat.default.svc:5000 in the namespace models.
     Level: mandatory.
     Source: Kubernetes documentation, StatefulSets, Stable Network ID; Kubernetes DNS-Based Service
@@ -80,7 +81,13 @@ def _wrong_name(
         yield refuse(path, f"{seen}another Service", remedy)
         return
     require_known(path, found.spec.get("ordinals"), inside(found.spec.get("ordinals"), "start"))
-    if int(pod_number[1][:9]) not in numbers:
+    number = int(pod_number[1][:9])
+    commands = engine.siblings.commands if engine.siblings is not None else ()
+    ranks = dict(zip(numbers, (command.node_rank for command in commands), strict=False))
+    rank = ranks.get(number)
+    if isinstance(rank, int) and rank > 0:
+        yield refuse(path, f"{seen}, which has --node-rank {rank}", remedy)
+    elif number not in numbers:
         seen += f", and its pods are {name}-{numbers.start} to {name}-{numbers.stop - 1}"
         yield refuse(path, seen, remedy)
 
