@@ -46,15 +46,24 @@ def leader_alone(
         return
     for part in parts:
         others = [other for other in parts if other is not part]
-        if is_head(part) and needs_workers(part):
-            if not any(may_join(other, part) for other in others):
-                seen = f"starts the first rank of {display(part.name)}, which needs more GPUs than "
-                seen += "its pod has, but no object has its other ranks"
-                yield refuse(part.pod.command_path, seen, "add pods with the other ranks", _RULE)
-        elif is_other(part) and _asks_inside(part, parts, bodies):
-            if not any(starts_first(other) and may_join(part, other) for other in others):
-                seen = f"looks for its first rank at {display(part.asks)}, but no object has it"
-                yield refuse(part.pod.command_path, seen, "add a pod with the first rank", _RULE)
+        shown = display(part.name)
+        if _lacks_workers(part, others):
+            seen = f"starts the first rank of {shown}, which needs more GPUs than its pod has, but "
+            seen += "no object has its other ranks"
+            yield refuse(part.pod.command_path, seen, "add pods with the other ranks", _RULE)
+        elif _lacks_first(part, others) and _asks_inside(part, parts, bodies):
+            seen = f"looks for its first rank at {display(part.asks)}, but no object has it"
+            yield refuse(part.pod.command_path, seen, "add a pod with the first rank", _RULE)
+
+
+def _lacks_workers(part: EnginePart, others: Sequence[EnginePart]) -> bool:
+    needs = is_head(part) and needs_workers(part)
+    return needs and not any(may_join(other, part) for other in others)
+
+
+def _lacks_first(part: EnginePart, others: Sequence[EnginePart]) -> bool:
+    first = any(starts_first(other) and may_join(part, other) for other in others)
+    return is_other(part) and not first
 
 
 def _asks_inside(

@@ -149,10 +149,13 @@ def first_pod_published(cluster: ClusterObjects) -> Iterator[Finding]:
 
     The pods of an engine become ready when all of them have met. A Service has names of ready pods
     only, unless publishNotReadyAddresses is true: with a readinessProbe or a startupProbe on the
-    port of the engine, the others never find the first pod.
+    port of the engine, the others never find the first pod. A Service with a cluster IP sends to
+    ready pods only. This is also checked where the first pod and its workers are objects of their
+    own.
 
     Pass: publishNotReadyAddresses true for 2 pods; 2 pods without probes.
-    Fail: clusterIP None, a readinessProbe, and --dist-init-addr chat-0.chat:5000 in 2 pods.
+    Fail: clusterIP None, a readinessProbe, and --dist-init-addr chat-0.chat:5000 in 2 pods; a
+    Service head of a Deployment with a readinessProbe, and `ray start --address=head:6379`.
     Level: mandatory.
     Source: Kubernetes API reference, ServiceSpec publishNotReadyAddresses; kubernetes
     staging/src/k8s.io/endpointslice/utils.go (ready); coredns plugin/kubernetes.
