@@ -6,12 +6,12 @@ from typing import Any
 from kthena_components.checker.leader_selected import needs_workers
 from kthena_components.core.facts.split_addresses import asked_by
 from kthena_components.core.facts.split_engines import (
-    KINDS,
     EnginePart,
     is_head,
     is_other,
     may_join,
     starts_first,
+    template_of,
 )
 from kthena_components.core.findings import Finding, refuse
 from kthena_components.core.values.display import display
@@ -85,10 +85,10 @@ def _key(body: Mapping[str, Any]) -> tuple[str, str, str]:
 
 def _may_have_ranks(body: Mapping[str, Any]) -> bool:
     """Return whether an object may have pods of an engine."""
-    if group_kind(body) not in KINDS:
+    made = template_of(body)
+    if made is None:
         return group_kind(body)[1] not in _WITHOUT_PODS
-    template = mapping(mapping(body.get("spec")).get("template"))
-    spec = mapping(template.get("spec"))
+    spec = mapping(made.body.get("spec"))
     containers = [mapping(each) for each in sequence(spec.get("containers"))]
     asked = [mapping(mapping(each.get("resources")).get("limits")) for each in containers]
     return not containers or any(is_accelerator(str(name)) for each in asked for name in each)

@@ -107,7 +107,7 @@ def _wrong_pod(files: Files, named: EnginePart, asked: Asked) -> str:
     """Explain why a name leads to no first pod."""
     if named.kind != "StatefulSet":
         no_names = not named.own_names and number_of(asked.pod) < named.count
-        return "but the pods of a Deployment have no such names" if no_names else ""
+        return f"but the pods of a {named.kind} have no such names" if no_names else ""
     return _no_name(named, asked) or _wrong_service(files, named, asked)
 
 

@@ -37,6 +37,12 @@ def workload(name: str, command: object, **stated: Any) -> Body:
     return {"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": spec}
 
 
+def pod(name: str, command: object) -> Body:
+    template = workload(name, command)["spec"]["template"]
+    metadata = {"name": name, "namespace": "m", **template["metadata"]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
+
+
 def vllm(rank: int, *, at: str = "head-0.head-svc", tp: int = 8, nodes: int = 2) -> list[str]:
     more = ["--headless"] if rank else []
     sizes = [f"-tp={tp}", f"-pp={nodes}", f"--nnodes={nodes}", f"--node-rank={rank}"]
@@ -126,6 +132,19 @@ ROWS: dict[str, tuple[list[Body], set[str]]] = {
         ],
         {WORLD},
     ),
+    "Pods": ([SERVICE, pod("head", vllm(0, at="llm")), pod("worker", vllm(1, at="llm"))], set()),
+    "Pods with other sizes": (
+        [SERVICE, pod("head", vllm(0, at="llm")), pod("worker", vllm(1, at="llm", tp=4))],
+        {SIZES},
+    ),
+    "a Deployment, and workers of a ReplicaSet": (
+        [
+            SERVICE,
+            workload("head", vllm(0, at="llm"), kind="Deployment"),
+            workload("worker", vllm(1, at="llm", tp=4), kind="ReplicaSet"),
+        ],
+        {SIZES},
+    ),
     "workers of another head": (
         [workload("head", RAY_HEAD), workload("worker", ray("--address=other:6379"), gpus=4)],
         set(),
@@ -187,6 +206,8 @@ INCOMPLETE: dict[str, tuple[list[Body], str]] = {
     "workers without pods yet": ([HEAD, workload("worker", vllm(1), replicas=0)], ""),
     "workers of another kind": ([HEAD, POOL], ""),
     "a first pod elsewhere": ([workload("worker", vllm(1, at="head.example.com"))], ""),
+    "a Pod alone": ([pod("head", vllm(0))], "but no object has its other ranks"),
+    "a Pod that is not read": ([HEAD, pod("worker", ["bash", "/start.sh"])], ""),
     "workers of a namespace": ([workload("worker", vllm(1, at="head.n.svc"))], ""),
     "an engine in one pod": ([workload("head", ["vllm", "serve", "m", "-tp=8"])], ""),
 }

@@ -8,7 +8,7 @@ others may be elsewhere.
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from kthena_components.core import naming
 from kthena_components.core.engines import CommandFacts
@@ -29,8 +29,14 @@ from kthena_components.core.values.read import (
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import MaybeInt, is_unresolved
 
-_SET = ("apps", "StatefulSet")
-KINDS = frozenset({_SET, ("apps", "Deployment")})
+_SET, _JOB, _POD = ("apps", "StatefulSet"), ("batch", "Job"), ("", "Pod")
+_COUNTS = {
+    _SET: "replicas",
+    ("apps", "Deployment"): "replicas",
+    ("apps", "ReplicaSet"): "replicas",
+    _JOB: "parallelism",
+}
+"""The field with the number of pods, by kind."""
 _SIGNS = ("--nnodes", "ray start")
 SERVICE = ("", "Service")
 _RAY_ADDRESS = regex(r"\bray\s+start\b[^;&|\n]*?--address[=\s]+[\"']?([A-Za-z0-9.-]+):(\d+)")
@@ -75,30 +81,26 @@ class EnginePart:
 def read_engine_part(
     body: Mapping[str, Any], path: str = "", context: Context = NO_CONTEXT
 ) -> EnginePart | None:
-    """Read a StatefulSet or a Deployment with a part of an engine; None for anything else."""
-    if group_kind(body) not in KINDS:
+    """Read an object with a part of an engine; None for anything else."""
+    made = template_of(body)
+    if made is None:
         return None
     metadata, spec = mapping(body.get("metadata")), mapping(body.get("spec"))
-    template = mapping(spec.get("template"))
-    text = json.dumps(mapping(template.get("spec")).get("containers"), default=str)
+    text = json.dumps(mapping(made.body.get("spec")).get("containers"), default=str)
     is_own = naming.GROUP_NAME in mapping(metadata.get("labels"))  # joined by its labels
-    name, count = metadata.get("name"), count_or_unknown(spec.get("replicas"), "replicas", 1)
+    name, kind = metadata.get("name"), group_kind(body)
     if is_own or not any(sign in text for sign in _SIGNS) or not isinstance(name, str):
         return None
-    at = join_path(path, "spec.template")
-    pods = [*filter(is_serving, pods_of_template(template, at, in_object(context, body)))]
+    at, count = join_path(path, made.path), made.number
+    pods = [*filter(is_serving, pods_of_template(made.body, at, in_object(context, body)))]
     if len(pods) != 1 or not isinstance(count, int) or count < 1 or is_unresolved(name):
         return None
     service, space = spec.get("serviceName"), metadata.get("namespace")
-    made = mapping(template.get("metadata"))
-    labels, gang = (
-        mapping(made.get("labels")),
-        mapping(made.get("annotations")).get(naming.POD_GROUP),
-    )
+    stated = mapping(made.body.get("metadata"))
+    gang = mapping(stated.get("annotations")).get(naming.POD_GROUP)
     start = count_or_unknown(inside(spec.get("ordinals"), "start"), "start", 0)
-    is_set = group_kind(body) == _SET
     asks, port = _asked(pods[0], text)
-    commands = _commands(pods[0], template, spec, name if is_set else "", context)
+    commands = _commands(pods[0], made.body, spec, name if kind == _SET else "", context)
     if len(commands) == count == 1:
         pods = [replace(pods[0], command=commands[0])]
     return EnginePart(
@@ -106,18 +108,37 @@ def read_engine_part(
         name=name,
         namespace=str(space or ""),
         names=frozenset(each for each in (name, service) if isinstance(each, str) and each),
-        labels=frozenset((str(key), str(value)) for key, value in labels.items()),
+        labels=frozenset((str(k), str(v)) for k, v in mapping(stated.get("labels")).items()),
         asks=asks,
         port=port,
         count=count,
         pod=pods[0],
         commands=commands,
-        kind="StatefulSet" if is_set else "Deployment",
+        kind=kind[1],
         service=service,
         start=start if isinstance(start, int) else None,
-        own_names="hostname" in mapping(template.get("spec")),
+        own_names=kind == _JOB or "hostname" in mapping(made.body.get("spec")),
         gang=gang if is_name(gang) else "",
     )
+
+
+class Made(NamedTuple):
+    """The template of the pods of an object, and their number."""
+
+    body: Mapping[str, Any]
+    path: str
+    number: MaybeInt
+
+
+def template_of(body: Mapping[str, Any]) -> Made | None:
+    """Return the only template of a kind that may have a part of an engine."""
+    kind, spec = group_kind(body), mapping(body.get("spec"))
+    if kind == _POD:
+        return Made(body, "", 1)
+    if kind not in _COUNTS:
+        return None
+    count = count_or_unknown(spec.get(_COUNTS[kind]), _COUNTS[kind], 1)
+    return Made(mapping(spec.get("template")), "spec.template", count)
 
 
 def _commands(
