@@ -21,6 +21,7 @@ from kthena_components.checker.manifest import (
     has_rules,
     read_demand,
 )
+from kthena_components.checker.pod_ranks_of_parts import pod_ranks_of_parts
 from kthena_components.checker.waivers import Stated, annotated, read_waiver, unused, waive
 from kthena_components.core.facts.context import Context, ReferencedObjects, gather
 from kthena_components.core.facts.serving import GpuDemand
@@ -107,6 +108,7 @@ def check_split_engines(
     yield from run_rule(leader_published, parts, named)
     yield from run_rule(leader_alone, parts, bodies) if complete else ()
     yield from run_rule(gang_covers_parts, parts, named)
+    yield from run_rule(pod_ranks_of_parts, parts, bodies)
     for facts in join_engines(parts, bodies):
         for finding in run_checks(facts):
             is_new = finding.rule in _COMPARED and finding not in told

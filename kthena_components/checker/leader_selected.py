@@ -68,8 +68,9 @@ def leader_selected(
     Pass: `ray start --address=head:6379` and a Service head that selects the pods of Deployment
     head; --master-addr head-0.head in StatefulSet worker, and serviceName head in StatefulSet head.
     Fail: --address=heads:6379 without a Service heads; a Service head that selects other pods, or
-    the workers, too; --address=head.default.svc:6379 in the namespace models; head-0.head, and
-    serviceName heads; head-1.head, and one pod; a Deployment head with replicas 2.
+    the workers or another engine's head, too; --address=head.default.svc:6379 in the namespace
+    models; head-0.head, and serviceName heads; head-1.head, and one pod; a Deployment head with
+    replicas 2.
     Level: mandatory; advisory for a Service without a cluster IP that selects the workers, too,
     because some libraries try all of its addresses, and for several first pods of a StatefulSet
     whose other workers may be in other files.
@@ -146,8 +147,14 @@ def _by_service(
     chosen = selected_by(found[1], files.parts)
     workers, first = [p for p in chosen if is_other(p)], [p for p in chosen if p in heads]
     looks = f"looks for its first rank at {display(part.asks)}"
+    several = [head for head in first if needs_workers(head)]
     if chosen and len(workers) == len(chosen):
         yield _finding(part, heads[0], _OTHER_PODS, files.reached(heads[0]))
+    elif len(several) >= _TWO:
+        seen = f"{looks}, and that Service selects the first pods of {len(several)} engines, "
+        seen += f"{display(several[0].name)} and {display(several[1].name)}"
+        remedy = "give each engine a Service of its own, whose selector matches its first pod only"
+        yield refuse(part.pod.command_path, seen, remedy)
     elif first and workers:
         report = advise if is_headless(found[1]) else refuse
         seen = f"{looks}, and that Service selects the pods of {display(first[0].name)} with that "

@@ -157,6 +157,14 @@ ROWS: dict[str, tuple[list[Body], set[str]]] = {
         ],
         set(),
     ),
+    "three pods in three objects": (
+        [
+            workload("head", vllm(0, nodes=3)),
+            workload("first", vllm(1, nodes=3)),
+            workload("second", vllm(2, nodes=3)),
+        ],
+        set(),
+    ),
     "three of four pods: others may be elsewhere": (
         [workload("head", vllm(0, nodes=4)), workload("worker", vllm(1, nodes=4, tp=4))],
         set(),

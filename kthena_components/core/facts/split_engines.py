@@ -27,7 +27,7 @@ from kthena_components.core.values.read import (
     mapping,
 )
 from kthena_components.core.values.regex import regex
-from kthena_components.core.values.unknown import MaybeInt, is_unresolved
+from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
 
 _SET, _JOB, _POD = ("apps", "StatefulSet"), ("batch", "Job"), ("", "Pod")
 _COUNTS = {
@@ -46,6 +46,7 @@ _MEETING = ("--master-addr", "--dist-init-addr")
 _MASTER_PORT, _USUAL_PORT = "--master-port", 29501
 """vLLM's option for the port, and its default (vllm/config/parallel.py)."""
 _SEVERAL = 2
+_COMPARED_ALONE = Unknown("the ranks of workers in several objects are compared by themselves")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,15 +262,27 @@ def _are_all(head: EnginePart, workers: Sequence[EnginePart]) -> bool:
 
 
 def _together(head: EnginePart, worker: EnginePart, workers: Sequence[EnginePart]) -> ServingFacts:
+    pod = worker.pod if len(workers) == 1 else _without_rank(worker.pod)
     engine = EngineFacts(
         path=head.path,
         name=head.name,
         pods=1 + sum(each.count for each in workers),
         replicas=1,
         entry=head.pod,
-        worker=worker.pod,
+        worker=pod,
     )
     return ServingFacts(path="", name=head.name, engines=(engine,))
+
+
+def _without_rank(pod: PodFacts) -> PodFacts:
+    """Return a pod without its rank, if this is that of some worker."""
+    command = pod.command
+    if command is None or not isinstance(command.nnodes, int):
+        return pod
+    rank = command.node_rank
+    if not isinstance(rank, int) or not 0 < rank < command.nnodes:
+        return pod
+    return replace(pod, command=replace(command, node_rank=_COMPARED_ALONE))
 
 
 def selects(service: Mapping[str, Any], part: EnginePart) -> str:

@@ -33,7 +33,8 @@ def pod_ranks(facts: ServingFacts) -> Iterator[Finding]:
     JOB_COMPLETION_INDEX; other controllers have such variables, too. Ranks that start above 0
     continue an engine of another object, and ranks that repeat evenly are several engines. Two
     templates of one object that meet at one address do not both have the first rank, and one of
-    them has it if the object has all pods that are counted.
+    them has it if the object has all pods that are counted. Of an engine whose head and workers are
+    objects of their own, no two pods have one rank.
 
     Pass: a StatefulSet with replicas 2 and --nnodes 2 --node-rank $(POD_INDEX).
     Fail: replicas 3 with --nnodes 2; replicas 2 with --data-parallel-size 4
