@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from kthena_components.checker.cluster_rules import compare_objects
+from kthena_components.checker.engine_parts import read_engine_part_of
 from kthena_components.checker.gang_covers_parts import gang_covers_parts
 from kthena_components.checker.leader_alone import leader_alone
 from kthena_components.checker.leader_published import leader_published
@@ -25,7 +26,7 @@ from kthena_components.checker.pod_ranks_of_parts import pod_ranks_of_parts
 from kthena_components.checker.waivers import Stated, annotated, read_waiver, unused, waive
 from kthena_components.core.facts.context import Context, ReferencedObjects, gather
 from kthena_components.core.facts.serving import GpuDemand
-from kthena_components.core.facts.split_engines import EnginePart, join_engines, read_engine_part
+from kthena_components.core.facts.split_engines import EnginePart, join_engines
 from kthena_components.core.findings import READING_ALL, Finding, Level, run_rule
 from kthena_components.core.hardware import NO_CHOICE, GpuChoice
 from kthena_components.core.objects.cluster_objects import Ports
@@ -183,7 +184,7 @@ def check_objects_together(
 
 def _read(bodies: Bodies, context: Context) -> ReadObjects:
     members = (read_part(mapping(body), name, context) for name, body in bodies.items())
-    parts = (read_engine_part(body, name, context) for name, body in bodies.items())
+    parts = (read_engine_part_of(body, name, context) for name, body in bodies.items())
     held = ((i, read_demand(body, context)) for i, body in enumerate(bodies.values()))
     return ReadObjects(
         bodies=[*bodies.values()],

@@ -3,7 +3,7 @@
 from typing import Any
 
 from kthena_components.checker.all_objects import check_objects_together, check_split_engines
-from kthena_components.core.facts.split_engines import read_engine_part
+from kthena_components.checker.engine_parts import read_engine_part_of
 from kthena_components.core.values.unknown import Unknown
 from tests.support.for_each import for_each
 from tests.support.peers import LATE
@@ -41,6 +41,22 @@ def pod(name: str, command: object) -> Body:
     template = workload(name, command)["spec"]["template"]
     metadata = {"name": name, "namespace": "m", **template["metadata"]}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
+
+
+def groups(command: object, **stated: Any) -> Body:
+    """Give a LeaderWorkerSet with one group of one pod."""
+    template = workload("worker", command, **stated)["spec"]["template"]
+    return {
+        "apiVersion": "leaderworkerset.x-k8s.io/v1",
+        "kind": "LeaderWorkerSet",
+        "metadata": {"name": "worker", "namespace": "m"},
+        "spec": {"replicas": 1, "leaderWorkerTemplate": {"size": 1, "workerTemplate": template}},
+    }
+
+
+def rollout(command: object) -> Body:
+    made = workload("worker", command, kind="Deployment")
+    return {**made, "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout"}
 
 
 def vllm(rank: int, *, at: str = "head-0.head-svc", tp: int = 8, nodes: int = 2) -> list[str]:
@@ -145,6 +161,13 @@ ROWS: dict[str, tuple[list[Body], set[str]]] = {
         ],
         {SIZES},
     ),
+    "workers of a LeaderWorkerSet": ([HEAD, groups(vllm(1))], set()),
+    "workers of a LeaderWorkerSet, with other sizes": ([HEAD, groups(vllm(1, tp=4))], {SIZES}),
+    "workers of a LeaderWorkerSet, with other GPUs": (
+        [HEAD, groups(vllm(1), gpus=4)],
+        {GPUS, WORLD},
+    ),
+    "workers of a Rollout": ([HEAD, rollout(vllm(1, tp=4))], {SIZES}),
     "workers of another head": (
         [workload("head", RAY_HEAD), workload("worker", ray("--address=other:6379"), gpus=4)],
         set(),
@@ -225,7 +248,7 @@ INCOMPLETE: dict[str, tuple[list[Body], str]] = {
 def test_all_objects_of_a_cluster_have_all_ranks(name: str) -> None:
     bodies, says = INCOMPLETE[name]
     named = {f"o{number}": body for number, body in enumerate(bodies)}
-    read = (read_engine_part(body, name) for name, body in named.items())
+    read = (read_engine_part_of(body, name) for name, body in named.items())
     parts = [part for part in read if part is not None]
     found = [str(one) for one in check_split_engines(parts, named, complete=True)]
     told = [text for text in found if ALONE in text]

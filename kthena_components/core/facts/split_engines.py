@@ -27,7 +27,7 @@ from kthena_components.core.values.read import (
     mapping,
 )
 from kthena_components.core.values.regex import regex
-from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
+from kthena_components.core.values.unknown import MaybeInt, Unknown
 
 _SET, _JOB, _POD = ("apps", "StatefulSet"), ("batch", "Job"), ("", "Pod")
 _COUNTS = {
@@ -37,6 +37,8 @@ _COUNTS = {
     _JOB: "parallelism",
 }
 """The field with the number of pods, by kind."""
+_UNNAMED = frozenset({("apps", "Deployment"), ("apps", "ReplicaSet")})
+"""Kinds whose pods have no names in DNS unless their template states one."""
 _SIGNS = ("--nnodes", "ray start")
 SERVICE = ("", "Service")
 _RAY_ADDRESS = regex(r"\bray\s+start\b[^;&|\n]*?--address[=\s]+[\"']?([A-Za-z0-9.-]+):(\d+)")
@@ -80,45 +82,72 @@ class EnginePart:
 
 
 def read_engine_part(
-    body: Mapping[str, Any], path: str = "", context: Context = NO_CONTEXT
+    body: Mapping[str, Any],
+    path: str = "",
+    context: Context = NO_CONTEXT,
+    made: "Made | None" = None,
 ) -> EnginePart | None:
-    """Read an object with a part of an engine; None for anything else."""
-    made = template_of(body)
+    """Read an object with a part of an engine; None for anything else.
+
+    Args:
+        body: The object.
+        path: Its path in the caller's input.
+        context: Its context.
+        made: Its only template, for a kind of another system.
+    """
+    made = made or template_of(body)
     if made is None:
         return None
-    metadata, spec = mapping(body.get("metadata")), mapping(body.get("spec"))
+    metadata = mapping(body.get("metadata"))
     text = json.dumps(mapping(made.body.get("spec")).get("containers"), default=str)
     is_own = naming.GROUP_NAME in mapping(metadata.get("labels"))  # joined by its labels
-    name, kind = metadata.get("name"), group_kind(body)
-    if is_own or not any(sign in text for sign in _SIGNS) or not isinstance(name, str):
+    name = metadata.get("name")
+    if is_own or not any(sign in text for sign in _SIGNS) or not is_name(name):
         return None
     at, count = join_path(path, made.path), made.number
     pods = [*filter(is_serving, pods_of_template(made.body, at, in_object(context, body)))]
-    if len(pods) != 1 or not isinstance(count, int) or count < 1 or is_unresolved(name):
+    if len(pods) != 1 or not isinstance(count, int) or count < 1:
         return None
-    service, space = spec.get("serviceName"), metadata.get("namespace")
-    stated = mapping(made.body.get("metadata"))
-    gang = mapping(stated.get("annotations")).get(naming.POD_GROUP)
-    start = count_or_unknown(inside(spec.get("ordinals"), "start"), "start", 0)
-    asks, port = _asked(pods[0], text)
-    commands = _commands(pods[0], made.body, spec, name if kind == _SET else "", context)
-    if len(commands) == count == 1:
-        pods = [replace(pods[0], command=commands[0])]
-    return EnginePart(
+    of_set = name if group_kind(body) == _SET else ""
+    commands = _commands(pods[0], made.body, mapping(body.get("spec")), of_set, context)
+    pod = replace(pods[0], command=commands[0]) if len(commands) == count == 1 else pods[0]
+    asks, port = _asked(pod, text)
+    found = EnginePart(
         path=at,
         name=name,
-        namespace=str(space or ""),
-        names=frozenset(each for each in (name, service) if isinstance(each, str) and each),
-        labels=frozenset((str(k), str(v)) for k, v in mapping(stated.get("labels")).items()),
+        namespace=str(metadata.get("namespace") or ""),
+        names=frozenset({name}),
+        labels=frozenset(),
         asks=asks,
         port=port,
         count=count,
-        pod=pods[0],
+        pod=pod,
         commands=commands,
+    )
+    return _with_names(found, body, made)
+
+
+def _with_names(part: EnginePart, body: Mapping[str, Any], made: "Made") -> EnginePart:
+    """Add what decides by which names other pods find those of a part, and their PodGroup."""
+    spec, kind, stated = (
+        mapping(body.get("spec")),
+        group_kind(body),
+        mapping(made.body.get("metadata")),
+    )
+    service, gang = (
+        spec.get("serviceName"),
+        mapping(stated.get("annotations")).get(naming.POD_GROUP),
+    )
+    start = count_or_unknown(inside(spec.get("ordinals"), "start"), "start", 0)
+    labels = mapping(stated.get("labels"))
+    return replace(
+        part,
+        names=part.names | ({service} if isinstance(service, str) and service else set()),
+        labels=frozenset((str(key), str(value)) for key, value in labels.items()),
         kind=kind[1],
         service=service,
         start=start if isinstance(start, int) else None,
-        own_names=kind == _JOB or "hostname" in mapping(made.body.get("spec")),
+        own_names=kind not in _UNNAMED or "hostname" in mapping(made.body.get("spec")),
         gang=gang if is_name(gang) else "",
     )
 

@@ -112,11 +112,11 @@ def _hosts_of_job(found: Object, count: MaybeInt) -> PodHosts | None:
 
 def _at_once(spec: Mapping[str, Any]) -> MaybeInt:
     """Return how many pods of a Job run at a time: no more than it still has to complete."""
-    parallelism, completions = copies_in(spec.get("parallelism"), 1), spec.get("completions")
-    number = copies_in(completions, 1)
-    if completions is None or not isinstance(number, int) or not isinstance(parallelism, int):
+    parallelism, stated = copies_in(spec.get("parallelism"), 1), spec.get("completions")
+    completions = copies_in(stated, 1)
+    if stated is None or isinstance(parallelism, Unknown):
         return parallelism
-    return min(parallelism, number)
+    return completions if isinstance(completions, Unknown) else min(parallelism, completions)
 
 
 def facts_of_cron_job(found: Object) -> ServingFacts:

@@ -9,7 +9,12 @@ from kthena_components.core.facts.context import Context
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, NameFacts, ServingFacts, StartOrder
-from kthena_components.core.facts.workload import NO_SCHEDULER, admitted_together, fill_requests
+from kthena_components.core.facts.workload import (
+    ELSEWHERE,
+    NO_SCHEDULER,
+    admitted_together,
+    fill_requests,
+)
 from kthena_components.core.objects.cluster_objects import Gang
 from kthena_components.core.objects.object import (
     VOLCANO,
@@ -88,15 +93,26 @@ def _engine(group: Group, found: Object, *, gang: bool) -> EngineFacts:
         at = f"{path}.leaderWorkerTemplate.{field}"
         return _pod(inside(template, field), at, env, found.context, gang=asked)
 
+    entry, worker = pod(group.leader), None if pods == 1 else pod(WORKER)
+    read = (entry,) if worker is None else (entry, worker)
     return EngineFacts(
         path=path,
         name=group.name,
-        pods=pods,
+        pods=ELSEWHERE if all(_continues(each, pods) for each in read) else pods,
         replicas=count_or_unknown(inside(group.stated, "replicas"), "replicas", 1),
-        entry=pod(group.leader),
-        worker=None if pods == 1 else pod(WORKER),
+        entry=entry,
+        worker=worker,
         order=_order(group, found),
     )
+
+
+def _continues(pod: PodFacts, pods: MaybeInt) -> bool:
+    """Return whether the ranks of a group are those of an engine that another object starts."""
+    command = pod.command
+    if command is None or not isinstance(command.nnodes, int) or not isinstance(pods, int):
+        return False
+    rank = command.node_rank
+    return command.nnodes > pods and isinstance(rank, int) and rank > 0
 
 
 def _order(group: Group, found: Object) -> StartOrder | None:
