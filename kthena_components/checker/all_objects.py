@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from kthena_components.checker.cluster_rules import compare_objects
-from kthena_components.checker.engine_parts import read_engine_part_of
+from kthena_components.checker.engine_parts import COMPARED, read_engine_part_of
 from kthena_components.checker.gang_covers_parts import gang_covers_parts
 from kthena_components.checker.leader_alone import leader_alone
 from kthena_components.checker.leader_published import leader_published
@@ -43,18 +43,6 @@ _REFERS = regex(r'"configMap|"inference"|"runtimeConfig"|"runtime"|"resourceClai
 """Texts in an object that may refer to a ConfigMap, a runtime or a resource claim."""
 _LONGEST_NAME = 4096
 """Maximum length of a caller's name for an object."""
-_COMPARED = frozenset(
-    {
-        "leader-ports-agree",
-        "leader-worker-same-gpus",
-        "leader-worker-same-parallelism",
-        "one-gpu-vendor",
-        "nnodes-equals-group",
-        "ray-cluster-size-equals-group",
-        "world-size-equals-gpus",
-    }
-)
-"""The rules that compare the pods of an engine. The others were run for each object."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +100,7 @@ def check_split_engines(
     yield from run_rule(pod_ranks_of_parts, parts, bodies)
     for facts in join_engines(parts, bodies):
         for finding in run_checks(facts):
-            is_new = finding.rule in _COMPARED and finding not in told
+            is_new = finding.rule in COMPARED and finding not in told
             if is_new and finding.level is not Level.UNKNOWN:
                 told.add(finding)
                 yield finding

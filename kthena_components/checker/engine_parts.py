@@ -5,13 +5,34 @@ from typing import Any
 
 from kthena_components.core.facts.context import NO_CONTEXT, Context
 from kthena_components.core.facts.split_engines import EnginePart, Made, read_engine_part
-from kthena_components.core.objects.object import read_object
+from kthena_components.core.objects.object import POD_GROUP, read_object
 from kthena_components.core.values.read import group_kind
 from kthena_components.core.values.unknown import total
 from kthena_components.systems import find_kind
 
 _OTHERS = frozenset({("leaderworkerset.x-k8s.io", "LeaderWorkerSet"), ("argoproj.io", "Rollout")})
 """Kinds of other systems whose pods may all have one template."""
+
+_GANG = "gang-covers-engine"
+COMPARED = frozenset(
+    {
+        "leader-ports-agree",
+        "leader-worker-same-gpus",
+        "leader-worker-same-parallelism",
+        "nnodes-equals-group",
+        "one-gpu-vendor",
+        "ray-cluster-size-equals-group",
+        "world-size-equals-gpus",
+    }
+)
+"""The rules that compare the pods of an engine. The others were run for each object."""
+
+
+def rules_over_parts(body: Mapping[str, Any]) -> frozenset[str]:
+    """Return the rules over one object that also check it as a part of an engine, or its gang."""
+    if group_kind(body) == POD_GROUP:
+        return frozenset({_GANG})
+    return COMPARED | {_GANG, "pod-ranks"} if read_engine_part_of(body) else frozenset()
 
 
 def read_engine_part_of(

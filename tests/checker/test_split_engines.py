@@ -4,7 +4,9 @@ from typing import Any
 
 from kthena_components.checker.all_objects import check_objects_together, check_split_engines
 from kthena_components.checker.engine_parts import read_engine_part_of
+from kthena_components.checker.manifest import check_manifest
 from kthena_components.core.values.unknown import Unknown
+from tests.rules.cases import TODAY
 from tests.support.for_each import for_each
 from tests.support.peers import LATE
 
@@ -256,3 +258,13 @@ def test_all_objects_of_a_cluster_have_all_ranks(name: str) -> None:
     assert says in "".join(told)
     some = [str(one) for one in check_split_engines(parts, named)]
     assert not [text for text in some if ALONE in text]
+
+
+def test_a_waiver_of_a_rule_over_several_objects_is_used() -> None:
+    waiver = {"waive.kthena-components/world-size-equals-gpus": "2026-12-31 smaller GPUs for now"}
+    worker = workload("worker", vllm(1), gpus=4)
+    worker["metadata"]["annotations"] = waiver
+    alone = check_manifest(WORKER | {"metadata": worker["metadata"]}, today=TODAY)
+    assert not [found for found in alone if found.rule == "waiver"]
+    database = DATABASE | {"metadata": {**DATABASE["metadata"], "annotations": waiver}}
+    assert [found for found in check_manifest(database, today=TODAY) if found.rule == "waiver"]
