@@ -11,11 +11,11 @@ from types import MappingProxyType
 from typing import Any
 
 from kthena_components.checker.cluster_rules import compare_objects
-from kthena_components.checker.engine_parts import COMPARED, read_engine_part_of
+from kthena_components.checker.engine_parts import COMPARED, PORTS, read_engine_part_of
 from kthena_components.checker.gang_covers_parts import gang_covers_parts
 from kthena_components.checker.leader_alone import leader_alone
 from kthena_components.checker.leader_published import leader_published
-from kthena_components.checker.leader_selected import leader_selected
+from kthena_components.checker.leader_selected import changes_port, leader_selected
 from kthena_components.checker.manifest import (
     check_manifest,
     checked_elsewhere,
@@ -101,7 +101,8 @@ def check_split_engines(
     for facts in join_engines(parts, bodies):
         for finding in run_checks(facts):
             is_new = finding.rule in COMPARED and finding not in told
-            if is_new and finding.level is not Level.UNKNOWN:
+            mapped = finding.rule == PORTS and changes_port(finding.path, parts, bodies)
+            if is_new and finding.level is not Level.UNKNOWN and not mapped:
                 told.add(finding)
                 yield finding
 

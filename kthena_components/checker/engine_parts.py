@@ -13,10 +13,10 @@ from kthena_components.systems import find_kind
 _OTHERS = frozenset({("leaderworkerset.x-k8s.io", "LeaderWorkerSet"), ("argoproj.io", "Rollout")})
 """Kinds of other systems whose pods may all have one template."""
 
-_GANG = "gang-covers-engine"
+_GANG, PORTS = "gang-covers-engine", "leader-ports-agree"
 COMPARED = frozenset(
     {
-        "leader-ports-agree",
+        PORTS,
         "leader-worker-same-gpus",
         "leader-worker-same-parallelism",
         "nnodes-equals-group",

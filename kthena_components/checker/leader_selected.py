@@ -7,9 +7,9 @@ from kthena_components.core.facts.split_addresses import (
     Asked,
     asked_by,
     first_address,
+    forwarded,
     has_selector,
     is_headless,
-    may_forward,
     may_have,
     named_by,
     number_of,
@@ -30,6 +30,7 @@ from kthena_components.core.findings import Finding, advise, refuse
 from kthena_components.core.rules.pod_ranks import repeats_rank
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import group_kind, is_name
+from kthena_components.core.values.unknown import Unknown
 
 _TWO = 2
 _OTHER_PODS = "and that Service selects other pods"
@@ -160,10 +161,37 @@ def _by_service(
         seen = f"{looks}, and that Service selects the pods of {display(first[0].name)} with that "
         seen += f"rank, and those of {display(workers[0].name)} without it"
         yield report(part.pod.command_path, seen, _only(first[0], workers))
-    elif first and part.port is not None and not may_forward(found[1], part.port):
-        seen = f"looks for its first rank at {display(f'{part.asks}:{part.port}')}, but that "
-        seen += f"Service has a cluster IP and no port {part.port}"
-        yield refuse(part.pod.command_path, seen, f"add port {part.port} to the Service")
+    elif first and (seen := _wrong_port(found[1], part, first[0])):
+        port = first[0].port or part.port
+        yield refuse(
+            part.pod.command_path, seen, f"let the Service send port {part.port} to {port}"
+        )
+
+
+def _wrong_port(service: Mapping[str, Any], part: EnginePart, head: EnginePart) -> str:
+    """Explain that a Service does not lead to the port of the first rank."""
+    if part.port is None:
+        return ""
+    looks = f"looks for its first rank at {display(f'{part.asks}:{part.port}')}, but that Service "
+    target = forwarded(service, part.port)
+    if target is None:
+        return f"{looks}has a cluster IP and no port {part.port}"
+    if isinstance(target, Unknown) or head.port in {None, target} or target == part.port:
+        return ""  # If the Service changes no port, leader-ports-agree compares both.
+    return f"{looks}sends that port to {target}, and the first rank is at {head.port}"
+
+
+def changes_port(
+    path: str, parts: Sequence[EnginePart], bodies: Sequence[Mapping[str, Any]]
+) -> bool:
+    """Return whether the workers with a command line ask a Service that changes the port."""
+    services = [body for body in bodies if group_kind(body) == SERVICE]
+    part = next((each for each in parts if each.pod.command_path == path), None)
+    asked = asked_by(part, parts) if part is not None else None
+    found = service_of(asked, services) if asked is not None and not asked.pod else None
+    if part is None or part.port is None or found is None:
+        return False
+    return forwarded(found[1], part.port) != part.port
 
 
 def _only(head: EnginePart, workers: Sequence[EnginePart]) -> str:

@@ -10,10 +10,12 @@ from typing import Any, NamedTuple
 from kthena_components.core.facts.split_engines import EnginePart, selects
 from kthena_components.core.values.read import is_name, mapping, name_of, sequence, unknown_inside
 from kthena_components.core.values.regex import regex
+from kthena_components.core.values.unknown import Unknown
 
 _SVC = "svc"
 _NUMBERS = regex(r"[\d.]+")
 _NUMBERED = regex(r"(.+)-(\d{1,9})")
+_ELSEWHERE = Unknown("the ports of the Service are not known")
 
 
 class Asked(NamedTuple):
@@ -92,12 +94,22 @@ def is_headless(service: Mapping[str, Any]) -> bool:
     return address == "None" or unknown_inside(address) is not None
 
 
-def may_forward(service: Mapping[str, Any], port: int) -> bool:
-    """Return whether a Service may lead to its pods at a port. A headless one always does."""
+def forwarded(service: Mapping[str, Any], port: int) -> object:
+    """Return the port of the pods to which a Service sends a port; None if it sends it nowhere.
+
+    A headless Service gives the addresses of its pods, at which each port is the same. A port that
+    is not known, or has a name, is Unknown.
+    """
     ports = mapping(service.get("spec")).get("ports")
-    if is_headless(service) or unknown_inside(ports) is not None or not sequence(ports):
-        return True
-    return any(mapping(each).get("port") == port for each in sequence(ports))
+    if is_headless(service):
+        return port
+    if unknown_inside(ports) is not None or not sequence(ports):
+        return _ELSEWHERE
+    found = next((mapping(p) for p in sequence(ports) if mapping(p).get("port") == port), None)
+    if found is None:
+        return None
+    target = found.get("targetPort") or port
+    return target if isinstance(target, int) else _ELSEWHERE
 
 
 def first_address(part: EnginePart, reached: Iterable[str]) -> str:

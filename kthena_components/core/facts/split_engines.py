@@ -182,8 +182,11 @@ def _commands(
 
 
 def _asked(pod: PodFacts, text: str) -> tuple[str, int | None]:
-    """Return the host and the port at which a pod looks for the head."""
+    """Return the host and the port at which a pod looks for the head, or has it."""
     command = pod.command
+    if command is not None and command.engine is not None and command.ray_role == "head":
+        own = command.ray_port
+        return "", int(own) if isinstance(own, str) and own.isdecimal() else None
     if command is not None and command.engine is not None:
         stated = next((v for key in _MEETING if (v := command.options.get(key))), None)
         found = _HOST.fullmatch(stated) if isinstance(stated, str) else None

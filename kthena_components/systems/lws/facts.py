@@ -1,7 +1,7 @@
 """Facts and pods of LeaderWorkerSets and DisaggregatedSets: each set of groups is an engine."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from kthena_components.core import naming
@@ -98,7 +98,7 @@ def _engine(group: Group, found: Object, *, gang: bool) -> EngineFacts:
     return EngineFacts(
         path=path,
         name=group.name,
-        pods=ELSEWHERE if all(_continues(each, pods) for each in read) else pods,
+        pods=ELSEWHERE if _continues(read, pods) else pods,
         replicas=count_or_unknown(inside(group.stated, "replicas"), "replicas", 1),
         entry=entry,
         worker=worker,
@@ -106,13 +106,21 @@ def _engine(group: Group, found: Object, *, gang: bool) -> EngineFacts:
     )
 
 
-def _continues(pod: PodFacts, pods: MaybeInt) -> bool:
+def _continues(read: Sequence[PodFacts], pods: MaybeInt) -> bool:
     """Return whether the ranks of a group are those of an engine that another object starts."""
+    found = [_is_behind(pod, pods) for pod in read]
+    return True in found and False not in found
+
+
+def _is_behind(pod: PodFacts, pods: MaybeInt) -> bool | None:
+    """Return whether a rank is above 0 in an engine of more pods; None if it is not known."""
     command = pod.command
-    if command is None or not isinstance(command.nnodes, int) or not isinstance(pods, int):
-        return False
-    rank = command.node_rank
-    return command.nnodes > pods and isinstance(rank, int) and rank > 0
+    if command is None or command.hidden is not None:
+        return None
+    nodes, rank = command.nnodes, command.node_rank
+    if isinstance(nodes, Unknown) or isinstance(rank, Unknown):
+        return None
+    return nodes is not None and isinstance(pods, int) and nodes > pods and bool(rank)
 
 
 def _order(group: Group, found: Object) -> StartOrder | None:
