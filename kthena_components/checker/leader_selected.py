@@ -134,7 +134,7 @@ def _wrong_service(files: Files, named: EnginePart, asked: Asked) -> str:
     if found is None:
         known = is_name(named.service) and (files.complete or files.reached(named))
         return _NO_SERVICE if known else ""
-    is_its = selects(found[1], named) or not has_selector(found[1])
+    is_its = selects(found[1], named) or not has_selector(found[1]) or not named.labelled
     return "" if is_its else _OTHER_PODS
 
 
@@ -143,7 +143,8 @@ def _by_service(
 ) -> Iterator[Finding]:
     """Report a Service that selects workers, or that forwards other ports only."""
     found = service_of(asked, files.services)
-    if found is None or not has_selector(found[1]):
+    known = all(head.labelled for head in heads)
+    if found is None or not has_selector(found[1]) or not known:
         return
     chosen = selected_by(found[1], files.parts)
     workers, first = [p for p in chosen if is_other(p)], [p for p in chosen if p in heads]
@@ -211,7 +212,7 @@ def _alone(files: Files, told: Container[str]) -> Iterator[Finding]:
         reached = files.reached(head)
         known = frozenset(reached | head.names)
         found = [p for p in workers if joins(p, head, known) and _asks(files, p, known)]
-        if not alone or found or not needs_workers(head):
+        if not alone or found or not needs_workers(head) or not head.labelled:
             continue
         for part in (each for each in workers if each.path not in told):
             if seen := _away(files, part, known) or _wrong(files, part, known, reached):

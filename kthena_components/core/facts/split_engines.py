@@ -25,6 +25,7 @@ from kthena_components.core.values.read import (
     inside,
     is_name,
     mapping,
+    unknown_inside,
 )
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import MaybeInt, Unknown
@@ -62,6 +63,8 @@ class EnginePart:
     """The names by which other pods find it."""
     labels: frozenset[tuple[str, str]]
     """The labels of its pods."""
+    labelled: bool = True
+    """Whether all of them are known."""
     asks: str
     """The host of the head, as its command states it; empty if it states none."""
     port: int | None = None
@@ -144,6 +147,7 @@ def _with_names(part: EnginePart, body: Mapping[str, Any], made: "Made") -> Engi
         part,
         names=part.names | ({service} if isinstance(service, str) and service else set()),
         labels=frozenset((str(key), str(value)) for key, value in labels.items()),
+        labelled=unknown_inside(stated, labels) is None,
         kind=kind[1],
         service=service,
         start=start if isinstance(start, int) else None,
