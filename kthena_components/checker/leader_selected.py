@@ -29,7 +29,7 @@ from kthena_components.core.facts.split_engines import (
 from kthena_components.core.findings import Finding, advise, refuse
 from kthena_components.core.rules.pod_ranks import repeats_rank
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import group_kind, is_name
+from kthena_components.core.values.read import group_kind, is_name, unknown_inside
 from kthena_components.core.values.unknown import Unknown
 
 _TWO = 2
@@ -48,6 +48,11 @@ class Files(NamedTuple):
     def reached(self, head: EnginePart) -> set[str]:
         """Return the names of the Services that select a part."""
         return {name for each in self.services if (name := selects(each, head))}
+
+    @property
+    def named(self) -> bool:
+        """Whether the names and namespaces of all Services are known."""
+        return all(unknown_inside(each.get("metadata")) is None for each in self.services)
 
     def heads(self, part: EnginePart) -> list[EnginePart]:
         """Return the parts with a first rank for which a part may look."""
@@ -133,7 +138,7 @@ def _wrong_service(files: Files, named: EnginePart, asked: Asked) -> str:
     found = service_of(asked, files.services)
     if found is None:
         known = is_name(named.service) and (files.complete or files.reached(named))
-        return _NO_SERVICE if known else ""
+        return _NO_SERVICE if known and files.named else ""
     is_its = selects(found[1], named) or not has_selector(found[1]) or not named.labelled
     return "" if is_its else _OTHER_PODS
 
@@ -248,7 +253,7 @@ def _wrong(files: Files, part: EnginePart, known: frozenset[str], reached: set[s
         return ""
     found = service_of(asked, files.services)
     if found is None:
-        return _NO_SERVICE if reached else ""
+        return _NO_SERVICE if reached and files.named else ""
     is_of_workers = any(map(is_other, selected_by(found[1], files.parts)))
     return _OTHER_PODS if has_selector(found[1]) and not is_of_workers else ""
 

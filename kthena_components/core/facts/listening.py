@@ -4,7 +4,7 @@ It only covers pods in which nothing else may listen: they have one container, w
 one engine or joins one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from kthena_components.core.engines import CommandFacts
@@ -13,6 +13,7 @@ from kthena_components.core.facts.network import LOOPBACK
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.ports import DECIDING
 from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 
 DEFAULT_PORTS = {"vllm": 8000, "sglang": 30000, "trtllm": 8000}
@@ -30,6 +31,8 @@ _SOCKET = "--uds"
 """The option with which vLLM listens on a Unix socket, and on no port."""
 _SEVERAL_SERVERS = "--api-server-count"
 """The option with which it may listen on no port."""
+_PORT = regex(r":(\d{1,5})$")
+_WITH_PORT = ("--dist-init-addr", "--master-port", "--data-parallel-rpc-port")
 _MOST_COPIES = 64
 _SEVERAL = 2
 ON_A_PORT = f"remove {_SOCKET} from its command line"
@@ -97,7 +100,7 @@ def listening(pod: PodFacts, *, first: bool | None = None) -> Listening | None:
     command, own = pod.command, pod.own
     if command is None or own is None or own.serves or not own.ports.alone:
         return None
-    if pod.gap or command.hidden or pod.joined:
+    if pod.gap or command.hidden or pod.joined or _hides_port(command):
         return None
     answers = _answers(command, first=first)
     if answers is False:
@@ -180,6 +183,7 @@ def _rank(command: CommandFacts, *, first: bool | None) -> MaybeInt:
 
 def _others(command: CommandFacts, mentioned: frozenset[int]) -> frozenset[int]:
     # The --port of an engine that answers no requests is no port of something else.
+    mentioned |= frozenset(_ports_in(command))
     found = (mentioned - {command.options.get("--port")}) | _TRANSFERS
     if command.ray_role is not None:
         found |= _RAY
@@ -187,3 +191,21 @@ def _others(command: CommandFacts, mentioned: frozenset[int]) -> frozenset[int]:
         port = command.options.get("--port", DEFAULT_PORTS["vllm"])
         found |= frozenset(range(port, port + _MOST_COPIES)) if isinstance(port, int) else set()
     return found
+
+
+def _hides_port(command: CommandFacts) -> bool:
+    """Return whether a port at which the pods meet is in a variable that is not known."""
+    return any(
+        isinstance(command.options.get(option), Unknown)
+        and not _PORT.search(command.written.get(option, ""))
+        for option in _WITH_PORT
+    )
+
+
+def _ports_in(command: CommandFacts) -> Iterator[int]:
+    """Return the ports in options: a variable may have one, which the command line only names."""
+    for option, value in command.options.items():
+        if option.endswith("-port") and isinstance(value, int):
+            yield value
+        elif isinstance(value, str) and (found := _PORT.search(value)):
+            yield int(found[1])
