@@ -11,23 +11,18 @@ from types import MappingProxyType
 from typing import Any
 
 from kthena_components.checker.cluster_rules import compare_objects
-from kthena_components.checker.engine_parts import COMPARED, PORTS, read_engine_part_of
-from kthena_components.checker.gang_covers_parts import gang_covers_parts
-from kthena_components.checker.leader_alone import leader_alone
-from kthena_components.checker.leader_published import leader_published
-from kthena_components.checker.leader_selected import changes_port, leader_selected
+from kthena_components.checker.engine_parts import read_engine_part_of
 from kthena_components.checker.manifest import (
     check_manifest,
     checked_elsewhere,
     has_rules,
     read_demand,
 )
-from kthena_components.checker.pod_ranks_of_parts import pod_ranks_of_parts
 from kthena_components.checker.waivers import Stated, annotated, read_waiver, unused, waive
 from kthena_components.core.facts.context import Context, ReferencedObjects, gather
 from kthena_components.core.facts.serving import GpuDemand
-from kthena_components.core.facts.split_engines import EnginePart, join_engines
-from kthena_components.core.findings import READING_ALL, Finding, Level, run_rule
+from kthena_components.core.facts.split_engines import EnginePart
+from kthena_components.core.findings import READING_ALL, Finding, run_rule
 from kthena_components.core.hardware import NO_CHOICE, GpuChoice
 from kthena_components.core.objects.cluster_objects import Ports
 from kthena_components.core.rules.registry import run_checks
@@ -91,20 +86,12 @@ def check_split_engines(
     parts: Sequence[EnginePart], named: Bodies, *, complete: bool = False
 ) -> Iterator[Finding]:
     """Yield what the rules about the pods of an engine say of several objects together."""
-    told: set[Finding] = set()
-    bodies = [*named.values()]
-    yield from run_rule(leader_selected, parts, bodies, complete=complete)
-    yield from run_rule(leader_published, parts, named)
-    yield from run_rule(leader_alone, parts, bodies) if complete else ()
-    yield from run_rule(gang_covers_parts, parts, named)
-    yield from run_rule(pod_ranks_of_parts, parts, bodies)
-    for facts in join_engines(parts, bodies):
-        for finding in run_checks(facts):
-            is_new = finding.rule in COMPARED and finding not in told
-            mapped = finding.rule == PORTS and changes_port(finding.path, parts, bodies)
-            if is_new and finding.level is not Level.UNKNOWN and not mapped:
-                told.add(finding)
-                yield finding
+    if not parts:
+        return
+    # Imported here, because few objects have a part of an engine.
+    from kthena_components.checker.split_engines import check_parts  # noqa: PLC0415
+
+    yield from check_parts(parts, named, complete=complete)
 
 
 def compare(objects: ReadObjects, asked: StackOptions) -> list[Finding]:
