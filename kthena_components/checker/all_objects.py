@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from kthena_components.checker.cluster_rules import compare_objects
-from kthena_components.checker.leader_selected import leader_selected
+from kthena_components.checker.engine_parts import read_engine_part_of
 from kthena_components.checker.manifest import (
     check_manifest,
     checked_elsewhere,
@@ -21,8 +21,8 @@ from kthena_components.checker.manifest import (
 from kthena_components.checker.waivers import Stated, annotated, read_waiver, unused, waive
 from kthena_components.core.facts.context import Context, ReferencedObjects, gather
 from kthena_components.core.facts.serving import GpuDemand
-from kthena_components.core.facts.split_engines import EnginePart, join_engines, read_engine_part
-from kthena_components.core.findings import READING_ALL, Finding, Level, run_rule
+from kthena_components.core.facts.split_engines import EnginePart
+from kthena_components.core.findings import READING_ALL, Finding, run_rule
 from kthena_components.core.hardware import NO_CHOICE, GpuChoice
 from kthena_components.core.objects.cluster_objects import Ports
 from kthena_components.core.rules.registry import run_checks
@@ -38,17 +38,6 @@ _REFERS = regex(r'"configMap|"inference"|"runtimeConfig"|"runtime"|"resourceClai
 """Texts in an object that may refer to a ConfigMap, a runtime or a resource claim."""
 _LONGEST_NAME = 4096
 """Maximum length of a caller's name for an object."""
-_COMPARED = frozenset(
-    {
-        "leader-ports-agree",
-        "leader-worker-same-gpus",
-        "leader-worker-same-parallelism",
-        "nnodes-equals-group",
-        "ray-cluster-size-equals-group",
-        "world-size-equals-gpus",
-    }
-)
-"""The rules that compare the pods of an engine. The others were run for each object."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,30 +70,28 @@ class ReadObjects:
     """Where their pods listen, by index, if their command lines are left out."""
 
 
-def check_engines(objects: ReadObjects) -> list[Finding]:
+def check_engines(objects: ReadObjects, *, complete: bool = False) -> list[Finding]:
     """Check engines of several objects."""
-    return list(run_rule(_check_engines, objects, name=READING_ALL))
+    return list(run_rule(_check_engines, objects, complete, name=READING_ALL))
 
 
-def _check_engines(objects: ReadObjects) -> Iterator[Finding]:
+def _check_engines(objects: ReadObjects, complete: bool) -> Iterator[Finding]:
     for facts in join_parts(objects.members):
         yield from run_checks(facts)
-    yield from check_split_engines([*objects.engine_parts], objects.bodies)
+    parts, named = [*objects.engine_parts], dict(zip(objects.paths, objects.bodies, strict=False))
+    yield from check_split_engines(parts, named, complete=complete)
 
 
 def check_split_engines(
-    parts: Sequence[EnginePart], bodies: Iterable[Mapping[str, Any]]
+    parts: Sequence[EnginePart], named: Bodies, *, complete: bool = False
 ) -> Iterator[Finding]:
     """Yield what the rules about the pods of an engine say of several objects together."""
-    told: set[Finding] = set()
-    bodies = [*bodies]
-    yield from run_rule(leader_selected, parts, bodies)
-    for facts in join_engines(parts, bodies):
-        for finding in run_checks(facts):
-            is_new = finding.rule in _COMPARED and finding not in told
-            if is_new and finding.level is not Level.UNKNOWN:
-                told.add(finding)
-                yield finding
+    if not parts:
+        return
+    # Imported here, because few objects have a part of an engine.
+    from kthena_components.checker.split_engines import check_parts  # noqa: PLC0415
+
+    yield from check_parts(parts, named, complete=complete)
 
 
 def compare(objects: ReadObjects, asked: StackOptions) -> list[Finding]:
@@ -173,7 +160,7 @@ def check_objects_together(
 
 def _read(bodies: Bodies, context: Context) -> ReadObjects:
     members = (read_part(mapping(body), name, context) for name, body in bodies.items())
-    parts = (read_engine_part(body, name, context) for name, body in bodies.items())
+    parts = (read_engine_part_of(body, name, context) for name, body in bodies.items())
     held = ((i, read_demand(body, context)) for i, body in enumerate(bodies.values()))
     return ReadObjects(
         bodies=[*bodies.values()],

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from kthena_components.checker.crd_schema import crd_schema, like_release, once_a_place
+from kthena_components.checker.engine_parts import rules_over_parts
 from kthena_components.checker.members import ports_in, with_pods
 from kthena_components.checker.moved_fields import follow_moves
 from kthena_components.checker.object_name import object_name
@@ -294,7 +295,7 @@ def checked_elsewhere(body: Body) -> frozenset[str]:
     from kthena_components.checker.catalogue import cluster_rule_names  # noqa: PLC0415
 
     shared = map(rule_name, CHECKS) if read_part(body) is not None else ()
-    return cluster_rule_names().union(shared)
+    return cluster_rule_names().union(shared, rules_over_parts(body))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import Any
 
-from kthena_components.core.facts.listening import Listening, listening
+from kthena_components.core.facts.listening import Listening, listening, listening_by_number
 from kthena_components.core.facts.members import Numbers, Template, states_rank, with_members
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
@@ -108,10 +108,19 @@ def ports_in(sets: Iterable[PodSet], facts: ServingFacts | None) -> dict[str, Li
     places = Places(facts.engines if facts is not None else ())
     for pods in sets if facts is not None and facts.engines else ():
         for _, engine, pod in places.read_in(pods):
-            first = None if engine.worker is None else pod is engine.entry
-            if ports := listening(pod, first=first):
+            if ports := _listening(engine, pod):
                 found[pods.path] = ports
     return found
+
+
+def _listening(engine: EngineFacts, pod: PodFacts) -> Listening | None:
+    """Return where the pods of one template of an engine listen."""
+    worker, siblings = engine.worker, engine.siblings
+    alone = worker is None or worker.command_path == engine.entry.command_path
+    if alone and siblings is not None and siblings.commands:
+        by_number = listening_by_number(pod, siblings.commands)
+        return by_number or (listening(pod) if worker is None else None)
+    return listening(pod, first=None if worker is None else pod is engine.entry)
 
 
 def templates(engine: EngineFacts) -> list[PodFacts]:

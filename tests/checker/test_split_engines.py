@@ -2,8 +2,11 @@
 
 from typing import Any
 
-from kthena_components.checker.all_objects import check_objects_together
+from kthena_components.checker.all_objects import check_objects_together, check_split_engines
+from kthena_components.checker.engine_parts import read_engine_part_of
+from kthena_components.checker.manifest import check_manifest
 from kthena_components.core.values.unknown import Unknown
+from tests.rules.cases import TODAY
 from tests.support.for_each import for_each
 from tests.support.peers import LATE
 
@@ -34,6 +37,28 @@ def workload(name: str, command: object, **stated: Any) -> Body:
     metadata = {"name": name, "namespace": stated.get("namespace", "m")}
     kind = stated.get("kind", "StatefulSet")
     return {"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def pod(name: str, command: object) -> Body:
+    template = workload(name, command)["spec"]["template"]
+    metadata = {"name": name, "namespace": "m", **template["metadata"]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
+
+
+def groups(command: object, **stated: Any) -> Body:
+    """Give a LeaderWorkerSet with one group of one pod."""
+    template = workload("worker", command, **stated)["spec"]["template"]
+    return {
+        "apiVersion": "leaderworkerset.x-k8s.io/v1",
+        "kind": "LeaderWorkerSet",
+        "metadata": {"name": "worker", "namespace": "m"},
+        "spec": {"replicas": 1, "leaderWorkerTemplate": {"size": 1, "workerTemplate": template}},
+    }
+
+
+def rollout(command: object) -> Body:
+    made = workload("worker", command, kind="Deployment")
+    return {**made, "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout"}
 
 
 def vllm(rank: int, *, at: str = "head-0.head-svc", tp: int = 8, nodes: int = 2) -> list[str]:
@@ -125,6 +150,26 @@ ROWS: dict[str, tuple[list[Body], set[str]]] = {
         ],
         {WORLD},
     ),
+    "Pods": ([SERVICE, pod("head", vllm(0, at="llm")), pod("worker", vllm(1, at="llm"))], set()),
+    "Pods with other sizes": (
+        [SERVICE, pod("head", vllm(0, at="llm")), pod("worker", vllm(1, at="llm", tp=4))],
+        {SIZES},
+    ),
+    "a Deployment, and workers of a ReplicaSet": (
+        [
+            SERVICE,
+            workload("head", vllm(0, at="llm"), kind="Deployment"),
+            workload("worker", vllm(1, at="llm", tp=4), kind="ReplicaSet"),
+        ],
+        {SIZES},
+    ),
+    "workers of a LeaderWorkerSet": ([HEAD, groups(vllm(1))], set()),
+    "workers of a LeaderWorkerSet, with other sizes": ([HEAD, groups(vllm(1, tp=4))], {SIZES}),
+    "workers of a LeaderWorkerSet, with other GPUs": (
+        [HEAD, groups(vllm(1), gpus=4)],
+        {GPUS, WORLD},
+    ),
+    "workers of a Rollout": ([HEAD, rollout(vllm(1, tp=4))], {SIZES}),
     "workers of another head": (
         [workload("head", RAY_HEAD), workload("worker", ray("--address=other:6379"), gpus=4)],
         set(),
@@ -134,6 +179,14 @@ ROWS: dict[str, tuple[list[Body], set[str]]] = {
             workload("head", RAY_HEAD),
             workload("a", ray("--address=head:6379"), gpus=4),
             workload("b", ray("--address=head:6379"), gpus=4),
+        ],
+        set(),
+    ),
+    "three pods in three objects": (
+        [
+            workload("head", vllm(0, nodes=3)),
+            workload("first", vllm(1, nodes=3)),
+            workload("second", vllm(2, nodes=3)),
         ],
         set(),
     ),
@@ -166,3 +219,52 @@ def test_the_pods_of_an_engine_are_compared_over_objects(name: str) -> None:
     known = {WORLD, GPUS, SIZES, NNODES, PORTS}
     assert {each.rule for each in found if each.rule in known} == rules
     assert all(each.path.startswith("o") for each in found)
+
+
+ALONE = "no object has"
+DATABASE = workload("db", ["postgres"], gpus=0, kind="Deployment")
+DATABASE["spec"]["template"]["spec"]["containers"][0]["resources"] = {}
+POOL: Body = {
+    "apiVersion": "leaderworkerset.x-k8s.io/v1",
+    "kind": "LeaderWorkerSet",
+    "metadata": {"name": "pool", "namespace": "m"},
+    "spec": {},
+}
+INCOMPLETE: dict[str, tuple[list[Body], str]] = {
+    "a first pod alone": ([HEAD, DATABASE], "but no object has its other ranks"),
+    "a head of Ray alone": ([workload("head", RAY_HEAD)], "but no object has its other ranks"),
+    "workers alone": ([WORKER], "looks for its first rank at 'head-0.head-svc', but no object has"),
+    "both": ([HEAD, WORKER], ""),
+    "workers that are not read": ([HEAD, workload("other", ["bash", "/start.sh"])], ""),
+    "workers without pods yet": ([HEAD, workload("worker", vllm(1), replicas=0)], ""),
+    "workers of another kind": ([HEAD, POOL], ""),
+    "a first pod elsewhere": ([workload("worker", vllm(1, at="head.example.com"))], ""),
+    "a Pod alone": ([pod("head", vllm(0))], "but no object has its other ranks"),
+    "a Pod that is not read": ([HEAD, pod("worker", ["bash", "/start.sh"])], ""),
+    "workers of a namespace": ([workload("worker", vllm(1, at="head.n.svc"))], ""),
+    "an engine in one pod": ([workload("head", ["vllm", "serve", "m", "-tp=8"])], ""),
+}
+
+
+@for_each("name", INCOMPLETE)
+def test_all_objects_of_a_cluster_have_all_ranks(name: str) -> None:
+    bodies, says = INCOMPLETE[name]
+    named = {f"o{number}": body for number, body in enumerate(bodies)}
+    read = (read_engine_part_of(body, name) for name, body in named.items())
+    parts = [part for part in read if part is not None]
+    found = [str(one) for one in check_split_engines(parts, named, complete=True)]
+    told = [text for text in found if ALONE in text]
+    assert len(told) == bool(says)
+    assert says in "".join(told)
+    some = [str(one) for one in check_split_engines(parts, named)]
+    assert not [text for text in some if ALONE in text]
+
+
+def test_a_waiver_of_a_rule_over_several_objects_is_used() -> None:
+    waiver = {"waive.kthena-components/world-size-equals-gpus": "2026-12-31 smaller GPUs for now"}
+    worker = workload("worker", vllm(1), gpus=4)
+    worker["metadata"]["annotations"] = waiver
+    alone = check_manifest(WORKER | {"metadata": worker["metadata"]}, today=TODAY)
+    assert not [found for found in alone if found.rule == "waiver"]
+    database = DATABASE | {"metadata": {**DATABASE["metadata"], "annotations": waiver}}
+    assert [found for found in check_manifest(database, today=TODAY) if found.rule == "waiver"]

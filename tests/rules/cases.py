@@ -11,12 +11,12 @@ import yaml
 
 from kthena_components.checker.all_objects import check_split_engines
 from kthena_components.checker.cluster_rules import compare_objects
+from kthena_components.checker.engine_parts import read_engine_part_of
 from kthena_components.checker.manifest import check_manifest, read_demand
 from kthena_components.checker.update_rules import check_change
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.facts.context import Context, ReferencedObjects, gather
 from kthena_components.core.facts.pod_policies import LimitRanges, PodPolicies
-from kthena_components.core.facts.split_engines import read_engine_part
 from kthena_components.core.findings import Finding, Level, SpecError
 from kthena_components.core.rules.production import PRODUCTION_NAMES
 from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN
@@ -128,8 +128,8 @@ def check_objects_together(named: dict[str, Any], **asked: Any) -> list[Finding]
     given["asked"] = PRODUCTION_NAMES
     alone = [f for name, body in named.items() for f in check_manifest(body, name, **given)]
     held = {i: held for i, body in enumerate(bodies) if (held := read_demand(body))}
-    parts = [part for name, body in named.items() if (part := read_engine_part(body, name))]
-    split = check_split_engines(parts, bodies)
+    parts = [part for name, body in named.items() if (part := read_engine_part_of(body, name))]
+    split = check_split_engines(parts, named)
     return [*alone, *split, *compare_objects(bodies, list(named), held=held, **asked)]
 
 

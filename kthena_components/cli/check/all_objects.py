@@ -161,7 +161,8 @@ class AllObjects:
             sources=[self.source(one).path for one in kept],
             ports={i: one.ports for i, one in enumerate(kept)},
         )
-        return check_engines(objects) + self._sure(compare(objects, self.asked))
+        found = check_engines(objects, complete=self.asked.whole)
+        return found + self._sure(compare(objects, self.asked))
 
     def _sure(self, findings: Iterable[Finding]) -> list[Finding]:
         """Drop findings that were not checked, because the missing object may be in the cluster."""

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
+from kthena_components.checker.engine_parts import read_engine_part_of
 from kthena_components.checker.manifest import CheckedObject, is_compared, reduce_object
 from kthena_components.cli.objects import KubeObject
 from kthena_components.core.facts.context import NO_CONTEXT, Context
 from kthena_components.core.facts.serving import GpuDemand
-from kthena_components.core.facts.split_engines import EnginePart, read_engine_part
+from kthena_components.core.facts.split_engines import EnginePart
 from kthena_components.core.findings import READING, Finding, fault
 from kthena_components.core.objects.cluster_objects import Ports
 from kthena_components.core.values.dataclass import dataclass
@@ -95,7 +96,7 @@ class KeptObjects:
         try:
             path = path_of_object(len(self.kept), self.source)
             part = read_part(item.body, path, self.context)
-            engine_part = read_engine_part(item.body, path, self.context)
+            engine_part = read_engine_part_of(item.body, path, self.context)
             body = reduce_object(item.body)
         except Exception as error:  # noqa: BLE001 - the other objects must still be checked
             return [fault(READING, error)]

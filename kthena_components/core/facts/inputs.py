@@ -18,6 +18,7 @@ from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import (
     UNKNOWN_WORD,
     MaybeText,
+    NodeAddress,
     OwnAddress,
     Unknown,
     Varying,
@@ -33,7 +34,8 @@ _ADDRESSES = frozenset(
         "metadata.labels['statefulset.kubernetes.io/pod-name']",
     }
 )
-_OF_EACH_POD = frozenset({"metadata.uid", "spec.nodeName", "status.hostIP"})
+_OF_NODE = frozenset({"status.hostIP"})
+_OF_EACH_POD = frozenset({"metadata.uid", "spec.nodeName"})
 
 _VARIABLE = regex(r"[-._A-Za-z][-._A-Za-z0-9]*")
 
@@ -166,6 +168,8 @@ def _of_pod(source: Mapping[str, Any], late: str) -> Unknown:
         return Unknown(late)
     if path in _ADDRESSES:
         return OwnAddress(late)
+    if path in _OF_NODE:
+        return NodeAddress(late)
     return Varying(late) if path in _OF_EACH_POD or "index" in path else Unknown(late)
 
 

@@ -4,12 +4,16 @@ It only covers pods in which nothing else may listen: they have one container, w
 one engine or joins one.
 """
 
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.engines.options import TITLES
 from kthena_components.core.facts.network import LOOPBACK
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.ports import DECIDING
 from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 
 DEFAULT_PORTS = {"vllm": 8000, "sglang": 30000, "trtllm": 8000}
@@ -27,7 +31,10 @@ _SOCKET = "--uds"
 """The option with which vLLM listens on a Unix socket, and on no port."""
 _SEVERAL_SERVERS = "--api-server-count"
 """The option with which it may listen on no port."""
+_PORT = regex(r":(\d{1,5})$")
+_WITH_PORT = ("--dist-init-addr", "--master-port", "--data-parallel-rpc-port")
 _MOST_COPIES = 64
+_SEVERAL = 2
 ON_A_PORT = f"remove {_SOCKET} from its command line"
 """What to do about a server that only listens on a Unix socket."""
 ON_ALL_ADDRESSES = "add --host 0.0.0.0 to its command line"
@@ -53,6 +60,8 @@ class Listening:
     """The Unix socket on which alone they answer; empty if they answer on a port, or not at all."""
     states_host: bool = False
     """Whether the command line states the address."""
+    only: int | None = None
+    """The number of the only pod of the template that answers. None: all do, or it is not known."""
 
     @property
     def title(self) -> str:
@@ -91,7 +100,7 @@ def listening(pod: PodFacts, *, first: bool | None = None) -> Listening | None:
     command, own = pod.command, pod.own
     if command is None or own is None or own.serves or not own.ports.alone:
         return None
-    if pod.gap or command.hidden or pod.joined:
+    if pod.gap or command.hidden or pod.joined or _hides_port(command):
         return None
     answers = _answers(command, first=first)
     if answers is False:
@@ -112,6 +121,27 @@ def server_port(command: CommandFacts) -> int | None:
     """Return the port on which the first pod of an engine answers; None if none is known."""
     found = _answers(command, first=True)
     return found if isinstance(found, int) and not isinstance(found, bool) else None
+
+
+def listening_by_number(pod: PodFacts, commands: Sequence[CommandFacts]) -> Listening | None:
+    """Return the ports of pods of which one answers requests; None if it is not known which.
+
+    Without a probe, the others are ready, and get requests from Services, too. With one, those of
+    vLLM and Ray never are; SGLang's may answer the probe, and nothing else.
+
+    Args:
+        pod: The pods.
+        commands: The command line of each.
+
+    Source: sglang/srt/entrypoints/engine.py (launch_dummy_health_check_server for ranks above 0).
+    """
+    found = [listening(replace(pod, command=command), first=True) for command in commands]
+    answering = [number for number, one in enumerate(found) if one and one.answers is not None]
+    if len(answering) != 1 or len(found) < _SEVERAL or None in found or pod.own is None:
+        return None
+    first = found[answering[0]]
+    probed = any(probe.kind in DECIDING for probe in pod.own.ports.probes)
+    return first if first is None or probed else replace(first, only=answering[0])
 
 
 def waits_for_engine(pod: PodFacts) -> bool:
@@ -159,6 +189,7 @@ def _rank(command: CommandFacts, *, first: bool | None) -> MaybeInt:
 
 def _others(command: CommandFacts, mentioned: frozenset[int]) -> frozenset[int]:
     # The --port of an engine that answers no requests is no port of something else.
+    mentioned |= frozenset(_ports_in(command))
     found = (mentioned - {command.options.get("--port")}) | _TRANSFERS
     if command.ray_role is not None:
         found |= _RAY
@@ -166,3 +197,21 @@ def _others(command: CommandFacts, mentioned: frozenset[int]) -> frozenset[int]:
         port = command.options.get("--port", DEFAULT_PORTS["vllm"])
         found |= frozenset(range(port, port + _MOST_COPIES)) if isinstance(port, int) else set()
     return found
+
+
+def _hides_port(command: CommandFacts) -> bool:
+    """Return whether a port at which the pods meet is in a variable that is not known."""
+    return any(
+        isinstance(command.options.get(option), Unknown)
+        and not _PORT.search(command.written.get(option, ""))
+        for option in _WITH_PORT
+    )
+
+
+def _ports_in(command: CommandFacts) -> Iterator[int]:
+    """Return the ports in options: a variable may have one, which the command line only names."""
+    for option, value in command.options.items():
+        if option.endswith("-port") and isinstance(value, int):
+            yield value
+        elif isinstance(value, str) and (found := _PORT.search(value)):
+            yield int(found[1])

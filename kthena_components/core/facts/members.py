@@ -54,6 +54,8 @@ def with_members(
     worker: Template | None,
     numbers: Numbers,
     context: Context = NO_CONTEXT,
+    *,
+    fewest: int = _FEWEST,
 ) -> EngineFacts:
     """Add the pods of one engine, if their ranks matter: their number, and their command lines.
 
@@ -63,6 +65,7 @@ def with_members(
         worker: The template of the other pods.
         numbers: How its pods learn their numbers.
         context: The context of the object.
+        fewest: Pods from which on their command lines are read.
     """
     if engine.siblings is not None or not states_rank(engine):
         return engine
@@ -71,7 +74,7 @@ def with_members(
     if engine.pods == 1 and engine.worker is None and not numbers.ordinal:
         return replace(engine, siblings=SiblingFacts(count=entry.count))
     members = list(_members(engine, entry, worker, numbers))
-    if not _FEWEST <= len(members) <= _MOST:
+    if not fewest <= len(members) <= _MOST:
         return engine
     commands = [_command(body, variables, fields, context) for body, variables, fields in members]
     read = tuple(command for command in commands if command is not None)

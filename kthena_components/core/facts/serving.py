@@ -34,6 +34,8 @@ class SiblingFacts:
     count: int
     commands: tuple[CommandFacts, ...] = ()
     """Their command lines, by ordinal. Empty if all have the same one, or if they are unknown."""
+    at_once: MaybeInt | None = None
+    """How many of them a Job runs at a time. None: they run together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

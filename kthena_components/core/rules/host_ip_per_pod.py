@@ -6,11 +6,11 @@ from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.network import EVERY_ADDRESS, HOST_IP, LOOPBACK, VariableFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level
-from kthena_components.core.remedies import remove
+from kthena_components.core.remedies import remove, write
 from kthena_components.core.rules.support.first_rank_address import LEADERS
 from kthena_components.core.rules.support.messages import title
 from kthena_components.core.values.display import display
-from kthena_components.core.values.unknown import OfController
+from kthena_components.core.values.unknown import NodeAddress, OfController
 
 _TWO = 2
 
@@ -20,11 +20,12 @@ def host_ip_per_pod(facts: ServingFacts) -> Iterator[Finding]:
 
     vLLM takes it for the address of the process, and Ray's executor for that of the node: all pods
     need different ones. With --nnodes, the processes of one copy in other pods connect to it. A
-    fixed value in a template is the same in all of its pods.
+    fixed value in a template is the same in all of its pods. The address of the node is the pod's
+    own only with hostNetwork: without, vLLM cannot listen there, and nothing answers.
 
     Pass: VLLM_HOST_IP from status.podIP in the template of 2 pods.
     Fail: VLLM_HOST_IP 10.0.0.5 or 127.0.0.1 in the template of 2 pods; $(LWS_LEADER_ADDRESS) in
-    the template of the workers.
+    the template of the workers; status.hostIP without hostNetwork.
     Level: mandatory with Ray, where vLLM stops, and with a copy over several pods (--nnodes), where
     it waits forever; advisory otherwise.
     Source: vllm/utils/network_utils.py get_ip; vllm/v1/executor/ray_executor.py ("Every node should
@@ -36,7 +37,12 @@ def host_ip_per_pod(facts: ServingFacts) -> Iterator[Finding]:
         if command is None or command.engine != "vllm" or engine.pods == 1:
             continue
         ray = command.executor == "ray" or command.data_backend == "ray"
-        yield from _check(engine, stops=ray or _spans_pods(command))
+        stops = ray or _spans_pods(command)
+        found = _of_node(engine, each=_spans_pods(command))
+        if found is not None:
+            yield _at_node(engine, found, Level.MANDATORY if stops else Level.ADVISORY)
+        else:
+            yield from _check(engine, stops=stops)
 
 
 def _spans_pods(command: CommandFacts) -> bool:
@@ -44,6 +50,31 @@ def _spans_pods(command: CommandFacts) -> bool:
     nodes = command.nnodes
     several = isinstance(nodes, int) and nodes >= _TWO
     return several and command.data == 1 and command.executor in {None, "mp"}
+
+
+def _of_node(engine: EngineFacts, *, each: bool) -> VariableFacts | None:
+    """Return a variable with the address of a node, in a pod without the network of its node.
+
+    Args:
+        engine: The engine.
+        each: Whether others connect to each pod. With Ray, they connect to the first one.
+    """
+    worker = engine.worker if each else None
+    for pod in filter(None, (engine.entry, worker)):
+        stated = pod.variables.get(HOST_IP)
+        if stated is not None and isinstance(stated.value, NodeAddress) and not pod.on_host:
+            return stated
+    return None
+
+
+def _at_node(engine: EngineFacts, stated: VariableFacts, level: Level) -> Finding:
+    return Finding(
+        path=f"{stated.path.removesuffix('.value')}.valueFrom.fieldRef.fieldPath",
+        seen=f"is status.hostIP, but the pods of {title(engine)} do not have the network of their "
+        "node (hostNetwork), so nothing listens at its address",
+        remedy=write("status.podIP"),
+        level=level,
+    )
 
 
 def _check(engine: EngineFacts, *, stops: bool) -> Iterator[Finding]:

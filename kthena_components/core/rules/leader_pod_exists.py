@@ -1,5 +1,6 @@
 """The rule leader-pod-exists."""
 
+import re
 from collections.abc import Iterator
 
 from kthena_components.core.facts.listening import waits_for_engine
@@ -26,15 +27,17 @@ def leader_pod_exists(facts: ServingFacts) -> Iterator[Finding]:
     JobSet makes JOBSET-JOB-NUMBER-NUMBER below its subdomain, unless enableDNSHostnames is false.
     Grove makes SET-COPY-CLIQUE-NUMBER, or SET-COPY-GROUP-NUMBER-CLIQUE-NUMBER, below SET-COPY. A
     Service of Volcano has names of ready pods only, unless svc states
-    --publish-not-ready-addresses.
+    --publish-not-ready-addresses. An indexed Job of Kubernetes makes JOB-NUMBER below the subdomain
+    in its template.
 
     Pass: big-head-0.big in a Job big with the plugin svc and a task head, which starts rank 0.
     Fail: big-head-0.big without svc; big-leader-0.big without a task leader; big-worker-0.big, if
-    the task worker has --node-rank 1.
+    the task worker has --node-rank 1; job-1.job in an indexed Job, or job-0.job without subdomain.
     Level: mandatory.
     Source: Volcano v1.14 pkg/controllers/job/plugins/svc/svc.go; kubernetes-sigs/jobset v0.10
     pkg/controllers/jobset_controller.go; ai-dynamo/grove operator/api/common/namegen.go and
-    operator/internal/controller/podclique/components/pod/pod.go.
+    operator/internal/controller/podclique/components/pod/pod.go; kubernetes
+    pkg/controller/job/job_controller.go (template.Spec.Hostname).
     """
     hosts = facts.hosts
     if hosts is None:
@@ -68,24 +71,61 @@ def _problem(hosts: PodHosts, engine: EngineFacts, text: str) -> tuple[str, str]
     if "," in text and "$" not in text:
         return f"which is a list of {text.count(',') + 1} names", name
     found = _HOST.fullmatch(text)
-    if found is None or found["domain"] != hosts.domain:
+    if found is None:
         return None
     numbered = _NUMBERED.fullmatch(found["pod"])
     named = next((p for p in hosts.pods if numbered and p.prefix == numbered[1]), None)
     if hosts.missing:
         # Without pods of such names, a Service of this name may be another one's.
+        is_its = named and hosts.domain in {found["domain"], ""}
         seen = f"but the DNS has no such name, because {hosts.missing}"
-        return (seen, hosts.remedy) if named else None
+        return (seen, hosts.remedy) if is_its else None
+    if found["domain"] != hosts.domain:
+        seen = _elsewhere(hosts, engine, found, named)
+        return (seen, name) if seen else None
     if named is None or numbered is None or _is_beyond(named, int(numbered[2])):
         shown = [f"{pods.prefix}0" for pods in hosts.pods[:_SHOWN]]
         return f"and no pod has this name: they are {', '.join(shown)}, …", name
-    return _of_pod(hosts, engine, named)
+    return _of_pod(hosts, engine, named, int(numbered[2]))
 
 
-def _of_pod(hosts: PodHosts, engine: EngineFacts, named: HostedPods) -> tuple[str, str] | None:
+def _elsewhere(
+    hosts: PodHosts, engine: EngineFacts, found: re.Match[str], named: HostedPods | None
+) -> str:
+    """Explain that a name below another Service is none of an engine's pods."""
+    if named is not None:
+        return f"but its pods have names below {hosts.domain} only"
+    # A name that begins with that of its Service is a pod's, not one of a Service.
+    is_pod = found["pod"].startswith(f"{found['domain']}-") and _NUMBERED.fullmatch(found["pod"])
+    return (
+        "the name of another object's pod, but it has all pods itself"
+        if (is_pod and _has_all(engine))
+        else ""
+    )
+
+
+def _has_all(engine: EngineFacts) -> bool:
+    """Return whether all ranks that an engine counts are pods of its object."""
+    first, siblings = engine.entry.command, engine.siblings
+    commands = siblings.commands if siblings is not None else ()
+    if first is None or not isinstance(first.nnodes, int):
+        return False
+    if engine.worker is not None:
+        return first.node_rank in {0, None} and first.nnodes == engine.pods
+    return {each.node_rank for each in commands} == {*range(first.nnodes)}
+
+
+def _of_pod(
+    hosts: PodHosts, engine: EngineFacts, named: HostedPods, number: int
+) -> tuple[str, str] | None:
     if named.path != engine.path and engine.worker_template({named.path}) == named.path:
         seen = "the name of a worker, which does not have the first rank"
         return seen, _first_name(hosts, engine)
+    siblings = engine.siblings if engine.worker is None and named.path == engine.path else None
+    ranks = [command.node_rank for command in siblings.commands] if siblings is not None else []
+    rank = ranks[number] if number < len(ranks) else None
+    if isinstance(rank, int) and rank > 0:
+        return f"the name of a pod with --node-rank {rank}", _first_name(hosts, engine)
     if hosts.late and named.path == engine.path and waits_for_engine(engine.entry):
         seen = f"but {hosts.late}, and this pod is ready only when all of its engine have met"
         return seen, hosts.remedy

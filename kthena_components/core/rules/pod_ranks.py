@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from kthena_components.core.engines import CommandFacts
-from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts, SiblingFacts
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.rules.support.messages import title
 from kthena_components.core.values.dataclass import dataclass
@@ -33,17 +33,19 @@ def pod_ranks(facts: ServingFacts) -> Iterator[Finding]:
     JOB_COMPLETION_INDEX; other controllers have such variables, too. Ranks that start above 0
     continue an engine of another object, and ranks that repeat evenly are several engines. Two
     templates of one object that meet at one address do not both have the first rank, and one of
-    them has it if the object has all pods that are counted.
+    them has it if the object has all pods that are counted. Of an engine whose head and workers are
+    objects of their own, no two pods have one rank.
 
     Pass: a StatefulSet with replicas 2 and --nnodes 2 --node-rank $(POD_INDEX).
     Fail: replicas 3 with --nnodes 2; replicas 2 with --data-parallel-size 4
     --data-parallel-rank $(POD_INDEX); a LeaderWorkerSet of size 3 with --data-parallel-size 4
     --data-parallel-rank $(LWS_WORKER_INDEX); a Deployment with replicas 2 and --node-rank 0; a Job
     whose two tasks have --node-rank 0 and one --dist-init-addr; a LeaderWorkerSet of size 2 with
-    --nnodes 2 --node-rank 1 in both templates.
+    --nnodes 2 --node-rank 1 in both templates; a Job with completions 2, parallelism 1, --nnodes 2.
     Level: mandatory; advisory for a single pod of rank 0, whose others may be in another object.
     Source: vllm/config/parallel.py, __post_init__; vllm/v1/engine/utils.py;
-        sglang/srt/server_args.py; kubernetes pkg/controller/statefulset/stateful_set_utils.go.
+        sglang/srt/server_args.py; kubernetes pkg/controller/statefulset/stateful_set_utils.go and
+        pkg/controller/job/job_controller.go (parallelism).
     """
     yield from _twice_first(facts.engines)
     for engine in facts.engines:
@@ -51,6 +53,7 @@ def pod_ranks(facts: ServingFacts) -> Iterator[Finding]:
         siblings, command = engine.siblings, engine.entry.command
         if siblings is not None and siblings.commands:
             yield from _by_ordinal(engine, siblings.commands)
+            yield from _not_at_once(engine, siblings)
         elif siblings is not None and command is not None and siblings.count >= _TWO:
             yield from _alike(engine, command, siblings.count)
 
@@ -137,6 +140,18 @@ def _by_ordinal(engine: EngineFacts, commands: Sequence[CommandFacts]) -> Iterat
             yield from _uneven(engine, ranks, first)
 
 
+def _not_at_once(engine: EngineFacts, siblings: SiblingFacts) -> Iterator[Finding]:
+    """Report a Job that runs the ranks of an engine one after the other."""
+    count, at_once, nodes = len(siblings.commands), siblings.at_once, siblings.commands[0].nnodes
+    if isinstance(at_once, int) and isinstance(nodes, int) and 0 < at_once < nodes <= count:
+        yield Finding(
+            path=engine.entry.command_path,
+            seen=f"{title(engine)} has {count_of(count, 'pod')}, of which its Job runs {at_once} "
+            f"at a time (parallelism), but those of --nnodes {nodes} wait for each other",
+            remedy=f"write parallelism: {nodes}",
+        )
+
+
 def _reported_elsewhere(engine: EngineFacts, option: str, *, enough: bool) -> bool:
     """Return whether the rules that compare an entry with its workers check a rank, too.
 
@@ -176,6 +191,8 @@ def _remedy(engine: EngineFacts, ranks: list[int], wanted: list[int]) -> str:
     if len(ranks) == len(wanted):
         return f"give each pod another of {_listed(wanted)}"
     more = f"write replicas: {len(wanted)}" if engine.worker is None else f"give the engine {pods}"
+    if engine.siblings is not None and engine.siblings.at_once is not None:
+        more = f"write completions and parallelism: {len(wanted)}"
     return f"{more}, or count {count_of(len(ranks), 'pod')} in the command line"
 
 
@@ -186,11 +203,7 @@ def _listed(ranks: Sequence[int]) -> str:
 
 def _alike(engine: EngineFacts, command: CommandFacts, count: int) -> Iterator[Finding]:
     """Report a rank that all pods of a template state, where they meet at one address."""
-    for one in _ranks(command):
-        values = [command.options.get(name) for name in _ADDRESSES[one.option]]
-        meets = any(isinstance(v, str) and v and not v.startswith(_OWN) for v in values)
-        if not meets or one.option not in command.options:
-            continue
+    for one in _stated_alike(command):
         yield Finding(
             path=engine.entry.command_path,
             seen=f"{title(engine)} has {count} pods, and each states {one.option} {one.rank}, but "
@@ -198,3 +211,16 @@ def _alike(engine: EngineFacts, command: CommandFacts, count: int) -> Iterator[F
             remedy="take the rank from the ordinal of a StatefulSet's pods, such as "
             f"{one.option} $(POD_INDEX), or write replicas: 1",
         )
+
+
+def _stated_alike(command: CommandFacts) -> Iterator[_Ranks]:
+    for one in _ranks(command):
+        values = [command.options.get(name) for name in _ADDRESSES[one.option]]
+        meets = any(isinstance(v, str) and v and not v.startswith(_OWN) for v in values)
+        if meets and one.option in command.options:
+            yield one
+
+
+def repeats_rank(command: CommandFacts) -> bool:
+    """Return whether this rule reports several pods with a command line."""
+    return any(True for _ in _stated_alike(command))

@@ -52,6 +52,12 @@ class OwnAddress(Varying):
     __slots__ = ()
 
 
+class NodeAddress(Varying):
+    """The address of the node on which a pod runs."""
+
+    __slots__ = ()
+
+
 class NotKnownError(Exception):
     """A rule needs a value that is not known yet. Whoever runs the rule reports the place."""
 
@@ -81,7 +87,7 @@ class NotSet(Unknown):
 
 def changed(value: Unknown) -> Unknown:
     """Return what is known of a value that was computed from another one."""
-    return Varying(value.because) if isinstance(value, OwnAddress) else value
+    return Varying(value.because) if isinstance(value, OwnAddress | NodeAddress) else value
 
 
 # Placeholders for values that are not known during a preview, one for each type. Source:

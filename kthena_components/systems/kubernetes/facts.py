@@ -5,12 +5,14 @@ One object has one pod template. The number of pods in an engine is read from va
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 from kthena_components.core import naming
-from kthena_components.core.facts.members import with_siblings
-from kthena_components.core.facts.serving import NameFacts, ServingFacts, StartOrder
+from kthena_components.core.facts.members import Numbers, Template, with_members, with_siblings
+from kthena_components.core.facts.pod_hosts import HostedPods, PodHosts
+from kthena_components.core.facts.serving import EngineFacts, NameFacts, ServingFacts, StartOrder
 from kthena_components.core.facts.workload import (
     NO_SCHEDULER,
     admitted_together,
@@ -72,6 +74,51 @@ def _order(found: Object) -> StartOrder | None:
     return StartOrder(path=path, why=why, remedy=write("Parallel"))
 
 
+def facts_of_job(found: Object) -> ServingFacts:
+    """Read the facts of a Job. An indexed one numbers its pods, and gives them names.
+
+    Source: kubernetes pkg/controller/job/job_controller.go (template.Spec.Hostname).
+    """
+    facts = facts_of_copies(found)
+    if found.spec.get("completionMode") != "Indexed":
+        return facts
+    count, at_once = copies_in(found.spec.get("completions"), 1), _at_once(found.spec)
+    template = Template(body=mapping(found.spec.get("template")), count=count)
+    engines = [_indexed(engine, template, at_once, found) for engine in facts.engines]
+    return replace(facts, engines=tuple(engines), hosts=_hosts_of_job(found, count))
+
+
+def _indexed(
+    engine: EngineFacts, template: Template, at_once: MaybeInt, found: Object
+) -> EngineFacts:
+    numbers = Numbers(ordinal=(COMPLETION_INDEX,), fields=COMPLETION_FIELDS)
+    made = with_members(engine, template, None, numbers, found.context, fewest=1)
+    if made.siblings is None:
+        return made
+    return replace(made, siblings=replace(made.siblings, at_once=at_once))
+
+
+def _hosts_of_job(found: Object, count: MaybeInt) -> PodHosts | None:
+    """Return the names of the pods of an indexed Job; None if they are not known."""
+    template = mapping(inside(found.spec.get("template"), "spec"))
+    domain = template.get("subdomain")
+    if not is_name(found.name) or not template or not (domain in {None, ""} or is_name(domain)):
+        return None
+    pods = HostedPods(path=found.at("spec.template"), prefix=f"{found.name}-", count=count)
+    missing = "" if domain else "its pods have no subdomain"
+    remedy = "write subdomain in the template, with the name of a headless Service of these pods"
+    return PodHosts(domain=str(domain or ""), pods=(pods,), missing=missing, remedy=remedy)
+
+
+def _at_once(spec: Mapping[str, Any]) -> MaybeInt:
+    """Return how many pods of a Job run at a time: no more than it still has to complete."""
+    parallelism, stated = copies_in(spec.get("parallelism"), 1), spec.get("completions")
+    completions = copies_in(stated, 1)
+    if stated is None or isinstance(parallelism, Unknown):
+        return parallelism
+    return completions if isinstance(completions, Unknown) else min(parallelism, completions)
+
+
 def facts_of_cron_job(found: Object) -> ServingFacts:
     """Read the facts of the Jobs that a CronJob creates."""
     spec = inside(inside(found.body.get("spec"), "jobTemplate"), "spec")
@@ -123,24 +170,21 @@ def pods_of_daemons(entry: Object) -> Iterator[PodSet]:
     yield pod_set(entry, "spec.template", entry.spec.get("template"), _NODES)
 
 
-def pods_of_copies(entry: Object, key: str = "replicas") -> Iterator[PodSet]:
+def pods_of_copies(entry: Object) -> Iterator[PodSet]:
     """Return the pods of a workload with a number of copies."""
-    yield pod_set(
-        entry, "spec.template", entry.spec.get("template"), copies_in(entry.spec.get(key), 1)
-    )
+    number = copies_in(entry.spec.get("replicas"), 1)
+    yield pod_set(entry, "spec.template", entry.spec.get("template"), number)
 
 
 def pods_of_job(entry: Object) -> Iterator[PodSet]:
     """Return a Job's concurrent pods."""
-    yield from pods_of_copies(entry, "parallelism")
+    yield pod_set(entry, "spec.template", entry.spec.get("template"), _at_once(entry.spec))
 
 
 def pods_of_cron_job(entry: Object) -> Iterator[PodSet]:
     """Return the pods of one Job of a CronJob."""
     job, at = mapping(mapping(entry.spec.get("jobTemplate")).get("spec")), "spec.jobTemplate.spec"
-    yield pod_set(
-        entry, f"{at}.template", job.get("template"), copies_in(job.get("parallelism"), 1)
-    )
+    yield pod_set(entry, f"{at}.template", job.get("template"), _at_once(job))
 
 
 # What the pods of Kubernetes' own workloads learn beside their templates, for `convert`.

@@ -10,6 +10,7 @@ from kthena_components.core.values.read import count, mapping
 from kthena_components.systems.kubernetes.facts import (
     facts_of_copies,
     facts_of_cron_job,
+    facts_of_job,
     facts_of_pod,
     facts_of_template,
     pods_of_copies,
@@ -166,6 +167,7 @@ SYSTEM = System(
         _workload(
             "Job",
             "batch",
+            facts=facts_of_job,
             pods=pods_of_job,
             tells=tells_of_job,
             without=_IMMUTABLE,

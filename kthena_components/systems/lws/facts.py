@@ -1,7 +1,7 @@
 """Facts and pods of LeaderWorkerSets and DisaggregatedSets: each set of groups is an engine."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from kthena_components.core import naming
@@ -9,7 +9,12 @@ from kthena_components.core.facts.context import Context
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, NameFacts, ServingFacts, StartOrder
-from kthena_components.core.facts.workload import NO_SCHEDULER, admitted_together, fill_requests
+from kthena_components.core.facts.workload import (
+    ELSEWHERE,
+    NO_SCHEDULER,
+    admitted_together,
+    fill_requests,
+)
 from kthena_components.core.objects.cluster_objects import Gang
 from kthena_components.core.objects.object import (
     VOLCANO,
@@ -88,15 +93,34 @@ def _engine(group: Group, found: Object, *, gang: bool) -> EngineFacts:
         at = f"{path}.leaderWorkerTemplate.{field}"
         return _pod(inside(template, field), at, env, found.context, gang=asked)
 
+    entry, worker = pod(group.leader), None if pods == 1 else pod(WORKER)
+    read = (entry,) if worker is None else (entry, worker)
     return EngineFacts(
         path=path,
         name=group.name,
-        pods=pods,
+        pods=ELSEWHERE if _continues(read, pods) else pods,
         replicas=count_or_unknown(inside(group.stated, "replicas"), "replicas", 1),
-        entry=pod(group.leader),
-        worker=None if pods == 1 else pod(WORKER),
+        entry=entry,
+        worker=worker,
         order=_order(group, found),
     )
+
+
+def _continues(read: Sequence[PodFacts], pods: MaybeInt) -> bool:
+    """Return whether the ranks of a group are those of an engine that another object starts."""
+    found = [_is_behind(pod, pods) for pod in read]
+    return True in found and False not in found
+
+
+def _is_behind(pod: PodFacts, pods: MaybeInt) -> bool | None:
+    """Return whether a rank is above 0 in an engine of more pods; None if it is not known."""
+    command = pod.command
+    if command is None or command.hidden is not None:
+        return None
+    nodes, rank = command.nnodes, command.node_rank
+    if isinstance(nodes, Unknown) or isinstance(rank, Unknown):
+        return None
+    return nodes is not None and isinstance(pods, int) and nodes > pods and bool(rank)
 
 
 def _order(group: Group, found: Object) -> StartOrder | None:

@@ -42,7 +42,8 @@ def first_pod_named(found: Object) -> Iterator[Finding]:
     engine are in this StatefulSet.
 
     Pass: serviceName chat, 2 replicas and --dist-init-addr chat-0.chat:5000.
-    Fail: chat-0.chats:5000; chat-2.chat:5000 with 2 replicas; model-0.chat:5000 with --nnodes 2;
+    Fail: chat-0.chats:5000; chat-2.chat:5000 with 2 replicas, or chat-1.chat:5000 with
+    --node-rank 1 in that pod; model-0.chat:5000 with --nnodes 2;
     chat-0.chat.default.svc:5000 in the namespace models.
     Level: mandatory.
     Source: Kubernetes documentation, StatefulSets, Stable Network ID; Kubernetes DNS-Based Service
@@ -80,7 +81,13 @@ def _wrong_name(
         yield refuse(path, f"{seen}another Service", remedy)
         return
     require_known(path, found.spec.get("ordinals"), inside(found.spec.get("ordinals"), "start"))
-    if int(pod_number[1][:9]) not in numbers:
+    number = int(pod_number[1][:9])
+    commands = engine.siblings.commands if engine.siblings is not None else ()
+    ranks = dict(zip(numbers, (command.node_rank for command in commands), strict=False))
+    rank = ranks.get(number)
+    if isinstance(rank, int) and rank > 0:
+        yield refuse(path, f"{seen}, which has --node-rank {rank}", remedy)
+    elif number not in numbers:
         seen += f", and its pods are {name}-{numbers.start} to {name}-{numbers.stop - 1}"
         yield refuse(path, seen, remedy)
 
@@ -142,10 +149,13 @@ def first_pod_published(cluster: ClusterObjects) -> Iterator[Finding]:
 
     The pods of an engine become ready when all of them have met. A Service has names of ready pods
     only, unless publishNotReadyAddresses is true: with a readinessProbe or a startupProbe on the
-    port of the engine, the others never find the first pod.
+    port of the engine, the others never find the first pod. A Service with a cluster IP sends to
+    ready pods only. This is also checked where the first pod and its workers are objects of their
+    own.
 
     Pass: publishNotReadyAddresses true for 2 pods; 2 pods without probes.
-    Fail: clusterIP None, a readinessProbe, and --dist-init-addr chat-0.chat:5000 in 2 pods.
+    Fail: clusterIP None, a readinessProbe, and --dist-init-addr chat-0.chat:5000 in 2 pods; a
+    Service head of a Deployment with a readinessProbe, and `ray start --address=head:6379`.
     Level: mandatory.
     Source: Kubernetes API reference, ServiceSpec publishNotReadyAddresses; kubernetes
     staging/src/k8s.io/endpointslice/utils.go (ready); coredns plugin/kubernetes.

@@ -10,12 +10,18 @@ from kthena_components.core.objects.cluster_objects import ClusterObjects, PodIn
 from kthena_components.core.objects.object import MODEL_SERVING, PodSet
 from kthena_components.core.remedies import write
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import require_known
+from kthena_components.core.values.read import mapping, require_known, unknown_inside, whole
 from kthena_components.systems.kubernetes.selectors import Selector, selectors
 
 _LWS_INDEX = "leaderworkerset.sigs.k8s.io/worker-index"
 _FIRST_LABELS = {"ModelServing": (naming.ENTRY, "true"), "LeaderWorkerSet": (_LWS_INDEX, "0")}
 """The label of the first pod of each engine, by kind."""
+_NUMBER_LABELS = {
+    "StatefulSet": naming.POD_INDEX,
+    "Job": "batch.kubernetes.io/job-completion-index",
+}
+"""The label with the number of a pod of a template, by kind."""
+_POD_NAME = "statefulset.kubernetes.io/pod-name"
 
 
 def selected_pods_answer(cluster: ClusterObjects) -> Iterator[Finding]:
@@ -25,12 +31,13 @@ def selected_pods_answer(cluster: ClusterObjects) -> Iterator[Finding]:
     pods with their labels, of any kind. An engine listens on its --port; vLLM and trtllm-serve
     without one on 8000, SGLang on 30000. It listens on its --host; without one, SGLang and
     trtllm-serve only on the loopback address. Workers of Ray, vLLM with --headless and the other
-    ranks of SGLang answer none. A Service may have ports for other purposes: one that fits is
-    enough; by a port's name, only pods with that name get requests. Not checked are pods in which
-    something else may listen.
+    ranks of SGLang answer none, also where all ranks are the pods of one StatefulSet. A Service may
+    have ports for other purposes: one that fits is enough; by a port's name, only pods with that
+    name get requests. Not checked are pods in which something else may listen.
 
     Pass: targetPort 8000 and vllm serve; a selector that only matches the first pod of each engine.
-    Fail: targetPort 8080 and vllm serve; a Service, and SGLang without --host 0.0.0.0.
+    Fail: targetPort 8080 and vllm serve; a Service, and SGLang without --host 0.0.0.0; a Service
+    that selects both pods of a StatefulSet with --nnodes 2, which have no readinessProbe.
     Level: mandatory.
     Source: Kubernetes documentation, Service; volcano-sh/kthena v1.0.0
     pkg/kthena-router/controller/modelserver_controller.go and router/router.go; vLLM
@@ -68,6 +75,8 @@ def _check(each: Selector, found: list[tuple[PodSet, Listening]]) -> Iterator[Fi
         pods, ports = inside[0]
         seen = f"matches {_title(pods)}, but {ports.hidden_title}, for the pod itself only"
         yield refuse(each.owner.at(each.path), seen, ON_ALL_ADDRESSES)
+    elif silent := [(pods, ports) for pods, ports in named if _is_for_silent(each, pods, ports)]:
+        yield _selects_silent(each, *silent[0])
     elif workers and (len(workers) == len(named) or _is_for_requests(each, named)):
         pods, ports = workers[0]
         seen = f"matches {_title(pods)}, but {ports.title}"
@@ -88,6 +97,31 @@ def _reaches(each: Selector, ports: Listening) -> bool:
 def _is_hidden(each: Selector, ports: Listening) -> bool:
     """Return whether requests are sent to a server that only listens on a loopback address."""
     return bool(ports.hidden_title) and ports.answers in _numbers(each, ports)
+
+
+def _is_for_silent(each: Selector, pods: PodSet, ports: Listening) -> bool:
+    """Return whether requests are sent to pods of a template of which another one answers."""
+    label = _NUMBER_LABELS.get(pods.owner.kind)
+    if ports.only is None or label is None or ports.answers not in _numbers(each, ports):
+        return False
+    if unknown_inside(pods.owner.spec.get("ordinals")) is not None:
+        return False
+    number = str(_number(pods, ports))
+    stated = {label: number, _POD_NAME: f"{pods.owner.name}-{number}"}
+    return all(each.labels.get(key) != value for key, value in stated.items())
+
+
+def _number(pods: PodSet, ports: Listening) -> int:
+    """Return the number of the pod that answers."""
+    start = whole(mapping(pods.owner.spec.get("ordinals")).get("start"))
+    return (start if isinstance(start, int) else 0) + (ports.only or 0)
+
+
+def _selects_silent(each: Selector, pods: PodSet, ports: Listening) -> Finding:
+    label, number = _NUMBER_LABELS[pods.owner.kind], _number(pods, ports)
+    seen = f"matches {_title(pods)}, of which only the one with number {number} answers requests"
+    verb = "write" if label in each.labels else "add"
+    return refuse(each.owner.at(each.path), seen, f'{verb} {label}: "{number}"')
 
 
 def _is_for_requests(each: Selector, found: list[tuple[PodSet, Listening]]) -> bool:

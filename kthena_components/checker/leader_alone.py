@@ -1,0 +1,94 @@
+"""The rule leader-selected, for all objects of a cluster: first pods and workers are there."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from kthena_components.checker.leader_selected import needs_workers
+from kthena_components.core.facts.split_addresses import asked_by
+from kthena_components.core.facts.split_engines import (
+    EnginePart,
+    is_head,
+    is_other,
+    may_join,
+    starts_first,
+    template_of,
+)
+from kthena_components.core.findings import Finding, refuse
+from kthena_components.core.values.display import display
+from kthena_components.core.values.quantity import is_accelerator
+from kthena_components.core.values.read import group_kind, mapping, name_of, sequence
+from kthena_components.core.values.regex import regex
+
+_RULE = "leader-selected"
+_OF_SET = regex(r"[a-z0-9-]+-\d+\.([a-z0-9-]+)")
+"""The name of a StatefulSet's pod. Otherwise the end may be a namespace."""
+_WITHOUT_PODS = frozenset(
+    {
+        *("Service", "ConfigMap", "Secret", "PersistentVolumeClaim", "PersistentVolume"),
+        *("Namespace", "ServiceAccount", "Ingress", "HTTPRoute", "Gateway", "PodDisruptionBudget"),
+        *("NetworkPolicy", "Role", "RoleBinding", "StorageClass", "PriorityClass", "PodGroup"),
+        *("Queue", "ServiceMonitor", "PodMonitor", "ClusterRole", "ClusterRoleBinding"),
+    }
+)
+"""Kinds that make no pods."""
+
+
+def leader_alone(
+    parts: Sequence[EnginePart], bodies: Sequence[Mapping[str, Any]]
+) -> Iterator[Finding]:
+    """Report first pods without workers, and workers without a first pod.
+
+    Nothing is reported if an object that is not read here may have the others. The rule is
+    documented in checker/leader_selected.py.
+    """
+    read = {(part.kind, part.namespace, part.name) for part in parts}
+    if any(_key(body) not in read and _may_have_ranks(body) for body in bodies):
+        return
+    for part in parts:
+        others = [other for other in parts if other is not part]
+        shown = display(part.name)
+        if _lacks_workers(part, others):
+            seen = f"starts the first rank of {shown}, which needs more GPUs than its pod has, but "
+            seen += "no object has its other ranks"
+            yield refuse(part.pod.command_path, seen, "add pods with the other ranks", _RULE)
+        elif _lacks_first(part, others) and _asks_inside(part, parts, bodies):
+            seen = f"looks for its first rank at {display(part.asks)}, but no object has it"
+            yield refuse(part.pod.command_path, seen, "add a pod with the first rank", _RULE)
+
+
+def _lacks_workers(part: EnginePart, others: Sequence[EnginePart]) -> bool:
+    needs = is_head(part) and needs_workers(part)
+    return needs and not any(may_join(other, part) for other in others)
+
+
+def _lacks_first(part: EnginePart, others: Sequence[EnginePart]) -> bool:
+    first = any(starts_first(other) and may_join(part, other) for other in others)
+    return is_other(part) and not first
+
+
+def _asks_inside(
+    part: EnginePart, parts: Sequence[EnginePart], bodies: Sequence[Mapping[str, Any]]
+) -> bool:
+    """Return whether a part surely asks for something in its own namespace."""
+    asked = asked_by(part, parts)
+    if asked is not None:
+        return asked.namespace == part.namespace
+    found = _OF_SET.fullmatch(part.asks)
+    spaces = {mapping(body.get("metadata")).get("namespace") for body in bodies}
+    return found is not None and found[1] not in spaces
+
+
+def _key(body: Mapping[str, Any]) -> tuple[str, str, str]:
+    space = mapping(body.get("metadata")).get("namespace")
+    return group_kind(body)[1], str(space or ""), name_of(body)
+
+
+def _may_have_ranks(body: Mapping[str, Any]) -> bool:
+    """Return whether an object may have pods of an engine."""
+    made = template_of(body)
+    if made is None:
+        return group_kind(body)[1] not in _WITHOUT_PODS
+    spec = mapping(made.body.get("spec"))
+    containers = [mapping(each) for each in sequence(spec.get("containers"))]
+    asked = [mapping(mapping(each.get("resources")).get("limits")) for each in containers]
+    return not containers or any(is_accelerator(str(name)) for each in asked for name in each)
