@@ -24,7 +24,7 @@ from kthena_components.rendering import helm, kustomize
 from kthena_components.rendering.isolation import Cage
 from kthena_components.rendering.render import Programs
 from kthena_components.rendering.result import Origin, Rendered, Rendering
-from kthena_components.rendering.servings import is_hinted, may_serve
+from kthena_components.rendering.servings import Known, is_hinted, may_serve
 from kthena_components.systems import find_kind
 
 _VALUES = "values.yaml"
@@ -73,7 +73,7 @@ class _Releases:
         self._layout, self._programs, self._cage, self._made = layout, programs, cage, made
         self._entries = frozenset(layout.entries())
         self._keys: set[str] = set()
-        self._serving: dict[str, bool] = {}
+        self._serving: Known = {}
         self._charts: dict[str, bool] = {}
         self._told: dict[str, list[str]] = {}
 

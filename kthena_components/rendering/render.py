@@ -14,7 +14,7 @@ from kthena_components.rendering import helm, kustomize
 from kthena_components.rendering.isolation import Cage
 from kthena_components.rendering.programs import checkouts_around, find_program, why_missing
 from kthena_components.rendering.result import Origin, Rendered, Rendering
-from kthena_components.rendering.servings import may_serve
+from kthena_components.rendering.servings import Known, may_serve
 
 _AT_ONCE = 4
 _ASKED_NOT_TO = "--no-render was given"
@@ -74,7 +74,7 @@ class _Kustomizations:
     cage: Cage
     made: Rendered
     _tried: set[str] = field(default_factory=set)
-    _serving: dict[str, bool] = field(default_factory=dict)
+    _serving: Known = field(default_factory=dict)
     """Whether a file may contain a serving, for each file that was read."""
 
     def build(self, pool: ThreadPoolExecutor) -> None:

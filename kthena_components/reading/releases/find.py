@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.escapes import may_have
 from kthena_components.core.values.read import group_kind, mapping, sequence
 from kthena_components.core.values.regex import regex
 from kthena_components.reading.documents import read_documents
@@ -69,7 +70,11 @@ def states_releases(path: str) -> bool:
     if any(_by_name(path)):
         return True
     text = read_text(path, named=False)
-    return not isinstance(text, Unreadable) and _HOLDS.search(text) is not None
+    return not isinstance(text, Unreadable) and may_have(text, _holds)
+
+
+def _holds(text: str) -> bool:
+    return _HOLDS.search(text) is not None
 
 
 def find_releases(texts: Texts) -> Iterator[tuple[Statement, Mapping[str, Any]]]:
@@ -84,7 +89,7 @@ def find_releases(texts: Texts) -> Iterator[tuple[Statement, Mapping[str, Any]]]
         for what, read in _by_name(text.path):
             place = Place(file=text.name, what=what, boundary=text.boundary)
             yield from ((each, {}) for each in read(content, place, repository))
-        if _HOLDS.search(content):
+        if may_have(content, _holds):
             stating += ((text, body) for body in _objects(content, _STATING))
     named = _Named(texts.all)
     for text, body in stating:
@@ -132,7 +137,7 @@ class _Named:
     def _all(self) -> Iterator[tuple[tuple[str, str, str], Mapping[str, Any]]]:
         for text in self._texts:
             content = read_text(text.path, named=False)
-            if isinstance(content, Unreadable) or not _names(content):
+            if isinstance(content, Unreadable) or not may_have(content, _names):
                 continue
             for body in _objects(content, _NAMED):
                 metadata = mapping(body.get("metadata"))
