@@ -13,6 +13,7 @@ from typing import Any
 
 from kthena_components.core.objects.engine_detection import may_hold_signs
 from kthena_components.core.objects.object import read_object
+from kthena_components.core.values.escapes import may_have
 from kthena_components.core.values.read import group_kind
 from kthena_components.core.values.regex import regex
 from kthena_components.reading.files import Unreadable, read_text
@@ -21,10 +22,11 @@ from kthena_components.reading.layout import Chart, Layout
 from kthena_components.reading.releases.find import Text, Texts, find_releases
 from kthena_components.reading.releases.model import ChartRelease, Outside, Overlay, Statement
 from kthena_components.rendering import helm, kustomize
+from kthena_components.rendering.compositions import texts_in
 from kthena_components.rendering.isolation import Cage
 from kthena_components.rendering.render import Programs
 from kthena_components.rendering.result import Origin, Rendered, Rendering
-from kthena_components.rendering.servings import Known, is_hinted, may_serve
+from kthena_components.rendering.servings import Known, is_hinted, is_output_hinted, may_serve
 from kthena_components.systems import find_kind
 
 _VALUES = "values.yaml"
@@ -35,8 +37,8 @@ _ROUNDS = 3
 """A chart may contain releases of others, which may contain releases again."""
 _NAME, _LONGEST_NAME = regex(r"[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?"), 53
 _NAMESPACE = regex(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
-_READ = (".yaml", ".yml", ".tpl", ".json", ".txt")
-_STATES = "argoproj.io/"
+_GIT = ".git"
+_STATES = ("argoproj.io/", ".toolkit.fluxcd.io/")
 
 
 def render_releases(
@@ -75,6 +77,12 @@ class _Releases:
         self._keys: set[str] = set()
         self._serving: Known = {}
         self._charts: dict[str, bool] = {}
+        self._rendered = {
+            os.path.realpath(Path(each.fallback).parent)
+            for each in made.renderings
+            if is_output_hinted(each.output)
+        }
+        """The real paths of what is rendered with signs, of which its files may have parts only."""
         self._told: dict[str, list[str]] = {}
 
     def add(self, statements: Iterable[tuple[Statement, Mapping[str, Any]]]) -> None:
@@ -82,7 +90,7 @@ class _Releases:
         fresh: list[ChartRelease | Overlay] = []
         for statement, body in statements:
             if isinstance(statement, Outside):
-                if _may_matter(statement, body):
+                if _may_matter(statement, body) or self._is_hinted(statement.folder):
                     self._fail(statement, statement.why)
             elif statement.key not in self._keys and self._serves(statement):
                 self._keys.add(statement.key)
@@ -115,9 +123,8 @@ class _Releases:
     def _serves(self, statement: ChartRelease | Overlay) -> bool:
         """Return whether a release may contain a serving, or further releases."""
         if isinstance(statement, ChartRelease):
-            if statement.folder not in self._charts:
-                self._charts[statement.folder] = _chart_may_serve(statement.folder)
-            return self._charts[statement.folder] or any(map(is_hinted, statement.values))
+            texts = (*statement.values, *statement.options, *texts_in(statement.fields))
+            return self._is_hinted(statement.folder) or any(map(is_hinted, texts))
         key = statement.folder
         if statement.is_plain and key in self._entries:
             return False  # it is built by itself
@@ -128,7 +135,14 @@ class _Releases:
         if key not in self._layout.kustomizations:
             return False  # it cannot be read, which is told
         every = (self._layout.kustomizations[each] for each in self._layout.built_of(key))
-        return is_hinted(str(statement.fields)) or may_serve(every, self._serving)
+        stated = (*texts_in(statement.fields), *statement.variables.values())
+        return any(map(is_hinted, stated)) or may_serve(every, self._serving)
+
+    def _is_hinted(self, folder: str) -> bool:
+        """Return whether a file of a chart or a kustomization has a sign, or states releases."""
+        if folder and folder not in self._charts:
+            self._charts[folder] = folder in self._rendered or _may_serve(folder)
+        return folder != "" and self._charts[folder]
 
     def _one(self, statement: ChartRelease | Overlay) -> Rendering | str:
         """Render one release, or return why it is not rendered."""
@@ -211,23 +225,30 @@ def _replaced(text: str, variables: Mapping[str, str]) -> str:
 
 def _may_matter(statement: Outside, body: Mapping[str, Any]) -> bool:
     """Return whether something that is not rendered may serve a model, and no rule reads it."""
-    text: str | Unreadable = str(body.get("spec"))
+    texts: list[str] = [*texts_in(body.get("spec"))]
     if not body:
         text = read_text(statement.place.file, named=False)
+        texts = [] if isinstance(text, Unreadable) else [text]
     kind = find_kind(group_kind(body))
     facts = kind.facts(kind.view(read_object(body))) if kind is not None and kind.facts else None
-    if isinstance(text, Unreadable) or (facts is not None and facts.engines):
+    if facts is not None and facts.engines:
         return False
-    return is_hinted(text) or may_hold_signs(text)
+    return any(is_hinted(text) or may_hold_signs(text) for text in texts)
 
 
-def _chart_may_serve(folder: str) -> bool:
-    """Return whether a file of a chart has a sign of an engine, or states releases."""
+def _may_serve(folder: str) -> bool:
+    """Return whether a file of a folder has a sign of an engine, or states releases."""
     for above, folders, files in os.walk(folder):
-        folders[:] = [each for each in folders if not each.startswith(".")]
+        folders[:] = [each for each in folders if each != _GIT]
         for name in files:
-            if name.endswith(_READ):
-                text = read_text(str(Path(above, name)), named=False)
-                if isinstance(text, Unreadable) or is_hinted(text) or _STATES in text:
+            text = read_text(str(Path(above, name)), named=False)
+            if isinstance(text, Unreadable):
+                if text.is_object:
                     return True
+            elif is_hinted(text) or may_have(text, _states):
+                return True
     return False
+
+
+def _states(text: str) -> bool:
+    return any(each in text for each in _STATES)

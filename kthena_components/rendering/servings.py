@@ -126,6 +126,12 @@ def _has_hint(text: str) -> bool:
     return any(hint in lower for hint in _HINTS) or _SHORT_HINT.search(lower) is not None
 
 
+def is_output_hinted(output: Path) -> bool:
+    """Return whether what a program rendered has a sign."""
+    text = read_text(str(output), named=False)
+    return isinstance(text, Unreadable) or is_hinted(text)
+
+
 def holds_serving(file: str) -> bool:
     """Return whether a file may have an object that serves a model."""
     text = read_text(file, named=False)

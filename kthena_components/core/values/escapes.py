@@ -1,6 +1,6 @@
-"""Searches texts of YAML and JSON for words that may be written in another way than they are read.
+r"""Searches texts of YAML and JSON for words that may be written in another way than they are read.
 
-A parser reads `"\\x76llm"` as `vllm`, and `!!binary dmxsbQ==`, too. So a search in the text alone
+A parser reads `"\x76llm"` as `vllm`, and `!!binary dmxsbQ==`, too. So a search in the text alone
 misses words. Other ways to write a text change no word: folded lines and aliases keep it whole.
 Source: yaml.org/spec/1.1, 5.6 (escapes) and 8.1 (tags); RFC 8259, 7.
 """
@@ -42,13 +42,13 @@ def may_have(text: str, test: Callable[[str], bool]) -> bool:
     for _ in range(_LEVELS):
         if _BACKSLASH not in text or _QUOTE not in text or _HIDING.search(text) is None:
             return False
-        text = _unescaped(text)
+        text = unescaped(text)
         if test(text):
             return True
     return False
 
 
-def _unescaped(text: str) -> str:
+def unescaped(text: str) -> str:
     """Replace the escapes of quoted texts everywhere.
 
     They are read in pairs from the left. No pair spans the quote at the start of a text, so those

@@ -42,7 +42,7 @@ def helm_release(
     try:
         return [_HelmRelease(body, place, repository, find).read()]
     except OutsideError as error:
-        return [Outside(place=place, why=str(error))]
+        return [Outside(place=place, why=str(error), folder=error.folder)]
 
 
 def flux_kustomization(
@@ -52,7 +52,7 @@ def flux_kustomization(
     try:
         return list(_kustomization(body, place, repository, find))
     except OutsideError as error:
-        return [Outside(place=place, why=str(error))]
+        return [Outside(place=place, why=str(error), folder=error.folder)]
 
 
 class _HelmRelease:
@@ -70,10 +70,15 @@ class _HelmRelease:
         if not chart:
             named = mapping(self._spec.get("chartRef"))
             raise OutsideError(f"its chart is {named.get('kind')} {named.get('name')}")
-        _require(mapping(chart.get("sourceRef")), self._own, self._repository, self._find)
+        with OutsideError.of(self._repository.known(chart.get("chart"))):
+            _require(mapping(chart.get("sourceRef")), self._own, self._repository, self._find)
         folder = self._repository.folder(chart.get("chart"))
         if not Path(folder, CHART).is_file():
             raise OutsideError(f"{chart.get('chart')} has no {CHART}")
+        with OutsideError.of(folder):
+            return self._release(folder, chart)
+
+    def _release(self, folder: str, chart: Mapping[str, Any]) -> ChartRelease:
         goes, name = self._spec.get("targetNamespace"), str(self._metadata.get("name") or "")
         return ChartRelease(
             place=self._place,
@@ -156,8 +161,14 @@ def _kustomization(
 ) -> Iterator[Statement]:
     spec = mapping(body.get("spec"))
     own = str(mapping(body.get("metadata")).get("namespace") or "")
-    _require(mapping(spec.get("sourceRef")), own, repository, find)
+    with OutsideError.of(repository.known(spec.get("path") or ".")):
+        _require(mapping(spec.get("sourceRef")), own, repository, find)
     folder = repository.folder(spec.get("path") or "/")
+    with OutsideError.of(folder):
+        yield from _overlay(spec, folder, place)
+
+
+def _overlay(spec: Mapping[str, Any], folder: str, place: Place) -> Iterator[Overlay]:
     fields = patches_of(spec.get("patches")) | images_of(spec.get("images"))
     fields |= {key: spec[key] for key in ("namePrefix", "nameSuffix") if spec.get(key)}
     if isinstance(spec.get("targetNamespace"), str):

@@ -54,7 +54,7 @@ def helmfile(text: str, place: Place, repository: Repository) -> list[Statement]
             try:
                 found.extend(_release(release, content, own, repository))
             except OutsideError as error:
-                found.append(Outside(place=own, why=str(error)))
+                found.append(Outside(place=own, why=str(error), folder=error.folder))
     return found
 
 
@@ -69,10 +69,22 @@ def _release(
     folder = repository.folder(chart, start)
     if not Path(folder, CHART).is_file():
         raise OutsideError(f"{chart} has no {CHART}")
+    with OutsideError.of(folder):
+        yield _stated(release, content, place, folder, repository)
+
+
+def _stated(
+    release: Mapping[str, Any],
+    content: Mapping[str, Any],
+    place: Place,
+    folder: str,
+    repository: Repository,
+) -> ChartRelease:
     if unread := next((key for key in _UNREAD if release.get(key)), ""):
         raise OutsideError(f"its {unread} is known only to helmfile")
     defaults = mapping(content.get("helmDefaults"))
-    yield ChartRelease(
+    start = os.path.realpath(Path(place.file).parent)
+    return ChartRelease(
         place=place,
         folder=folder,
         name=str(release.get("name")),

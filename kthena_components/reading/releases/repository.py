@@ -26,6 +26,7 @@ _MOST = 20_000
 _STARS = regex(r"\*+")
 _SHOWN = 60
 _NULL = "\0"
+_FILLED = "{{"
 
 
 @dataclass(slots=False)
@@ -68,6 +69,15 @@ class Repository:
         if not Path(real).is_dir():
             raise OutsideError(f"{path} is not in the repository")
         return real
+
+    def known(self, path: object) -> str:
+        """Return the real path of a folder, without what a template fills in; or nothing."""
+        stated = str(path or "").partition(_FILLED)
+        above = stated[0] if not stated[1] else stated[0].rpartition("/")[0] or "."
+        return self.folder(above) if above and self.has(above) and self._is_folder(above) else ""
+
+    def _is_folder(self, path: str) -> bool:
+        return Path(self._real(path, "")).is_dir()
 
     def read(self, path: object, start: str = "") -> str:
         """Read a file.

@@ -1,0 +1,155 @@
+"""Finds what the files of charts state about servings and no rendering of theirs contains.
+
+Templates state objects by their kinds. Definitions, values and other files of a chart hold objects,
+too, which a template may include. Whether it does is seen by objects in the renderings that no
+template states itself.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import field
+from pathlib import Path
+
+from kthena_components.core.values.dataclass import dataclass
+from kthena_components.reading.files import Unreadable, read_text
+from kthena_components.reading.folders import SUFFIXES
+from kthena_components.reading.layout import Layout
+from kthena_components.rendering.servings import is_hinted
+from kthena_components.rendering.templates import Template, kinds_of, read_template, with_pods
+
+_PARTIAL = "_"
+"""Helm renders no template whose name begins with this."""
+_NOTES = "NOTES.txt"
+"""Source: helm pkg/action/action.go, notesFileSuffix: it is no object."""
+_VALUES = ("values.yaml", "values.yml")
+_MOST = 20_000
+_OBJECT = "object"
+_HOLDS = ("apiVersion", "containers")
+
+
+@dataclass(slots=True)
+class _Group:
+    """A chart with those inside it, which are rendered together."""
+
+    templates: dict[str, tuple[str, Template]] = field(default_factory=dict)
+    """By the real path: the path to show, and what is stated."""
+    beside: dict[str, tuple[str, Counter[str]]] = field(default_factory=dict)
+    """The other files with objects."""
+    unreadable: dict[str, tuple[str, str]] = field(default_factory=dict)
+    is_hinted: bool = False
+    reads_files: bool = False
+
+
+@dataclass(slots=True)
+class ChartSources:
+    """The files of all charts."""
+
+    layout: Layout
+    seen: Mapping[str, Counter[str]]
+    """How many objects of each kind come from a file, by its real path."""
+    failed: AbstractSet[str]
+    """Real paths of the charts that are not rendered."""
+
+    def unchecked(self) -> Iterator[tuple[str, str]]:
+        """Yield the files with an object that no rendering contains, and why."""
+        for folder in [*(chart.folder for chart in self.layout.charts), *self._libraries()]:
+            group = self._read(folder)
+            if group.is_hinted:
+                yield from self._of_templates(group)
+                yield from self._of_sources(group)
+
+    def _libraries(self) -> list[str]:
+        return list(self.layout.libraries.values())
+
+    def _read(self, folder: str) -> _Group:
+        group, count = _Group(), 0
+        for above, folders, names in os.walk(folder):
+            folders[:] = sorted(each for each in folders if each != ".git")
+            for name in sorted(names):
+                count += 1
+                if count > _MOST:
+                    return group  # the copy of the chart is refused for its size, which is told
+                self._add(str(Path(above, name)), group)
+        return group
+
+    def _add(self, file: str, group: _Group) -> None:
+        real = os.path.realpath(file)
+        text = read_text(real, named=False)
+        chart = self.layout.chart_of(real)
+        if chart is not None and self._is_told(chart):
+            return
+        if isinstance(text, Unreadable):
+            if chart is not None and text.is_object:
+                group.is_hinted = True
+                group.unreadable[real] = (file, text.because)
+            return
+        group.is_hinted = group.is_hinted or is_hinted(text)
+        if chart is not None:
+            if not file.endswith(_NOTES):
+                group.templates[real] = (file, read_template(text))
+                group.reads_files |= group.templates[real][1].reads_files
+        elif Path(file).name in _VALUES or not file.lower().endswith(SUFFIXES):
+            kinds = Counter(kind for kind in kinds_of(text) if kind in with_pods())
+            if kinds and is_hinted(text):
+                group.beside[real] = (file, kinds)
+
+    def _is_told(self, chart: str) -> bool:
+        above = map(str, (Path(chart), *Path(chart).parents))
+        return not self.failed.isdisjoint(above)
+
+    def _seen(self, real: str) -> Counter[str]:
+        return self.seen.get(real, Counter())
+
+    def _of_templates(self, group: _Group) -> Iterator[tuple[str, str]]:
+        for real, (file, because) in group.unreadable.items():
+            if not self._seen(real):
+                yield file, f"it {because}"
+        for real, (file, template) in group.templates.items():
+            lost = self._lost(real, template)
+            chart = self.layout.chart_of(real) or ""
+            if not lost:
+                continue
+            if chart in self.layout.libraries:
+                shown = self.layout.libraries[chart]
+                yield file, f"{shown} is a library chart, which Helm does not render"
+            elif Path(real).name.startswith(_PARTIAL):
+                yield file, f"Helm renders no template whose name begins with {_PARTIAL}"
+            else:
+                yield file, _no_values(lost)
+
+    def _lost(self, real: str, template: Template) -> list[str]:
+        seen = self._seen(real)
+        lost = [name for name in template.own - seen if name in with_pods()]
+        if not seen and (template.own[""] or template.is_open):
+            lost.append(_OBJECT)
+        return lost
+
+    def _of_sources(self, group: _Group) -> Iterator[tuple[str, str]]:
+        """Yield the files whose objects other templates include, if fewer are seen than stated."""
+        stated: dict[str, tuple[str, Counter[str]]] = {
+            real: (file, +template.defined) for real, (file, template) in group.templates.items()
+        }
+        stated |= {
+            real: (file, kinds)
+            for real, (file, kinds) in group.beside.items()
+            if group.reads_files or Path(file).name in _VALUES
+        }
+        needed = sum((kinds for _, kinds in stated.values()), Counter[str]())
+        more = Counter[str]()
+        for real, (_, template) in group.templates.items():
+            more += self._seen(real) - template.own
+        for real, (file, kinds) in stated.items():
+            if self.layout.chart_of(real) in self.layout.libraries:
+                continue  # it is included by another chart
+            lost = [name for name in kinds if name in with_pods() and more[name] < needed[name]]
+            if lost:
+                yield file, _no_values(lost)
+
+
+def _no_values(lost: list[str]) -> str:
+    return (
+        f"no values of the chart render the {' and the '.join(sorted(lost))} in it: add a file "
+        "ci/NAME-values.yaml to the chart that does, or remove it"
+    )
