@@ -130,6 +130,13 @@ class _Reading:
             for entry in _texts(content, key):
                 self._plugin(entry)
         self._made.stated = content
+        self._read_parts(content)
+        for path in _generated(content):
+            self._part(path, is_text=True)
+        if any(any(_values(content, key)) for key in _CHARTS):
+            self.refuse("it takes in a Helm chart (helmCharts)")
+
+    def _read_parts(self, content: Mapping[str, Any]) -> None:
         for key in _PARTS:
             for path in (text for text in _texts(content, key) if _LINE not in text):
                 self._part(path, is_patch=key in _CHANGING)
@@ -137,10 +144,6 @@ class _Reading:
             for item in _maps(content, key):
                 for path in _texts(item, "path"):
                     self._part(path, is_patch=key in _CHANGING, is_aimed=_is_aimed(item))
-        for path in _generated(content):
-            self._part(path, is_text=True)
-        if any(any(_values(content, key)) for key in _CHARTS):
-            self.refuse("it takes in a Helm chart (helmCharts)")
 
     def refuse(self, why: str) -> None:
         """Note the first reason why it must not be built."""

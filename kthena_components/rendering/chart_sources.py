@@ -81,7 +81,7 @@ class ChartSources:
         if chart is not None and self._is_told(chart):
             return
         if isinstance(text, Unreadable):
-            if chart is not None and text.is_object:
+            if chart is not None:
                 group.is_hinted = True
                 group.unreadable[real] = (file, text.because)
             return

@@ -196,14 +196,14 @@ patches:
         a_yaml=WEB,
     ),
     "variables": kustomized(
-        kustomization="resources: [a.yaml, s.yaml]\nvars:\n- name: X\n  objref: {apiVersion: v1, kind: Service, name: lm}\n"
+        kustomization="resources: [a.yaml, s.yaml]\nvars:\n- name: X\n  objref: {apiVersion: v1, kind: Service, name: llm}\n"
         "  fieldref: {fieldpath: metadata.name}\n"
         r"""patches: [{patch: '{apiVersion: apps/v1, kind: Deployment, metadata: {name: chat}, spec: {template: {spec: {containers: [{name: engine, resources: {limits: {"n\x76idia.com/g\x70u": "4"}}}]}}}}'}]"""
         "\nconfigurations: [c.yaml]\n",
         a_yaml=WEB.replace("image: app", "image: v$(X)/v$(X)-openai:v0.11.0").replace(
             "[--model, m]", r'[--model, m, "--tensor-p\x61rallel-size", "8"]'
         ),
-        s_yaml="apiVersion: v1\nkind: Service\nmetadata: {name: lm}\n",
+        s_yaml="apiVersion: v1\nkind: Service\nmetadata: {name: llm}\n",
         c_yaml="varReference:\n- {path: spec/template/spec/containers/image, kind: Deployment}\n",
     ),
     "a list": kustomized(

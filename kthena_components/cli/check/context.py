@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from kthena_components.cli.objects import objects_of
@@ -83,7 +83,7 @@ def find_config_maps(paths: Iterable[str], read: Callable[[str], str | Unreadabl
     found, size = ConfigMaps(), 0
     for path in paths:
         text = read(path)
-        if isinstance(text, Unreadable) or not may_have(text, _holds_map):
+        if isinstance(text, Unreadable) or not may_have(text, partial(_names_any, [_CONFIG_MAP])):
             continue
         for document in _documents(text, path, _CONFIG_MAP):
             for item in () if isinstance(document, Unreadable) else objects_of(document):
@@ -98,8 +98,8 @@ def find_config_maps(paths: Iterable[str], read: Callable[[str], str | Unreadabl
     return found
 
 
-def _holds_map(text: str) -> bool:
-    return _CONFIG_MAP in text
+def _names_any(kinds: Iterable[str], text: str) -> bool:
+    return any(kind in text for kind in kinds)
 
 
 def add_from_files(
@@ -112,15 +112,11 @@ def add_from_files(
     Returns:
         The number of characters in all files.
     """
-
-    def states(text: str) -> bool:
-        return any(kind in text for kind in adds)
-
     size = 0
     for path in paths:
         text = read(path)
         size += 0 if isinstance(text, Unreadable) else len(text)
-        if isinstance(text, Unreadable) or not may_have(text, states):
+        if isinstance(text, Unreadable) or not may_have(text, partial(_names_any, adds)):
             continue
         for document in _documents(text, path, *adds):
             for item in () if isinstance(document, Unreadable) else objects_of(document):
@@ -182,17 +178,13 @@ def shared_by_all(paths: Iterable[str], stated: Container[str]) -> Context:
     sharing, defining = Sharing(), list[str]()
     wide = ReferencedObjects(WITHOUT_NAMESPACE, NAMED_BY)
     kinds = [kind for _, kind in (*WITHOUT_NAMESPACE, *NAMED_BY)]
-
-    def names_one(text: str) -> bool:
-        return any(kind in text for kind in kinds)
-
     for path in filter(reads_again, paths):
         text = read_text(path)
         if isinstance(text, Unreadable):
             continue
         if _DEFINITION in text:
             defining.append(path)
-        if may_have(text, names_one):
+        if may_have(text, partial(_names_any, kinds)):
             for document in _documents(text, path, *kinds):
                 for item in objects_of(document) if isinstance(document, Document) else ():
                     wide.add(item.body)

@@ -12,7 +12,7 @@ from typing import Any
 
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.reading.files import Unreadable
-from kthena_components.reading.folders import CHART
+from kthena_components.reading.folders import CHART, HELMFILE, HELMFILES, TEMPLATE
 from kthena_components.reading.maps import parse_kube_map
 from kthena_components.reading.releases.model import (
     ChartRelease,
@@ -23,24 +23,24 @@ from kthena_components.reading.releases.model import (
 )
 from kthena_components.reading.releases.repository import Repository
 
-_TEMPLATE = "{{"
+_ACTION = "{{"
 _UNREAD = (
     *("inherit", "condition", "secrets", "strategicMergePatches", "jsonPatches", "transformers"),
     *("valuesTemplate", "setTemplate", "chartTemplate", "postRenderer", "dependencies"),
 )
-_FOLDER, _STEM, _SUFFIXES = "helmfile.d", "helmfile", (".yaml", ".yml", ".gotmpl")
+_SUFFIXES = (".yaml", ".yml", TEMPLATE)
 
 
 def is_helmfile(file: str) -> bool:
     """Return whether a file is one of helmfile's, by its name."""
     path = Path(file)
-    is_there = path.parent.name == _FOLDER or path.name.partition(".")[0] == _STEM
+    is_there = path.parent.name == HELMFILES or path.name.partition(".")[0] == HELMFILE
     return is_there and path.name.endswith(_SUFFIXES)
 
 
 def helmfile(text: str, place: Place, repository: Repository) -> list[Statement]:
     """Read the releases of a helmfile."""
-    if _TEMPLATE in text:
+    if _ACTION in text:
         return [Outside(place=place, why="it is a template, which only helmfile evaluates")]
     found: list[Statement] = []
     for part in text.split("\n---"):
@@ -98,7 +98,7 @@ def _values(release: Mapping[str, Any], start: str, repository: Repository) -> I
     for each in sequence(release.get("values")):
         if isinstance(each, Mapping):
             yield json.dumps(each, default=str)
-        elif str(each).endswith(".gotmpl"):
+        elif str(each).endswith(TEMPLATE):
             raise OutsideError(f"its values are in {each}, a template")
         elif repository.has(each, start) or release.get("missingFileHandler") in (None, "Error"):
             yield repository.read(each, start)
