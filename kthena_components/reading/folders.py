@@ -16,7 +16,7 @@ from kthena_components.reading.files import STDIN, Unreadable, odd_kind
 SUFFIXES = (".yaml", ".yml", ".json")
 CHART = "Chart.yaml"
 PACKED, SUBCHARTS = ".tgz", "charts"
-TERRAFORM = ".tf"
+TERRAFORM = (".tf", ".tofu")
 HELMFILE, HELMFILES, TEMPLATE = "helmfile", "helmfile.d", ".gotmpl"
 KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 """Source: sigs.k8s.io/kustomize/api/konfig, RecognizedKustomizationFileNames."""

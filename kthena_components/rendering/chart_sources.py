@@ -14,7 +14,7 @@ from pathlib import Path
 
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.reading.files import Unreadable, read_text
-from kthena_components.reading.folders import SUFFIXES
+from kthena_components.reading.folders import PACKED, SUFFIXES
 from kthena_components.reading.layout import Layout
 from kthena_components.rendering.servings import is_hinted
 from kthena_components.rendering.templates import Template, kinds_of, read_template, with_pods
@@ -153,3 +153,16 @@ def _no_values(lost: list[str]) -> str:
         f"no values of the chart render the {' and the '.join(sorted(lost))} in it: add a file "
         "ci/NAME-values.yaml to the chart that does, or remove it"
     )
+
+
+def may_have_pods(folder: str) -> bool:
+    """Return whether a file of a chart may state a kind with pods."""
+    for above, _, names in os.walk(folder):
+        for name in names:
+            text = read_text(str(Path(above, name)), named=False)
+            if isinstance(text, Unreadable):
+                if name.endswith(PACKED):
+                    return True
+            elif not with_pods().isdisjoint(kinds_of(text)) or "" in kinds_of(text):
+                return True
+    return False

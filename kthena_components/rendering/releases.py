@@ -1,12 +1,12 @@
 """Renders the releases that files state, each by itself.
 
 A release of what another one renders gives the same objects, and is rendered once. One whose files
-show no engine and no accelerators is not rendered: a repository may have hundreds.
+show no engine and no accelerators comes last, and counts only if its objects show one.
 """
 
 import os
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from kthena_components.reading.layout import Chart, Layout
 from kthena_components.reading.releases.find import Text, Texts, find_releases
 from kthena_components.reading.releases.model import ChartRelease, Outside, Overlay, Statement
 from kthena_components.rendering import helm, kustomize
+from kthena_components.rendering.chart_sources import may_have_pods
 from kthena_components.rendering.compositions import texts_in
 from kthena_components.rendering.isolation import Cage
 from kthena_components.rendering.render import Programs
@@ -77,6 +78,7 @@ class _Releases:
         self._keys: set[str] = set()
         self._serving: Known = {}
         self._charts: dict[str, bool] = {}
+        self._running: dict[str, bool] = {}
         self._rendered = {
             os.path.realpath(Path(each.fallback).parent)
             for each in made.renderings
@@ -88,13 +90,35 @@ class _Releases:
     def add(self, statements: Iterable[tuple[Statement, Mapping[str, Any]]]) -> None:
         """Render each release, unless the same objects are rendered already."""
         fresh: list[ChartRelease | Overlay] = []
+        others: list[ChartRelease | Overlay] = []
+        for statement in self._fresh(statements):
+            if self._serves(statement):
+                fresh.append(statement)
+            elif isinstance(statement, ChartRelease) and self._may_run(statement.folder):
+                others.append(statement)
+        self._render(fresh)
+        self._render(others, with_signs=True)
+
+    def _fresh(
+        self, statements: Iterable[tuple[Statement, Mapping[str, Any]]]
+    ) -> Iterator[ChartRelease | Overlay]:
+        """Yield the releases of objects that are not rendered yet. Tell what is not known here."""
         for statement, body in statements:
             if isinstance(statement, Outside):
                 if _may_matter(statement, body) or self._is_hinted(statement.folder):
                     self._fail(statement, statement.why)
-            elif statement.key not in self._keys and self._serves(statement):
+            elif statement.key not in self._keys:
                 self._keys.add(statement.key)
-                fresh.append(statement)
+                yield statement
+
+    def _render(self, fresh: list[ChartRelease | Overlay], *, with_signs: bool = False) -> None:
+        """Render some releases.
+
+        Args:
+            fresh: The releases.
+            with_signs: Whether only those with a sign of an engine in their objects count. Others
+                serve no model.
+        """
         for late in fresh[_MOST:]:
             self._fail(late, f"at most {_MOST} releases are rendered")
         with ThreadPoolExecutor(2) as pool:
@@ -105,8 +129,9 @@ class _Releases:
                 raise
         for statement, why in zip(fresh, whys, strict=False):
             if isinstance(why, str):
-                self._fail(statement, why)
-            else:
+                if not with_signs:
+                    self._fail(statement, why)
+            elif not with_signs or is_output_hinted(why.output):
                 self._made.renderings.append(why)
 
     def tell(self) -> None:
@@ -137,6 +162,12 @@ class _Releases:
         every = (self._layout.kustomizations[each] for each in self._layout.built_of(key))
         stated = (*texts_in(statement.fields), *statement.variables.values())
         return any(map(is_hinted, stated)) or may_serve(every, self._serving)
+
+    def _may_run(self, folder: str) -> bool:
+        """Return whether a chart may have pods, whose words values may join from parts."""
+        if folder not in self._running:
+            self._running[folder] = may_have_pods(folder)
+        return self._running[folder]
 
     def _is_hinted(self, folder: str) -> bool:
         """Return whether a file of a chart or a kustomization has a sign, or states releases."""

@@ -1,6 +1,5 @@
 """Finds what files and renderings state about releases of charts and kustomizations."""
 
-import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,15 +10,15 @@ from kthena_components.core.values.read import group_kind, mapping, sequence
 from kthena_components.core.values.regex import regex
 from kthena_components.reading.documents import read_documents
 from kthena_components.reading.files import Unreadable, read_text
-from kthena_components.reading.folders import TERRAFORM
 from kthena_components.reading.layout import boundary_of
 from kthena_components.reading.releases.application_sets import application_set
 from kthena_components.reading.releases.argo import applications
 from kthena_components.reading.releases.fleet import NAMES, fleet
 from kthena_components.reading.releases.flux import flux_kustomization, helm_release
 from kthena_components.reading.releases.helmfile import helmfile, is_helmfile
-from kthena_components.reading.releases.model import Outside, Place, Statement
+from kthena_components.reading.releases.model import Place, Statement
 from kthena_components.reading.releases.repository import Repository
+from kthena_components.reading.releases.terraform import SUFFIXES, terraform
 
 _APPLICATION = ("argoproj.io", "Application")
 _SET = ("argoproj.io", "ApplicationSet")
@@ -29,8 +28,6 @@ _STATING = frozenset({_APPLICATION, _SET, _HELM_RELEASE, _KUSTOMIZATION})
 _NAMED = frozenset({("source.toolkit.fluxcd.io", "GitRepository"), ("", "ConfigMap")})
 """Kinds that a release may name."""
 _Reader = Callable[[str, Place, Repository], list[Statement]]
-_TERRAFORM = regex(r'^[ \t]*resource[ \t]+"helm_release"[ \t]+"([^"\n]+)"', re.MULTILINE)
-_WHY = "only Terraform evaluates its values"
 _HOLDS = regex(r"argoproj\.io/|\.toolkit\.fluxcd\.io/")
 
 
@@ -104,8 +101,8 @@ def _by_name(path: str) -> Iterator[tuple[str, _Reader]]:
         yield "helmfile", helmfile
     elif Path(path).name in NAMES:
         yield "Fleet", fleet
-    elif path.endswith(TERRAFORM):
-        yield "Terraform", _terraform
+    elif path.endswith(SUFFIXES):
+        yield "Terraform", terraform
 
 
 def _read(
@@ -162,14 +159,3 @@ def _objects(content: str, kinds: frozenset[tuple[str, str]]) -> Iterator[Mappin
             waiting += map(mapping, sequence(body.get("items")))
             if group_kind(body) in kinds:
                 yield body
-
-
-def _terraform(text: str, place: Place, _repository: Repository) -> list[Statement]:
-    """List the releases of Helm in a file of Terraform, whose values are expressions."""
-    return [
-        Outside(
-            place=Place(file=place.file, what=f"helm_release {name}", boundary=place.boundary),
-            why=_WHY,
-        )
-        for name in _TERRAFORM.findall(text)
-    ]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.regex import regex
 from kthena_components.reading.files import Unreadable
 from kthena_components.reading.folders import CHART, HELMFILE, HELMFILES, TEMPLATE
 from kthena_components.reading.maps import parse_kube_map
@@ -28,6 +29,7 @@ _UNREAD = (
     *("inherit", "condition", "secrets", "strategicMergePatches", "jsonPatches", "transformers"),
     *("valuesTemplate", "setTemplate", "chartTemplate", "postRenderer", "dependencies"),
 )
+_CHART = regex(r"\bchart[\"']?\s*:\s*[\"']?(\{\{.*?\}\}|[^\s\"',}]+)")
 _SUFFIXES = (".yaml", ".yml", TEMPLATE)
 
 
@@ -41,7 +43,10 @@ def is_helmfile(file: str) -> bool:
 def helmfile(text: str, place: Place, repository: Repository) -> list[Statement]:
     """Read the releases of a helmfile."""
     if _ACTION in text:
-        return [Outside(place=place, why="it is a template, which only helmfile evaluates")]
+        why = "it is a template, which only helmfile evaluates"
+        return [
+            Outside(place=place, why=why, folder=each) for each in _charts(text, place, repository)
+        ]
     found: list[Statement] = []
     for part in text.split("\n---"):
         content = parse_kube_map(part, place.file)
@@ -56,6 +61,16 @@ def helmfile(text: str, place: Place, repository: Repository) -> list[Statement]
             except OutsideError as error:
                 found.append(Outside(place=own, why=str(error), folder=error.folder))
     return found
+
+
+def _charts(text: str, place: Place, repository: Repository) -> list[str]:
+    """List the charts that a template names; the repository if it computes one."""
+    start = os.path.realpath(Path(place.file).parent)
+    named = _CHART.findall(text)
+    found = [each for each in named if repository.has(f"{each}/{CHART}", start)]
+    if any(_ACTION in each for each in named):
+        return [repository.boundary]
+    return [repository.folder(each, start) for each in found] or [""]
 
 
 def _release(
