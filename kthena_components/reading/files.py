@@ -12,7 +12,7 @@ MOST_BYTES = 64 * 2**20
 """Maximum bytes of a file."""
 _POINTER = b"version https://git-lfs.github.com/spec/"
 """Source: github.com/git-lfs/git-lfs docs/spec.md: the first line of each pointer."""
-_TOLD_POINTER = "is a pointer of Git LFS, and its content is not here: fetch it by `git lfs pull`"
+POINTER = "is a pointer of Git LFS, and its content is not here: fetch it by `git lfs pull`"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 """Flags for opening a file that may have been replaced by a pipe or a terminal."""
@@ -74,7 +74,7 @@ def _decoded(data: bytes, name: str) -> str | Unreadable:
         because = f"is larger than the limit of {MOST_BYTES // 2**20} MiB a file"
         return Unreadable(file=name, because=because, is_object=True)
     if data.startswith(_POINTER):
-        return Unreadable(file=name, because=_TOLD_POINTER)
+        return Unreadable(file=name, because=POINTER)
     encoding = "utf-16" if data.startswith(_UTF16) else "utf-8-sig"
     try:
         return data.decode(encoding)

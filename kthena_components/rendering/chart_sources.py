@@ -13,9 +13,12 @@ from dataclasses import field
 from pathlib import Path
 
 from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.read import mapping, sequence
 from kthena_components.reading.files import Unreadable, read_text
-from kthena_components.reading.folders import PACKED, SUFFIXES
+from kthena_components.reading.folders import CHART, PACKED, SUBCHARTS, SUFFIXES
 from kthena_components.reading.layout import Layout
+from kthena_components.reading.maps import parse_kube_map
+from kthena_components.rendering.packed import PackedError, texts_of_packed
 from kthena_components.rendering.servings import is_hinted
 from kthena_components.rendering.templates import Template, kinds_of, read_template, with_pods
 
@@ -25,7 +28,7 @@ _NOTES = "NOTES.txt"
 """Source: helm pkg/action/action.go, notesFileSuffix: it is no object."""
 _VALUES = ("values.yaml", "values.yml")
 _MOST = 20_000
-_OBJECT = "object"
+_OBJECT, _CHART = "object", "chart"
 _HOLDS = ("apiVersion", "containers")
 
 
@@ -38,6 +41,8 @@ class _Group:
     beside: dict[str, tuple[str, Counter[str]]] = field(default_factory=dict)
     """The other files with objects."""
     unreadable: dict[str, tuple[str, str]] = field(default_factory=dict)
+    packed: list[str] = field(default_factory=list)
+    """The packed charts with signs of which nothing is rendered."""
     is_hinted: bool = False
     reads_files: bool = False
 
@@ -49,6 +54,8 @@ class ChartSources:
     layout: Layout
     seen: Mapping[str, Counter[str]]
     """How many objects of each kind come from a file, by its real path."""
+    lines: Mapping[str, AbstractSet[str]]
+    """The lines of what is rendered from a template, by its real path."""
     failed: AbstractSet[str]
     """Real paths of the charts that are not rendered."""
 
@@ -56,6 +63,7 @@ class ChartSources:
         """Yield the files with an object that no rendering contains, and why."""
         for folder in [*(chart.folder for chart in self.layout.charts), *self._libraries()]:
             group = self._read(folder)
+            yield from ((file, _no_values([_CHART])) for file in group.packed)
             if group.is_hinted:
                 yield from self._of_templates(group)
                 yield from self._of_sources(group)
@@ -81,19 +89,38 @@ class ChartSources:
         if chart is not None and self._is_told(chart):
             return
         if isinstance(text, Unreadable):
-            if chart is not None:
+            if file.endswith(PACKED) and Path(file).parent.name == SUBCHARTS:
+                self._add_packed(file, group)
+            elif chart is not None:
                 group.is_hinted = True
                 group.unreadable[real] = (file, text.because)
             return
         group.is_hinted = group.is_hinted or is_hinted(text)
         if chart is not None:
             if not file.endswith(_NOTES):
-                group.templates[real] = (file, read_template(text))
-                group.reads_files |= group.templates[real][1].reads_files
+                found = read_template(text)
+                group.templates[real] = (file, found)
+                group.reads_files |= found.reads_files
+                group.is_hinted |= found.decodes and (found.is_open or _states_pods(found.own))
         elif Path(file).name in _VALUES or not file.lower().endswith(SUFFIXES):
             kinds = Counter(kind for kind in kinds_of(text) if kind in with_pods())
             if kinds and is_hinted(text):
                 group.beside[real] = (file, kinds)
+
+    def _add_packed(self, file: str, group: _Group) -> None:
+        """Read a packed chart, which conditions may leave out of all renderings."""
+        names, is_hinted_inside = set[str](), False
+        try:
+            for path, text in texts_of_packed(file):
+                names.add(path.partition("/")[0])
+                is_hinted_inside = is_hinted_inside or is_hinted(text)
+        except PackedError:
+            is_hinted_inside = True
+        above = Path(os.path.realpath(Path(file).parent))
+        names |= {alias for name in names for alias in _aliases(above.parent, name)}
+        folders = tuple(f"{above / name}{os.sep}" for name in names)
+        if is_hinted_inside and not any(real.startswith(folders) for real in self.seen):
+            group.packed.append(file)
 
     def _is_told(self, chart: str) -> bool:
         above = map(str, (Path(chart), *Path(chart).parents))
@@ -122,6 +149,10 @@ class ChartSources:
     def _lost(self, real: str, template: Template) -> list[str]:
         seen = self._seen(real)
         lost = [name for name in template.own - seen if name in with_pods()]
+        lines = self.lines.get(real, frozenset())
+        for name, own in template.lines if lines else ():
+            if name in with_pods() and name not in lost and own and own.isdisjoint(lines):
+                lost.append(name)
         if not seen and (template.own[""] or template.is_open):
             lost.append(_OBJECT)
         return lost
@@ -148,6 +179,20 @@ class ChartSources:
                 yield file, _no_values(lost)
 
 
+def _aliases(chart: Path, name: str) -> Iterator[str]:
+    """Yield the names that a chart gives to one inside it."""
+    text = read_text(str(chart / CHART), named=False)
+    content = text if isinstance(text, Unreadable) else parse_kube_map(text, CHART)
+    if not isinstance(content, Unreadable):
+        for each in map(mapping, sequence(content.get("dependencies"))):
+            if each.get("name") == name and isinstance(each.get("alias"), str):
+                yield each["alias"]
+
+
+def _states_pods(kinds: Counter[str]) -> bool:
+    return any(name in with_pods() or not name for name in kinds)
+
+
 def _no_values(lost: list[str]) -> str:
     return (
         f"no values of the chart render the {' and the '.join(sorted(lost))} in it: add a file "
@@ -163,6 +208,6 @@ def may_have_pods(folder: str) -> bool:
             if isinstance(text, Unreadable):
                 if name.endswith(PACKED):
                     return True
-            elif not with_pods().isdisjoint(kinds_of(text)) or "" in kinds_of(text):
+            elif _states_pods(Counter(kinds_of(text))) or read_template(text).decodes:
                 return True
     return False

@@ -7,30 +7,29 @@ pkg/engine/lookup_func.go; Masterminds/sprig dict.go.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.regex import regex
 from kthena_components.reading.files import Unreadable, read_text
+from kthena_components.reading.maps import parse_kube_map
 from kthena_components.rendering.templates import actions, in_actions
 
-_UPGRADE = regex(r"Is(?:Upgrade|Install)|\.Revision|\.Release(?!\.(?:Name|Namespace|Service)\b)")
+_UPGRADE = regex(r"Is(?:Upgrade|Install)|\.Release(?!\.(?:Name|Namespace|Service|Revision)\b)")
 _API = regex(r"\b[a-z0-9][a-z0-9.-]*/v[0-9][a-z0-9]*(?:/[A-Z][A-Za-z]*)?\b")
 _CAPABILITIES, _LOOKUP = regex(r"Capabilities"), regex(r"\blookup\b")
-_NAMED = regex(r"\.Release\.(?:Name|Namespace)\b")
-_USUAL = regex(r"contains\s+\$\w+\s+\.Release\.Name")
-"""In each chart that `helm create` makes: the name of the release is a prefix, or is not."""
-_CHOOSES = regex(
-    r"^\s*(?:(?:else\s+)?(?:if|with|range)\b|\$\w*\s*:?=)|\b(?:ternary|eq|ne|has|hasKey|get|index|dict|list)\b"
-)
-_COMPARES = regex(
-    r"\b(?:eq|ne|has|hasKey|get|index|contains|has(?:Pre|Suf)fix|regexMatch|dict|list)\b"
-)
+_NAMED = regex(r"\.Release\.(?:Name|Namespace)\b|\binclude\b|\btemplate\b|\$\w")
+"""What may be the name of the release, or holds it."""
+_COMPARES = regex(r"\b(?:eq|ne|has|contains|has(?:Pre|Suf)fix|regexMatch|mustRegexMatch|list)\b")
+_PICKS = regex(r"\b(?:index|get|hasKey|dig|pluck|pick|omit)\b.*\.Release\.(?:Name|Namespace)\b")
+_CHOOSES = regex(r"^\s*(?:else\s+)?(?:if|with|range)\b|\b(?:ternary|eq|ne|gt|lt|ge|le|mod)\b")
+_TIMES = regex(r"\b(?:now|ago|date|rand[A-Z]\w*|uuidv4|shuffle|getHostByName)\b")
+_REVISION, _VERSION = regex(r"\.Revision\b"), regex(r"HelmVersion|\.Capabilities(?!\.\w)")
 _TEXT = regex(r"[\"`]([a-z0-9](?:[a-z0-9-]{0,50}[a-z0-9])?)[\"`]")
-_MOST_NAMES, _MOST_APIS = 6, 60
+_MOST_NAMES, _MOST_APIS = 20, 60
 _LATER = "1.99.0"
-_PACKED = ".tgz"
+_PACKED, _VALUES = ".tgz", "values.yaml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,20 +58,44 @@ def circumstances(folder: Path) -> Iterator[Circumstance]:
         yield Circumstance("in a later cluster", options)
         if upgrade:
             yield Circumstance("as an upgrade in a later cluster", (*options, *upgrade))
-    for name in _names(asked):
-        options = (f"--namespace={name}", *upgrade)
+    for name in _names(folder, asked)[:_MOST_NAMES]:
+        options = (f"--namespace={name}",)
         yield Circumstance(f"as {name}", options, release=name)
     if any(map(_LOOKUP.search, asked)):
         yield Circumstance("where lookup finds an object", upgrade, finds_objects=True)
 
 
-def _names(asked: list[str]) -> list[str]:
+def _names(folder: Path, asked: list[str]) -> list[str]:
     """List the texts with which templates may compare the name or namespace of the release."""
-    chosen = (_USUAL.sub("", each) for each in asked)
-    if not any(_NAMED.search(each) and _CHOOSES.search(each) for each in chosen):
-        return []
-    compared = (each for each in asked if _COMPARES.search(each))
-    return sorted({name for each in compared for name in _TEXT.findall(each)})[:_MOST_NAMES]
+    compared = (each for each in asked if _COMPARES.search(each) and _NAMED.search(each))
+    found = {name for each in compared for name in _TEXT.findall(each)}
+    if any(map(_PICKS.search, asked)):
+        found |= {name for name in _keys_of_values(folder) if _TEXT.fullmatch(f'"{name}"')}
+    return sorted(found)
+
+
+def _keys_of_values(folder: Path) -> Iterator[str]:
+    """Yield the keys in the values of a chart."""
+    for file in _files(folder):
+        text = read_text(str(file), named=False) if file.name == _VALUES else ""
+        content = text if isinstance(text, Unreadable) else parse_kube_map(text, _VALUES)
+        waiting = [] if isinstance(content, Unreadable) else [content]
+        for part in waiting:
+            yield from map(str, part)
+            waiting += [each for each in part.values() if isinstance(each, Mapping)]
+
+
+def unknown(folder: Path) -> Iterator[str]:
+    """Yield the circumstances for which the files of a chart ask, and that cannot be tried."""
+    asked = [each for text in _texts(folder) for each in actions(text)]
+    if any(map(_REVISION.search, asked)):
+        yield "as another revision of the release, for which a template asks"
+    if any(map(_VERSION.search, asked)):
+        yield "by another version of helm, for which a template asks"
+    if any(_TIMES.search(each) and _CHOOSES.search(each) for each in asked):
+        yield "at another time, for which a template asks"
+    if len(_names(folder, asked)) > _MOST_NAMES:
+        yield f"as each of more than {_MOST_NAMES} names with which templates may compare its own"
 
 
 def find_objects(folder: Path) -> None:

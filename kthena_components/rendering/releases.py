@@ -23,7 +23,7 @@ from kthena_components.reading.releases.find import Text, Texts, find_releases
 from kthena_components.reading.releases.model import ChartRelease, Outside, Overlay, Statement
 from kthena_components.rendering import helm, kustomize
 from kthena_components.rendering.chart_sources import may_have_pods
-from kthena_components.rendering.compositions import texts_in
+from kthena_components.rendering.compositions import changes_kind, texts_in
 from kthena_components.rendering.isolation import Cage
 from kthena_components.rendering.render import Programs
 from kthena_components.rendering.result import Origin, Rendered, Rendering
@@ -94,7 +94,7 @@ class _Releases:
         for statement in self._fresh(statements):
             if self._serves(statement):
                 fresh.append(statement)
-            elif isinstance(statement, ChartRelease) and self._may_run(statement.folder):
+            elif self._may_compose(statement):
                 others.append(statement)
         self._render(fresh)
         self._render(others, with_signs=True)
@@ -163,8 +163,12 @@ class _Releases:
         stated = (*texts_in(statement.fields), *statement.variables.values())
         return any(map(is_hinted, stated)) or may_serve(every, self._serving)
 
-    def _may_run(self, folder: str) -> bool:
-        """Return whether a chart may have pods, whose words values may join from parts."""
+    def _may_compose(self, statement: ChartRelease | Overlay) -> bool:
+        """Return whether a release may join words of an engine in pods from parts."""
+        if isinstance(statement, Overlay):
+            fields = texts_in(statement.fields)
+            return bool(statement.variables) or any(map(changes_kind, fields))
+        folder = statement.folder
         if folder not in self._running:
             self._running[folder] = may_have_pods(folder)
         return self._running[folder]

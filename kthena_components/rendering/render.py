@@ -11,7 +11,7 @@ from kthena_components.core.values.dataclass import dataclass
 from kthena_components.reading.folders import CHART
 from kthena_components.reading.layout import Chart, Layout
 from kthena_components.rendering import helm, kustomize
-from kthena_components.rendering.circumstances import circumstances, find_objects
+from kthena_components.rendering.circumstances import circumstances, find_objects, unknown
 from kthena_components.rendering.isolation import Cage
 from kthena_components.rendering.programs import checkouts_around, find_program, why_missing
 from kthena_components.rendering.result import Origin, Rendered, Rendering
@@ -176,6 +176,8 @@ def _with_all_values(
         done.append((name, values, output))
         made.renderings.append(_of_chart(copied, name, values, output))
     if any(is_output_hinted(output) for _, _, output in done):
+        for why in unknown(copied.folder):
+            made.fail(own, why)
         _otherwise(copied, done, program, cage, made)
 
 

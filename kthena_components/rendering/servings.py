@@ -14,7 +14,7 @@ from kthena_components.core.values.escapes import may_have
 from kthena_components.core.values.read import group_kind, mapping, sequence
 from kthena_components.core.values.regex import regex
 from kthena_components.reading.documents import Document, read_documents
-from kthena_components.reading.files import Unreadable, read_text
+from kthena_components.reading.files import POINTER, Unreadable, read_text
 from kthena_components.reading.kustomization import Kustomization
 from kthena_components.rendering.compositions import (
     changes_kind,
@@ -136,7 +136,7 @@ def holds_serving(file: str) -> bool:
     """Return whether a file may have an object that serves a model."""
     text = read_text(file, named=False)
     if isinstance(text, Unreadable):
-        return text.is_object
+        return text.is_object or text.because == POINTER
     for document in read_documents(text, file, lambda *_: False):
         if isinstance(document, Unreadable):
             return True

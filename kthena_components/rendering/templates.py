@@ -7,7 +7,7 @@ Source: Go's text/template/parse/lex.go: quotes, raw texts and comments inside o
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
@@ -32,8 +32,7 @@ _KIND = regex(rf"^([\"']?)kind\1{_VALUE}", re.MULTILINE)
 """The kind of an object in a template; a kind that the template computes has no name here."""
 _INNER_KIND = regex(rf"(?<![\w.])([\"']?)kind\1{_VALUE}")
 """The same if no line begins with one, as in JSON and in indented YAML."""
-_FROM_FILES = regex(r"\.Files\b|\.Files$|Files\.")
-_FROM_VALUES = regex(r"\btpl\b|toYaml|toJson|\.Values|\.\s|\$")
+_FROM_FILES, _DECODES = regex(r"\bFiles\b"), regex(r"\bb(?:64|32)dec\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +46,10 @@ class Template:
     """Whether it has a document of its own without a kind: something else gives the object."""
     reads_files: bool
     """Whether it reads files of its chart."""
+    lines: tuple[tuple[str, frozenset[str]], ...]
+    """For each document, its kind and the lines without actions that no other document has."""
+    decodes: bool
+    """Whether it decodes texts, which hides words."""
 
 
 def read_template(text: str) -> Template:
@@ -58,7 +61,20 @@ def read_template(text: str) -> Template:
         defined=Counter(kinds_of(defined)),
         is_open=any(not kinds_of(part) for part in parts),
         reads_files=_FROM_FILES.search(text) is not None,
+        lines=tuple(_lines(parts)),
+        decodes=_DECODES.search(text) is not None,
     )
+
+
+def _lines(parts: list[str]) -> Iterator[tuple[str, frozenset[str]]]:
+    plain = [
+        {line for each in part.split("\n") if "{{" not in each and (line := each.strip())}
+        for part in parts
+    ]
+    times = Counter(line for lines in plain for line in lines)
+    for part, lines in zip(parts, plain, strict=True):
+        for kind in kinds_of(part)[:1]:
+            yield kind, frozenset(line for line in lines if times[line] == 1)
 
 
 def actions(text: str) -> list[str]:

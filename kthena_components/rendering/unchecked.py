@@ -68,6 +68,8 @@ class _Reach:
     """How many objects of each kind come from a file, in the rendering with most of them."""
     _names: set[tuple[str, str]] = field(default_factory=set)
     """The kinds and names of the objects that Kustomize built."""
+    _lines: dict[str, set[str]] = field(default_factory=dict)
+    """The lines that are rendered from each template."""
     _is_counted: bool = False
 
     def __post_init__(self) -> None:
@@ -99,7 +101,9 @@ class _Reach:
 
     def of_charts(self) -> Iterator[tuple[str, str]]:
         """Yield the files of charts that no rendering contains, and why."""
-        sources = ChartSources(self.layout, self._counted(), self.rendered.charts_failed)
+        sources = ChartSources(
+            self.layout, self._counted(), self._lines, self.rendered.charts_failed
+        )
         yield from sources.unchecked()
 
     def _of_object(self, real: str) -> str:
@@ -148,12 +152,14 @@ class _Reach:
         if not self._is_counted:
             self._is_counted = True
             for rendering in self.rendered.renderings:
-                for file, found in _count(rendering, self._names).items():
+                for file, found in _count(rendering, self._names, self._lines).items():
                     self._counts[file] = self._counts.get(file, Counter()) | found
         return self._counts
 
 
-def _count(rendering: Rendering, names: set[tuple[str, str]]) -> dict[str, Counter[str]]:
+def _count(
+    rendering: Rendering, names: set[tuple[str, str]], lines: dict[str, set[str]]
+) -> dict[str, Counter[str]]:
     """Count the objects of a rendering by the real path of their file, and by kind."""
     found: dict[str, Counter[str]] = {}
     text = read_text(str(rendering.output), named=False)
@@ -171,6 +177,7 @@ def _count(rendering: Rendering, names: set[tuple[str, str]]) -> dict[str, Count
         real = rendering.origin({}, _SOURCE + comment.removeprefix(_SOURCE))
         if real is not None:
             found.setdefault(real, Counter()).update(kinds_of(rest))
+            lines.setdefault(real, set()).update(map(str.strip, rest.split("\n")))
     return found
 
 

@@ -87,7 +87,8 @@ class _Source:
             if Path(folder, CHART).is_file():
                 yield self._chart(folder)
             elif find_kustomization(folder) is not None:
-                yield self._overlay(folder)
+                with OutsideError.of(self._repository.boundary):
+                    yield self._overlay(folder)
 
     def _chart(self, folder: str) -> ChartRelease:
         if self._helm.get("fileParameters"):

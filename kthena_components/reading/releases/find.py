@@ -25,7 +25,8 @@ _SET = ("argoproj.io", "ApplicationSet")
 _HELM_RELEASE = ("helm.toolkit.fluxcd.io", "HelmRelease")
 _KUSTOMIZATION = ("kustomize.toolkit.fluxcd.io", "Kustomization")
 _STATING = frozenset({_APPLICATION, _SET, _HELM_RELEASE, _KUSTOMIZATION})
-_NAMED = frozenset({("source.toolkit.fluxcd.io", "GitRepository"), ("", "ConfigMap")})
+_SOURCES = "source.toolkit.fluxcd.io"
+_NAMED = frozenset({(_SOURCES, "GitRepository"), (_SOURCES, "HelmChart"), ("", "ConfigMap")})
 """Kinds that a release may name."""
 _Reader = Callable[[str, Place, Repository], list[Statement]]
 _HOLDS = regex(r"argoproj\.io/|\.toolkit\.fluxcd\.io/")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.read import mapping, sequence, spec_of
 from kthena_components.core.values.regex import regex
 from kthena_components.reading.folders import CHART
 from kthena_components.reading.kustomization import find_kustomization
@@ -29,7 +29,7 @@ from kthena_components.reading.releases.repository import Repository
 
 Find = Callable[[str, str, str], Mapping[str, Any] | None]
 """Finds another object in the files by kind, namespace and name."""
-_GIT = "GitRepository"
+_GIT, _CHART = "GitRepository", "HelmChart"
 _PATH = regex(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
 _INTEGER = regex(r"0|-?[1-9][0-9]{0,17}")
 _SCALARS = {"true": True, "false": False, "null": None}
@@ -67,8 +67,11 @@ class _HelmRelease:
 
     def read(self) -> ChartRelease:
         chart = mapping(mapping(self._spec.get("chart")).get("spec"))
+        named = mapping(self._spec.get("chartRef"))
+        if not chart and named.get("kind") == _CHART:
+            own = str(named.get("namespace") or self._own)
+            chart = spec_of(mapping(self._find(_CHART, own, str(named.get("name")))))
         if not chart:
-            named = mapping(self._spec.get("chartRef"))
             raise OutsideError(f"its chart is {named.get('kind')} {named.get('name')}")
         with OutsideError.of(self._repository.known(chart.get("chart"))):
             _require(mapping(chart.get("sourceRef")), self._own, self._repository, self._find)
@@ -164,7 +167,8 @@ def _kustomization(
     with OutsideError.of(repository.known(spec.get("path") or ".")):
         _require(mapping(spec.get("sourceRef")), own, repository, find)
     folder = repository.folder(spec.get("path") or "/")
-    with OutsideError.of(folder):
+    parts = spec.get("components") or spec.get("patches")
+    with OutsideError.of(repository.boundary if parts else folder):
         yield from _overlay(spec, folder, place)
 
 
