@@ -164,7 +164,8 @@ def _kustomization(
 ) -> Iterator[Statement]:
     spec = mapping(body.get("spec"))
     own = str(mapping(body.get("metadata")).get("namespace") or "")
-    with OutsideError.of(repository.known(spec.get("path") or ".")):
+    path = str(spec.get("path") or "")
+    with OutsideError.of(repository.known(path) if path.strip("./") else ""):
         _require(mapping(spec.get("sourceRef")), own, repository, find)
     folder = repository.folder(spec.get("path") or "/")
     parts = spec.get("components") or spec.get("patches")
