@@ -29,7 +29,6 @@ _NOTES = "NOTES.txt"
 _VALUES = ("values.yaml", "values.yml")
 _MOST = 20_000
 _OBJECT, _CHART = "object", "chart"
-_HOLDS = ("apiVersion", "containers")
 
 
 @dataclass(slots=True)
@@ -153,7 +152,8 @@ class ChartSources:
         for name, own in template.lines if lines else ():
             if name in with_pods() and name not in lost and own and own.isdisjoint(lines):
                 lost.append(name)
-        if not seen and (template.own[""] or template.is_open):
+        may_serve = template.has_signs or template.decodes or template.reads_files
+        if not seen and may_serve and (template.own[""] or template.is_open):
             lost.append(_OBJECT)
         return lost
 

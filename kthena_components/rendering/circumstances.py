@@ -26,7 +26,9 @@ _PICKS = regex(r"\b(?:index|get|hasKey|dig|pluck|pick|omit)\b.*\.Release\.(?:Nam
 _CHOOSES = regex(r"^\s*(?:else\s+)?(?:if|with|range)\b|\b(?:ternary|eq|ne|gt|lt|ge|le|mod)\b")
 _TIMES = regex(r"\b(?:now|ago|date|rand[A-Z]\w*|uuidv4|shuffle|getHostByName)\b")
 _REVISION, _VERSION = regex(r"\.Revision\b"), regex(r"HelmVersion|\.Capabilities(?!\.\w)")
-_TEXT = regex(r"[\"`]([a-z0-9](?:[a-z0-9-]{0,50}[a-z0-9])?)[\"`]")
+_WORDS = "y|n|yes|no|on|off|true|false|null"
+_TEXT = regex(rf"[\"`](?!(?:{_WORDS})[\"`])([a-z](?:[a-z0-9-]{{0,50}}[a-z0-9])?)[\"`]")
+"""A name of a release that is read as a text wherever it stands."""
 _MOST_NAMES, _MOST_APIS = 20, 60
 _LATER = "1.99.0"
 _PACKED, _VALUES = ".tgz", "values.yaml"

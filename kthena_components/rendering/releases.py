@@ -6,7 +6,7 @@ show no engine and no accelerators comes last, and counts only if its objects sh
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -78,6 +78,7 @@ class _Releases:
         self._keys: set[str] = set()
         self._serving: Known = {}
         self._charts: dict[str, bool] = {}
+        self._signs: dict[str, bool] = {}
         self._running: dict[str, bool] = {}
         self._rendered = {
             os.path.realpath(Path(each.fallback).parent)
@@ -105,7 +106,7 @@ class _Releases:
         """Yield the releases of objects that are not rendered yet. Tell what is not known here."""
         for statement, body in statements:
             if isinstance(statement, Outside):
-                if _may_matter(statement, body) or self._is_hinted(statement.folder):
+                if _may_matter(statement, body) or self._has_signs(statement.folder):
                     self._fail(statement, statement.why)
             elif statement.key not in self._keys:
                 self._keys.add(statement.key)
@@ -173,10 +174,16 @@ class _Releases:
             self._running[folder] = may_have_pods(folder)
         return self._running[folder]
 
+    def _has_signs(self, folder: str) -> bool:
+        """Return whether a file of a folder has a sign of an engine."""
+        if folder and folder not in self._signs:
+            self._signs[folder] = folder in self._rendered or _any_text(folder, is_hinted)
+        return folder != "" and self._signs[folder]
+
     def _is_hinted(self, folder: str) -> bool:
         """Return whether a file of a chart or a kustomization has a sign, or states releases."""
         if folder and folder not in self._charts:
-            self._charts[folder] = folder in self._rendered or _may_serve(folder)
+            self._charts[folder] = self._has_signs(folder) or _any_text(folder, _may_state)
         return folder != "" and self._charts[folder]
 
     def _one(self, statement: ChartRelease | Overlay) -> Rendering | str:
@@ -271,18 +278,19 @@ def _may_matter(statement: Outside, body: Mapping[str, Any]) -> bool:
     return any(is_hinted(text) or may_hold_signs(text) for text in texts)
 
 
-def _may_serve(folder: str) -> bool:
-    """Return whether a file of a folder has a sign of an engine, or states releases."""
+def _any_text(folder: str, test: Callable[[str], bool]) -> bool:
+    """Return whether a file of a folder passes a test, or cannot be read and may be an object."""
     for above, folders, files in os.walk(folder):
         folders[:] = [each for each in folders if each != _GIT]
         for name in files:
             text = read_text(str(Path(above, name)), named=False)
-            if isinstance(text, Unreadable):
-                if text.is_object:
-                    return True
-            elif is_hinted(text) or may_have(text, _states):
+            if text.is_object if isinstance(text, Unreadable) else test(text):
                 return True
     return False
+
+
+def _may_state(text: str) -> bool:
+    return may_have(text, _states)
 
 
 def _states(text: str) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.escapes import unescaped
 from kthena_components.core.values.regex import regex
+from kthena_components.rendering.servings import is_hinted
 from kthena_components.systems import all_systems
 from kthena_components.systems.system import Kind
 
@@ -25,6 +26,9 @@ _ACTION = regex(
 _WORD = regex(r"\s*([A-Za-z]+)")
 _OPENING = frozenset({"if", "range", "with", "define", "block"})
 _SILENT = frozenset({"else", "end", "break", "continue", "template", *_OPENING})
+_CONTAINERS = "containers"
+_KNATIVE, _NOT_KNATIVE = "knative.dev", frozenset({"Service"})
+"""A Service has pods only in the API group of Knative."""
 _PARTS = regex(r"^---", re.MULTILINE)
 _COMMENT = regex(r"^[ \t]*#.*$", re.MULTILINE)
 _VALUE = r"[ \t]*:[ \t]*[\"']?([A-Za-z]+)?"
@@ -50,19 +54,23 @@ class Template:
     """For each document, its kind and the lines without actions that no other document has."""
     decodes: bool
     """Whether it decodes texts, which hides words."""
+    has_signs: bool
+    """Whether its text has words of pods or engines."""
 
 
 def read_template(text: str) -> Template:
     """Read which objects a template states."""
     own, defined = _divided(text)
+    less = _NOT_KNATIVE if _KNATIVE not in text else frozenset()
     parts = [part for part in _PARTS.split(own) if _is_stated(part)]
     return Template(
-        own=Counter(kind for part in parts for kind in kinds_of(part)),
-        defined=Counter(kinds_of(defined)),
+        own=Counter(kind for part in parts for kind in kinds_of(part) if kind not in less),
+        defined=Counter(kind for kind in kinds_of(defined) if kind not in less),
         is_open=any(not kinds_of(part) for part in parts),
         reads_files=_FROM_FILES.search(text) is not None,
-        lines=tuple(_lines(parts)),
+        lines=tuple(each for each in _lines(parts) if each[0] not in less),
         decodes=_DECODES.search(text) is not None,
+        has_signs=_CONTAINERS in text or is_hinted(text),
     )
 
 

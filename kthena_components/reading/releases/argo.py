@@ -51,7 +51,9 @@ def applications(body: Mapping[str, Any], place: Place, repository: Repository) 
         try:
             found.extend(reading.read())
         except OutsideError as error:
-            found.append(Outside(place=place, why=str(error), folder=error.folder))
+            components = mapping(source.get("kustomize")).get("components")
+            folders = (error.folder, *repository.beside(error.folder, components))
+            found.extend(Outside(place=place, why=str(error), folder=each) for each in folders)
     return found
 
 
@@ -87,8 +89,7 @@ class _Source:
             if Path(folder, CHART).is_file():
                 yield self._chart(folder)
             elif find_kustomization(folder) is not None:
-                with OutsideError.of(self._repository.boundary):
-                    yield self._overlay(folder)
+                yield self._overlay(folder)
 
     def _chart(self, folder: str) -> ChartRelease:
         if self._helm.get("fileParameters"):

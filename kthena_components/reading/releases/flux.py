@@ -52,7 +52,9 @@ def flux_kustomization(
     try:
         return list(_kustomization(body, place, repository, find))
     except OutsideError as error:
-        return [Outside(place=place, why=str(error), folder=error.folder)]
+        spec = mapping(body.get("spec"))
+        folders = (error.folder, *repository.beside(error.folder, spec.get("components")))
+        return [Outside(place=place, why=str(error), folder=each) for each in folders]
 
 
 class _HelmRelease:
@@ -168,8 +170,7 @@ def _kustomization(
     with OutsideError.of(repository.known(path) if path.strip("./") else ""):
         _require(mapping(spec.get("sourceRef")), own, repository, find)
     folder = repository.folder(spec.get("path") or "/")
-    parts = spec.get("components") or spec.get("patches")
-    with OutsideError.of(repository.boundary if parts else folder):
+    with OutsideError.of(folder):
         yield from _overlay(spec, folder, place)
 
 

@@ -39,8 +39,8 @@ def terraform(text: str, place: Place, repository: Repository) -> list[Statement
 
 def _in_text(text: str) -> Iterator[tuple[str, str]]:
     starts = [*_RELEASE.finditer(text)]
-    for found, following in zip(starts, [*starts[1:], None], strict=True):
-        end = following.start() if following is not None else len(text)
+    ends = [*(each.start() for each in starts[1:]), len(text)]
+    for found, end in zip(starts, ends, strict=False):
         chart = _CHART.search(text, found.end(), end)
         yield found[1], chart[1] if chart is not None else ""
 
