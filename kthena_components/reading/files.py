@@ -10,6 +10,9 @@ from kthena_components.core.values.dataclass import dataclass
 STDIN, STDIN_NAME = "-", "<stdin>"
 MOST_BYTES = 64 * 2**20
 """Maximum bytes of a file."""
+_POINTER = b"version https://git-lfs.github.com/spec/"
+"""Source: github.com/git-lfs/git-lfs docs/spec.md: the first line of each pointer."""
+POINTER = "is a pointer of Git LFS, and its content is not here: fetch it by `git lfs pull`"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 """Flags for opening a file that may have been replaced by a pipe or a terminal."""
@@ -63,9 +66,15 @@ def read_text(path: str, *, named: bool = True) -> str | Unreadable:
         return Unreadable(file=name, because=f"cannot be read: {error.strerror or error}")
     except ValueError as error:
         return Unreadable(file=name, because=f"cannot be read: {error}")
+    return _decoded(data, name)
+
+
+def _decoded(data: bytes, name: str) -> str | Unreadable:
     if len(data) > MOST_BYTES:
         because = f"is larger than the limit of {MOST_BYTES // 2**20} MiB a file"
         return Unreadable(file=name, because=because, is_object=True)
+    if data.startswith(_POINTER):
+        return Unreadable(file=name, because=POINTER)
     encoding = "utf-16" if data.startswith(_UTF16) else "utf-8-sig"
     try:
         return data.decode(encoding)

@@ -16,7 +16,8 @@ from kthena_components.reading.files import STDIN, Unreadable, odd_kind
 SUFFIXES = (".yaml", ".yml", ".json")
 CHART = "Chart.yaml"
 PACKED, SUBCHARTS = ".tgz", "charts"
-TERRAFORM = ".tf"
+TERRAFORM = (".tf", ".tofu")
+HELMFILE, HELMFILES, TEMPLATE = "helmfile", "helmfile.d", ".gotmpl"
 KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 """Source: sigs.k8s.io/kustomize/api/konfig, RecognizedKustomizationFileNames."""
 
@@ -42,8 +43,8 @@ class Found:
     """Folders with a Helm chart, each with the folder that the user named."""
     kustomizations: dict[str, str] = field(default_factory=dict)
     """Files that Kustomize builds from, each with the folder that the user named."""
-    terraform: list[str] = field(default_factory=list)
-    """Files of Terraform, which may deploy charts."""
+    deploying: list[str] = field(default_factory=list)
+    """Files of Terraform and templates of helmfiles, which may deploy charts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +108,8 @@ def _note_source(entry: os.DirEntry[str], root: str, found: Found) -> None:
     if entry.name.endswith(PACKED):
         folder = Path(entry).parent
         found.packed += not (folder.name == SUBCHARTS and str(folder.parent) in found.charts)
-    if entry.name.endswith(TERRAFORM) and entry.is_file(follow_symlinks=False):
-        found.terraform.append(str(Path(entry)))
+    if _may_deploy(entry) and entry.is_file(follow_symlinks=False):
+        found.deploying.append(str(Path(entry)))
     if entry.name != CHART and entry.name not in KUSTOMIZATIONS:
         return
     if not Path(entry).is_file():
@@ -117,6 +118,11 @@ def _note_source(entry: os.DirEntry[str], root: str, found: Found) -> None:
         found.charts[str(Path(entry).parent)] = root
     else:
         found.kustomizations[str(Path(entry))] = root
+
+
+def _may_deploy(entry: os.DirEntry[str]) -> bool:
+    is_helmfiles = entry.name.startswith(HELMFILE) or Path(entry).parent.name == HELMFILES
+    return entry.name.endswith(TERRAFORM) or (is_helmfiles and entry.name.endswith(TEMPLATE))
 
 
 def _is_folder(entry: os.DirEntry[str], found: Found) -> bool:

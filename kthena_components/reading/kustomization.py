@@ -34,6 +34,8 @@ _ANYWHERE = regex(r"https?:|://", re.IGNORECASE)
 _BUILT_OF = ("resources", "bases", "components")
 _PARTS = ("patchesstrategicmerge", "patches", "crds", "configurations")
 _PATCHES = ("patches", "patchesjson6902", "replacements", "openapi")
+_CHANGING = frozenset({"patchesstrategicmerge", "patches", "patchesjson6902"})
+_DEFINITION = "CustomResourceDefinition"
 _GENERATED = ("configmapgenerator", "secretgenerator")
 _PLUGINS = ("generators", "transformers", "validators")
 _LINE = "\n"
@@ -54,10 +56,16 @@ class Kustomization:
     """Folders with kustomizations among its resources and components."""
     parts: list[str] = field(default_factory=list)
     """Files that are not objects: patches, replacements, texts of ConfigMaps."""
+    patches: list[str] = field(default_factory=list)
+    """The parts that change objects."""
+    aimed: list[str] = field(default_factory=list)
+    """The patches that state which objects they change, and not only definitions."""
     texts: list[str] = field(default_factory=list)
     """The parts that become texts of ConfigMaps and Secrets."""
     problem: str = ""
     """Why it must not be built; empty if it may be built."""
+    stated: Mapping[str, Any] = field(default_factory=dict)
+    """Its content."""
 
     @property
     def folder(self) -> str:
@@ -121,12 +129,21 @@ class _Reading:
         for key in _PLUGINS:
             for entry in _texts(content, key):
                 self._plugin(entry)
-        for path in _parts(content):
-            self._part(path)
+        self._made.stated = content
+        self._read_parts(content)
         for path in _generated(content):
             self._part(path, is_text=True)
         if any(any(_values(content, key)) for key in _CHARTS):
             self.refuse("it takes in a Helm chart (helmCharts)")
+
+    def _read_parts(self, content: Mapping[str, Any]) -> None:
+        for key in _PARTS:
+            for path in (text for text in _texts(content, key) if _LINE not in text):
+                self._part(path, is_patch=key in _CHANGING)
+        for key in _PATCHES:
+            for item in _maps(content, key):
+                for path in _texts(item, "path"):
+                    self._part(path, is_patch=key in _CHANGING, is_aimed=_is_aimed(item))
 
     def refuse(self, why: str) -> None:
         """Note the first reason why it must not be built."""
@@ -173,7 +190,9 @@ class _Reading:
         if any(isinstance(text, Unreadable) or _may_fetch(text) for text in texts):
             self.refuse(f"the plugin {shown} may fetch something")
 
-    def _part(self, path: str, *, is_text: bool = False) -> None:
+    def _part(
+        self, path: str, *, is_text: bool = False, is_patch: bool = False, is_aimed: bool = False
+    ) -> None:
         if _ADDRESS.match(path):
             self.refuse(f"remote file {path}")
             return
@@ -184,21 +203,22 @@ class _Reading:
         self._made.parts.append(joined)
         if is_text:
             self._made.texts.append(joined)
+        if is_patch:
+            self._made.patches.append(joined)
+        if is_aimed:
+            self._made.aimed.append(joined)
+
+
+def _is_aimed(item: Mapping[str, Any]) -> bool:
+    """Return whether a patch states a target that may be another object than a definition."""
+    targets = [mapping(target) for target in _values(item, "target")]
+    return any(set(_values(target, "kind")) != {_DEFINITION} for target in targets)
 
 
 def _may_fetch(text: str) -> bool:
     """Return whether the settings of a plugin contain an address, or may be read differently."""
     found = plain_scalars(text)
     return found is None or any(map(_ANYWHERE.search, found))
-
-
-def _parts(content: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the paths of files that are no objects of their own."""
-    for key in _PARTS:
-        yield from (text for text in _texts(content, key) if _LINE not in text)
-    for key in _PATCHES:
-        for item in _maps(content, key):
-            yield from _texts(item, "path")
 
 
 def _generated(content: Mapping[str, Any]) -> Iterator[str]:

@@ -5,12 +5,14 @@ incomplete, so it is checked as the overlay builds it.
 """
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
 
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping
+from kthena_components.core.values.regex import regex
 from kthena_components.reading.files import Unreadable
 from kthena_components.reading.folders import CHART, Found
 from kthena_components.reading.kustomization import (
@@ -26,7 +28,8 @@ _OTHER_VALUES = (
     *("*_values.y*ml", "values_*.y*ml"),
 )
 _LIBRARY = "library"
-_GIT = ".git"
+_GIT, _SUBMODULES = ".git", ".gitmodules"
+_PATH = regex(r"^[ \t]*path[ \t]*=[ \t]*\"?([^\"\n\0]+?)\"?[ \t]*$", re.MULTILINE | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +178,26 @@ def arrange(found: Found) -> Layout:
         layout.add_kustomization(file, boundary_of(root), walked=True)
     for root in found.folders:
         _look_above(root, layout)
+        layout.unreadable += _missing_submodules(root)
     return layout
+
+
+def _missing_submodules(root: str) -> Iterator[Unreadable]:
+    """Yield a note for each submodule below a folder that is not checked out.
+
+    Source: git-scm.com/docs/gitmodules: `path` is relative to the folder of the file.
+    """
+    boundary, real = boundary_of(root), Path(os.path.realpath(root))
+    text = read_below(Path(boundary, _SUBMODULES), Path(boundary))
+    for found in () if isinstance(text, Unreadable) else _PATH.finditer(text):
+        place = Path(os.path.realpath(Path(boundary, found[1])))
+        if not place.is_relative_to(real) or not place.is_relative_to(boundary):
+            continue
+        names = [each.name for each in place.iterdir()] if place.is_dir() else []
+        if not {*names} - {_GIT}:
+            shown = str(Path(root, place.relative_to(real)))
+            told = "is a submodule that is not here: fetch it by `git submodule update --init`"
+            yield Unreadable(file=shown, because=told, is_note=True)
 
 
 def _objects_of(made: Iterable[Kustomization]) -> set[str]:

@@ -29,7 +29,7 @@ PROGRAMS = ("helm",)
 KUBERNETES = "1.34.0"
 """The release of Kubernetes for templates; pod templates are checked against the same one."""
 _OPTIONS = ("--kube-version", KUBERNETES, "--skip-schema-validation", "--include-crds")
-_RELEASE = "release-name"
+RELEASE = "release-name"
 _MOST_FILES, _DEEPEST = 20_000, 8
 _LOCAL = "file://"
 _NULL = "\0"
@@ -78,11 +78,12 @@ class Copied:
             cage: The cage for helm.
             output: The file for the objects.
         """
-        named: tuple[str, ...] = ()
-        if values:
-            inside = os.path.relpath(values, self.chart.folder)
-            named = ("--values", str(self.folder / inside))
+        named = ("--values", self.at(values)) if values else ()
         return self.render_with(program, named, cage, output)
+
+    def at(self, file: str) -> str:
+        """Return the path of the copy of a file in the chart."""
+        return str(self.folder / os.path.relpath(file, self.chart.folder))
 
     def render_with(
         self, program: str, options: Iterable[str], cage: Cage, output: Path, name: str = ""
@@ -96,7 +97,7 @@ class Copied:
             output: The file for the objects.
             name: A valid name of a release, or an empty text.
         """
-        words = ("template", name or _RELEASE, str(self.folder))
+        words = ("template", name or RELEASE, str(self.folder))
         command = [program, *words, *_OPTIONS, *options]
         return cage.run(command, output).removesuffix(_HINT)
 

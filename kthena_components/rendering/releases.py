@@ -1,18 +1,19 @@
 """Renders the releases that files state, each by itself.
 
 A release of what another one renders gives the same objects, and is rendered once. One whose files
-show no engine and no accelerators is not rendered: a repository may have hundreds.
+show no engine and no accelerators comes last, and counts only if its objects show one.
 """
 
 import os
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from kthena_components.core.objects.engine_detection import may_hold_signs
 from kthena_components.core.objects.object import read_object
+from kthena_components.core.values.escapes import may_have
 from kthena_components.core.values.read import group_kind
 from kthena_components.core.values.regex import regex
 from kthena_components.reading.files import Unreadable, read_text
@@ -21,10 +22,12 @@ from kthena_components.reading.layout import Chart, Layout
 from kthena_components.reading.releases.find import Text, Texts, find_releases
 from kthena_components.reading.releases.model import ChartRelease, Outside, Overlay, Statement
 from kthena_components.rendering import helm, kustomize
+from kthena_components.rendering.chart_sources import may_have_pods
+from kthena_components.rendering.compositions import changes_kind, texts_in
 from kthena_components.rendering.isolation import Cage
 from kthena_components.rendering.render import Programs
 from kthena_components.rendering.result import Origin, Rendered, Rendering
-from kthena_components.rendering.servings import is_hinted, may_serve
+from kthena_components.rendering.servings import Known, is_hinted, is_output_hinted, may_serve
 from kthena_components.systems import find_kind
 
 _VALUES = "values.yaml"
@@ -35,8 +38,8 @@ _ROUNDS = 3
 """A chart may contain releases of others, which may contain releases again."""
 _NAME, _LONGEST_NAME = regex(r"[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?"), 53
 _NAMESPACE = regex(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
-_READ = (".yaml", ".yml", ".tpl", ".json", ".txt")
-_STATES = "argoproj.io/"
+_GIT = ".git"
+_STATES = ("argoproj.io/", ".toolkit.fluxcd.io/")
 
 
 def render_releases(
@@ -73,20 +76,50 @@ class _Releases:
         self._layout, self._programs, self._cage, self._made = layout, programs, cage, made
         self._entries = frozenset(layout.entries())
         self._keys: set[str] = set()
-        self._serving: dict[str, bool] = {}
+        self._serving: Known = {}
         self._charts: dict[str, bool] = {}
+        self._signs: dict[str, bool] = {}
+        self._running: dict[str, bool] = {}
+        self._rendered = {
+            os.path.realpath(Path(each.fallback).parent)
+            for each in made.renderings
+            if is_output_hinted(each.output)
+        }
+        """The real paths of what is rendered with signs, of which its files may have parts only."""
         self._told: dict[str, list[str]] = {}
 
     def add(self, statements: Iterable[tuple[Statement, Mapping[str, Any]]]) -> None:
         """Render each release, unless the same objects are rendered already."""
         fresh: list[ChartRelease | Overlay] = []
+        others: list[ChartRelease | Overlay] = []
+        for statement in self._fresh(statements):
+            if self._serves(statement):
+                fresh.append(statement)
+            elif self._may_compose(statement):
+                others.append(statement)
+        self._render(fresh)
+        self._render(others, with_signs=True)
+
+    def _fresh(
+        self, statements: Iterable[tuple[Statement, Mapping[str, Any]]]
+    ) -> Iterator[ChartRelease | Overlay]:
+        """Yield the releases of objects that are not rendered yet. Tell what is not known here."""
         for statement, body in statements:
             if isinstance(statement, Outside):
-                if _may_matter(statement, body):
+                if _may_matter(statement, body) or self._has_signs(statement.folder):
                     self._fail(statement, statement.why)
-            elif statement.key not in self._keys and self._serves(statement):
+            elif statement.key not in self._keys:
                 self._keys.add(statement.key)
-                fresh.append(statement)
+                yield statement
+
+    def _render(self, fresh: list[ChartRelease | Overlay], *, with_signs: bool = False) -> None:
+        """Render some releases.
+
+        Args:
+            fresh: The releases.
+            with_signs: Whether only those with a sign of an engine in their objects count. Others
+                serve no model.
+        """
         for late in fresh[_MOST:]:
             self._fail(late, f"at most {_MOST} releases are rendered")
         with ThreadPoolExecutor(2) as pool:
@@ -97,8 +130,9 @@ class _Releases:
                 raise
         for statement, why in zip(fresh, whys, strict=False):
             if isinstance(why, str):
-                self._fail(statement, why)
-            else:
+                if not with_signs:
+                    self._fail(statement, why)
+            elif not with_signs or is_output_hinted(why.output):
                 self._made.renderings.append(why)
 
     def tell(self) -> None:
@@ -115,9 +149,8 @@ class _Releases:
     def _serves(self, statement: ChartRelease | Overlay) -> bool:
         """Return whether a release may contain a serving, or further releases."""
         if isinstance(statement, ChartRelease):
-            if statement.folder not in self._charts:
-                self._charts[statement.folder] = _chart_may_serve(statement.folder)
-            return self._charts[statement.folder] or any(map(is_hinted, statement.values))
+            texts = (*statement.values, *statement.options, *texts_in(statement.fields))
+            return self._is_hinted(statement.folder) or any(map(is_hinted, texts))
         key = statement.folder
         if statement.is_plain and key in self._entries:
             return False  # it is built by itself
@@ -128,7 +161,30 @@ class _Releases:
         if key not in self._layout.kustomizations:
             return False  # it cannot be read, which is told
         every = (self._layout.kustomizations[each] for each in self._layout.built_of(key))
-        return is_hinted(str(statement.fields)) or may_serve(every, self._serving)
+        stated = (*texts_in(statement.fields), *statement.variables.values())
+        return any(map(is_hinted, stated)) or may_serve(every, self._serving)
+
+    def _may_compose(self, statement: ChartRelease | Overlay) -> bool:
+        """Return whether a release may join words of an engine in pods from parts."""
+        if isinstance(statement, Overlay):
+            fields = texts_in(statement.fields)
+            return bool(statement.variables) or any(map(changes_kind, fields))
+        folder = statement.folder
+        if folder not in self._running:
+            self._running[folder] = may_have_pods(folder)
+        return self._running[folder]
+
+    def _has_signs(self, folder: str) -> bool:
+        """Return whether a file of a folder has a sign of an engine."""
+        if folder and folder not in self._signs:
+            self._signs[folder] = folder in self._rendered or _any_text(folder, is_hinted)
+        return folder != "" and self._signs[folder]
+
+    def _is_hinted(self, folder: str) -> bool:
+        """Return whether a file of a chart or a kustomization has a sign, or states releases."""
+        if folder and folder not in self._charts:
+            self._charts[folder] = self._has_signs(folder) or _any_text(folder, _may_state)
+        return folder != "" and self._charts[folder]
 
     def _one(self, statement: ChartRelease | Overlay) -> Rendering | str:
         """Render one release, or return why it is not rendered."""
@@ -211,23 +267,31 @@ def _replaced(text: str, variables: Mapping[str, str]) -> str:
 
 def _may_matter(statement: Outside, body: Mapping[str, Any]) -> bool:
     """Return whether something that is not rendered may serve a model, and no rule reads it."""
-    text: str | Unreadable = str(body.get("spec"))
+    texts: list[str] = [*texts_in(body.get("spec"))]
     if not body:
         text = read_text(statement.place.file, named=False)
+        texts = [] if isinstance(text, Unreadable) else [text]
     kind = find_kind(group_kind(body))
     facts = kind.facts(kind.view(read_object(body))) if kind is not None and kind.facts else None
-    if isinstance(text, Unreadable) or (facts is not None and facts.engines):
+    if facts is not None and facts.engines:
         return False
-    return is_hinted(text) or may_hold_signs(text)
+    return any(is_hinted(text) or may_hold_signs(text) for text in texts)
 
 
-def _chart_may_serve(folder: str) -> bool:
-    """Return whether a file of a chart has a sign of an engine, or states releases."""
+def _any_text(folder: str, test: Callable[[str], bool]) -> bool:
+    """Return whether a file of a folder passes a test, or cannot be read and may be an object."""
     for above, folders, files in os.walk(folder):
-        folders[:] = [each for each in folders if not each.startswith(".")]
+        folders[:] = [each for each in folders if each != _GIT]
         for name in files:
-            if name.endswith(_READ):
-                text = read_text(str(Path(above, name)), named=False)
-                if isinstance(text, Unreadable) or is_hinted(text) or _STATES in text:
-                    return True
+            text = read_text(str(Path(above, name)), named=False)
+            if text.is_object if isinstance(text, Unreadable) else test(text):
+                return True
     return False
+
+
+def _may_state(text: str) -> bool:
+    return may_have(text, _states)
+
+
+def _states(text: str) -> bool:
+    return any(each in text for each in _STATES)

@@ -11,10 +11,11 @@ from kthena_components.core.values.dataclass import dataclass
 from kthena_components.reading.folders import CHART
 from kthena_components.reading.layout import Chart, Layout
 from kthena_components.rendering import helm, kustomize
+from kthena_components.rendering.circumstances import circumstances, find_objects, unknown
 from kthena_components.rendering.isolation import Cage
 from kthena_components.rendering.programs import checkouts_around, find_program, why_missing
 from kthena_components.rendering.result import Origin, Rendered, Rendering
-from kthena_components.rendering.servings import may_serve
+from kthena_components.rendering.servings import Known, is_output_hinted, may_serve
 
 _AT_ONCE = 4
 _ASKED_NOT_TO = "--no-render was given"
@@ -74,7 +75,7 @@ class _Kustomizations:
     cage: Cage
     made: Rendered
     _tried: set[str] = field(default_factory=set)
-    _serving: dict[str, bool] = field(default_factory=dict)
+    _serving: Known = field(default_factory=dict)
     """Whether a file may contain a serving, for each file that was read."""
 
     def build(self, pool: ThreadPoolExecutor) -> None:
@@ -162,6 +163,7 @@ def _with_all_values(
     chart, folder = copied.chart, copied.folder.parent
     if copied.left_out:
         made.leave_out(own, copied.left_out)
+    done: list[tuple[str, str, Path]] = []
     for number, values in enumerate(("", *chart.values)):
         inside = os.path.relpath(values, chart.folder) if values else ""
         name = f"{own} with {inside}" if values else own
@@ -171,13 +173,49 @@ def _with_all_values(
             if not values:
                 made.charts_failed.add(os.path.realpath(chart.folder))
             continue
-        made.renderings.append(
-            Rendering(
-                name=name,
-                output=output,
-                origin=lambda _, comment: copied.source_of(comment),
-                boundary=chart.boundary,
-                fallback=str(Path(chart.folder, CHART)),
-                may_lack_values=not values,
-            )
-        )
+        done.append((name, values, output))
+        made.renderings.append(_of_chart(copied, name, values, output))
+    if any(is_output_hinted(output) for _, _, output in done):
+        for why in unknown(copied.folder):
+            made.fail(own, why)
+        _otherwise(copied, done, program, cage, made)
+
+
+def _otherwise(
+    copied: helm.Copied,
+    done: list[tuple[str, str, Path]],
+    program: str,
+    cage: Cage,
+    made: Rendered,
+) -> None:
+    """Render a chart again under the circumstances for which it asks."""
+    for number, other in enumerate(circumstances(copied.folder)):
+        if other.finds_objects:
+            find_objects(copied.folder)  # the last one
+        for name, values, output in done:
+            again = output.with_name(f"{output.name}-{number}")
+            named = ("--values", copied.at(values)) if values else ()
+            if why := copied.render_with(
+                program, (*named, *other.options), cage, again, other.release
+            ):
+                made.fail(f"{name} {other.name}", why, str(copied.folder))
+            elif not _is_same(output, again, other.release):
+                made.renderings.append(_of_chart(copied, f"{name} {other.name}", values, again))
+
+
+def _is_same(output: Path, again: Path, release: str) -> bool:
+    """Return whether two outputs differ at most by the name of the release and its namespace."""
+    first, second = output.read_bytes(), again.read_bytes()
+    return first == second or first.replace(helm.RELEASE.encode(), release.encode()) == second
+
+
+def _of_chart(copied: helm.Copied, name: str, values: str, output: Path) -> Rendering:
+    chart = copied.chart
+    return Rendering(
+        name=name,
+        output=output,
+        origin=lambda _, comment: copied.source_of(comment),
+        boundary=chart.boundary,
+        fallback=str(Path(chart.folder, CHART)),
+        may_lack_values=not values,
+    )

@@ -2,54 +2,94 @@
 
 Kustomize needs seconds for each megabyte of definitions that it patches, as in the repository of a
 controller. If nothing serves a model, its objects are checked as they are in the files.
+
+A word of an engine or its devices in what is built must be a word in a file, unless Kustomize joins
+it from parts (compositions.py).
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from kthena_components.core.values.escapes import may_have
 from kthena_components.core.values.read import group_kind, mapping, sequence
 from kthena_components.core.values.regex import regex
 from kthena_components.reading.documents import Document, read_documents
-from kthena_components.reading.files import Unreadable, read_text
+from kthena_components.reading.files import POINTER, Unreadable, read_text
 from kthena_components.reading.kustomization import Kustomization
+from kthena_components.rendering.compositions import (
+    changes_kind,
+    may_compose,
+    moves_values,
+    stated_texts,
+)
 from kthena_components.systems import find_kind
 
-_HINTS = ("gpu", "neuron", "gaudi", "vllm", "sglang", "trtllm", "tensorrt", "huggingface")
+_HINTS = (
+    *("gpu", "neuron", "gaudi", "vllm", "sglang", "trtllm", "tensorrt", "huggingface"),
+    *("nvidia.com", "huawei.com", "rebellions.ai", "furiosa.ai", "habana.ai"),
+    *("lmdeploy", "tritonserver", "text-generation"),
+)
 """Signs of an engine or its devices, in a Kubernetes workload or a patch of one."""
-_SHORT_HINT = regex(r"[^a-z](?:[tn]pu|ray\s+start)")
+_SHORT_HINT = regex(r"(?:\A|[^a-z])(?:[tnx]pu|ray\s+start)")
 _DEFINITION, _SCHEMA = "CustomResourceDefinition", "openAPIV3Schema"
 _OF_DEFINITIONS = (_DEFINITION, _SCHEMA)
 """Words in a patch of a definition, which names everything that it defines."""
 _OWN_GROUPS = frozenset({"", "apps", "batch"})
+Known = dict[tuple[str, str], bool]
+"""Whether a file may be of a serving, by the test for its use and the file."""
 
 
-def may_serve(made: Iterable[Kustomization], known: dict[str, bool]) -> bool:
+def may_serve(made: Iterable[Kustomization], known: Known) -> bool:
     """Return whether one of some kustomizations may build a serving, or must not be built.
 
     Args:
         made: The kustomizations.
         known: The results for files, which overlays share. New results are added.
     """
-    return any(each.problem or _files_may_serve(each, known) for each in made)
-
-
-def _files_may_serve(made: Kustomization, known: dict[str, bool]) -> bool:
-    for files, test in ((made.objects, holds_serving), (made.parts, _part_may_serve)):
-        for file in files:
-            if file not in known:
-                known[file] = test(file)
-            if known[file]:
-                return True
+    every = list(made)
+    if any(each.problem or _states_serving(each) for each in every):
+        return True
+    of_any = any(map(moves_values, every))
+    for test, file in (found for each in every for found in _tests(each, of_any=of_any)):
+        key = (test.__name__, file)
+        if key not in known:
+            known[key] = test(file)
+        if known[key]:
+            return True
     return False
 
 
+def _states_serving(made: Kustomization) -> bool:
+    """Return whether a kustomization has a sign itself, or may make one."""
+    texts = stated_texts(made.stated)
+    return may_compose(made) or any(is_hinted(each) or changes_kind(each) for each in texts)
+
+
+def _tests(made: Kustomization, *, of_any: bool) -> Iterator[tuple[Callable[[str], bool], str]]:
+    """Yield the files of a kustomization, each with its test."""
+    for file in made.objects:
+        yield (_holds_sign if of_any else holds_serving), file
+    for file in made.parts:
+        yield (_aimed_part_may_serve if file in made.aimed else _part_may_serve), file
+
+
+def _aimed_part_may_serve(file: str) -> bool:
+    return _may_change_serving(file, is_aimed=True)
+
+
 def _part_may_serve(file: str) -> bool:
+    return _may_change_serving(file, is_aimed=False)
+
+
+def _may_change_serving(file: str, *, is_aimed: bool) -> bool:
     text = read_text(file, named=False)
     if isinstance(text, Unreadable):
         return Path(file).exists()  # Kustomize reports it
+    if may_have(text, changes_kind):
+        return True
     if not is_hinted(text):
         return False
-    if not any(word in text for word in _OF_DEFINITIONS):
+    if is_aimed or not any(word in text for word in _OF_DEFINITIONS):
         return True
     documents = read_documents(text, file, lambda *_: True)
     return not all(_is_of_a_definition(document) for document in documents)
@@ -65,23 +105,45 @@ def _is_of_a_definition(document: Document | Unreadable) -> bool:
     return document.body is None or group_kind(document.body)[1] == _DEFINITION
 
 
+def _holds_sign(file: str) -> bool:
+    """Return whether a file may have a serving, or a sign of one in an object of any kind."""
+    if holds_serving(file):
+        return True
+    text = read_text(file, named=False)
+    if isinstance(text, Unreadable) or not is_hinted(text):
+        return False
+    documents = read_documents(text, file, lambda *_: False)
+    return not all(_is_of_a_definition(document) for document in documents)
+
+
 def is_hinted(text: str) -> bool:
-    """Return whether a text has a sign of an engine or its devices."""
+    """Return whether a parser may read a sign of an engine or its devices in a text."""
+    return may_have(text, _has_hint)
+
+
+def _has_hint(text: str) -> bool:
     lower = text.lower()
     return any(hint in lower for hint in _HINTS) or _SHORT_HINT.search(lower) is not None
+
+
+def is_output_hinted(output: Path) -> bool:
+    """Return whether what a program rendered has a sign."""
+    text = read_text(str(output), named=False)
+    return isinstance(text, Unreadable) or is_hinted(text)
 
 
 def holds_serving(file: str) -> bool:
     """Return whether a file may have an object that serves a model."""
     text = read_text(file, named=False)
     if isinstance(text, Unreadable):
-        return text.is_object
+        return text.is_object or text.because == POINTER
     for document in read_documents(text, file, lambda *_: False):
         if isinstance(document, Unreadable):
             return True
         group, name = group_kind(document.body)
         kind = find_kind((group, name))
-        is_checked = name.endswith("List") or (kind is not None and kind.is_checked)
+        is_list = name.endswith("List") or "items" in mapping(document.body)
+        is_checked = is_list or (kind is not None and kind.is_checked)
         if is_checked and (group not in _OWN_GROUPS or is_hinted(text)):
             return True
     return False

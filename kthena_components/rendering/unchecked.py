@@ -6,34 +6,26 @@ that serves a model: a repository has many patches and optional templates of oth
 """
 
 import os
-import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import field
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import group_kind, mapping, sequence
-from kthena_components.core.values.regex import regex
 from kthena_components.reading.documents import read_documents
 from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.reading.layout import Layout
+from kthena_components.rendering.chart_sources import ChartSources
 from kthena_components.rendering.result import Rendered, Rendering
-from kthena_components.rendering.servings import holds_serving, is_hinted
-from kthena_components.systems import all_systems, find_kind
-from kthena_components.systems.system import Kind
+from kthena_components.rendering.servings import holds_serving
+from kthena_components.rendering.templates import has_pods, kinds_of
+from kthena_components.systems import find_kind
 
 _SOURCE = "# Source: "
-_VALUE = r"[ \t]*:[ \t]*[\"']?([A-Za-z]+)?"
-_KIND = regex(rf"^([\"']?)kind\1{_VALUE}", re.MULTILINE)
-"""The kind of an object in a template; a kind that the template computes has no name here."""
-_INNER_KIND = regex(rf"(?<![\w.])([\"']?)kind\1{_VALUE}")
-"""The same if no line begins with one, as in JSON and in indented YAML."""
-_DEFINE = regex(r"\{\{-?\s*define\b")
-_PARTIAL = "_"
-"""Helm renders no template whose name begins with this."""
+_SELECTING = frozenset({"DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"})
+"""Kinds that the API server rejects without a selector."""
+_OWN_GROUPS = frozenset({"", "apps", "batch"})
 
 
 def unchecked(
@@ -52,6 +44,7 @@ def unchecked(
     for real, file in left.items():
         if because := reach.of_file(real):
             yield _note(file, because)
+    yield from (_note(file, why) for file, why in reach.of_charts())
     known = left.keys() | {os.path.realpath(file) for file in kept if "\0" not in file}
     for file, because in reach.of_others(known):
         yield _note(file, because)
@@ -73,6 +66,10 @@ class _Reach:
     """The kustomizations that name a file as a part, by its real path."""
     _counts: dict[str, Counter[str]] = field(default_factory=dict)
     """How many objects of each kind come from a file, in the rendering with most of them."""
+    _names: set[tuple[str, str]] = field(default_factory=set)
+    """The kinds and names of the objects that Kustomize built."""
+    _lines: dict[str, set[str]] = field(default_factory=dict)
+    """The lines that are rendered from each template."""
     _is_counted: bool = False
 
     def __post_init__(self) -> None:
@@ -84,9 +81,8 @@ class _Reach:
 
     def of_file(self, real: str) -> str:
         """Explain why a file in the folders is not checked; empty if it is, or has no serving."""
-        chart = self.layout.chart_of(real)
-        if chart is not None:
-            return self._of_template(real, chart)
+        if self.layout.chart_of(real) is not None:
+            return ""  # it is told with its chart
         told = self._of_object(real) if real in self._built else self._of_part(real)
         return told if told and holds_serving(real) else ""
 
@@ -103,57 +99,67 @@ class _Reach:
                 if os.path.realpath(file) not in known and holds_serving(file):
                     yield file, f"it is a part of {made.file}, which is not rendered"
 
-    def _of_template(self, real: str, chart: str) -> str:
-        above = map(str, (Path(chart), *Path(chart).parents))
-        if not self.rendered.charts_failed.isdisjoint(above):
-            return ""  # the chart has a note
-        text = read_text(real, named=False)
-        if isinstance(text, Unreadable) or not is_hinted(text) or _DEFINE.search(text):
-            return ""
-        if chart in self.layout.libraries:
-            return f"{self.layout.libraries[chart]} is a library chart, which Helm does not render"
-        stated = Counter(_kinds_of(text)) - self._seen(real)
-        lost = [name for name in stated if name in _with_pods()]
-        if stated[""] and not self._seen(real):
-            lost.append("object")
-        if not lost:
-            return ""
-        if Path(real).name.startswith(_PARTIAL):
-            return f"Helm renders no template whose name begins with {_PARTIAL}"
-        return (
-            f"no values of the chart render the {' and the '.join(sorted(lost))} in it: add a file "
-            "ci/NAME-values.yaml to the chart that does, or remove it"
+    def of_charts(self) -> Iterator[tuple[str, str]]:
+        """Yield the files of charts that no rendering contains, and why."""
+        sources = ChartSources(
+            self.layout, self._counted(), self._lines, self.rendered.charts_failed
         )
+        yield from sources.unchecked()
 
     def _of_object(self, real: str) -> str:
-        text = read_text(real, named=False)
-        documents = [] if isinstance(text, Unreadable) else _kinds_in(text)
-        lost = Counter(kind for kind, _ in documents) - self._seen(real)
+        lost = Counter(kind for kind, _ in _objects_in(real)) - self._seen(real)
         told = " and the ".join(sorted(lost))
         return f"no kustomization that builds on it keeps the {told} in it" if lost else ""
 
     def _of_part(self, real: str) -> str:
         users = {key: self.layout.kustomizations[key] for key in self._users.get(real, ())}
         built = [key for key in users if key in self.rendered.covered]
-        texts = [users[key].file for key in built if self._is_text(real, key)]
         if built:
-            return f"it is a text of a ConfigMap or a Secret of {texts[0]}" if texts else ""
+            return self._of_built_part(real, built)
         other = [each.file for key, each in users.items() if key not in self.rendered.idle]
         return f"it is a patch or a part of {other[0]}, which is not rendered" if other else ""
 
-    def _is_text(self, real: str, key: str) -> bool:
-        return real in map(os.path.realpath, self.layout.kustomizations[key].texts)
+    def _of_built_part(self, real: str, built: Iterable[str]) -> str:
+        """Explain why a part with a serving is no object of what was built."""
+        for key in built:
+            made = self.layout.kustomizations[key]
+            if real in map(os.path.realpath, made.texts):
+                return f"it is a text of a ConfigMap or a Secret of {made.file}"
+            if real not in map(os.path.realpath, made.patches):
+                return f"{made.file} names it, and builds no object from it"
+            if any(self._is_whole(kind, body) for kind, body in _objects_in(real)):
+                return f"it is a patch of {made.file}, and an object by itself"
+        return ""
+
+    def _is_whole(self, kind: str, body: Mapping[str, Any]) -> bool:
+        """Return whether an object has all that it needs without another one.
+
+        A patch of a custom resource may have all fields. It is one if an object of its name is
+        built.
+        """
+        if not any(map(_has_image, _containers(body))):
+            return False
+        if group_kind(body)[0] in _OWN_GROUPS:
+            return kind not in _SELECTING or "selector" in mapping(body.get("spec"))
+        self._counted()
+        name = str(mapping(body.get("metadata")).get("name"))
+        return not any(kind == each and name in other for each, other in self._names)
 
     def _seen(self, real: str) -> Counter[str]:
+        return self._counted().get(real, Counter())
+
+    def _counted(self) -> Mapping[str, Counter[str]]:
         if not self._is_counted:
             self._is_counted = True
             for rendering in self.rendered.renderings:
-                for file, found in _count(rendering).items():
+                for file, found in _count(rendering, self._names, self._lines).items():
                     self._counts[file] = self._counts.get(file, Counter()) | found
-        return self._counts.get(real, Counter())
+        return self._counts
 
 
-def _count(rendering: Rendering) -> dict[str, Counter[str]]:
+def _count(
+    rendering: Rendering, names: set[tuple[str, str]], lines: dict[str, set[str]]
+) -> dict[str, Counter[str]]:
     """Count the objects of a rendering by the real path of their file, and by kind."""
     found: dict[str, Counter[str]] = {}
     text = read_text(str(rendering.output), named=False)
@@ -161,6 +167,7 @@ def _count(rendering: Rendering) -> dict[str, Counter[str]]:
         return found
     if _SOURCE not in text:
         for kind, body in _kinds_in(text):
+            names.add((kind, str(mapping(body.get("metadata")).get("name"))))
             real = rendering.origin(body, "")
             if real is not None:
                 found.setdefault(real, Counter())[kind] += 1
@@ -169,14 +176,32 @@ def _count(rendering: Rendering) -> dict[str, Counter[str]]:
         comment, _, rest = part.removeprefix("---\n").partition("\n")
         real = rendering.origin({}, _SOURCE + comment.removeprefix(_SOURCE))
         if real is not None:
-            found.setdefault(real, Counter()).update(_kinds_of(rest))
+            found.setdefault(real, Counter()).update(kinds_of(rest))
+            lines.setdefault(real, set()).update(map(str.strip, rest.split("\n")))
     return found
 
 
-def _kinds_of(template: str) -> list[str]:
-    """List the kinds of the objects in a template or in its output, without reading it as YAML."""
-    found = _KIND.findall(template) or _INNER_KIND.findall(template)
-    return [kind for _, kind in found]
+def _objects_in(file: str) -> list[tuple[str, Any]]:
+    text = read_text(file, named=False)
+    return [] if isinstance(text, Unreadable) else list(_kinds_in(text))
+
+
+def _containers(value: object) -> Iterator[Mapping[str, Any]]:
+    """Yield the containers of all pod templates in an object."""
+    waiting, seen = [value], set[int]()
+    for part in waiting:
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        if isinstance(part, Mapping):
+            yield from map(mapping, sequence(part.get("containers")))
+            waiting += part.values()
+        else:
+            waiting += sequence(part)
+
+
+def _has_image(container: Mapping[str, Any]) -> bool:
+    return isinstance(container.get("image"), str)
 
 
 def _kinds_in(text: str) -> Iterator[tuple[str, Any]]:
@@ -186,21 +211,10 @@ def _kinds_in(text: str) -> Iterator[tuple[str, Any]]:
         for body in waiting:
             waiting += sequence(mapping(body).get("items"))
             kind = find_kind(group_kind(mapping(body)))
-            if kind is not None and _has_pods(kind):
+            if kind is not None and has_pods(kind):
                 yield group_kind(body)[1], body
 
 
 def _is_wanted(version: object, name: object, _text: str) -> bool:
     kind = find_kind(group_kind({"apiVersion": version, "kind": name}))
-    return str(name).endswith("List") or (kind is not None and _has_pods(kind))
-
-
-def _has_pods(kind: Kind[Any]) -> bool:
-    return bool(kind.is_checked and (kind.facts or kind.pods or kind.demand))
-
-
-@cache
-def _with_pods() -> frozenset[str]:
-    """Return the names of the kinds with pods: a template need not state the group of its kind."""
-    every = (kind for system in all_systems() for kind in system.kinds)
-    return frozenset(kind.name for kind in every if _has_pods(kind))
+    return str(name).endswith("List") or (kind is not None and has_pods(kind))

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from kthena_components.cli.objects import objects_of
@@ -16,8 +16,8 @@ from kthena_components.core.facts.context import (
 from kthena_components.core.facts.sharing import MARKS, Sharing
 from kthena_components.core.objects.object import GroupKind
 from kthena_components.core.schema.crds import CrdTable
+from kthena_components.core.values.escapes import may_have
 from kthena_components.core.values.read import mapping
-from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.reading.documents import Document, read_documents
 from kthena_components.reading.files import (
@@ -29,7 +29,7 @@ from kthena_components.reading.files import (
 )
 from kthena_components.systems import INDEX, NAMED_BY, WITHOUT_NAMESPACE
 
-_HOLDS = regex(r"""\bkind["']?\s*:\s*["']?ConfigMap""")
+_CONFIG_MAP = "ConfigMap"
 _DEFINITION = "CustomResourceDefinition"
 _TOO_MUCH = Unknown(f"all ConfigMaps together are larger than {MOST_BYTES // 2**20} MiB")
 
@@ -83,11 +83,11 @@ def find_config_maps(paths: Iterable[str], read: Callable[[str], str | Unreadabl
     found, size = ConfigMaps(), 0
     for path in paths:
         text = read(path)
-        if isinstance(text, Unreadable) or not ("ConfigMap" in text and _HOLDS.search(text)):
+        if isinstance(text, Unreadable) or not may_have(text, partial(_names_any, [_CONFIG_MAP])):
             continue
-        for document in _documents(text, path, "ConfigMap"):
+        for document in _documents(text, path, _CONFIG_MAP):
             for item in () if isinstance(document, Unreadable) else objects_of(document):
-                if item.body.get("kind") != "ConfigMap":
+                if item.body.get("kind") != _CONFIG_MAP:
                     continue
                 data = mapping(item.body.get("data"))
                 size += sum(len(value) for value in data.values() if isinstance(value, str))
@@ -96,6 +96,10 @@ def find_config_maps(paths: Iterable[str], read: Callable[[str], str | Unreadabl
                 else:
                     found.add(item.body)
     return found
+
+
+def _names_any(kinds: Iterable[str], text: str) -> bool:
+    return any(kind in text for kind in kinds)
 
 
 def add_from_files(
@@ -112,7 +116,7 @@ def add_from_files(
     for path in paths:
         text = read(path)
         size += 0 if isinstance(text, Unreadable) else len(text)
-        if isinstance(text, Unreadable) or not any(kind in text for kind in adds):
+        if isinstance(text, Unreadable) or not may_have(text, partial(_names_any, adds)):
             continue
         for document in _documents(text, path, *adds):
             for item in () if isinstance(document, Unreadable) else objects_of(document):
@@ -180,7 +184,7 @@ def shared_by_all(paths: Iterable[str], stated: Container[str]) -> Context:
             continue
         if _DEFINITION in text:
             defining.append(path)
-        if any(kind in text for kind in kinds):
+        if may_have(text, partial(_names_any, kinds)):
             for document in _documents(text, path, *kinds):
                 for item in objects_of(document) if isinstance(document, Document) else ():
                     wide.add(item.body)

@@ -89,7 +89,7 @@ def check(
 @contextmanager
 def rendered_in(layout: Layout, found: Found, given: CheckOptions) -> Iterator[Rendered]:
     """Render the charts and kustomizations. The output is deleted when the context ends."""
-    stating = set(filter(states_releases, (*_walked(found), *found.terraform)))
+    stating = set(filter(states_releases, (*_walked(found), *found.deploying)))
     if not (layout.charts or layout.kustomizations or stating):
         yield Rendered()
         return
@@ -101,7 +101,7 @@ def rendered_in(layout: Layout, found: Found, given: CheckOptions) -> Iterator[R
     programs = NOTHING if given.render is False else find_programs(found.folders)
     with cage() as made:
         rendered = render(layout, programs, made)
-        kept = (*layout.objects(_walked(found), rendered.covered), *found.terraform)
+        kept = (*layout.objects(_walked(found), rendered.covered), *found.deploying)
         render_releases(texts_of(kept, found.folders, stating), layout, programs, made, rendered)
         yield rendered
 

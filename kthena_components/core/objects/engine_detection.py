@@ -14,6 +14,7 @@ from kthena_components.core.findings import join_path
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import key_text
 from kthena_components.core.values.embedded import read_yaml_text
+from kthena_components.core.values.escapes import may_have
 from kthena_components.core.values.quantity import is_accelerator, parse_quantity
 from kthena_components.core.values.read import is_map, mapping, pairs, sequence
 from kthena_components.core.values.regex import regex
@@ -73,6 +74,10 @@ class Sign:
 
 def may_hold_signs(text: str) -> bool:
     """Return quickly whether an object with this text may have a sign."""
+    return may_have(text, _has_word)
+
+
+def _has_word(text: str) -> bool:
     lower = text.lower()
     return any(word in lower for word in _WORDS)
 

@@ -44,7 +44,10 @@ def application_set(
             own = replace(place, what=f"{place.what}: {name}")
             found.extend(applications(application, own, repository))
     except OutsideError as error:
-        found.append(Outside(place=place, why=str(error)))
+        spec = mapping(mapping(mapping(body.get("spec")).get("template")).get("spec"))
+        sources = [mapping(each) for each in (spec.get("source"), *sequence(spec.get("sources")))]
+        folders = [repository.known(each.get("path")) for each in sources] or [""]
+        found.extend(Outside(place=place, why=str(error), folder=each) for each in folders)
     return found
 
 

@@ -51,7 +51,9 @@ def applications(body: Mapping[str, Any], place: Place, repository: Repository) 
         try:
             found.extend(reading.read())
         except OutsideError as error:
-            found.append(Outside(place=place, why=str(error)))
+            components = mapping(source.get("kustomize")).get("components")
+            folders = (error.folder, *repository.beside(error.folder, components))
+            found.extend(Outside(place=place, why=str(error), folder=each) for each in folders)
     return found
 
 
@@ -77,14 +79,17 @@ class _Source:
         url = self._source.get("repoURL")
         if self._source.get("chart"):
             raise OutsideError(f"its chart {self._source['chart']} is in the registry {url}")
-        if self._source.get("plugin") is not None:
-            raise OutsideError("a plugin makes its objects")
-        self._repository.require(url, self._source.get("targetRevision"))
-        folder = self._repository.folder(self._source.get("path"))
-        if Path(folder, CHART).is_file():
-            yield self._chart(folder)
-        elif find_kustomization(folder) is not None:
-            yield self._overlay(folder)
+        path = self._source.get("path")
+        with OutsideError.of(self._repository.known(path)):
+            self._repository.require(url, self._source.get("targetRevision"))
+        folder = self._repository.folder(path)
+        with OutsideError.of(folder):
+            if self._source.get("plugin") is not None:
+                raise OutsideError("a plugin makes its objects")
+            if Path(folder, CHART).is_file():
+                yield self._chart(folder)
+            elif find_kustomization(folder) is not None:
+                yield self._overlay(folder)
 
     def _chart(self, folder: str) -> ChartRelease:
         if self._helm.get("fileParameters"):

@@ -1,35 +1,34 @@
 """Finds what files and renderings state about releases of charts and kustomizations."""
 
-import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.escapes import may_have
 from kthena_components.core.values.read import group_kind, mapping, sequence
 from kthena_components.core.values.regex import regex
 from kthena_components.reading.documents import read_documents
 from kthena_components.reading.files import Unreadable, read_text
-from kthena_components.reading.folders import TERRAFORM
 from kthena_components.reading.layout import boundary_of
 from kthena_components.reading.releases.application_sets import application_set
 from kthena_components.reading.releases.argo import applications
 from kthena_components.reading.releases.fleet import NAMES, fleet
 from kthena_components.reading.releases.flux import flux_kustomization, helm_release
 from kthena_components.reading.releases.helmfile import helmfile, is_helmfile
-from kthena_components.reading.releases.model import Outside, Place, Statement
+from kthena_components.reading.releases.model import Place, Statement
 from kthena_components.reading.releases.repository import Repository
+from kthena_components.reading.releases.terraform import SUFFIXES, terraform
 
 _APPLICATION = ("argoproj.io", "Application")
 _SET = ("argoproj.io", "ApplicationSet")
 _HELM_RELEASE = ("helm.toolkit.fluxcd.io", "HelmRelease")
 _KUSTOMIZATION = ("kustomize.toolkit.fluxcd.io", "Kustomization")
 _STATING = frozenset({_APPLICATION, _SET, _HELM_RELEASE, _KUSTOMIZATION})
-_NAMED = frozenset({("source.toolkit.fluxcd.io", "GitRepository"), ("", "ConfigMap")})
+_SOURCES = "source.toolkit.fluxcd.io"
+_NAMED = frozenset({(_SOURCES, "GitRepository"), (_SOURCES, "HelmChart"), ("", "ConfigMap")})
 """Kinds that a release may name."""
 _Reader = Callable[[str, Place, Repository], list[Statement]]
-_TERRAFORM = regex(r'^[ \t]*resource[ \t]+"helm_release"[ \t]+"([^"\n]+)"', re.MULTILINE)
-_WHY = "only Terraform evaluates its values"
 _HOLDS = regex(r"argoproj\.io/|\.toolkit\.fluxcd\.io/")
 
 
@@ -69,7 +68,11 @@ def states_releases(path: str) -> bool:
     if any(_by_name(path)):
         return True
     text = read_text(path, named=False)
-    return not isinstance(text, Unreadable) and _HOLDS.search(text) is not None
+    return not isinstance(text, Unreadable) and may_have(text, _holds)
+
+
+def _holds(text: str) -> bool:
+    return _HOLDS.search(text) is not None
 
 
 def find_releases(texts: Texts) -> Iterator[tuple[Statement, Mapping[str, Any]]]:
@@ -84,7 +87,7 @@ def find_releases(texts: Texts) -> Iterator[tuple[Statement, Mapping[str, Any]]]
         for what, read in _by_name(text.path):
             place = Place(file=text.name, what=what, boundary=text.boundary)
             yield from ((each, {}) for each in read(content, place, repository))
-        if _HOLDS.search(content):
+        if may_have(content, _holds):
             stating += ((text, body) for body in _objects(content, _STATING))
     named = _Named(texts.all)
     for text, body in stating:
@@ -99,8 +102,8 @@ def _by_name(path: str) -> Iterator[tuple[str, _Reader]]:
         yield "helmfile", helmfile
     elif Path(path).name in NAMES:
         yield "Fleet", fleet
-    elif path.endswith(TERRAFORM):
-        yield "Terraform", _terraform
+    elif path.endswith(SUFFIXES):
+        yield "Terraform", terraform
 
 
 def _read(
@@ -132,7 +135,7 @@ class _Named:
     def _all(self) -> Iterator[tuple[tuple[str, str, str], Mapping[str, Any]]]:
         for text in self._texts:
             content = read_text(text.path, named=False)
-            if isinstance(content, Unreadable) or not _names(content):
+            if isinstance(content, Unreadable) or not may_have(content, _names):
                 continue
             for body in _objects(content, _NAMED):
                 metadata = mapping(body.get("metadata"))
@@ -157,14 +160,3 @@ def _objects(content: str, kinds: frozenset[tuple[str, str]]) -> Iterator[Mappin
             waiting += map(mapping, sequence(body.get("items")))
             if group_kind(body) in kinds:
                 yield body
-
-
-def _terraform(text: str, place: Place, _repository: Repository) -> list[Statement]:
-    """List the releases of Helm in a file of Terraform, whose values are expressions."""
-    return [
-        Outside(
-            place=Place(file=place.file, what=f"helm_release {name}", boundary=place.boundary),
-            why=_WHY,
-        )
-        for name in _TERRAFORM.findall(text)
-    ]

@@ -45,7 +45,7 @@ def fleet(text: str, place: Place, repository: Repository) -> list[Statement]:
         try:
             found.extend(_bundle(content, target, own, repository))
         except OutsideError as error:
-            found.append(Outside(place=own, why=str(error)))
+            found.append(Outside(place=own, why=str(error), folder=error.folder))
     return found
 
 
@@ -60,6 +60,8 @@ def _bundle(
         raise OutsideError(f"its chart {chart} is not in the repository")
     folder = repository.folder(chart or ".", start)
     if Path(folder, CHART).is_file():
+        with OutsideError.of(folder):
+            texts = tuple(text for each in both for text in _values(each, start, repository))
         namespace = (target.get("namespace"), content.get("namespace"))
         defaults = (target.get("defaultNamespace"), content.get("defaultNamespace"))
         yield ChartRelease(
@@ -67,7 +69,7 @@ def _bundle(
             folder=folder,
             name=str(helm.get("releaseName") or Path(start).name),
             namespace=str(next(filter(None, (*namespace, *defaults)), "")),
-            values=tuple(text for each in both for text in _values(each, start, repository)),
+            values=texts,
         )
         return
     chosen = (mapping(each.get("kustomize")).get("dir") for each in (target, content))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.read import mapping, sequence, spec_of
 from kthena_components.core.values.regex import regex
 from kthena_components.reading.folders import CHART
 from kthena_components.reading.kustomization import find_kustomization
@@ -29,7 +29,7 @@ from kthena_components.reading.releases.repository import Repository
 
 Find = Callable[[str, str, str], Mapping[str, Any] | None]
 """Finds another object in the files by kind, namespace and name."""
-_GIT = "GitRepository"
+_GIT, _CHART = "GitRepository", "HelmChart"
 _PATH = regex(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
 _INTEGER = regex(r"0|-?[1-9][0-9]{0,17}")
 _SCALARS = {"true": True, "false": False, "null": None}
@@ -42,7 +42,7 @@ def helm_release(
     try:
         return [_HelmRelease(body, place, repository, find).read()]
     except OutsideError as error:
-        return [Outside(place=place, why=str(error))]
+        return [Outside(place=place, why=str(error), folder=error.folder)]
 
 
 def flux_kustomization(
@@ -52,7 +52,9 @@ def flux_kustomization(
     try:
         return list(_kustomization(body, place, repository, find))
     except OutsideError as error:
-        return [Outside(place=place, why=str(error))]
+        spec = mapping(body.get("spec"))
+        folders = (error.folder, *repository.beside(error.folder, spec.get("components")))
+        return [Outside(place=place, why=str(error), folder=each) for each in folders]
 
 
 class _HelmRelease:
@@ -67,13 +69,21 @@ class _HelmRelease:
 
     def read(self) -> ChartRelease:
         chart = mapping(mapping(self._spec.get("chart")).get("spec"))
+        named = mapping(self._spec.get("chartRef"))
+        if not chart and named.get("kind") == _CHART:
+            own = str(named.get("namespace") or self._own)
+            chart = spec_of(mapping(self._find(_CHART, own, str(named.get("name")))))
         if not chart:
-            named = mapping(self._spec.get("chartRef"))
             raise OutsideError(f"its chart is {named.get('kind')} {named.get('name')}")
-        _require(mapping(chart.get("sourceRef")), self._own, self._repository, self._find)
+        with OutsideError.of(self._repository.known(chart.get("chart"))):
+            _require(mapping(chart.get("sourceRef")), self._own, self._repository, self._find)
         folder = self._repository.folder(chart.get("chart"))
         if not Path(folder, CHART).is_file():
             raise OutsideError(f"{chart.get('chart')} has no {CHART}")
+        with OutsideError.of(folder):
+            return self._release(folder, chart)
+
+    def _release(self, folder: str, chart: Mapping[str, Any]) -> ChartRelease:
         goes, name = self._spec.get("targetNamespace"), str(self._metadata.get("name") or "")
         return ChartRelease(
             place=self._place,
@@ -156,8 +166,15 @@ def _kustomization(
 ) -> Iterator[Statement]:
     spec = mapping(body.get("spec"))
     own = str(mapping(body.get("metadata")).get("namespace") or "")
-    _require(mapping(spec.get("sourceRef")), own, repository, find)
+    path = str(spec.get("path") or "")
+    with OutsideError.of(repository.known(path) if path.strip("./") else ""):
+        _require(mapping(spec.get("sourceRef")), own, repository, find)
     folder = repository.folder(spec.get("path") or "/")
+    with OutsideError.of(folder):
+        yield from _overlay(spec, folder, place)
+
+
+def _overlay(spec: Mapping[str, Any], folder: str, place: Place) -> Iterator[Overlay]:
     fields = patches_of(spec.get("patches")) | images_of(spec.get("images"))
     fields |= {key: spec[key] for key in ("namePrefix", "nameSuffix") if spec.get(key)}
     if isinstance(spec.get("targetNamespace"), str):

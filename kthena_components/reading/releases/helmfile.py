@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.regex import regex
 from kthena_components.reading.files import Unreadable
-from kthena_components.reading.folders import CHART
+from kthena_components.reading.folders import CHART, HELMFILE, HELMFILES, TEMPLATE
 from kthena_components.reading.maps import parse_kube_map
 from kthena_components.reading.releases.model import (
     ChartRelease,
@@ -23,25 +24,29 @@ from kthena_components.reading.releases.model import (
 )
 from kthena_components.reading.releases.repository import Repository
 
-_TEMPLATE = "{{"
+_ACTION = "{{"
 _UNREAD = (
     *("inherit", "condition", "secrets", "strategicMergePatches", "jsonPatches", "transformers"),
     *("valuesTemplate", "setTemplate", "chartTemplate", "postRenderer", "dependencies"),
 )
-_FOLDER, _STEM, _SUFFIXES = "helmfile.d", "helmfile", (".yaml", ".yml", ".gotmpl")
+_CHART = regex(r"\bchart[\"']?\s*:\s*[\"']?(\{\{.*?\}\}|[^\s\"',}]+)")
+_SUFFIXES = (".yaml", ".yml", TEMPLATE)
 
 
 def is_helmfile(file: str) -> bool:
     """Return whether a file is one of helmfile's, by its name."""
     path = Path(file)
-    is_there = path.parent.name == _FOLDER or path.name.partition(".")[0] == _STEM
+    is_there = path.parent.name == HELMFILES or path.name.partition(".")[0] == HELMFILE
     return is_there and path.name.endswith(_SUFFIXES)
 
 
 def helmfile(text: str, place: Place, repository: Repository) -> list[Statement]:
     """Read the releases of a helmfile."""
-    if _TEMPLATE in text:
-        return [Outside(place=place, why="it is a template, which only helmfile evaluates")]
+    if _ACTION in text:
+        why = "it is a template, which only helmfile evaluates"
+        return [
+            Outside(place=place, why=why, folder=each) for each in _charts(text, place, repository)
+        ]
     found: list[Statement] = []
     for part in text.split("\n---"):
         content = parse_kube_map(part, place.file)
@@ -54,8 +59,18 @@ def helmfile(text: str, place: Place, repository: Repository) -> list[Statement]
             try:
                 found.extend(_release(release, content, own, repository))
             except OutsideError as error:
-                found.append(Outside(place=own, why=str(error)))
+                found.append(Outside(place=own, why=str(error), folder=error.folder))
     return found
+
+
+def _charts(text: str, place: Place, repository: Repository) -> list[str]:
+    """List the charts that a template names; the repository if it computes one."""
+    start = os.path.realpath(Path(place.file).parent)
+    named = _CHART.findall(text)
+    found = [each for each in named if repository.has(f"{each}/{CHART}", start)]
+    if any(_ACTION in each for each in named):
+        return [repository.boundary]
+    return [repository.folder(each, start) for each in found] or [""]
 
 
 def _release(
@@ -69,10 +84,22 @@ def _release(
     folder = repository.folder(chart, start)
     if not Path(folder, CHART).is_file():
         raise OutsideError(f"{chart} has no {CHART}")
+    with OutsideError.of(folder):
+        yield _stated(release, content, place, folder, repository)
+
+
+def _stated(
+    release: Mapping[str, Any],
+    content: Mapping[str, Any],
+    place: Place,
+    folder: str,
+    repository: Repository,
+) -> ChartRelease:
     if unread := next((key for key in _UNREAD if release.get(key)), ""):
         raise OutsideError(f"its {unread} is known only to helmfile")
     defaults = mapping(content.get("helmDefaults"))
-    yield ChartRelease(
+    start = os.path.realpath(Path(place.file).parent)
+    return ChartRelease(
         place=place,
         folder=folder,
         name=str(release.get("name")),
@@ -86,7 +113,7 @@ def _values(release: Mapping[str, Any], start: str, repository: Repository) -> I
     for each in sequence(release.get("values")):
         if isinstance(each, Mapping):
             yield json.dumps(each, default=str)
-        elif str(each).endswith(".gotmpl"):
+        elif str(each).endswith(TEMPLATE):
             raise OutsideError(f"its values are in {each}, a template")
         elif repository.has(each, start) or release.get("missingFileHandler") in (None, "Error"):
             yield repository.read(each, start)

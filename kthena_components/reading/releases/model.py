@@ -1,7 +1,8 @@
 """How a chart or a kustomization of the repository is deployed, as another file states it."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import field
 from typing import Any
 
@@ -15,6 +16,19 @@ class OutsideError(ValueError):
 
     The text is the reason.
     """
+
+    folder: str = ""
+    """The real path of what is released, if that is known."""
+
+    @classmethod
+    @contextmanager
+    def of(cls, folder: str) -> Iterator[None]:
+        """Add the folder of what is released to the errors inside."""
+        try:
+            yield
+        except cls as error:
+            error.folder = error.folder or folder
+            raise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +105,8 @@ class Outside:
 
     place: Place
     why: str
+    folder: str = ""
+    """The real path of what it releases, if that is in the repository."""
 
 
 Statement = ChartRelease | Overlay | Outside

@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.read import sequence
 from kthena_components.core.values.regex import regex
 from kthena_components.reading.files import Unreadable, read_regular
 from kthena_components.reading.maps import read_below
@@ -26,6 +27,7 @@ _MOST = 20_000
 _STARS = regex(r"\*+")
 _SHOWN = 60
 _NULL = "\0"
+_FILLED = "{{"
 
 
 @dataclass(slots=False)
@@ -68,6 +70,21 @@ class Repository:
         if not Path(real).is_dir():
             raise OutsideError(f"{path} is not in the repository")
         return real
+
+    def known(self, path: object) -> str:
+        """Return the real path of a folder, without what a template fills in; or nothing."""
+        stated = str(path or "").partition(_FILLED)
+        above = stated[0] if not stated[1] else stated[0].rpartition("/")[0] or "."
+        return self.folder(above) if above and self.has(above) and self._is_folder(above) else ""
+
+    def beside(self, folder: str, paths: object) -> list[str]:
+        """List the folders in the repository at some paths that start at a folder."""
+        texts = [each for each in sequence(paths) if isinstance(each, str)] if folder else []
+        found = [self._real(each, folder) for each in texts if self.has(each, folder)]
+        return [each for each in found if Path(each).is_dir()]
+
+    def _is_folder(self, path: str) -> bool:
+        return Path(self._real(path, "")).is_dir()
 
     def read(self, path: object, start: str = "") -> str:
         """Read a file.

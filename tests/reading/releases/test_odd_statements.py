@@ -64,7 +64,7 @@ def test_odd_values_are_no_traceback(repository: Path, name: str) -> None:
         for odd in ODD:
             for each in statements(repository, file, json.dumps(replaced(body, path, odd))):
                 assert each.place.boundary == str(repository)
-                folder = getattr(each, "folder", str(repository))
+                folder = getattr(each, "folder", "") or str(repository)
                 assert Path(folder).is_relative_to(repository)
                 assert isinstance(each, Outside) or each.key
 
