@@ -109,7 +109,7 @@ def ports_in(sets: Iterable[PodSet], facts: ServingFacts | None) -> dict[str, Li
     for pods in sets if facts is not None and facts.engines else ():
         for _, engine, pod in places.read_in(pods):
             first = None if engine.worker is None else pod is engine.entry
-            if ports := listening(pod, first=first):
+            if ports := listening(pod, first=first, on_host=True):
                 found[pods.path] = ports
     return found
 

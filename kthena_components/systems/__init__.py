@@ -25,6 +25,7 @@ _KINDS: Mapping[str, Mapping[str, str]] = {
         "": "Namespace Node PersistentVolume PersistentVolumeClaim Pod PodTemplate "
         "ReplicationController Secret Service",
         "apiextensions.k8s.io": "CustomResourceDefinition",
+        "gateway.networking.k8s.io": "GRPCRoute HTTPRoute",
         "inference.networking.k8s.io": "InferencePool",
         "inference.networking.x-k8s.io": "InferencePool",
         "apps": "DaemonSet Deployment ReplicaSet StatefulSet",

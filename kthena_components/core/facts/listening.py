@@ -53,6 +53,8 @@ class Listening:
     """The Unix socket on which alone they answer; empty if they answer on a port, or not at all."""
     states_host: bool = False
     """Whether the command line states the address."""
+    on_host: bool = False
+    """Whether they are on the network of their node."""
 
     @property
     def title(self) -> str:
@@ -81,17 +83,20 @@ class Listening:
         return known or (self.ray and port >= _RANDOM_FROM)
 
 
-def listening(pod: PodFacts, *, first: bool | None = None) -> Listening | None:
+def listening(
+    pod: PodFacts, *, first: bool | None = None, on_host: bool = False
+) -> Listening | None:
     """Return the ports of the pods of a template; None if others may be open that nobody states.
 
     Args:
         pod: The pods.
         first: Whether they are the first pods of their engines. None: one template is for all.
+        on_host: Whether pods on the network of their node count, too: others may listen there.
     """
     command, own = pod.command, pod.own
     if command is None or own is None or own.serves or not own.ports.alone:
         return None
-    if pod.gap or command.hidden or pod.joined:
+    if pod.gap or command.hidden or pod.joined or (own.ports.on_host and not on_host):
         return None
     answers = _answers(command, first=first)
     if answers is False:
@@ -105,6 +110,7 @@ def listening(pod: PodFacts, *, first: bool | None = None) -> Listening | None:
         loopback=_loopback(command),
         socket=str(command.options[_SOCKET]) if _has_socket(command) else "",
         states_host="--host" in command.options,
+        on_host=own.ports.on_host,
     )
 
 
