@@ -22,7 +22,7 @@ _KINDS: Mapping[str, Mapping[str, str]] = {
         "topology.volcano.sh": "HyperNode",
     },
     "kubernetes": {
-        "": "Namespace Node PersistentVolume PersistentVolumeClaim Pod PodTemplate "
+        "": "LimitRange Namespace Node PersistentVolume PersistentVolumeClaim Pod PodTemplate "
         "ReplicationController Secret Service",
         "apiextensions.k8s.io": "CustomResourceDefinition",
         "gateway.networking.k8s.io": "GRPCRoute HTTPRoute",
@@ -41,6 +41,7 @@ _KINDS: Mapping[str, Mapping[str, str]] = {
         "resource.k8s.io": "DeviceClass ResourceClaim ResourceClaimTemplate",
         "resource.nvidia.com": "ComputeDomain",
         "scheduling.k8s.io": "PriorityClass",
+        "scheduling.x-k8s.io": "PodGroup",
         "secrets-store.csi.x-k8s.io": "SecretProviderClass",
         "secrets.doppler.com": "DopplerSecret",
         "secrets.hashicorp.com": "VaultDynamicSecret VaultPKISecret VaultStaticSecret",

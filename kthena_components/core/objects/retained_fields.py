@@ -19,7 +19,14 @@ _METADATA = frozenset({"name", "generateName", "namespace", "labels", "annotatio
 _POD = frozenset(
     {
         *("containers", "initContainers", "volumes", "imagePullSecrets", "resourceClaims"),
-        *("nodeSelector", "affinity", "schedulerName", "enableServiceLinks", "hostNetwork"),
+        *(
+            "nodeSelector",
+            "affinity",
+            "schedulerName",
+            "enableServiceLinks",
+            "hostNetwork",
+            "resources",
+        ),
     }
 )
 _CONTAINER = frozenset({"name", "image", "resources", "restartPolicy", "envFrom"})

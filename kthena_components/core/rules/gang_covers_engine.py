@@ -16,7 +16,8 @@ def gang_covers_engine(facts: ServingFacts) -> Iterator[Finding]:
     """The gang covers whole engines: all pods of each role's minimum.
 
     A gang smaller than an engine starts engines that never work and block their GPUs. A queue of
-    Kueue also admits the pods of an object together.
+    Kueue also admits the pods of an object together, and a PodGroup of the coscheduling plugin
+    (label scheduling.x-k8s.io/pod-group) is a gang, too.
 
     Pass: minMember 4 for 2 engines of 2 pods each.
     Fail: minMember 3 for 2 engines of 2 pods each.

@@ -21,11 +21,19 @@ from kthena_components.systems.kubernetes.facts import (
     tells_of_set,
 )
 from kthena_components.systems.kubernetes.resources import CLAIM_TEMPLATES, SECRETS
+from kthena_components.systems.kubernetes.rules.autoscaler_requests import (
+    LIMIT_RANGE,
+    autoscaler_requests,
+)
 from kthena_components.systems.kubernetes.rules.autoscalers import (
     autoscaler_range,
     autoscaler_replicas,
 )
 from kthena_components.systems.kubernetes.rules.compute_domain_nodes import compute_domain_nodes
+from kthena_components.systems.kubernetes.rules.coscheduling_pods import (
+    COSCHEDULING,
+    coscheduling_pods,
+)
 from kthena_components.systems.kubernetes.rules.first_pod import (
     first_pod_named,
     first_pod_published,
@@ -194,7 +202,8 @@ SYSTEM = System(
         ),
         _beside("Service", kept=_kept_service),
         *(_beside("InferencePool", group, kept=kept_spec) for group in _POOLS),
-        *(_beside(name, group, kept=kept_spec) for group, name in ROUTES),
+        *(_beside(name, group, kept=kept_spec) for group, name in (*ROUTES, COSCHEDULING)),
+        _beside(LIMIT_RANGE[1], kept=kept_spec),
         _beside("Secret", kept=_kept_secret),
         *(_beside(name, group, kept=kept_spec) for group, name in SOURCES),
         _beside("PersistentVolumeClaim", kept=kept_spec),
@@ -236,6 +245,8 @@ SYSTEM = System(
         compute_domain_nodes,
         autoscaler_range,
         autoscaler_replicas,
+        autoscaler_requests,
+        coscheduling_pods,
     ),
     extras={"claims": (CLAIM_TEMPLATES,), "secrets": (SECRETS,)},
 )
