@@ -67,7 +67,13 @@ CHOICES: Final[dict[str, set[str]]] = {
         *("ray-script-in-image", "kaito-config", "probe-covers-sleep"),
     },
     "the user designs the part that is missing": {
-        *("autoscaler-requests", "engine-only-field", "gang-requests", "overlay-container", "overlay-counted"),
+        *(
+            "autoscaler-requests",
+            "engine-only-field",
+            "gang-requests",
+            "overlay-container",
+            "overlay-counted",
+        ),
         *("production-availability", "production-cache", "production-labels"),
         *("production-lifecycle", "production-resources", "production-security"),
         *("template-containers", "counted-flag", "grace-period"),
