@@ -12,7 +12,7 @@ from typing import Any
 
 from kthena_components.checker.crd_schema import crd_schema, like_release, once_a_place
 from kthena_components.checker.engine_parts import rules_over_parts
-from kthena_components.checker.members import ports_in, with_pods
+from kthena_components.checker.members import coscheduled, ports_in, with_pods
 from kthena_components.checker.moved_fields import follow_moves
 from kthena_components.checker.object_name import object_name
 from kthena_components.checker.pod_schema import check_templates
@@ -206,7 +206,7 @@ def _check(
     ports: Ports = {}
     try:
         facts = _facts(kind, found, view)
-        findings = run_checks(facts) if facts is not None else []
+        findings = run_checks(coscheduled(kind, view, facts)) if facts is not None else []
         findings += _production(kind, found, view, facts, asked)
         demand = _demand(kind, view, facts)
         ports = _ports(kind, view, facts)

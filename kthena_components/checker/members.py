@@ -5,6 +5,7 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import Any
 
+from kthena_components.core import naming
 from kthena_components.core.facts.listening import Listening, listening, listening_by_number
 from kthena_components.core.facts.members import Numbers, Template, states_rank, with_members
 from kthena_components.core.facts.pod import PodFacts
@@ -36,6 +37,21 @@ def with_pods(kind: Kind[Any], found: Object, view: Any, facts: ServingFacts) ->
             else with_members(engine, entry, worker, numbers, found.context)
         )
     return replace(facts, engines=tuple(engines))
+
+
+def coscheduled(kind: Kind[Any], view: Any, facts: ServingFacts) -> ServingFacts:
+    """Return the facts with a gang, if the engines' pods name a PodGroup of coscheduling."""
+    several = [n for n, engine in enumerate(facts.engines) if engine.pods != 1]
+    if kind.pods is None or facts.gang is not None or facts.gang_expected is not False:
+        return facts
+    if not several:
+        return facts
+    places, named = Places(facts.engines), dict[int, bool]()
+    for pods in kind.pods(view):
+        for number in places.owners(pods):
+            named[number] = named.get(number, True) and naming.COSCHEDULING in pods.labels
+    placed = all(named.get(number, False) for number in several)
+    return replace(facts, gang_expected=True) if placed else facts
 
 
 def _numbers(told: Told) -> Numbers:
@@ -119,8 +135,8 @@ def _listening(engine: EngineFacts, pod: PodFacts) -> Listening | None:
     alone = worker is None or worker.command_path == engine.entry.command_path
     if alone and siblings is not None and siblings.commands:
         by_number = listening_by_number(pod, siblings.commands)
-        return by_number or (listening(pod) if worker is None else None)
-    return listening(pod, first=None if worker is None else pod is engine.entry)
+        return by_number or (listening(pod, on_host=True) if worker is None else None)
+    return listening(pod, first=None if worker is None else pod is engine.entry, on_host=True)
 
 
 def templates(engine: EngineFacts) -> list[PodFacts]:

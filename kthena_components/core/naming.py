@@ -36,6 +36,8 @@ STACK = "kthena-components/stack"
 """Annotation with the Pulumi stack that an object belongs to."""
 
 POD_GROUP = "scheduling.k8s.io/group-name"
+COSCHEDULING = "scheduling.x-k8s.io/pod-group"
+"""Label with the PodGroup of the scheduler's coscheduling plugin."""
 TASK_SPEC = "volcano.sh/task-spec"
 QUEUE_NAME = "scheduling.volcano.sh/queue-name"
 POD_INDEX = "apps.kubernetes.io/pod-index"

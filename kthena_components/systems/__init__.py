@@ -22,9 +22,10 @@ _KINDS: Mapping[str, Mapping[str, str]] = {
         "topology.volcano.sh": "HyperNode",
     },
     "kubernetes": {
-        "": "Namespace Node PersistentVolume PersistentVolumeClaim Pod PodTemplate "
+        "": "LimitRange Namespace Node PersistentVolume PersistentVolumeClaim Pod PodTemplate "
         "ReplicationController Secret Service",
         "apiextensions.k8s.io": "CustomResourceDefinition",
+        "gateway.networking.k8s.io": "GRPCRoute HTTPRoute",
         "inference.networking.k8s.io": "InferencePool",
         "inference.networking.x-k8s.io": "InferencePool",
         "apps": "DaemonSet Deployment ReplicaSet StatefulSet",
@@ -40,6 +41,7 @@ _KINDS: Mapping[str, Mapping[str, str]] = {
         "resource.k8s.io": "DeviceClass ResourceClaim ResourceClaimTemplate",
         "resource.nvidia.com": "ComputeDomain",
         "scheduling.k8s.io": "PriorityClass",
+        "scheduling.x-k8s.io": "PodGroup",
         "secrets-store.csi.x-k8s.io": "SecretProviderClass",
         "secrets.doppler.com": "DopplerSecret",
         "secrets.hashicorp.com": "VaultDynamicSecret VaultPKISecret VaultStaticSecret",

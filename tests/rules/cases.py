@@ -20,7 +20,7 @@ from kthena_components.core.facts.pod_policies import LimitRanges, PodPolicies
 from kthena_components.core.findings import Finding, Level, SpecError
 from kthena_components.core.rules.production import PRODUCTION_NAMES
 from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN
-from kthena_components.systems import CLAIMING, NAMED_BY
+from kthena_components.systems import COMPLETING, NAMED_BY
 from tests.support.specs import REMOVED, changed
 
 TESTS = Path(__file__).parents[1]
@@ -116,7 +116,7 @@ def check_input(base: str, body: dict[str, Any], **asked: Any) -> list[Finding]:
 def check_objects_together(named: dict[str, Any], **asked: Any) -> list[Finding]:
     bodies = list(named.values())
     around, limits = PodPolicies(complete=True), LimitRanges()
-    claims = ReferencedObjects(CLAIMING, NAMED_BY)
+    claims = ReferencedObjects(COMPLETING, NAMED_BY)
     for body in bodies:
         around.add(body)
         limits.add(body)

@@ -12,6 +12,7 @@ CHOICES: Final[dict[str, set[str]]] = {
         *("model-route-has-servers", "model-server-selects-pods", "name-fits", "name-unique"),
         *("pattern", "queue-parent", "queue-weight", "ray-deletion", "ray-name"),
         *("ray-network-policy", "ray-runtime-env", "role-names-unique", "service-selects-pods"),
+        "router-selects-pods",
         *("subgroup-match-label-keys", "subgroup-names-unique", "value", "required"),
         *("leader-address", "leader-pod-exists", "leader-ports-agree", "first-pod-named"),
         *("ray-start-order", "size-variables", "ports-distinct"),
@@ -66,7 +67,13 @@ CHOICES: Final[dict[str, set[str]]] = {
         *("ray-script-in-image", "kaito-config", "probe-covers-sleep"),
     },
     "the user designs the part that is missing": {
-        *("engine-only-field", "gang-requests", "overlay-container", "overlay-counted"),
+        *(
+            "autoscaler-requests",
+            "engine-only-field",
+            "gang-requests",
+            "overlay-container",
+            "overlay-counted",
+        ),
         *("production-availability", "production-cache", "production-labels"),
         *("production-lifecycle", "production-resources", "production-security"),
         *("template-containers", "counted-flag", "grace-period"),

@@ -62,6 +62,8 @@ class Listening:
     """Whether the command line states the address."""
     only: int | None = None
     """The number of the only pod of the template that answers. None: all do, or it is not known."""
+    on_host: bool = False
+    """Whether they are on the network of their node."""
 
     @property
     def title(self) -> str:
@@ -90,17 +92,22 @@ class Listening:
         return known or (self.ray and port >= _RANDOM_FROM)
 
 
-def listening(pod: PodFacts, *, first: bool | None = None) -> Listening | None:
+def listening(
+    pod: PodFacts, *, first: bool | None = None, on_host: bool = False
+) -> Listening | None:
     """Return the ports of the pods of a template; None if others may be open that nobody states.
 
     Args:
         pod: The pods.
         first: Whether they are the first pods of their engines. None: one template is for all.
+        on_host: Whether pods on the network of their node count, too: others may listen there.
     """
     command, own = pod.command, pod.own
     if command is None or own is None or own.serves or not own.ports.alone:
         return None
     if pod.gap or command.hidden or pod.joined or _hides_port(command):
+        return None
+    if own.ports.on_host and not on_host:
         return None
     answers = _answers(command, first=first)
     if answers is False:
@@ -114,6 +121,7 @@ def listening(pod: PodFacts, *, first: bool | None = None) -> Listening | None:
         loopback=_loopback(command),
         socket=str(command.options[_SOCKET]) if _has_socket(command) else "",
         states_host="--host" in command.options,
+        on_host=own.ports.on_host,
     )
 
 
@@ -135,7 +143,9 @@ def listening_by_number(pod: PodFacts, commands: Sequence[CommandFacts]) -> List
 
     Source: sglang/srt/entrypoints/engine.py (launch_dummy_health_check_server for ranks above 0).
     """
-    found = [listening(replace(pod, command=command), first=True) for command in commands]
+    found = [
+        listening(replace(pod, command=command), first=True, on_host=True) for command in commands
+    ]
     answering = [number for number, one in enumerate(found) if one and one.answers is not None]
     if len(answering) != 1 or len(found) < _SEVERAL or None in found or pod.own is None:
         return None

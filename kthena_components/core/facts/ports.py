@@ -65,6 +65,8 @@ class PortFacts:
     alone: bool
     """Whether nothing else than an engine in its command line may listen in its pod."""
     probes: tuple[ProbeFacts, ...]
+    on_host: bool = False
+    """Whether its pod may have the network of its node, on which other pods may listen, too."""
 
 
 NO_PORTS = PortFacts(named={}, mentioned=frozenset(), alone=False, probes=())
@@ -89,6 +91,7 @@ def read_ports(container: Mapping[str, Any], spec: Mapping[str, Any], path: str)
         mentioned=frozenset(map(int, _NUMBER.findall(texts))),
         alone=_is_alone(container, spec) and not (_BESIDE.search(line) or _SERVERS.search(line)),
         probes=tuple(_probes(container, path, named)),
+        on_host=spec.get("hostNetwork") not in (None, False),
     )
 
 
@@ -107,14 +110,13 @@ def _may_wait(text: str) -> bool:
 
 
 def _is_alone(container: Mapping[str, Any], spec: Mapping[str, Any]) -> bool:
-    """Return whether a container is the only one of its pod, without sidecars or hostNetwork."""
+    """Return whether a container is the only one of its pod, without sidecars."""
     containers = sequence(spec.get("containers"))
     inits = map(mapping, sequence(spec.get("initContainers")))
     return (
         len(containers) == 1
         and containers[0] is container
         and all(init.get("restartPolicy") is None for init in inits)
-        and spec.get("hostNetwork") in (None, False)
     )
 
 

@@ -1,15 +1,15 @@
 """Reduces an object to what the rules over a cluster read.
 
 Many objects are kept until all are read. Command lines, probes and values of Secrets are not
-compared, so they are dropped. Indices stay valid: dropped items of a list before a kept one become
-null.
+compared, so they are dropped; only the words of a router are kept. Indices stay valid: dropped
+items of a list before a kept one become null.
 """
 
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kthena_components.core.values.read import is_map, mapping
+from kthena_components.core.values.read import is_map, mapping, sequence
 from kthena_components.core.values.unknown import Unknown
 
 _LONGEST = 256
@@ -19,12 +19,24 @@ _METADATA = frozenset({"name", "generateName", "namespace", "labels", "annotatio
 _POD = frozenset(
     {
         *("containers", "initContainers", "volumes", "imagePullSecrets", "resourceClaims"),
-        *("nodeSelector", "affinity", "schedulerName", "enableServiceLinks"),
+        *(
+            "nodeSelector",
+            "affinity",
+            "schedulerName",
+            "enableServiceLinks",
+            "hostNetwork",
+            "resources",
+        ),
     }
 )
 _CONTAINER = frozenset({"name", "image", "resources", "restartPolicy", "envFrom"})
 _VARIABLES = frozenset({"VLLM_PORT"})
 """Variables whose names are kept, without their values."""
+_ROUTING = (
+    *("--service-discovery", "--static-backends", "--worker-urls", "--pool-name"),
+    *("--endpoint-selector", "--pd-disaggregation"),
+)
+"""Words that only the command line of a router has, or of a gateway's endpoint picker."""
 _VOLUME = frozenset({"persistentVolumeClaim", "secret", "projected"})
 
 
@@ -90,10 +102,17 @@ def _container(value: Any) -> Any:
     if not is_map(value):
         return value
     kept = {key: _kept(value[key]) for key in value if key in _CONTAINER}
+    if _routes(value):
+        kept.update({key: _kept(value[key]) for key in ("command", "args") if key in value})
     env = value.get("env")
     if isinstance(env, list):
         kept["env"] = _trimmed([_variable(item) for item in env])
     return kept
+
+
+def _routes(container: Mapping[str, Any]) -> bool:
+    words = (*sequence(container.get("command")), *sequence(container.get("args")))
+    return any(isinstance(word, str) and any(map(word.__contains__, _ROUTING)) for word in words)
 
 
 def _variable(item: Any) -> Any:

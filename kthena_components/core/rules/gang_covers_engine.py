@@ -16,8 +16,9 @@ def gang_covers_engine(facts: ServingFacts) -> Iterator[Finding]:
     """The gang covers whole engines: all pods of each role's minimum.
 
     A gang smaller than an engine starts engines that never work and block their GPUs. A queue of
-    Kueue also admits the pods of an object together. A PodGroup of the user waits at least for the
-    pods of each engine whose pods name it.
+    Kueue also admits the pods of an object together, and a PodGroup of the coscheduling plugin
+    (label scheduling.x-k8s.io/pod-group) is a gang, too. A PodGroup of Volcano that the user writes
+    waits at least for the pods of each engine whose pods name it.
 
     Pass: minMember 4 for 2 engines of 2 pods each.
     Fail: minMember 3 for 2 engines of 2 pods each; minMember 1 in a PodGroup that a StatefulSet

@@ -93,8 +93,8 @@ def _by_script(engine: EngineFacts, port: int) -> Iterator[Finding]:
     if worker is None:
         return
     containers = [each for each in worker.others if ".initContainers[" in each.path]
-    if worker.own is not None and worker.own.ports.alone:
-        containers.append(worker.own)
+    if (own := worker.own) is not None and own.ports.alone and not own.ports.on_host:
+        containers.append(own)
     for container in containers:
         if port in container.waits:
             yield Finding(

@@ -26,7 +26,7 @@ _SHARED_MEMORY = {"name": "dshm", "emptyDir": {"medium": "Memory"}}
 _SHARED_MOUNT = {"name": "dshm", "mountPath": SHM_PATH}
 _UNPUBLISHED = Unknown("KServe publishes no preset for pipelines")
 _ELSEWHERE = Unknown("a preset or a base may state the GPUs")
-_UNSPREAD = Unknown("without a worker the effect of data is unknown")
+_UNSPREAD = Unknown("a base may state how data is used without a worker")
 
 
 def facts(view: LlmService) -> ServingFacts:
@@ -87,7 +87,8 @@ def _pod(view: LlmService, workload: LlmWorkload, field: str) -> PodFacts:
     made = {"volumes": volumes, "containers": [main, *containers[1:]]}
     pod = read_pod({"spec": made}, "", context=context)
     command, own = pod.command, engine.get("command") is not None
-    if command and not own and not workload.many and workload.states("data"):
+    # The preset without a worker states the tensor size only (config-llm-template).
+    if command and not own and not workload.many and workload.states("data") and view.is_based:
         command = replace(command, data=_UNSPREAD)
     if command and not own and workload.many and workload.states("pipeline"):
         command = replace(command, executor=_UNPUBLISHED)

@@ -38,6 +38,9 @@ from kthena_components.systems.kserve.rules.one_model_replicas_canary import (
     kserve_one_model,
     kserve_replicas,
 )
+from kthena_components.systems.kserve.rules.runtime_supports_model import (
+    kserve_runtime_supports_model,
+)
 from kthena_components.systems.kserve.view import GROUP, RUNTIMES, SERVICE, Service, read_service
 from kthena_components.systems.kserve.view_llm import read_llm_service
 from kthena_components.systems.system import PRODUCTION, Kind, Made, Rollout, System
@@ -52,6 +55,7 @@ _RULES = (
     kserve_autoscaling,
     kserve_canary,
     kserve_confidential,
+    kserve_runtime_supports_model,
 )
 _OF_RUNTIMES = (
     kserve_multinode,

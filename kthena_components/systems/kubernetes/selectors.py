@@ -18,9 +18,10 @@ from kthena_components.core.values.read import (
     unknown_inside,
 )
 from kthena_components.core.values.unknown import Unknown
+from kthena_components.systems.kubernetes.routers import routers
 
 _SERVICE = ("", "Service")
-_POOLS = (
+POOLS = (
     ("inference.networking.k8s.io", "InferencePool"),
     ("inference.networking.x-k8s.io", "InferencePool"),
 )
@@ -33,6 +34,10 @@ class Target:
     path: str
     stated: object
     """A number, or the name of a container's port."""
+    option: str = ""
+    """The option of a command line at the path, if no field states it."""
+    by_default: bool = False
+    """Whether the option is left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +51,19 @@ class Selector:
     """Why the labels are not known."""
     targets: tuple[Target, ...]
     """Empty: they only find pods."""
+    namespace: object = None
+    """Where the pods are, if it is not the owner's namespace."""
+    option: str = ""
+    """The option of a command line with the labels, if no field has them."""
+
+    @property
+    def place(self) -> object:
+        """The namespace of the pods."""
+        return self.owner.namespace if self.namespace is None else self.namespace
 
 
 def selectors(cluster: ClusterObjects) -> Iterator[Selector]:
-    """Return the selectors of Services, ModelServers and InferencePools."""
+    """Return the selectors of Services, ModelServers, InferencePools and routers."""
     for kind, read in _READERS.items():
         for found in cluster.of(kind):
             for path, labels, targets in read(found):
@@ -59,6 +73,30 @@ def selectors(cluster: ClusterObjects) -> Iterator[Selector]:
                     labels=mapping(labels),
                     gap=unknown_inside(labels),
                     targets=targets,
+                )
+    yield from _of_routers(cluster)
+
+
+def _of_routers(cluster: ClusterObjects) -> Iterator[Selector]:
+    """Return what routers state in their command lines, once for each namespace of theirs."""
+    named = {pods.owner.namespace for pods in cluster.pods if isinstance(pods.owner.namespace, str)}
+    for router in routers(cluster):
+        for found in router.finds():
+            target = Target(
+                path=router.inner,
+                stated=found.port,
+                option=found.port_option,
+                by_default=not found.port_stated,
+            )
+            for namespace in sorted(named) if router.namespace is None else [router.namespace]:
+                yield Selector(
+                    owner=router.owner,
+                    path=router.inner,
+                    labels=found.labels,
+                    gap=found.gap,
+                    targets=(target,) if found.port is not None else (),
+                    namespace=namespace,
+                    option=found.option,
                 )
 
 
@@ -107,4 +145,4 @@ def _of_pool(found: Object) -> _Read:
     yield path, selector, ports
 
 
-_READERS = {_SERVICE: _of_service, MODEL_SERVER: _of_server} | dict.fromkeys(_POOLS, _of_pool)
+_READERS = {_SERVICE: _of_service, MODEL_SERVER: _of_server} | dict.fromkeys(POOLS, _of_pool)

@@ -22,20 +22,39 @@ from kthena_components.systems.kubernetes.facts import (
     tells_of_set,
 )
 from kthena_components.systems.kubernetes.resources import CLAIM_TEMPLATES, SECRETS
+from kthena_components.systems.kubernetes.rules.autoscaler_requests import (
+    LIMIT_RANGE,
+    autoscaler_requests,
+)
 from kthena_components.systems.kubernetes.rules.autoscalers import (
     autoscaler_range,
     autoscaler_replicas,
 )
 from kthena_components.systems.kubernetes.rules.compute_domain_nodes import compute_domain_nodes
+from kthena_components.systems.kubernetes.rules.coscheduling_pods import (
+    COSCHEDULING,
+    coscheduling_pods,
+)
 from kthena_components.systems.kubernetes.rules.first_pod import (
     first_pod_named,
     first_pod_published,
     kept_set,
 )
+from kthena_components.systems.kubernetes.rules.inference_pool_fields import inference_pool_fields
+from kthena_components.systems.kubernetes.rules.inference_pool_references import (
+    ROUTES,
+    inference_pool_picker_port,
+    picker_of_inference_pool,
+    route_to_inference_pool,
+)
 from kthena_components.systems.kubernetes.rules.object_twice import object_twice
 from kthena_components.systems.kubernetes.rules.resource_claims import (
     resource_claim_exists,
     resource_claim_request,
+)
+from kthena_components.systems.kubernetes.rules.router_selects_pods import (
+    router_backend_port,
+    router_selects_pods,
 )
 from kthena_components.systems.kubernetes.rules.rwx_for_shared_model import rwx_for_shared_model
 from kthena_components.systems.kubernetes.rules.secret_key_exists import SOURCES, secret_key_exists
@@ -185,6 +204,8 @@ SYSTEM = System(
         ),
         _beside("Service", kept=_kept_service),
         *(_beside("InferencePool", group, kept=kept_spec) for group in _POOLS),
+        *(_beside(name, group, kept=kept_spec) for group, name in (*ROUTES, COSCHEDULING)),
+        _beside(LIMIT_RANGE[1], kept=kept_spec),
         _beside("Secret", kept=_kept_secret),
         *(_beside(name, group, kept=kept_spec) for group, name in SOURCES),
         _beside("PersistentVolumeClaim", kept=kept_spec),
@@ -215,11 +236,19 @@ SYSTEM = System(
         service_selects_pods,
         selected_pods_answer,
         service_named_vllm,
+        inference_pool_fields,
+        inference_pool_picker_port,
+        picker_of_inference_pool,
+        route_to_inference_pool,
+        router_selects_pods,
+        router_backend_port,
         resource_claim_exists,
         resource_claim_request,
         compute_domain_nodes,
         autoscaler_range,
         autoscaler_replicas,
+        autoscaler_requests,
+        coscheduling_pods,
     ),
     extras={"claims": (CLAIM_TEMPLATES,), "secrets": (SECRETS,)},
 )

@@ -17,12 +17,13 @@ def kserve_llm_parallelism(view: LlmService) -> Iterator[Finding]:
 
     A worker needs either data or pipeline parallelism; data and dataLocal come together, and
     dataLocal divides data: KServe creates data ÷ dataLocal pods and silently drops the remainder.
+    Without a worker, KServe takes a preset that states the tensor size only.
 
     Pass: tensor 1, data 16, dataLocal 8, with a worker: 2 pods.
     Fail: data 5, dataLocal 2; pipeline 2 without a worker, which is ignored (kserve#6044); the same
     with a worker, without commands and baseRefs: KServe looks for a config of a fixed name, which
     it does not publish, and without it creates nothing.
-    Level: mandatory; advisory for the pipeline that is ignored, or that has no preset.
+    Level: mandatory; advisory for what is ignored, and for a pipeline that has no preset.
     Source: kserve pkg/apis/serving/v1alpha2/llm_inference_service_validation.go,
     llm_inference_service_types_func.go GetSize; config/llmisvcconfig of KServe 0.20, and
     pkg/controller/v1alpha2/llmisvc/config_merge.go, combineBaseRefsConfig.
@@ -31,6 +32,7 @@ def kserve_llm_parallelism(view: LlmService) -> Iterator[Finding]:
         yield from _parallelism(workload)
         if not view.is_based:
             yield from _pipeline_preset(workload, has_prefill=len(view.workloads) > 1)
+            yield from _data_alone(workload)
 
 
 @part_of_rule
@@ -81,6 +83,21 @@ def _pipeline_preset(workload: LlmWorkload, *, has_prefill: bool) -> Iterator[Fi
         "or state data and dataLocal instead",
         level=Level.ADVISORY,
     )
+
+
+def _data_alone(workload: LlmWorkload) -> Iterator[Finding]:
+    """Report copies of the model that the preset without a worker does not start."""
+    data, pod = workload.size("data"), workload.fields.get("template")
+    if workload.many or not isinstance(data, int) or data <= 1 or unknown_in(pod):
+        return
+    if not _has_command(pod):
+        yield Finding(
+            path=f"{workload.path}.parallelism.data",
+            seen=f"is {data}, but without a worker KServe ignores it: its preset starts 1 copy of "
+            "the model in 1 pod",
+            remedy="add worker, or raise tensor or replicas instead",
+            level=Level.ADVISORY,
+        )
 
 
 def _has_command(pod: object) -> bool:

@@ -5,6 +5,7 @@ from typing import Any
 
 from kthena_components.core.findings import Finding, Level, advise, not_checked, part_of_rule
 from kthena_components.core.remedies import or_more, remove
+from kthena_components.core.schema.versions import is_since, known_version
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     first_unknown,
@@ -34,6 +35,8 @@ _SIZES = {
     "TENSOR_PARALLEL_SIZE": "tensorParallelSize",
 }
 _AUTOSCALER = "serving.kserve.io/autoscalerClass"
+_FIRST, _LAST_EXTERNAL = "0.15", "0.15.0"
+"""The last release whose webhook takes the class external, and refuses none; 0.15.2 does not."""
 _SCHEMES = ("pvc", "oci")
 
 
@@ -44,6 +47,9 @@ def kserve_multinode(view: Service) -> Iterator[Finding]:
     GPUs of containers in place of a model are not checked. The name is checked in every
     InferenceService, and PYTHONPATH, which KServe forbids, in every container of one and of a
     runtime.
+
+    Up to KServe 0.15.0 the class of the autoscaler is external, later none: without the release,
+    external is advice.
 
     Pass: storageUri pvc://llama, annotation autoscalerClass none, tensorParallelSize 8.
     Fail: TENSOR_PARALLEL_SIZE in the model's env; storageUri hf://org/llama.
@@ -163,11 +169,26 @@ def _storage(view: Service, many: MultiNode) -> Iterator[Finding]:
 def _autoscaler(view: Service) -> Iterator[Finding]:
     given, at = view.annotations.get(_AUTOSCALER), f"metadata.annotations.{_AUTOSCALER}"
     require_known(at, given)
-    if given != "none":
-        is_what = "is missing" if given is None else f"is {display(given)}"
-        yield _refused(
-            at, f"{is_what}, but nothing may scale an engine on several nodes", "write none"
-        )
+    release = view.object.context.versions.get("kserve")
+    is_old = release is not None and known_version(release, "kserve") and not _takes_none(release)
+    if given == ("external" if is_old else "none"):
+        return
+    is_what = "is missing" if given is None else f"is {display(given)}"
+    if is_old:
+        seen = f"{is_what}, but KServe {release} only takes external for an engine on several nodes"
+        yield _refused(at, seen, "write external")
+        return
+    seen = f"{is_what}, but nothing may scale an engine on several nodes"
+    if given == "external" and release in (None, _FIRST):
+        seen += f"; up to {_LAST_EXTERNAL}, KServe takes external and refuses none"
+        yield advise(at, seen, "write none")
+    else:
+        yield _refused(at, seen, "write none")
+
+
+def _takes_none(release: str) -> bool:
+    """Return whether a release takes none: a minor release means its newest patch."""
+    return not is_since(_LAST_EXTERNAL, release) or release.removeprefix("v") == _FIRST
 
 
 @part_of_rule

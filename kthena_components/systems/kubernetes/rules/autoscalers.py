@@ -75,7 +75,7 @@ def autoscaler_replicas(cluster: ClusterObjects) -> Iterator[Finding]:
     told: set[int] = set()
     for kind in _FIELDS:
         for entry in cluster.of(kind):
-            found = _target(cluster, entry, kind)
+            found = target_of(cluster, entry, kind)
             if found is None or found.index in told or found.spec.get("replicas") is None:
                 continue
             told.add(found.index)
@@ -90,7 +90,7 @@ def autoscaler_replicas(cluster: ClusterObjects) -> Iterator[Finding]:
             )
 
 
-def _target(cluster: ClusterObjects, entry: Object, kind: GroupKind) -> Object | None:
+def target_of(cluster: ClusterObjects, entry: Object, kind: GroupKind) -> Object | None:
     """Find what an autoscaler scales, in its own file if files may be alternatives."""
     stated = mapping(entry.spec.get("scaleTargetRef"))
     usual = ("apps/v1", "Deployment") if kind == SCALED_OBJECT else ("", "")

@@ -1,14 +1,15 @@
 """The rule selected-pods-answer."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from kthena_components.core import naming
 from kthena_components.core.facts.listening import ON_A_PORT, ON_ALL_ADDRESSES, Listening
 from kthena_components.core.facts.ports import resolved
-from kthena_components.core.findings import Finding, part_of_rule, refuse
+from kthena_components.core.findings import Finding, Level, part_of_rule, refuse
 from kthena_components.core.objects.cluster_objects import ClusterObjects, PodIndex
 from kthena_components.core.objects.object import MODEL_SERVING, PodSet
-from kthena_components.core.remedies import write
+from kthena_components.core.remedies import set_option, write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping, require_known, unknown_inside, whole
 from kthena_components.systems.kubernetes.selectors import Selector, selectors
@@ -27,22 +28,27 @@ _POD_NAME = "statefulset.kubernetes.io/pod-name"
 def selected_pods_answer(cluster: ClusterObjects) -> Iterator[Finding]:
     """The pods that get requests answer them at the port to which these are sent.
 
-    Requests come from Services with a cluster IP, ModelServers and InferencePools, and go to all
-    pods with their labels, of any kind. An engine listens on its --port; vLLM and trtllm-serve
+    Requests come from Services with a cluster IP, ModelServers, InferencePools and routers that
+    look for pods (SGLang's and that of vLLM's production stack), and go to all pods with their
+    labels, of any kind. An engine listens on its --port; vLLM and trtllm-serve
     without one on 8000, SGLang on 30000. It listens on its --host; without one, SGLang and
     trtllm-serve only on the loopback address. Workers of Ray, vLLM with --headless and the other
     ranks of SGLang answer none, also where all ranks are the pods of one StatefulSet. A Service may
     have ports for other purposes: one that fits is enough; by a port's name, only pods with that
-    name get requests. Not checked are pods in which something else may listen.
+    name get requests. Not checked are pods in which something else may listen. On the network of
+    their nodes other pods may listen, so this is advice if these are not all objects of the
+    cluster, and not reported if others are there, too.
 
     Pass: targetPort 8000 and vllm serve; a selector that only matches the first pod of each engine.
     Fail: targetPort 8080 and vllm serve; a Service, and SGLang without --host 0.0.0.0; a Service
-    that selects both pods of a StatefulSet with --nnodes 2, which have no readinessProbe.
+    that selects both pods of a StatefulSet with --nnodes 2, which have no readinessProbe; a router
+    with --service-discovery-port 8000, and SGLang's default port.
     Level: mandatory.
     Source: Kubernetes documentation, Service; volcano-sh/kthena v1.0.0
     pkg/kthena-router/controller/modelserver_controller.go and router/router.go; vLLM
     vllm/entrypoints/openai/cli_args.py; SGLang sglang/srt/server_args.py; TensorRT-LLM
-    tensorrt_llm/commands/serve.py.
+    tensorrt_llm/commands/serve.py; sgl-router/py_src/sglang_router/router_args.py;
+    vllm-project/production-stack src/vllm_router/parsers/parser.py.
     """
     asking = [one for one in selectors(cluster) if one.targets and one.labels and not one.gap]
     indexes: dict[object, PodIndex] = {}
@@ -51,10 +57,26 @@ def selected_pods_answer(cluster: ClusterObjects) -> Iterator[Finding]:
             indexes.setdefault(pods.owner.namespace, PodIndex()).add(pods)
     for each in asking:
         wanted = {str(key): value for key, value in each.labels.items() if isinstance(value, str)}
-        index = indexes.get(each.owner.namespace)
+        index = indexes.get(each.place)
         if index is not None and len(wanted) == len(each.labels):
-            found = [(pods, cluster.listening(pods)) for pods in index.matching(wanted)]
-            yield from _check(each, [(pods, ports) for pods, ports in found if ports])
+            listed = [(pods, cluster.listening(pods)) for pods in index.matching(wanted)]
+            found = [(pods, ports) for pods, ports in listed if ports]
+            sure = [(pods, ports) for pods, ports in found if not ports.on_host]
+            yield from _check(each, sure)
+            if len(found) > len(sure) == 0:
+                yield from _on_hosts(cluster, each, found)
+
+
+def _on_hosts(
+    cluster: ClusterObjects, each: Selector, found: list[tuple[PodSet, Listening]]
+) -> Iterator[Finding]:
+    """Check pods on the network of their nodes, on which no other pods are."""
+    own = {id(pods) for pods, _ in found}
+    if any(pods.spec.get("hostNetwork") and id(pods) not in own for pods in cluster.pods):
+        return
+    for finding in _check(each, found):
+        sure = cluster.complete or finding.level is not Level.MANDATORY
+        yield finding if sure else replace(finding, level=Level.ADVISORY)
 
 
 @part_of_rule
@@ -77,7 +99,11 @@ def _check(each: Selector, found: list[tuple[PodSet, Listening]]) -> Iterator[Fi
         yield refuse(each.owner.at(each.path), seen, ON_ALL_ADDRESSES)
     elif silent := [(pods, ports) for pods, ports in named if _is_for_silent(each, pods, ports)]:
         yield _selects_silent(each, *silent[0])
-    elif workers and (len(workers) == len(named) or _is_for_requests(each, named)):
+    elif (
+        workers
+        and not each.option
+        and (len(workers) == len(named) or _is_for_requests(each, named))
+    ):
         pods, ports = workers[0]
         seen = f"matches {_title(pods)}, but {ports.title}"
         remedy = ON_A_PORT if ports.socket else _only_first(each, pods)
@@ -144,6 +170,10 @@ def _wrong_port(each: Selector, pods: PodSet, ports: Listening) -> Finding:
         for target in each.targets
         if isinstance(number := resolved(target.stated, dict(ports.named)), int)
     )
+    if target.option:
+        shown = f"{number} by default" if target.by_default else f"{number}"
+        seen = f"has {target.option} {shown}, but {ports.title} in the pods of {_owner(pods)}"
+        return refuse(each.owner.at(target.path), seen, set_option(target.option, ports.answers))
     named = f" ({number})" if isinstance(target.stated, str) else ""
     seen = f"is {display(target.stated)}{named}, but {ports.title} in the pods of {_owner(pods)}"
     field = "targetPort: " if target.path.startswith("spec.ports[") else ""

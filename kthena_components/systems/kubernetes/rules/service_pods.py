@@ -38,7 +38,7 @@ def headless_service(cluster: ClusterObjects) -> Iterator[Finding]:
     Service Discovery 1.1.0, 2.4; coredns plugin/kubernetes findServices.
     """
     services, gap = cluster.named(_SERVICE), cluster.name_unknown(_SERVICE)
-    owners = {id(pods.owner) for pods in cluster.pods if _has_engine(pods)}
+    owners = {id(pods.owner) for pods in cluster.pods if has_engine(pods)}
     for entry in cluster.of(_STATEFUL_SET):
         if id(entry) not in owners:
             continue
@@ -62,7 +62,7 @@ def headless_service(cluster: ClusterObjects) -> Iterator[Finding]:
             yield replace(found, most=Level.ADVISORY)
 
 
-def _has_engine(pods: PodSet) -> bool:
+def has_engine(pods: PodSet) -> bool:
     """Return whether pods ask for accelerators, or have an engine's own image."""
     for container in map(mapping, sequence(pods.spec.get("containers"))):
         image, resources = container.get("image"), mapping(container.get("resources"))

@@ -29,6 +29,7 @@ from kthena_components.core.values.read import (
 )
 from kthena_components.core.values.unknown import MaybeText, Unknown
 from kthena_components.systems.volcano.plugins import arguments
+from kthena_components.systems.volcano.rules.ray_plugin_commands import ray_plugin_commands
 from kthena_components.systems.volcano.rules.topology import TOPOLOGY_RULES
 from kthena_components.systems.volcano.rules.volcano_name import volcano_name
 from kthena_components.systems.volcano.view import Rule, Task, tasks_of
@@ -315,5 +316,6 @@ JOB_RULES: tuple[Rule, ...] = (
     job_tasks,
     job_policies,
     job_parts,
+    ray_plugin_commands,
     *TOPOLOGY_RULES,
 )

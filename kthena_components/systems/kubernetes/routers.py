@@ -1,0 +1,209 @@
+"""Reads the command lines of routers: which pods or addresses they send requests to.
+
+Source: sgl-project/sglang sgl-router/py_src/sglang_router/router_args.py and
+src/service_discovery.rs; vllm-project/production-stack src/vllm_router/parsers/parser.py and
+service_discovery.py; kubernetes-sigs/gateway-api-inference-extension v1.5.0
+pkg/epp/server/options.go.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from kthena_components.core.engines.argv import by_flag, pieces
+from kthena_components.core.findings import join_path
+from kthena_components.core.objects.cluster_objects import ClusterObjects
+from kthena_components.core.objects.object import Object, PodSet
+from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.read import first_unknown, mapping, sequence
+from kthena_components.core.values.regex import regex
+from kthena_components.core.values.unknown import Unknown
+
+PICKER, STACK, SGLANG = "picker", "stack", "sglang"
+"""The programs: a gateway's endpoint picker, the vLLM production stack's router, and SGLang's with
+those that have its options."""
+_COMMANDS = regex(r"\n|;|&&|\|\|?|&(?![0-9>])")
+_PAIR = regex(r"([A-Za-z0-9][-A-Za-z0-9_./]*)==?([-A-Za-z0-9_.]*)")
+_BY_VARIABLE = Unknown("a variable of its script states it")
+_DEFAULT_PORTS = {STACK: 8000, SGLANG: 80}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Labels by which a router looks for pods, and the port at which it asks them."""
+
+    option: str
+    labels: Mapping[str, str]
+    port: object = None
+    """None: another object states it."""
+    port_option: str = ""
+    port_stated: bool = True
+    gap: Unknown | None = None
+    """Why the labels are not known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backend:
+    """An address to which a router sends requests."""
+
+    option: str
+    url: str
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Router:
+    """A router in a container."""
+
+    pods: PodSet
+    inner: str
+    """Path of its words, in the object."""
+    program: str
+    options: Mapping[str, Sequence[str]]
+
+    @property
+    def owner(self) -> Object:
+        """The object with its pods."""
+        return self.pods.owner
+
+    @property
+    def path(self) -> str:
+        """Path of its words in the caller's input."""
+        return self.owner.at(self.inner)
+
+    def value(self, option: str) -> str | None:
+        """Return the first word of an option; None if it has none."""
+        words = self.options.get(option, ())
+        return words[0] if words else None
+
+    @property
+    def namespace(self) -> object:
+        """The namespace of the pods that it looks for; None for any, or an unknown one."""
+        if self.program == PICKER:
+            stated = self.value("--pool-namespace")
+            return stated if stated and not _is_late(stated) else None
+        if self.program == STACK:
+            stated = self.value("--k8s-namespace") or "default"
+        else:
+            stated = self.value("--service-discovery-namespace")
+        return None if stated is None or _is_late(stated) else stated
+
+    def finds(self) -> Iterator[Found]:
+        """Return the labels of the pods that it looks for."""
+        if self.program == PICKER:
+            yield from self._found("--endpoint-selector", "", ",")
+        elif self.program == STACK and self.value("--service-discovery") == "k8s":
+            if self.value("--k8s-service-discovery-type") in {None, "pod-ip"}:
+                yield from self._found("--k8s-label-selector", "--k8s-port", ",")
+        elif self.program == SGLANG and "--service-discovery" in self.options:
+            pair = ("--prefill-selector", "--decode-selector")
+            for option in pair if "--pd-disaggregation" in self.options else ("--selector",):
+                yield from self._found(option, "--service-discovery-port", "")
+
+    def _found(self, option: str, port: str, between: str) -> Iterator[Found]:
+        words = self.options.get(option, ())
+        if not words:
+            return
+        gap = first_unknown(*words) or (_BY_VARIABLE if any(map(_is_late, words)) else None)
+        listed = [*words[0].split(between)] if between else [*words]
+        found = [_PAIR.fullmatch(part.strip()) for part in listed]
+        labels = {pair[1]: pair[2] for pair in found if pair is not None}
+        if gap is None and len(labels) < len(found):
+            return  # other operators than =
+        stated = self.value(port) if port else None
+        default = _DEFAULT_PORTS.get(self.program)
+        number: object = default if stated is None else _number(stated)
+        yield Found(
+            option=option,
+            labels=labels,
+            port=number if port else None,
+            port_option=port,
+            port_stated=stated is not None,
+            gap=gap,
+        )
+
+    def backends(self) -> Iterator[Backend]:
+        """Return the addresses that its command line states."""
+        if self.program == STACK and self.value("--service-discovery") == "static":
+            for url in (self.value("--static-backends") or "").split(","):
+                yield from _backend("--static-backends", url)
+        if self.program == SGLANG and "--service-discovery" not in self.options:
+            for option in ("--worker-urls", "--prefill", "--decode"):
+                for url in self.options.get(option, ()):
+                    yield from _backend(option, url)
+
+
+def _is_late(word: str) -> bool:
+    return "$" in word or first_unknown(word) is not None
+
+
+def _number(word: str) -> object:
+    if _is_late(word):
+        return first_unknown(word) or _BY_VARIABLE
+    return int(word) if word.isascii() and word.isdecimal() and len(word) <= len("65535") else None
+
+
+def _backend(option: str, url: str) -> Iterator[Backend]:
+    if _is_late(url) or "://" not in url:
+        return
+    try:
+        parts = urlsplit(url.strip())
+        port = parts.port
+    except ValueError:
+        return
+    if parts.hostname:
+        usual = 443 if parts.scheme == "https" else 80
+        number = usual if port is None else port
+        yield Backend(option=option, url=url.strip(), host=parts.hostname, port=number)
+
+
+def routers(cluster: ClusterObjects) -> Iterator[Router]:
+    """Return the routers in the pods of all objects."""
+    for pods in cluster.pods:
+        if pods.count == 0:
+            continue
+        for index, container in enumerate(map(mapping, sequence(pods.spec.get("containers")))):
+            for field, options in _commands(container):
+                program = _program(options)
+                if program:
+                    at = f"spec.containers[{index}].{field}"
+                    inner = join_path(pods.path, at) if pods.written is None else pods.written(at)
+                    yield Router(pods=pods, inner=inner, program=program, options=options)
+
+
+def _commands(container: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Sequence[str]]]]:
+    """Return the options of each command of a container, with the field that has them."""
+    listed = [
+        (field, word)
+        for field in ("command", "args")
+        for word in sequence(container.get(field))
+        if isinstance(word, str)
+    ]
+    for at, (_, word) in enumerate(listed[:-1]):
+        if word.startswith("-") and word.endswith("c") and not word.startswith("--"):
+            field, script = listed[at + 1]
+            for command in _COMMANDS.split(script.replace("\\\n", " ")):
+                yield field, _options(pieces(command))
+            return
+    if listed:
+        with_flag = (field for field, word in listed if word.startswith("--"))
+        yield next(with_flag, listed[-1][0]), _options([word for _, word in listed])
+
+
+def _options(words: Sequence[str]) -> Mapping[str, Sequence[str]]:
+    found: dict[str, list[str]] = {}
+    for flag, values in by_flag(words):
+        if flag in {"--prefill", "--decode"}:  # each may stand several times
+            found.setdefault(flag, []).extend(values)
+        else:
+            found[flag] = values
+    return found
+
+
+def _program(options: Mapping[str, Sequence[str]]) -> str:
+    if "--pool-name" in options or "--endpoint-selector" in options:
+        return PICKER
+    if (found := options.get("--service-discovery")) is not None:
+        return STACK if [*found[:1]] in (["k8s"], ["static"]) else SGLANG
+    return SGLANG if {"--worker-urls", "--pd-disaggregation"} & options.keys() else ""
