@@ -14,7 +14,7 @@ CHOICES: Final[dict[str, set[str]]] = {
         *("ray-network-policy", "ray-runtime-env", "role-names-unique", "service-selects-pods"),
         *("subgroup-match-label-keys", "subgroup-names-unique", "value", "required"),
         *("leader-address", "leader-pod-exists", "leader-ports-agree", "first-pod-named"),
-        *("ray-start-order", "size-variables"),
+        "ray-start-order",
         *("adapter-mounted", "nixl-side-channel-host", "selector-of-serving"),
     },
     "one of several parts goes, and only the user knows which": {
@@ -36,7 +36,6 @@ CHOICES: Final[dict[str, set[str]]] = {
             "memory-weights-fit",
             "mpi-ranks",
             "offload-within-memory",
-            "pod-ranks",
             "ray-cluster-gpus",
             "ray-serve-gpus",
         ),
@@ -80,6 +79,8 @@ CHOICES: Final[dict[str, set[str]]] = {
 UNCOVERS: Final[dict[tuple[str, str], str]] = {
     ("image-pinned", "kthena-image"): "the image of the entry is reported there, too",
     ("kaito-capacity", "kaito-capacity"): "a Workspace has tuning or a preset, and here both",
+    ("pod-ranks", "headless-workers"): "one pod of the template has the first rank only then",
+    ("pod-ranks", "leader-pod-exists"): "a pod looks for the first rank only then",
     ("subgroup-minimum", "gang-has-pods"): "the subgroups need more pods than there are",
     ("topology-tier-exists", "gang-fits-hypernode"): "the HyperNodes have room for fewer pods",
     ("vllm-stack-ignored", "world-size-equals-gpus"): "the chart reads the size only then",

@@ -156,7 +156,7 @@ def _together(head: EnginePart, worker: EnginePart, workers: Sequence[EnginePart
         entry=head.pod,
         worker=worker.pod,
     )
-    return ServingFacts(path="", name=head.name, engines=(engine,))
+    return ServingFacts(path="", name=head.name, engines=(engine,), told=())
 
 
 def selects(service: Mapping[str, Any], part: EnginePart) -> str:
