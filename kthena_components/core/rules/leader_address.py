@@ -110,7 +110,8 @@ def _finding(
 
 def _remedy(told: Iterable[str], pod: PodFacts, meeting: Meeting) -> str:
     """Name the variable that the controller of the pods sets, or else the pod itself."""
-    own = next((f"$({name})" for name in LEADERS if name in told), "the name of the first pod")
+    # A controller names the variable of its own before those of another one below it.
+    own = next((f"$({name})" for name in told if name in LEADERS), "the name of the first pod")
     # The script of the image adds the port.
     by_script = pod.command is not None and pod.command.ray_script is not None
     alone = meeting.option in _HOST_ONLY or by_script

@@ -55,7 +55,8 @@ def size_variables(facts: ServingFacts) -> Iterator[Finding]:
     pod_utils.go; Volcano v1.14 pkg/controllers/job/plugins/env/env.go.
     """
     for engine in facts.engines:
-        for pod in pods_of(engine):
+        # A leader and its workers may have one template.
+        for pod in {pod.command_path: pod for pod in reversed(pods_of(engine))}.values():
             yield from _check(facts, engine, pod)
 
 

@@ -31,11 +31,12 @@ class Ranked:
 
 
 def set_by(told: Sequence[str] | None, names: Sequence[str]) -> str:
-    """Return the first variable that a controller sets; empty if it sets none."""
-    for name in names:
-        if any(name == own or (own.endswith("_") and name.startswith(own)) for own in told or ()):
-            return name
-    return ""
+    """Return the variable that a controller sets first of some; empty if it sets none."""
+    stated = [own for own in told or () if own in names]
+    begun = [
+        name for name in names for own in told or () if own[-1:] == "_" and name.startswith(own)
+    ]
+    return next(iter((*stated, *begun)), "")
 
 
 def own_rank(pods: Ranked, told: Sequence[str] | None) -> str:
