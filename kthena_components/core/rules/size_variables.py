@@ -16,8 +16,8 @@ from kthena_components.core.rules.support.own_rank import (
     total_of,
     workers_of,
 )
-from kthena_components.core.rules.support.unset_variables import no_value
-from kthena_components.core.values.unknown import NotSet
+from kthena_components.core.rules.support.unset_variables import in_order, no_value
+from kthena_components.core.values.unknown import NotSet, SetLater
 
 _FIELDS = {
     "--tensor-parallel-size": "tensor",
@@ -44,15 +44,18 @@ def size_variables(facts: ServingFacts) -> Iterator[Finding]:
     LWS_WORKER_INDEX and LWS_GROUP_SIZE, the plugin env of a Volcano Job VC_TASK_INDEX. Without a
     value, `$(NAME)` stays as it is and `$NAME` is empty: the engine refuses the option, or each pod
     computes the same rank from it. A name of no known controller may be filled in before the
-    object is applied, and is not checked.
+    object is applied, and is not checked. In the value of a variable, Kubernetes replaces only
+    references to variables that come before it.
 
     Pass: --node-rank $(LWS_WORKER_INDEX) in a LeaderWorkerSet of size 2.
     Fail: --node-rank $(LWS_WORKER_INDEX) in a ModelServing, where it is WORKER_INDEX; --node-rank
-    $((VC_TASK_INDEX + 1)) in a Volcano Job without the plugin env.
+    $((VC_TASK_INDEX + 1)) in a Volcano Job without the plugin env; --tp $(TP) with the variables
+    TP $(GPUS) and then GPUS 8.
     Level: mandatory.
     Source: Kubernetes documentation, Define Dependent Environment Variables; volcano-sh/kthena
     v1.0.0 pkg/apis/workload/v1alpha1/model_serving_types.go; kubernetes-sigs/lws pkg/utils/pod/
-    pod_utils.go; Volcano v1.14 pkg/controllers/job/plugins/env/env.go.
+    pod_utils.go; Volcano v1.14 pkg/controllers/job/plugins/env/env.go; kubernetes
+    pkg/kubelet/kubelet_pods.go makeEnvironmentVariables.
     """
     for engine in facts.engines:
         # A leader and its workers may have one template.
@@ -66,7 +69,8 @@ def _check(facts: ServingFacts, engine: EngineFacts, pod: PodFacts) -> Iterator[
         return
     for option, field in _FIELDS.items():
         value = getattr(command, field)
-        seen = "" if isinstance(value, NotSet) else no_value(told, pod, value)
+        open_ended = isinstance(value, NotSet) and not isinstance(value, SetLater)
+        seen = "" if open_ended else no_value(told, pod, value)
         if not seen:
             continue
         written = command.written.get(option)
@@ -74,7 +78,7 @@ def _check(facts: ServingFacts, engine: EngineFacts, pod: PodFacts) -> Iterator[
         yield Finding(
             path=pod.command_path,
             seen=f"{title(engine)} {stated}, {seen}",
-            remedy=_remedy(engine, pod, option, told),
+            remedy=in_order(value) or _remedy(engine, pod, option, told),
         )
         return
 
