@@ -16,7 +16,7 @@ LOOPBACK = regex(
 """Also nothing, and what makes Ray look for a cluster in the pod."""
 _TWO = 2
 RAY = "ray start --address"
-LEADERS = ("ENTRY_ADDRESS", "LWS_LEADER_ADDRESS", "RBG_LWP_LEADER_ADDRESS")
+LEADERS = ("ENTRY_ADDRESS", "LWS_LEADER_ADDRESS", "RBG_LWP_LEADER_ADDRESS", "HEAD_SVC")
 """Variables of controllers with the name of an engine's first pod in the cluster."""
 
 
