@@ -24,7 +24,7 @@ def engine_option_keys(facts: ServingFacts) -> Iterator[Finding]:
 
     Pass: --speculative-config '{"model": "m", "num_speculative_tokens": 3}'.
     Fail: --speculative-config '{"model": "m", "num_speculative_token": 3}'; with vLLM 0.12,
-    --compilation-config.cudagraph_modes=NONE; --compilation-config '{"cudagraph_mode": "FULL_DECODE"}';
+    --compilation-config.cudagraph_modes=NONE; --compilation-config.cudagraph_mode=FULL_DECODE;
     --speculative-config.method=eagel.
     Level: mandatory; advisory if the release ignores the key, or the image states no release, or
     the words are those of the releases before and after.

@@ -71,6 +71,7 @@ def _engine(graph: Graph, component: Component) -> EngineFacts | None:
         replicas=component.replicas,
         entry=replace(pod, command=command),
         worker=None,
+        counted_by=f"{graph.object.at(component.path)}.multinode",
     )
 
 
