@@ -155,7 +155,7 @@ def mpi_slots(view: MpiJob) -> Iterator[Finding]:
         return
     for engine in _launched(view):
         ranks = None if engine.entry.command is None else engine.entry.command.mpi_ranks
-        require_known(at, ranks, stated, hosts)
+        require_known(at, ranks, stated, hosts, spec.get("runLauncherAsWorker"))
         if not isinstance(ranks, int) or not isinstance(stated, int) or not isinstance(hosts, int):
             return
         if 0 < stated * hosts < ranks:

@@ -1,4 +1,4 @@
-"""Every rule of systems/kubeflow does with each of its cases what the file says."""
+"""Every rule of a system that is one module does with each of its cases what the file says."""
 
 from tests.rules.running import cases_beside
 
