@@ -59,7 +59,9 @@ def autoscaler_conflict(cluster: ClusterObjects) -> Iterator[Finding]:
     Level: mandatory.
     Source: kserve pkg/apis/serving/v1beta1/inference_service_validation.go; Kubernetes
     documentation, Horizontal Pod Autoscaling; keda.sh, ScaledObject specification; the
-    subresources of the CRDs in each system's crds.json, and matrixinfer-ai/matrixinfer config/crd.
+    subresources of the CRDs in each system's crds.json, and matrixinfer-ai/matrixinfer config/crd;
+    the markers kubebuilder:subresource of the types in ai-dynamo/dynamo deploy/operator/api,
+    kubernetes-sigs/jobset api, NVIDIA/k8s-nim-operator api and sgl-project/ome pkg/apis.
     """
     first: dict[_Rival, Object] = {}
     kept = _kept_by_controllers(cluster)

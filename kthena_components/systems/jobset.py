@@ -214,6 +214,8 @@ SYSTEM = System(
             tells=tells,
             templates=("spec.replicatedJobs[].template.spec.template",),
             kept=kept_pods,
+            unscalable="has no scale subresource",
+            number_in="replicas of each replicated Job",
             without={
                 "restarts": "JobSet's webhook refuses other templates while it runs",
                 PRODUCTION: "its pods end by themselves",

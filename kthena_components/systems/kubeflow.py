@@ -6,6 +6,7 @@ pkg/controller/mpi_job_controller.go (newConfigMap: the host file); kubeflow/tra
 pkg/apis/kubeflow.org/v1/mpi_types.go for v1.
 """
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -13,11 +14,14 @@ from kthena_components.core.facts.engine_grouping import engines_among, template
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import admitted_together, pods_of_template
+from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.objects.engine_containers import Sketch
 from kthena_components.core.objects.object import Object, PodSet, copies_in, pod_set
 from kthena_components.core.objects.retained_fields import kept_pods
+from kthena_components.core.remedies import write
 from kthena_components.core.values.dataclass import dataclass
-from kthena_components.core.values.read import inside, mapping, name_of
+from kthena_components.core.values.read import inside, mapping, name_of, require_known, whole
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown, total
 from kthena_components.systems.system import PRODUCTION, Kind, System
 
@@ -130,6 +134,43 @@ def _placed_together(view: MpiJob) -> MaybeBool:
     return True if policy is not None or admitted_together(view.object.metadata) else _OPERATOR
 
 
+def mpi_slots(view: MpiJob) -> Iterator[Finding]:
+    """The workers of an MPIJob have a slot for each rank that mpirun starts.
+
+    The operator writes each worker into the host file of Open MPI, with slotsPerWorker slots, 1 if
+    it is left out. mpirun rejects more ranks than slots. The rule does not check a launcher that
+    names its own hosts, or allows more ranks than slots.
+
+    Pass: slotsPerWorker 8, 2 workers, mpirun -n 16.
+    Fail: slotsPerWorker 4, or none, with the same workers and ranks.
+    Level: mandatory.
+    Source: kubeflow/mpi-operator pkg/apis/kubeflow/v2beta1/default.go and
+    pkg/controller/mpi_job_controller.go newConfigMap; mpirun(1) of Open MPI.
+    """
+    at, spec = "spec.slotsPerWorker", view.object.spec
+    stated = 1 if spec.get("slotsPerWorker") is None else whole(spec["slotsPerWorker"])
+    hosts = total((view.workers.count, int(view.launches_on_itself)))
+    words = json.dumps(view.launcher.template, default=str)
+    if spec.get("mpiImplementation", "OpenMPI") != "OpenMPI" or _OWN_HOSTS.search(words):
+        return
+    for engine in _launched(view):
+        ranks = None if engine.entry.command is None else engine.entry.command.mpi_ranks
+        require_known(at, ranks, stated, hosts, spec.get("runLauncherAsWorker"))
+        if not isinstance(ranks, int) or not isinstance(stated, int) or not isinstance(hosts, int):
+            return
+        if 0 < stated * hosts < ranks:
+            yield Finding(
+                path=at,
+                seen=f"is {stated}, so {count_of(hosts, 'host')} of mpirun have "
+                f"{count_of(stated * hosts, 'slot')}, but it starts {count_of(ranks, 'rank')}",
+                remedy=write(-(-ranks // hosts)),
+            )
+
+
+_OWN_HOSTS = regex(r"oversubscribe|hostfile|rankfile|machinefile|(?<![\w-])(?:-H|--?hosts?)\b")
+"""What names other hosts, or allows more ranks than slots."""
+
+
 def sketch(view: MpiJob) -> Sketch:
     """Return the engine that the launcher starts on the workers."""
     known = ("spec.slotsPerWorker", f"{SPECS}.Launcher.replicas")  # the launcher of the package
@@ -147,6 +188,7 @@ SYSTEM = System(
             facts=facts,
             pods=pods,
             sketch=sketch,
+            rules=(mpi_slots,),
             templates=tuple(
                 f"spec.mpiReplicaSpecs.{name}.template" for name in ("Launcher", "Worker")
             ),

@@ -221,6 +221,8 @@ SYSTEM = System(
             name=name,
             view=read_nims,
             facts=facts,
+            unscalable="has no scale subresource",
+            number_in="scale or replicas",
             not_whole="its image starts a program of NVIDIA's own, for which the package writes no "
             "command line",
             restarts=Restart(

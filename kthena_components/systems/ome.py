@@ -302,6 +302,8 @@ SYSTEM = System(
         _kind(
             SERVICE,
             sketch=sketch,
+            unscalable="has no scale subresource",
+            number_in="minReplicas and maxReplicas",
             without=dict.fromkeys(("pods", "templates", "restarts"), _MERGED),
         ),
     ),

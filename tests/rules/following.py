@@ -1,13 +1,21 @@
 """Follows the remedies of a finding literally, and tells where they lead."""
 
+import re
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.core.findings import Finding, Level
-from kthena_components.core.remedies import Fix
-from tests.support.fixes import apply
+from kthena_components.core.remedies import Change, Fix
+from tests.support.fixes import apply, at_path
 
+_STATED = re.compile(
+    r"(?:^|[ ,])(?:write|add) (--[a-z-]+) (?!(?:as|in|to|with)\b)(\S+?)(?=[,;.]?(?: (?!with)|$))"
+)
+_COMPUTED = re.compile(r"in a shell with (--[a-z-]+) (\$\(\(.*?\)\))")
+_BY_LABEL = re.compile(r"set (\w+) in env from the label ([\w./-]+)")
+_CONTAINER = re.compile(r"(.*containers\[\d+\])\.(?:command|args)$")
 Judge = Callable[[Any], list[Finding]]
 _SILENT = (Level.UNKNOWN, Level.WAIVED)
 
@@ -49,6 +57,33 @@ def follow(judge: Judge, tree: Any, before: list[Finding], found: Finding, fix: 
         ):
             new.append(each)
     return Followed(made, after, left, new)
+
+
+def in_words(found: Finding, tree: Any) -> list[Fix]:
+    """Read the options that the text of a remedy without a fix gives a value.
+
+    A value that a shell computes needs a shell: the fix then writes the command line as a script.
+    """
+    text = found.remedy or ""
+    if found.fixes or not (held := _CONTAINER.match(found.path)):
+        return []
+    body, computed = at_path(tree, held[1]), _COMPUTED.search(text)
+    env, label = list(body.get("env") or ()), _BY_LABEL.search(text)
+    if label is not None:
+        field = {"fieldPath": f"metadata.labels['{label[2]}']"}
+        env.append({"name": label[1], "valueFrom": {"fieldRef": field}})
+    if computed is None:
+        told = Change(path=f"{held[1]}.env", value=env)
+        return [
+            (Change(path=found.path, option=option, value=value), told)
+            for option, value in _STATED.findall(text)
+        ]
+    words = [*(body.get("command") or ()), *(body.get("args") or ())]
+    (words,) = (apply([words], (Change(path="[0]", option=computed[1], value=computed[2]),)),)
+    script = " ".join(w if "$(" in w else shlex.quote(w) for w in words[0])
+    made = {**body, "command": ["sh", "-c", f"exec {script}"], "env": env}
+    made.pop("args", None)
+    return [(Change(path=held[1], value=made),)]
 
 
 def wrong_way(judge: Judge, tree: Any, before: list[Finding], found: Finding, fix: Fix) -> str:

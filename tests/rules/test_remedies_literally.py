@@ -10,7 +10,7 @@ import pytest
 from kthena_components.core.findings import Finding
 from tests.rules.cases import Case, case_files, read_cases
 from tests.rules.choices import CHOICES, UNCOVERS
-from tests.rules.following import faults, wrong_way
+from tests.rules.following import faults, in_words, wrong_way
 
 HUGE = "pods-within-cluster"
 """The rule whose fixes leave 150,000 pods, which takes minutes to plan."""
@@ -39,7 +39,7 @@ def followed(case: Case) -> Iterator[Wrong]:
     tree = case.input()
     before = case.judge(tree)
     for found in faults(before):
-        for fix in found.fixes:
+        for fix in found.fixes or in_words(found, tree):
             changes = [change.as_json() for change in fix]
             json.dumps(changes)
             if why := wrong_way(case.judge, tree, before, found, fix):

@@ -7,7 +7,7 @@ from tests.support.specs import Args
 _ALONE = ("vllm/vllm-openai:v0.33.0", "vllm/vllm-openai:v0.17.0", "example.com/vllm:v1")
 _WITH_RAY = ("vllm/vllm-openai:v0.17.0", "example.com/vllm:v1")
 _OPTIONS = (
-    ["--max-model-len", "4194304"],
+    ["--num-gpu-blocks-override", "4194304"],
     ["--trust-remote-code"],
     ["--max-num-seqs=64"],
     ["--served-model-name", "chat"],

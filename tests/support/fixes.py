@@ -76,6 +76,11 @@ def _below(at: Any, step: Step) -> Any:
     return at.get(step) if isinstance(at, dict) else None
 
 
+def at_path(tree: Any, path: str) -> Any:
+    """Give the value at a path; None if there is none."""
+    return _below_all(tree, steps_of(tree, path))
+
+
 def _on_field(tree: Any, steps: list[Step], change: Change) -> None:
     assert steps, "a fix of the whole object"
     holder = _holder(tree, steps)

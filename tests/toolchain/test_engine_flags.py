@@ -84,6 +84,27 @@ def test_releases_with_the_same_keys_are_a_row_unless_one_ignores_others() -> No
     assert tables.keys_of(table) == {**found, "0.3.0": {}}
 
 
+def test_words_of_releases_that_were_read_are_a_row_unless_they_differ() -> None:
+    releases: list[tables.Release] = [(source(number), ()) for number in range(5)]
+    own: dict[str, Any] = {"keys": ["a"]}
+    found = {
+        "0.0.0": {"--c": {**own, "words": {"a": ["x"]}}},
+        "0.1.0": {"--c": own},
+        "0.2.0": {"--c": {**own, "words": {"a": ["x"]}}},
+        "0.3.0": {"--c": own},
+        "0.4.0": {"--c": {**own, "words": {"a": ["y"]}}},
+    }
+    table = json.loads(tables.write("e", "r", releases, found))
+    assert [(row["since"], row["until"], row["words"]) for row in table["words"]] == [
+        ("0.0.0", "0.2.0", ["x"]),
+        ("0.4.0", "0.4.0", ["y"]),
+    ]
+    read = tables.keys_of(table)
+    assert read["0.1.0"]["--c"]["words"] == {"a": ["x"]}
+    assert "words" not in read["0.3.0"]["--c"]
+    assert json.loads(tables.write("e", "r", releases, read)) == table
+
+
 def test_a_package_that_fails_with_stubs_gets_one_even_if_it_is_installed() -> None:
     code = "from toolchain.engine_flags import stubs; stubs.install('vllm'); import pandas; "
     code += "assert stubs.is_stubbed(pandas.DataFrame)"

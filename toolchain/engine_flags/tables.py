@@ -22,7 +22,8 @@ class Source:
 
 Release: TypeAlias = tuple[Source, Sequence[Flag]]
 Keys: TypeAlias = Mapping[str, Mapping[str, Mapping[str, Any]]]
-"""By release and option, the keys inside its JSON, and whether the release ignores others."""
+"""By release and option, the keys inside its JSON, whether the release ignores others, and the
+words that some keys take, if they were read."""
 
 
 def write(engine: str, reader: str, releases: Sequence[Release], keys: Keys | None = None) -> str:
@@ -39,6 +40,8 @@ def write(engine: str, reader: str, releases: Sequence[Release], keys: Keys | No
     head = f' "engine": {json.dumps(engine)},\n "reader": {json.dumps(reader)},\n'
     inside = ",\n".join(f"  {json.dumps(row)}" for row in _merge_keys(releases, keys or {}))
     told = f',\n "keys": [\n{inside}\n ]' if inside else ""
+    chosen = ",\n".join(f"  {json.dumps(row)}" for row in _merge_words(releases, keys or {}))
+    told += f',\n "words": [\n{chosen}\n ]' if chosen else ""
     return f'{{\n{head} "releases": [\n{sources}\n ],\n "options": [\n{rows}\n ]{told}\n}}\n'
 
 
@@ -49,7 +52,8 @@ def _merge_keys(releases: Sequence[Release], keys: Keys) -> list[dict[str, Any]]
     for option in sorted({option for found in keys.values() for option in found}):
         last: dict[str, Any] | None = None
         for version in versions:
-            found = keys.get(version, {}).get(option)
+            given = keys.get(version, {}).get(option)
+            found = None if given is None else _stated(given)
             if last is not None and (found is None or found != _stated(last)):
                 last = None
             if found is not None and last is None:
@@ -58,6 +62,25 @@ def _merge_keys(releases: Sequence[Release], keys: Keys) -> list[dict[str, Any]]
             elif last is not None:
                 last["until"] = version
     return rows
+
+
+def _merge_words(releases: Sequence[Release], keys: Keys) -> list[dict[str, Any]]:
+    """Return a row for each key and the releases that take the same words in it.
+
+    A release that was not read is in a row if those around it take the same.
+    """
+    rows: list[dict[str, Any]] = []
+    for source, _ in releases:
+        for option, found in sorted(keys.get(source.version, {}).items()):
+            for key, words in sorted(found.get("words", {}).items()):
+                name = {"option": option, "key": key}
+                own = [row for row in rows if name.items() <= row.items()]
+                if own and own[-1]["words"] == words:
+                    own[-1]["until"] = source.version
+                else:
+                    at = {"since": source.version, "until": source.version}
+                    rows.append({**name, **at, "words": words})
+    return sorted(rows, key=lambda row: (row["option"], row["key"]))
 
 
 def _stated(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -71,6 +94,10 @@ def keys_of(table: Mapping[str, Any]) -> dict[str, dict[str, dict[str, Any]]]:
     for row in table.get("keys", ()):
         for version in versions[versions.index(row["since"]) : versions.index(row["until"]) + 1]:
             found[version][row["option"]] = _stated(row)
+    for row in table.get("words", ()):
+        for version in versions[versions.index(row["since"]) : versions.index(row["until"]) + 1]:
+            held = found[version].setdefault(row["option"], {})
+            held.setdefault("words", {})[row["key"]] = row["words"]
     return found
 
 

@@ -1,14 +1,17 @@
-"""Prints the keys inside the JSON options of one unpacked vLLM release, as JSON.
+"""Prints the keys inside the JSON options of one unpacked vLLM release, and words, as JSON.
 
 `vllm.read_keys` starts this in a separate process, because it runs the release's code: the classes
 that the values of these options become.
 """
 
 import dataclasses
+import enum
 import importlib
 import json
 import os
 import sys
+import typing
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +26,8 @@ CLASSES = {
 """The class in vllm.config of each option."""
 INSIDE = {"--compilation-config.pass_config": ("CompilationConfig", "PassConfig")}
 """Maps inside an option, with the class that has their class up to 0.8, and that class."""
+CHOSEN = (("--compilation-config", "cudagraph_mode"), ("--speculative-config", "method"))
+"""Keys of options that take one of a few words."""
 _NOBODYS = "no_such_key_of_any_release"
 
 
@@ -36,6 +41,22 @@ def keys_of(made: Any) -> dict[str, Any] | None:
     except Exception as error:  # noqa: BLE001 - pydantic and dataclasses raise different ones
         return {"keys": names} if _NOBODYS in str(error) else None
     return {"keys": names, "ignores": True}
+
+
+def words_of(made: Any, key: str) -> list[str]:
+    """Return the words that a key takes: those of its Literal, or the names of its Enum."""
+    try:
+        hints = typing.get_type_hints(made)
+    except Exception:  # noqa: BLE001 - a stub may be no type
+        hints = {field.name: field.type for field in dataclasses.fields(made)}
+    return sorted(set(_words(hints.get(key))))
+
+
+def _words(hint: Any) -> Iterator[str]:
+    if isinstance(hint, type) and issubclass(hint, enum.Enum):
+        yield from hint.__members__
+    for part in typing.get_args(hint):
+        yield from (part,) if isinstance(part, str) else _words(part)
 
 
 def _fields(made: Any) -> list[str] | None:
@@ -55,4 +76,8 @@ def main(root: str) -> None:
         found[option] = getattr(getattr(config, outer, None), name, None)
         found[option] = getattr(config, name, found[option])
     keys = {option: keys_of(made) for option, made in found.items() if made is not None}
-    json.dump({option: listed for option, listed in keys.items() if listed is not None}, out)
+    told = {option: listed for option, listed in keys.items() if listed is not None}
+    for option, key in CHOSEN:
+        if option in told and (words := words_of(found[option], key)):
+            told[option]["words"] = {key: words}
+    json.dump(told, out)

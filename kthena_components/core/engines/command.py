@@ -126,7 +126,7 @@ def _result(search: Search) -> CommandFacts | None:
         ray_blocks=_blocked(engines),
         slept=min((found.slept for found in log if found.engine), default=0),
         ray_ends=any(found.ends for found in log) and not engines,
-        runs_others=search.shared.other_programs,
+        runs_others=search.shared.other_programs or (ray.role is None and any(f.ray for f in log)),
         ray_script=next((found.ray_script for found in log if found.ray_script), None),
         missing_files=tuple(dict.fromkeys(absent)),
         problems=ray.problems + facts.problems + tuple(map(_stray, dict.fromkeys(strays))),

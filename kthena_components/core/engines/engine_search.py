@@ -87,7 +87,7 @@ class Search:
         start = find_program(words)
         if start is None:
             words = words[1 if words[:1] == ["exec"] else 0 :]
-            self.shared.other_programs |= bool(words) and base_name(words[0]) not in _NO_LAUNCHERS
+            self.shared.other_programs |= self.may_launch(words)
             return self.mounted(words, run)
         if start.at and "env" in map(base_name, words[: start.at]):
             run = replace(run, environment=_given(words[: start.at], run.environment))
@@ -109,6 +109,15 @@ class Search:
             facts = _READERS[start.program](arguments, self.scope)
             self.shared.note(Started(engine=with_ranks(facts, words[: start.at], self.scope)))
         return False
+
+    def may_launch(self, words: Sequence[str]) -> bool:
+        """Return whether a program that is not read may start others in the background."""
+        if not words or base_name(words[0]) not in _NO_LAUNCHERS:
+            return bool(words)
+        # The other commands of Ray start nothing here.
+        return base_name(words[0]) == _RAY and isinstance(
+            self.scope.read("".join(words[1:2])), Unknown
+        )
 
     def nested(self, run: Run) -> bool:
         """Read a program that another one starts."""
@@ -178,6 +187,7 @@ class Search:
         return run_script(self.shared, script, run)
 
 
+_RAY = "ray"
 _NO_LAUNCHERS = frozenset({
     *("[", "apk", "apt", "apt-get", "awk", "cat", "chmod", "chown", "cp", "curl", "cut"),
     *("date", "df", "dirname", "echo", "find", "getent", "git", "grep", "head", "hf"),

@@ -55,6 +55,21 @@ class Keys:
     """Whether these releases ignore other keys; if not, they refuse them."""
 
 
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The words that some releases take in a key inside a JSON option."""
+
+    option: str
+    key: str
+    words: frozenset[str]
+    since: int
+    """Index of the first release, from 0."""
+    until: int
+    """Index of the last release."""
+    between: bool = False
+    """Whether they are those of the releases before and after: the release itself was not read."""
+
+
 @cache
 def _keyed(keys: tuple[Keys, ...]) -> tuple[str, ...]:
     return tuple(sorted({row.option for row in keys}))
@@ -74,6 +89,8 @@ class Table:
     """Source of the options, for messages."""
     keys: tuple[Keys, ...] = ()
     """The keys inside JSON options."""
+    words: tuple[Words, ...] = ()
+    """The words that some of these keys take, of the releases that were read, oldest first."""
 
     def is_release(self, version: Version) -> bool:
         """Return whether a known version was read from the release, not from a candidate."""
@@ -93,6 +110,19 @@ class Table:
         place = self.place(version)
         found = (row for row in self.keys if row.option == option)
         return next((row for row in found if row.since <= place <= row.until), None)
+
+    def words_in(self, option: str, key: str, version: Version) -> Words | None:
+        """Return the words that a release takes in a key; None if it takes any, or is not read."""
+        place = self.place(version)
+        rows = [row for row in self.words if (row.option, row.key) == (option, key)]
+        before = [row for row in rows if row.since <= place]
+        after = [row for row in rows if row.since > place]
+        if not before or (before[-1].until < place and not after):
+            return None
+        if before[-1].until >= place:
+            return before[-1]
+        both = before[-1].words | after[0].words
+        return Words(option, key, both, place, place, between=True)
 
     def releases_with(self, option: str, key: str) -> tuple[str, str] | None:
         """Return the first and the last release that takes a key; None if none does."""
@@ -132,7 +162,8 @@ def load(engine: str) -> Table:
     place = {text: at for at, text in enumerate(texts)}
     rows = tuple(_row(row, place) for row in table["options"])
     keys = tuple(_keys(row, place) for row in table.get("keys", ()))
-    return Table(engine, tuple(map(_version, texts)), texts, rows, table["reader"], keys)
+    words = tuple(_words(row, place) for row in table.get("words", ()))
+    return Table(engine, tuple(map(_version, texts)), texts, rows, table["reader"], keys, words)
 
 
 def rows_of(engine: str, spelling: str) -> tuple[Row, ...]:
@@ -159,6 +190,11 @@ def _version(text: str) -> Version:
 def _keys(row: Mapping[str, Any], place: Mapping[str, int]) -> Keys:
     names, since, until = frozenset(row["keys"]), place[row["since"]], place[row["until"]]
     return Keys(row["option"], names, since, until, ignores=row.get("ignores", False))
+
+
+def _words(row: Mapping[str, Any], place: Mapping[str, int]) -> Words:
+    words, since, until = frozenset(row["words"]), place[row["since"]], place[row["until"]]
+    return Words(row["option"], row["key"], words, since, until)
 
 
 def _row(row: Mapping[str, Any], place: Mapping[str, int]) -> Row:

@@ -19,6 +19,7 @@ from kthena_components.core.values.unknown import (
     MaybeText,
     NotSet,
     OfController,
+    SetLater,
     Unknown,
     Varying,
     changed,
@@ -99,7 +100,10 @@ class Scope:
         """Return the value that the container's own fields give to a variable."""
         value = self.env.get(name)
         if value is not None and self._place is not None and self._place_of(name) >= self._place:
-            return Unknown(f"{name} is set after the variable that refers to it")
+            text = f"{name} is set after the variable that refers to it"
+            # Another source may set it before all of these.
+            before = name in self.late or any(name.startswith(prefix) for prefix, _ in self.hidden)
+            return Unknown(text) if before else SetLater(text, name)
         if isinstance(value, str):
             return self._expand_env(name, value)
         hidden = None

@@ -48,6 +48,8 @@ def engines_of(parts: Iterable[EngineTemplate], replicas: MaybeInt = 1) -> tuple
     starts = {part.path for part in started}
     first = {part.path for part in started if _is_first(part.pod.command)}
     leaders, followers = _partition(lambda part: _follows(part, starts, first), serving)
+    if not followers:
+        leaders, followers = _idle_apart(leaders)
     if not followers and (len(leaders) == 1 or all(part.pod.command for part in leaders)):
         # The engines of one template share its size: it is read once, however many they are.
         templates = {id(part.template): part.template for part in leaders}
@@ -66,6 +68,17 @@ def _partition(
     for part in parts:
         (followers if follows(part) else leaders).append(part)
     return leaders, followers
+
+
+def _idle_apart(
+    parts: list[EngineTemplate],
+) -> tuple[list[EngineTemplate], list[EngineTemplate]]:
+    """Separate pods that do nothing from the only template that waits for other pods."""
+    first, idle = _partition(lambda part: bool(part.pod.idle), parts)
+    command = first[0].pod.command if len(first) == 1 else None
+    if not idle or command is None or command.engine is None:
+        return parts, []
+    return (first, idle) if _is_first(command) or command.ray_role == "head" else (parts, [])
 
 
 def templates_of(

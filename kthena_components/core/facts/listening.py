@@ -64,6 +64,10 @@ class Listening:
     """The number of the only pod of the template that answers. None: all do, or it is not known."""
     on_host: bool = False
     """Whether they are on the network of their node."""
+    health: MaybeInt | None = None
+    """The port of a server that only answers probes. None: there is none."""
+    tls: bool | None = None
+    """Whether it answers requests with TLS only. None: not known."""
 
     @property
     def title(self) -> str:
@@ -81,7 +85,7 @@ class Listening:
     @property
     def hidden_title(self) -> str:
         """Why nothing outside of the pods reaches their server, as a clause; empty if it does."""
-        if not self.loopback or self.answers is None:
+        if not self.loopback or (self.answers is None and self.health is None):
             return ""
         why = "" if self.states_host else ", its default --host"
         return f"{TITLES[str(self.engine)]} listens on {self.loopback}{why}"
@@ -122,6 +126,8 @@ def listening(
         socket=str(command.options[_SOCKET]) if _has_socket(command) else "",
         states_host="--host" in command.options,
         on_host=own.ports.on_host,
+        health=_port(command) if answers is None and command.engine == "sglang" else None,
+        tls=_has_tls(command),
     )
 
 
@@ -177,8 +183,27 @@ def _answers(command: CommandFacts, *, first: bool | None) -> MaybeInt | bool | 
     if command.nnodes not in {None, 1} and (rank := _rank(command, first=first)) != 0:
         # vLLM without --headless is another rule's concern: core/rules/headless_workers.py.
         return None if command.engine == "sglang" and isinstance(rank, int) else False
-    port = command.options.get("--port", DEFAULT_PORTS[command.engine])
-    return port if isinstance(port, int | Unknown) else False
+    port = _port(command)
+    return False if port is None else port
+
+
+def _port(command: CommandFacts) -> MaybeInt | None:
+    port = command.options.get("--port", DEFAULT_PORTS.get(str(command.engine)))
+    return port if isinstance(port, int | Unknown) else None
+
+
+def _has_tls(command: CommandFacts) -> bool | None:
+    """Return whether vLLM or SGLang has a key and a certificate; None if that is not known.
+
+    Source: uvicorn/config.py is_ssl; vllm/entrypoints/openai/api_server.py and
+    sglang/srt/entrypoints/http_server.py, which pass both options.
+    """
+    if command.engine not in {"vllm", "sglang"} or command.hidden:
+        return None
+    stated = [command.options.get(name) for name in ("--ssl-keyfile", "--ssl-certfile")]
+    if any(isinstance(value, str) for value in stated):
+        return True
+    return False if all(value is None for value in stated) else None
 
 
 def _has_socket(command: CommandFacts) -> bool:

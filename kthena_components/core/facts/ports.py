@@ -53,6 +53,10 @@ class ProbeFacts:
     patience: MaybeInt | None = None
     """Seconds in which it surely fails for good if nothing answers. None: not known, or it waits
     for another probe."""
+    scheme: str = ""
+    """HTTP or HTTPS. Empty for TCP, or if it is not known."""
+    target: str = ""
+    """The path of an HTTP request. Empty for TCP, or if it is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +163,24 @@ def _probes(
             at = f"{path}.{kind}.{name}.port"
             waits = kind == "livenessProbe" and container.get("startupProbe")
             patience = None if waits else _patience(mapping(container.get(kind)))
-            yield ProbeFacts(path=at, kind=kind, port=port, name=text, patience=patience)
+            scheme, target = _request(mapping(action)) if name == "httpGet" else ("", "")
+            yield ProbeFacts(
+                path=at,
+                kind=kind,
+                port=port,
+                name=text,
+                patience=patience,
+                scheme=scheme,
+                target=target,
+            )
+
+
+def _request(action: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the scheme and the path of an HTTP request; empty if they are not known."""
+    scheme, path = action.get("scheme") or "HTTP", action.get("path") or "/"
+    known = isinstance(scheme, str) and not unknown_in(scheme)
+    stated = isinstance(path, str) and not unknown_in(path)
+    return (str(scheme) if known else ""), (str(path) if stated else "")
 
 
 def _patience(probe: Mapping[str, Any]) -> int | None:

@@ -70,6 +70,9 @@ class EngineFacts:
     """Whether its controller, chart or image starts Ray in its pods, as far as is known."""
     order: StartOrder | None = field(default=None, compare=False)
     """Why its other pods wait for the first one. None: they do not."""
+    counted_by: str = field(default="", compare=False)
+    """Path of the map whose `nodeCount` is the number of its pods, which its controller connects; 1
+    pod without it. Empty: there is no such field."""
 
     def worker_template(self, paths: Container[str]) -> str:
         """Return which of some templates its workers are made from; empty if none."""

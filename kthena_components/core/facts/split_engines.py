@@ -307,7 +307,7 @@ def _together(head: EnginePart, worker: EnginePart, workers: Sequence[EnginePart
         entry=head.pod,
         worker=pod,
     )
-    return ServingFacts(path="", name=head.name, engines=(engine,))
+    return ServingFacts(path="", name=head.name, engines=(engine,), told=())
 
 
 def _without_rank(pod: PodFacts) -> PodFacts:

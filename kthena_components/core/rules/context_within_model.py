@@ -28,6 +28,8 @@ _ALLOW = {
     "sglang": "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN",
 }
 _CONFIG_OF = regex(r"config\.json of (\S+?)(?:,|;| on | as |$)")
+_CATALOG = "kaito-project/kaito, presets/workspace/models/model_catalog.yaml"
+"""Its modelTokenLimit is the maximum of the config.json of each model that it names."""
 _CLASS_OF = regex(r"transformers [0-9.]+, models/\S+")
 
 
@@ -43,9 +45,11 @@ def context_within_model(start: Start) -> Iterator[Finding]:
     Pass: --max-model-len 131072 for Llama-3.1-8B.
     Fail: --max-model-len 131073 for it; --context-length 65536 for Qwen3-8B in SGLang 0.5.1 and
     later.
-    Level: mandatory if the maximum is from the config.json of this very model; otherwise, or if the
-    image states no release of SGLang, advisory.
-    Source: vllm/config/model.py _get_and_verify_max_len; sglang/srt/configs/model_config.py.
+    Level: mandatory if the maximum is from the config.json of this very model, or of its sister and
+    KAITO's catalog says the same of it; otherwise, or if the image states no release of SGLang,
+    advisory.
+    Source: vllm/config/model.py _get_and_verify_max_len; sglang/srt/configs/model_config.py;
+    kaito-project/kaito presets/workspace/models/model_catalog.yaml.
     """
     command, longest = start.command, start.command.max_model_len
     if not isinstance(longest, int) or _changed(start) or start.hidden:
@@ -84,6 +88,11 @@ def _too_long(start: Start, longest: int, shape: ModelShape, context: int) -> It
     yield from start.refused(seen, remedy, level)
 
 
+def _renamed(model: str) -> str:
+    """Return the name of a model, whose repository may have had another one."""
+    return model.casefold().replace("/meta-llama-", "/llama-")
+
+
 def _is_own_config(start: Start, shape: ModelShape) -> bool:
     """Return whether the maximum is from the config.json, or class, of this very model."""
     if shape.source == "config.json":
@@ -94,4 +103,8 @@ def _is_own_config(start: Start, shape: ModelShape) -> bool:
     model = start.command.model
     names = {shape.name.casefold(), model.casefold() if isinstance(model, str) else ""}
     own = found is not None and found[1].casefold() in names
+    if found is not None and _CATALOG in shape.source:
+        # The config.json is a sister's, and the catalog states the same of the first of the row.
+        stated = model if isinstance(model, str) else shape.name
+        own = own or _renamed(stated) == _renamed(shape.name)
     return own or (_CLASS_OF.match(shape.source) is not None and f"of {shape.name}" in shape.source)

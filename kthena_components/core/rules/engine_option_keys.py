@@ -10,20 +10,24 @@ from kthena_components.core.remedies import plain
 from kthena_components.core.rules.support.engine_startup import Start, starts
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping
+from kthena_components.core.values.unknown import is_unresolved
 
 
 def engine_option_keys(facts: ServingFacts) -> Iterator[Finding]:
-    """The engine's release has every key of the JSON objects in its options.
+    """The engine's release has every key of the JSON objects in its options, and some words there.
 
     The options are --speculative-config, --compilation-config with its pass_config,
     --kv-transfer-config and --eplb-config of vLLM, whole or as --eplb-config.num_redundant_experts.
     The keys are those of the classes of each release: docs/engines.md. Older releases ignore other
-    keys, so what they say has no effect; newer ones refuse them.
+    keys, so what they say has no effect; newer ones refuse them. The words are those of `method` in
+    --speculative-config and of cudagraph_mode in --compilation-config, since vLLM 0.10.1.
 
     Pass: --speculative-config '{"model": "m", "num_speculative_tokens": 3}'.
     Fail: --speculative-config '{"model": "m", "num_speculative_token": 3}'; with vLLM 0.12,
-    --compilation-config.cudagraph_modes=NONE.
-    Level: mandatory; advisory if the release ignores the key, or the image states no release.
+    --compilation-config.cudagraph_modes=NONE; --compilation-config.cudagraph_mode=FULL_DECODE;
+    --speculative-config.method=eagel.
+    Level: mandatory; advisory if the release ignores the key, or the image states no release, or
+    the words are those of the releases before and after.
     Source: vllm/config of the releases, run as they are published.
     """
     for start in starts(facts, "vllm"):
@@ -38,6 +42,27 @@ def engine_option_keys(facts: ServingFacts) -> Iterator[Finding]:
             for key in _inside(stated, inner) if inner else stated:
                 if isinstance(key, str) and not _is_in(key, taken.keys):
                     yield from _wrong(start, table, taken, key)
+        yield from _words(start, table)
+
+
+def _words(start: Start, table: Table) -> Iterator[Finding]:
+    """Report words that a release does not take in a key. Those in capitals may be lower case."""
+    release = start.command.release
+    for option, key in sorted({(row.option, row.key) for row in table.words}):
+        stated = start.option(option)
+        taken = None if release is None else table.words_in(option, key, release.version)
+        if taken is None or release is None or not isinstance(stated, Mapping):
+            continue
+        word = stated.get(key)
+        if not isinstance(word, str) or is_unresolved(word):
+            continue
+        near = word.upper() if all(map(str.isupper, taken.words)) else word
+        if near not in taken.words:
+            level = Level.MANDATORY if release.sure and not taken.between else Level.ADVISORY
+            seen = (
+                f"states {display(word)} as {key} of {option}, which {start.product} does not take"
+            )
+            yield from start.refused(seen, plain(suggest(near, taken.words)), level)
 
 
 def _inside(stated: Mapping[Any, Any], outer: str) -> Iterator[Any]:

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.findings import Finding, Level, count_of
-from kthena_components.core.remedies import Remedy, either, set_option, without
+from kthena_components.core.remedies import either, set_option, without
+from kthena_components.core.rules.ray_over_pods import RANKS_COUNTED, RANKS_COUNTED_UNTIL
 from kthena_components.core.rules.support.engine_startup import release_of
 from kthena_components.core.rules.support.messages import each_engine, title
 from kthena_components.core.values.images import (
@@ -68,10 +69,7 @@ def _not_stated(engine: EngineFacts, command: CommandFacts) -> Iterator[Finding]
         remedy = set_option(_EXECUTOR, "ray", f"add {_EXECUTOR} ray")
     else:
         seen = "states neither --nnodes nor an executor"
-        remedy = Remedy(
-            f"add --nnodes {_pods(engine)} with --node-rank and --master-addr, or start Ray and "
-            f"add {_EXECUTOR} ray"
-        )
+        remedy = either(*_ways(engine, version))
     yield Finding(
         path=engine.entry.command_path,
         seen=f"{title(engine)} has {count_of(copy, 'rank')} in each replica and "
@@ -79,6 +77,14 @@ def _not_stated(engine: EngineFacts, command: CommandFacts) -> Iterator[Finding]
         remedy=remedy,
         level=Level.MANDATORY if hard else Level.ADVISORY,
     )
+
+
+def _ways(engine: EngineFacts, version: Version | None) -> Iterator[str]:
+    """Return the ways to connect the pods of an engine that a release has."""
+    if version is None or version >= STATED_SINCE:
+        yield f"add --nnodes {_pods(engine)} with --node-rank and --master-addr"
+    if version is None or not RANKS_COUNTED <= version < RANKS_COUNTED_UNTIL:
+        yield f"start Ray and add {_EXECUTOR} ray"
 
 
 def _since(hard: bool) -> str:

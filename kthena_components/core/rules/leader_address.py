@@ -14,7 +14,11 @@ from kthena_components.core.rules.support.first_rank_address import (
     meetings,
 )
 from kthena_components.core.rules.support.messages import title
-from kthena_components.core.rules.support.unset_variables import may_be_of_image, no_value
+from kthena_components.core.rules.support.unset_variables import (
+    in_order,
+    may_be_of_image,
+    no_value,
+)
 from kthena_components.core.values.display import display
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import NotSet, OfController, Unknown, product
@@ -32,7 +36,8 @@ def leader_address(facts: ServingFacts) -> Iterator[Finding]:
 
     A controller sets only its own variables: Kthena ENTRY_ADDRESS, LeaderWorkerSet
     LWS_LEADER_ADDRESS. A $(NAME) that nothing sets stays as it is, and $NAME in a script is empty,
-    unless the image sets it. vLLM's --master-addr and --data-parallel-address are a host,
+    unless the image sets it; so does $(NAME) in the value of a variable that comes before NAME in
+    env. vLLM's --master-addr and --data-parallel-address are a host,
     SGLang's --dist-init-addr and `ray start --address` have a port. The name of one pod is the
     address of one copy of the engine.
 
@@ -104,13 +109,14 @@ def _finding(
         seen=f"{title(engine)} looks for its first rank at {display(meeting.shown)} "
         f"({meeting.option}), {seen}",
         level=Level.ADVISORY if may_be_of_image(pod, meeting.address) else Level.MANDATORY,
-        remedy=_remedy(facts.told or (), pod, meeting),
+        remedy=in_order(meeting.address) or _remedy(facts.told or (), pod, meeting),
     )
 
 
 def _remedy(told: Iterable[str], pod: PodFacts, meeting: Meeting) -> str:
     """Name the variable that the controller of the pods sets, or else the pod itself."""
-    own = next((f"$({name})" for name in LEADERS if name in told), "the name of the first pod")
+    # A controller names the variable of its own before those of another one below it.
+    own = next((f"$({name})" for name in told if name in LEADERS), "the name of the first pod")
     # The script of the image adds the port.
     by_script = pod.command is not None and pod.command.ray_script is not None
     alone = meeting.option in _HOST_ONLY or by_script

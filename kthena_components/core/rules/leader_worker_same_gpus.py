@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from kthena_components.core.facts.pod import PodFacts
-from kthena_components.core.facts.serving import EngineFacts
-from kthena_components.core.findings import Finding
+from kthena_components.core.facts.serving import EngineFacts, ranks_of
+from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.remedies import either
 from kthena_components.core.rules.support.fixes import give_gpus
 from kthena_components.core.rules.support.messages import (
@@ -44,11 +44,23 @@ def leader_worker_same_gpus(engine: EngineFacts) -> Iterator[Finding]:
             path=engine.worker.gpus_path,
             seen=f"{title(engine)} gives its entry pod {entry} GPUs and each worker {worker}, "
             "and an engine distributes its ranks evenly",
-            remedy=either(
-                give_gpus(engine, entry, f"write {entry} in both"),
-                give_gpus(engine, worker, f"{worker} in both"),
-            ),
+            remedy=either(*_alike(engine, entry, worker)),
         )
+
+
+def _alike(engine: EngineFacts, *stated: int) -> Iterator[str]:
+    """Return the numbers that both may have: those with which the GPUs are as many as the ranks."""
+    command, pods = engine.entry.command, engine.pods
+    ranks = ranks_of(engine, command) if command is not None and command.engine else None
+    some = [number for number in stated if number > 0]
+    fit = [number for number in some if isinstance(pods, int) and number * pods == ranks]
+    for place, number in enumerate(fit or some):
+        text = f"{'write ' if place == 0 else ''}{number} in both"
+        other = ranks // number if isinstance(ranks, int) and ranks % number == 0 else 0
+        if not fit and isinstance(pods, int) and other > 1:
+            yield f"{text} and give the engine {count_of(other, 'pod')}"
+        else:
+            yield give_gpus(engine, number, text)
 
 
 def _is_known(pod: PodFacts) -> bool:

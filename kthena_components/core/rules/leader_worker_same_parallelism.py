@@ -1,14 +1,15 @@
 """Checks that the entry and the workers of one engine have the same sizes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.engines.facts import set_size
 from kthena_components.core.facts.pod import PodFacts
-from kthena_components.core.facts.serving import EngineFacts
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding
 from kthena_components.core.remedies import either, set_option, together
-from kthena_components.core.rules.support.messages import each_engine, part_of_engine, title
+from kthena_components.core.rules.support.messages import part_of_engine, title
+from kthena_components.core.rules.support.own_rank import own_rank, workers_of
 from kthena_components.core.values.read import first_unknown, require_known
 from kthena_components.core.values.unknown import Unknown, all_known
 
@@ -24,8 +25,7 @@ _ALIKE = {
 """The fields that must be equal, with their names in messages."""
 
 
-@each_engine
-def leader_worker_same_parallelism(engine: EngineFacts) -> Iterator[Finding]:
+def leader_worker_same_parallelism(facts: ServingFacts) -> Iterator[Finding]:
     """Workers that also start the engine state the entry's sizes, and another rank.
 
     This applies to native launches (--nnodes) and to copies in several pods; with Ray, workers
@@ -41,13 +41,19 @@ def leader_worker_same_parallelism(engine: EngineFacts) -> Iterator[Finding]:
     Source: vllm/engine/arg_utils.py, create_engine_config; vllm/v1/engine/utils.py,
     wait_for_engine_startup; sglang/srt/server_args.py.
     """
+    for engine in facts.engines:
+        yield from _check(engine, facts.told)
+
+
+@part_of_engine
+def _check(engine: EngineFacts, told: Sequence[str] | None) -> Iterator[Finding]:
     entry, worker = engine.entry.command, engine.worker
     if worker is None or engine.pods == 1 or worker.command is None or entry is None:
         return
     if entry.engine is not None and worker.command.engine is not None:
         yield from _unlike(engine, entry, worker.command, worker.command_path)
-        yield from _rank(engine, worker, worker.command)
-        yield from _copies(engine, entry, worker.command, worker.command_path)
+        yield from _rank(engine, worker, worker.command, told)
+        yield from _copies(engine, entry, worker, told)
 
 
 @part_of_engine
@@ -87,7 +93,9 @@ def _sizes(entry: CommandFacts, worker: CommandFacts, name: str) -> tuple[object
     return (1 if mine is None else mine), (1 if theirs is None else theirs)
 
 
-def _rank(engine: EngineFacts, worker: PodFacts, command: CommandFacts) -> Iterator[Finding]:
+def _rank(
+    engine: EngineFacts, worker: PodFacts, command: CommandFacts, told: Sequence[str] | None
+) -> Iterator[Finding]:
     nodes, rank = command.nnodes, command.node_rank
     if nodes in {None, 1} or isinstance(nodes, Unknown) or isinstance(rank, Unknown):
         return
@@ -105,14 +113,17 @@ def _rank(engine: EngineFacts, worker: PodFacts, command: CommandFacts) -> Itera
     yield Finding(
         path=worker.command_path,
         seen=f"{title(engine)} {seen}",
-        remedy="write --node-rank $(WORKER_INDEX), or the index that your controller gives the pod",
+        remedy=own_rank(workers_of(engine, "--node-rank", command), told),
     )
 
 
 def _copies(
-    engine: EngineFacts, entry: CommandFacts, worker: CommandFacts, path: str
+    engine: EngineFacts, entry: CommandFacts, pod: PodFacts, told: Sequence[str] | None
 ) -> Iterator[Finding]:
     """Check how many copies the pods start, and with which ranks."""
+    worker, path = pod.command, pod.command_path
+    if worker is None:
+        return
     data, first, local, pods = entry.data, entry.data_local, worker.data_local, engine.pods
     if not (_counts_copies(entry) and _counts_copies(worker) and worker.headless is True):
         return
@@ -138,8 +149,7 @@ def _copies(
         missing = "no --data-parallel-start-rank, which means 0"
         stated = missing if worker.data_start_rank is None else f"{_START} {start}"
         seen = f"gives {whose} {stated}, but the copies of the first worker begin at {first}"
-        remedy = f"write {_START} {first} in the first worker, and {local} more "
-        remedy += "in each other one"
+        remedy = own_rank(workers_of(engine, _START, worker, first), told)
     else:
         return
     yield Finding(path=path, seen=f"{title(engine)} {seen}", remedy=remedy)

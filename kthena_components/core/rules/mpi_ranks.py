@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from kthena_components.core.engines import CommandFacts
-from kthena_components.core.facts.serving import EngineFacts
+from kthena_components.core.facts.serving import EngineFacts, gpus_of
 from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.rules.support.messages import each_engine, part_of_engine, title
 from kthena_components.core.values.read import require_known
@@ -42,13 +42,22 @@ def _session(engine: EngineFacts, command: CommandFacts) -> Iterator[Finding]:
     if ranks is None:
         return
     require_known("", ranks, world)
-    if ranks != world:
+    if isinstance(ranks, int) and isinstance(world, int) and ranks != world:
         yield _wrong(
             engine,
             f"needs {count_of(world, 'rank')} (tensor {command.tensor} × pipeline "
             f"{command.pipeline} × context {command.prefill_context}), but mpirun starts {ranks}",
-            f"write -n {world}, or other sizes",
+            _fitting(engine, ranks, world),
         )
+
+
+def _fitting(engine: EngineFacts, ranks: int, world: int) -> str:
+    """Say which of the two numbers is wrong: the other one is that of the GPUs."""
+    held = gpus_of(engine)
+    sizes = f"state sizes with tensor × pipeline × context = {ranks}"
+    if held == ranks:
+        return sizes
+    return f"write -n {world}" if held == world else f"write -n {world}, or {sizes}"
 
 
 def _slots(engine: EngineFacts, command: CommandFacts) -> Iterator[Finding]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.remedies import either, set_option
@@ -23,12 +24,20 @@ def nnodes_equals_group(engine: EngineFacts) -> Iterator[Finding]:
     """
     command, pods = engine.entry.command, engine.pods
     nodes = command.nnodes if command else None
-    if nodes is None or isinstance(pods, Unknown):
+    if command is None or nodes is None or isinstance(pods, Unknown):
         return
     if known(nodes) != pods:
         yield Finding(
             path=engine.entry.command_path,
             seen=f"{title(engine)} has {count_of(pods, 'pod')}, but is started with "
             f"--nnodes {nodes}",
-            remedy=either(set_option("--nnodes", pods), "the variable with the size of the group"),
+            remedy=_remedy(command, pods),
         )
+
+
+def _remedy(command: CommandFacts, pods: int) -> str:
+    """Count the pods, if the ranks spread evenly over them, or else give it other pods."""
+    ranks, nodes = command.per_rank_world, command.nnodes
+    if isinstance(ranks, int) and ranks % pods and isinstance(nodes, int) and not ranks % nodes:
+        return f"give the engine {count_of(nodes, 'pod')}"
+    return either(set_option("--nnodes", pods), "the variable with the size of the group")

@@ -4,9 +4,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from kthena_components.core.engines import CommandFacts
+from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts, SiblingFacts
 from kthena_components.core.findings import Finding, Level, count_of
+from kthena_components.core.remedies import Remedy, fixes_of, placed_at, set_option, together
 from kthena_components.core.rules.support.messages import title
+from kthena_components.core.rules.support.own_rank import Ranked, own_rank
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.unknown import Unknown
 
@@ -52,10 +55,10 @@ def pod_ranks(facts: ServingFacts) -> Iterator[Finding]:
         yield from _without_first(engine)
         siblings, command = engine.siblings, engine.entry.command
         if siblings is not None and siblings.commands:
-            yield from _by_ordinal(engine, siblings.commands)
+            yield from _by_ordinal(engine, siblings.commands, facts.told)
             yield from _not_at_once(engine, siblings)
         elif siblings is not None and command is not None and siblings.count >= _TWO:
-            yield from _alike(engine, command, siblings.count)
+            yield from _alike(engine, command, siblings.count, facts.told)
 
 
 def _twice_first(engines: Sequence[EngineFacts]) -> Iterator[Finding]:
@@ -93,7 +96,7 @@ def _without_first(engine: EngineFacts) -> Iterator[Finding]:
             path=engine.entry.command_path,
             seen=f"{title(engine)} has --node-rank {ranks[0]} in its first pod and {ranks[1]} in "
             f"the others, and no pod of --nnodes {first.nnodes} has rank 0",
-            remedy="write --node-rank 0 in the first pod",
+            remedy=set_option("--node-rank", 0, "write --node-rank 0 in the first pod"),
         )
 
 
@@ -126,7 +129,9 @@ def _ranks(command: CommandFacts) -> Iterator[_Ranks]:
         yield _Ranks("--data-parallel-start-rank", first, data, counted, local)
 
 
-def _by_ordinal(engine: EngineFacts, commands: Sequence[CommandFacts]) -> Iterator[Finding]:
+def _by_ordinal(
+    engine: EngineFacts, commands: Sequence[CommandFacts], told: Sequence[str] | None
+) -> Iterator[Finding]:
     every = [{one.option: one for one in _ranks(command)} for command in commands]
     for option, first in every[0].items():
         column = [ranks[option] for ranks in every if option in ranks]
@@ -137,7 +142,7 @@ def _by_ordinal(engine: EngineFacts, commands: Sequence[CommandFacts]) -> Iterat
             continue
         stated = differ and any(option in command.options for command in commands)
         if stated and len(ranks) == len(every) and len(alike) == 1 and not first.total % first.step:
-            yield from _uneven(engine, ranks, first)
+            yield from _uneven(engine, ranks, first, told)
 
 
 def _not_at_once(engine: EngineFacts, siblings: SiblingFacts) -> Iterator[Finding]:
@@ -168,7 +173,9 @@ def _reported_elsewhere(engine: EngineFacts, option: str, *, enough: bool) -> bo
     return not enough or not isinstance(rank, Unknown)
 
 
-def _uneven(engine: EngineFacts, ranks: list[int], one: _Ranks) -> Iterator[Finding]:
+def _uneven(
+    engine: EngineFacts, ranks: list[int], one: _Ranks, told: Sequence[str] | None
+) -> Iterator[Finding]:
     wanted = one.total // one.step
     times = Counter(ranks)
     expected = set(range(0, one.total, one.step))
@@ -181,19 +188,29 @@ def _uneven(engine: EngineFacts, ranks: list[int], one: _Ranks) -> Iterator[Find
         seen=f"{title(engine)} has {count_of(len(ranks), 'pod')} with {one.option} "
         f"{_listed(ranks)}, but {one.counted} needs {count_of(wanted, 'pod')} with "
         f"{_listed(sorted(expected))}",
-        remedy=_remedy(engine, ranks, sorted(expected)),
+        remedy=_remedy(engine, ranks, one, told),
         level=Level.ADVISORY if ranks == [0] else Level.MANDATORY,
     )
 
 
-def _remedy(engine: EngineFacts, ranks: list[int], wanted: list[int]) -> str:
-    pods = count_of(len(wanted), "pod")
-    if len(ranks) == len(wanted):
-        return f"give each pod another of {_listed(wanted)}"
-    more = f"write replicas: {len(wanted)}" if engine.worker is None else f"give the engine {pods}"
+def _remedy(engine: EngineFacts, ranks: list[int], one: _Ranks, told: Sequence[str] | None) -> str:
+    wanted = one.total // one.step
+    if len(ranks) == wanted:
+        ranked = Ranked(option=one.option, first=0, count=wanted, step=one.step)
+        own, worker = own_rank(ranked, told), engine.worker
+        return own if worker is None else _in_both(own, worker, engine)
+    pods = count_of(wanted, "pod")
+    more = f"write replicas: {wanted}" if engine.worker is None else f"give the engine {pods}"
     if engine.siblings is not None and engine.siblings.at_once is not None:
-        more = f"write completions and parallelism: {len(wanted)}"
+        more = f"write completions and parallelism: {wanted}"
     return f"{more}, or count {count_of(len(ranks), 'pod')} in the command line"
+
+
+def _in_both(own: str, worker: PodFacts, engine: EngineFacts) -> str:
+    """Give the pods of both templates of an engine their ranks."""
+    paths = (engine.entry.command_path, worker.command_path)
+    every = [Remedy(own, fixes_of(placed_at(own, path))) for path in paths]
+    return together(*every, text=f"{own} in both templates")
 
 
 def _listed(ranks: Sequence[int]) -> str:
@@ -201,15 +218,16 @@ def _listed(ranks: Sequence[int]) -> str:
     return ", ".join(map(str, ranks[:_LISTED])) + more
 
 
-def _alike(engine: EngineFacts, command: CommandFacts, count: int) -> Iterator[Finding]:
+def _alike(
+    engine: EngineFacts, command: CommandFacts, count: int, told: Sequence[str] | None
+) -> Iterator[Finding]:
     """Report a rank that all pods of a template state, where they meet at one address."""
     for one in _stated_alike(command):
         yield Finding(
             path=engine.entry.command_path,
             seen=f"{title(engine)} has {count} pods, and each states {one.option} {one.rank}, but "
             "the ranks of an engine differ",
-            remedy="take the rank from the ordinal of a StatefulSet's pods, such as "
-            f"{one.option} $(POD_INDEX), or write replicas: 1",
+            remedy=_in_order(one, count, told),
         )
 
 
@@ -224,3 +242,16 @@ def _stated_alike(command: CommandFacts) -> Iterator[_Ranks]:
 def repeats_rank(command: CommandFacts) -> bool:
     """Return whether this rule reports several pods with a command line."""
     return any(True for _ in _stated_alike(command))
+
+
+def _in_order(one: _Ranks, count: int, told: Sequence[str] | None) -> str:
+    """Number pods that state one rank: those of a whole engine, or those behind a head."""
+    wanted = one.total // one.step
+    if count > wanted:
+        return f"write replicas: {wanted}, and give each pod its own {one.option}"
+    # The ranks before theirs are those of other objects.
+    before = max(one.rank, one.step) if count < wanted else 0
+    if before + count * one.step > one.total:
+        before = (wanted - count) * one.step
+    ranked = Ranked(option=one.option, first=before, count=count, step=one.step)
+    return f"{own_rank(ranked, told)}, or write replicas: 1 in an object for each rank"

@@ -10,7 +10,7 @@ from kthena_components.core.facts.listening import (
 )
 from kthena_components.core.facts.ports import ProbeFacts
 from kthena_components.core.facts.serving import ServingFacts
-from kthena_components.core.findings import Finding, part_of_rule
+from kthena_components.core.findings import Finding, Level, part_of_rule
 from kthena_components.core.remedies import write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import require_known
@@ -28,15 +28,18 @@ def probe_port(facts: ServingFacts) -> Iterator[Finding]:
     An engine listens on its --port; vLLM and trtllm-serve without one on 8000, SGLang on 30000. It
     listens on its --host; without one, SGLang and trtllm-serve only on the loopback address, which
     the kubelet does not reach. vLLM with --headless and a worker of Ray answer no requests, and
-    vLLM with --uds answers on a Unix socket. Not checked are containers in which something else may
+    vLLM with --uds answers on a Unix socket. SGLang's pods without the first rank have a server for
+    probes only, with /health, at their --host and --port. With --ssl-keyfile and --ssl-certfile, a
+    server answers HTTPS only. Not checked are containers in which something else may
     listen: other containers in the pod, programs that a script starts in the background, numbers
     elsewhere in the command line.
 
     Pass: --port 8080 and a readinessProbe on 8080, or on a port http with containerPort 8080.
     Fail: vllm serve without --port and a readinessProbe on 8080; a probe on 8000 of a worker, or of
-    vllm serve with --uds /run/vllm.sock.
-    Level: mandatory.
-    Source: vLLM vllm/entrypoints/openai/cli_args.py; SGLang sglang/srt/server_args.py; TensorRT-LLM
+    vllm serve with --uds /run/vllm.sock; scheme HTTP for vllm serve with --ssl-certfile.
+    Level: mandatory; advisory for another path of SGLang's server for probes.
+    Source: vLLM vllm/entrypoints/openai/cli_args.py; SGLang sglang/srt/server_args.py and
+    sglang/srt/utils launch_dummy_health_check_server; uvicorn/config.py; TensorRT-LLM
     tensorrt_llm/commands/serve.py; Kubernetes documentation, Liveness, Readiness and Startup
     Probes; kubernetes pkg/probe/util.go.
     """
@@ -53,7 +56,8 @@ def probe_port(facts: ServingFacts) -> Iterator[Finding]:
 @part_of_rule
 def _check(probe: ProbeFacts, found: Listening) -> Iterator[Finding]:
     if found.answers is None and found.engine == "sglang":
-        return  # its other pods have a server for probes only
+        yield from _of_other_rank(probe, found)
+        return
     require_known(probe.path, probe.port, found.answers)
     if probe.port is None:
         yield Finding(
@@ -76,6 +80,59 @@ def _check(probe: ProbeFacts, found: Listening) -> Iterator[Finding]:
             f"the pod, {_EFFECTS[probe.kind]}",
             remedy=ON_ALL_ADDRESSES,
         )
+    elif isinstance(probe.port, int) and probe.port == found.answers:
+        yield from _without_tls(probe, found)
+
+
+def _of_other_rank(probe: ProbeFacts, found: Listening) -> Iterator[Finding]:
+    """Check a probe of a pod of SGLang that does not have the first rank.
+
+    It has a server for probes only, at the --host and --port of its command line.
+    """
+    port = found.health
+    if not isinstance(port, int) or not isinstance(probe.port, int):
+        return
+    where = f"is {probe.port}, but a pod of SGLang without the first rank answers"
+    if probe.port != port and not found.may_listen(probe.port):
+        yield Finding(
+            path=probe.path,
+            seen=f"{where} probes on {port}, {_EFFECTS[probe.kind]}",
+            remedy=write(port),
+        )
+    elif probe.port == port and found.hidden_title:
+        yield Finding(
+            path=probe.path,
+            seen=f"is {port}, but {found.hidden_title}, and the kubelet asks the address of the "
+            f"pod, {_EFFECTS[probe.kind]}",
+            remedy=ON_ALL_ADDRESSES,
+        )
+    elif probe.port == port and probe.target and probe.target.partition("?")[0] not in _HEALTH:
+        at, is_field = probe.path.removesuffix(".port"), probe.path.endswith(".port")
+        yield Finding(
+            path=f"{at}.path" if is_field else at,
+            seen=f"is {display(probe.target)}, but a pod of SGLang without the first rank answers "
+            f"only {' and '.join(_HEALTH[:2])}, {_EFFECTS[probe.kind]}",
+            remedy=write(_HEALTH[0]) if is_field else f"write path: {_HEALTH[0]}",
+            level=Level.ADVISORY,
+        )
+
+
+_HEALTH = ("/health", "/health_generate", "/ping", "/metrics")
+"""The paths that SGLang's server for probes has; the last two not in all releases."""
+
+
+def _without_tls(probe: ProbeFacts, found: Listening) -> Iterator[Finding]:
+    """Report an HTTP request to a server with TLS, or HTTPS to one without."""
+    if not probe.scheme or found.tls is None or (probe.scheme == "HTTPS") is found.tls:
+        return
+    at, is_field = probe.path.removesuffix(".port"), probe.path.endswith(".port")
+    scheme = "HTTPS" if found.tls else "HTTP"
+    has = "has --ssl-keyfile or --ssl-certfile" if found.tls else "has no --ssl-certfile"
+    yield Finding(
+        path=f"{at}.scheme" if is_field else at,
+        seen=f"is {probe.scheme}, but the engine {has}, {_EFFECTS[probe.kind]}",
+        remedy=write(scheme) if is_field else f"write scheme: {scheme}",
+    )
 
 
 def _remedy(found: Listening) -> str:

@@ -5,10 +5,19 @@ from collections.abc import Iterator
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding
+from kthena_components.core.remedies import set_option
 from kthena_components.core.rules.support.engine_pods import pods_of
 from kthena_components.core.rules.support.messages import title
-from kthena_components.core.rules.support.unset_variables import no_value
-from kthena_components.core.values.unknown import NotSet
+from kthena_components.core.rules.support.own_rank import (
+    RANKS,
+    Ranked,
+    own_rank,
+    set_by,
+    total_of,
+    workers_of,
+)
+from kthena_components.core.rules.support.unset_variables import in_order, no_value
+from kthena_components.core.values.unknown import NotSet, SetLater
 
 _FIELDS = {
     "--tensor-parallel-size": "tensor",
@@ -21,15 +30,11 @@ _FIELDS = {
     "--node-rank": "node_rank",
 }
 """Options with a size or a rank, and the fields of a command line with their values."""
-_RANKS = frozenset({"--node-rank", "--data-parallel-rank", "--data-parallel-start-rank"})
-_NUMBERS = (
-    ("WORKER_INDEX", "GROUP_SIZE"),
-    ("LWS_WORKER_INDEX", "LWS_GROUP_SIZE"),
-    ("RBG_LWP_WORKER_INDEX", "RBG_LWP_GROUP_SIZE"),
-    ("POD_GROUP_INDEX", "POD_GROUP_SIZE"),
-    ("GROVE_PCLQ_POD_INDEX", "GROVE_PCSG_TEMPLATE_NUM_PODS"),
+_SIZES = (
+    *("GROUP_SIZE", "LWS_GROUP_SIZE", "RBG_LWP_GROUP_SIZE", "POD_GROUP_SIZE"),
+    "GROVE_PCSG_TEMPLATE_NUM_PODS",
 )
-"""The variables of controllers with the rank of a pod, and the number of pods."""
+"""Variables of controllers with the number of an engine's pods."""
 
 
 def size_variables(facts: ServingFacts) -> Iterator[Finding]:
@@ -39,18 +44,22 @@ def size_variables(facts: ServingFacts) -> Iterator[Finding]:
     LWS_WORKER_INDEX and LWS_GROUP_SIZE, the plugin env of a Volcano Job VC_TASK_INDEX. Without a
     value, `$(NAME)` stays as it is and `$NAME` is empty: the engine refuses the option, or each pod
     computes the same rank from it. A name of no known controller may be filled in before the
-    object is applied, and is not checked.
+    object is applied, and is not checked. In the value of a variable, Kubernetes replaces only
+    references to variables that come before it.
 
     Pass: --node-rank $(LWS_WORKER_INDEX) in a LeaderWorkerSet of size 2.
     Fail: --node-rank $(LWS_WORKER_INDEX) in a ModelServing, where it is WORKER_INDEX; --node-rank
-    $((VC_TASK_INDEX + 1)) in a Volcano Job without the plugin env.
+    $((VC_TASK_INDEX + 1)) in a Volcano Job without the plugin env; --tp $(TP) with the variables
+    TP $(GPUS) and then GPUS 8.
     Level: mandatory.
     Source: Kubernetes documentation, Define Dependent Environment Variables; volcano-sh/kthena
     v1.0.0 pkg/apis/workload/v1alpha1/model_serving_types.go; kubernetes-sigs/lws pkg/utils/pod/
-    pod_utils.go; Volcano v1.14 pkg/controllers/job/plugins/env/env.go.
+    pod_utils.go; Volcano v1.14 pkg/controllers/job/plugins/env/env.go; kubernetes
+    pkg/kubelet/kubelet_pods.go makeEnvironmentVariables.
     """
     for engine in facts.engines:
-        for pod in pods_of(engine):
+        # A leader and its workers may have one template.
+        for pod in {pod.command_path: pod for pod in reversed(pods_of(engine))}.values():
             yield from _check(facts, engine, pod)
 
 
@@ -60,7 +69,8 @@ def _check(facts: ServingFacts, engine: EngineFacts, pod: PodFacts) -> Iterator[
         return
     for option, field in _FIELDS.items():
         value = getattr(command, field)
-        seen = "" if isinstance(value, NotSet) else no_value(told, pod, value)
+        open_ended = isinstance(value, NotSet) and not isinstance(value, SetLater)
+        seen = "" if open_ended else no_value(told, pod, value)
         if not seen:
             continue
         written = command.written.get(option)
@@ -68,16 +78,36 @@ def _check(facts: ServingFacts, engine: EngineFacts, pod: PodFacts) -> Iterator[
         yield Finding(
             path=pod.command_path,
             seen=f"{title(engine)} {stated}, {seen}",
-            remedy=_remedy(option, told),
+            remedy=in_order(value) or _remedy(engine, pod, option, told),
         )
         return
 
 
-def _remedy(option: str, told: tuple[str, ...]) -> str:
+def _remedy(engine: EngineFacts, pod: PodFacts, option: str, told: tuple[str, ...]) -> str:
     """Name the variable that the controller of the pods sets, or else what a variable needs."""
-    own = [pair[0 if option in _RANKS else 1] for pair in _NUMBERS]
-    if option in _RANKS | {"--nnodes"}:
-        name = next((name for name in own if name in told), "")
-        if name:
-            return f"write {option} $({name})"
+    own = set_by(told, _SIZES) if option == "--nnodes" else ""
+    if own:
+        return set_option(option, f"$({own})")
+    command, pods = pod.command, _ranked(engine, pod, option)
+    if option in RANKS and command is not None and pods is not None:
+        return own_rank(pods, told)
     return "set the variable in the container's env, or write a number"
+
+
+def _ranked(engine: EngineFacts, pod: PodFacts, option: str) -> Ranked | None:
+    """Return the pods of a template, with the first of their ranks; None if that is not known."""
+    command, siblings = pod.command, engine.siblings
+    if command is None:
+        return None
+    if engine.worker is pod:
+        return workers_of(engine, option, command)
+    total, step = total_of(option, command)
+    if total is None:
+        return None
+    if engine.worker is not None:
+        return Ranked(option=option, first=0, count=1, step=step)
+    count = engine.pods if siblings is None else siblings.count
+    # As many as there are ranks, or all behind the first one.
+    if not isinstance(count, int) or (missing := total // step - count) not in {0, 1}:
+        return None
+    return Ranked(option=option, first=missing * step, count=count, step=step)

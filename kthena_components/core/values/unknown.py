@@ -85,6 +85,12 @@ class NotSet(Unknown):
     """Whether a shell reads it: it is then empty, unless the image sets the variable."""
 
 
+class SetLater(NotSet):
+    """A reference in an env to a variable that follows it there: Kubernetes leaves it as it is."""
+
+    __slots__ = ()
+
+
 def changed(value: Unknown) -> Unknown:
     """Return what is known of a value that was computed from another one."""
     return Varying(value.because) if isinstance(value, OwnAddress | NodeAddress) else value

@@ -72,6 +72,7 @@ def _engine(graph: Graph, component: Component) -> EngineFacts | None:
         entry=replace(pod, command=command),
         worker=None,
         ray_started=True,
+        counted_by=f"{graph.object.at(component.path)}.multinode",
     )
 
 

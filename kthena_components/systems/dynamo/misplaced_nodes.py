@@ -6,10 +6,13 @@ api/v1alpha1/dynamocomponentdeployment_types.go MultinodeSpec has the field of l
 
 from collections.abc import Iterator, Mapping
 
+from kthena_components.core.facts.context import Context
+from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.findings import Finding
 from kthena_components.core.remedies import remove, together, write
 from kthena_components.core.rules.support.admission import refuse
 from kthena_components.core.values.read import first_unknown, mapping, unknown_in, whole
+from kthena_components.systems.dynamo.template import template_of
 from kthena_components.systems.dynamo.view import LEAST_NODES, Component
 
 
@@ -53,3 +56,14 @@ def _remedy(item: Component, stated: Mapping[str, object]) -> str:
         return together(*removed, text=text)
     # An empty multinode would have 2 nodes.
     return together(*removed, remove(at=at), text=f"remove {at}: 1 node is the default")
+
+
+def enough_nodes(item: Component, context: Context) -> str:
+    """Say what to write for a number of nodes below the least one: as many as its engine needs."""
+    pod = read_pod(template_of(item), item.path, context=context)
+    ranks = None if pod.command is None else pod.command.per_rank_world
+    gpus, at = pod.gpus, f"{item.path}.multinode"
+    alone = remove(f"remove {at}", at=at)
+    if not isinstance(ranks, int) or not isinstance(gpus, int) or gpus < 1:
+        return f"{alone}, or write {LEAST_NODES} or more"
+    return write(-(-ranks // gpus), at=f"{at}.nodeCount") if ranks > gpus else alone

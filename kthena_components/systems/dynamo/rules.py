@@ -31,7 +31,7 @@ from kthena_components.core.values.read import (
     whole,
 )
 from kthena_components.core.values.unknown import MaybeInt, Unknown, known
-from kthena_components.systems.dynamo.misplaced_nodes import misplaced_nodes
+from kthena_components.systems.dynamo.misplaced_nodes import enough_nodes, misplaced_nodes
 from kthena_components.systems.dynamo.template import MAIN, template_of
 from kthena_components.systems.dynamo.view import (
     ENABLE_GROVE,
@@ -181,8 +181,12 @@ def dynamo_shape(graph: Graph) -> Iterator[Finding]:
             yield not_checked(f"{item.path}.multinode", gap)
         nodes, at = mapping(multinode).get("nodeCount"), f"{item.path}.multinode.nodeCount"
         yield from misplaced_nodes(item)
-        if not isinstance(nodes, Unknown):
-            yield from at_least(at, nodes, LEAST_NODES, _SHAPE, ", and 1 node is the default")
+        number = whole(nodes)
+        if isinstance(number, int) and number < LEAST_NODES:
+            seen = f"is {display(number)}, but must be at least {LEAST_NODES}, and 1 node is the "
+            yield from refuse(at, f"{seen}default", enough_nodes(item, graph.object.context))
+        elif not isinstance(nodes, Unknown):
+            yield from at_least(at, nodes, LEAST_NODES, _SHAPE)
         yield from _executor(f"{item.path}.annotations", mapping(fields.get("annotations")))
     yield from _executor("metadata.annotations", graph.annotations)
     for key, allowed in _ANNOTATIONS.items():

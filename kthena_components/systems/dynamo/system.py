@@ -40,6 +40,9 @@ SYSTEM = System(
                 dynamo_name_length,
             ),
             kept=kept,
+            # deploy/operator/api/v1alpha1: only a DynamoGraphDeploymentScalingAdapter has one.
+            unscalable="has no scale subresource",
+            number_in="replicas of each component",
             without=_WITHOUT,
         )
         for group, name in (COMPONENT, GRAPH)

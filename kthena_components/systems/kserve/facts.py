@@ -4,7 +4,7 @@ For several nodes, KServe calculates the GPUs from requests (nodes.py), and writ
 requests and limits.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -58,8 +58,8 @@ def _many(view: Service, many: MultiNode) -> EngineFacts:
     entry = _pod(nodes.head_gpus, head, at, command)
     rest = _pod(nodes.worker_gpus, found.at(f"{many.worker.path}.resources"), at, _JOINS)
     entry = _stated(entry, _pods(view, found.at(view.path)))
-    workers = _placed({"spec": many.fields}, f"{at}.", view)
-    worker = _stated(rest, workers) if nodes.pods > 1 else None
+    workers = [*_placed({"spec": many.fields}, f"{at}.", view)]
+    worker = _joining(_stated(rest, workers), workers) if nodes.pods > 1 else None
     return EngineFacts(
         path=at,
         name=name,
@@ -77,6 +77,16 @@ def _stated(pod: PodFacts, written: Iterable[PodFacts]) -> PodFacts:
     containers = (c for one in found for c in (one.own, *one.others) if c is not None)
     missing = (key for one in found for key in one.missing)
     return replace(pod, others=tuple(containers), missing=tuple(dict.fromkeys(missing)))
+
+
+def _joining(pod: PodFacts, written: Sequence[PodFacts]) -> PodFacts:
+    """Add where the workers join Ray, if the command that is written says so."""
+    joins = [one for one in written if one.command is not None and one.command.ray_address]
+    command = joins[0].command if len(joins) == 1 else None
+    if pod.command is None or command is None or command.hidden or command.ray_role != "worker":
+        return pod
+    told = replace(pod.command, ray_address=command.ray_address, ray_written=command.ray_written)
+    return replace(pod, command=told, stated=joins[0].stated, command_path=joins[0].command_path)
 
 
 _JOINS = CommandFacts(ray_role="worker")

@@ -24,6 +24,8 @@ from kthena_components.systems.kubernetes.facts import leader_names
 _ADDED = "VLLM_ADDITIONAL_ARGS"
 _SHARED_MEMORY = {"name": "dshm", "emptyDir": {"medium": "Memory"}}
 _SHARED_MOUNT = {"name": "dshm", "mountPath": SHM_PATH}
+_PLACED = frozenset({"nodeSelector", "affinity"})
+"""Fields of a pod spec that may name the GPU."""
 _UNPUBLISHED = Unknown("KServe publishes no preset for pipelines")
 _ELSEWHERE = Unknown("a preset or a base may state the GPUs")
 _UNSPREAD = Unknown("a base may state how data is used without a worker")
@@ -84,7 +86,8 @@ def _pod(view: LlmService, workload: LlmWorkload, field: str) -> PodFacts:
     main = {**engine, "name": "main", **_command(workload, engine)}
     main["volumeMounts"] = _and_of_preset(engine.get("volumeMounts"), _SHARED_MOUNT)
     volumes = _and_of_preset(mapping(spec).get("volumes"), _SHARED_MEMORY)
-    made = {"volumes": volumes, "containers": [main, *containers[1:]]}
+    placed = {key: value for key, value in mapping(spec).items() if key in _PLACED}
+    made = {**placed, "volumes": volumes, "containers": [main, *containers[1:]]}
     pod = read_pod({"spec": made}, "", context=context)
     command, own = pod.command, engine.get("command") is not None
     # The preset without a worker states the tensor size only (config-llm-template).

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from kthena_components.core.objects.retained_fields import kept_pods
-from kthena_components.core.plan.controller_variables import TOLD_BY_LWS
+from kthena_components.core.plan.controller_variables import TOLD_BY_LWS, Told
 from kthena_components.systems.kserve.facts import facts
 from kthena_components.systems.kserve.facts_llm import facts as facts_of_llm
 from kthena_components.systems.kserve.pods import (
@@ -94,6 +94,16 @@ def makes(view: Service) -> Made | None:
     )
 
 
+# pkg/controller/v1beta1/inferenceservice/components/predictor.go.
+_TOLD = Told(
+    size=("RAY_NODE_COUNT",),
+    leader=("HEAD_SVC",),
+    others=(
+        *("PIPELINE_PARALLEL_SIZE", "REQUEST_GPU_COUNT", "TENSOR_PARALLEL_SIZE"),
+        *("MODEL_DIR", "MODEL_NAME"),
+    ),
+)
+
 SYSTEM = System(
     name="kserve",
     title="KServe",
@@ -106,6 +116,7 @@ SYSTEM = System(
             pods=pods,
             demand=demand,
             rules=_RULES,
+            tells=lambda _: _TOLD,
             rollouts=rollouts,
             number_in="minReplicas and maxReplicas",
             keeps_number=keeps_number,
@@ -125,6 +136,7 @@ SYSTEM = System(
                 view=read_service,
                 facts=facts,
                 rules=_OF_RUNTIMES,
+                tells=lambda _: _TOLD,
                 completes=True,
                 kept=None,
                 without={"pods": _NO_PODS, "templates": _NO_PODS, "restarts": _NO_PODS},

@@ -77,6 +77,7 @@ ValidatePodTemplateSpecForReplicaSet, and pkg/apis/batch/validation/validation.g
 _KEPT = {"restarts": "pods that run keep their template"}
 _POOLS = ("inference.networking.k8s.io", "inference.networking.x-k8s.io")
 _ENDS = "its pods end by themselves"
+_NO_SCALE = "has no scale subresource"
 _IMMUTABLE = {"restarts": "the template of a Job is immutable", PRODUCTION: _ENDS}
 
 
@@ -150,6 +151,7 @@ SYSTEM = System(
         _workload(
             "Pod",
             "",
+            unscalable=_NO_SCALE,
             facts=facts_of_pod,
             pods=pods_of_pod,
             templates=("",),
@@ -178,6 +180,7 @@ SYSTEM = System(
         ),
         _workload(
             "DaemonSet",
+            unscalable=_NO_SCALE,
             pods=pods_of_daemons,
             restart_policies=_ALWAYS,
             restarts=_A_FEW,
@@ -187,6 +190,8 @@ SYSTEM = System(
             "Job",
             "batch",
             facts=facts_of_job,
+            unscalable=_NO_SCALE,
+            number_in="parallelism",
             pods=pods_of_job,
             tells=tells_of_job,
             without=_IMMUTABLE,
@@ -195,6 +200,8 @@ SYSTEM = System(
         _workload(
             "CronJob",
             "batch",
+            unscalable=_NO_SCALE,
+            number_in="parallelism",
             facts=facts_of_cron_job,
             pods=pods_of_cron_job,
             tells=tells_of_job,

@@ -12,7 +12,7 @@ from kthena_components.systems.rbg.rules.shape_rollout_templates_dependencies im
     rbg_shape,
     rbg_templates,
 )
-from kthena_components.systems.rbg.view import RBG, RBG_SET, RbgView, read_rbg
+from kthena_components.systems.rbg.view import LEADER_WORKER, RBG, RBG_SET, RbgView, read_rbg
 from kthena_components.systems.system import Kind, Restart, System
 
 _TEMPLATES = (
@@ -56,13 +56,18 @@ def _kind(group_kind: tuple[str, str], **known: Any) -> Kind[RbgView]:
     )
 
 
-def tells(_view: RbgView) -> Told:
-    """Return the variables of the leader-worker pattern.
+def tells(view: RbgView) -> Told:
+    """Return the variables of the leader-worker pattern, first those of its release.
+
+    Only the pods of a LeaderWorkerSet have LeaderWorkerSet's variables. A role of v1alpha2 is a
+    RoleInstanceSet, unless an annotation says otherwise.
 
     Source: sgl-project/rbg api/workloads/constants/env.go, pkg/discovery/env_builder.go;
     api/workloads/v1alpha1/constant.go (names of older releases).
     """
     named = (*_TOLD.size, *_TOLD.leader, *_TOLD.rank, *_TOLD.others)
+    if any(role.legacy and role.pattern == LEADER_WORKER for role in view.roles):
+        named = tuple(sorted(named, key=lambda name: not name.startswith("LWS_")))
     return replace(_TOLD, exactly=(*named, *_ONCE))
 
 

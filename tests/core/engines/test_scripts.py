@@ -3,7 +3,7 @@
 import pytest
 
 from kthena_components.core.engines import CommandFacts, read_command
-from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown
+from kthena_components.core.values.unknown import MaybeInt, MaybeText, SetLater, Unknown
 from tests.support.for_each import for_each
 
 
@@ -197,7 +197,7 @@ def test_env_values_may_refer_to_those_before_them() -> None:
     assert run("vllm serve M -tp $A", B="8", A="$(B)").tensor == 8
 
     behind = run("vllm serve M -tp $A", A="$(B)", B="8").tensor
-    assert behind == Unknown("B is set after the variable that refers to it")
+    assert behind == SetLater("B is set after the variable that refers to it", "B")
 
 
 def test_references_are_followed_to_a_limited_depth() -> None:

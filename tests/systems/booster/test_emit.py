@@ -34,9 +34,9 @@ def test_a_pair_installs_nothing_so_its_json_reaches_vllm_whole() -> None:
 
 
 def test_numbers_and_switches_are_texts() -> None:
-    words = ["--max-model-len", "10000000", "--trust-remote-code"]
+    words = ["--num-gpu-blocks-override", "10000000", "--trust-remote-code"]
     config = backend_of(ONE, {"roles[0].engine.extra_args": words})["workers"][0]["config"]
-    assert (config["max-model-len"], config["trust-remote-code"]) == ("10000000", "")
+    assert (config["num-gpu-blocks-override"], config["trust-remote-code"]) == ("10000000", "")
     assert all(isinstance(value, str) for value in config.values())
 
 

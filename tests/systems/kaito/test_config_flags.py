@@ -42,7 +42,7 @@ FLAGS = {
         "has no option '--max-model-length' and does not start with it. Write --max-model-len.",
     ),
     "key of an earlier release": ("swap-space: 4", "advisory", NO_SWAP),
-    "underscores": ("max_model_len: 200000", "advisory", "Write --max-model-len 131072 or less"),
+    "underscores": ("max_model_len: 200000", "mandatory", "Write --max-model-len 131072 or less"),
     "batch": ("max-num-batched-tokens: 0", "mandatory", "has --max-num-batched-tokens 0"),
 }
 

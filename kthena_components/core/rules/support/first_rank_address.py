@@ -17,7 +17,7 @@ LOOPBACK = regex(
 _TWO = 2
 _PORT = regex(r":(\d{1,5})$")
 RAY = "ray start --address"
-LEADERS = ("ENTRY_ADDRESS", "LWS_LEADER_ADDRESS", "RBG_LWP_LEADER_ADDRESS")
+LEADERS = ("ENTRY_ADDRESS", "LWS_LEADER_ADDRESS", "RBG_LWP_LEADER_ADDRESS", "HEAD_SVC")
 """Variables of controllers with the name of an engine's first pod in the cluster."""
 
 

@@ -16,7 +16,7 @@ from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.memory.engine import Placed, placed_engine
 from kthena_components.core.memory.sharding import Sharding, fits, is_whole, model_shape
 from kthena_components.core.models.config import ModelShape
-from kthena_components.core.remedies import Change, Remedy, either, mapped, together, write
+from kthena_components.core.remedies import Change, Remedy, either, mapped, remove, together, write
 from kthena_components.core.rules.fp8_block_multiple import breaks_blocks
 from kthena_components.core.values.regex import regex
 
@@ -166,7 +166,11 @@ def _more_pods(
     engine: EngineFacts, command: CommandFacts, wanted: int, *, torn: bool
 ) -> Remedy | None:
     """Give an engine more pods. None if nothing connects them, and a node may have enough GPUs."""
-    gpus = engine.entry.gpus
+    gpus, at = engine.entry.gpus, engine.counted_by
+    if at and wanted > 1:
+        return write(wanted, f"write {at}.nodeCount: {wanted}", at=f"{at}.nodeCount")
+    if at:
+        return remove(f"remove {at}", at=at)
     more, made = give_pods(engine, wanted), replace(engine, pods=wanted)
     if not isinstance(gpus, int):
         return None
@@ -203,7 +207,9 @@ def _is_torn(
     engine: EngineFacts, command: CommandFacts, sizes: Mapping[str, int], gpus: int
 ) -> bool:
     """Return whether a copy of these sizes spans pods that nothing in the command connects."""
-    if engine.pods == 1 or command.engine not in _CONNECTED_BY or command.hidden is not None:
+    if engine.pods == 1 or engine.counted_by or command.hidden is not None:
+        return False
+    if command.engine not in _CONNECTED_BY:
         return False
     alone = command.nnodes in {None, 1} and command.executor is None and command.ray_role is None
     copy = math.prod(size for word, size in sizes.items() if word != "data")

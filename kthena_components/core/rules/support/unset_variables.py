@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from kthena_components.core.engines.controller_env import LATE_VARIABLES
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.values.images import read_image
-from kthena_components.core.values.unknown import NotSet, OfController, Varying
+from kthena_components.core.values.unknown import NotSet, OfController, SetLater, Varying
 
 
 def no_value(told: Iterable[str] | None, pod: PodFacts, value: object) -> str:
@@ -17,9 +17,9 @@ def no_value(told: Iterable[str] | None, pod: PodFacts, value: object) -> str:
         value: The value, from the pod's command line.
     """
     name = getattr(value, "name", "") if isinstance(value, NotSet | OfController | Varying) else ""
-    if told is None or not name or name in pod.stated:
-        return ""
-    if any(name == own or name.startswith(own) for own in told):
+    if isinstance(value, SetLater):
+        return f"and {name} follows in env, so the reference to it stays as it is"
+    if told is None or not name or name in pod.stated or _sets(told, name):
         return ""
     if isinstance(value, NotSet):
         then = "is empty" if value.in_shell else "stays as it is"
@@ -30,6 +30,17 @@ def no_value(told: Iterable[str] | None, pod: PodFacts, value: object) -> str:
     if by in {LATE_VARIABLES.get(own) for own in told}:
         return f"and {by} does not set {name} in these pods"
     return f"but only {by} sets {name}, in the pods that it creates"
+
+
+def _sets(told: Iterable[str], name: str) -> bool:
+    return any(name.startswith(own) for own in told)
+
+
+def in_order(value: object) -> str:
+    """Say how a reference in an env gets its value; empty if the order is not what is wrong."""
+    if not isinstance(value, SetLater):
+        return ""
+    return f"move {value.name} in front of the variable in env that refers to it"
 
 
 def may_be_of_image(pod: PodFacts, value: object) -> bool:

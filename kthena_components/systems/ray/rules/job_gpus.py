@@ -5,10 +5,15 @@ from collections.abc import Iterator
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.findings import Finding, count_of
-from kthena_components.core.remedies import remove
+from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.values.dataclass import dataclass
-from kthena_components.core.values.read import mapping, require_known, sequence, whole
-from kthena_components.core.values.unknown import is_unresolved, total
+from kthena_components.core.values.read import (
+    mapping,
+    require_known,
+    sequence,
+    whole,
+)
+from kthena_components.core.values.unknown import Unknown, is_unresolved, total
 from kthena_components.systems.ray.command import with_command
 from kthena_components.systems.ray.rules.worker_groups_gpus_params import counted_in
 from kthena_components.systems.ray.view import ENTRYPOINT, Cluster, RayView
@@ -34,7 +39,7 @@ def ray_job_gpus(view: RayView) -> Iterator[Finding]:
 
     Ray gives entrypointNumGpus GPUs to the process of the entrypoint. vLLM's executor ray reserves
     others, one for each rank, so the cluster needs both. Without executor ray, the engine sees the
-    reserved GPUs alone. Without the field it sees all GPUs of the head.
+    reserved GPUs alone. Without the field it runs in the head, and sees all GPUs there.
 
     Pass: vllm serve -tp 8 --distributed-executor-backend ray on 16 GPUs, without entrypointNumGpus.
     Fail: the same with tensor 16 and entrypointNumGpus 1 on 16 GPUs; entrypointNumGpus 1 for
@@ -48,20 +53,47 @@ def ray_job_gpus(view: RayView) -> Iterator[Finding]:
         return
     counted = total(map(counted_in, job.cluster.groups))
     require_known(_AT, counted)
-    lacks = isinstance(counted, int) and job.reserved + job.ranks > counted
-    if job.command.executor == "ray" and lacks:
-        seen = (
-            f"reserves {count_of(job.reserved, 'GPU')} for the entrypoint, and its engine needs "
-            f"{job.ranks} others, but Ray counts {counted} in all pods: the engine waits until it "
-            "gives up"
-        )
-        yield Finding(path=_AT, seen=seen, remedy=remove())
+    if job.command.executor == "ray" and isinstance(counted, int):
+        if job.reserved + job.ranks > counted:
+            yield _too_few(job, counted)
     elif job.command.executor == "mp" and job.reserved < job.ranks and not job.sees_all:
-        seen = (
-            f"is {job.reserved}, so the entrypoint sees {count_of(job.reserved, 'GPU')}, but its "
-            f"engine starts {count_of(job.ranks, 'rank')} there"
-        )
-        yield Finding(path=_AT, seen=seen, remedy=remove())
+        yield _in_one_pod(job)
+
+
+def _too_few(job: _Job, counted: int) -> Finding:
+    """Report an engine over Ray that waits for GPUs that the cluster does not have."""
+    seen = (
+        f"reserves {count_of(job.reserved, 'GPU')} for the entrypoint, and its engine needs "
+        f"{job.ranks} others, but Ray counts {counted} in all pods: the engine waits until it "
+        "gives up"
+    )
+    # In a pod without GPUs, vLLM finds none for its first rank.
+    if counted >= job.ranks and counted_in(job.cluster.head) != 0:
+        return Finding(path=_AT, seen=seen, remedy=remove())
+    missing = job.reserved + job.ranks - counted
+    remedy = f"give the pods {count_of(missing, 'more GPU')} together"
+    if counted > job.reserved:
+        remedy += f", or start at most {count_of(counted - job.reserved, 'rank')}"
+    return Finding(path=_AT, seen=seen, remedy=remedy)
+
+
+def _in_one_pod(job: _Job) -> Finding:
+    """Report an engine of one pod that sees fewer GPUs than it has ranks."""
+    seen = (
+        f"is {job.reserved}, so the entrypoint sees {count_of(job.reserved, 'GPU')}, but its "
+        f"engine starts {count_of(job.ranks, 'rank')} there"
+    )
+    # Ray looks for a pod with the reserved GPUs; without the field, it takes the head.
+    sizes = [group.ray_gpus for group in job.cluster.groups]
+    reserved = any(isinstance(size, int) and size >= job.ranks for size in sizes)
+    head = job.cluster.head.ray_gpus
+    without = isinstance(head, Unknown) or head >= job.ranks
+    remedy = either(write(job.ranks) if reserved else "", remove() if without else "")
+    return Finding(path=_AT, seen=seen, remedy=remedy or _spread(job))
+
+
+def _spread(job: _Job) -> str:
+    return f"give a pod {count_of(job.ranks, 'GPU')}, or use the executor ray"
 
 
 def _job(view: RayView) -> _Job | None:

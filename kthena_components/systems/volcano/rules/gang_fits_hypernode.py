@@ -18,6 +18,7 @@ from kthena_components.core.objects.object import (
     PodSet,
     requests_of,
 )
+from kthena_components.core.remedies import either
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import parse_quantity
@@ -249,11 +250,16 @@ def _check(
     if best is None or best.slots >= member or cap > rooms[-1].tier:
         return  # topology-tier-exists reports a cap below or above every tier
     require_known(at, None if best.sure else _NODES)
+    higher = next((room for room in rooms[usable:] if room.slots >= member and room.sure), None)
     yield Finding(
         path=at,
         seen=f"lets {count_of(member, 'pod')} start together in one HyperNode of tier {cap} or "
         f"below, but the largest, {display(best.name)}, has room for {best.slots} when it is "
         "empty, "
         "so none of them ever starts",
-        remedy=f"allow a higher tier, or lower {number} to {best.slots}",
+        remedy=either(
+            f"allow tier {higher.tier}" if higher is not None else "",
+            f"lower {number} to {best.slots}" if best.slots > 0 else "",
+        )
+        or "request less in each pod, or use larger nodes",
     )

@@ -44,14 +44,41 @@ def _check(
     key = next(filter(is_accelerator, asked))
     most = max(node.get(key, Decimal(0)) for node in nodes)
     known = any(key in node for node in nodes)
-    other = next((k for k in asked if not is_accelerator(k)), "") if most >= asked[key] else ""
-    what = f"{render_quantity(asked[key])} of {key}"
-    if other:
-        what += " with the CPU and memory that it requests"
+    what, has = (
+        f"{render_quantity(asked[key])} of {key}",
+        f"the largest has {render_quantity(most)}",
+    )
+    remedy = f"request at most {render_quantity(most)} in each pod, or add a larger Node"
+    if most >= asked[key]:
+        what, has, remedy = _beside(asked, key, nodes)
+    elif most == 0:
+        remedy = "add a Node with it"
     yield Finding(
         path=pods.at("spec.containers"),
         seen=f"request {what}, but of the {len(nodes)} Nodes here none has room for that, "
-        f"the largest has {render_quantity(most)}, so these pods never start",
-        remedy="request less in each pod, or add a larger Node",
+        f"{has}, so these pods never start",
+        remedy=remedy,
         level=Level.MANDATORY if (known and same) or whole else Level.ADVISORY,
     )
+
+
+def _beside(asked: Mapping[str, Decimal], key: str, nodes: list[Amounts]) -> tuple[str, str, str]:
+    """Name what is short where there are enough accelerators: in the request, on Nodes, a remedy.
+
+    Args:
+        asked: The request.
+        key: The accelerators.
+        nodes: All Nodes.
+    """
+    enough = [node for node in nodes if node.get(key, 0) >= asked[key]]
+    what = f"{render_quantity(asked[key])} of {key}"
+    for other in (each for each in asked if all(each in node for node in enough)):
+        most = max(node[other] for node in enough)
+        if most < asked[other]:
+            most_of = f"{render_quantity(most)} of {other}"
+            what += f" and {render_quantity(asked[other])} of {other}"
+            has = f"those with enough accelerators have at most {most_of}"
+            return what, has, f"request at most {most_of} in each pod, or add a larger Node"
+    every = ", ".join(f"{render_quantity(amount)} of {name}" for name, amount in asked.items())
+    has = "each lacks one of them"
+    return every, has, "request less in each pod, or add a larger Node"
