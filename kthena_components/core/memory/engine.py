@@ -226,9 +226,9 @@ def _placed(
         and isinstance(share, float)
     ):
         return Unknown("its sizes are not known")
-    if not _drafts(command):
+    if not drafts(command):
         shape = without_draft(shape)
-    gib = _weights_of(engine, command, shape)
+    gib = weights_of(engine, command, shape)
     if isinstance(gib, Unknown):
         return gib
     return Placed(
@@ -244,12 +244,12 @@ def _placed(
     )
 
 
-def _drafts(command: CommandFacts) -> bool:
+def drafts(command: CommandFacts) -> bool:
     """Return whether an option asks for speculative decoding."""
     return any(name.lstrip("-").startswith(_SPECULATIVE) for name in command.options)
 
 
-def _weights_of(engine: EngineFacts, command: CommandFacts, shape: ModelShape) -> float | Unknown:
+def weights_of(engine: EngineFacts, command: CommandFacts, shape: ModelShape) -> float | Unknown:
     """Return the size of the weights in the format that the engine loads."""
     if shape.weights_gib is None:
         return Unknown(f"the table of models has no size of the weights of {shape.name}")
