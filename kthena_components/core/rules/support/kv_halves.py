@@ -12,11 +12,12 @@ from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.images import Version
 
 NIXL, MOONCAKE, P2P, LMCACHE = "NIXL", "Mooncake", "P2pNcclConnector", "LMCache"
+NIXL_PUSH = "NixlPushConnector"
 _FAMILIES = {
     "vllm": {
         "NixlConnector": NIXL,
         "NixlPullConnector": NIXL,
-        "NixlPushConnector": "NixlPushConnector",
+        NIXL_PUSH: NIXL_PUSH,
         "MooncakeConnector": MOONCAKE,
         "P2pNcclConnector": P2P,
         "MoRIIOConnector": "MoRIIOConnector",
