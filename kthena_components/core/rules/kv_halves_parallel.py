@@ -41,8 +41,8 @@ def kv_halves_parallel(facts: ServingFacts) -> Iterator[Finding]:
     vLLM with NIXL: decode TP is a multiple of prefill TP; since 0.14.0 one of them is a multiple of
     the other, and prefill is wider only if its ranks do not share KV heads. MooncakeConnector:
     equal TP, and since 0.20.0 a multiple. P2pNcclConnector: equal TP. A NIXL engine has one
-    pipeline stage; since 0.26.0 prefill with NixlPushConnector may have several. SGLang: one attention TP is a
-    multiple of the other, and decode has one pipeline stage or as many as prefill.
+    pipeline stage; since 0.26.0 prefill with NixlPushConnector may have several. SGLang: one
+    attention TP is a multiple of the other, and decode has one stage or as many as prefill.
 
     Pass: prefill TP 4, decode TP 8; since 0.14.0 also prefill TP 8, decode TP 4.
     Fail: NixlConnector in v0.13.0 with prefill TP 8 and decode TP 4; prefill TP 4 and decode TP 6;
