@@ -40,6 +40,7 @@ CHOICES: Final[dict[str, set[str]]] = {
             "pod-ranks",
             "ray-cluster-gpus",
             "ray-serve-gpus",
+            "ray-serve-placement",
         ),
         *(
             "pod-fits-node",
