@@ -11,6 +11,7 @@ from kthena_components.core.engines.shapes import idle_command, never_ends
 from kthena_components.core.facts.claims import read_claims
 from kthena_components.core.facts.container import (
     ContainerFacts,
+    SharedMemory,
     read_container,
     read_volumes,
     sidecars,
@@ -52,6 +53,9 @@ from kthena_components.core.values.unknown import (
 )
 
 __all__ = ["read_pod", "read_pods"]
+
+_SHM_ANNOTATION = "io.kubernetes.cri-o.ShmSize"
+"""CRI-O's size of /dev/shm (cri-o pkg/annotations/annotations.go)."""
 
 
 def read_pod(
@@ -125,7 +129,15 @@ def read_pods(
         others=_other_containers(found, engines, inits),
         missing=tuple(key for container in shared for key in container.missing),
     )
-    return [first, *pods[1:]]
+    sized = _SHM_ANNOTATION in mapping(mapping(metadata).get("annotations"))
+    return [*map(_with_memory, (first, *pods[1:]))] if sized else [first, *pods[1:]]
+
+
+def _with_memory(pod: PodFacts) -> PodFacts:
+    """Return a pod whose runtime gives it more memory at /dev/shm than the default."""
+    if pod.own is None or pod.own.shm is not SharedMemory.NOTHING:
+        return pod
+    return replace(pod, own=replace(pod.own, shm=SharedMemory.MEMORY))
 
 
 def _gpu_of(

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 
 from kthena_components.core.engines import CommandFacts
-from kthena_components.core.facts.serving import EngineFacts
+from kthena_components.core.facts.serving import EngineFacts, gpus_of
 from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.rules.support.messages import each_engine, part_of_engine, title
 from kthena_components.core.values.read import require_known
+from kthena_components.core.values.unknown import MaybeInt
 
 RULE = "mpi-ranks"
 
@@ -47,8 +48,18 @@ def _session(engine: EngineFacts, command: CommandFacts) -> Iterator[Finding]:
             engine,
             f"needs {count_of(world, 'rank')} (tensor {command.tensor} × pipeline "
             f"{command.pipeline} × context {command.prefill_context}), but mpirun starts {ranks}",
-            f"write -n {world}, or other sizes",
+            _same(engine, ranks, world),
         )
+
+
+def _same(engine: EngineFacts, ranks: MaybeInt, world: MaybeInt) -> str:
+    """Change the side that does not agree with the GPUs, if one does."""
+    held = gpus_of(engine)
+    if isinstance(held, int) and held == world:
+        return f"write -n {world}"
+    if isinstance(held, int) and held == ranks:
+        return f"set sizes with {ranks} ranks, one for each GPU"
+    return f"write -n {world}, or other sizes"
 
 
 def _slots(engine: EngineFacts, command: CommandFacts) -> Iterator[Finding]:

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 
-from kthena_components.core.facts.serving import EngineFacts
+from kthena_components.core.engines import CommandFacts
+from kthena_components.core.facts.serving import EngineFacts, ranks_of
 from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.remedies import either, set_option
+from kthena_components.core.rules.support.fixes import give_pods
 from kthena_components.core.rules.support.messages import each_engine, title
 from kthena_components.core.values.unknown import Unknown, known
 
@@ -30,5 +32,14 @@ def nnodes_equals_group(engine: EngineFacts) -> Iterator[Finding]:
             path=engine.entry.command_path,
             seen=f"{title(engine)} has {count_of(pods, 'pod')}, but is started with "
             f"--nnodes {nodes}",
-            remedy=either(set_option("--nnodes", pods), "the variable with the size of the group"),
+            remedy=_remedy(engine, command, pods),
         )
+
+
+def _remedy(engine: EngineFacts, command: CommandFacts | None, pods: int) -> str:
+    """Change the side that does not agree with the ranks, if one does."""
+    nodes, gpus = command.nnodes if command else None, engine.entry.gpus
+    ranks = ranks_of(engine, command) if command else None
+    if isinstance(nodes, int) and isinstance(gpus, int) and ranks == nodes * gpus:
+        return give_pods(engine, nodes)
+    return either(set_option("--nnodes", pods), "the variable with the size of the group")
