@@ -1,5 +1,7 @@
 """kv-halves-parallel: which sizes of prefill and decode the connectors of a release join."""
 
+from dataclasses import replace
+
 import pytest
 
 from kthena_components.core.findings import run_rule as run
@@ -114,3 +116,14 @@ def test_a_connector_of_its_own_module_may_have_several_stages() -> None:
     own = "-pp 2 --kv-transfer-config.kv_connector_module_path=acme.nixl"
     facts = roles(vllm(NIXL, "kv_producer", own))
     assert not run(kv_halves_parallel, facts)
+
+
+def test_engines_named_after_their_halves_are_a_pair_though_each_does_both() -> None:
+    facts = roles(
+        vllm(NIXL, "kv_both", "-tp 8", "0.11.0"), vllm(NIXL, "kv_both", "-tp 4", "0.11.0")
+    )
+    assert not run(kv_halves_parallel, facts)
+    names = ("prefill", "decode")
+    engines = (replace(one, name=name) for one, name in zip(facts.engines, names, strict=True))
+    found = run(kv_halves_parallel, replace(facts, engines=tuple(engines)))
+    assert [finding.level for finding in found] == ["mandatory"]
