@@ -46,7 +46,7 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.findings import join_path
 from kthena_components.core.hardware import GpuFacts, parted_chips, stated_gpu
 from kthena_components.core.models import ModelShape
-from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.read import first_unknown, mapping, sequence
 from kthena_components.core.values.unknown import (
     Unknown,
     is_unresolved,
@@ -129,15 +129,17 @@ def read_pods(
         others=_other_containers(found, engines, inits),
         missing=tuple(key for container in shared for key in container.missing),
     )
-    sized = _SHM_ANNOTATION in mapping(mapping(metadata).get("annotations"))
-    return [*map(_with_memory, (first, *pods[1:]))] if sized else [first, *pods[1:]]
+    return [_with_memory(pod, metadata) for pod in (first, *pods[1:])]
 
 
-def _with_memory(pod: PodFacts) -> PodFacts:
-    """Return a pod whose runtime gives it more memory at /dev/shm than the default."""
-    if pod.own is None or pod.own.shm is not SharedMemory.NOTHING:
+def _with_memory(pod: PodFacts, metadata: object) -> PodFacts:
+    """Return a pod with the memory at /dev/shm that its runtime gives it."""
+    annotations = mapping(metadata).get("annotations")
+    gap = first_unknown(metadata, annotations)
+    sized = _SHM_ANNOTATION in mapping(annotations)
+    if pod.own is None or pod.own.shm is not SharedMemory.NOTHING or not (gap or sized):
         return pod
-    return replace(pod, own=replace(pod.own, shm=SharedMemory.MEMORY))
+    return replace(pod, own=replace(pod.own, shm=gap or SharedMemory.MEMORY))
 
 
 def _gpu_of(

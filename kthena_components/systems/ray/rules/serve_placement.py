@@ -7,7 +7,7 @@ from kthena_components.core.values.display import display
 from kthena_components.core.values.images import Version, parse_version, read_image
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.regex import regex
-from kthena_components.core.values.unknown import MaybeInt
+from kthena_components.core.values.unknown import MaybeInt, is_unresolved
 from kthena_components.systems.ray.rules.worker_groups_gpus_params import counted_in_pod
 from kthena_components.systems.ray.serve_config import CONFIG, Reserved, Served, read_reserved
 from kthena_components.systems.ray.view import Group, RayView
@@ -59,6 +59,8 @@ def _largest(view: RayView) -> int | None:
 
 def _may_have_more(group: Group) -> bool:
     pod = group.pod
+    if any(is_unresolved(group.fields.get(field)) for field in ("rayStartParams", "resources")):
+        return True
     return pod.claimed is not None or pod.gap is not None or pod.sliced is not None
 
 
