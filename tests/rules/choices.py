@@ -82,6 +82,7 @@ CHOICES: Final[dict[str, set[str]]] = {
 UNCOVERS: Final[dict[tuple[str, str], str]] = {
     ("image-pinned", "kthena-image"): "the image of the entry is reported there, too",
     ("kaito-capacity", "kaito-capacity"): "a Workspace has tuning or a preset, and here both",
+    ("probe-port", "probe-covers-loading"): "its time counts only where the engine listens",
     ("subgroup-minimum", "gang-has-pods"): "the subgroups need more pods than there are",
     ("topology-tier-exists", "gang-fits-hypernode"): "the HyperNodes have room for fewer pods",
     ("vllm-stack-ignored", "world-size-equals-gpus"): "the chart reads the size only then",
