@@ -157,7 +157,7 @@ def _at_least(
     number = total([one.count for one in chosen])
     if stated == "100%":
         seen = "is 100%, so no pod may be evicted, and no drain of a node ends"
-        yield Finding(path=path, seen=seen, remedy=_one_less(number), level=level)
+        yield Finding(path=path, seen=seen, remedy=_one_less(number, grows=False), level=level)
     elif any(_is_scaled(cluster, one.owner) for one in chosen):
         return
     else:
@@ -173,13 +173,19 @@ def _at_least(
             yield Finding(path=path, seen=seen, remedy=_one_less(pods), level=level)
 
 
-def _one_less(pods: MaybeInt) -> str:
-    more = "start more pods"
-    return (
-        either(write(pods - 1), more)
-        if isinstance(pods, int) and pods > 1
-        else ("remove the budget, or " + more)
-    )
+def _one_less(pods: MaybeInt, *, grows: bool = True) -> str:
+    """Allow the eviction of one pod.
+
+    Args:
+        pods: The pods that the budget selects.
+        grows: Whether more pods would allow it, too: not with 100 % of them.
+    """
+    more = "start more pods" if grows else ""
+    if isinstance(pods, int) and pods > 1:
+        return either(write(pods - 1), more)
+    if grows or isinstance(pods, int):
+        return either("remove the budget", more)
+    return "write maxUnavailable 1 in its place"
 
 
 def _is_scaled(cluster: ClusterObjects, owner: Object) -> bool:

@@ -17,6 +17,7 @@ CHOICES: Final[dict[str, set[str]]] = {
         *("leader-address", "leader-pod-exists", "leader-ports-agree", "first-pod-named"),
         *("ray-start-order", "ports-distinct"),
         *("adapter-mounted", "nixl-side-channel-host", "selector-of-serving"),
+        "probe-covers-loading",
     },
     "one of several parts goes, and only the user knows which": {
         *("autoscaler-conflict", "grove-scaling-groups", "hypernode-node-twice", "job-parts"),
@@ -39,6 +40,7 @@ CHOICES: Final[dict[str, set[str]]] = {
             "offload-within-memory",
             "ray-cluster-gpus",
             "ray-serve-gpus",
+            "ray-serve-placement",
         ),
         *(
             "pod-fits-node",
@@ -89,6 +91,7 @@ UNCOVERS: Final[dict[tuple[str, str], str]] = {
     ("kaito-capacity", "kaito-capacity"): "a Workspace has tuning or a preset, and here both",
     ("pod-ranks", "headless-workers"): "one pod of the template has the first rank only then",
     ("pod-ranks", "leader-pod-exists"): "a pod looks for the first rank only then",
+    ("probe-port", "probe-covers-loading"): "its time counts only where the engine listens",
     ("subgroup-minimum", "gang-has-pods"): "the subgroups need more pods than there are",
     ("topology-tier-exists", "gang-fits-hypernode"): "the HyperNodes have room for fewer pods",
     ("vllm-stack-ignored", "world-size-equals-gpus"): "the chart reads the size only then",

@@ -226,7 +226,7 @@ _NIXL_HOST: Final = {
 
 
 def _disaggregated(name: str, replicas: int, workers: int, kv_role: str) -> Args:
-    transfer = f'{{"kv_connector":"NixlConnector","kv_role":"{kv_role}"}}'
+    transfer = f'{{"kv_connector":"LMCacheConnectorV1","kv_role":"{kv_role}"}}'
     return {
         "name": name,
         "replicas": replicas,
@@ -261,7 +261,7 @@ PREFILL_DECODE: Final[Args] = {
 
 def _half(role: str) -> Args:
     transfer = {"role": role, "connector": "nixl"}
-    sizes = {"tensor": 8, "pipeline": 2}
+    sizes = {"tensor": 16}
     engine = {**_VLLM, "image": VLLM, "launcher": "native", "parallelism": sizes}
     resources = {"gpus_per_pod": 8, "shm": "64Gi"}
     return {

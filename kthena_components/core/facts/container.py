@@ -20,7 +20,7 @@ from kthena_components.core.facts.ports import (
 from kthena_components.core.findings import join_path
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.quantity import is_accelerator, parse_quantity
-from kthena_components.core.values.read import first_unknown, mapping, sequence
+from kthena_components.core.values.read import first_unknown, mapping, sequence, unknown_in
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.safe_text import looks_like_token
 from kthena_components.core.values.unknown import (
@@ -236,6 +236,8 @@ def _shared_memory(
         (mapping(mount).get("mountPath"), mapping(mount).get("name")) for mount in sequence(mounts)
     )
     name = next((v for at, v in places if isinstance(at, str) and _is_shm(at)), None)
+    if name is None and (gap := unknown_in(spec.get("hostIPC"))):
+        return gap
     if name is None:
         late = any(is_unresolved(mapping(mount).get("mountPath")) for mount in sequence(mounts))
         return Unknown("a mount path is not known yet") if late else SharedMemory.NOTHING

@@ -11,7 +11,7 @@ from kthena_components.core.engines import CommandFacts
 from kthena_components.core.engines.options import TITLES
 from kthena_components.core.facts.network import LOOPBACK
 from kthena_components.core.facts.pod import PodFacts
-from kthena_components.core.facts.ports import DECIDING
+from kthena_components.core.facts.ports import DECIDING, ProbeFacts
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import MaybeInt, Unknown
@@ -166,6 +166,21 @@ def waits_for_engine(pod: PodFacts) -> bool:
     if found is None or pod.own is None:
         return False
     return any(p.kind in DECIDING and p.port == found.answers for p in pod.own.ports.probes)
+
+
+def restarting_probe(pod: PodFacts, *, first: bool | None = None) -> ProbeFacts | None:
+    """Return the probe of the engine's port that may restart its container first.
+
+    Args:
+        pod: The pods.
+        first: Whether they are the first pods of their engines. None: one template is for all.
+    """
+    found = listening(pod, first=first)
+    if found is None or pod.own is None:
+        return None
+    restarting = (probe for probe in pod.own.ports.probes if probe.kind != "readinessProbe")
+    probe = next(restarting, None)  # A livenessProbe waits for the startupProbe.
+    return probe if probe is not None and probe.port == found.answers else None
 
 
 def _answers(command: CommandFacts, *, first: bool | None) -> MaybeInt | bool | None:

@@ -11,6 +11,7 @@ from kthena_components.core.engines.shapes import idle_command, never_ends
 from kthena_components.core.facts.claims import read_claims
 from kthena_components.core.facts.container import (
     ContainerFacts,
+    SharedMemory,
     read_container,
     read_volumes,
     sidecars,
@@ -45,13 +46,16 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.findings import join_path
 from kthena_components.core.hardware import GpuFacts, parted_chips, stated_gpu
 from kthena_components.core.models import ModelShape
-from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.read import first_unknown, mapping, sequence
 from kthena_components.core.values.unknown import (
     Unknown,
     is_unresolved,
 )
 
 __all__ = ["read_pod", "read_pods"]
+
+_SHM_ANNOTATION = "io.kubernetes.cri-o.ShmSize"
+"""CRI-O's size of /dev/shm (cri-o pkg/annotations/annotations.go)."""
 
 
 def read_pod(
@@ -125,7 +129,17 @@ def read_pods(
         others=_other_containers(found, engines, inits),
         missing=tuple(key for container in shared for key in container.missing),
     )
-    return [first, *pods[1:]]
+    return [_with_memory(pod, metadata) for pod in (first, *pods[1:])]
+
+
+def _with_memory(pod: PodFacts, metadata: object) -> PodFacts:
+    """Return a pod with the memory at /dev/shm that its runtime gives it."""
+    annotations = mapping(metadata).get("annotations")
+    gap = first_unknown(metadata, annotations)
+    sized = _SHM_ANNOTATION in mapping(annotations)
+    if pod.own is None or pod.own.shm is not SharedMemory.NOTHING or not (gap or sized):
+        return pod
+    return replace(pod, own=replace(pod.own, shm=gap or SharedMemory.MEMORY))
 
 
 def _gpu_of(

@@ -4,13 +4,17 @@ import re
 from collections.abc import Iterator, Mapping
 
 from kthena_components.core.facts.serving import ServingFacts
-from kthena_components.core.findings import Finding
+from kthena_components.core.findings import Finding, Level
 from kthena_components.core.remedies import either, set_option
 from kthena_components.core.rules.support.engine_startup import Start, starts
 from kthena_components.core.values.regex import regex
 
 _SINCE, _BEFORE = (0, 8), (0, 30)
 """The releases of vLLM that give a draft the pipeline of its model."""
+_DSPARK, _DSPARK_SINCE, _DSPARK_REFUSES = "dspark", (0, 25), (0, 27)
+"""A method, the first vLLM with it, and the first that does not refuse its pipeline itself."""
+_DSPARK_WITHOUT = regex(r"deepseek-?v4", re.IGNORECASE)
+"""Models whose module for it supports none."""
 _WITH_PIPELINE = frozenset({"nemotron_h_mtp", "glm4_moe_lite_mtp", "glm_ocr_mtp", "mtp"})
 """Methods whose modules support a pipeline, and the one whose module depends on the model."""
 _WITHOUT = regex(
@@ -21,7 +25,7 @@ _WITHOUT = regex(
 
 
 def draft_pipeline(facts: ServingFacts) -> Iterator[Finding]:
-    """A model that drafts its own tokens (MTP) has no pipeline in vLLM up to 0.29.
+    """A model that drafts its own tokens (MTP, DSpark) has no pipeline in vLLM up to 0.29.
 
     These releases give the module that drafts the pipeline of its model, which it does not support.
 
@@ -29,7 +33,9 @@ def draft_pipeline(facts: ServingFacts) -> Iterator[Finding]:
     Fail: --speculative-config.method deepseek_mtp with pipeline 2 and vLLM 0.20.2.
     Level: mandatory; advisory if the image states no release.
     Source: vllm/config/speculative.py create_draft_parallel_config and vllm/config/model.py
-    verify_with_parallel_config; vllm/model_executor/models/registry.py.
+    verify_with_parallel_config; vllm/model_executor/models/registry.py;
+    vllm/v1/worker/gpu/spec_decode/dspark/utils.py and vllm/models/deepseek_v4, whose class
+    DSparkDeepseekV4ForCausalLM has no SupportsPP.
     """
     for start in starts(facts, "vllm"):
         stages, config = start.command.pipeline, start.option("--speculative-config")
@@ -41,7 +47,11 @@ def draft_pipeline(facts: ServingFacts) -> Iterator[Finding]:
             method = "mtp"
         if not isinstance(stages, int) or stages <= 1 or not isinstance(method, str):
             continue
-        if not method.endswith("mtp") or not _is_without(start, method):
+        if method == _DSPARK:
+            level = _dspark(start)
+        elif not method.endswith("mtp") or not _is_without(start, method):
+            continue
+        if level is None:
             continue
         seen = (
             f"drafts tokens with {method} and has {stages} pipeline stages, and {start.product} "
@@ -61,3 +71,10 @@ def _is_without(start: Start, method: str) -> bool:
     if method != "mtp":
         return method not in _WITH_PIPELINE
     return isinstance(model, str) and _WITHOUT.search(model) is not None
+
+
+def _dspark(start: Start) -> Level | None:
+    """Return the level of DSpark with a pipeline."""
+    model = start.command.model
+    named = isinstance(model, str) and _DSPARK_WITHOUT.search(model) is not None
+    return start.since(_DSPARK_SINCE, _BEFORE if named else _DSPARK_REFUSES)

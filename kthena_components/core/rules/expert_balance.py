@@ -1,5 +1,6 @@
 """Checks that an engine that balances experts has experts and ranks to balance."""
 
+import re
 from collections.abc import Iterator, Mapping
 
 from kthena_components.core.findings import Finding
@@ -24,6 +25,14 @@ _V4 = (0, 20)
 """The first vLLM with DeepSeek-V4, and with its assertion about the ranks."""
 _NEW = regex(r"DeepSeek-V4")
 _SGLANG_SINCE = (0, 5, 1)
+_SGLANG_GROUPS = (0, 4, 9)
+"""The first SGLang known to balance groups of experts over nodes, without a check at the start."""
+_GROUPED = regex(r"deepseek-?(?:v3|r1)", re.IGNORECASE)
+"""Models with 8 groups of experts (n_group)."""
+_BY_GROUPS = frozenset({None, "auto", "deepseek_hierarchical", "deepseek_vec_hierarchical"})
+_NUMBER_OF_GROUPS = 8
+_WHOLE_GROUP = ("--enable-ep-moe", "--enable-deepep-moe")
+"""Switches of these releases that spread the experts over the whole tensor group."""
 
 
 @each_start("vllm", "sglang")
@@ -33,7 +42,8 @@ def expert_balance(start: Start) -> Iterator[Finding]:
     In vLLM each rank has the same number of experts, the redundant ones included; DeepSeek-V4
     requires that without EPLB, too. Redundant experts require EPLB. So does elastic expert
     parallelism, which also requires one pipeline stage and a single load balancer. Ranks that join
-    an SGLang engine later (--elastic-ep-join-mode scale) are not counted.
+    an SGLang engine later (--elastic-ep-join-mode scale) are not counted. SGLang up to 0.5.0 starts
+    with one rank, and the first balancing ends it if groups of experts are shared among nodes.
 
     Pass: --enable-eplb --enable-expert-parallel -tp 8; SGLang: --enable-eplb --ep-size 8.
     Fail: --enable-eplb alone; --enable-eplb with 128 experts and 3 redundant ones over 4 ranks;
@@ -43,7 +53,8 @@ def expert_balance(start: Start) -> Iterator[Finding]:
     Source: vllm/config/parallel.py _validate_parallel_config and __post_init__;
         vllm/model_executor/layers/fused_moe/layer.py (even distribution);
         vllm/models/deepseek_v4/nvidia/model.py; sglang/srt/arg_groups/parallel_hook.py
-        handle_eplb_and_dispatch.
+        handle_eplb_and_dispatch; sglang/srt/eplb/eplb_algorithms/deepseek.py
+        rebalance_experts_hierarchical.
     """
     if start.command.engine == "vllm":
         balanced = known(start.is_on("--enable-eplb"))
@@ -173,11 +184,24 @@ def _elastic(start: Start, *, balanced: bool) -> Iterator[Finding]:
 
 def _sglang(start: Start) -> Iterator[Finding]:
     level, ranks = start.since(_SGLANG_SINCE), start.command.expert_size
-    if level is None or start.option("--elastic-ep-join-mode") == "scale":  # more ranks join later
+    if start.option("--elastic-ep-join-mode") == "scale":  # more ranks join later
         return
-    if known(ranks) == 1:
+    grouped = start.since(_SGLANG_GROUPS, _SGLANG_SINCE) if _shares_groups(start) else None
+    if known(ranks) == 1 and (level or grouped):
         seen = "balances experts (--enable-eplb) over one rank"
+        if level is None:
+            seen += f", and {start.product} divides it by {start.command.nnodes} nodes and ends"
         remedy = either(
             "write --ep-size and the ranks that share the experts", without("--enable-eplb")
         )
-        yield from start.refused(seen, remedy, level)
+        yield from start.refused(seen, remedy, level or grouped or ALWAYS)
+
+
+def _shares_groups(start: Start) -> bool:
+    """Return whether SGLang gives each node as many groups of experts when it balances them."""
+    nodes, model = start.command.nnodes, start.command.model
+    if any(start.is_on(name) is not False for name in _WHOLE_GROUP):
+        return False
+    several = isinstance(nodes, int) and nodes > 1 and _NUMBER_OF_GROUPS % nodes == 0
+    grouped = isinstance(model, str) and _GROUPED.search(model) is not None
+    return several and grouped and start.option("--eplb-algorithm") in _BY_GROUPS

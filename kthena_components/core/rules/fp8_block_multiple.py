@@ -1,6 +1,7 @@
 """Checks that each rank has whole blocks of FP8 weights, as the engine's release requires."""
 
 import math
+import re
 from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding, Level
@@ -16,6 +17,7 @@ from kthena_components.core.memory.sharding import (
 from kthena_components.core.remedies import either
 from kthena_components.core.rules.support.engine_startup import Start, sglang_for_amd
 from kthena_components.core.rules.support.nearest_sizes import nearest_sizes
+from kthena_components.core.values.regex import regex
 
 BLOCKS = "fp8-block-multiple"
 _VLLM_SINCE = (0, 6, 6)
@@ -23,6 +25,11 @@ _REFINED_SINCE = (0, 29)
 """The first vLLM that refines the scales of experts if blocks are split."""
 _FINEST = 32
 """The smallest block that it refines them to."""
+_SHARED_SINCE, _SHARED_PADDED = (0, 20), (0, 24)
+"""The first vLLM with DeepSeek-V4, and the first that pads its shared expert to whole blocks."""
+_SHARED = regex(r"DeepSeek-V4", re.IGNORECASE)
+"""Models with one shared expert as wide as another, in FP8 blocks, whatever the others are in."""
+_SHARED_BLOCK = 128
 _SGLANG_SINCE = (0, 4, 6)
 _SGLANG_PADS = (0, 5, 11)
 """The first SGLang that pads experts to whole blocks on AMD (get_moe_padding_size)."""
@@ -34,18 +41,21 @@ def fp8_block_multiple(sharding: Sharding) -> Iterator[Finding]:
 
     The rule checks the inner widths of the dense layers and of the experts; expert parallelism
     keeps experts whole. Since 0.29 vLLM refines the scales of experts: their parts must be
-    multiples of 32. TPUs have a plugin of their own. SGLang's own images for AMD pad experts since
-    0.5.11.
+    multiples of 32. The shared expert of DeepSeek-V4 is split over the tensor group, with expert
+    parallelism, too, until vLLM 0.24 pads it. TPUs have a plugin of their own. SGLang's own images
+    for AMD pad experts since 0.5.11.
 
     Pass: experts of 1536 over tensor 4, 384 for each, in blocks of 128; over tensor 8 since vLLM
     0.29.
     Fail: experts of 1536 over tensor 8, 192 for each, in vLLM up to 0.28; a dense layer of 25600
-    over tensor 16.
+    over tensor 16; a shared expert of 3072 over tensor 16, 192 for each, in vLLM 0.23.
     Level: mandatory if the release rejects it; advisory if the image states none.
     Source: vllm/model_executor/layers/quantization/utils/fp8_utils.py validate_fp8_block_shape;
-        fused_moe/oracle/fp8.py refine_fp8_moe_block_shape; sglang/srt/layers/quantization/fp8.py
+        fused_moe/oracle/fp8.py refine_fp8_moe_block_shape; vllm/models/deepseek_v4/nvidia/model.py
+        DeepseekV4MLP; sglang/srt/layers/quantization/fp8.py
         validate_block_quant_shapes and create_fp8_moe_weight_.
     """
+    yield from _shared_expert(sharding)
     if sharding.shape.fp8_block is None or sharding.engine.entry.one_process is not False:
         return
     unknown = unknown_part(sharding)
@@ -107,3 +117,27 @@ def _whole_blocks(sharding: Sharding) -> str:
     remedy = nearest_sizes(sharding, lambda other: fits(other, blocks=True))
     dense = [part for part in cut_blocks(sharding) if not part.expert]
     return remedy if dense else either(remedy, "enable expert parallelism")
+
+
+def _shared_expert(sharding: Sharding) -> Iterator[Finding]:
+    """Report a shared expert whose FP8 blocks the tensor group would cut."""
+    start = Start(sharding.engine, sharding.command)
+    level = start.since(_SHARED_SINCE, _SHARED_PADDED)
+    if sharding.command.engine != "vllm" or level is None or not _cuts_shared(sharding):
+        return
+    size, tensor = sharding.shape.expert_ffn or 0, sharding.command.tensor
+    seen = (
+        f"gives its ranks parts of FP8 blocks, but each rank needs a multiple of {_SHARED_BLOCK}: "
+        f"shared expert {size} ÷ {tensor} = {size // tensor if isinstance(tensor, int) else 0}"
+    )
+    smaller = nearest_sizes(
+        sharding, lambda other: fits(other, blocks=True) and not _cuts_shared(other)
+    )
+    yield from start.refused(seen, either(smaller, "use vLLM 0.24 or later"), level)
+
+
+def _cuts_shared(sharding: Sharding) -> bool:
+    shape, tensor = sharding.shape, sharding.command.tensor
+    if shape.dtype != "fp8" or shape.expert_ffn is None or not _SHARED.search(shape.name):
+        return False
+    return isinstance(tensor, int) and shape.expert_ffn // tensor % _SHARED_BLOCK != 0

@@ -7,11 +7,12 @@ from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.memory.sharding import model_shape
 from kthena_components.core.models import ModelShape
-from kthena_components.core.remedies import together
+from kthena_components.core.remedies import either, together
 from kthena_components.core.rules.support.fixes import give_gpus
 from kthena_components.core.rules.support.kv_halves import (
     MOONCAKE,
     NIXL,
+    NIXL_PUSH,
     P2P,
     Half,
     Pair,
@@ -27,6 +28,9 @@ _NIXL_ONE_HEAD = (0, 20, 0)
 """The first vLLM whose NIXL connects a wider prefill engine with one KV head per rank."""
 _MOONCAKE_UNEQUAL = (0, 20, 0)
 """The first vLLM whose Mooncake connects engines of different tensor parallelism."""
+_NIXL_ONE_STAGE = (0, 23, 0), (0, 26, 0)
+"""The first vLLM whose engine refuses the addresses of a second stage, and the first whose NIXL
+accepts them."""
 _SGLANG_STAGES = (0, 5, 6, 1)
 """The first SGLang that compares the pipeline stages of both sides."""
 
@@ -36,19 +40,24 @@ def kv_halves_parallel(facts: ServingFacts) -> Iterator[Finding]:
 
     vLLM with NIXL: decode TP is a multiple of prefill TP; since 0.14.0 one of them is a multiple of
     the other, and prefill is wider only if its ranks do not share KV heads. MooncakeConnector:
-    equal TP, and since 0.20.0 a multiple. P2pNcclConnector: equal TP. SGLang: one attention TP is a
-    multiple of the other, and decode has one pipeline stage or as many as prefill.
+    equal TP, and since 0.20.0 a multiple. P2pNcclConnector: equal TP. A NIXL engine has one
+    pipeline stage; since 0.26.0 prefill with NixlPushConnector may have several. SGLang: one
+    attention TP is a multiple of the other, and decode has one stage or as many as prefill.
 
     Pass: prefill TP 4, decode TP 8; since 0.14.0 also prefill TP 8, decode TP 4.
     Fail: NixlConnector in v0.13.0 with prefill TP 8 and decode TP 4; prefill TP 4 and decode TP 6;
-    SGLang: prefill PP 2 and decode PP 4.
+    NixlConnector with pipeline 2; SGLang: prefill PP 2 and decode PP 4.
     Level: mandatory, because the handshake or the transfer fails; advisory if an image states no
-    release.
+    release, and for a pipeline with kv_both in releases that start it: it may work alone.
     Source: vllm/distributed/kv_transfer/kv_connector/utils.py tp_ratio, v1/nixl
-    _validate_remote_agent_handshake, v1/mooncake _get_tp_ratio, v1/p2p/p2p_nccl_connector.py;
+    _validate_remote_agent_handshake and NixlBaseConnectorWorker, v1/base.py
+    set_xfer_handshake_metadata_pp_aware, v1/mooncake _get_tp_ratio, v1/p2p/p2p_nccl_connector.py;
     sglang/srt/disaggregation/common/conn.py _resolve_rank_mapping.
     """
-    for pair in pairs_of(halves_of(facts)):
+    halves = halves_of(facts)
+    for half in halves:
+        yield from _nixl_stages(half)
+    for pair in pairs_of(halves):
         if pair.decode.command.engine == "sglang":
             yield from _sglang_tensor(pair)
             yield from _sglang_stages(pair)
@@ -56,6 +65,41 @@ def kv_halves_parallel(facts: ServingFacts) -> Iterator[Finding]:
             yield from _nixl(pair)
         elif pair.decode.family in {MOONCAKE, P2P}:
             yield from _vllm_others(pair)
+
+
+def _nixl_stages(half: Half) -> Iterator[Finding]:
+    """Report an engine with NIXL and several stages: the other half finds one of them only."""
+    stages, push = half.command.pipeline, half.family == NIXL_PUSH
+    if half.family not in {NIXL, NIXL_PUSH} or not isinstance(stages, int) or stages < 2:  # noqa: PLR2004 - several
+        return
+    if "kv_connector_module_path" in half.config:
+        return
+    refuses, accepts = _NIXL_ONE_STAGE
+    level = half.start.since(refuses, accepts)
+    if push and half.sends:
+        level = half.start.since((0, 0, 0), accepts)
+    elif half.one_way:
+        level = Level.MANDATORY
+    elif level is None:
+        level = Level.ADVISORY
+    if level is None:
+        return
+    allowed = "one, and since vLLM 0.26.0 several in prefill" if push else "one"
+    seen = f"has {stages} pipeline stages, and {half.connector} supports {allowed}"
+    yield from half.start.refused(seen, _one_stage(half, stages), level)
+
+
+def _one_stage(half: Half, stages: int) -> str:
+    """Share each layer among the GPUs of all stages, or push the cache."""
+    tensor = half.command.tensor
+    text = "write pipeline 1"
+    flat = set_size(half.command, "pipeline", 1, text)
+    if isinstance(tensor, int):
+        wider = set_size(half.command, "tensor", tensor * stages, "")
+        flat = together(wider, flat, text=f"write tensor {tensor * stages} and pipeline 1")
+    prefill = half.one_way and half.sends and half.family != NIXL_PUSH
+    pushed = f"use {NIXL_PUSH} of vLLM 0.26 or later in both halves"
+    return either(flat, pushed) if prefill else flat
 
 
 def _nixl(pair: Pair) -> Iterator[Finding]:

@@ -6,6 +6,7 @@ from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.remedies import either, set_option
+from kthena_components.core.rules.support.fixes import give_pods
 from kthena_components.core.rules.support.messages import each_engine, title
 from kthena_components.core.values.unknown import Unknown, known
 
@@ -31,13 +32,15 @@ def nnodes_equals_group(engine: EngineFacts) -> Iterator[Finding]:
             path=engine.entry.command_path,
             seen=f"{title(engine)} has {count_of(pods, 'pod')}, but is started with "
             f"--nnodes {nodes}",
-            remedy=_remedy(command, pods),
+            remedy=_remedy(engine, command, pods),
         )
 
 
-def _remedy(command: CommandFacts, pods: int) -> str:
-    """Count the pods, if the ranks spread evenly over them, or else give it other pods."""
-    ranks, nodes = command.per_rank_world, command.nnodes
-    if isinstance(ranks, int) and ranks % pods and isinstance(nodes, int) and not ranks % nodes:
-        return f"give the engine {count_of(nodes, 'pod')}"
+def _remedy(engine: EngineFacts, command: CommandFacts, pods: int) -> str:
+    """Count the pods, or give the engine other pods where its ranks fit only these."""
+    nodes, ranks, gpus = command.nnodes, command.per_rank_world, engine.entry.gpus
+    if isinstance(nodes, int) and isinstance(ranks, int):
+        fits = isinstance(gpus, int) and ranks == nodes * gpus
+        if fits or (ranks % pods and not ranks % nodes):
+            return give_pods(engine, nodes)
     return either(set_option("--nnodes", pods), "the variable with the size of the group")

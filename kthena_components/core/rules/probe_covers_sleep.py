@@ -2,9 +2,7 @@
 
 from collections.abc import Iterator
 
-from kthena_components.core.facts.listening import listening
-from kthena_components.core.facts.pod import PodFacts
-from kthena_components.core.facts.ports import ProbeFacts
+from kthena_components.core.facts.listening import restarting_probe
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding
 
@@ -14,7 +12,7 @@ def probe_covers_sleep(facts: ServingFacts) -> Iterator[Finding]:
 
     A script that sleeps before it starts the engine answers no probe until then. If the kubelet
     restarts the container before that, the engine never starts. How long the engine itself takes to
-    load is not known, and not compared.
+    load is probe-covers-loading's concern.
 
     Pass: sleep 30 and a startupProbe with periodSeconds 10 and failureThreshold 60.
     Fail: sleep 300 and a startupProbe with periodSeconds 10 and failureThreshold 3.
@@ -26,7 +24,7 @@ def probe_covers_sleep(facts: ServingFacts) -> Iterator[Finding]:
         worker = engine.worker if engine.pods != 1 else None
         for pod in filter(None, (engine.entry, worker)):
             slept = pod.command.slept if pod.command is not None else 0
-            probe = _first(pod)
+            probe = restarting_probe(pod)
             patience = probe.patience if probe is not None else None
             if probe is not None and isinstance(patience, int) and slept > patience:
                 yield Finding(
@@ -35,13 +33,3 @@ def probe_covers_sleep(facts: ServingFacts) -> Iterator[Finding]:
                     f"sleeps {slept} s before it starts the engine",
                     remedy="remove the sleep, or raise failureThreshold of a startupProbe",
                 )
-
-
-def _first(pod: PodFacts) -> ProbeFacts | None:
-    """Return the probe of the engine's port that may restart its container first."""
-    found = listening(pod)
-    if found is None or pod.own is None:
-        return None
-    restarting = (probe for probe in pod.own.ports.probes if probe.kind != "readinessProbe")
-    first = next(restarting, None)  # A livenessProbe waits for the startupProbe.
-    return first if first is not None and first.port == found.answers else None

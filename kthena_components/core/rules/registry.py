@@ -61,6 +61,7 @@ from kthena_components.core.rules.pods_joined import pods_joined
 from kthena_components.core.rules.ports_distinct import ports_distinct
 from kthena_components.core.rules.pp_with_ray import pp_with_ray
 from kthena_components.core.rules.pp_within_layers import STAGES, pp_within_layers
+from kthena_components.core.rules.probe_covers_loading import probe_covers_loading
 from kthena_components.core.rules.probe_covers_sleep import probe_covers_sleep
 from kthena_components.core.rules.probe_port import probe_port
 from kthena_components.core.rules.quantization_groups import GROUPS, quantization_groups
@@ -122,6 +123,7 @@ CHECKS: tuple[Check, ...] = (
     host_network_names,
     probe_port,
     probe_covers_sleep,
+    probe_covers_loading,
     start_order,
     gang_covers_engine,
     tp_divides_heads,

@@ -12,7 +12,9 @@ from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.remedies import together, write
 from kthena_components.core.rules.support.engine_pods import pods_of
+from kthena_components.core.rules.support.engine_startup import Start
 from kthena_components.core.rules.support.messages import each_engine, part_of_engine, title
+from kthena_components.core.rules.support.shm_queues import MIB, REFUSES, USUAL, largest_queue
 from kthena_components.core.values.read import first_unknown, require_known
 from kthena_components.core.values.unknown import MaybeInt
 
@@ -21,16 +23,19 @@ from kthena_components.core.values.unknown import MaybeInt
 def shm_present(engine: EngineFacts) -> Iterator[Finding]:
     """An engine of several ranks has shared memory: NCCL and Ray exchange data at /dev/shm.
 
-    Without a volume there, the container runtime's default is 64 MiB. Advisory, because that is
-    enough for small models, and a runtime may be configured to provide more. On TPUs and on AWS
-    Neuron one process serves all devices of a pod. It stays advisory for a ModelBooster, whose pods
-    Kthena writes. KubeRay mounts memory there, unless plasma-directory is in rayStartParams.
+    Without a volume there, the container runtime's default is 64 MiB; CRI-O has an annotation with
+    another size. vLLM with the executor mp and several ranks in a pod does not start with that
+    since 0.27: its queues there have 240 MiB. Otherwise it is advice, because 64 MiB are enough for
+    small models. On TPUs and on AWS Neuron one process serves all devices of a pod. It stays
+    advisory for a ModelBooster, whose pods Kthena writes. KubeRay mounts memory there, unless
+    plasma-directory is in rayStartParams.
 
     Pass: tensor 8 with an emptyDir of medium Memory at /dev/shm, the node's own, or hostIPC.
     Fail: --tensor-parallel-size 8 in a container without a mount at /dev/shm.
-    Level: advisory.
-    Source: containerd pkg/oci/mounts.go (size=65536k); NCCL user guide, Shared memory;
-    vllm/platforms/neuron.py, which sets the executor uni; kuberay
+    Level: advisory; mandatory if the release does not start with 64 MiB.
+    Source: containerd pkg/cri/server/helpers_linux.go defaultShmSize;
+    vllm/distributed/device_communicators/shm_broadcast.py check_shm_free_space; NCCL user guide,
+    Shared memory; vllm/platforms/neuron.py, which sets the executor uni; kuberay
     ray-operator/controllers/ray/common/pod.go addEmptyDir.
     """
     # One entry in an overlay applies to the entry and the workers.
@@ -43,6 +48,7 @@ _SHM_SEEN = {
     SharedMemory.MISSING: "mounts a volume at /dev/shm that the pod does not have",
     SharedMemory.FIXED: "gets 64 MiB at /dev/shm, which its object has no field for",
 }
+_SEVERAL = 2
 _SHM_VOLUME = "dshm"
 _MOUNT = "mount an emptyDir with medium Memory at /dev/shm"
 
@@ -58,14 +64,34 @@ def _shm(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
     require_known(own.path, pod.one_process, own.shm, ranks)
     if isinstance(own.shm, SharedMemory):
         is_fixed = own.shm is SharedMemory.FIXED
+        refused = _refused(engine, pod) if own.shm is SharedMemory.NOTHING else ""
         yield Finding(
             path=own.path,
             seen=f"{title(engine)}, container '{own.name}' {_SHM_SEEN[own.shm]}, and its ranks "
-            "exchange data through it",
+            f"exchange data through it{refused}",
             remedy=f"write a ModelServing, and {_MOUNT}" if is_fixed else _mounted(own),
-            level=Level.ADVISORY,
+            level=Level.MANDATORY if refused else Level.ADVISORY,
             most=Level.ADVISORY if is_fixed else Level.MANDATORY,
         )
+
+
+def _refused(engine: EngineFacts, pod: PodFacts) -> str:
+    """Say why the release surely does not start with the default; empty if it may."""
+    command = pod.command
+    if command is None:
+        return ""
+    start = Start(engine, command)
+    queue, _ = largest_queue(start)
+    ranks, gpus = command.per_rank_world, pod.gpus
+    if start.since(REFUSES) is not Level.MANDATORY or queue <= USUAL:
+        return ""
+    if not isinstance(ranks, int) or not isinstance(gpus, int) or min(ranks, gpus) < _SEVERAL:
+        return ""
+    if ranks > gpus and command.nnodes is None:  # Ray may start the ranks of other pods.
+        return ""
+    return (
+        f": {start.product} has a queue of {queue // MIB} MiB there, and does not start with less"
+    )
 
 
 def _mounted(own: ContainerFacts) -> str:

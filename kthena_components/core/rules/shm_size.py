@@ -10,19 +10,11 @@ from kthena_components.core.remedies import write
 from kthena_components.core.rules.support.engine_pods import pods_of
 from kthena_components.core.rules.support.engine_startup import Start
 from kthena_components.core.rules.support.messages import title
-from kthena_components.core.values.images import Version
+from kthena_components.core.rules.support.shm_queues import MIB, REFUSES, USUAL, largest_queue
 from kthena_components.core.values.unknown import known
 
-_MIB = 2**20
 _DIGITS = Context(prec=6)
 """Amounts in messages. A float has no room for each one that may be stated."""
-_USUAL = 64 * _MIB
-"""What a container gets without a volume: shm-present advises against it."""
-_QUEUES: tuple[tuple[Version, int], ...] = (((0, 12), 240 * _MIB), ((0, 11), 160 * _MIB))
-"""The largest queue between the processes of an engine, without some bytes of its own, by the first
-vLLM that has it."""
-_REFUSES = (0, 27)
-"""The first vLLM that compares /dev/shm with its queues when it starts."""
 
 
 def shm_size(facts: ServingFacts) -> Iterator[Finding]:
@@ -56,36 +48,24 @@ def _check(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
             f"is {_shown(limit)}, but container '{own.name}' may use {_shown(most)} of memory, and "
             "what is in /dev/shm counts"
         )
-        yield advise(own.shm_path, seen, write(f"{most // _MIB}Mi"))
+        yield advise(own.shm_path, seen, write(f"{most // MIB}Mi"))
     ranks = command.per_rank_world
     if not isinstance(ranks, int) or ranks < 2:  # noqa: PLR2004 - several
         return
     start = Start(engine, command)
-    queue, level = _queue(start)
+    queue, level = largest_queue(start)
     if level is not None and limit <= queue:
         yield _small(own.shm_path, limit, queue, level, start)
-    elif limit <= _USUAL:
+    elif limit <= USUAL:
         seen = f"is {_shown(limit)}, and the {ranks} ranks of {title(engine)} exchange data there"
         yield advise(own.shm_path, seen, "write some GiB")
-
-
-def _queue(start: Start) -> tuple[int, Level | None]:
-    """Return the largest queue of a release, and the level of less room for it."""
-    command = start.command
-    if command.engine != "vllm" or command.executor not in (None, "mp") or command.ray_role:
-        return 0, None
-    for first, size in _QUEUES:
-        level = start.since(first)
-        if level is not None:
-            return size, level
-    return 0, None
 
 
 def _small(path: str, limit: int, queue: int, level: Level, start: Start) -> Finding:
     release = start.command.release
     note = release.note if release is not None and level is Level.ADVISORY else ""
     so = "does not start with less"
-    if start.since(_REFUSES) is None:
+    if start.since(REFUSES) is None:
         so = "is killed when it writes beyond the limit"
     seen = (
         f"is {_shown(limit)}, but {title(start.engine)} has a queue of {_shown(queue)} there "
@@ -95,5 +75,5 @@ def _small(path: str, limit: int, queue: int, level: Level, start: Start) -> Fin
 
 
 def _shown(amount: int) -> str:
-    unit, name = (2**30, "GiB") if amount % 2**30 == 0 and amount else (_MIB, "MiB")
+    unit, name = (2**30, "GiB") if amount % 2**30 == 0 and amount else (MIB, "MiB")
     return f"{_DIGITS.divide(Decimal(amount), unit):g} {name}"

@@ -15,6 +15,8 @@ from kthena_components.core.values.read import (
 )
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 
+_REMAINDER = Unknown("dataLocal does not divide data")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LlmWorkload:
@@ -54,7 +56,8 @@ class LlmWorkload:
         if gap is not None:
             return gap
         if isinstance(data, int) and isinstance(local, int) and local > 0:
-            return max(data // local, 1)
+            # kserve-llm-parallelism reports a remainder, and which sizes have none.
+            return max(data // local, 1) if data % local == 0 else _REMAINDER
         pipeline = self.size("pipeline")
         return pipeline if isinstance(pipeline, int) and pipeline > 0 else 1
 

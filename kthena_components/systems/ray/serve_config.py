@@ -7,7 +7,7 @@ reserves one GPU for each rank in a placement group.
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeGuard
 
 from kthena_components.core.engines import CommandFacts, read_command
 from kthena_components.core.values.dataclass import dataclass
@@ -58,6 +58,58 @@ class Served:
     def ranks(self) -> MaybeInt:
         """GPUs that a replica reserves."""
         return self.gap or self.command.world
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reserved:
+    """What one replica of a deployment reserves, as the config itself states it."""
+
+    name: str
+    actor: float | None = None
+    """GPUs of its actor, `ray_actor_options.num_gpus`. None: not stated."""
+    bundles: tuple[float, ...] = ()
+    """GPUs of each bundle of its placement group."""
+    together: bool = False
+    """Whether all bundles are on one node: STRICT_PACK."""
+
+
+def read_reserved(text: object) -> tuple[Reserved, ...]:
+    """Read what the deployments of a Serve config reserve, whatever program defines them.
+
+    Source: ray python/ray/serve/schema.py DeploymentSchema; bundles take the place of the actor's
+    own resources.
+    """
+    config = read_yaml_text(text, CONFIG)
+    if isinstance(config, Unknown):
+        return ()
+    applications = map(mapping, sequence(mapping(config).get("applications")))
+    stated = (item for one in applications for item in sequence(one.get("deployments")))
+    return tuple(map(_reserved, filter(_starts, map(mapping, stated))))
+
+
+def _starts(deployment: Mapping[str, Any]) -> bool:
+    """Return whether a deployment surely has a replica at some time."""
+    _, high = _replicas(deployment)
+    return isinstance(high, int) and high > 0 and isinstance(deployment.get("name"), str)
+
+
+def _reserved(deployment: Mapping[str, Any]) -> Reserved:
+    options = mapping(deployment.get("ray_actor_options"))
+    bundles = [
+        mapping(item).get("GPU") for item in sequence(deployment.get("placement_group_bundles"))
+    ]
+    amounts = [one for one in bundles if _is_amount(one)]
+    actor = options.get("num_gpus")
+    return Reserved(
+        name=text_of(deployment.get("name")),
+        actor=float(actor) if _is_amount(actor) and not bundles else None,
+        bundles=tuple(map(float, amounts)),
+        together=deployment.get("placement_group_strategy") == "STRICT_PACK",
+    )
+
+
+def _is_amount(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def read_served(text: object) -> tuple[Served, ...] | Unknown:

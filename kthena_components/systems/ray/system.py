@@ -30,6 +30,7 @@ from kthena_components.systems.ray.rules.job_runtime_env_deletion import (
     ray_runtime_env,
 )
 from kthena_components.systems.ray.rules.serve_gpus import gpu_requests_of_groups, ray_serve_gpus
+from kthena_components.systems.ray.rules.serve_placement import ray_serve_placement
 from kthena_components.systems.ray.rules.service import ray_service, ray_service_upgrade
 from kthena_components.systems.ray.rules.worker_groups_gpus_params import (
     ray_cluster_gpus,
@@ -97,6 +98,7 @@ SYSTEM = System(
                 ray_worker_groups,
                 ray_cluster_gpus,
                 ray_serve_gpus,
+                ray_serve_placement,
                 ray_engine_kwargs,
                 gpu_requests_of_groups,
                 ray_name,

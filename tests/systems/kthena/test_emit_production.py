@@ -251,7 +251,12 @@ def test_the_router_hands_over_the_cache_as_the_engines_do(
     """Kthena v1.0.0 router.go getKVConnector takes HTTP if the ModelServer states nothing."""
     words = [[TRANSFER % (connector, role, extra)] for role in ("kv_producer", "kv_consumer")]
     changes: dict[str, Any] = {f"roles[{i}].engine.extra_args": w for i, w in enumerate(words)}
-    changes |= {f"roles[{i}].engine.image": "vllm/vllm-openai:v0.13.0" for i in range(len(words))}
+    for role in ("roles[0]", "roles[1]"):  # NIXL finds one stage
+        changes |= {
+            f"{role}.engine.image": "vllm/vllm-openai:v0.13.0",
+            f"{role}.worker_replicas": 0,
+        }
+        changes[f"{role}.engine.parallelism"] = {"tensor": 8}
     spec = spec_of(changed(PREFILL_DECODE, changes), {"model_server": {}}, "ModelServer/split")
     assert spec.get("kvConnector") == expected
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.specs import ENGINE_NATIVE, PREFILL_DECODE, SGLANG, Args, changed
+from tests.support.specs import ENGINE_NATIVE, PAIR, PREFILL_DECODE, REMOVED, SGLANG, Args, changed
 from tests.systems.kthena.test_limits_production import TEMPLATE, said
 
 
@@ -146,8 +146,8 @@ ROUTED: dict[str, tuple[Args, dict[str, Any], str]] = {
         ),
     ),
     "http-for-nixl": (
-        PREFILL_DECODE,
-        {"model_server": {"kv_connector": {"type": "http"}}},
+        changed(PAIR, {"expose": REMOVED}),
+        {"model_server": {"pd_group": {}, "kv_connector": {"type": "http"}}},
         (
             "backend_options.model_server.kv_connector.type: is 'http', but the engines transfer "
             "with nixl, and the router then sends them no kv_transfer_params. Write 'nixl', or "

@@ -12,11 +12,12 @@ from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.images import Version
 
 NIXL, MOONCAKE, P2P, LMCACHE = "NIXL", "Mooncake", "P2pNcclConnector", "LMCache"
+NIXL_PUSH = "NixlPushConnector"
 _FAMILIES = {
     "vllm": {
         "NixlConnector": NIXL,
         "NixlPullConnector": NIXL,
-        "NixlPushConnector": "NixlPushConnector",
+        NIXL_PUSH: NIXL_PUSH,
         "MooncakeConnector": MOONCAKE,
         "P2pNcclConnector": P2P,
         "MoRIIOConnector": "MoRIIOConnector",
@@ -116,15 +117,23 @@ def others_readable(facts: ServingFacts, halves: list[Half]) -> bool:
 def pairs_of(halves: list[Half]) -> Iterator[Pair]:
     """Return each prefill half with each decode half of its family and model.
 
-    Two engines that both send and receive may each work alone, so they are no pair.
+    Two engines that both send and receive may each work alone, so they are no pair, unless one is
+    named after prefill and the other one after decode.
     """
     for prefill in halves:
         for decode in halves:
             partners = prefill is not decode and prefill.sends and decode.receives
-            directed = prefill.one_way or decode.one_way
+            directed = prefill.one_way or decode.one_way or _named_so(prefill, decode)
             fit = same_family(prefill, decode) and same_model(prefill, decode)
             if partners and directed and fit:
                 yield Pair(prefill, decode)
+
+
+def _named_so(prefill: Half, decode: Half) -> bool:
+    """Return whether the names of two engines of a serving say which half each is."""
+    first, second = (half.start.engine.name.casefold() for half in (prefill, decode))
+    only = "prefill" in first and "decode" not in first
+    return only and "decode" in second and "prefill" not in second
 
 
 def same_family(one: Half, other: Half) -> bool:

@@ -76,12 +76,17 @@ def _missing_gpus(view: RayView, cluster: Cluster) -> str:
 
 def counted_in(group: Group) -> MaybeInt:
     """Count the GPUs of all pods of a group as Ray does."""
+    return product(group.high, counted_in_pod(group))
+
+
+def counted_in_pod(group: Group) -> MaybeInt:
+    """Count the GPUs of one pod of a group as Ray does."""
     resources = mapping(group.fields.get("resources")).get("GPU")
     stated = [one for one in (group.params.get("num-gpus"), resources) if one is not None]
     counts = [_count(one) for one in stated]
     if len(counts) > 1 or None in counts:
         return Unknown("the GPUs that Ray counts are not known")
-    return product(group.high, counts[0] if counts and counts[0] is not None else group.ray_gpus)
+    return counts[0] if counts and counts[0] is not None else group.ray_gpus
 
 
 @part_of_rule
