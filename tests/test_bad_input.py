@@ -174,7 +174,7 @@ CASES = {
         "its 2 pods (entry 8, workers 4 GPUs) hold 12. Give each pod 8 GPUs. "
         "[world-size-equals-gpus]\nroles[0].worker_template.spec.containers[0].resources: engine "
         "'llama-405b' gives its entry pod 8 GPUs and each worker 4, and an engine distributes its "
-        "ranks evenly. Write 8 in both, or 4 in both. [leader-worker-same-gpus]",
+        "ranks evenly. Write 8 in both. [leader-worker-same-gpus]",
     ),
     "ray-waits-for-other-pods": BadInput(
         GUIDE,

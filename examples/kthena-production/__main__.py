@@ -17,9 +17,14 @@ engine: EngineArgs = {
 # A claim that many pods read. It must exist, with the model in it.
 claim = {"claimName": "models", "readOnly": True}
 mount = {"name": "models", "mountPath": "/models", "readOnly": True}
+# Decode engines ask the prefill engine for its cache at this address.
+address = {
+    "name": "VLLM_NIXL_SIDE_CHANNEL_HOST",
+    "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}},
+}
 overlay = {
     "spec": {
-        "containers": [{"name": "engine", "volumeMounts": [mount]}],
+        "containers": [{"name": "engine", "env": [address], "volumeMounts": [mount]}],
         "volumes": [{"name": "models", "persistentVolumeClaim": claim}],
     }
 }

@@ -90,8 +90,8 @@ def _named(finding: Finding, by: Mapping[tuple[_Move, ...], set[tuple[str, str]]
 
 def _is_left(finding: Finding, moves: Iterable[_Move], left: Container[tuple[str, str]]) -> bool:
     """Return whether a finding is left after some moves, perhaps in a field that was moved."""
-    path = finding.path
-    for field, target in moves:
-        if field in paths_above(path):
-            path = join_path(target, field.rpartition(".")[2]) + path.removeprefix(field)
+    path, targets = finding.path, dict(moves)
+    # A moved field may be in one that is moved, too.
+    while field := next((each for each in paths_above(path) if each in targets), ""):
+        path = join_path(targets.pop(field), field.rpartition(".")[2]) + path.removeprefix(field)
     return any((rule, path) in left for rule in (finding.rule, *_SCHEMAS))

@@ -144,7 +144,7 @@ def pod(annotations: object) -> Body:
     container = {
         "name": "engine",
         "command": ["vllm", "serve", "m", "-tp", "4"],
-        "image": "vllm/vllm-openai:v0.33.0",
+        "image": "vllm/vllm-openai:v0.26.0",
         "resources": {"limits": {"nvidia.com/gpu": 8}, "requests": {"nvidia.com/gpu": 8}},
     }
     metadata = {"name": "p", "annotations": annotations}

@@ -19,7 +19,7 @@ def pods(name: str = "engine") -> Args:
     reference = {"valueFrom": {"configMapKeyRef": {"name": name, "key": "tp"}}}
     engine = {
         "name": "engine",
-        "image": "vllm/vllm-openai:v0.33.0",
+        "image": "vllm/vllm-openai:v0.26.0",
         "command": ["vllm", "serve", "meta-llama/Llama-3.3-70B-Instruct", "-tp", "$(TP)"],
         "env": [{"name": "TP", **reference}],
         "resources": {"limits": {"nvidia.com/gpu": "8"}},

@@ -51,7 +51,7 @@ def test_workers_with_other_gpus_are_refused_at_the_workers() -> None:
     worker["resources"] = {"limits": {GPU: 4}, "requests": {GPU: 4}}
     assert refusals(MODEL_SERVING, wrong).splitlines()[1] == (
         f"{WORKER}.resources: engine 'decode' gives its entry pod 8 GPUs and each worker 4, and an "
-        "engine distributes its ranks evenly. Write 8 in both, or 4 in both. "
+        "engine distributes its ranks evenly. Write 8 in both. "
         "[leader-worker-same-gpus]"
     )
 

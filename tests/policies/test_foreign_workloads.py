@@ -96,8 +96,10 @@ def test_the_gpus_of_an_init_container_are_free_again_when_the_engine_starts() -
 
 def test_each_engine_of_a_pod_is_checked_on_its_own_gpus() -> None:
     prefill = vllm("-tp", "4", name="prefill", gpus=4)
-    assert silent(DEPLOYMENT, workload(prefill, vllm("-tp", "8", name="decode")))
-    refusal = refusals(DEPLOYMENT, workload(prefill, vllm("-tp", "4", name="decode")))
+    assert silent(DEPLOYMENT, workload(prefill, vllm("-tp", "8", "--port", "8001", name="decode")))
+    refusal = refusals(
+        DEPLOYMENT, workload(prefill, vllm("-tp", "4", "--port", "8001", name="decode"))
+    )
     assert refusal.startswith(
         "spec.template.spec.containers[1].args: engine 'chat' starts tensor 4"
     )

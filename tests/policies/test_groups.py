@@ -27,7 +27,7 @@ RANKS = (
 )
 UNLIKE = (
     "spec.template.spec.containers[0].resources: engine 'decode' gives its entry pod 8 GPUs and "
-    "each worker 4, and an engine distributes its ranks evenly. Write 8 in both, or 4 in both. "
+    "each worker 4, and an engine distributes its ranks evenly. Write 8 in both. "
     "[leader-worker-same-gpus]"
 )
 LATER = "not checked, because the value is known only after the deployment"

@@ -156,7 +156,9 @@ def test_an_unknown_number_of_workers_says_so() -> None:
 
 def test_what_is_known_is_checked_beside_what_is_not() -> None:
     unread = vllm(FLAG, "4", name="prefill", gpus=UNKNOWN)
-    wrong = workload(unread, vllm(FLAG, "16", name="decode", image=VLLM_BY_DIGEST))
+    wrong = workload(
+        unread, vllm(FLAG, "16", "--port", "8001", name="decode", image=VLLM_BY_DIGEST)
+    )
     assert refusals(DEPLOYMENT, wrong).startswith(
         f"{WHOLE}[1].args: engine 'chat' starts tensor 16"
     )

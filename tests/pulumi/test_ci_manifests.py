@@ -24,7 +24,7 @@ spec:
     spec:
       containers:
       - name: engine
-        image: vllm/vllm-openai:v0.33.0
+        image: vllm/vllm-openai:v0.26.0
         command: [vllm, serve, Qwen/Qwen3-32B, -tp=4]
         resources: {limits: {nvidia.com/gpu: 4}}
 """

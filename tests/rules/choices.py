@@ -87,6 +87,7 @@ CHOICES: Final[dict[str, set[str]]] = {
 
 UNCOVERS: Final[dict[tuple[str, str], str]] = {
     ("init-container-ends", "ports-distinct"): "both servers have the default port",
+    ("executor-stated", "pods-joined"): "a script of the user must start Ray, too",
     ("image-pinned", "kthena-image"): "the image of the entry is reported there, too",
     ("kaito-capacity", "kaito-capacity"): "a Workspace has tuning or a preset, and here both",
     ("pod-ranks", "headless-workers"): "one pod of the template has the first rank only then",

@@ -44,6 +44,10 @@ EXCEPTIONS = {
         "spec.leaderWorkerTemplate.leaderTemplate.spec.containers[0].args",
     ): "an option that the command states counts, although args may state it again",
     (
+        "kserve-runtime-supports-model",
+        "own.metadata.namespace",
+    ): "a runtime whose namespace is not known is taken for the one that is named",
+    (
         "master-address",
         "spec.template.spec.containers[0].env",
     ): "a variable that replaces the option is not expected in env that is not known",

@@ -16,7 +16,7 @@ from kthena_components.core.rules.support.engine_startup import Start
 from kthena_components.core.rules.support.messages import each_engine, part_of_engine, title
 from kthena_components.core.rules.support.shm_queues import MIB, REFUSES, USUAL, largest_queue
 from kthena_components.core.values.read import first_unknown, require_known
-from kthena_components.core.values.unknown import MaybeInt
+from kthena_components.core.values.unknown import MaybeInt, Unknown
 
 
 @each_engine
@@ -57,6 +57,8 @@ _MOUNT = "mount an emptyDir with medium Memory at /dev/shm"
 def _shm(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
     own = pod.own
     if own is None or own.shm is SharedMemory.MEMORY or pod.one_process is True:
+        return
+    if isinstance(engine.pods, Unknown) and pod.gpus == 0:  # the ranks may be in other pods
         return
     ranks = _ranks(engine, pod)
     if isinstance(ranks, int) and ranks <= 1:

@@ -29,7 +29,7 @@ def found(model: str, tensor: int, pipeline: int, gpus: int) -> dict[str, str]:
             "containers": [
                 {
                     "name": "engine",
-                    "image": "vllm/vllm-openai:v0.33.0",
+                    "image": "vllm/vllm-openai:v0.26.0",
                     "command": command.split(),
                     "resources": {"limits": {"nvidia.com/gpu": str(gpus)}},
                 }

@@ -68,7 +68,7 @@ def test_a_model_on_ray_is_a_head_and_its_workers() -> None:
             {f"{MODEL}.raySpec.headNode.requestGPU": 4},
             (
                 f"{MODEL}.requestGPU: engine 'chat' gives its entry pod 4 GPUs and each worker "
-                "2, and an engine distributes its ranks evenly. Write 4 in both, or 2 in both. "
+                "2, and an engine distributes its ranks evenly. Write 2 in both. "
                 "[leader-worker-same-gpus]"
             ),
         ),

@@ -67,9 +67,9 @@ def _several(view: Service, many: MultiNode) -> Iterator[Finding]:
     """Check the rules for multi-node services."""
     if gap := unknown_in(view.holder.get("workerSpec")):
         yield not_checked(many.path, gap)
-    else:
-        yield from _one_worker(view, many)
-        yield from _sizes(many)
+        return
+    yield from _one_worker(view, many)
+    yield from _sizes(many)
     has_model = not view.is_service or view.holder.get("model") is not None
     if has_model:
         yield from _sizes_in_env(many)

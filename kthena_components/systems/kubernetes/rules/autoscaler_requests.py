@@ -49,7 +49,8 @@ def _measured(entry: Object) -> Iterator[tuple[str, str, object]]:
         name = field.get(str(metric.get("type")), "")
         stated = mapping(metric.get(name))
         percent = mapping(stated.get("target")).get("type") == "Utilization"
-        if (percent or "targetAverageUtilization" in stated) and stated.get("name") in _KINDS:
+        percent = percent or "targetAverageUtilization" in stated
+        if percent and str(stated.get("name")) in _KINDS:
             container = stated.get("container") if name == "containerResource" else None
             yield f"spec.metrics[{index}].{name}", stated["name"], container
 

@@ -18,7 +18,7 @@ def _groups(cluster: ClusterObjects) -> Iterator[tuple[ClusterObjects, Object, l
     """Return the PodGroups with the pods that have their label."""
     labelled: dict[tuple[object, object], list[PodSet]] = {}
     for pods in cluster.pods if cluster.of(COSCHEDULING) else ():
-        if (name := pods.labels.get(naming.COSCHEDULING)) is not None:
+        if isinstance(name := pods.labels.get(naming.COSCHEDULING), str):
             labelled.setdefault((pods.owner.namespace, name), []).append(pods)
     for group in cluster.of(COSCHEDULING):
         yield cluster, group, labelled.get((group.namespace, group.name), [])
