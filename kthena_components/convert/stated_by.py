@@ -3,14 +3,18 @@
 A reader sees the object, and not the arguments that it is described by.
 """
 
+import copy
 import re
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Any
 
-from kthena_components.convert.lost_fields import leaves, others_of, replaced
+from kthena_components.convert.lost_fields import NOTHING, Steps, leaves, others_of
 from kthena_components.core.findings import SpecError, path_of
 
 _MOST = 2
+_LARGEST = 400
+"""Values of the largest object that is searched: each is changed and described again."""
 _NONE = "None"
 """A word that fields with a choice of words often have."""
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
@@ -46,20 +50,37 @@ def stated_by(body: Mapping[str, Any], describe: Describe, argument: str) -> str
         Empty if no field does, if many do, or if one of them has the argument's path itself.
     """
     usual = _at(describe(dict(body)), argument)
-    if usual is None:
+    every = [*leaves(body)]
+    if usual is None or len(every) > _LARGEST:
         return ""
-    found = [
-        path_of(steps)
-        for steps, value in leaves(body)
-        if any(
-            _changed(replaced(body, steps, other), describe, argument, usual)
-            for other in (*others_of(value), _NONE)
-        )
-    ]
+    tried = copy.deepcopy(dict(body))
+
+    def decides(steps: Steps, value: object) -> bool:
+        others = (_with(tried, steps, other) for other in (*others_of(value), _NONE))
+        return any(_changed(other, describe, argument, usual) for other in others)
+
+    # One more than there may be, so that an argument of many fields takes no longer.
+    deciding = (path_of(steps) for steps, value in every if decides(steps, value))
+    found = [*islice(deciding, _MOST + 1)]
     if not 0 < len(found) <= _MOST or any(path.endswith(argument) for path in found):
         return ""
     parents = {path.rpartition(".")[0] for path in found}
     return parents.pop() if len(found) > len(parents) else " and ".join(found)
+
+
+def _with(part: Any, steps: Steps, value: object) -> Any:
+    """Return a part of an object with another value at a path; what is beside it is shared."""
+    first, rest = steps[0], steps[1:]
+    made: Any = dict(part) if isinstance(part, dict) else list(part)
+    if rest:
+        made[first] = _with(made[first], rest, value)
+    elif value is not NOTHING:
+        made[first] = value
+    elif isinstance(made, dict):
+        del made[first]
+    else:
+        made[first] = None  # the other members keep their places
+    return made
 
 
 def _changed(body: dict[str, Any], describe: Describe, argument: str, usual: object) -> bool:
