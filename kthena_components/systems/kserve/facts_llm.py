@@ -4,23 +4,29 @@ Its presets start `vllm serve` with the sizes of `parallelism`, so such a comman
 container with its own command is read as it is. Source: kserve config/llmisvcconfig.
 """
 
+import re
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.facts.container import SHM_PATH
+from kthena_components.core.facts.context import Context
 from kthena_components.core.facts.pod import DeviceFacts, PodFacts
 from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, NameFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests, relocated
+from kthena_components.core.schema.versions import is_since, known_version
 from kthena_components.core.templates import HIDDEN
 from kthena_components.core.values.read import mapping, name_of, sequence
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import UNKNOWN_WORD, Unknown, is_unresolved
 from kthena_components.systems.kserve.served_models import models_of_llm, name_model, served_as
 from kthena_components.systems.kserve.view_llm import LlmService, LlmWorkload, plain
 from kthena_components.systems.kubernetes.facts import leader_names
 
+_EVALUATES = "0.18"
+_WORDS = regex(r"[\w./:=,@-]+(?:(?:[ \t]|\\\n)+[\w./:=,@-]+)+\s*", re.ASCII)
 _ADDED = "VLLM_ADDITIONAL_ARGS"
 _SHARED_MEMORY = {"name": "dshm", "emptyDir": {"medium": "Memory"}}
 _SHARED_MOUNT = {"name": "dshm", "mountPath": SHM_PATH}
@@ -84,6 +90,8 @@ def _pod(view: LlmService, workload: LlmWorkload, field: str) -> PodFacts:
         return read_pod(HIDDEN, f"{at}.{field}", context=context)
     engine = mapping(containers[0]) if containers else {}
     main = {**engine, "name": "main", **_command(workload, engine)}
+    if "command" not in engine and isinstance(engine.get("args"), list) and _evaluates(context):
+        main["args"] = [word for item in engine["args"] for word in _evaluated(item)]
     main["volumeMounts"] = _and_of_preset(engine.get("volumeMounts"), _SHARED_MOUNT)
     volumes = _and_of_preset(mapping(spec).get("volumes"), _SHARED_MEMORY)
     placed = {key: value for key, value in mapping(spec).items() if key in _PLACED}
@@ -128,6 +136,21 @@ def _command(workload: LlmWorkload, engine: Mapping[str, Any]) -> dict[str, Any]
         }
     words = [word for name, flag in flags.items() for word in _flag(workload, name, flag)]
     return {"command": ["vllm", "serve", "/mnt/models", *words, *_additional(engine)]}
+
+
+def _evaluates(context: Context) -> bool:
+    """Return whether the preset's shell reads the args once more with `eval`: since 0.18.
+
+    Source: kserve v0.18.0 to v0.20.0 config/llmisvcconfig/config-llm-template.yaml.
+    """
+    release = context.versions.get("kserve")
+    return not (release and known_version(release, "kserve")) or is_since(release, _EVALUATES)
+
+
+def _evaluated(item: Any) -> list[Any]:
+    """Split an item with several plain words, as `eval` does; others may be more than words."""
+    plain_words = isinstance(item, str) and _WORDS.fullmatch(item) is not None
+    return item.replace("\\\n", " ").split() if plain_words else [item]
 
 
 def _flag(workload: LlmWorkload, name: str, flag: str) -> Iterator[str]:
