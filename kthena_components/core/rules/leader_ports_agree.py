@@ -5,17 +5,14 @@ from collections.abc import Iterator
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding
-from kthena_components.core.rules.support.first_rank_address import RAY, meeting_of, meetings
+from kthena_components.core.rules.support.first_rank_address import (
+    PORT_OPTIONS,
+    RAY,
+    meeting_of,
+    meetings,
+    port_of,
+)
 from kthena_components.core.rules.support.messages import title
-from kthena_components.core.values.regex import regex
-
-_PORT = regex(r":(\d+)$")
-_OPTIONS = {
-    "--master-addr": ("--master-port", 29501),
-    "--data-parallel-address": ("--data-parallel-rpc-port", 29550),
-}
-"""vLLM's options for ports, by that for the address, and their defaults (vllm/config/parallel.py).
-"""
 
 
 def leader_ports_agree(facts: ServingFacts) -> Iterator[Finding]:
@@ -56,8 +53,8 @@ def _ports(engine: EngineFacts, entry: CommandFacts) -> Iterator[tuple[str, int,
             first = int(stated) if isinstance(stated, str) and stated.isdecimal() else None
         else:
             own = meeting_of(entry)
-            first = _port(own.shown) if own and own.option == meeting.option else None
-        other = _port(meeting.shown)
+            first = port_of(own.shown) if own and own.option == meeting.option else None
+        other = port_of(meeting.shown)
         if first is not None and other is not None:
             yield meeting.option, first, other
 
@@ -67,13 +64,8 @@ def _options(entry: CommandFacts, worker: CommandFacts) -> Iterator[tuple[str, i
     if entry.engine != "vllm" or worker.engine != "vllm" or entry.hidden or worker.hidden:
         return
     meeting = meeting_of(worker)
-    option, usual = _OPTIONS.get(meeting.option if meeting else "", ("", 0))
+    option, usual = PORT_OPTIONS.get(meeting.option if meeting else "", ("", 0))
     if option:
         first, other = (command.options.get(option, usual) for command in (entry, worker))
         if isinstance(first, int) and isinstance(other, int):
             yield option, first, other
-
-
-def _port(shown: str) -> int | None:
-    found = _PORT.search(shown)
-    return int(found[1]) if found else None

@@ -7,14 +7,15 @@ from kthena_components.core.facts.listening import server_port
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level
-from kthena_components.core.rules.support.first_rank_address import meeting_of, port_of
+from kthena_components.core.rules.support.first_rank_address import (
+    PORT_OPTIONS,
+    meeting_of,
+    port_of,
+)
 from kthena_components.core.rules.support.messages import title
 from kthena_components.core.values.display import display
 
 _SERVER = "its HTTP server"
-_MEETINGS = {"--master-addr": ("--master-port", 29501),
-             "--data-parallel-address": ("--data-parallel-rpc-port", 29550)}  # fmt: skip
-"""The options of vLLM with the port of an address, and their defaults."""
 
 
 class _Listener(NamedTuple):
@@ -63,7 +64,7 @@ def _listeners(engine: EngineFacts) -> Iterator[_Listener]:
         return
     meeting = meeting_of(command)
     if meeting is not None and command.headless is False:
-        option, usual = _MEETINGS.get(meeting.option, ("", 0))
+        option, usual = PORT_OPTIONS.get(meeting.option, ("", 0))
         stated = command.options.get(option, usual) if option else port_of(meeting.shown)
         if isinstance(stated, int):
             what = f"the meeting of its ranks ({option or meeting.option})"
