@@ -1,7 +1,4 @@
-"""Reads a container besides its command: image, shared memory, and plain-text tokens.
-
-Facts have the path of a token, never the token itself.
-"""
+"""Reads a container besides its command: image, shared memory, and the paths of its tokens."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
@@ -182,6 +179,7 @@ def read_container(
     image, name = container.get("image"), container.get("name")
     limit, shm_path = _shm_limit(container, volumes, path)
     known = image if isinstance(image, str) and image else None
+    beside = container.get("lifecycle"), container.get("envFrom")
     named = name if isinstance(name, str) and not is_unresolved(name) else "?"
     return ContainerFacts(
         path=path,
@@ -196,8 +194,7 @@ def read_container(
         hidden_token=_hidden_token(container, named),
         ports=read_ports(container, spec, path),
         waits=read_waits(container),
-        has_other_inputs=any(container.get(key) is not None for key in ("lifecycle", "envFrom"))
-        or is_unresolved(container.get("env")),
+        has_other_inputs=beside != (None, None) or is_unresolved(container.get("env")),
     )
 
 
