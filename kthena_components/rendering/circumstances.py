@@ -105,7 +105,7 @@ def find_objects(folder: Path) -> None:
     for file in _files(folder):
         text = read_text(str(file), named=False)
         if not isinstance(text, Unreadable) and _LOOKUP.search(text):
-            file.write_text(in_actions(text, lambda each: _LOOKUP.sub("dict", each)))
+            file.write_text(in_actions(text, lambda each: _LOOKUP.sub("dict", each[0])))
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -23,6 +23,7 @@ _ACTION = regex(
     r"|\{\{-?(?P<inside>(?:\"(?:\\.|[^\"\\\n])*\"|`[^`]*`|'(?:\\.|[^'\\\n])*'|(?!-?\}\})[^\"`'])*)-?\}\}",
     re.DOTALL,
 )
+_OPEN = "{{"
 _WORD = regex(r"\s*([A-Za-z]+)")
 _OPENING = frozenset({"if", "range", "with", "define", "block"})
 _SILENT = frozenset({"else", "end", "break", "continue", "template", *_OPENING})
@@ -85,21 +86,36 @@ def _lines(parts: list[str]) -> Iterator[tuple[str, frozenset[str]]]:
             yield kind, frozenset(line for line in lines if times[line] == 1)
 
 
+def _found(text: str) -> Iterator[re.Match[str]]:
+    """Yield the actions of a template, up to one that does not end: Helm renders none of it then.
+
+    To look for another one behind that would take the square of the time.
+    """
+    at = text.find(_OPEN)
+    while at >= 0 and (found := _ACTION.match(text, at)) is not None:
+        yield found
+        at = text.find(_OPEN, found.end())
+
+
 def actions(text: str) -> list[str]:
     """List what is inside of the actions of a template."""
-    return [found["inside"] or "" for found in _ACTION.finditer(text)]
+    return [found["inside"] or "" for found in _found(text)]
 
 
-def in_actions(text: str, change: Callable[[str], str]) -> str:
+def in_actions(text: str, change: Callable[[re.Match[str]], str]) -> str:
     """Change the actions of a template, and nothing between them."""
-    return _ACTION.sub(lambda found: change(found[0]), text)
+    made, at = list[str](), 0
+    for found in _found(text):
+        made += [text[at : found.start()], change(found)]
+        at = found.end()
+    return "".join([*made, text[at:]])
 
 
 def _divided(text: str) -> tuple[str, str]:
     """Return the own text of a template, and that of its definitions."""
     own, defined, at = list[str](), list[str](), 0
     open_blocks: list[str] = []
-    for found in _ACTION.finditer(text):
+    for found in _found(text):
         side = defined if "define" in open_blocks else own
         side.append(text[at : found.start()])
         at = found.end()
@@ -125,7 +141,7 @@ def _is_stated(part: str) -> bool:
 
 def _assigns(line: str) -> bool:
     """Return whether a line only has actions that write nothing: assignments, failures."""
-    rest = _ACTION.sub(lambda found: "" if _writes_nothing(found["inside"]) else "x", line)
+    rest = in_actions(line, lambda found: "" if _writes_nothing(found["inside"]) else "x")
     return not rest.strip()
 
 

@@ -4,9 +4,7 @@ Its presets start `vllm serve` with the sizes of `parallelism`, so such a comman
 container with its own command is read as it is. Source: kserve config/llmisvcconfig.
 """
 
-import re
-import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,14 +17,12 @@ from kthena_components.core.facts.workload import fill_requests, relocated
 from kthena_components.core.schema.versions import is_since, known_version
 from kthena_components.core.templates import HIDDEN
 from kthena_components.core.values.read import mapping, name_of, sequence
-from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import UNKNOWN_WORD, Unknown, is_unresolved
 from kthena_components.systems.kserve.served_models import models_of_llm, name_model, served_as
 from kthena_components.systems.kserve.view_llm import LlmService, LlmWorkload, plain
 from kthena_components.systems.kubernetes.facts import leader_names
 
 _EVALUATES = "0.18"
-_WORDS = regex(r"[\w./:=,@-]+(?:(?:[ \t]|\\\n)+[\w./:=,@-]+)+\s*", re.ASCII)
 _ADDED = "VLLM_ADDITIONAL_ARGS"
 _SHARED_MEMORY = {"name": "dshm", "emptyDir": {"medium": "Memory"}}
 _SHARED_MOUNT = {"name": "dshm", "mountPath": SHM_PATH}
@@ -89,9 +85,7 @@ def _pod(view: LlmService, workload: LlmWorkload, field: str) -> PodFacts:
     if any(map(is_unresolved, (spec, stated, *containers))):
         return read_pod(HIDDEN, f"{at}.{field}", context=context)
     engine = mapping(containers[0]) if containers else {}
-    main = {**engine, "name": "main", **_command(workload, engine)}
-    if "command" not in engine and isinstance(engine.get("args"), list) and _evaluates(context):
-        main["args"] = [word for item in engine["args"] for word in _evaluated(item)]
+    main = {**engine, "name": "main", **_command(workload, engine, context)}
     main["volumeMounts"] = _and_of_preset(engine.get("volumeMounts"), _SHARED_MOUNT)
     volumes = _and_of_preset(mapping(spec).get("volumes"), _SHARED_MEMORY)
     placed = {key: value for key, value in mapping(spec).items() if key in _PLACED}
@@ -123,8 +117,8 @@ def _elsewhere(path: str) -> DeviceFacts:
     return DeviceFacts(path=path, container="main", resource="GPUs", limit=_ELSEWHERE, request=None)
 
 
-def _command(workload: LlmWorkload, engine: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the command of the preset, unless the container has one."""
+def _command(workload: LlmWorkload, engine: Mapping[str, Any], context: Context) -> dict[str, Any]:
+    """Return the command and arguments with the preset, unless the container has a command."""
     if engine.get("command") is not None:
         return {}
     flags = {"tensor": "--tensor-parallel-size"}
@@ -134,23 +128,22 @@ def _command(workload: LlmWorkload, engine: Mapping[str, Any]) -> dict[str, Any]
             "data": "--data-parallel-size",
             "dataLocal": "--data-parallel-size-local",
         }
-    words = [word for name, flag in flags.items() for word in _flag(workload, name, flag)]
-    return {"command": ["vllm", "serve", "/mnt/models", *words, *_additional(engine)]}
+    sizes = [word for name, flag in flags.items() for word in _flag(workload, name, flag)]
+    words = ["vllm", "serve", "/mnt/models", *sizes]
+    if not (workload.many or _evaluates(context)):
+        return {"command": words}
+    script = " ".join([*words, *_additional(engine), *_arguments(engine)])
+    return {"command": ["/bin/bash", "-c", script], "args": []}
 
 
 def _evaluates(context: Context) -> bool:
-    """Return whether the preset's shell reads the args once more with `eval`: since 0.18.
+    """Return whether the preset of one node is a shell that reads the args once more with `eval`.
 
-    Source: kserve v0.18.0 to v0.20.0 config/llmisvcconfig/config-llm-template.yaml.
+    It is since 0.18, and each preset with a worker was before. Source: kserve v0.16.0 to v0.20.0
+    config/llmisvcconfig/config-llm-template.yaml, config-llm-worker-data-parallel.yaml.
     """
     release = context.versions.get("kserve")
     return not (release and known_version(release, "kserve")) or is_since(release, _EVALUATES)
-
-
-def _evaluated(item: Any) -> list[Any]:
-    """Split an item with several plain words, as `eval` does; others may be more than words."""
-    plain_words = isinstance(item, str) and _WORDS.fullmatch(item) is not None
-    return item.replace("\\\n", " ").split() if plain_words else [item]
 
 
 def _flag(workload: LlmWorkload, name: str, flag: str) -> Iterator[str]:
@@ -165,13 +158,20 @@ def _additional(engine: Mapping[str, Any]) -> list[str]:
         entry = mapping(item)
         value = entry.get("value")
         if entry.get("name") == _ADDED and isinstance(value, str):
-            return [UNKNOWN_WORD, UNKNOWN_WORD] if is_unresolved(value) else _as_shell(value)
+            return _texts([value])
     return []
 
 
-def _as_shell(text: str) -> list[str]:
-    """Split words as the preset does, whose shell reads them once more with `eval`."""
-    try:
-        return shlex.split(text)
-    except ValueError:  # a quote that stays open
-        return [UNKNOWN_WORD, UNKNOWN_WORD]
+def _arguments(engine: Mapping[str, Any]) -> list[str]:
+    stated = engine.get("args")
+    return _texts(stated if isinstance(stated, list) else [stated] if stated is not None else [])
+
+
+def _texts(items: Sequence[Any]) -> list[str]:
+    """Return parts of a script: any number of words for one that is not known."""
+    hidden = [UNKNOWN_WORD, UNKNOWN_WORD]
+    return [
+        text
+        for item in items
+        for text in ([item] if isinstance(item, str) and not is_unresolved(item) else hidden)
+    ]
