@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from kthena_components.core.engines.facts import CommandFacts
 from kthena_components.core.facts.container import SHM_PATH
 from kthena_components.core.facts.context import Context
 from kthena_components.core.facts.pod import DeviceFacts, PodFacts
@@ -92,6 +93,7 @@ def _pod(view: LlmService, workload: LlmWorkload, field: str) -> PodFacts:
     made = {**placed, "volumes": volumes, "containers": [main, *containers[1:]]}
     pod = read_pod({"spec": made}, "", context=context)
     command, own = pod.command, engine.get("command") is not None
+    is_stated_here = own or _is_stated_by_words(workload, command)
     # The preset without a worker states the tensor size only (config-llm-template).
     if command and not own and not workload.many and workload.states("data") and view.is_based:
         command = replace(command, data=_UNSPREAD)
@@ -102,7 +104,7 @@ def _pod(view: LlmService, workload: LlmWorkload, field: str) -> PodFacts:
     devices = pod.devices
     if not devices and (view.is_based or not containers):
         devices = (_elsewhere(new),)
-    command_path = pod.command_path if own else f"{at}.parallelism"
+    command_path = pod.command_path if is_stated_here else f"{at}.parallelism"
     pod = replace(pod, command=command, devices=devices, command_path=command_path)
     pod = name_model(pod, models_of_llm(view.object.spec), context)
     return fill_requests(pod if own else served_as(pod, view.object.spec))
@@ -134,6 +136,15 @@ def _command(workload: LlmWorkload, engine: Mapping[str, Any], context: Context)
         return {"command": words}
     script = " ".join([*words, *_additional(engine), *_arguments(engine)])
     return {"command": ["/bin/bash", "-c", script], "args": []}
+
+
+def _is_stated_by_words(workload: LlmWorkload, command: CommandFacts | None) -> bool:
+    """Return whether the args state a size: their options follow those of `parallelism`."""
+    if command is None:
+        return False
+    stated = workload.size("tensor"), workload.size("pipeline") if workload.many else None
+    read = command.tensor, command.pipeline
+    return any(isinstance(n, int) and n != (s or 1) for n, s in zip(read, stated, strict=True))
 
 
 def _evaluates(context: Context) -> bool:
