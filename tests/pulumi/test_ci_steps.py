@@ -149,7 +149,7 @@ def action(
     """Run the steps of the action with its inputs."""
     own = Machine(machine.repository, machine.variables, action_values(**inputs))
     steps = linked(ACTION["runs"]["steps"])
-    if inputs["preview"] == "false":
+    if own.values["inputs.preview"] == "false":
         steps = [step for step in steps if step["name"] != OF_THE_BRANCH]
     return own.github(workspace, steps)
 
@@ -190,10 +190,10 @@ def test_the_action_does_not_guess_whether_to_preview(
     assert ran["Review"].stderr == f"preview: write true or false instead of '{preview}'\n"
 
 
-def test_the_action_checks_without_running_the_branch(machine: Machine, tmp_path: Path) -> None:
+def test_the_action_runs_no_code_of_the_branch_by_default(machine: Machine, tmp_path: Path) -> None:
     machine.repository.write({"__main__.py": "raise SystemExit('ran')\n"})
     machine.repository.commit()
-    runner, ran = action(machine, tmp_path, preview="false", base="refs/heads/main", reads="-")
+    runner, ran = action(machine, tmp_path, base="refs/heads/main", reads="-")
     assert [step.returncode for step in ran.values()] == [0, 0, 0, 3], ran["Review"].stderr
     comment = (made_folder(runner) / "comment.md").read_text()
     assert comment.startswith(UNAPPROVED)

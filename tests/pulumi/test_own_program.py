@@ -48,9 +48,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@pytest.fixture
-def user(folder: Path) -> Iterator[Bash]:
-    """Open the terminal of somebody who has Pulumi, and is logged in."""
+@pytest.fixture(scope="module")
+def project(folder: Path) -> Path:
+    """Follow the page, as somebody who has Pulumi and is logged in. Give the new project."""
     own = {
         "PATH": f"{Path(sys.executable).parent}:{environment()['PATH']}",
         "PULUMI_BACKEND_URL": (folder / "state").as_uri(),
@@ -59,22 +59,22 @@ def user(folder: Path) -> Iterator[Bash]:
     }
     variables = {**os.environ, **environment(), **STATE_VARIABLES, **WITHOUT_NETWORK, **own}
     with Bash(folder, variables) as bash:
-        yield bash
+        follow("docs/own-program.md", bash, folder / "chat")
+    return folder / "chat"
 
 
 @pytest.fixture
-def newcomer(folder: Path) -> Iterator[Bash]:
-    """Open the terminal of somebody without Pulumi, in the folder of the program."""
+def newcomer(folder: Path, project: Path) -> Iterator[Bash]:
+    """Open the terminal of somebody without Pulumi, in the project."""
     path = [each for each in os.environ["PATH"].split(":") if not Path(each, "pulumi").exists()]
     kept = {name: text for name, text in os.environ.items() if not name.startswith("PULUMI_")}
     own = {"PATH": ":".join(path), "PYTHONPATH": str(libraries(folder / "libraries"))}
-    with Bash(folder / "chat", {**kept, **WITHOUT_NETWORK, **own}) as bash:
+    with Bash(project, {**kept, **WITHOUT_NETWORK, **own}) as bash:
         yield bash
 
 
-def test_the_page_can_be_followed(folder: Path, user: Bash) -> None:
-    follow("docs/own-program.md", user, folder / "chat")
-    own = folder / "chat" / ".venv" / "lib"
+def test_the_page_can_be_followed(project: Path) -> None:
+    own = project / ".venv" / "lib"
     assert list(own.glob("python*/site-packages/kthena_components/policies/pack.py"))
 
 
