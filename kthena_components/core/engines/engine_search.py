@@ -28,6 +28,7 @@ from kthena_components.core.engines.programs import (
     shell_operand,
 )
 from kthena_components.core.engines.sglang import read_sglang
+from kthena_components.core.engines.sglang_serve import serves_diffusion, without_model_type
 from kthena_components.core.engines.tgi import read_tgi
 from kthena_components.core.engines.trtllm import read_dynamo, read_trtllm
 from kthena_components.core.engines.vllm import read_api_server, read_inside, read_vllm
@@ -37,6 +38,9 @@ from kthena_components.core.values.unknown import MaybeText, Unknown
 
 _STAGES = Unknown(
     "vLLM-Omni runs a model in stages, and its own config file assigns GPUs to each stage"
+)
+_IMAGES = Unknown(
+    "sglang serve starts its server for images and videos, which splits models in other ways"
 )
 _LONGEST_LINE = 256
 _LETTERS = regex(r"-[A-Za-z]+")
@@ -105,6 +109,8 @@ class Search:
                 return self.nested(replace(run, words=behind))
         elif start.program is Program.VLLM and OMNI in arguments:
             self.unread = _STAGES
+        elif start.program is Program.SGLANG and serves_diffusion(arguments):
+            self.unread = _IMAGES
         else:
             facts = _READERS[start.program](arguments, self.scope)
             self.shared.note(Started(engine=with_ranks(facts, words[: start.at], self.scope)))
@@ -232,7 +238,9 @@ _READERS: Mapping[Program, Callable[[Sequence[str], Scope], CommandFacts]] = {
     Program.DYNAMO_VLLM: lambda words, scope: replace(read_inside(words, scope), by_dynamo=True),
     Program.HUGGINGFACESERVER: partial(read_inside, engine="huggingfaceserver"),
     Program.LMDEPLOY: read_lmdeploy,
-    Program.SGLANG: partial(read_sglang, positional=True),
+    Program.SGLANG: lambda words, scope: read_sglang(
+        without_model_type(words), scope, positional=True
+    ),
     Program.SGLANG_INSIDE: partial(read_sglang, inside=True),
     Program.SGLANG_LAUNCH_SERVER: read_sglang,
     Program.TGI: read_tgi,

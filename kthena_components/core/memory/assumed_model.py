@@ -14,7 +14,8 @@ def assumed_model(pod: PodFacts, command: CommandFacts) -> ModelShape | None:
         return pod.downloaded
     served = served_name(command)
     paths = (command.model, command.options.get("--model"))  # two if the command is wrong
-    found = (*map(find_by_folder, paths), *map(find_by_spelling, (command.model, served)))
+    by_folder = (find_by_folder(path, served) for path in paths)
+    found = (*by_folder, *map(find_by_spelling, (command.model, served)))
     known = next(filter(None, found), None)
     stated = None if known or served is None else find_model(served)
     return stated if isinstance(stated, ModelShape) else known

@@ -20,6 +20,8 @@ from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown
 
 _SEPARATORS = regex(r"[-_.\s]")
+_SIZE = regex(r"(?<![a-z0-9.])\d+(?:\.\d+)?b(?![a-z0-9])")
+"""The number of parameters in a name, but not of the active ones: 30b in qwen3-30b-a3b."""
 _LONGEST = 60
 """Maximum length of a name in a message."""
 _OWN = ("fp8_block", "group", "draft_layers", "weights_gib", "weights_source")
@@ -43,16 +45,27 @@ def find_model(name: str) -> ModelShape | Unknown:
     return shape
 
 
-def find_by_folder(path: object) -> ModelShape | None:
+def find_by_folder(path: object, served: object = None) -> ModelShape | None:
     """Find the model that a local path or a bucket is named after, such as /models/Qwen3-8B.
 
     The last part with a known name decides. A part may have the form of a cache,
     `models--Qwen--Qwen3-8B`. It may also be a copy of that model, in another format.
+
+    Args:
+        path: The path.
+        served: A name under which it is served. None is found if this has another size: the
+            folder deepseek-r1 may hold a model of 14b that was distilled from DeepSeek-R1.
     """
     if not isinstance(path, str) or not ("://" in path or path.startswith(("/", "."))):
         return None
     names = (_cached(part) for part in reversed(path.casefold().split("/")))
-    return next((_index()[name] for name in names if name in _index()), None)
+    found = next((_index()[name] for name in names if name in _index()), None)
+    return found if found is not None and _may_be(found, served) else None
+
+
+def _may_be(model: ModelShape, served: object) -> bool:
+    sizes = set(_SIZE.findall(served.casefold())) if isinstance(served, str) else set()
+    return not sizes or not sizes.isdisjoint(_SIZE.findall(model.name.casefold()))
 
 
 def find_by_spelling(name: object) -> ModelShape | None:

@@ -25,12 +25,14 @@ from kthena_components.systems.kubernetes.facts import leader_names
 
 _EVALUATES = "0.18"
 _ADDED = "VLLM_ADDITIONAL_ARGS"
+_CERTIFICATE = "--ssl-certfile"
 _SHARED_MEMORY = {"name": "dshm", "emptyDir": {"medium": "Memory"}}
 _SHARED_MOUNT = {"name": "dshm", "mountPath": SHM_PATH}
 _PLACED = frozenset({"nodeSelector", "affinity"})
 """Fields of a pod spec that may name the GPU."""
 _UNPUBLISHED = Unknown("KServe publishes no preset for pipelines")
 _ELSEWHERE = Unknown("a preset or a base may state the GPUs")
+_CONFIGURED = Unknown("KServe's ConfigMap or a preset of the platform may state TLS")
 _UNSPREAD = Unknown("a base may state how data is used without a worker")
 
 
@@ -94,11 +96,8 @@ def _pod(view: LlmService, workload: LlmWorkload, field: str) -> PodFacts:
     pod = read_pod({"spec": made}, "", context=context)
     command, own = pod.command, engine.get("command") is not None
     is_stated_here = own or _is_stated_by_words(workload, command)
-    # The preset without a worker states the tensor size only (config-llm-template).
-    if command and not own and not workload.many and workload.states("data") and view.is_based:
-        command = replace(command, data=_UNSPREAD)
-    if command and not own and workload.many and workload.states("pipeline"):
-        command = replace(command, executor=_UNPUBLISHED)
+    if command and not own:
+        command = _in_preset(view, workload, command)
     new = f"{at}.{field}.containers"
     pod = relocated(pod, lambda path: path.replace("spec.containers", new, 1))
     devices = pod.devices
@@ -108,6 +107,21 @@ def _pod(view: LlmService, workload: LlmWorkload, field: str) -> PodFacts:
     pod = replace(pod, command=command, devices=devices, command_path=command_path)
     pod = name_model(pod, models_of_llm(view.object.spec), context)
     return fill_requests(pod if own else served_as(pod, view.object.spec))
+
+
+def _in_preset(view: LlmService, workload: LlmWorkload, command: CommandFacts) -> CommandFacts:
+    """Note what the words of a preset leave open.
+
+    TLS is on with enableLLMInferenceServiceTLS in KServe's ConfigMap, and a platform has its own
+    presets. Source: kserve v0.19.0 config/llmisvcconfig/config-llm-template.yaml;
+    pkg/controller/v1alpha2/llmisvc/config_loader.go.
+    """
+    # The preset without a worker states the tensor size only (config-llm-template).
+    if not workload.many and workload.states("data") and view.is_based:
+        command = replace(command, data=_UNSPREAD)
+    if workload.many and workload.states("pipeline"):
+        command = replace(command, executor=_UNPUBLISHED)
+    return replace(command, options={_CERTIFICATE: _CONFIGURED, **command.options})
 
 
 def _and_of_preset(stated: Any, own: Mapping[str, Any]) -> Any:

@@ -43,7 +43,8 @@ def models_of_llm(spec: Mapping[str, Any]) -> Folders:
     """Return the model that an LLMInferenceService states, by its folder in the containers."""
     if mapping(spec.get("storageInitializer")).get("enabled") is False:
         return {}
-    return dict(_model(mapping(spec.get("model")).get("uri"), _FOLDER))
+    model = mapping(spec.get("model"))
+    return dict(_model(model.get("uri"), _FOLDER, served=model.get("name")))
 
 
 def name_model(pod: PodFacts, folders: Folders, context: Context) -> PodFacts:
@@ -83,7 +84,7 @@ def _stated_by_service(predictor: Mapping[str, Any], served: str) -> Iterator[tu
                 yield from _model(entry.get("value"), _FOLDER)
 
 
-def _model(uri: object, folder: object) -> Iterator[tuple[str, str]]:
+def _model(uri: object, folder: object, *, served: object = None) -> Iterator[tuple[str, str]]:
     """Yield a folder and the model in it: one of the hub, or a URI with the name of a model.
 
     A part of the URI may be a placeholder, such as its bucket.
@@ -93,7 +94,7 @@ def _model(uri: object, folder: object) -> Iterator[tuple[str, str]]:
         found = None if blank else _HUB.fullmatch(uri)
         if found is not None:
             yield folder.rstrip("/"), found["name"]
-        elif not uri.startswith("hf:") and find_by_folder(uri) is not None:
+        elif not uri.startswith("hf:") and find_by_folder(uri, served) is not None:
             yield folder.rstrip("/"), uri
 
 

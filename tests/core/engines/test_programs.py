@@ -233,6 +233,35 @@ def test_without_its_switch_vllm_omni_is_vllm() -> None:
 @pytest.mark.parametrize(
     "command",
     [
+        "sglang serve --model-path Wan-AI/Wan2.1-T2V-1.3B-Diffusers --num-gpus=4 --port 30000",
+        "sglang serve --model-path M --tp-size 2 --num_gpus 2 --backend sglang",
+        "sglang serve --model-path M --vae-path V --dit-cpu-offload",
+        "sglang serve --model-path M --model-type diffusion",
+        "bash -c 'exec sglang serve M --model-type=diffusion'",
+    ],
+)
+def test_the_server_for_images_of_sglang_is_not_read(command: str) -> None:
+    facts = read_command(shlex.split(command), {})
+
+    assert facts is not None
+    assert (facts.engine, facts.problems) == (None, ())
+    assert facts.hidden == Unknown(
+        "sglang serve starts its server for images and videos, which splits models in other ways"
+    )
+
+
+@pytest.mark.parametrize("stated", ["--model-type llm", "--model-type=auto", ""])
+def test_sglang_serve_keeps_the_type_of_the_model_for_itself(stated: str) -> None:
+    facts = read_command(["sglang", "serve", *stated.split(), "M", "--tp-size", "2"], {})
+
+    assert facts is not None
+    assert (facts.engine, facts.model, facts.tensor) == ("sglang", "M", 2)
+    assert facts.problems == ()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
         "dynamo.vllm --model M --dyn-tool-call-parser hermes --dyn-reasoning-parser qwen3",
         "dynamo.vllm --model M --swap-space 4 --enable-rl",
         "dynamo.sglang --model-path M --dyn-enable-structural-tag --endpoint a.b.c",

@@ -32,6 +32,26 @@ def test_a_folder_is_named_after_its_model(path: str) -> None:
     assert (found.name if found else None) == FOLDERS[path]
 
 
+SERVED = {
+    "deepseek-r1": True,
+    "deepseek-r1-qwen-14b-w4a16": False,
+    "qwen3-30b-a3b": False,
+    None: True,
+}
+
+
+@for_each("served", SERVED)
+def test_a_folder_is_not_named_after_a_model_that_is_served_with_another_size(
+    served: str | None,
+) -> None:
+    assert (find_by_folder("pvc://deepseek-r1/models", served) is not None) is SERVED[served]
+
+
+def test_a_served_name_may_state_the_size_of_the_folder() -> None:
+    assert find_by_folder("/models/Qwen3-30B-A3B", "qwen3-30b") is not None
+    assert find_by_folder("/models/Qwen3-30B-A3B", "qwen3-3b") is None
+
+
 SPELLED = {
     "Qwen-2.5-0.5B": "Qwen/Qwen2.5-0.5B-Instruct",
     "qwen2-5-7b-instruct": "Qwen/Qwen2.5-7B-Instruct",
