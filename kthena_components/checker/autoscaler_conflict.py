@@ -53,10 +53,8 @@ def autoscaler_conflict(cluster: ClusterObjects) -> Iterator[Finding]:
     have: the CRDs of the given release of the system tell, by default the newest known one.
     Kthena's AutoscalingPolicies are autoscalers, too; they may scale different roles of one
     ModelServing. Files may be alternatives, so only autoscalers in the same file are compared,
-    unless `--whole` says that all are in one cluster.
-
-    KEDA looks for the target in the API version that it is given; a HorizontalPodAutoscaler finds
-    it in any.
+    unless `--whole` says that all are in one cluster. KEDA looks for a target in the API version
+    that it is given; a HorizontalPodAutoscaler finds it in any.
 
     Pass: a HorizontalPodAutoscaler for a Deployment.
     Fail: a ScaledObject for an InferenceService with a workerSpec; a HorizontalPodAutoscaler for an
@@ -84,22 +82,24 @@ def autoscaler_conflict(cluster: ClusterObjects) -> Iterator[Finding]:
         other = first.setdefault(whose, target.scaler)
         why = _why_not(cluster, target, kept)
         if _identity(other) != _identity(target.scaler):
-            seen = (
-                f"is {_shown(target)}, which the {other.kind} {display(other.name)} "
-                "scales too, and "
-            )
-            seen += "each would undo what the other does"
+            seen = f"is {_shown(target)}, which the {other.kind} {display(other.name)} scales too, "
+            seen += "and each would undo what the other does"
             yield _conflict(target.path, seen, "keep one of the two")
-        elif why:
-            seen = f"is {_shown(target)}, which {why}"
-            kind = find_kind(target.kind)
-            number = kind.number_in if kind is not None else "replicas"
-            yield _conflict(target.path, seen, f"remove the autoscaler, and write {number}")
-        elif served := _other_versions(target):
-            seen = f"is {display(target.version)}, but {target.kind[1]} is served as "
-            yield _conflict(
-                f"{target.path}.apiVersion", f"{seen}{served}", write(served, f"write {served}")
-            )
+        else:
+            yield from _unfit(target, why)
+
+
+def _unfit(target: _Target, why: str) -> Iterator[Finding]:
+    """Report a target that must not be scaled, for the given reason, or that is not found."""
+    if why:
+        seen = f"is {_shown(target)}, which {why}"
+        kind = find_kind(target.kind)
+        number = kind.number_in if kind is not None else "replicas"
+        yield _conflict(target.path, seen, f"remove the autoscaler, and write {number}")
+    elif served := _other_versions(target):
+        seen = f"is {display(target.version)}, but {target.kind[1]} is served as {served}"
+        remedy = write(served, f"write {served}")
+        yield _conflict(f"{target.path}.apiVersion", seen, remedy)
 
 
 def _identity(scaler: Object) -> tuple[object, ...]:

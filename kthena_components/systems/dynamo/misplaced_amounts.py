@@ -29,10 +29,11 @@ def misplaced_amounts(item: Component) -> Iterator[Finding]:
 
 def _misplaced(at: str, name: object, amounts: Mapping[str, Any]) -> Iterator[Finding]:
     path, amount = join_path(at, key_text(name)), amounts[name]
-    new = "gpu" if name == _GPU and amounts.get("gpu") is None else ""
-    there = f"{at}.{new}" if new else join_path(f"{at}.custom", key_text(name))
-    text = f"write it as {new or f'custom: {{{key_text(name)}: …}}'}"
-    known = isinstance(amount, str | int) and not unknown_in(amount)
-    remedy = together(remove(at=path), write(str(amount), at=there), text=text) if known else text
+    remedy = f"write it as custom: {{{key_text(name)}: …}}"
+    if name == _GPU and amounts.get("gpu") is None:
+        remedy, known = "write it as gpu", isinstance(amount, str | int)
+        if known and not unknown_in(amount):
+            moved = remove(at=path), write(str(amount), at=f"{at}.gpu")
+            remedy = together(*moved, text=remedy)
     seen = f"is no field of Dynamo's CRD, whose names are {', '.join(_NAMES)}"
     yield from refuse(path, seen, remedy)
