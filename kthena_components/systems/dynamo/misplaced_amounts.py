@@ -27,7 +27,7 @@ def misplaced_amounts(item: Component) -> Iterator[Finding]:
                 yield from _misplaced(at, name, amounts)
 
 
-def _misplaced(at: str, name: object, amounts: Mapping[str, Any]) -> Iterator[Finding]:
+def _misplaced(at: str, name: str, amounts: Mapping[str, Any]) -> Iterator[Finding]:
     path, amount = join_path(at, key_text(name)), amounts[name]
     remedy = f"write it as custom: {{{key_text(name)}: …}}"
     if name == _GPU and amounts.get("gpu") is None:
