@@ -6,7 +6,8 @@ from kthena_components.checker.cluster_objects import known
 from kthena_components.core.findings import Finding, not_checked
 from kthena_components.core.objects.cluster_objects import ClusterObjects, Key
 from kthena_components.core.objects.object import GroupKind, Object
-from kthena_components.core.schema.crds import load
+from kthena_components.core.remedies import write
+from kthena_components.core.schema.crds import CrdTable, load
 from kthena_components.core.schema.versions import VERSIONS, known_version, read_release
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
@@ -29,6 +30,8 @@ class _Target:
     kind: GroupKind
     name: str
     namespace: str
+    version: str = ""
+    """The apiVersion that the autoscaler states; empty if it states none that counts."""
     at: str = "spec.scaleTargetRef"
     part: str = ""
     """The part of it whose number is scaled; empty for the whole."""
@@ -50,18 +53,23 @@ def autoscaler_conflict(cluster: ClusterObjects) -> Iterator[Finding]:
     have: the CRDs of the given release of the system tell, by default the newest known one.
     Kthena's AutoscalingPolicies are autoscalers, too; they may scale different roles of one
     ModelServing. Files may be alternatives, so only autoscalers in the same file are compared,
-    unless `--whole` says that all are in one cluster.
+    unless `--whole` says that all are in one cluster. KEDA looks for a target in the API version
+    that it is given; a HorizontalPodAutoscaler finds it in any.
 
     Pass: a HorizontalPodAutoscaler for a Deployment.
     Fail: a ScaledObject for an InferenceService with a workerSpec; a HorizontalPodAutoscaler for an
     LLMInferenceService, which has no scale subresource; two autoscalers of one target, such as a
-    HorizontalPodAutoscaler and an AutoscalingPolicy of one ModelServing.
+    HorizontalPodAutoscaler and an AutoscalingPolicy of one ModelServing; a ScaledObject for
+    leaderworkerset.x-k8s.io/v1alpha1, a version that LWS does not have; a ScaledObject for the
+    Deployment of an LLMInferenceService that states replicas.
     Level: mandatory.
     Source: kserve pkg/apis/serving/v1beta1/inference_service_validation.go; Kubernetes
     documentation, Horizontal Pod Autoscaling; keda.sh, ScaledObject specification; the
     subresources of the CRDs in each system's crds.json, and matrixinfer-ai/matrixinfer config/crd;
     the markers kubebuilder:subresource of the types in ai-dynamo/dynamo deploy/operator/api,
-    kubernetes-sigs/jobset api, NVIDIA/k8s-nim-operator api and sgl-project/ome pkg/apis.
+    kubernetes-sigs/jobset api, NVIDIA/k8s-nim-operator api and sgl-project/ome pkg/apis;
+    kedacore/keda pkg/util/gvkr.go; kubernetes pkg/controller/podautoscaler/horizontal.go; kserve
+    pkg/controller/v1alpha2/llmisvc/workload.go.
     """
     first: dict[_Rival, Object] = {}
     kept = _kept_by_controllers(cluster)
@@ -74,17 +82,24 @@ def autoscaler_conflict(cluster: ClusterObjects) -> Iterator[Finding]:
         other = first.setdefault(whose, target.scaler)
         why = _why_not(cluster, target, kept)
         if _identity(other) != _identity(target.scaler):
-            seen = (
-                f"is {_shown(target)}, which the {other.kind} {display(other.name)} "
-                "scales too, and "
-            )
-            seen += "each would undo what the other does"
+            seen = f"is {_shown(target)}, which the {other.kind} {display(other.name)} scales too, "
+            seen += "and each would undo what the other does"
             yield _conflict(target.path, seen, "keep one of the two")
-        elif why:
-            seen = f"is {_shown(target)}, which {why}"
-            kind = find_kind(target.kind)
-            number = kind.number_in if kind is not None else "replicas"
-            yield _conflict(target.path, seen, f"remove the autoscaler, and write {number}")
+        else:
+            yield from _unfit(target, why)
+
+
+def _unfit(target: _Target, why: str) -> Iterator[Finding]:
+    """Report a target that must not be scaled, for the given reason, or that is not found."""
+    if why:
+        seen = f"is {_shown(target)}, which {why}"
+        kind = find_kind(target.kind)
+        number = kind.number_in if kind is not None else "replicas"
+        yield _conflict(target.path, seen, f"remove the autoscaler, and write {number}")
+    elif served := _other_versions(target):
+        seen = f"is {display(target.version)}, but {target.kind[1]} is served as {served}"
+        remedy = write(served, f"write {served}")
+        yield _conflict(f"{target.path}.apiVersion", seen, remedy)
 
 
 def _identity(scaler: Object) -> tuple[object, ...]:
@@ -112,7 +127,8 @@ def _targets(cluster: ClusterObjects) -> Iterator[_Target | Finding]:
                 yield not_checked(entry.at("spec.scaleTargetRef"), gap, _RULE)
             elif isinstance(kind, str) and isinstance(name, str) and isinstance(namespace, str):
                 group = str(version).partition("/")[0] if "/" in str(version) else ""
-                yield _Target(entry, (group, kind), name, namespace)
+                counts = str(version) if scaler_kind == SCALED_OBJECT else ""
+                yield _Target(entry, (group, kind), name, namespace, counts)
     yield from _of_systems(cluster)
 
 
@@ -126,7 +142,13 @@ def _of_systems(cluster: ClusterObjects) -> Iterator[_Target | Finding]:
             elif one.name and isinstance(one.name, str) and isinstance(namespace, str):
                 part = one.part if isinstance(one.part, str) else ""
                 yield _Target(
-                    scaler, one.group_kind, one.name, namespace, one.at, part, by_its_system=True
+                    scaler,
+                    one.group_kind,
+                    one.name,
+                    namespace,
+                    at=one.at,
+                    part=part,
+                    by_its_system=True,
                 )
 
 
@@ -141,6 +163,20 @@ def _why_not(cluster: ClusterObjects, target: _Target, kept: Mapping[_Whose, str
         why = kind.keeps_number(cluster.views[owned.index])
     why = why or kept.get((target.kind, (target.namespace, target.name)), "")
     return why or ("" if target.by_its_system else _no_scale(target))
+
+
+def _other_versions(target: _Target) -> str:
+    """Return the apiVersion of a target's kind, if it has one and the autoscaler another."""
+    found = _table(target.kind, target.scaler.context.versions)
+    if found is None or not target.version:
+        return ""
+    table, place = found
+    served = [
+        version
+        for version in table.kinds[target.kind[1]]
+        if table.number(target.kind[1], version, place) is not None
+    ]
+    return served[0] if len(served) == 1 and target.version not in served else ""
 
 
 def _no_scale(target: _Target) -> str:
@@ -159,15 +195,23 @@ def scale_of(kind: GroupKind, versions: Mapping[str, str]) -> tuple[bool, str] |
     Returns:
         None if no table has the kind.
     """
+    found = _table(kind, versions)
+    if found is None:
+        return None
+    (table, place), name = found, kind[1]
+    has = any(table.is_scaled(name, served, place) for served in table.kinds[name])
+    return has, table.name(place)
+
+
+def _table(kind: GroupKind, versions: Mapping[str, str]) -> tuple[CrdTable, int] | None:
+    """Return the table of a kind's system, and the place of its release in it."""
     system, (_, name) = INDEX.get(kind, ""), kind
     table = load(f"kthena_components.systems.{system}") if system else None
     if table is None or name not in table.kinds:
         return None
     stated = versions.get(system)
     known = stated is not None and system in VERSIONS and known_version(stated, system)
-    place = table.place(read_release(stated) if known and stated is not None else None)
-    has = any(table.is_scaled(name, served, place) for served in table.kinds[name])
-    return has, table.name(place)
+    return table, table.place(read_release(stated) if known and stated is not None else None)
 
 
 def _kept_by_controllers(cluster: ClusterObjects) -> dict[_Whose, str]:

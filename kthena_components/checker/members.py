@@ -71,7 +71,8 @@ def _template(pod: PodFacts, sets: Sequence[PodSet]) -> Template | None:
         return None
     pods = matching[0]
     metadata = {"labels": pods.labels, "annotations": pods.annotations}
-    return Template(body={"metadata": metadata, "spec": pods.spec}, count=pods.count)
+    number = pods.count if pods.numbered is None else pods.numbered
+    return Template(body={"metadata": metadata, "spec": pods.spec}, count=number)
 
 
 # Finds the engines that run in the pods of a template, whatever the kind.

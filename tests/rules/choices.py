@@ -20,7 +20,7 @@ CHOICES: Final[dict[str, set[str]]] = {
         "probe-covers-loading",
     },
     "one of several parts goes, and only the user knows which": {
-        *("autoscaler-conflict", "grove-scaling-groups", "hypernode-node-twice", "job-parts"),
+        *("grove-scaling-groups", "hypernode-node-twice", "job-parts"),
         *("hypernode-two-parents", "hypernode-cycle", "kthena-role-count", "object-twice"),
         *("queue-cycle", "ray-cluster-upgrade", "ray-stated-once", "rbg-dependencies"),
         *("rbg-templates", "template-or-engine", "topology-one-cap", "kaito-roles"),
@@ -54,7 +54,7 @@ CHOICES: Final[dict[str, set[str]]] = {
         ),
     },
     "another object, a file or the cluster changes, and not the object with the finding": {
-        *("engine-config-file", "foreign-group-name", "gang-covers-engine", "headless-service"),
+        *("engine-config-file", "gang-covers-engine", "headless-service"),
         *("hf-token-from-secret", "hypernode-leaf-tiers", "hypernode-members"),
         *("hypernode-tier-order", "kaito-runtime", "queue-exists", "rwx-for-shared-model"),
         *("service-named-vllm", "kv-halves-complete"),

@@ -42,7 +42,7 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """A pod template, and the number of its pods over all engines."""
+    """A pod template, and the number of its pods that are numbered together."""
 
     body: Mapping[str, Any]
     count: MaybeInt

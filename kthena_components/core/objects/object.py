@@ -134,6 +134,8 @@ class PodSet:
     added: Mapping[str, object] | None = None
     """Labels that their controller adds to the template's: a value, Unknown, or the pattern of a
     value that no manifest shows. None: it may add any."""
+    numbered: MaybeInt | None = None
+    """How many of them their controller numbers together, from 0. None: all."""
 
     def at(self, path: str) -> str:
         """Return a path of their template in the caller's input: `spec.containers[0]`."""
@@ -166,6 +168,7 @@ def pod_set(
     by_controller: bool = False,
     spread: bool = False,
     written: Callable[[str], str] | None = None,
+    numbered: MaybeInt | None = None,
 ) -> PodSet:
     """Return equal pods of one template."""
     fields = mapping(template)
@@ -180,6 +183,7 @@ def pod_set(
         by_controller=by_controller,
         spread=spread,
         written=written,
+        numbered=numbered,
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from kthena_components.core.engines import CommandFacts
+from kthena_components.core.engines.programs import RANK_LAUNCHER
 from kthena_components.core.facts.serving import EngineFacts, gpus_of
 from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.rules.support.messages import each_engine, part_of_engine, title
@@ -17,21 +18,25 @@ def mpi_ranks(engine: EngineFacts) -> Iterator[Finding]:
 
     trtllm-llmapi-launch makes one session of all ranks, and the engine rejects a session of another
     size. mpirun rejects more ranks than its hosts have slots, and rank and GPU of a pod have the
-    same number, so a pod cannot have more ranks than GPUs.
+    same number, so a pod cannot have more ranks than GPUs. Without trtllm-llmapi-launch, each rank
+    starts a server of its own, and only rank 0 may start the others.
 
     Pass: mpirun -n 16 -H a:8,b:8 trtllm-llmapi-launch trtllm-serve M --tp_size 8 --pp_size 2, on 2
     pods of 8 GPUs.
     Fail: mpirun -n 8 with tensor 16; -n 16 with -H a:8; -H a:8,b:8 on 4 pods; --map-by ppr:8:node
-    on pods of 4 GPUs.
+    on pods of 4 GPUs; mpirun -n 16 trtllm-serve M --tp_size 16.
     Level: mandatory.
-    Source: tensorrt_llm/llmapi/mpi_session.py validate_session_world_size and
+    Source: tensorrt_llm/llmapi/mpi_session.py validate_session_world_size and MpiCommSession, and
     tensorrt_llm/mapping.py local_rank; mpirun(1) of Open MPI, -H and --map-by.
     """
     command = engine.entry.command
     if command is None or command.engine is None:
         return
-    if command.mpi_session is True and command.engine == "trtllm":
-        yield from _session(engine, command)
+    if command.engine == "trtllm":
+        if command.mpi_session is True:
+            yield from _session(engine, command)
+        elif command.mpi_session is False:
+            yield from _servers(engine, command)
     yield from _slots(engine, command)
     yield from _per_host(engine, command)
 
@@ -48,6 +53,22 @@ def _session(engine: EngineFacts, command: CommandFacts) -> Iterator[Finding]:
             f"needs {count_of(world, 'rank')} (tensor {command.tensor} × pipeline "
             f"{command.pipeline} × context {command.prefill_context}), but mpirun starts {ranks}",
             _fitting(engine, ranks, world),
+        )
+
+
+@part_of_engine
+def _servers(engine: EngineFacts, command: CommandFacts) -> Iterator[Finding]:
+    """Report ranks that are servers: their number is that of the engine's ranks."""
+    ranks, world = command.mpi_ranks, command.per_rank_world
+    if ranks is None:
+        return
+    require_known("", ranks, world)
+    if isinstance(ranks, int) and ranks == world and ranks > 1:
+        yield _wrong(
+            engine,
+            f"is started {ranks} times by mpirun, and each of these ranks is a server, of which "
+            "only rank 0 may start a session",
+            f"write {RANK_LAUNCHER} in front of it",
         )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.listening import server_port
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
@@ -16,6 +17,7 @@ from kthena_components.core.rules.support.messages import title
 from kthena_components.core.values.display import display
 
 _SERVER = "its HTTP server"
+_RPC_PORT, _USUAL_RPC_PORT = PORT_OPTIONS["--data-parallel-address"]
 
 
 class _Listener(NamedTuple):
@@ -37,11 +39,12 @@ def ports_distinct(facts: ServingFacts) -> Iterator[Finding]:
 
     Pass: SGLang with --port 30000 and --dist-init-addr $(LWS_LEADER_ADDRESS):20000.
     Fail: the same with port 30000 in both, which is the default --port; two containers with vLLM in
-    one pod without --port.
+    one pod without --port; vLLM with --port 8000 and --data-parallel-rpc-port 8000.
     Level: mandatory; advisory for two servers of vLLM with the same model.
     Source: Kubernetes documentation, Pods (Pod networking); sglang/srt/server_args.py (port,
     dist_init_addr); pytorch torch/csrc/distributed/c10d/TCPStore.cpp; vllm/config/parallel.py
-    (master_port, data_parallel_rpc_port); vllm/entrypoints/openai/api_server.py
+    (master_port, data_parallel_rpc_port); vllm/v1/engine/utils.py (launch_core_engines);
+    vllm/entrypoints/openai/api_server.py
     (create_server_socket, SO_REUSEPORT).
     """
     taken: dict[tuple[str, int], _Listener] = {}
@@ -69,8 +72,27 @@ def _listeners(engine: EngineFacts) -> Iterator[_Listener]:
         if isinstance(stated, int):
             what = f"the meeting of its ranks ({option or meeting.option})"
             yield _Listener(engine, stated, what)
+    handshake = _handshake(command)
+    if handshake is not None:
+        yield _Listener(engine, handshake, f"the meeting of its copies ({_RPC_PORT})")
     if isinstance(command.ray_port, str) and command.ray_port.isdecimal():
         yield _Listener(engine, int(command.ray_port), "its Ray cluster (`ray start --head`)")
+
+
+def _handshake(command: CommandFacts) -> int | None:
+    """Return the port at which the first pod of vLLM's copies waits for the other ones.
+
+    It waits on the host's address only if other pods have copies. Source: vllm/v1/engine/utils.py,
+    launch_core_engines (handshake_local_only).
+    """
+    first = {command.data_rank, command.data_start_rank} <= {None, 0}
+    data, local = command.data, 1 if command.data_mode == "external" else command.data_local
+    if command.headless is not False or not first or command.data_backend not in {None, "mp"}:
+        return None
+    if not isinstance(data, int) or not isinstance(local, int) or local >= data:
+        return None
+    port = command.options.get(_RPC_PORT, _USUAL_RPC_PORT)
+    return port if isinstance(port, int) else None
 
 
 def _finding(first: _Listener, second: _Listener) -> Finding:

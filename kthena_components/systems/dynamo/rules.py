@@ -31,6 +31,7 @@ from kthena_components.core.values.read import (
     whole,
 )
 from kthena_components.core.values.unknown import MaybeInt, Unknown, known
+from kthena_components.systems.dynamo.misplaced_amounts import misplaced_amounts
 from kthena_components.systems.dynamo.misplaced_nodes import enough_nodes, misplaced_nodes
 from kthena_components.systems.dynamo.template import MAIN, template_of
 from kthena_components.systems.dynamo.view import (
@@ -155,13 +156,14 @@ _ANNOTATIONS = {
 def dynamo_shape(graph: Graph) -> Iterator[Finding]:
     """A graph has 1 to 25 components with unique names, and valid counts and values.
 
-    multinode.nodeCount is 2 or more, and has no other name or place; replicas are 0 or more. An
-    endpoint picker (epp) has 1 pod, and a graph has at most one. Annotations have values that the
-    operator supports.
+    multinode.nodeCount is 2 or more, and has no other name or place; replicas are 0 or more. In
+    v1alpha1, GPUs are resources.limits.gpu, and other devices are below custom. An endpoint picker
+    (epp) has 1 pod, and a graph has at most one. Annotations have values that the operator
+    supports.
 
     Pass: 3 components, one with nodeCount 2; the annotation for vLLM's executor with mp.
     Fail: nodeCount 1; numberOfNodes 2, as it was named at first; 2 components named decode; the
-    annotation for vLLM's executor with mpi.
+    annotation for vLLM's executor with mpi; resources.limits with nvidia.com/gpu in v1alpha1.
     Level: mandatory.
     Source: ai-dynamo/dynamo deploy/operator/internal/webhook/validation/dynamographdeployment.go,
     shared.go; deploy/operator/api/v1beta1.
@@ -181,6 +183,7 @@ def dynamo_shape(graph: Graph) -> Iterator[Finding]:
             yield not_checked(f"{item.path}.multinode", gap)
         nodes, at = mapping(multinode).get("nodeCount"), f"{item.path}.multinode.nodeCount"
         yield from misplaced_nodes(item)
+        yield from misplaced_amounts(item)
         number = whole(nodes)
         if isinstance(number, int) and number < LEAST_NODES:
             seen = f"is {display(number)}, but must be at least {LEAST_NODES}, and 1 node is the "

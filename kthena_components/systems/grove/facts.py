@@ -191,12 +191,16 @@ def pods_of_cliques(view: CliqueSet) -> Iterator[PodSet]:
         number, at = product(sets, _CLIQUES), f"{TEMPLATE}.cliques"
         yield pod_set(found, at, _CLIQUES, number, by_controller=True)
     for clique in view.cliques:
-        spec = _CONTAINERS if unknown_in(clique.pod) else clique.pod
+        spec, own = (
+            _CONTAINERS if unknown_in(clique.pod) else clique.pod,
+            copies_in(clique.replicas, 1),
+        )
         yield pod_set(
             found,
             f"{clique.at}.podSpec",
             {"metadata": clique.fields, "spec": spec},
-            product(sets, groups[clique.name], copies_in(clique.replicas, 1)),
+            product(sets, groups[clique.name], own),
+            numbered=own,
             by_controller=True,
             spread=found.at(clique.path) in spread,
             written=partial(_written, clique),

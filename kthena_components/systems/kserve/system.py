@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 
+from kthena_components.core.naming import DNS_LABEL
 from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.plan.controller_variables import TOLD_BY_LWS, Told
+from kthena_components.core.values.read import whole
 from kthena_components.systems.kserve.facts import facts
 from kthena_components.systems.kserve.facts_llm import facts as facts_of_llm
 from kthena_components.systems.kserve.pods import (
@@ -42,7 +44,7 @@ from kthena_components.systems.kserve.rules.runtime_supports_model import (
     kserve_runtime_supports_model,
 )
 from kthena_components.systems.kserve.view import GROUP, RUNTIMES, SERVICE, Service, read_service
-from kthena_components.systems.kserve.view_llm import read_llm_service
+from kthena_components.systems.kserve.view_llm import LlmService, read_llm_service
 from kthena_components.systems.system import PRODUCTION, Kind, Made, Rollout, System
 
 _RULES = (
@@ -64,6 +66,7 @@ _OF_RUNTIMES = (
     kserve_runtime_formats,
 )
 _MERGED = "KServe merges its pod specs into a runtime's or a preset's, so fields may be missing"
+_LWS = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
 _NO_PODS = "an InferenceService gets its pods from it, and it has none itself"
 
 
@@ -92,6 +95,24 @@ def makes(view: Service) -> Made | None:
         name=f"{name}-predictor",
         why="KServe creates for an InferenceService with a workerSpec, and whose replicas it keeps",
     )
+
+
+def makes_llm(view: LlmService) -> Made | None:
+    """Return the main workload, if KServe keeps its replicas: it does if they are stated.
+
+    Source: kserve v0.20.0 pkg/controller/v1alpha2/llmisvc/workload.go PreserveDeploymentReplicas,
+    mainDeploymentName, mainLWSName.
+    """
+    name, main = view.object.name, view.workloads[0]
+    kind, suffix = (_LWS, "-kserve-mn") if main.many else (("apps", "Deployment"), "-kserve")
+    stated = whole(main.fields.get("replicas"))
+    if not isinstance(name, str) or not isinstance(stated, int):
+        return None
+    # A longer name is hashed.
+    if len(name + suffix) > DNS_LABEL:
+        return None
+    why = f"KServe creates for an LLMInferenceService with replicas {stated}, and writes them back"
+    return Made(group_kind=kind, name=name + suffix, why=f"{why} there")
 
 
 # pkg/controller/v1beta1/inferenceservice/components/predictor.go.
@@ -151,6 +172,7 @@ SYSTEM = System(
             pods=pods_of_llm,
             tells=lambda _: TOLD_BY_LWS,
             demand=demand_of_llm,
+            makes=makes_llm,
             rules=(
                 kserve_llm_parallelism,
                 kserve_llm_scaling,

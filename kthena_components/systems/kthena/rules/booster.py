@@ -8,13 +8,15 @@ from collections.abc import Iterator
 from kthena_components.core.findings import Finding, Level, each_of, not_checked, part_of_rule
 from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.values.display import display, key_text
-from kthena_components.core.values.read import mapping, require_known, unknown_in, whole
+from kthena_components.core.values.read import mapping, require_known, text, unknown_in, whole
 from kthena_components.core.values.unknown import known
 from kthena_components.systems.kthena.rules.version_image_template import check_image
 from kthena_components.systems.kthena.view import Backend, Booster, Worker
 from kthena_components.systems.system import Rule
 
 _PLAIN, _SPLIT = "vLLM", "vLLMDisaggregated"
+_PORT = 8000
+"""The port of the probes and of the ModelServer that Kthena creates."""
 _SHORTEST = 10**6
 """From this number on Go writes a float with an exponent."""
 
@@ -98,18 +100,23 @@ def booster_config(worker: Worker) -> Iterator[Finding]:
 
     Kthena writes `--key value`, and numbers as Go prints floats: from 1000000 on with an exponent,
     which vLLM does not read as an integer. The value of a switch is an empty text: true or false
-    would become a word after the flag, with another meaning.
+    would become a word after the flag, with another meaning. The probes of the pods and the
+    ModelServer that Kthena creates have port 8000, whatever the config says.
 
-    Pass: max-model-len "1048576"; trust-remote-code "".
-    Fail: max-model-len 1048576, written as 1.048576e+06; trust-remote-code true (advisory).
-    Level: mandatory for numbers; advisory for switches.
+    Pass: max-model-len "1048576"; trust-remote-code ""; port 8000.
+    Fail: max-model-len 1048576, written as 1.048576e+06; trust-remote-code true (advisory); port
+    9000.
+    Level: mandatory for numbers and ports; advisory for switches.
     Source: volcano-sh/kthena pkg/model-booster-controller/utils/template.go
-    ConvertVLLMArgsFromJson; Go's fmt, verb %v.
+    ConvertVLLMArgsFromJson; Go's fmt, verb %v; convert/templates/vllm.yaml and vllm-pd.yaml
+    (readinessProbe), convert/model_server.go (WorkloadPort).
     """
     path, config = f"{worker.path}.config", worker.fields.get("config")
     require_known(path, config)
     for key, value in mapping(config).items():
         yield from _setting(f"{path}.{key_text(key)}", value)
+        if key == "port":
+            yield from _port(f"{path}.port", value)
 
 
 @part_of_rule
@@ -137,6 +144,15 @@ def _setting(path: str, value: object) -> Iterator[Finding]:
             seen=seen,
             remedy=write(str(shown), f'write "{shown}", with quotes'),
         )
+
+
+@part_of_rule
+def _port(path: str, value: object) -> Iterator[Finding]:
+    number = known(whole(value), path)
+    port = number if number is not None else known(text(value), path)
+    if port is not None and str(port) != str(_PORT):
+        seen = f"is {display(port)}, but Kthena probes the pods and sends requests at port {_PORT}"
+        yield _refused(path, seen, remove())
 
 
 def _refused(path: str, seen: str, remedy: str, level: Level = Level.MANDATORY) -> Finding:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kthena_components.core.findings import Finding, not_checked, part_of_rule, refuse
+from kthena_components.core.findings import Finding, advise, not_checked, part_of_rule, refuse
 from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
@@ -33,14 +33,17 @@ def ray_autoscaler(view: RayView) -> Iterator[Finding]:
     """The autoscaler of a Ray cluster is configured in one place, and features of v2 only with v2.
 
     With enableInTreeAutoscaling, no group of workers may be suspended, and with v2, pods must not
-    restart. idleTimeoutSeconds and priority of a group need v2; priority also needs Ray 2.56.
+    restart; workers should not restart with v1 either. idleTimeoutSeconds and priority of a group
+    need v2; priority also needs Ray 2.56.
 
     Pass: enableInTreeAutoscaling, autoscalerOptions.version v2, idleTimeoutSeconds 60.
     Fail: idleTimeoutSeconds 60 of a group without v2; version v2 with restartPolicy Always; the
     variable RAY_enable_autoscaler_v2 beside version.
-    Level: mandatory. KubeRay creates no pods for it.
+    Level: mandatory, because KubeRay creates no pods for it; advisory for workers that restart with
+    v1.
     Source: ray-project/kuberay v1.7.0 ray-operator/controllers/ray/utils/validation.go
-    ValidateRayClusterSpec, validateWorkerGroupIdleTimeout, validateWorkerGroupPriority.
+    ValidateRayClusterSpec, validateWorkerGroupIdleTimeout, validateWorkerGroupPriority; Ray
+    documentation, KubeRay Autoscaling (restartPolicy).
     """
     options, scaled = view.fields.get("autoscalerOptions"), _scales(view.fields)
     version = text(mapping(options).get("version"))
@@ -88,6 +91,10 @@ def _scaled(view: RayView, *, is_second: bool) -> Iterator[Finding]:
             seen = f"is {display(policy)}, but with v2 of the autoscaler no pod is restarted"
             path = f"{group.path}.template.spec.restartPolicy"
             yield refuse(path, seen, either(write("Never", "write Never"), remove("leave it out")))
+        elif group is not view.head and policy not in (None, "", "Never"):
+            seen = f"is {display(policy)}, so an idle worker that the autoscaler ends starts again"
+            path = f"{group.path}.template.spec.restartPolicy"
+            yield advise(path, seen, either(write("Never", "write Never"), remove("leave it out")))
 
 
 @part_of_rule

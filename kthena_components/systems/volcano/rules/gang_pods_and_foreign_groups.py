@@ -16,8 +16,15 @@ from kthena_components.core.findings import (
     part_of_rule,
 )
 from kthena_components.core.objects.cluster_objects import ClusterObjects
-from kthena_components.core.objects.object import POD_GROUP, VOLCANO, Object, PodSet, requests_of
-from kthena_components.core.remedies import either, write
+from kthena_components.core.objects.object import (
+    JOB,
+    POD_GROUP,
+    VOLCANO,
+    Object,
+    PodSet,
+    requests_of,
+)
+from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.quantity import parse_quantity, render_quantity
 from kthena_components.core.values.read import (
@@ -249,13 +256,21 @@ def _most(member: int, amounts: list[tuple[int, Decimal]]) -> Decimal:
 def foreign_group_name(cluster: ClusterObjects) -> Iterator[Finding]:
     """Pods name their PodGroup in the annotation that the scheduler reads.
 
+    A Job of Volcano makes its own PodGroup, and writes its name into the annotation of its pods.
+
     Pass: annotation scheduling.k8s.io/group-name.
-    Fail: only the annotation scheduling.volcano.sh/group-name, or a label of either name.
+    Fail: only the annotation scheduling.volcano.sh/group-name, or a label of either name; the
+    annotation in a task of a Job of Volcano.
     Level: advisory.
-    Source: Volcano v1.14 pkg/scheduler/api/job_info.go getJobID.
+    Source: Volcano v1.14 pkg/scheduler/api/job_info.go getJobID;
+    pkg/controllers/job/job_controller_util.go createJobPod.
     """
     right, other = "scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name"
     for pods in cluster.pods:
+        if isinstance(pods.gang, str) and pods.owner.group_kind == JOB:
+            path = pods.at(f"metadata.annotations.{right}")
+            seen = f"is {display(pods.gang)}, but Volcano writes the name of the Job's own PodGroup"
+            yield Finding(path=path, seen=f"{seen} there", remedy=remove(), level=Level.ADVISORY)
         if pods.gang is not None or pods.by_controller:
             continue
         wrong = "annotation" if other in pods.annotations else ""
