@@ -34,6 +34,7 @@ SERVES_SINCE = (0, 11, 1)
 API_SERVER = ("python3", "-m", "vllm.entrypoints.openai.api_server")
 """Starts vLLM's server in every release."""
 _TGI_LAUNCHER = "text-generation-launcher"
+_KTHENA_IMAGE = "kthena-engine"
 _TGI_IMAGES = ("text-generation-inference", "tgi-gaudi")
 _PYTHON = regex(r"python[0-9.]*")
 _WITH_VALUE = frozenset({"-W", "-X"})
@@ -216,11 +217,13 @@ def shell_operand(words: Sequence[str], at: int) -> tuple[int, bool]:
 def image_entrypoint(image: str) -> tuple[str, ...]:
     """Return what an image starts if the container has args but no command.
 
-    vLLM's server images start an engine by themselves (vllm docker/Dockerfile), and those of Text
-    Generation Inference but for the one with llama.cpp (its Dockerfile). Put it before the args for
-    `read_command`.
+    vLLM's server images start an engine by themselves (vllm docker/Dockerfile), Kthena's for
+    Ascend (its docker/Dockerfile.mooncake-npu-a3), and those of Text Generation Inference but for
+    the one with llama.cpp (its Dockerfile). Put it before the args for `read_command`.
     """
     read = read_image(image)
+    if base_name(read.repository) == _KTHENA_IMAGE and (read.tag or "").startswith("vllm"):
+        return ("vllm", "serve")
     if any(name in base_name(read.repository) for name in _TGI_IMAGES):
         return () if "llamacpp" in (read.tag or "") else (_TGI_LAUNCHER,)
     if not base_name(read.repository).startswith("vllm-openai"):

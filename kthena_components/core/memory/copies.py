@@ -14,7 +14,7 @@ sglang/srt/models/deepseek_v2.py, which always copies them.
 from dataclasses import replace
 
 from kthena_components.core.memory.indexers import indexer_numbers, indexers_of
-from kthena_components.core.memory.sizes import GIB, Split, bytes_of, expert_weights
+from kthena_components.core.memory.sizes import GIB, Split, bytes_of
 from kthena_components.core.models import ModelShape
 
 _ROPE = 64
@@ -23,6 +23,8 @@ _HEAD = 128
 """Width of a head where the table of models has none."""
 _OF_ENCODER = 12
 """Numbers of an encoder's layer for the square of its hidden size."""
+_MATRICES = 3
+"""Matrices of a feed-forward layer."""
 _BYTES = 2
 """Bytes of a number in 16 bits."""
 _WHOLE = ("fp8", "int8", "mxfp8")
@@ -34,12 +36,14 @@ _PACKED = ("int4", "nvfp4", "mxfp4")
 def without_draft(shape: ModelShape) -> ModelShape:
     """Return the shape of a model whose layers for drafts are not loaded.
 
-    Engines load them with speculative decoding only.
+    Engines load them with speculative decoding only. Such a layer has attention, a feed-forward
+    layer, and a projection of two states to one: vllm/model_executor/models/qwen3_5_mtp.py and
+    deepseek_mtp.py. Checkpoints in 4 bits have it in 16: the modules that their quantization_config
+    leaves out are those of `mtp`.
     """
     if not shape.draft_layers or shape.weights_gib is None:
         return shape
-    layers = max(shape.layers - shape.dense_layers + shape.draft_layers, 1)
-    draft = expert_weights(shape) * shape.draft_layers / layers
+    draft = shape.draft_layers * _draft_layer(shape)
     return replace(shape, draft_layers=0, weights_gib=shape.weights_gib - draft)
 
 
@@ -80,6 +84,17 @@ def encoder_copies(shape: ModelShape, split: Split) -> float:
     if layers is None or hidden is None:
         return 0.0
     return layers * _OF_ENCODER * hidden**2 * _BYTES / GIB * (1 - 1 / split.tensor)
+
+
+def _draft_layer(shape: ModelShape) -> float:
+    """Return the GiB of a layer for drafts; 0 if a size is not given."""
+    wide = replace(shape, dtype="bf16") if shape.dtype in _PACKED else shape
+    hidden, width = wide.hidden, (wide.expert_ffn if wide.experts else wide.ffn)
+    if hidden is None or width is None or wide.dtype is None:
+        return 0.0
+    numbers = _MATRICES * (wide.experts or 1) * hidden * width
+    attention = _compressing(wide, hidden) + _of_heads(wide, hidden) + 2 * hidden**2
+    return (numbers * bytes_of(wide.dtype) + attention * _bytes(wide)) / GIB
 
 
 def _gates(shape: ModelShape) -> int:

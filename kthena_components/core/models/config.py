@@ -44,6 +44,10 @@ _DENSE = ("dense_intermediate_size", "intermediate_size_mlp")
 _ENCODER_LAYERS = ("num_hidden_layers", "vt_num_hidden_layers")
 _ENCODER_WIDTH = ("hidden_size", "vt_hidden_size")
 """Keys of an encoder; the second ones are Kimi's."""
+_LARGE_IMAGES = ("qwen3_5", "qwen3_vl")
+_LARGE_IMAGE = 16_777_216 // 16**2
+"""Patches of the largest image of these types of models: the pixels in the family's
+preprocessor_config.json, which a config.json does not state."""
 _SOURCE = "config.json"
 
 
@@ -162,6 +166,7 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
         dense_layers=layers_without_experts(text, layers) if experts else 0,
         vision_layers=first_size(vision, _ENCODER_LAYERS),
         vision_hidden=first_size(vision, _ENCODER_WIDTH),
+        image_patches=_image_patches(config),
         context=longest_request(text),
         dtype=weights_format(config, text),
         source=_SOURCE,
@@ -217,6 +222,12 @@ def _index_layers(text: Mapping[str, Any]) -> int | None:
 def _vision(config: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the sizes of the encoder; none of Llama 4, which SGLang starts without it."""
     return {} if config.get("model_type") == "llama4" else mapping(config.get("vision_config"))
+
+
+def _image_patches(config: Mapping[str, Any]) -> int | None:
+    """Count the patches of the largest image that an encoder takes."""
+    kind = str(config.get("model_type"))
+    return _LARGE_IMAGE if kind.startswith(_LARGE_IMAGES) and _vision(config) else None
 
 
 def _widths(text: Mapping[str, Any], layers: int, experts: int) -> tuple[int | None, int | None]:

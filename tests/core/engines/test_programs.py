@@ -105,6 +105,8 @@ def test_the_model_is_found(command: str, model: str | None) -> None:
         ("reg.example:5000/vllm/vllm-openai:v0.18.0", ("vllm", "serve")),
         ("lmcache/vllm-openai@sha256:0123", ("vllm", "serve")),
         ("vllm/vllm-openai-rocm:latest", ("vllm", "serve")),
+        ("ghcr.io/volcano-sh/kthena-engine:vllm-ascend_v0.10.1rc1", ("vllm", "serve")),
+        ("ghcr.io/volcano-sh/kthena-engine:sglang", ()),
         ("lmsysorg/sglang:latest", ()),
         ("", ()),
     ],

@@ -13,7 +13,6 @@ from kthena_components.core.memory.copies import (
     without_draft,
 )
 from kthena_components.core.memory.padding import loaded_weights
-from kthena_components.core.memory.sizes import expert_weights
 from kthena_components.core.models import ModelShape, find_model
 from tests.core.memory.start_ups import Measured
 from tests.support.for_each import for_each
@@ -59,6 +58,11 @@ STATED = [
     (QWEN, MI300X, 4, (55.92, 0.4)),
     (QWEN, MI300X, 8, (28.04, 0.3)),
     (KIMI, H200, 8, (72.02, 1.0)),
+    ("Qwen/Qwen3.8-27B", H200, 1, (51.1, 0.2)),
+    ("Qwen/Qwen3.8-27B-FP8", H200, 1, (28.51, 0.2)),
+    ("Qwen/Qwen3.5-9B", H200, 1, (17.66, 0.2)),
+    ("Qwen/Qwen3.5-4B", H200, 1, (8.61, 0.2)),
+    ("Qwen/Qwen3.5-122B-A10B-GPTQ-Int4", H200, 1, (68.36, 0.6)),
 ]
 
 
@@ -94,7 +98,8 @@ DRAFTS = [
 def test_layers_for_drafts_are_loaded_by_speculative_decoding(
     engine: str, args: tuple[str, ...], loaded: bool
 ) -> None:
-    layer = expert_weights(shape_of(R1)) / 59 / 8
+    experts, attention, projection = 3 * 256 * 7168 * 2048, 187_107_328, 2 * 7168**2
+    layer = (experts + attention + projection) / GIB / 8
 
     more = weights(engine, R1, H200, 8, args) - weights(engine, R1, H200, 8, ())
 
@@ -105,6 +110,12 @@ def test_a_model_without_layers_for_drafts_stays_as_it_is() -> None:
     shape = shape_of("Qwen/Qwen3-8B")
 
     assert without_draft(shape) is shape
+
+
+def test_a_layer_for_drafts_without_sizes_takes_nothing() -> None:
+    shape = replace(shape_of(R1), expert_ffn=None)
+
+    assert without_draft(shape).weights_gib == shape.weights_gib
 
 
 # Model, ranks, ranks of the attention: GiB that other ranks hold as well. Attention of DeepSeek has

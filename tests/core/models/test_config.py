@@ -203,6 +203,7 @@ WEIGHTS_OF_4_BITS = {"group_0": {"weights": {"num_bits": 4, "group_size": 32}}}
 ALTERNATING = ["sliding_attention", "full_attention"]
 LAYERED: dict[str, Config] = {
     "Qwen/Qwen3.5-27B": {
+        "model_type": "qwen3_5",
         "text_config": {
             "num_attention_heads": 24,
             "num_hidden_layers": 64,
@@ -308,7 +309,7 @@ LAYERED: dict[str, Config] = {
 OF_LAYERS = (
     *("full_cache", "full_layers", "state_layers", "dense_layers", "dtype", "latent"),
     *("query_latent", "index_heads", "index_dim", "vision_layers", "vision_hidden"),
-    "index_layers",
+    *("index_layers", "image_patches"),
 )
 
 

@@ -142,6 +142,7 @@ MORE = {
     "Qwen2-VL": "a tower that sees",
     "Qwen2-Audio": "a tower that hears",
     "llava": "a tower that sees",
+    "Ministral-3-14B": "a tower that sees",
     "gemma-": "a tower that sees, heads of two widths",
 }
 """Families in 16 bits whose weights are more than attention, layers and embeddings."""
