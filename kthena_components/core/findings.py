@@ -268,7 +268,7 @@ def suggest(word: str, known: Iterable[str]) -> str:
     """Suggest the word that was probably meant, or list all words. A clause, no full stop."""
     words = sorted(known)
     close = nearest(word, words)
-    return write(close) if close else f"known: {', '.join(words) or 'none'}"
+    return write(close) if close else f"known: {', '.join(words)}" if words else "add it"
 
 
 def suggest_name(word: str, known: Iterable[str], stated: Container[str] = ()) -> str:
@@ -280,6 +280,8 @@ def suggest_name(word: str, known: Iterable[str], stated: Container[str] = ()) -
         stated: The names that the object has already.
     """
     names = tuple(known)
+    if not names:
+        return remove()
     close = nearest(word, names) or with_same_end(word, names)
     if close is not None and close in stated:
         return remove(f"remove it, because {close} is stated, too")

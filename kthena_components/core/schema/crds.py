@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from kthena_components.core.findings import Finding, Level, suggest
-from kthena_components.core.remedies import Remedy, either, remove
+from kthena_components.core.remedies import Remedy, either, fixes_of, remove
 from kthena_components.core.schema.fast_check import Test, quick_test
 from kthena_components.core.schema.language import (
     UNDECLARED,
@@ -242,10 +242,12 @@ def check_crd(
         taken = None
         if finding.level is Level.MANDATORY:
             taken = _taken_by(finding, body, table, (kind, served, place), others)
-        lost = taken is None and finding.seen == UNDECLARED
-        if lost:
+        removed = taken is not None and taken < place
+        if finding.seen == UNDECLARED and (taken is None or removed):
             moved = dict(moves(body, shape)) if moved is None else moved
-            remedy = moved.get(finding.path, finding.remedy)
+            # A field that was removed is not misspelt.
+            usual = remove() if removed and not fixes_of(finding.remedy) else finding.remedy
+            remedy = moved.get(finding.path, usual)
             finding = replace(finding, remedy=remedy)  # noqa: PLW2901 - the same finding
         yield _worded(finding, table, kind, place, taken), taken is not None
 

@@ -11,9 +11,11 @@ from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import key_text
 from kthena_components.core.values.regex import regex
 
-_MOVE = regex(r"move it to (?P<map>.+)|move its items to (?P<list>.+)")
+_MOVE = regex(r"move it to (?P<map>(?:(?! or ).)+)|move its items to (?P<list>.+)")
 _LEVELS = 3
 """From a container up to the spec of its pod, its template and what has the template."""
+_LISTED = 3
+"""Most maps that a remedy names, if a field may belong into each."""
 _NOT_INTO = frozenset({"metadata", "status"})
 _OF_METADATA = frozenset({"annotations", "labels"})
 _ABSENT: Mapping[Any, Any] = MappingProxyType({})
@@ -56,6 +58,8 @@ def moves(
         below = _below(here) if below is None else below
         if (place := _metadata(here, key, item) or _place(key, item, below, above)) is not None:
             yield at, _move(key, item, place)
+        elif 1 < len(places := [each.path for each in below if each.takes(key, item)]) <= _LISTED:
+            yield at, Remedy(f"move it to {' or '.join(places)}")
 
 
 def _below(here: _Map) -> list[_Map]:
