@@ -282,6 +282,10 @@ def suggest_name(word: str, known: Iterable[str], stated: Container[str] = ()) -
     names = tuple(known)
     if not names:
         return remove()
+    plain = [_plain(name) for name in names]
+    if _plain(word) not in plain and sum(name.endswith(_plain(word)) for name in plain) > 1:
+        # It may mean any of them: `port`, where hostPort and containerPort are known.
+        return f"known: {', '.join(sorted(names))}"
     close = nearest(word, names) or with_same_end(word, names)
     if close is not None and close in stated:
         return remove(f"remove it, because {close} is stated, too")

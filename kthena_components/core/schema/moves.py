@@ -1,4 +1,4 @@
-"""Fields at the wrong depth: the same name is a field one or a few levels up, or one level down."""
+"""Fields at the wrong depth: the same name is a field a few levels up, or one or two down."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -36,6 +36,9 @@ class _Map:
         lists = isinstance(item, list) and isinstance(self.held.get(key), list)
         if known is None or (key in self.held and not lists):
             return False
+        # A plain `name` may mean anything; a map that is not there says nothing of it.
+        if self.held is _ABSENT and str(key).islower() and not isinstance(item, Mapping | list):
+            return False
         return not any(each.level is Level.MANDATORY for each in check_shape(item, known))
 
 
@@ -50,16 +53,24 @@ def moves(
         return
     here = _Map(path, schema, value)
     below: list[_Map] | None = None
+    deeper: list[_Map] = []
     for key, item in value.items():
         known, at = schema.fields.get(key), join_path(path, key_text(key))
         if known is not None:
             yield from moves(item, known, at, (here, *above)[:_LEVELS])
             continue
-        below = _below(here) if below is None else below
+        if below is None:
+            below = _below(here)
+            deeper = [inner for each in below for inner in _below(each)]
         if (place := _metadata(here, key, item) or _place(key, item, below, above)) is not None:
             yield at, _move(key, item, place)
-        elif 1 < len(places := [each.path for each in below if each.takes(key, item)]) <= _LISTED:
-            yield at, Remedy(f"move it to {' or '.join(places)}")
+            continue
+        takers = [[each for each in level if each.takes(key, item)] for level in (below, deeper)]
+        places = takers[0] or takers[1]
+        if len(places) == 1:
+            yield at, _move(key, item, places[0])
+        elif places and len(places) <= _LISTED:
+            yield at, Remedy(f"move it to {' or '.join(each.path for each in places)}")
 
 
 def _below(here: _Map) -> list[_Map]:
