@@ -140,11 +140,9 @@ class CrdTable:
             }
             required = tuple(made.get("required", ()))
             if kind:
-                required = tuple(
-                    n
-                    for n in required
-                    if n not in fields or not self._is_filled(n, fields[n], kind)
-                )
+                known = [name for name in required if name in fields]
+                filled = {n for n in known if self._is_filled(n, fields[n], kind)}
+                required = tuple(n for n in required if n not in filled)
             return Fields(fields=fields, required=required, partial=made.get("open", False))
         if "map" in made:
             return Table(self._shape(made["map"], kind))
