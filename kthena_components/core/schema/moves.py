@@ -36,8 +36,7 @@ class _Map:
         lists = isinstance(item, list) and isinstance(self.held.get(key), list)
         if known is None or (key in self.held and not lists):
             return False
-        # A plain `name` may mean anything; a map that is not there says nothing of it.
-        if self.held is _ABSENT and str(key).islower() and not isinstance(item, Mapping | list):
+        if self.held is _ABSENT and key == "name":  # it may be the name of anything
             return False
         return not any(each.level is Level.MANDATORY for each in check_shape(item, known))
 
