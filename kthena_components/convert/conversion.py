@@ -94,6 +94,8 @@ def no_backend(body: Body) -> Finding:
 
 SAME = "same"
 """Stands for the backend that an object is written for already."""
+TEMPLATES = ("entry_template", "worker_template")
+"""Arguments of a role with a pod template."""
 _KEY = r"[A-Za-z0-9_/-]+(?:\[\d{1,4}\])?"
 _PATH = re.compile(rf"{_KEY}(?:\.{_KEY})*")
 _PART = re.compile(r"[^.\[\]]+|\[\d+\]")

@@ -23,6 +23,7 @@ from kthena_components.convert.compare import (
 )
 from kthena_components.convert.conversion import (
     SAME,
+    TEMPLATES,
     Changes,
     Conversion,
     Converted,
@@ -67,7 +68,6 @@ from kthena_components.languages.names import snake_case
 from kthena_components.systems.converter import Converter
 from kthena_components.systems.system import Body
 
-TEMPLATES = ("entry_template", "worker_template")
 _NAMES = frozenset({"apiVersion", "kind"})
 
 

@@ -26,7 +26,8 @@ from kthena_components.systems.system import Body, Kind
 
 _DEFAULT_SCHEDULER = "default-scheduler"
 _STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
-_HEAD = frozenset({"apiVersion", "kind", "metadata.name", "metadata.namespace"})
+HEAD = ("apiVersion", "kind", "metadata.name", "metadata.namespace")
+"""Fields of an object that every description has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -284,7 +285,7 @@ def _template(each: PodSet) -> dict[str, Any]:
 
 def known_paths(body: Body, described: Described) -> Iterator[str]:
     """Yield the paths of the fields that the description has with the same value."""
-    yield from _HEAD
+    yield from HEAD
     labels = described.args.get("labels", {})
     yield from (path_of(("metadata", "labels", str(key))) for key in labels)
     taken = [each for role in described.roles for each in role.sets]

@@ -27,6 +27,7 @@ from kthena_components.convert.conversion import (
     with_changes,
 )
 from kthena_components.convert.describe_engines import ByEngines, context_of, describe_engines
+from kthena_components.convert.describe_pods import HEAD
 from kthena_components.convert.engine_roles import Gap
 from kthena_components.convert.engine_scripts import (
     find_lost_commands,
@@ -46,7 +47,6 @@ _ENGINES = re.compile(
     r"(replicas|roles|roles\[\d+\](\.(replicas|worker_replicas|engine|resources)\b.*)?)"
 )
 """Arguments that decide which engines there are."""
-_HEAD = ("apiVersion", "kind", "metadata.name", "metadata.namespace")
 
 
 def convert_engines(body: Body, changes: Changes, objects: Sequence[Body] = ()) -> Converted:
@@ -172,7 +172,7 @@ def _unread(
     def meaning(other: Body, beside: Sequence[Body] = objects) -> object:
         return _meaning(other, beside, gang)
 
-    known = [*_HEAD, *described.known, *(entry.path for entry in annotated(body))]
+    known = [*HEAD, *described.known, *(entry.path for entry in annotated(body))]
     known += [path_of(("metadata", "labels", key)) for key in described.args.get("labels", {})]
     known += [path_of(steps) for steps, value in leaves(body) if joins_pods(steps, value)]
     known += _kept(body, compiled)

@@ -14,6 +14,7 @@ from kthena_components.compiler.compile import Compiled, compile_serving
 from kthena_components.convert.compare import gained_gang, lost_gang, lost_pods, placed
 from kthena_components.convert.conversion import (
     SAME,
+    TEMPLATES,
     Changes,
     Converted,
     no_backend,
@@ -40,7 +41,6 @@ from kthena_components.systems.system import Body
 
 _APART = frozenset({"where", "options", "problems", "missing_files"})
 """Facts that quote the command line: its variables get other names."""
-_TEMPLATES = ("entry_template", "worker_template")
 _ANY_PODS = "native"
 _COUNTED = ("roles", "replicas")
 """Arguments that decide which engines there are."""
@@ -132,7 +132,7 @@ def _rewritten(described: Described, notes: list[str], title: str) -> list[dict[
         zip(described.roles, described.args["roles"], strict=True)
     ):
         result = dict(args)
-        for name in (name for name in _TEMPLATES if name in args):
+        for name in (name for name in TEMPLATES if name in args):
             after = role.after if name == "worker_template" else 0
             made = rewrite(args[name], described.told, after=after, pods=role.pods)
             result[name], at = made.template, f"roles[{index}].{name}"
@@ -148,7 +148,7 @@ def _rewritten(described: Described, notes: list[str], title: str) -> list[dict[
 def _without_volumes(roles: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
     """Report mounts of volumes that no template has: claims of a StatefulSet make them."""
     for index, role in enumerate(roles):
-        for name in (name for name in _TEMPLATES if name in role):
+        for name in (name for name in TEMPLATES if name in role):
             spec = mapping(role[name].get("spec"))
             known = [mapping(volume).get("name") for volume in sequence(spec.get("volumes"))]
             for kind in ("initContainers", "containers"):

@@ -1,6 +1,5 @@
 """Finds the fields of an object that its description loses or does not depend on. Pure."""
 
-import copy
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -237,19 +236,22 @@ def others_of(value: object) -> Iterator[object]:
         yield str(int(value) + 1) if number else f"{value}x"
 
 
-def replaced(body: Mapping[str, Any], steps: Steps, value: object) -> dict[str, Any]:
-    """Return a copy of an object with another value at a path; NOTHING removes the field."""
-    result = copy.deepcopy(dict(body))
-    holder: Any = result
-    for step in steps[:-1]:
-        holder = holder[step]
-    if value is not NOTHING:
-        holder[steps[-1]] = value
-    elif isinstance(holder, dict):
-        del holder[steps[-1]]
+def replaced(part: Any, steps: Steps, value: object) -> Any:
+    """Return a part of an object with another value at a path; NOTHING removes the field.
+
+    What is beside the path is shared with the given part.
+    """
+    first, rest = steps[0], steps[1:]
+    made: Any = dict(part) if isinstance(part, Mapping) else list(part)
+    if rest:
+        made[first] = replaced(made[first], rest, value)
+    elif value is not NOTHING:
+        made[first] = value
+    elif isinstance(made, dict):
+        del made[first]
     else:
-        holder[steps[-1]] = None  # the other members keep their places
-    return result
+        made[first] = None  # the other members keep their places
+    return made
 
 
 def together(body: Mapping[str, Any], paths: Sequence[str]) -> Iterator[str]:

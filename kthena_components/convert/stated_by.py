@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any
 
-from kthena_components.convert.lost_fields import NOTHING, Steps, leaves, others_of
+from kthena_components.convert.lost_fields import Steps, leaves, others_of, replaced
 from kthena_components.core.findings import SpecError, path_of
 
 _MOST = 2
@@ -56,7 +56,7 @@ def stated_by(body: Mapping[str, Any], describe: Describe, argument: str) -> str
     tried = copy.deepcopy(dict(body))
 
     def decides(steps: Steps, value: object) -> bool:
-        others = (_with(tried, steps, other) for other in (*others_of(value), _NONE))
+        others = (replaced(tried, steps, other) for other in (*others_of(value), _NONE))
         return any(_changed(other, describe, argument, usual) for other in others)
 
     # One more than there may be, so that an argument of many fields takes no longer.
@@ -66,21 +66,6 @@ def stated_by(body: Mapping[str, Any], describe: Describe, argument: str) -> str
         return ""
     parents = {path.rpartition(".")[0] for path in found}
     return parents.pop() if len(found) > len(parents) else " and ".join(found)
-
-
-def _with(part: Any, steps: Steps, value: object) -> Any:
-    """Return a part of an object with another value at a path; what is beside it is shared."""
-    first, rest = steps[0], steps[1:]
-    made: Any = dict(part) if isinstance(part, dict) else list(part)
-    if rest:
-        made[first] = _with(made[first], rest, value)
-    elif value is not NOTHING:
-        made[first] = value
-    elif isinstance(made, dict):
-        del made[first]
-    else:
-        made[first] = None  # the other members keep their places
-    return made
 
 
 def _changed(body: dict[str, Any], describe: Describe, argument: str, usual: object) -> bool:

@@ -268,7 +268,7 @@ def suggest(word: str, known: Iterable[str]) -> str:
     """Suggest the word that was probably meant, or list all words. A clause, no full stop."""
     words = sorted(known)
     close = nearest(word, words)
-    return write(close) if close else f"known: {', '.join(words) or 'none'}"
+    return write(close) if close else f"known: {', '.join(words)}" if words else "add it"
 
 
 def suggest_name(word: str, known: Iterable[str], stated: Container[str] = ()) -> str:
@@ -279,18 +279,21 @@ def suggest_name(word: str, known: Iterable[str], stated: Container[str] = ()) -
         known: All names.
         stated: The names that the object has already.
     """
-    names = tuple(known)
-    close = nearest(word, names) or with_same_end(word, names)
+    names, plain = tuple(known), _plain(word)
+    ends = [name for name in map(_plain, names) if name.endswith(plain)]
+    several = len(ends) > 1 and plain not in ends  # `port` may be hostPort or containerPort
+    close = None if several else nearest(word, names) or with_same_end(word, names)
     if close is not None and close in stated:
         return remove(f"remove it, because {close} is stated, too")
-    return rename(close) if close is not None else suggest(word, names)
+    listed = f"known: {', '.join(sorted(names))}" if names else remove()
+    return rename(close) if close is not None else listed
 
 
 def with_same_end(word: str, known: Iterable[str]) -> str | None:
     """Find the one name that ends with a word, or with which it ends: `name` and `secretName`."""
     plain = word.casefold()
-    ends = ((name, name.casefold()) for name in known)
-    found = [name for name, other in ends if plain.endswith(other) or other.endswith(plain)]
+    pairs = ((name, name.casefold()) for name in known)
+    found = [name for name, other in pairs if plain.endswith(other) or other.endswith(plain)]
     return found[0] if len(found) == 1 and len(plain) >= _SHORTEST_END else None
 
 
@@ -310,17 +313,14 @@ def not_checked(path: str, gap: Unknown, rule: str = "") -> Finding:
 
 
 _CONTROL = regex(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-
 _LONGEST = 1600
 
 
 def tidy(finding: Finding) -> Finding:
     """Put a finding into one line of limited length."""
-    path, seen, remedy = (
-        _CONTROL.sub("?", part) for part in (finding.path, finding.seen, finding.remedy)
-    )
-    same = (path, seen, remedy) == (finding.path, finding.seen, finding.remedy)
-    if same and len(seen) + len(remedy) <= _LONGEST:
+    given = finding.path, finding.seen, finding.remedy
+    path, seen, remedy = (_CONTROL.sub("?", part) for part in given)
+    if (path, seen, remedy) == given and len(seen) + len(remedy) <= _LONGEST:
         return finding
     kept = finding.remedy if _cut(remedy) == finding.remedy else _cut(remedy)
     return replace(finding, path=path, seen=_cut(seen), remedy=kept)

@@ -6,6 +6,8 @@ template states itself.
 """
 
 import os
+import tarfile
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -14,11 +16,10 @@ from pathlib import Path
 
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence
-from kthena_components.reading.files import Unreadable, read_text
+from kthena_components.reading.files import MOST_BYTES, Unreadable, read_text
 from kthena_components.reading.folders import CHART, PACKED, SUBCHARTS, SUFFIXES
 from kthena_components.reading.layout import Layout
 from kthena_components.reading.maps import parse_kube_map
-from kthena_components.rendering.packed import PackedError, texts_of_packed
 from kthena_components.rendering.servings import is_hinted
 from kthena_components.rendering.templates import Template, kinds_of, read_template, with_pods
 
@@ -28,6 +29,7 @@ _NOTES = "NOTES.txt"
 """Source: helm pkg/action/action.go, notesFileSuffix: it is no object."""
 _VALUES = ("values.yaml", "values.yml")
 _MOST = 20_000
+"""Maximum number of files in a chart, packed or not."""
 _OBJECT, _CHART = "object", "chart"
 
 
@@ -110,10 +112,10 @@ class ChartSources:
         """Read a packed chart, which conditions may leave out of all renderings."""
         names, is_hinted_inside = set[str](), False
         try:
-            for path, text in texts_of_packed(file):
+            for path, text in _texts_of_packed(file):
                 names.add(path.partition("/")[0])
                 is_hinted_inside = is_hinted_inside or is_hinted(text)
-        except PackedError:
+        except _PackedError:
             is_hinted_inside = True
         above = Path(os.path.realpath(Path(file).parent))
         names |= {alias for name in names for alias in _aliases(above.parent, name)}
@@ -211,3 +213,28 @@ def may_have_pods(folder: str) -> bool:
             elif _states_pods(Counter(kinds_of(text))) or read_template(text).decodes:
                 return True
     return False
+
+
+class _PackedError(ValueError):
+    """A packed chart cannot be read, or is too large."""
+
+
+def _texts_of_packed(file: str) -> Iterator[tuple[str, str]]:
+    """Yield the paths of the files in a packed chart, each with its text, without unpacking it.
+
+    Source: helm v3.19.0 pkg/chart/loader/archive.go: all files are in one folder, named as the
+    chart.
+    """
+    left, count = MOST_BYTES, 0
+    try:
+        with tarfile.open(file, "r|gz") as packed:
+            for member in packed:
+                count += 1
+                left -= member.size
+                if count > _MOST or left < 0:
+                    raise _PackedError("it is too large")
+                content = packed.extractfile(member) if member.isfile() else None
+                if content is not None:
+                    yield member.name, content.read().decode(errors="replace")
+    except (OSError, EOFError, tarfile.TarError, zlib.error) as error:
+        raise _PackedError("it cannot be read") from error

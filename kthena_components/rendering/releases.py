@@ -13,13 +13,12 @@ from typing import Any
 
 from kthena_components.core.objects.engine_detection import may_hold_signs
 from kthena_components.core.objects.object import read_object
-from kthena_components.core.values.escapes import may_have
 from kthena_components.core.values.read import group_kind
 from kthena_components.core.values.regex import regex
 from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.reading.kustomization import find_kustomization
 from kthena_components.reading.layout import Chart, Layout
-from kthena_components.reading.releases.find import Text, Texts, find_releases
+from kthena_components.reading.releases.find import Text, Texts, find_releases, has_releases
 from kthena_components.reading.releases.model import ChartRelease, Outside, Overlay, Statement
 from kthena_components.rendering import helm, kustomize
 from kthena_components.rendering.chart_sources import may_have_pods
@@ -39,7 +38,6 @@ _ROUNDS = 3
 _NAME, _LONGEST_NAME = regex(r"[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?"), 53
 _NAMESPACE = regex(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
 _GIT = ".git"
-_STATES = ("argoproj.io/", ".toolkit.fluxcd.io/")
 
 
 def render_releases(
@@ -124,16 +122,16 @@ class _Releases:
             self._fail(late, f"at most {_MOST} releases are rendered")
         with ThreadPoolExecutor(2) as pool:
             try:
-                whys = list(pool.map(self._one, fresh[:_MOST]))
+                results = list(pool.map(self._one, fresh[:_MOST]))
             except BaseException:
                 self._cage.ends = 0  # stops the programs, for which the pool would wait
                 raise
-        for statement, why in zip(fresh, whys, strict=False):
-            if isinstance(why, str):
+        for statement, result in zip(fresh, results, strict=False):
+            if isinstance(result, str):
                 if not with_signs:
-                    self._fail(statement, why)
-            elif not with_signs or is_output_hinted(why.output):
-                self._made.renderings.append(why)
+                    self._fail(statement, result)
+            elif not with_signs or is_output_hinted(result.output):
+                self._made.renderings.append(result)
 
     def tell(self) -> None:
         """Add one note for each file with releases that are not rendered."""
@@ -183,7 +181,7 @@ class _Releases:
     def _is_hinted(self, folder: str) -> bool:
         """Return whether a file of a chart or a kustomization has a sign, or states releases."""
         if folder and folder not in self._charts:
-            self._charts[folder] = self._has_signs(folder) or _any_text(folder, _may_state)
+            self._charts[folder] = self._has_signs(folder) or _any_text(folder, has_releases)
         return folder != "" and self._charts[folder]
 
     def _one(self, statement: ChartRelease | Overlay) -> Rendering | str:
@@ -287,11 +285,3 @@ def _any_text(folder: str, test: Callable[[str], bool]) -> bool:
             if text.is_object if isinstance(text, Unreadable) else test(text):
                 return True
     return False
-
-
-def _may_state(text: str) -> bool:
-    return may_have(text, _states)
-
-
-def _states(text: str) -> bool:
-    return any(each in text for each in _STATES)

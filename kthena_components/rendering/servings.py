@@ -34,8 +34,9 @@ _SHORT_HINT = regex(r"(?:\A|[^a-z])(?:[tnx]pu|ray\s+start)")
 _DEFINITION, _SCHEMA = "CustomResourceDefinition", "openAPIV3Schema"
 _OF_DEFINITIONS = (_DEFINITION, _SCHEMA)
 """Words in a patch of a definition, which names everything that it defines."""
-_OWN_GROUPS = frozenset({"", "apps", "batch"})
-Known = dict[tuple[str, str], bool]
+KUBERNETES_GROUPS = frozenset({"", "apps", "batch"})
+Test = Callable[[str], bool]
+Known = dict[tuple[Test, str], bool]
 """Whether a file may be of a serving, by the test for its use and the file."""
 
 
@@ -51,10 +52,9 @@ def may_serve(made: Iterable[Kustomization], known: Known) -> bool:
         return True
     of_any = any(map(moves_values, every))
     for test, file in (found for each in every for found in _tests(each, of_any=of_any)):
-        key = (test.__name__, file)
-        if key not in known:
-            known[key] = test(file)
-        if known[key]:
+        if (test, file) not in known:
+            known[test, file] = test(file)
+        if known[test, file]:
             return True
     return False
 
@@ -65,7 +65,7 @@ def _states_serving(made: Kustomization) -> bool:
     return may_compose(made) or any(is_hinted(each) or changes_kind(each) for each in texts)
 
 
-def _tests(made: Kustomization, *, of_any: bool) -> Iterator[tuple[Callable[[str], bool], str]]:
+def _tests(made: Kustomization, *, of_any: bool) -> Iterator[tuple[Test, str]]:
     """Yield the files of a kustomization, each with its test."""
     for file in made.objects:
         yield (_holds_sign if of_any else holds_serving), file
@@ -144,6 +144,6 @@ def holds_serving(file: str) -> bool:
         kind = find_kind((group, name))
         is_list = name.endswith("List") or "items" in mapping(document.body)
         is_checked = is_list or (kind is not None and kind.is_checked)
-        if is_checked and (group not in _OWN_GROUPS or is_hinted(text)):
+        if is_checked and (group not in KUBERNETES_GROUPS or is_hinted(text)):
             return True
     return False

@@ -18,14 +18,13 @@ from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.reading.layout import Layout
 from kthena_components.rendering.chart_sources import ChartSources
 from kthena_components.rendering.result import Rendered, Rendering
-from kthena_components.rendering.servings import holds_serving
+from kthena_components.rendering.servings import KUBERNETES_GROUPS, holds_serving
 from kthena_components.rendering.templates import has_pods, kinds_of
 from kthena_components.systems import find_kind
 
 _SOURCE = "# Source: "
 _SELECTING = frozenset({"DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"})
 """Kinds that the API server rejects without a selector."""
-_OWN_GROUPS = frozenset({"", "apps", "batch"})
 
 
 def unchecked(
@@ -139,7 +138,7 @@ class _Reach:
         """
         if not any(map(_has_image, _containers(body))):
             return False
-        if group_kind(body)[0] in _OWN_GROUPS:
+        if group_kind(body)[0] in KUBERNETES_GROUPS:
             return kind not in _SELECTING or "selector" in mapping(body.get("spec"))
         self._counted()
         name = str(mapping(body.get("metadata")).get("name"))

@@ -102,11 +102,12 @@ def _launched(view: MpiJob) -> Iterator[EngineFacts]:
     if command is None or command.engine is None or command.mpi_ranks is None:
         return
     ours = view.launches_on_itself
+    first = launcher if ours else worker
     entry = replace(
-        launcher if ours else worker,
+        first,
         command=command,
         command_path=launcher.command_path,
-        container=(launcher if ours else worker).container or _name(launcher if ours else worker),
+        container=first.container or _container_of_gpus(first),
     )
     yield EngineFacts(
         path=view.object.at("spec"),
@@ -123,7 +124,7 @@ def _pod_facts(view: MpiJob, part: Part) -> list[PodFacts]:
     return pods_of_template(part.template, found.at(part.path), found.context)
 
 
-def _name(pod: PodFacts) -> str | None:
+def _container_of_gpus(pod: PodFacts) -> str | None:
     """Return the only container that asks for GPUs. With several, all GPUs count."""
     names = {device.container for device in pod.devices}
     return names.pop() if len(names) == 1 else None
@@ -189,9 +190,7 @@ SYSTEM = System(
             pods=pods,
             sketch=sketch,
             rules=(mpi_slots,),
-            templates=tuple(
-                f"spec.mpiReplicaSpecs.{name}.template" for name in ("Launcher", "Worker")
-            ),
+            templates=tuple(f"{SPECS}.{name}.template" for name in ("Launcher", "Worker")),
             # pkg/controller/mpi_job_controller.go of the MPI operator, and
             # pkg/controller.v1/mpi/mpijob.go of the training operator.
             adds_volumes=("mpi-job-config", "ssh-auth", "mpi-job-kubectl"),

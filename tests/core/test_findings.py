@@ -96,7 +96,7 @@ def test_the_nearest_word_is_what_was_meant(word: str, meant: str | None) -> Non
     [
         ("decod", ["decode", "prefill"], "write 'decode'"),
         ("zzz", ["prefill", "decode"], "known: decode, prefill"),
-        ("zzz", [], "known: none"),
+        ("zzz", [], "add it"),
     ],
     ids=["near", "far", "nothing"],
 )

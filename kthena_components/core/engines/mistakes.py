@@ -220,7 +220,9 @@ def not_accepted(
         return Mistake(text, "write the flag in full", by_release=True), meaning.candidates
     if meaning.refused:
         text = f"{_title(dialect)} has no flag '{shown}' and does not start with it"
-        remedy = " ".join(filter(None, ("write", meaning.instead, meaning.value)))
+        meant = " ".join(filter(None, (meaning.instead, meaning.value)))
+        # No fix for another engine's option: this engine's own may be there, too.
+        remedy = f"write {meant}" if head in dialect.refused else _renamed(head, meant)
         return Mistake(text, remedy), [meaning.instead.partition(" ")[0]]
     other = meant_option(head, dialect) if dialect.complete else None
     if other is not None:

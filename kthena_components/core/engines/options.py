@@ -16,6 +16,8 @@ from kthena_components.core.values.images import Version, write_version
 from kthena_components.core.values.regex import regex
 
 _ATTACHED = regex(r"(-[a-z]{2,3})([0-9]+)")
+_CAPITAL = regex(r"(?<=[a-z0-9])(?=[A-Z])")
+"""Where the next word of a name such as `maxModelLen` begins."""
 _NEAR = 0.8
 """Minimum similarity of a misspelt flag and its suggestion (difflib's ratio)."""
 MAX_FLAG = 64
@@ -211,7 +213,8 @@ def _refused(flag: str, dialect: Dialect) -> Meaning | None:
         short = dialect.refused.get(attached[1], attached[1])
         if short in dialect.options:
             return Meaning(value=attached[2], instead=short, refused=True)
-    for other in (flag.replace("_", "-"), "--" + flag[2:].replace("-", "_")):
+    words = _CAPITAL.sub("-", flag).lower() if _CAPITAL.search(flag) else flag
+    for other in (words.replace("_", "-"), "--" + words[2:].replace("-", "_")):
         if flag.startswith("--") and other != flag and other in dialect.options:
             return Meaning(instead=other, refused=True)
     return None

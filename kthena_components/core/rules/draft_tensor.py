@@ -32,7 +32,7 @@ def draft_tensor(start: Start) -> Iterable[Finding]:
         f"gives its draft model tensor {size}, but vLLM accepts only {allowed} with tensor {tensor}"
     )
     yield from start.refused(
-        seen, f"Write draft_tensor_parallel_size {tensor}, or leave it out of --speculative-config"
+        seen, f"write draft_tensor_parallel_size {tensor}, or leave it out of --speculative-config"
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding
+from kthena_components.core.rules.support.engine_pods import pods_of
 from kthena_components.core.rules.support.engine_startup import image_of
 from kthena_components.core.rules.support.messages import title
 from kthena_components.core.values.images import (
@@ -32,10 +33,9 @@ def engine_image(facts: ServingFacts) -> Iterator[Finding]:
     0.5.23 require.
     """
     for engine in facts.engines:
-        worker = engine.worker if engine.pods != 1 else None
-        pods = (engine.entry,) if worker is None else (engine.entry, worker)
+        every = (found for pod in pods_of(engine) for found in _wrong_image(engine, pod))
         # In a component both have the same path: the one that the user wrote.
-        yield from dict.fromkeys(found for pod in pods for found in _wrong_image(engine, pod))
+        yield from dict.fromkeys(every)
 
 
 def _wrong_image(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:

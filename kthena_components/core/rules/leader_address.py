@@ -7,9 +7,9 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.rules.support.first_rank_address import (
-    LEADERS,
-    RAY,
+    WITH_PORT,
     Meeting,
+    first_pod,
     is_itself,
     meetings,
 )
@@ -28,7 +28,6 @@ _OF_SERVICE = regex(r"\w+_(?:SERVICE_HOST|SERVICE_PORT\w*|PORT(?:_\w+)?)")
 """Variables that Kubernetes adds for each Service (pkg/kubelet/envvars/envvars.go)."""
 _PORT, _PORTS = regex(r":\d+$"), regex(r":\d+:\d+$")
 _ALONE = regex(r"\$(?:\(\w+\)|\{\w+\}|\w+)")
-_HOST_ONLY = frozenset({"--master-addr", "--data-parallel-address"})
 
 
 def leader_address(facts: ServingFacts) -> Iterator[Finding]:
@@ -75,13 +74,12 @@ def _no_form(meeting: Meeting) -> str:
         return "which is a URL, and not an address"
     if _PORTS.search(shown):
         return "but only a host belongs there, and the script adds the port"
-    if meeting.option in _HOST_ONLY:
+    if meeting.option not in WITH_PORT:
         return "but only a host belongs there, without a port" if _is_host_and_port(shown) else ""
     # A controller's variable has no port.
     alone = isinstance(meeting.address, OfController) and _ALONE.fullmatch(shown) is not None
     known = isinstance(meeting.address, str) or alone
-    needs = meeting.option in {RAY, "--dist-init-addr"}
-    return "which has no port" if needs and known and not _PORT.search(shown) else ""
+    return "which has no port" if known and not _PORT.search(shown) else ""
 
 
 def _is_host_and_port(shown: str) -> bool:
@@ -109,15 +107,14 @@ def _finding(
         seen=f"{title(engine)} looks for its first rank at {display(meeting.shown)} "
         f"({meeting.option}), {seen}",
         level=Level.ADVISORY if may_be_of_image(pod, meeting.address) else Level.MANDATORY,
-        remedy=in_order(meeting.address) or _remedy(facts.told or (), pod, meeting),
+        remedy=in_order(meeting.address) or _remedy(facts.told, pod, meeting),
     )
 
 
-def _remedy(told: Iterable[str], pod: PodFacts, meeting: Meeting) -> str:
+def _remedy(told: Iterable[str] | None, pod: PodFacts, meeting: Meeting) -> str:
     """Name the variable that the controller of the pods sets, or else the pod itself."""
-    # A controller names the variable of its own before those of another one below it.
-    own = next((f"$({name})" for name in told if name in LEADERS), "the name of the first pod")
+    own = first_pod(told) or "the name of the first pod"
     # The script of the image adds the port.
     by_script = pod.command is not None and pod.command.ray_script is not None
-    alone = meeting.option in _HOST_ONLY or by_script
+    alone = meeting.option not in WITH_PORT or by_script
     return f"write {own}, {'without a port' if alone else 'with the port of the first rank'}"

@@ -8,7 +8,9 @@ from kthena_components.core.findings import Finding
 from kthena_components.core.rules.support.first_rank_address import (
     DEFAULTS,
     RAY,
+    WITH_PORT,
     Meeting,
+    first_pod,
     is_itself,
     meeting_of,
     meetings,
@@ -42,10 +44,10 @@ def master_address(facts: ServingFacts) -> Iterator[Finding]:
     for engine in facts.engines:
         for pod, meeting in meetings(engine):
             if not pod.on_host and is_itself(meeting.address):
-                yield _finding(engine, pod, _alone(meeting), meeting)
+                yield _finding(facts, engine, pod, _alone(meeting), meeting)
                 break
         else:
-            yield from _each_its_own(engine)
+            yield from _each_its_own(facts, engine)
 
 
 def _alone(meeting: Meeting) -> str:
@@ -68,7 +70,7 @@ def _alone(meeting: Meeting) -> str:
     )
 
 
-def _each_its_own(engine: EngineFacts) -> Iterator[Finding]:
+def _each_its_own(facts: ServingFacts, engine: EngineFacts) -> Iterator[Finding]:
     """Report pods of a StatefulSet that each state another address."""
     siblings = engine.siblings
     found = [meeting_of(command) for command in (siblings.commands if siblings else ())]
@@ -83,13 +85,16 @@ def _each_its_own(engine: EngineFacts) -> Iterator[Finding]:
             f"has {meetings[0].counted}, and each pod states another {meetings[0].option}: "
             f"{first}, {second}, …, so they never meet"
         )
-        yield _finding(engine, engine.entry, seen, meetings[0])
+        yield _finding(facts, engine, engine.entry, seen, meetings[0])
 
 
-def _finding(engine: EngineFacts, pod: PodFacts, seen: str, meeting: Meeting) -> Finding:
+def _finding(
+    facts: ServingFacts, engine: EngineFacts, pod: PodFacts, seen: str, meeting: Meeting
+) -> Finding:
+    address = first_pod(facts.told) or "such as NAME-0.SERVICE of a StatefulSet"
+    port = ", and its port" if meeting.option in WITH_PORT else ""
     return Finding(
         path=pod.command_path,
         seen=f"{title(engine)} {seen}",
-        remedy=f"write {meeting.option} with the address of the first pod: NAME-0.SERVICE in a "
-        "StatefulSet, $(LWS_LEADER_ADDRESS) in a LeaderWorkerSet",
+        remedy=f"write {meeting.option} with the address of the first pod, {address}{port}",
     )

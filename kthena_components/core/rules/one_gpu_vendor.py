@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding
+from kthena_components.core.rules.support.engine_pods import pods_of
 from kthena_components.core.rules.support.messages import title
 
 
@@ -23,8 +24,7 @@ def one_gpu_vendor(facts: ServingFacts) -> Iterator[Finding]:
     plugin can be activated"); pytorch documentation, Get Started (one build per platform).
     """
     for engine in facts.engines:
-        worker = engine.worker if engine.pods != 1 else None
-        pods = [pod for pod in (engine.entry, worker) if pod is not None]
+        pods = pods_of(engine)
         mixed = next((pod for pod in pods if len(pod.vendors) > 1), None)
         stated = [pod for pod in pods if pod.vendors]
         if not any(pod.command is not None and pod.command.engine for pod in pods):

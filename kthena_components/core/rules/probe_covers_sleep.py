@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from kthena_components.core.facts.listening import restarting_probe
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding
+from kthena_components.core.rules.support.engine_pods import pods_of
 
 
 def probe_covers_sleep(facts: ServingFacts) -> Iterator[Finding]:
@@ -21,8 +22,7 @@ def probe_covers_sleep(facts: ServingFacts) -> Iterator[Finding]:
     Liveness, Readiness and Startup Probes.
     """
     for engine in facts.engines:
-        worker = engine.worker if engine.pods != 1 else None
-        for pod in filter(None, (engine.entry, worker)):
+        for pod in pods_of(engine):
             slept = pod.command.slept if pod.command is not None else 0
             probe = restarting_probe(pod)
             patience = probe.patience if probe is not None else None

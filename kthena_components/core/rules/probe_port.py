@@ -20,6 +20,8 @@ _EFFECTS = {
     "readinessProbe": "so its pod never becomes ready",
     "livenessProbe": "so it is restarted again and again",
 }
+_HEALTH = ("/health", "/health_generate", "/ping", "/metrics")
+"""The paths that SGLang's server for probes has; the last two not in all releases."""
 
 
 def probe_port(facts: ServingFacts) -> Iterator[Finding]:
@@ -74,12 +76,7 @@ def _check(probe: ProbeFacts, found: Listening) -> Iterator[Finding]:
             remedy=_remedy(found),
         )
     elif isinstance(probe.port, int) and probe.port == found.answers and found.hidden_title:
-        yield Finding(
-            path=probe.path,
-            seen=f"is {probe.port}, but {found.hidden_title}, and the kubelet asks the address of "
-            f"the pod, {_EFFECTS[probe.kind]}",
-            remedy=ON_ALL_ADDRESSES,
-        )
+        yield _hidden(probe, found)
     elif isinstance(probe.port, int) and probe.port == found.answers:
         yield from _without_tls(probe, found)
 
@@ -100,39 +97,40 @@ def _of_other_rank(probe: ProbeFacts, found: Listening) -> Iterator[Finding]:
             remedy=write(port),
         )
     elif probe.port == port and found.hidden_title:
-        yield Finding(
-            path=probe.path,
-            seen=f"is {port}, but {found.hidden_title}, and the kubelet asks the address of the "
-            f"pod, {_EFFECTS[probe.kind]}",
-            remedy=ON_ALL_ADDRESSES,
-        )
+        yield _hidden(probe, found)
     elif probe.port == port and probe.target and probe.target.partition("?")[0] not in _HEALTH:
-        at, is_field = probe.path.removesuffix(".port"), probe.path.endswith(".port")
-        yield Finding(
-            path=f"{at}.path" if is_field else at,
-            seen=f"is {display(probe.target)}, but a pod of SGLang without the first rank answers "
-            f"only {' and '.join(_HEALTH[:2])}, {_EFFECTS[probe.kind]}",
-            remedy=write(_HEALTH[0]) if is_field else f"write path: {_HEALTH[0]}",
-            level=Level.ADVISORY,
-        )
+        seen = f"is {display(probe.target)}, but a pod of SGLang without the first rank answers "
+        seen += f"only {' and '.join(_HEALTH[:2])}, {_EFFECTS[probe.kind]}"
+        yield _beside_port(probe, "path", seen, _HEALTH[0], Level.ADVISORY)
 
 
-_HEALTH = ("/health", "/health_generate", "/ping", "/metrics")
-"""The paths that SGLang's server for probes has; the last two not in all releases."""
+def _hidden(probe: ProbeFacts, found: Listening) -> Finding:
+    """Report a port on which the container listens, at an address that the kubelet cannot reach."""
+    return Finding(
+        path=probe.path,
+        seen=f"is {probe.port}, but {found.hidden_title}, and the kubelet asks the address of the "
+        f"pod, {_EFFECTS[probe.kind]}",
+        remedy=ON_ALL_ADDRESSES,
+    )
 
 
 def _without_tls(probe: ProbeFacts, found: Listening) -> Iterator[Finding]:
     """Report an HTTP request to a server with TLS, or HTTPS to one without."""
     if not probe.scheme or found.tls is None or (probe.scheme == "HTTPS") is found.tls:
         return
-    at, is_field = probe.path.removesuffix(".port"), probe.path.endswith(".port")
-    scheme = "HTTPS" if found.tls else "HTTP"
     has = "has --ssl-keyfile or --ssl-certfile" if found.tls else "has no --ssl-certfile"
-    yield Finding(
-        path=f"{at}.scheme" if is_field else at,
-        seen=f"is {probe.scheme}, but the engine {has}, {_EFFECTS[probe.kind]}",
-        remedy=write(scheme) if is_field else f"write scheme: {scheme}",
-    )
+    seen = f"is {probe.scheme}, but the engine {has}, {_EFFECTS[probe.kind]}"
+    yield _beside_port(probe, "scheme", seen, "HTTPS" if found.tls else "HTTP")
+
+
+def _beside_port(
+    probe: ProbeFacts, field: str, seen: str, value: str, level: Level = Level.MANDATORY
+) -> Finding:
+    """Report a field beside the port; at the probe itself if that has no field for the port."""
+    at = probe.path.removesuffix(".port")
+    if at == probe.path:
+        return Finding(path=at, seen=seen, remedy=f"write {field}: {value}", level=level)
+    return Finding(path=f"{at}.{field}", seen=seen, remedy=write(value), level=level)
 
 
 def _remedy(found: Listening) -> str:

@@ -7,6 +7,7 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ranks_of
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.remedies import either, set_option, without
+from kthena_components.core.rules.support.engine_pods import pods_of
 from kthena_components.core.rules.support.messages import (
     cannot_check,
     each_engine,
@@ -34,8 +35,7 @@ def ray_num_gpus(engine: EngineFacts) -> Iterator[Finding]:
     Source: ray/_private/resource_and_label_spec.py _resolve_accelerator_resources; ray docs,
         "Accelerator support".
     """
-    worker = engine.worker if engine.pods != 1 else None
-    for pod in filter(None, (engine.entry, worker)):
+    for pod in pods_of(engine):
         if pod.command is not None and pod.command.ray_gpus is not None:
             yield from _stated(engine, pod, pod.command)
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level
+from kthena_components.core.rules.support.engine_pods import pods_of
 from kthena_components.core.rules.support.engine_startup import image_of
 from kthena_components.core.rules.support.messages import title
 from kthena_components.core.values.images import Version, write_version
@@ -29,8 +30,7 @@ def ray_script_in_image(facts: ServingFacts) -> Iterator[Finding]:
     Source: vllm docker/Dockerfile (COPY examples); vllm examples/ of 0.7.3 to 0.33.0.
     """
     for engine in facts.engines:
-        worker = engine.worker if engine.pods != 1 else None
-        for pod in filter(None, (engine.entry, worker)):
+        for pod in pods_of(engine):
             yield from _elsewhere(engine, pod)
 
 

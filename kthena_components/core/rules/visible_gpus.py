@@ -7,6 +7,7 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ranks_of
 from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.remedies import either, without
+from kthena_components.core.rules.support.engine_pods import pods_of
 from kthena_components.core.rules.support.messages import each_engine, part_of_engine, title
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
@@ -39,8 +40,7 @@ def visible_gpus(engine: EngineFacts) -> Iterator[Finding]:
         vllm/platforms/cuda.py calls; sglang/srt/entrypoints/engine.py and
         sglang/srt/managers/data_parallel_controller.py (gpu_id) of 0.4.6 to 0.5.23.
     """
-    worker = engine.worker if engine.pods != 1 else None
-    for pod in filter(None, (engine.entry, worker)):
+    for pod in pods_of(engine):
         if pod.command is not None and pod.command.engine is not None:
             yield from _in_pod(engine, pod, pod.command)
 

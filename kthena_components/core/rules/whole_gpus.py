@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from kthena_components.core.facts.pod import DeviceFacts, PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts, ranks_of
 from kthena_components.core.findings import Finding, Level, count_of
+from kthena_components.core.rules.support.engine_pods import pods_of
 from kthena_components.core.rules.support.messages import title
 
 _WHY = {
@@ -32,8 +33,7 @@ def whole_gpus(facts: ServingFacts) -> Iterator[Finding]:
         ranks = ranks_of(engine, command) if command is not None and command.engine else None
         if not isinstance(ranks, int) or ranks <= 1:
             continue
-        worker = engine.worker if engine.pods != 1 else None
-        for pod in filter(None, (engine.entry, worker)):
+        for pod in pods_of(engine):
             yield from (_finding(engine, device, ranks) for device in _parts(pod))
 
 

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from kthena_components.core.findings import Finding, Level, suggest
-from kthena_components.core.remedies import Remedy, either, remove
+from kthena_components.core.remedies import Remedy, either, fixes_of, remove
 from kthena_components.core.schema.fast_check import Test, quick_test
 from kthena_components.core.schema.language import (
     UNDECLARED,
@@ -140,11 +140,9 @@ class CrdTable:
             }
             required = tuple(made.get("required", ()))
             if kind:
-                required = tuple(
-                    n
-                    for n in required
-                    if n not in fields or not self._is_filled(n, fields[n], kind)
-                )
+                known = [name for name in required if name in fields]
+                filled = {n for n in known if self._is_filled(n, fields[n], kind)}
+                required = tuple(n for n in required if n not in filled)
             return Fields(fields=fields, required=required, partial=made.get("open", False))
         if "map" in made:
             return Table(self._shape(made["map"], kind))
@@ -242,10 +240,12 @@ def check_crd(
         taken = None
         if finding.level is Level.MANDATORY:
             taken = _taken_by(finding, body, table, (kind, served, place), others)
-        lost = taken is None and finding.seen == UNDECLARED
-        if lost:
+        removed = taken is not None and taken < place
+        if finding.seen == UNDECLARED and (taken is None or removed):
             moved = dict(moves(body, shape)) if moved is None else moved
-            remedy = moved.get(finding.path, finding.remedy)
+            # A field that was removed is not misspelt.
+            usual = remove() if removed and not fixes_of(finding.remedy) else finding.remedy
+            remedy = moved.get(finding.path, usual)
             finding = replace(finding, remedy=remedy)  # noqa: PLW2901 - the same finding
         yield _worded(finding, table, kind, place, taken), taken is not None
 

@@ -23,7 +23,7 @@ from kthena_components.core.findings import (
     suggest,
     suggest_name,
 )
-from kthena_components.core.remedies import fixes_of, remove
+from kthena_components.core.remedies import fixes_of, remove, write
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.read import first_unknown, is_map, unknown_in, whole
@@ -34,6 +34,10 @@ _QUANTITY = regex(
     r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]++)?"
 )
 """As in core/values/quantity.py, but linear in texts of any length."""
+_INTEGER = regex(r"0|-?[1-9][0-9]{0,18}")
+_OCTAL = regex(r"0[0-7]{1,6}")
+"""A whole number in YAML 1.1, such as the mode of a file."""
+_SWITCHES = {"true": True, "false": False}
 _KEY_DEFAULTS = {"protocol": "TCP", "name": ""}
 """Defaults of keys of lists."""
 _LONGEST_MATCHED = 4096
@@ -260,7 +264,7 @@ def _wrong_kind(value: object, schema: Schema, path: str) -> Finding:
         case Text():
             wanted, remedy = "a text", quoted
         case Switch():
-            wanted, remedy = "true or false", "write true or false, without quotes"
+            wanted, remedy = "true or false", "write true or false"
         case Whole():
             wanted, remedy = "a whole number", "write for example 1, without quotes"
         case Number():
@@ -273,7 +277,17 @@ def _wrong_kind(value: object, schema: Schema, path: str) -> Finding:
             wanted, remedy = "a list", "write a list"
         case _:
             wanted, remedy = "a map", "write a map"
+    bare = _without_quotes(value) if isinstance(value, str) else None
+    if bare is not None and next(check_shape(bare, schema), None) is None:
+        remedy = write(bare, f"write {value}, without quotes")
     return _mistake(path, f"is {display(value)}, but must be {wanted}", remedy)
+
+
+def _without_quotes(text: str) -> int | bool | None:
+    """Return what a text is in YAML without its quotes, if that is a whole number or a switch."""
+    if _OCTAL.fullmatch(text):
+        return int(text, 8)
+    return int(text) if _INTEGER.fullmatch(text) else _SWITCHES.get(text)
 
 
 def _doubles(

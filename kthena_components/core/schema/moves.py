@@ -1,4 +1,4 @@
-"""Fields at the wrong depth: the same name is a field one or a few levels up, or one level down."""
+"""Fields at the wrong depth: the same name is a field a few levels up, or one or two down."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -11,9 +11,11 @@ from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import key_text
 from kthena_components.core.values.regex import regex
 
-_MOVE = regex(r"move it to (?P<map>.+)|move its items to (?P<list>.+)")
+_MOVE = regex(r"move it to (?P<map>(?:(?! or ).)+)|move its items to (?P<list>.+)")
 _LEVELS = 3
 """From a container up to the spec of its pod, its template and what has the template."""
+_LISTED = 3
+"""Most maps that a remedy names, if a field may belong into each."""
 _NOT_INTO = frozenset({"metadata", "status"})
 _OF_METADATA = frozenset({"annotations", "labels"})
 _ABSENT: Mapping[Any, Any] = MappingProxyType({})
@@ -34,6 +36,8 @@ class _Map:
         lists = isinstance(item, list) and isinstance(self.held.get(key), list)
         if known is None or (key in self.held and not lists):
             return False
+        if self.held is _ABSENT and key == "name":  # it may be the name of anything
+            return False
         return not any(each.level is Level.MANDATORY for each in check_shape(item, known))
 
 
@@ -48,14 +52,24 @@ def moves(
         return
     here = _Map(path, schema, value)
     below: list[_Map] | None = None
+    deeper: list[_Map] = []
     for key, item in value.items():
         known, at = schema.fields.get(key), join_path(path, key_text(key))
         if known is not None:
             yield from moves(item, known, at, (here, *above)[:_LEVELS])
             continue
-        below = _below(here) if below is None else below
+        if below is None:
+            below = _below(here)
+            deeper = [inner for each in below for inner in _below(each)]
         if (place := _metadata(here, key, item) or _place(key, item, below, above)) is not None:
             yield at, _move(key, item, place)
+            continue
+        takers = [[each for each in level if each.takes(key, item)] for level in (below, deeper)]
+        places = takers[0] or takers[1]
+        if len(places) == 1:
+            yield at, _move(key, item, places[0])
+        elif places and len(places) <= _LISTED:
+            yield at, Remedy(f"move it to {' or '.join(each.path for each in places)}")
 
 
 def _below(here: _Map) -> list[_Map]:

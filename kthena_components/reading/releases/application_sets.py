@@ -2,15 +2,15 @@
 
 Generators of lists and of git need no cluster, and neither does a matrix of them. Of Go templates,
 only fields are read: `{{ .path.basename }}`.
-Source: argo-cd applicationset/generators (list.go, git.go, matrix.go) and applicationset/utils
-(Replace in utils.go).
+Source: argo-cd applicationset/generators (list.go, git.go, matrix.go), applicationset/utils
+(Replace in utils.go) and docs/operator-manual/applicationset/Generators-Git-File-Globbing.md.
 """
 
 import posixpath
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice, product
+from itertools import chain, product
 from typing import Any
 
 from kthena_components.core.values.read import mapping, sequence
@@ -55,9 +55,17 @@ def _applications(spec: Mapping[str, Any], repository: Repository) -> Iterator[M
     is_go = spec.get("goTemplate") is True
     if spec.get("templatePatch"):
         raise OutsideError("its templatePatch is not read")
-    for generator in map(mapping, sequence(spec.get("generators"))):
-        for params in islice(_generated(generator, repository, is_go=is_go), _MOST):
-            yield mapping(_filled(spec.get("template"), params, is_go=is_go))
+    generators = map(mapping, sequence(spec.get("generators")))
+    every = chain.from_iterable(_generated(each, repository, is_go=is_go) for each in generators)
+    for params in _limited(every):
+        yield mapping(_filled(spec.get("template"), params, is_go=is_go))
+
+
+def _limited(every: Iterable[Params]) -> Iterator[Params]:
+    for number, params in enumerate(every):
+        if number == _MOST:
+            raise OutsideError(f"its generators make more than {_MOST} Applications")
+        yield params
 
 
 def _generated(
@@ -78,7 +86,7 @@ def _generated(
             yield from _from_git(inner, repository, is_go=is_go)
         case ["matrix"]:
             both = map(mapping, sequence(inner.get("generators")))
-            sides = [list(islice(_generated(g, repository, is_go=is_go), _MOST)) for g in both]
+            sides = [list(_limited(_generated(g, repository, is_go=is_go))) for g in both]
             for combined in product(*sides):
                 yield {key: value for params in combined for key, value in params.items()}
         case _:
@@ -104,7 +112,8 @@ def _chosen(stated: object, repository: Repository, *, folders: bool) -> list[st
     """List the paths that a pattern matches and no pattern with `exclude: true` matches."""
     sides: dict[bool, set[str]] = {True: set(), False: set()}
     for each in map(mapping, sequence(stated)):
-        found = repository.matching(str(each.get("path")), folders=folders)
+        # Of files, it is a pattern of `git ls-files`, unless the controller has an option set.
+        found = repository.matching(str(each.get("path")), folders=folders, greedy=not folders)
         sides[each.get("exclude") is True].update(found)
     return sorted(sides[False] - sides[True])
 

@@ -29,7 +29,7 @@ _SOURCES = "source.toolkit.fluxcd.io"
 _NAMED = frozenset({(_SOURCES, "GitRepository"), (_SOURCES, "HelmChart"), ("", "ConfigMap")})
 """Kinds that a release may name."""
 _Reader = Callable[[str, Place, Repository], list[Statement]]
-_HOLDS = regex(r"argoproj\.io/|\.toolkit\.fluxcd\.io/")
+_GROUPS = regex(r"argoproj\.io/|\.toolkit\.fluxcd\.io/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +68,12 @@ def states_releases(path: str) -> bool:
     if any(_by_name(path)):
         return True
     text = read_text(path, named=False)
-    return not isinstance(text, Unreadable) and may_have(text, _holds)
+    return not isinstance(text, Unreadable) and has_releases(text)
 
 
-def _holds(text: str) -> bool:
-    return _HOLDS.search(text) is not None
+def has_releases(text: str) -> bool:
+    """Return quickly whether a text may have an object that states a release."""
+    return may_have(text, lambda each: _GROUPS.search(each) is not None)
 
 
 def find_releases(texts: Texts) -> Iterator[tuple[Statement, Mapping[str, Any]]]:
@@ -87,7 +88,7 @@ def find_releases(texts: Texts) -> Iterator[tuple[Statement, Mapping[str, Any]]]
         for what, read in _by_name(text.path):
             place = Place(file=text.name, what=what, boundary=text.boundary)
             yield from ((each, {}) for each in read(content, place, repository))
-        if may_have(content, _holds):
+        if has_releases(content):
             stating += ((text, body) for body in _objects(content, _STATING))
     named = _Named(texts.all)
     for text, body in stating:

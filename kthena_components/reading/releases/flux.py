@@ -123,15 +123,14 @@ class _HelmRelease:
         raise OutsideError(f"it takes values from the {kind} {name}, which is not in the files")
 
     def _post(self) -> dict[str, Any]:
-        fields: dict[str, Any] = {}
-        for each in map(mapping, sequence(self._spec.get("postRenderers"))):
-            stated = mapping(each.get("kustomize"))
-            if fields and stated:
-                raise OutsideError("it has several postRenderers, of which one is read")
-            fields = patches_of(stated.get("patches")) | images_of(stated.get("images"))
-            if stated.get("patchesStrategicMerge") or stated.get("patchesJson6902"):
-                raise OutsideError("its postRenderers have patches of a former form")
-        return fields
+        every = map(mapping, sequence(self._spec.get("postRenderers")))
+        stated = [body for each in every if (body := mapping(each.get("kustomize")))]
+        if len(stated) > 1:
+            raise OutsideError("it has several postRenderers, of which one is read")
+        if any(body.get("patchesStrategicMerge") or body.get("patchesJson6902") for body in stated):
+            raise OutsideError("its postRenderers have patches of a former form")
+        only = mapping(next(iter(stated), None))
+        return patches_of(only.get("patches")) | images_of(only.get("images"))
 
 
 def _placed(path: str, text: str) -> str:

@@ -107,13 +107,18 @@ class Repository:
         except OutsideError:
             return False
 
-    def matching(self, pattern: str, *, folders: bool) -> list[str]:
+    def matching(self, pattern: str, *, folders: bool, greedy: bool = False) -> list[str]:
         """List the folders or the files that match a pattern, as paths from the repository's.
 
         Of files, `**` matches any folders; of folders, it means `*`, as in Go's path.Match.
+
+        Args:
+            pattern: The pattern.
+            folders: Whether it is of folders.
+            greedy: Whether `*` matches any folders, too, as in `git ls-files`.
         """
         stated = pattern.removeprefix("./").strip("/")
-        asked = _pattern(_STARS.sub("*", stated) if folders else stated)
+        asked = _pattern(_STARS.sub("*", stated) if folders else stated, greedy=greedy)
         found = (path for path, is_folder in self._all() if is_folder is folders)
         return sorted(filter(asked.fullmatch, found))
 
@@ -161,8 +166,8 @@ def _last(url: str) -> str:
     return last.removesuffix(".git").casefold()
 
 
-def _pattern(pattern: str) -> re.Pattern[str]:
-    """Compile a pattern of paths: `*` stays in one folder, and `**` does not."""
+def _pattern(pattern: str, *, greedy: bool) -> re.Pattern[str]:
+    """Compile a pattern of paths: `**` matches any folders, and so does a greedy `*`."""
     parts = re.split(r"(\*\*/|\*\*|\*|\?)", pattern)
-    known = {"**/": r"(?:[^/]+/)*", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    known = {"**/": r"(?:[^/]+/)*", "**": ".*", "*": ".*" if greedy else "[^/]*", "?": "[^/]"}
     return re.compile("".join(known.get(part, re.escape(part)) for part in parts))

@@ -140,7 +140,7 @@ def dynamo_name_length(graph: Graph) -> Iterator[Finding]:
                     f"gives names of {parts} = {total} characters, but at most {NAME_SUM} are "
                     "allowed"
                 )
-                remedy = f"shorten them by {total - NAME_SUM} characters"
+                remedy = f"shorten them by {count_of(total - NAME_SUM, 'character')}"
                 yield from refuse(at, seen, remedy, _NAMES, Level.ADVISORY)
 
 
@@ -173,7 +173,7 @@ def dynamo_shape(graph: Graph) -> Iterator[Finding]:
         yield not_checked(graph.at, gap)
     elif graph.spec and not 1 <= len(graph.components) <= _MOST:
         seen = f"has {len(graph.components)} components, but must have 1 to {_MOST}"
-        yield from refuse(graph.at, seen, "add a component, or split the graph")
+        yield from refuse(graph.at, seen, "split the graph" if graph.components else "add one")
     named = [(f"{item.path}.name", item.name) for item in graph.components if not item.alpha]
     yield from unique(named, _SHAPE, "components")
     for item in graph.components:

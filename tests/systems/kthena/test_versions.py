@@ -38,7 +38,8 @@ def test_a_newer_field_is_refused_by_an_older_version(
 def test_the_flat_topology_of_0_1_is_refused_since_0_2() -> None:
     assert told(chat({TOPOLOGY: TIER_1}), "0.1") == []
     for version in KTHENA_VERSIONS[1:]:
-        known = f"{REFUSED}; 0.1 has it. Known: groupPolicy, rolePolicy. [kthena-version]"
+        moved = f"Move it to {TOPOLOGY}.groupPolicy or {TOPOLOGY}.rolePolicy"
+        known = f"{REFUSED}; 0.1 has it. {moved}. [kthena-version]"
         assert told(chat({TOPOLOGY: TIER_1}), version) == [
             f"{TOPOLOGY}.mode: {NO_FIELD} {version}, {known}",
             f"{TOPOLOGY}.highestTierAllowed: {NO_FIELD} {version}, {known}",
@@ -50,8 +51,7 @@ def test_spread_constraints_were_a_field_of_0_1_alone() -> None:
     assert told(chat(changes), "0.1") == []
     assert told(chat(changes)) == [
         (
-            f"spec.topologySpreadConstraints: {NO_FIELD} 1.0, {REFUSED}; 0.1 has it. Known: "
-            "plugins, recoveryPolicy, replicas, rolloutStrategy, schedulerName, template. "
+            f"spec.topologySpreadConstraints: {NO_FIELD} 1.0, {REFUSED}; 0.1 has it. Remove it. "
             "[kthena-version]"
         )
     ]

@@ -24,8 +24,9 @@ def test_2_to_10_roles_pass(count: int) -> None:
     ("count", "remedy"), [(1, "Use a LeaderWorkerSet"), (11, "Change roles"), (0, "Change roles")]
 )
 def test_other_numbers_of_roles_are_refused(count: int, remedy: str) -> None:
+    roles = "role" if count == 1 else "roles"
     assert said_by("lws-shape", disaggregated(*(ds_role(f"r{n}") for n in range(count)))) == [
-        f"spec.roles: has {count} roles, but must have 2 to 10. {remedy}. [lws-shape]"
+        f"spec.roles: has {count} {roles}, but must have 2 to 10. {remedy}. [lws-shape]"
     ]
 
 

@@ -1,6 +1,6 @@
 """Where the pods of an engine look for its first rank."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod import PodFacts
@@ -17,8 +17,20 @@ LOOPBACK = regex(
 _TWO = 2
 _PORT = regex(r":(\d{1,5})$")
 RAY = "ray start --address"
+WITH_PORT = frozenset({RAY, "--dist-init-addr"})
+"""Options whose address has a port."""
 LEADERS = ("ENTRY_ADDRESS", "LWS_LEADER_ADDRESS", "RBG_LWP_LEADER_ADDRESS", "HEAD_SVC")
 """Variables of controllers with the name of an engine's first pod in the cluster."""
+
+
+def first_pod(told: Iterable[str] | None) -> str:
+    """Return how pods name the first pod of their engine; empty if no controller tells them.
+
+    Args:
+        told: Variables that their controller sets. None: not known.
+    """
+    # A controller names the variable of its own before those of another one below it.
+    return next((f"$({name})" for name in told or () if name in LEADERS), "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from kthena_components.core.facts.context import Context
 from kthena_components.core.facts.pod_template import read_pod
-from kthena_components.core.findings import Finding, Level, not_checked
+from kthena_components.core.findings import Finding, Level, count_of, not_checked
 from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.rules.support.admission import joined, refuse, subdomain, unique
 from kthena_components.core.templates import HIDDEN
@@ -64,7 +64,8 @@ def _length(at: str, stem: str, group: str, clique: str) -> Iterator[Finding]:
         middle = f" + {len(group)} (scaling group)" if group else ""
         seen = f"gives names of {len(stem)} (set){middle} + {len(clique)} (clique) = {total} "
         seen += f"characters, but at most {NAME_SUM} together are allowed"
-        yield from refuse(at, seen, f"take {total - NAME_SUM} characters from them")
+        remedy = f"take {count_of(total - NAME_SUM, 'character')} from them"
+        yield from refuse(at, seen, remedy)
 
 
 def grove_scaling_groups(view: CliqueSet) -> Iterator[Finding]:

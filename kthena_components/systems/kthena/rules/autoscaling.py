@@ -261,7 +261,8 @@ def kthena_autoscaling_target(view: Policy) -> Iterator[Finding]:
         number = len(mapping(roles))
         if not 1 <= number <= _MOST_ROLES:
             seen = f"has {number} roles, but a policy scales 1 or 2"
-            yield refuse(f"spec.{ROLES}.roles", seen, "write a policy for each pair")
+            remedy = "write a policy for each pair" if number else "add a role"
+            yield refuse(f"spec.{ROLES}.roles", seen, remedy)
     told = set[str]()
     for unit in view.units:
         if unit.ref_path not in told:

@@ -80,7 +80,7 @@ def _told(found: Object, path: str, stated: str | Unknown | None, kind: str) -> 
     missing = known(stated, found.at(path))
     if missing is not None:
         seen = f"is {display(missing)}, but there is no {kind} of that name in its namespace"
-        yield advise(found.at(path), seen, f"write the name of a {kind}, or add it")
+        yield advise(found.at(path), seen, "write the name of one, or add it")
 
 
 def model_route_has_servers(cluster: ClusterObjects) -> Iterator[Finding]:

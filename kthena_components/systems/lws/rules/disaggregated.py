@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from kthena_components.core import naming
-from kthena_components.core.findings import Finding, part_of_rule
+from kthena_components.core.findings import Finding, count_of, part_of_rule
 from kthena_components.core.remedies import write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
@@ -33,7 +33,7 @@ def check_roles(view: Sets) -> Iterator[Finding]:
     require_known("spec.roles", roles)
     count = len(roles) if isinstance(roles, list | tuple) else 0
     if not _FEWEST <= count <= _MOST and view.object.spec:
-        seen = f"has {count} roles, but must have {_FEWEST} to {_MOST}"
+        seen = f"has {count_of(count, 'role')}, but must have {_FEWEST} to {_MOST}"
         yield refusal("spec.roles", seen, "use a LeaderWorkerSet" if count == 1 else "change roles")
     for group in view.groups:
         if group.stated is None:

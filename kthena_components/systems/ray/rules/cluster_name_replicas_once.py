@@ -6,7 +6,7 @@ KubeRay creates no pods for a cluster that violates one. A rule's docstring docu
 from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding, join_path, not_checked, refuse
-from kthena_components.core.naming import DNS_1035
+from kthena_components.core.naming import DNS_1035, dns_name
 from kthena_components.core.remedies import at_most, either, or_more
 from kthena_components.core.schema.metadata import is_label_value, is_qualified
 from kthena_components.core.values.display import display, key_text
@@ -45,9 +45,15 @@ def ray_name(view: RayView) -> Iterator[Finding]:
             seen = f"has {len(name)} characters, but a {view.object.kind} has at most {longest}"
             yield refuse("metadata.name", seen, "shorten it")
         elif not DNS_1035.fullmatch(name):
-            seen = f"is {display(name)}, but KubeRay accepts lower-case letters, digits and dashes"
-            remedy = "begin it with a letter, and end it with a letter or a digit"
-            yield refuse("metadata.name", seen, remedy)
+            seen = (
+                f"is {display(name)}, but KubeRay accepts lower-case letters, digits and dashes, "
+                "and a letter first"
+            )
+            near = dns_name(name)
+            is_label = DNS_1035.fullmatch(near)
+            yield refuse(
+                "metadata.name", seen, f"write '{near}'" if is_label else "begin it with a letter"
+            )
 
 
 def ray_replicas(view: RayView) -> Iterator[Finding]:
