@@ -74,6 +74,19 @@ CASES: dict[str, tuple[Cluster, PodGroup, Cause, str, list[str]]] = {
         ("1 pod cannot be placed: each requests 1124Gi memory, and no node has more than 1Ti "
          "left"), [],
     ),
+    "GPUs, CPU and memory at once": (
+        cluster([node("a", cpu=8, memory=2**40), node("b", 4, cpu=4, memory=2**39)]),
+        group(replace(pods(2), requests={GPU: Decimal(8), "cpu": Decimal(8),
+                                         "memory": Decimal(2**40)})), Cause.GPUS,
+        "1 of 2 pods can be placed, on 1 node: each requests 8 GPUs, 8 cpu and 1Ti memory",
+        ["Add one node like a"],
+    ),
+    "GPUs and CPU of any node": (
+        cluster([node("a", 4, cpu=4), node("b", 2, cpu=2)]),
+        group(replace(pods(1), requests={GPU: Decimal(8), "cpu": Decimal(8)})), Cause.GPUS,
+        ("1 pod cannot be placed: each requests 8 GPUs and 8 cpu, and no node has more than "
+         "4 GPUs and 4 cpu left"), [],
+    ),
     "pods per node": (
         cluster([node("a", pods=1), node("b", pods=1)]), group(pods(3, 1)), Cause.PODS,
         "2 of 3 pods can be placed, on 2 nodes: no node has more than 1 free slots for pods",
