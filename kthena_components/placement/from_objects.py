@@ -1,6 +1,7 @@
 """Reads the state of a cluster from its objects, as `kubectl get -o yaml` lists them. Pure."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
@@ -105,7 +106,8 @@ def cluster_of(
         notes=notes,
     )
     wrong = list(_check_tree(hyper_nodes)) or in_two(domains)
-    return cluster, [*_check_nodes(nodes), *wrong, *_check_pods(pods, labels)]
+    wrong = [*_check_nodes(nodes), *wrong, *_check_pods(pods, labels)]
+    return cluster, [*_listed_twice(kinds), *wrong]
 
 
 def _by_kind(objects: Iterable[Body]) -> dict[GroupKind, list[Body]]:
@@ -230,13 +232,22 @@ def _plugins(config: Body) -> dict[str, dict[str, str]]:
 # What contradicts itself.
 
 
+def _listed_twice(kinds: Mapping[GroupKind, Sequence[Body]]) -> Iterator[Finding]:
+    """Report objects that are listed twice: their pods would count twice."""
+    for (_, kind), bodies in kinds.items():
+        titles = Counter(map(title_of, bodies))
+        twice = [title for title, number in titles.items() if title and number > 1]
+        if twice:
+            more = f", and {len(twice) - 1} more are alike" if len(twice) > 1 else ""
+            told = f"{kind} '{twice[0]}' is listed twice{more}"
+            yield _finding(told, "list each object once")
+
+
 def _check_nodes(nodes: Iterable[Body]) -> Iterator[Finding]:
-    seen: set[str] = set()
     for node in nodes:
         name = name_of(node)
-        if name in seen:
-            yield _finding(f"node '{name}' is listed twice", "list each object once")
-        seen.add(name)
+        if not name:
+            yield _finding("a node has no name", "list nodes as `kubectl get -o yaml` does")
         for resource, amount in allocatable(node).items():
             if amount < 0:
                 told = f"node '{name}' has {render_quantity(amount)} {resource}"
