@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from kthena_components.placement.changes import helps
 from kthena_components.placement.exact_solver import installed
-from kthena_components.placement.model import Cause, Cluster, PodGroup, PodSet, Queue
+from kthena_components.placement.model import Cause, Cluster, PodGroup, PodSet, Queue, Running
 from kthena_components.placement.place import place
 from tests.support.for_each import for_each
 from tests.support.placement import (
@@ -177,3 +177,15 @@ def test_no_change_frees_a_node_that_another_group_of_the_question_takes() -> No
         for there in (cluster([node("a"), node("b", used=8)]), cluster([node("a")]))
     ]  # fmt: skip
     assert told == [["Free one node: b"], ["Add one node like a"]]
+
+
+def test_a_freed_node_frees_its_part_of_the_queue() -> None:
+    """All GPUs are used, so without it the queue would have all that it deserves."""
+    old = Running(group=group(pods(2), name="old"), nodes=("r0-n0", "r0-n1"))
+    held = {GPU: Decimal(16), "cpu": Decimal(2), "pods": Decimal(2)}
+    used = {"r0-n0": 8.0, "r0-n1": 8.0}
+    queues = (Queue(name="default", parent="root", used=held), Queue(name="root", used=held))
+    where = racks(2, used=used, running=(old,), queues=queues)
+    (outcome,) = place(where, [group(pods(2), topology=HARD[1])])
+    (change,) = outcome.obstacles[0].changes
+    assert change.text == "Free 2 nodes in r0: r0-n0, r0-n1"
