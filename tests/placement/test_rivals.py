@@ -1,12 +1,12 @@
 """Pods that wait in groups that run take nodes before or after the groups that are asked about."""
 
 from kthena_components.placement.faults import grow
-from kthena_components.placement.model import Cluster, Running, Scheduler, Verdict
+from kthena_components.placement.model import Cluster, Queue, Running, Scheduler, Verdict
 from kthena_components.placement.place import place
 from tests.support.for_each import for_each
-from tests.support.placement import SANDBOX, group, per_instance, pods, racks, role
+from tests.support.placement import HARD, SANDBOX, group, per_instance, pods, racks, role
 
-FITS, WAITS = Verdict.FITS, Verdict.WAITS
+FITS, WAITS, NEVER = Verdict.FITS, Verdict.WAITS, Verdict.NEVER
 
 
 def with_rival(minimum: int, priority: int, *nodes: str) -> Cluster:
@@ -59,6 +59,17 @@ def test_a_group_without_minmember_counts_as_ready_in_the_order(
     other = group(role("p", "0", 1), role("p", "1", 1), name="new", minimum=0, subgroups=engines)
     found = place(racks(3, scheduler=scheduler), [elastic, other])
     assert [one.verdict for one in found] == expected
+
+
+def test_minresources_are_promised_queue_by_queue() -> None:
+    """Seen on the scheduler: the older group came too late for 1.2 times the cluster."""
+    queues = (Queue(name="a"), Queue(name="b"))
+    older = group(pods(2), name="older", queue="b", whole=True)
+    never = group(pods(1), name="never", queue="a", whole=True, topology=HARD[0])
+    small = group(pods(1, 4), name="small", queue="b", whole=True)
+    where = racks(2, scheduler=USUAL, queues=queues)
+    found = place(where, [older, never, small])
+    assert [one.verdict for one in found] == [WAITS, NEVER, FITS]
 
 
 def test_with_drf_a_group_that_holds_nothing_comes_before_one_that_lacks_its_minimum() -> None:

@@ -110,9 +110,10 @@ class Scheduler:
         return changed
 
     def _enqueue(self) -> bool:
-        """Let groups out of the phase Pending."""
+        """Let groups out of the phase Pending, queue by queue."""
         waiting = [job for job in self.jobs if not job.enqueued and not self.queues.missing(job)]
-        for job in sorted(waiting, key=self._rank):
+        lines = _Lines(waiting, self.queues.shares, self.queues.order, self._rank)
+        for job in iter(lambda: lines.next(lambda _: False), None):
             job.enqueued = self.queues.enqueue(job)
         return any(job.enqueued for job in waiting)
 
