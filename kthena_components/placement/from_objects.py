@@ -166,6 +166,7 @@ def queue_of(body: Body, running: Sequence[Running]) -> Queue:
         used=_used_of(name, running) if stated is None else amounts_of(stated),
         parent=str(spec.get("parent") or ""),
         weight=number(spec.get("weight"), 1),
+        priority=number(spec.get("priority"), 0),
         open=status.get("state", "Open") == "Open",
     )
 

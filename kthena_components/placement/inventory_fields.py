@@ -110,6 +110,7 @@ class QueueFields(Spec):
 
     name: DnsName
     weight: Count = 1
+    priority: Count = 0
     parent: DnsName | None = None
     capability: Resources = Field(default_factory=dict)
     deserved: Resources = Field(default_factory=dict)

@@ -72,6 +72,14 @@ def test_minresources_are_promised_queue_by_queue() -> None:
     assert [one.verdict for one in found] == [WAITS, NEVER, FITS]
 
 
+def test_a_queue_of_a_higher_priority_comes_first() -> None:
+    queues = (Queue(name="a"), Queue(name="b", priority=5))
+    asked = [group(pods(1), name=name, queue=name) for name in ("a", "b")]
+    plugins = SANDBOX.plugins - {"proportion"} | {"capacity"}
+    where = racks(1, queues=queues, scheduler=Scheduler(plugins=plugins))
+    assert [one.verdict for one in place(where, asked)] == [WAITS, FITS]
+
+
 def test_with_drf_a_group_that_holds_nothing_comes_before_one_that_lacks_its_minimum() -> None:
     rival = group(pods(2), name="old", minimum=2)
     running = (Running(group=rival, nodes=("r0-n0", "")),)

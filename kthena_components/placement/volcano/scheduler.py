@@ -228,7 +228,7 @@ class _Lines:
     """The groups of each queue in their order; the queue with the lowest share is next."""
 
     def __init__(
-        self, jobs: Sequence[Job], names: Iterable[str], order: Callable[[str], float],
+        self, jobs: Sequence[Job], names: Iterable[str], order: Callable[[str], tuple[int, float]],
         rank: Callable[[Job], Rank],
     ) -> None:  # fmt: skip
         self._order, self._rank = order, rank
@@ -253,8 +253,8 @@ class _Lines:
             self._queues.remove(name)
         return None
 
-    def _known_order(self, name: str) -> float:
-        return self._order(name) if len(self._queues) > 1 else 0.0
+    def _known_order(self, name: str) -> tuple[int, float]:
+        return self._order(name) if len(self._queues) > 1 else (0, 0.0)
 
 
 def _tree(cluster: Cluster) -> Tree:
