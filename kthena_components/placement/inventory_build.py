@@ -77,13 +77,11 @@ def build(fields: InventoryFields, source: str = "") -> tuple[Cluster, list[Find
         nodes.setdefault(one.name, _node(one))
     labels = {name: node.body["metadata"]["labels"] for name, node in nodes.items()}
     racks = _racks(fields, described)
-    entries = [*racks, *fields.hyper_nodes]
     chosen = usual_labels(labels) if fields.racks_from == [USUAL] else fields.racks_from
-    entries = entries or racks_of(chosen, labels)
+    entries = [*racks, *fields.hyper_nodes] or racks_of(chosen, labels)
     found += [*_check_tree(entries, len(racks)), *_absent(fields, set(nodes))]
     hyper_nodes = emit_hyper_nodes(TopologyPlan(tuple(sorted(entries, key=lambda one: one.tier))))
     domains = read_domains(hyper_nodes, labels)
-    running = running_of(fields)
     found += [*(() if found else in_two(domains)), *_lost(fields, set(nodes))]
     cluster = Cluster(
         nodes=list(nodes.values()),
@@ -93,7 +91,7 @@ def build(fields: InventoryFields, source: str = "") -> tuple[Cluster, list[Find
         quotas=quotas_of(fields),
         limit_ranges=tuple(fields.limit_ranges),
         volumes=tuple(fields.volumes),
-        running=running,
+        running=running_of(fields),
         waiting=groups_of(fields.waiting),
         neighbours=neighbours_of(fields),
         scheduler=scheduler_of(fields.scheduler),
