@@ -106,8 +106,7 @@ def cluster_of(
         notes=notes,
     )
     wrong = list(_check_tree(hyper_nodes)) or in_two(domains)
-    wrong = [*_check_nodes(nodes), *wrong, *_check_pods(pods, labels)]
-    return cluster, [*_listed_twice(kinds), *wrong]
+    return cluster, [*_check_objects(kinds), *wrong, *_check_pods(pods, labels)]
 
 
 def _by_kind(objects: Iterable[Body]) -> dict[GroupKind, list[Body]]:
@@ -244,8 +243,9 @@ def _listed_twice(kinds: Mapping[GroupKind, Sequence[Body]]) -> Iterator[Finding
             yield _finding(told, "list each object once")
 
 
-def _check_nodes(nodes: Iterable[Body]) -> Iterator[Finding]:
-    for node in nodes:
+def _check_objects(kinds: Mapping[GroupKind, Sequence[Body]]) -> Iterator[Finding]:
+    yield from _listed_twice(kinds)
+    for node in kinds.get(NODE, []):
         name = name_of(node)
         if not name:
             yield _finding("a node has no name", "list nodes as `kubectl get -o yaml` does")
