@@ -34,12 +34,19 @@ def helps(driven: DrivenCluster, group: PodGroup, change: Change) -> bool:
 
 
 def is_possible(driven: DrivenCluster, group: PodGroup, change: Change) -> bool:
-    """Say whether a change can be made: not to pods that a controller would make again."""
-    held = on_nodes(driven, change.freed_nodes)
+    """Say whether a change can be made: not to pods that a controller would make again.
+
+    Nor if such pods wait in another group of a serving that runs: they would take what it frees.
+    """
+    held, pods = on_nodes(driven, change.freed_nodes), driven.pods()
     if gang_of(group.name) in {gang_of(group_of(pod)) for pod in held}:
         return False
-    own = [pod for pod in driven.pods() if group_of(pod) == group.name]
-    made = any(pod["metadata"].get("ownerReferences") for pod in own)
+    placed = {gang_of(group_of(pod)) for pod in pods if pod["spec"].get("nodeName")}
+    made = [pod for pod in pods if pod["metadata"].get("ownerReferences")]
+    rivals = {gang_of(group_of(pod)) for pod in made if not pod["spec"].get("nodeName")} & placed
+    if rivals - {gang_of(group.name)}:
+        return False
+    made = [pod for pod in made if group_of(pod) == group.name]
     return not (made and (change.topology or change.group or change.tolerations))
 
 

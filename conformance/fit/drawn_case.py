@@ -36,6 +36,7 @@ def draw_case(draw: random.Random, world: World, title: str) -> Case:
         queues=draw_queues(draw, nodes),
         fillers=list(draw_fillers(draw, nodes)),
         gangs=draw_gangs(draw, tiers, len(nodes)),
+        usual=draw.random() < 0.5,
     )
 
 

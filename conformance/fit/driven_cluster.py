@@ -32,12 +32,17 @@ OWNERS = (
 )  # fmt: skip
 ACTIONS = "enqueue, allocate, backfill"
 """The scheduler's actions in the sandbox: see sandbox/commands.py."""
+USUAL = SCHEDULER.replace(
+    "- {name: predicates}", "- {name: overcommit}\n  - {name: drf}\n  - {name: predicates}"
+)
+"""The scheduler's config with the plugins that Volcano's usual one has, too."""
 CYCLES = 3
 """Cycles that the scheduler gets: it breaks ties at random, so that a later one may succeed."""
 SEEN = 0.4
 """Seconds after which the scheduler has seen what was created."""
 _OF_PODS = {"schedulerName", "nodeSelector", "affinity", "tolerations", "containers",
             "topologySpreadConstraints"}  # fmt: skip
+_CONFIG = {"name": "volcano-scheduler-configmap", "namespace": "volcano-system"}
 _OF_CONTAINERS = ("name", "image", "resources", "ports")
 Body = dict[str, Any]
 
@@ -64,6 +69,7 @@ class DrivenCluster:
     _hyper_nodes: dict[str, Body] = field(default_factory=dict)
     _owners: bool = False
     _probes: int = 0
+    _config: str = SCHEDULER
 
     def __post_init__(self) -> None:
         """Remove the sandbox's nodes, and create what all cases share."""
@@ -99,7 +105,7 @@ class DrivenCluster:
 
     def create(self, case: Case) -> None:
         """Create a case, while the scheduler only looks on."""
-        self._act("backfill")
+        self._configure(USUAL if case.usual else SCHEDULER)
         self._shape(case)
         for name, spec in case.queues.items():
             self.patch_queue(name, spec)
@@ -110,6 +116,14 @@ class DrivenCluster:
             self._all(self._api.create, others)
             self._owners |= gang.kind != "written"
         self.settle(sum(gang.pods for gang in case.gangs))
+
+    def _configure(self, config: str) -> None:
+        """Choose the plugins, and let the scheduler only look on."""
+        if config != self._config:
+            place = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _CONFIG}
+            self._api.patch(place, {"data": {"volcano-scheduler.conf": config}})
+        self._config = config
+        self._act("backfill")
 
     def release(self) -> None:
         """Let the scheduler act."""
@@ -238,7 +252,7 @@ class DrivenCluster:
 
     def _act(self, actions: str) -> None:
         """Set the actions of the scheduler, which reads its config again at once."""
-        text = SCHEDULER.replace(ACTIONS, actions)
+        text = self._config.replace(ACTIONS, actions)
         (self.sandbox.layout.folder / "scheduler.yaml").write_text(text)
 
     def _all(self, act: Callable[[Body], object], bodies: Iterable[Body]) -> None:
@@ -255,8 +269,9 @@ def as_created(body: Mapping[str, Any]) -> Body:
         amounts = body["status"]["allocatable"]
         status = {"allocatable": amounts, "capacity": amounts}
         annotations = {"kwok.x-k8s.io/node": "fake"}
+        taints = body["spec"].get("taints", [])
         return {**taken, "metadata": {**metadata, "annotations": annotations}, "status": status,
-                "spec": {}}  # fmt: skip
+                "spec": {"taints": taints} if taints else {}}  # fmt: skip
     spec = {key: value for key, value in body["spec"].items() if key in _OF_PODS}
     spec["containers"] = [  # without the mount of the volume with the token
         {key: each[key] for key in _OF_CONTAINERS if key in each} for each in spec["containers"]

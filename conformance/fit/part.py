@@ -163,4 +163,5 @@ def _shown(case: Case) -> dict[str, object]:
     """Return a case as the objects that make it."""
     bodies = [body for gang in case.gangs for body in gang.bodies]
     nodes = [case.nodes, case.hyper_nodes, case.fillers, bodies]
-    return {"queues": case.queues, "objects": [body for part in nodes for body in part]}
+    objects = [body for part in nodes for body in part]
+    return {"usual plugins": case.usual, "queues": case.queues, "objects": objects}

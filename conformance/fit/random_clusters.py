@@ -49,6 +49,8 @@ class Case:
     """The spec of each of `QUEUES`."""
     fillers: list[Body] = field(default_factory=list)
     gangs: list[Gang] = field(default_factory=list)
+    usual: bool = False
+    """Whether the scheduler also has the plugins of Volcano's usual config: overcommit and drf."""
 
 
 def draw_world(draw: random.Random, name: str) -> World:

@@ -16,6 +16,7 @@ from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.quantity import add_resources
 from kthena_components.core.values.read import group_kind
 from kthena_components.placement.anonymous import with_names_of
+from kthena_components.placement.changes import queue_line
 from kthena_components.placement.devices import with_devices
 from kthena_components.placement.from_objects import queue_of
 from kthena_components.placement.model import (
@@ -153,7 +154,7 @@ def without(cluster: Cluster, gone: Sequence[Running]) -> Cluster:
         for pods, node in zip(each, running.nodes, strict=True):
             if node:
                 nodes.setdefault(node, []).append(slot_and(pods.requests))
-                for queue in _line(cluster, running.group.queue):
+                for queue in queue_line(cluster, running.group.queue):
                     queues.setdefault(queue, []).append(slot_and(pods.requests))
     left = {id(running) for running in gone}
     return replace(
@@ -184,7 +185,7 @@ def with_placed(cluster: Cluster, outcomes: Sequence[Outcome]) -> Cluster:
         for requests, node in zip(each, placement.nodes, strict=True):
             if node:
                 used[node] = add_resources(used[node], requests)
-                for queue in _line(cluster, group.queue):
+                for queue in queue_line(cluster, group.queue):
                     queues[queue] = add_resources(queues.get(queue, {}), requests)
     return replace(
         cluster,
@@ -192,14 +193,6 @@ def with_placed(cluster: Cluster, outcomes: Sequence[Outcome]) -> Cluster:
         queues=[replace(queue, used=queues[queue.name]) for queue in cluster.queues],
         running=tuple(running),
     )
-
-
-def _line(cluster: Cluster, name: str) -> list[str]:
-    """Return a queue and those above it, each of which counts what its pods request."""
-    parents, found = {queue.name: queue.parent for queue in cluster.queues}, [name]
-    while (above := parents.get(found[-1], "")) and above not in found:
-        found.append(above)
-    return found
 
 
 def with_stated(cluster: Cluster, objects: Iterable[Body]) -> Cluster:

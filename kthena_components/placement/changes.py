@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
+from kthena_components.cluster.node_fit import Amounts
 from kthena_components.cluster.objects import labels_of
 from kthena_components.placement.model import (
     Body,
@@ -15,6 +16,8 @@ from kthena_components.placement.model import (
     Running,
     Topology,
 )
+from kthena_components.placement.pod_requests import slot_and
+from kthena_components.placement.quotas import less
 from kthena_components.placement.volcano.jobs import Job
 from kthena_components.placement.volcano.scheduler import Scheduler
 
@@ -69,9 +72,16 @@ def changed_cluster(cluster: Cluster, change: Change) -> Cluster:
 
 
 def _freed(cluster: Cluster, names: frozenset[str]) -> Cluster:
-    """Take the pods off some nodes."""
+    """Take the pods off some nodes, and out of the use of their queues."""
     nodes = [replace(node, used={}) if node.name in names else node for node in cluster.nodes]
-    cluster = replace(cluster, nodes=nodes)
+    gone: dict[str, list[Amounts]] = {}
+    for one in cluster.running:
+        each = [pods.requests for pods in one.group.pods for _ in range(pods.count)]
+        held = [slot_and(asked) for asked, at in zip(each, one.nodes, strict=True) if at in names]
+        for queue in queue_line(cluster, one.group.queue) if held else ():
+            gone.setdefault(queue, []).extend(held)
+    queues = [replace(one, used=less(one.used, gone.get(one.name, []))) for one in cluster.queues]
+    cluster = replace(cluster, nodes=nodes, queues=queues)
 
     def left(nodes: Sequence[str]) -> tuple[str, ...]:
         return tuple("" if name in names else name for name in nodes)
@@ -81,6 +91,14 @@ def _freed(cluster: Cluster, names: frozenset[str]) -> Cluster:
         return replace(cluster, running=running)
     neighbours = [replace(one, nodes=left(one.nodes)) for one in cluster.neighbours]
     return replace(cluster, running=running, neighbours=neighbours)
+
+
+def queue_line(cluster: Cluster, name: str) -> list[str]:
+    """Return a queue and those above it, each of which counts what its pods request."""
+    parents, found = {queue.name: queue.parent for queue in cluster.queues}, [name]
+    while (above := parents.get(found[-1], "")) and above not in found:
+        found.append(above)
+    return found
 
 
 def changed_group(group: PodGroup, change: Change) -> PodGroup:

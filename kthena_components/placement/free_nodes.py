@@ -1,16 +1,20 @@
 """Sentences about the room that a group needs and that nodes have. Pure."""
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
 from kthena_components.core.findings import count_of
+from kthena_components.core.values.display import listing
 from kthena_components.core.values.quantity import render_quantity
 from kthena_components.placement.changes import fits
 from kthena_components.placement.model import Cluster, PodGroup
 from kthena_components.placement.volcano.amounts import PODS
 from kthena_components.placement.volcano.scheduler import Scheduler
 from kthena_components.placement.volcano.shapes import Shape
+
+_PLENTY = Decimal(2**60)
 
 
 def largest(scheduler: Scheduler) -> Shape:
@@ -28,7 +32,7 @@ def slots(scheduler: Scheduler, shape: Shape) -> list[int]:
     ]
 
 
-def free_nodes(scheduler: Scheduler, cap: int | None, resource: str = "") -> str:
+def free_nodes(scheduler: Scheduler, cap: int | None, resources: Sequence[str] = ()) -> str:
     """Say how many pods there is room for, and in how many HyperNodes of the cap's tier."""
     shape, job = largest(scheduler), scheduler.jobs[0]
     counts = slots(scheduler, shape)
@@ -42,7 +46,7 @@ def free_nodes(scheduler: Scheduler, cap: int | None, resource: str = "") -> str
         some = sum(bool(number) for number in within.values())
         text += f" in {count_of(some, 'HyperNode')} of tier {cap}; at most "
         text += f"{max(within.values(), default=0)} in one"
-    return text + (_most(scheduler, shape, resource) if resource else "")
+    return text + (_most(scheduler, shape, resources) if resources else "")
 
 
 def _finding(found: int, needed: int) -> str:
@@ -51,19 +55,27 @@ def _finding(found: int, needed: int) -> str:
     return f"{min(found, needed)} of {count_of(needed, 'pod')} can be placed"
 
 
-def _most(scheduler: Scheduler, shape: Shape, resource: str) -> str:
-    """Say how much of a resource each pod requests, and what the freest node has."""
-    at = scheduler.dimensions.names.index(resource)
-    most = max((scheduler.room.idle[node][at] for node, ok in enumerate(shape.accepted) if ok),
-               default=0)  # fmt: skip
-    left = scheduler.dimensions.amount(resource, max(0, most))
-    if resource == PODS:
-        return f": no node has more than {left} free slots for pods"
-    each = scheduler.dimensions.amount(resource, shape.request[at])
-    text = f": each requests {_named(resource, each)}"
-    if left >= each:
+def _most(scheduler: Scheduler, shape: Shape, resources: Sequence[str]) -> str:
+    """Say how much of some resources each pod requests, and what the freest node has of each."""
+    dimensions, room = scheduler.dimensions, scheduler.room
+    wanted, scarce = [], {}
+    for resource in resources:
+        at = dimensions.names.index(resource)
+        most = max((room.idle[node][at] for node, ok in enumerate(shape.accepted) if ok), default=0)
+        left = dimensions.amount(resource, max(0, most))
+        if resource == PODS:
+            return f": no node has more than {left} free slots for pods"
+        each = dimensions.amount(resource, shape.request[at])
+        wanted.append(_named(resource, each))
+        if left < each:
+            scarce[resource] = left
+    text = f": each requests {listing(wanted)}"
+    if not scarce:
         return text
-    return f"{text}, and no node has more than {render_quantity(left)} left"
+    if len(resources) == 1:
+        return f"{text}, and no node has more than {render_quantity(*scarce.values())} left"
+    most_left = listing([_named(*pair) for pair in scarce.items()])
+    return f"{text}, and no node has more than {most_left} left"
 
 
 def refusals(scheduler: Scheduler, *beginnings: str) -> str:
@@ -76,17 +88,33 @@ def refusals(scheduler: Scheduler, *beginnings: str) -> str:
     return f"{_finding(taken, needed)}; excluded: {listed}"
 
 
-def lacking(cluster: Cluster, group: PodGroup) -> list[str]:
-    """List the resources without whose request a group would fit."""
-    names = dict.fromkeys(name for pods in group.pods for name in pods.requests)
-    found = [name for name in names if fits(cluster, _not_asking(group, name))]
-    boundless = [
-        replace(node, allocatable={**node.allocatable, PODS: Decimal(10**6)})
-        for node in cluster.nodes
-    ]
-    if not found and fits(replace(cluster, nodes=boundless), group):
-        found = [PODS]
+def lacking(cluster: Cluster, group: PodGroup) -> list[tuple[str, ...]]:
+    """List the resources without whose request a group would fit: each alone, or some together."""
+    names = list(dict.fromkeys(name for pods in group.pods for name in pods.requests))
+    found: list[tuple[str, ...]]
+    found = [(name,) for name in names if fits(cluster, _not_asking(group, name))]
+    if not found and fits(_with_plenty(cluster, [PODS]), group):
+        found = [(PODS,)]
+    if not found and fits(_with_plenty(cluster, names), group):
+        found = [_together(cluster, group, names)]
     return found
+
+
+def _together(cluster: Cluster, group: PodGroup, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the fewest of some resources that a group lacks together, devices first."""
+    left = sorted(names, key=lambda name: "/" not in name)
+    for name in reversed(left.copy()):
+        others = [one for one in left if one != name]
+        if fits(_with_plenty(cluster, others), group):
+            left = others
+    return tuple(left)
+
+
+def _with_plenty(cluster: Cluster, names: Iterable[str]) -> Cluster:
+    """Give each node more of some resources than any pod requests."""
+    more = dict.fromkeys(names, _PLENTY)
+    nodes = [replace(node, allocatable={**node.allocatable, **more}) for node in cluster.nodes]
+    return replace(cluster, nodes=nodes)
 
 
 def _not_asking(group: PodGroup, name: str) -> PodGroup:

@@ -1,6 +1,7 @@
 """Reads the state of a cluster from its objects, as `kubectl get -o yaml` lists them. Pure."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
@@ -105,7 +106,7 @@ def cluster_of(
         notes=notes,
     )
     wrong = list(_check_tree(hyper_nodes)) or in_two(domains)
-    return cluster, [*_check_nodes(nodes), *wrong, *_check_pods(pods, labels)]
+    return cluster, [*_check_objects(kinds), *wrong, *_check_pods(pods, labels)]
 
 
 def _by_kind(objects: Iterable[Body]) -> dict[GroupKind, list[Body]]:
@@ -164,6 +165,7 @@ def queue_of(body: Body, running: Sequence[Running]) -> Queue:
         used=_used_of(name, running) if stated is None else amounts_of(stated),
         parent=str(spec.get("parent") or ""),
         weight=number(spec.get("weight"), 1),
+        priority=number(spec.get("priority"), 0),
         open=status.get("state", "Open") == "Open",
     )
 
@@ -230,13 +232,23 @@ def _plugins(config: Body) -> dict[str, dict[str, str]]:
 # What contradicts itself.
 
 
-def _check_nodes(nodes: Iterable[Body]) -> Iterator[Finding]:
-    seen: set[str] = set()
-    for node in nodes:
+def _listed_twice(kinds: Mapping[GroupKind, Sequence[Body]]) -> Iterator[Finding]:
+    """Report objects that are listed twice: their pods would count twice."""
+    for (_, kind), bodies in kinds.items():
+        titles = Counter(map(title_of, bodies))
+        twice = [title for title, number in titles.items() if title and number > 1]
+        if twice:
+            more = f", and {len(twice) - 1} more are alike" if len(twice) > 1 else ""
+            told = f"{kind} '{twice[0]}' is listed twice{more}"
+            yield _finding(told, "list each object once")
+
+
+def _check_objects(kinds: Mapping[GroupKind, Sequence[Body]]) -> Iterator[Finding]:
+    yield from _listed_twice(kinds)
+    for node in kinds.get(NODE, []):
         name = name_of(node)
-        if name in seen:
-            yield _finding(f"node '{name}' is listed twice", "list each object once")
-        seen.add(name)
+        if not name:
+            yield _finding("a node has no name", "list nodes as `kubectl get -o yaml` does")
         for resource, amount in allocatable(node).items():
             if amount < 0:
                 told = f"node '{name}' has {render_quantity(amount)} {resource}"

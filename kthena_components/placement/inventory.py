@@ -149,7 +149,8 @@ def _described(file: str, body: Mapping[str, Any], racks_from: Sequence[str]) ->
     if version != API_VERSION:
         newer = isinstance(version, str) and _NEWER.fullmatch(version)
         remedy = "update kthena-components" if newer else f"write {API_VERSION}"
-        told = f"apiVersion is {version!r}, but this version reads {API_VERSION}"
+        told = "is missing" if version is None else f"is {version!r}"
+        told = f"apiVersion {told}, but this version reads {API_VERSION}"
         wrong.append(Finding(path="", seen=told, remedy=remedy))
         if newer:
             _raise(wrong, file)
@@ -162,6 +163,10 @@ def _described(file: str, body: Mapping[str, Any], racks_from: Sequence[str]) ->
         raise InventoryError(sentences(found, file)) from None
     cluster, findings = build(fields)
     _raise([*wrong, *findings], file)
+    if not cluster.nodes:
+        raise InventoryError(
+            [f"{file}: contains no node: state racks and nodes_per_rack, or nodes."]
+        )
     return replace(cluster, source=file)
 
 

@@ -14,6 +14,7 @@ from kthena_components.core.topology.spec import HyperNodeSpec, TopologyPlan
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.quantity import render_quantity
 from kthena_components.core.values.unknown import Unknown
+from kthena_components.placement.inventory_checks import check_fields, check_size
 from kthena_components.placement.inventory_fields import (
     InventoryFields,
     MachineFields,
@@ -64,23 +65,23 @@ class Described:
 
 def build(fields: InventoryFields, source: str = "") -> tuple[Cluster, list[Finding]]:
     """Build the cluster of a file. It is of use only if there are no findings."""
+    if too_many := list(check_size(fields)):
+        return Cluster(nodes=()), too_many
     described = list(_described(fields))
     nodes = dict[str, Node]()
-    found = list(_twice(described))
+    found = [*_twice(described), *check_fields(fields)]
     for one in described:
         gpu = find_gpu(one.first("product")) if one.first("product") else None
         if isinstance(gpu, Unknown):
             found.append(_no_product(one, gpu))
         nodes.setdefault(one.name, _node(one))
     labels = {name: node.body["metadata"]["labels"] for name, node in nodes.items()}
-    racks = [_rack(rack, index, described) for index, rack in enumerate(fields.racks)]
-    entries = [*racks, *fields.hyper_nodes]
+    racks = _racks(fields, described)
     chosen = usual_labels(labels) if fields.racks_from == [USUAL] else fields.racks_from
-    entries = entries or racks_of(chosen, labels)
+    entries = [*racks, *fields.hyper_nodes] or racks_of(chosen, labels)
     found += [*_check_tree(entries, len(racks)), *_absent(fields, set(nodes))]
     hyper_nodes = emit_hyper_nodes(TopologyPlan(tuple(sorted(entries, key=lambda one: one.tier))))
     domains = read_domains(hyper_nodes, labels)
-    running = running_of(fields)
     found += [*(() if found else in_two(domains)), *_lost(fields, set(nodes))]
     cluster = Cluster(
         nodes=list(nodes.values()),
@@ -90,7 +91,7 @@ def build(fields: InventoryFields, source: str = "") -> tuple[Cluster, list[Find
         quotas=quotas_of(fields),
         limit_ranges=tuple(fields.limit_ranges),
         volumes=tuple(fields.volumes),
-        running=running,
+        running=running_of(fields),
         waiting=groups_of(fields.waiting),
         neighbours=neighbours_of(fields),
         scheduler=scheduler_of(fields.scheduler),
@@ -121,13 +122,15 @@ def _name_of(rack: RackFields, index: int) -> str:
     return rack.name or f"rack-{index + 1}"
 
 
-def _rack(rack: RackFields, index: int, described: Sequence[Described]) -> HyperNodeSpec:
-    """Return the HyperNode of a rack. A rack without nodes is one without members."""
-    return HyperNodeSpec(
-        name=_name_of(rack, index),
-        tier=1,
-        nodes=[one.name for one in described if len(one.layers) > 2 and one.layers[1] is rack],  # noqa: PLR2004
-    )
+def _racks(fields: InventoryFields, described: Iterable[Described]) -> list[HyperNodeSpec]:
+    """Return the HyperNodes of racks. A rack without nodes is one without members."""
+    members: dict[int, list[str]] = {}
+    for one in described:
+        members.setdefault(id(one.layers[1]), []).append(one.name)
+    return [
+        HyperNodeSpec(name=_name_of(rack, index), tier=1, nodes=members.get(id(rack), []))
+        for index, rack in enumerate(fields.racks)
+    ]
 
 
 def _node(one: Described) -> Node:

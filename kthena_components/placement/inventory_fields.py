@@ -13,12 +13,14 @@ from pydantic import BeforeValidator, Field
 from kthena_components.core.spec.fields import WORD, Count, DnsName, ResourceName, Spec, Word
 from kthena_components.core.spec.serving_spec import TopologySpec
 from kthena_components.core.topology.spec import HyperNodeSpec
+from kthena_components.core.values.display import listing
 from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.placement.model import VOLCANO, Scheduler
 
 API_VERSION, KIND = "kthena-components/v1", "Inventory"
 MOST_COPIES = 100_000
-"""More racks, or nodes of one rack, are not counted out."""
+"""More racks or nodes are not counted out."""
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
 def _amount(value: object) -> Decimal:
@@ -50,6 +52,12 @@ def _time(value: object) -> datetime:
     return taken
 
 
+def _effect(value: object) -> str:
+    if value not in _EFFECTS:
+        raise ValueError(listing(_EFFECTS, "or"))
+    return str(value)
+
+
 Amount = Annotated[Decimal, BeforeValidator(_amount)]
 Resources = dict[str, Amount]
 
@@ -59,7 +67,7 @@ class TaintFields(Spec):
 
     key: Word
     value: str = ""
-    effect: Word = "NoSchedule"
+    effect: Annotated[str, BeforeValidator(_effect)] = "NoSchedule"
 
 
 class MachineFields(Spec):
@@ -102,6 +110,7 @@ class QueueFields(Spec):
 
     name: DnsName
     weight: Count = 1
+    priority: Count = 0
     parent: DnsName | None = None
     capability: Resources = Field(default_factory=dict)
     deserved: Resources = Field(default_factory=dict)

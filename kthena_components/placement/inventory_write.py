@@ -138,7 +138,8 @@ def _queue(queue: Queue) -> dict[str, Any]:
     }
     closed = {} if queue.open else {"open": False}
     return {"name": queue.name, "weight": queue.weight,
-            **stated({"parent": queue.parent, **amounts}), **closed}  # fmt: skip
+            **stated({"priority": queue.priority, "parent": queue.parent, **amounts}),
+            **closed}  # fmt: skip
 
 
 def _quota(quota: Quota) -> dict[str, Any]:

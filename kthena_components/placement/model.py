@@ -134,6 +134,8 @@ class Queue:
     used: Amounts = field(default_factory=dict)
     parent: str = ""
     weight: int = 1
+    priority: int = 0
+    """Its groups come before those of queues with a lower one."""
     open: bool = True
 
 

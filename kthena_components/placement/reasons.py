@@ -282,9 +282,9 @@ def _room(case: Case) -> Iterator[Obstacle]:
     """Find the resources of which too little is left."""
     changes = freed_or_added_nodes(case.cluster, case.group)
     short = lacking(case.cluster, case.group)
-    for name in short:
-        text = free_nodes(case.scheduler, None, name)
-        cause = _CAUSES.get(name, Cause.GPUS if "/" in name else Cause.OTHER_RESOURCE)
+    for names in short:
+        text = free_nodes(case.scheduler, None, names)
+        cause = _CAUSES.get(names[0], Cause.GPUS if "/" in names[0] else Cause.OTHER_RESOURCE)
         yield Obstacle(cause=cause, text=text, changes=changes)
     if not short and changes:
         kinds = count_of(len(case.scheduler.jobs[0].tasks), "pod")

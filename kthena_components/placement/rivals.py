@@ -17,8 +17,7 @@ from kthena_components.placement.volcano.scheduler import Scheduler
 def among_others(cluster: Cluster, groups: Sequence[PodGroup]) -> tuple[Scheduler, list[Job]]:
     """Return the scheduler of a cluster with all that waits in it, and the jobs of some groups.
 
-    Of equal priority, what waits in the cluster comes first, and groups that run with their minimum
-    come last.
+    What waits in the cluster was created first; the scheduler then orders all of them.
     """
     partly = [one for one in cluster.running if not all(one.nodes)]
     first = [*(one.group for one in partly), *cluster.waiting]

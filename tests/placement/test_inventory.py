@@ -214,7 +214,7 @@ WRONG: list[tuple[str, Body, list[str]]] = [
     (
         "no version",
         {"apiVersion": None},
-        [("apiVersion is None, but this version reads kthena-components/v1: write "
+        [("apiVersion is missing, but this version reads kthena-components/v1: write "
          "kthena-components/v1.")],
     ),
     (
@@ -225,6 +225,28 @@ WRONG: list[tuple[str, Body, list[str]]] = [
          "with a letter or digit at both ends of each part: write for example 'upper'."),
          "gpu: there is no field 'gpu' here: remove it, because gpus is stated, too."],
     ),
+    ("nothing", {}, ["contains no node: state racks and nodes_per_rack, or nodes."]),
+    ("more nodes than are read", {"racks": 1000, "nodes_per_rack": 1000},
+     ["racks: have 1000000 nodes, and at most 100000 are read: describe a part of the cluster."]),
+    ("a taint without an effect", {"taints": [{"key": "a", "effect": "NoSchedul"}]},
+     [("taints[0].effect: is 'NoSchedul', but must be NoSchedule, PreferNoSchedule or NoExecute: "
+       "change it.")]),
+    ("a pattern that Go cannot read",
+     {"nodes": [{"name": "a"}], "hyper_nodes": [{"name": "r", "tier": 1, "node_regex": "(["}]},
+     [("hyper_nodes[0].node_regex: Go cannot read '([' (a '[' is not closed): rewrite the "
+       "pattern, or list the nodes.")]),
+    ("queues", {"queues": [{"name": "a", "parent": "b"}, {"name": "b", "parent": "a"},
+                           {"name": "a"}, {"name": "tam", "parent": "rot"}]},
+     [("queues[2].name: 'a' is already the name of queues[0]: give it another name, or list it "
+       "once."),
+      ("queues[3].parent: is 'rot', but there is no queue of this name: write 'root'.")]),
+    ("queues in a cycle", {"queues": [{"name": "c", "parent": "a"}, {"name": "a", "parent": "b"},
+                                      {"name": "b", "parent": "a"}]},
+     [("queues[0].parent: the parents go in a cycle, a -> b -> a: give one of them another parent, "
+       "or none.")]),
+    ("a quota twice", {"quotas": [{"namespace": "team", "name": "q", "hard": {}}] * 2},
+     [("quotas[1]: 'team/q' is already the name of quotas[0]: give it another name, or list it "
+       "once.")]),
 ]  # fmt: skip
 
 
@@ -272,7 +294,8 @@ OBJECTS: list[Body] = [
     {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
      "metadata": {"name": "high"}, "value": 1000},
     {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": "team"},
-     "spec": {"weight": 2, "capability": {"nvidia.com/gpu": 16}}, "status": {"state": "Open"}},
+     "spec": {"weight": 2, "priority": 3, "capability": {"nvidia.com/gpu": 16}},
+     "status": {"state": "Open"}},
     {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "serving"},
      "spec": {"hard": {"requests.nvidia.com/gpu": "16"}},
      "status": {"used": {"requests.nvidia.com/gpu": "8"}}},
@@ -366,7 +389,12 @@ DUMPS: list[tuple[str, list[Body], str]] = [
     ("negative capacity", of_kind("Node", [node("a", gpus=-8)]),
      "node 'a' has -8 nvidia.com/gpu, but a capacity is at least 0: correct it."),
     ("a node twice", of_kind("Node", [node("a"), node("a")]),
-     "node 'a' is listed twice: list each object once."),
+     "Node 'a' is listed twice: list each object once."),
+    ("a node without a name", of_kind("Node", [{}]),
+     "a node has no name: list nodes as `kubectl get -o yaml` does."),
+    ("pods twice, which would count twice",
+     [*of_kind("Node", [node("a")]), *(pod("p", "a"), pod("q", "a")) * 2],
+     "Pod 'serving/p' is listed twice, and 1 more are alike: list each object once."),
     ("two parents", [*of_kind("Node", racks(1, 1)), *tree(1),
                      hyper_node("other", 2, by_name("r0", "HyperNode"))],
      ("'r0' is a child of 'spine' and of 'other', but a HyperNode has one parent; with two, "

@@ -150,7 +150,7 @@ def test_a_limit_range_among_the_files_replaces_the_cluster_s_of_the_same_name()
 
 
 def test_an_inventory_keeps_limit_ranges_also_without_names() -> None:
-    nodes = [node.body for node in racks(1).nodes]
+    nodes = [{"apiVersion": "v1", "kind": "Node", **node.body} for node in racks(1).nodes]
     where, findings = cluster_of([*nodes, limit_range(max={GPU: "4"})])
     assert findings == []
     for written in (where, without_names(where)):

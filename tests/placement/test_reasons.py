@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from kthena_components.placement.changes import helps
 from kthena_components.placement.exact_solver import installed
-from kthena_components.placement.model import Cause, Cluster, PodGroup, PodSet, Queue
+from kthena_components.placement.model import Cause, Cluster, PodGroup, PodSet, Queue, Running
 from kthena_components.placement.place import place
 from tests.support.for_each import for_each
 from tests.support.placement import (
@@ -73,6 +73,19 @@ CASES: dict[str, tuple[Cluster, PodGroup, Cause, str, list[str]]] = {
         cluster([node("a", memory=2**40)]), group(asking(1, memory=1124 * 2**30)), Cause.MEMORY,
         ("1 pod cannot be placed: each requests 1124Gi memory, and no node has more than 1Ti "
          "left"), [],
+    ),
+    "GPUs, CPU and memory at once": (
+        cluster([node("a", cpu=8, memory=2**40), node("b", 4, cpu=4, memory=2**39)]),
+        group(replace(pods(2), requests={GPU: Decimal(8), "cpu": Decimal(8),
+                                         "memory": Decimal(2**40)})), Cause.GPUS,
+        "1 of 2 pods can be placed, on 1 node: each requests 8 GPUs, 8 cpu and 1Ti memory",
+        ["Add one node like a"],
+    ),
+    "GPUs and CPU of any node": (
+        cluster([node("a", 4, cpu=4), node("b", 2, cpu=2)]),
+        group(replace(pods(1), requests={GPU: Decimal(8), "cpu": Decimal(8)})), Cause.GPUS,
+        ("1 pod cannot be placed: each requests 8 GPUs and 8 cpu, and no node has more than "
+         "4 GPUs and 4 cpu left"), [],
     ),
     "pods per node": (
         cluster([node("a", pods=1), node("b", pods=1)]), group(pods(3, 1)), Cause.PODS,
@@ -164,3 +177,15 @@ def test_no_change_frees_a_node_that_another_group_of_the_question_takes() -> No
         for there in (cluster([node("a"), node("b", used=8)]), cluster([node("a")]))
     ]  # fmt: skip
     assert told == [["Free one node: b"], ["Add one node like a"]]
+
+
+def test_a_freed_node_frees_its_part_of_the_queue() -> None:
+    """All GPUs are used, so without it the queue would have all that it deserves."""
+    old = Running(group=group(pods(2), name="old"), nodes=("r0-n0", "r0-n1"))
+    held = {GPU: Decimal(16), "cpu": Decimal(2), "pods": Decimal(2)}
+    used = {"r0-n0": 8.0, "r0-n1": 8.0}
+    queues = (Queue(name="default", parent="root", used=held), Queue(name="root", used=held))
+    where = racks(2, used=used, running=(old,), queues=queues)
+    (outcome,) = place(where, [group(pods(2), topology=HARD[1])])
+    (change,) = outcome.obstacles[0].changes
+    assert change.text == "Free 2 nodes in r0: r0-n0, r0-n1"

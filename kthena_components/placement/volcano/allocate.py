@@ -299,6 +299,7 @@ def count(job: Job, task: Task, node: int) -> None:
         job.placed += 1
         task.subgroup.placed += 1
         job.roles[task.role] += 1
+        job.held[task.shape] += 1
 
 
 def uncount(job: Job, task: Task) -> None:
@@ -308,3 +309,4 @@ def uncount(job: Job, task: Task) -> None:
         job.placed -= 1
         task.subgroup.placed -= 1
         job.roles[task.role] -= 1
+        job.held[task.shape] -= 1

@@ -17,6 +17,8 @@ CPU = "cpu"
 MEMORY = "memory"
 _WHOLE = frozenset({PODS, MEMORY})
 _THOUSAND = Decimal(1000)
+_MOST = Decimal(2**63 - 1)
+"""The largest quantity: Kubernetes reads larger ones as this one."""
 
 
 def plus(left: Vector, right: Vector) -> Vector:
@@ -72,5 +74,5 @@ class Dimensions:
         return tuple(
             int((amount if name in _WHOLE else amount * _THOUSAND).to_integral_value(rounding))
             for name in self.names
-            for amount in [amounts.get(name, Decimal(0))]
+            for amount in [min(_MOST, amounts.get(name, Decimal(0)))]
         )

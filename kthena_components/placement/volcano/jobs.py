@@ -88,6 +88,8 @@ class Job:
     allocated: int | None = None
     placed: int = 0
     roles: Counter[str] = field(default_factory=Counter)
+    held: Counter[Shape] = field(default_factory=Counter)
+    """The placed pods, by what they request."""
     unscheduled: int = 0
     mixed: frozenset[str] = frozenset()
     """Roles whose pods differ in what they request."""

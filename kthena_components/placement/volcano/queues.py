@@ -203,12 +203,13 @@ class Queues:
         for share in self.shares[name].chain:
             share.used = [was + sign * each for was, each in zip(share.used, request, strict=True)]
 
-    def order(self, name: str) -> float:
-        """Return the share that a queue has of what it deserves. Lower ones come first."""
+    def order(self, name: str) -> tuple[int, float]:
+        """Return the priority of a queue, and its share of what it deserves: the lowest is next."""
         share = self.shares[name]
-        return max((used / deserved if deserved else float(used > 0)
+        part = max((used / deserved if deserved else float(used > 0)
                     for used, deserved in zip(share.used, share.deserved, strict=True)),
                    default=0.0)  # fmt: skip
+        return -share.queue.priority if self.limited else 0, part
 
 
 def _add(to: Numbers, amount: Sequence[float]) -> None:

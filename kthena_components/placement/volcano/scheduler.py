@@ -1,6 +1,7 @@
 """Sessions of the scheduler, one after another, until nothing changes any more.
 
-Source: Volcano v1.14.1 pkg/scheduler/actions/{enqueue,allocate,backfill}.
+Source: Volcano v1.14.1 pkg/scheduler/actions/{enqueue,allocate,backfill}; JobOrderFn of
+pkg/scheduler/plugins/{priority,gang,drf}: minMember alone decides whether a group counts as ready.
 """
 
 import heapq
@@ -14,6 +15,7 @@ from kthena_components.placement.volcano.allocate import (
     Allocator,
     Step,
     count,
+    uncount,
 )
 from kthena_components.placement.volcano.amounts import Dimensions
 from kthena_components.placement.volcano.jobs import Job, Reading, read_job
@@ -32,6 +34,8 @@ _FEW_CHOICES = 2
 """How often other choices between equal nodes are tried, in small clusters and in large ones."""
 _SMALL = 4000
 """Nodes × groups of a small cluster."""
+Rank = tuple[int, bool, float, int]
+"""What decides which group comes first: the lowest one."""
 
 
 class Scheduler:
@@ -46,6 +50,7 @@ class Scheduler:
         self.tree = _tree(cluster)
         self.shapes = Shapes(cluster, self.dimensions)
         active = TOPOLOGY in plugins
+        self._drf = "drf" in plugins
         self.caps = Caps(self.tree, active, soft_walks=since(cluster.scheduler.version, 1, 15))
         scores = read_scores(cluster.scheduler, self.dimensions)
         self.room = Room(cluster, self.tree, self.dimensions, scores)
@@ -105,9 +110,10 @@ class Scheduler:
         return changed
 
     def _enqueue(self) -> bool:
-        """Let groups out of the phase Pending."""
+        """Let groups out of the phase Pending, queue by queue."""
         waiting = [job for job in self.jobs if not job.enqueued and not self.queues.missing(job)]
-        for job in sorted(waiting, key=_rank):
+        lines = _Lines(waiting, self.queues.shares, self.queues.order, self._rank)
+        for job in iter(lambda: lines.next(lambda _: False), None):
             job.enqueued = self.queues.enqueue(job)
         return any(job.enqueued for job in waiting)
 
@@ -120,9 +126,8 @@ class Scheduler:
                 if sheet.left:
                     sheets[one.order] = sheet
         changed = False
-        lines = _Lines(
-            [job for job in self.jobs if job.order in sheets], self.queues.shares, self.queues.order
-        )
+        waiting = [job for job in self.jobs if job.order in sheets]
+        lines = _Lines(waiting, self.queues.shares, self.queues.order, self._rank)
         for job in iter(lambda: lines.next(self._skips), None):
             found = self.allocator.allocate(job, sheets[job.order])
             if found is None:
@@ -137,6 +142,20 @@ class Scheduler:
                 lines.push(job)
         return changed
 
+    def _rank(self, job: Job) -> Rank:
+        """Order jobs (JobOrderFn of the plugins priority, gang and drf, then of the session)."""
+        return (-job.group.priority, job.enough, self._share(job), job.order)
+
+    def _share(self, job: Job) -> float:
+        """Return the part of the cluster that a job holds, of the resource of which it is most."""
+        if not self._drf or not job.placed:
+            return 0.0
+        whole = self.room.hyper_allocatable[self.tree.root]
+        return max(
+            sum(shape.request[at] * number for shape, number in job.held.items()) / amount
+            for at, amount in enumerate(whole) if amount
+        )  # fmt: skip
+
     def _skips(self, job: Job) -> bool:
         return job.by_volcano and self.queues.overused(job.group.queue)
 
@@ -148,7 +167,7 @@ class Scheduler:
     def _backfill(self) -> bool:
         """Place pods without requests, on any node with a slot."""
         changed = False
-        for job in sorted(self.jobs, key=_rank):
+        for job in sorted(self.jobs, key=self._rank):
             if not job.enqueued or not job.ready or job.invalid():
                 continue
             for task in job.tasks:
@@ -167,10 +186,7 @@ class Scheduler:
         for task, taken in zip(step.tasks, step.taken, strict=True):
             self.room.release(taken.node, taken.request)
             self.neighbours.leave(task.peer, taken.node)
-            task.node = None
-            job.placed -= 1
-            task.subgroup.placed -= 1
-            job.roles[task.role] -= 1
+            uncount(job, task)
             if job.by_volcano:
                 self.queues.account(job.group.queue, task.shape.request, sign=-1)
             self.allocator.preference.left(task.subgroup, taken.node)
@@ -212,11 +228,12 @@ class _Lines:
     """The groups of each queue in their order; the queue with the lowest share is next."""
 
     def __init__(
-        self, jobs: Sequence[Job], names: Iterable[str], order: Callable[[str], float]
-    ) -> None:
-        self._order = order
+        self, jobs: Sequence[Job], names: Iterable[str], order: Callable[[str], tuple[int, float]],
+        rank: Callable[[Job], Rank],
+    ) -> None:  # fmt: skip
+        self._order, self._rank = order, rank
         self._tick = numbers()
-        self._jobs: dict[str, list[tuple[tuple[int, bool, int], int, Job]]] = {}
+        self._jobs: dict[str, list[tuple[Rank, int, Job]]] = {}
         for job in jobs:
             self.push(job)
         self._queues = [name for name in names if name in self._jobs]
@@ -224,7 +241,7 @@ class _Lines:
 
     def push(self, job: Job) -> None:
         line = self._jobs.setdefault(job.group.queue, [])
-        heapq.heappush(line, (_rank(job), next(self._tick), job))
+        heapq.heappush(line, (self._rank(job), next(self._tick), job))
 
     def next(self, skips: Callable[[Job], bool]) -> Job | None:
         """Return the next group. A queue that is empty or has all it deserves is left out."""
@@ -236,13 +253,8 @@ class _Lines:
             self._queues.remove(name)
         return None
 
-    def _known_order(self, name: str) -> float:
-        return self._order(name) if len(self._queues) > 1 else 0.0
-
-
-def _rank(job: Job) -> tuple[int, bool, int]:
-    """Order jobs: by priority, unready ones first, then as they were created."""
-    return (-job.group.priority, job.ready, job.order)
+    def _known_order(self, name: str) -> tuple[int, float]:
+        return self._order(name) if len(self._queues) > 1 else (0, 0.0)
 
 
 def _tree(cluster: Cluster) -> Tree:
