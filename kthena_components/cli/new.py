@@ -79,8 +79,6 @@ def write_project(folder: Path, name: str, language: str, *, with_ci: bool) -> N
         text = source.read_text(encoding="utf-8")
         if source.name == "Pulumi.yaml":
             text = _named(text, name)
-        elif source.suffix == ".yaml":  # of a stack, whose settings have the project's name
-            text = text.replace("${PROJECT}", name)
         elif source.name == "requirements.txt":
             text = text.replace(UNPINNED, requirement())
         (folder / source.name).write_text(text, encoding="utf-8")
