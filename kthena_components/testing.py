@@ -136,7 +136,8 @@ class _Engine(pulumi_mocks.MockMonitor):
         return super().RegisterResourceOutputs(request)  # type: ignore[no-untyped-call]
 
     def Log(self, request: Any) -> None:  # noqa: N802 - the protocol's name
-        if request.severity == engine_pb2.WARNING:
+        is_advice = request.severity == engine_pb2.INFO and "kthena:index:" in request.urn
+        if is_advice or request.severity == engine_pb2.WARNING:
             self.warnings.append(request.message)
 
 

@@ -140,6 +140,14 @@ def test_findings_wrap_and_tables_and_code_do_not(tmp_path: Path) -> None:
     assert fences == [wraps, "yaml", wraps, ""]
 
 
+def test_the_default_beside_a_field_is_short(tmp_path: Path) -> None:
+    (page,) = [page for page in write_components(tmp_path) if Path(page).stem == "ModelServing"]
+    text = (tmp_path / page).read_text()
+    assert re.findall(r"<br>default ([^|]{42,}) \|", text) == []
+    assert "| `backend`<br>[Backend](#backend)<br>default `native` |" in text
+    assert "<br>default the port of the role's engine |" in text
+
+
 def test_the_example_of_a_component_is_one_block_of_tabs(tmp_path: Path) -> None:
     for page in write_components(tmp_path)[1:]:
         example, _, _ = (tmp_path / page).read_text().partition("\n## Fields")

@@ -117,6 +117,17 @@ def test_config_names_secrets_and_objects_of_the_user() -> None:
         run_program(program, project="llm")  # nothing stays of the config
 
 
+def test_advice_of_a_component_is_a_warning_and_its_table_is_none() -> None:
+    def program() -> None:
+        pulumi.log.info("a note of the program")
+        late: Any = {**ROLE, "engine": {**ENGINE, "image": "vllm/vllm-openai:latest"}}
+        ModelServing("chat", {"roles": [late]})
+
+    made = run_program(program)
+    assert not made.findings
+    assert [line.rpartition("[")[2] for line in made.warnings] == ["image-pinned]"]
+
+
 def test_a_file_has_the_project_beside_it_and_its_config_needs_no_namespace(tmp_path: Path) -> None:
     told = (
         "import pulumi; pulumi.export('of', [pulumi.get_project(), pulumi.Config().get('image')])"

@@ -57,6 +57,23 @@ def test_a_stack_for_a_cluster_names_its_context(language: str, tmp_path: Path) 
     assert "kubernetes:context" not in dev
 
 
+@LANGUAGES
+def test_settings_are_those_of_the_project_as_pulumi_writes_them(
+    language: str, tmp_path: Path
+) -> None:
+    """A review takes those of another namespace for a provider's, and asks for an approval.
+
+    `pulumi stack init` with a passphrase writes the file again, with every value as a text.
+    """
+    folder = tmp_path / "chat"
+    assert main(["new", str(folder), "--language", language]) == 0
+    for file in folder.glob("Pulumi.*.yaml"):
+        config = yaml.safe_load(file.read_text())["config"]
+        own = {key for key in config if not key.startswith("kubernetes:")}
+        assert own == {"replicas"}  # without a namespace, that of the project
+        assert all(isinstance(value, str) for value in config.values())
+
+
 def test_ci_adds_the_workflow_of_the_docs_and_a_pack_of_this_folder(tmp_path: Path) -> None:
     folder = tmp_path / "chat"
     assert main(["new", str(folder), "--with", "ci", "--name", "other"]) == 0

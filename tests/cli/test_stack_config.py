@@ -44,6 +44,18 @@ def test_a_budget_that_is_no_plain_integer_is_refused_and_not_skipped(budget: st
         values(f"p:gpu_budget: {budget}")
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "is_moved"),
+    [("true", "'true'", False), ("1", "'1'", False), ("true", "1", True), ("1", "'01'", True)],
+)
+def test_a_value_that_pulumi_wrote_as_a_text_is_the_same_setting(
+    before: str, after: str, *, is_moved: bool
+) -> None:
+    key = "kubernetes:enableServerSideApply"
+    found = values(f"{key}: {after}").moved(values(f"{key}: {before}"))
+    assert found == ([key] if is_moved else [])
+
+
 @pytest.mark.parametrize("budget", ["8", "'8'", "' 8 '", '"\\t8"'])
 def test_a_budget_is_the_number_that_the_program_gets(budget: str) -> None:
     assert values(f"p:gpu_budget: {budget}").own == {"gpu_budget": 8}

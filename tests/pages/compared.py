@@ -52,6 +52,7 @@ COMPARED: Mapping[str, Mapping[str, str]] = {
         "tests/placement/test_inventory.py",
     ),
     "docs/languages.md": {
+        "// Serve one model": _HERE,
         "resources:": _HERE,
         " +  kthena:index": "tests/pulumi/test_languages.py",
         "error: kthena:index:ModelServing": "tests/provider/test_host.py",
@@ -78,6 +79,7 @@ COMPARED: Mapping[str, Mapping[str, str]] = {
     },
     "docs/pictures.md": {"rack-0 ": _PICTURES, "%%{init": _PICTURES},
     "docs/pods.md": {
+        "roles:\n- name: serve": _PODS,
         "overlay = {": _PODS,
         "containers:": _PODS,
         "roles[0].overlay": _PODS,

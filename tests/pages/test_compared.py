@@ -157,6 +157,11 @@ def test_the_program_in_yaml_is_the_example() -> None:
     assert shown == {name: example[name] for name in ("resources", "outputs")}
 
 
+def test_the_program_in_typescript_is_the_example() -> None:
+    example = (ROOT / "examples/languages/typescript/index.ts").read_text()
+    assert block("docs/languages.md", "// Serve one model") == example
+
+
 def test_the_action_has_the_inputs_of_its_page() -> None:
     (step,) = yaml.safe_load(block("docs/review.md", "- uses: "))
     action = yaml.safe_load((ROOT / "action.yml").read_text())

@@ -17,6 +17,7 @@ from tests.support.specs import NATIVE_8B, changed
 
 PAGE = (Path(__file__).parents[2] / "docs" / "pods.md").read_text()
 OVERLAY, TEMPLATES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+IN_YAML, MADE = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 UNNAMED, LATE = re.findall(r"```\n(roles.*|replicas.*)\n```", PAGE)
 
 
@@ -29,13 +30,18 @@ def values(program: str) -> dict[str, Any]:
 def test_the_overlay_makes_the_pods_that_are_shown() -> None:
     args = changed(NATIVE_8B, {"roles[0].overlay": values(OVERLAY)["overlay"]})
     entry = compile_serving(args).plan.roles[0].entry["spec"]
-    (shown,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
-    told = yaml.safe_load(shown)
+    told = yaml.safe_load(MADE)
     (engine,) = entry["containers"]
     assert told["containers"] == [{key: engine[key] for key in told["containers"][0]}]
     assert told["tolerations"] == entry["tolerations"]
     assert {each["name"] for each in told["volumes"]} == {each["name"] for each in entry["volumes"]}
     assert "automountServiceAccountToken" not in entry
+
+
+def test_the_role_in_yaml_has_the_tolerations_of_the_overlay_in_python() -> None:
+    (role,) = compile_serving({"name": "chat", **yaml.safe_load(IN_YAML)}).plan.roles
+    overlay = values(OVERLAY)["overlay"]
+    assert role.entry["spec"]["tolerations"] == overlay["spec"]["tolerations"]
 
 
 def test_all_merge_keys_are_listed() -> None:

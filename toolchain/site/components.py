@@ -16,6 +16,8 @@ Schema = Mapping[str, Any]
 _SCHEMA = ROOT / "kthena_components/languages/schema.json"
 _PREFIX = "kthena:index:"
 _DEFAULT = re.compile(r"Default:? (?P<value>(?:[^.`]|`[^`]*`|\.(?=\S))+)\.")
+_LONGEST_DEFAULT = 40
+"""Characters beside the name of a field, in a column of few."""
 _SIMPLE = {
     "integer": "whole number",
     "number": "number",
@@ -92,12 +94,15 @@ def _table(schema: Schema, fields: Mapping[str, Schema], required: set[str]) -> 
 
 
 def _default(told: str) -> str:
-    """Return the default that a description states; one word is code."""
+    """Return the default that a description states; one word is code.
+
+    What the description explains after it, or in many words, stays there alone.
+    """
     stated = _DEFAULT.search(told)
-    if stated is None:
-        return ""
-    value = stated["value"]
-    return f"default `{value}`" if re.fullmatch(r"[\w.-]+", value) else f"default {value}"
+    value = re.split(r"[:;] ", stated["value"])[0] if stated else ""
+    if re.fullmatch(r"[\w./-]+", value):
+        return f"default `{value}`"
+    return f"default {value}" if 0 < len(value) <= _LONGEST_DEFAULT else ""
 
 
 def _names(name: str) -> str:

@@ -26,8 +26,9 @@ from kthena_components.reading.project import ProjectError
 
 RULE = "memory-weights-fit"
 _WAYS = (
-    'name it in the policies\' file of levels ("gpu": "h200" in the entry serving-rules), in the '
-    "stack file (kthena-components:gpu: h200), or by a node selector of the pods"
+    'name it in the policies\' file of levels ("gpu": "h200" in the entry serving-rules), by '
+    "resources.gpu of the role, by a node selector of the pods, or, for the stack program, in the "
+    "stack file (kthena-components:gpu: h200)"
 )
 _PERHAPS = ". If such a file does, pass it with --level, so that the review knows it, too"
 

@@ -98,7 +98,7 @@ def _about_the_output(parser: argparse.ArgumentParser) -> None:
         "--write",
         metavar="TARGET",
         help="write a serving of the recommended shape in place of the table: the objects of a "
-        "backend, or python, typescript or stack",
+        "backend (native, kthena, lws, …), or python, typescript or stack",
     )
     parser.add_argument(
         "--shape",

@@ -4,7 +4,7 @@ import pulumi
 
 from kthena_components import EngineArgs, ModelServing, RoleArgs
 
-config = pulumi.Config("serving")
+config = pulumi.Config()
 engine: EngineArgs = {
     "kind": "vllm",
     "image": "vllm/vllm-openai:v0.33.0",

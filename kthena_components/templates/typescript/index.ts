@@ -2,7 +2,7 @@
 import * as kthena from "@pulumi/kthena";
 import * as pulumi from "@pulumi/pulumi";
 
-const config = new pulumi.Config("serving");
+const config = new pulumi.Config();
 const chat = new kthena.ModelServing("chat", {
     replicas: config.requireNumber("replicas"),
     roles: [{
