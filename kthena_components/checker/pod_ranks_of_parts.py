@@ -10,6 +10,8 @@ from kthena_components.core.values.display import display
 
 _RULE = "pod-ranks"
 _LISTED = 8
+_COMPARED = 2
+"""The least number of objects with workers whose ranks are compared."""
 
 
 def pod_ranks_of_parts(objects: SplitObjects) -> Iterator[Finding]:
@@ -22,8 +24,7 @@ def pod_ranks_of_parts(objects: SplitObjects) -> Iterator[Finding]:
         nodes = command.nnodes if command is not None else None
         workers = _workers(objects, head)
         ranks = [rank for worker in workers for rank in _ranks(worker)]
-        # The ranks of one object with all workers are compared with those of its head elsewhere.
-        if not isinstance(nodes, int) or len(workers) <= 1 or None in ranks:
+        if not isinstance(nodes, int) or len(workers) < _COMPARED or None in ranks:
             continue
         shown = ", ".join(map(str, [0, *ranks][:_LISTED]))
         if len({*ranks}) < len(ranks) or len(ranks) >= nodes:
