@@ -37,7 +37,11 @@ _UNNAMED = frozenset({("apps", "Deployment"), ("apps", "ReplicaSet")})
 """Kinds whose pods have no names in DNS unless their template states one."""
 _SIGNS = ("--nnodes", "ray start")
 SERVICE = ("", "Service")
-_RAY_ADDRESS = regex(r"\bray\s+start\b[^;&|\n]*?--address[=\s]+[\"']?([A-Za-z0-9.-]+):(\d+)")
+_RAY_START = r"\bray\s+start\b"
+_RAY_ADDRESS = regex(
+    # Up to the next start: to look beyond it from each start would take the square of the time.
+    rf"{_RAY_START}(?:(?!{_RAY_START})[^;&|\n])*?--address[=\s]+[\"']?([A-Za-z0-9.-]+):(\d+)"
+)
 _HOST = regex(r"(?:tcp://)?([A-Za-z0-9][A-Za-z0-9.-]*)(?::(\d+))?")
 _ORDINAL = regex(r"-\d+$")
 _MEETING = ("--master-addr", "--dist-init-addr")
