@@ -135,7 +135,9 @@ def _limited(limits: _Limits, group: PodGroup, names: set[str]) -> str:
         seen.add(queue.name)
         queue = limits.queues.get(queue.parent)
     quota = limits.quotas.get(group.namespace)
-    return f"the quota {quota} limits claimed devices, which is not modelled" if quota is not None else ""
+    if quota is None:
+        return ""
+    return f"the quota {quota} limits claimed devices, which is not modelled"
 
 
 def _named(queue: Queue) -> set[str]:
