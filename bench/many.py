@@ -21,6 +21,7 @@ from kthena_components.cli.review.stack import reviewed
 from kthena_components.core import naming
 from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.topology.domains import read_domains
+from kthena_components.rendering.templates import read_template
 
 _SCHEDULING, _TOPOLOGY = "scheduling.volcano.sh/v1beta1", "topology.volcano.sh/v1alpha1"
 _DAY = "2030-12-31 the new image is not there yet"
@@ -190,6 +191,27 @@ def _check(text: str) -> None:
             pass
 
 
+def _split_engines(n: int) -> str:
+    return "".join(yaml.dump_all(_pair(i), Dumper=yaml.CSafeDumper, explicit_start=True)
+                   for i in range(n))  # fmt: skip
+
+
+def _pair(i: int) -> list[Body]:
+    """Return an engine whose head and worker are objects of their own."""
+    command = ["vllm", "serve", "m", "-tp=8", "-pp=2", "--nnodes=2", f"--master-addr=head-{i}"]
+    ranks = {"head": ["--node-rank=0"], "worker": ["--node-rank=1", "--headless"]}
+    pods = [workload(container("e", *command, *rank), name=f"{part}-{i}")
+            for part, rank in ranks.items()]  # fmt: skip
+    service = {"selector": {"app": f"head-{i}"}, "clusterIP": "None", "ports": [{"port": 29501}]}
+    bodies: list[Body] = json.loads(json.dumps([*pods, core("Service", f"head-{i}", service)]))
+    return bodies
+
+
+def _open_actions(n: int) -> Work:
+    text = "kind: Deployment\n" + "{{ if .x " * n
+    return lambda: read_template(text)
+
+
 def _documents(n: int) -> str:
     return "".join(
         f"---\napiVersion: v1\nkind: Service\nmetadata: {{name: s{i}}}\n" for i in range(n)
@@ -270,6 +292,8 @@ def _domains(members: Callable[[int], Body]) -> Shape:
 
 
 FILES: Final[Mapping[str, Shape]] = {
+    "heads and workers": checked(_split_engines),
+    "open actions": _open_actions,
     "documents of a file": checked(_documents),
     "objects of a List": checked(_list),
     "findings in one map": checked(_in_one_map),

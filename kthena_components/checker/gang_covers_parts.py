@@ -1,9 +1,11 @@
 """The rule gang-covers-engine, for engines whose pods name a PodGroup of the user."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kthena_components.core.facts.split_engines import EnginePart, is_whole, joined
+from kthena_components.core.facts.split_engines import EnginePart, is_whole
+from kthena_components.core.facts.split_joins import joined
+from kthena_components.core.facts.split_objects import SplitObjects
 from kthena_components.core.findings import Finding, count_of, join_path, refuse
 from kthena_components.core.objects.object import POD_GROUP
 from kthena_components.core.values.display import display
@@ -14,18 +16,17 @@ _OTHER_MINIMA = ("minTaskMember", "subGroupPolicy")
 """Fields by which a PodGroup may wait for more pods than minMember."""
 
 
-def gang_covers_parts(
-    parts: Sequence[EnginePart], named: Mapping[str, Mapping[str, Any]]
-) -> Iterator[Finding]:
+def gang_covers_parts(objects: SplitObjects) -> Iterator[Finding]:
     """Report a PodGroup that may start with some pods of an engine.
 
     The rule is documented in core/rules/gang_covers_engine.py.
     """
-    if not any(part.gang for part in parts):
+    if not any(part.gang for part in objects.parts):
         return
+    named = objects.named
     groups = {_key(body): path for path, body in named.items() if group_kind(body) == POD_GROUP}
     told: set[str] = set()
-    for head, pods in _engines(parts, named):
+    for head, pods in _engines(objects):
         path = groups.get((head.namespace, head.gang), "")
         spec = mapping(named[path].get("spec")) if path else {}
         member = count(spec.get("minMember"), 0)
@@ -43,13 +44,11 @@ def _key(body: Mapping[str, Any]) -> tuple[str, str]:
     return str(mapping(body.get("metadata")).get("namespace") or ""), name_of(body)
 
 
-def _engines(
-    parts: Sequence[EnginePart], named: Mapping[str, Mapping[str, Any]]
-) -> Iterator[tuple[EnginePart, int]]:
+def _engines(objects: SplitObjects) -> Iterator[tuple[EnginePart, int]]:
     """Return engines whose pods all name one PodGroup, with the number of their pods."""
-    for part in parts:
+    for part in objects.parts:
         if part.gang and is_whole(part):
             yield part, part.count
-    for head, workers in joined(parts, named.values()):
+    for head, workers in joined(objects):
         if head.gang and all(worker.gang == head.gang for worker in workers):
             yield head, head.count + sum(worker.count for worker in workers)

@@ -1,18 +1,17 @@
 """The rule leader-selected, for all objects of a cluster: first pods and workers are there."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.checker.leader_selected import needs_workers
-from kthena_components.core.facts.split_addresses import asked_by
 from kthena_components.core.facts.split_engines import (
     EnginePart,
+    group_of_worker,
     is_head,
     is_other,
-    may_join,
-    starts_first,
     template_of,
 )
+from kthena_components.core.facts.split_objects import SplitObjects
 from kthena_components.core.findings import Finding, refuse
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import is_accelerator
@@ -33,49 +32,43 @@ _WITHOUT_PODS = frozenset(
 """Kinds that make no pods."""
 
 
-def leader_alone(
-    parts: Sequence[EnginePart], bodies: Sequence[Mapping[str, Any]]
-) -> Iterator[Finding]:
+def leader_alone(objects: SplitObjects) -> Iterator[Finding]:
     """Report first pods without workers, and workers without a first pod.
 
     Nothing is reported if an object that is not read here may have the others. The rule is
     documented in checker/leader_selected.py.
     """
-    read = {(part.kind, part.namespace, part.name) for part in parts}
-    if any(_key(body) not in read and _may_have_ranks(body) for body in bodies):
+    read = {(part.kind, part.namespace, part.name) for part in objects.parts}
+    if any(_key(body) not in read and _may_have_ranks(body) for body in objects.named.values()):
         return
-    for part in parts:
-        others = [other for other in parts if other is not part]
+    for part in objects.parts:
         shown = display(part.name)
-        if _lacks_workers(part, others):
+        if _lacks_workers(objects, part):
             seen = f"starts the first rank of {shown}, which needs more GPUs than its pod has, but "
             seen += "no object has its other ranks"
             yield refuse(part.pod.command_path, seen, "add pods with the other ranks", _RULE)
-        elif _lacks_first(part, others) and _asks_inside(part, parts, bodies):
+        elif _lacks_first(objects, part) and _asks_inside(objects, part):
             seen = f"looks for its first rank at {display(part.asks)}, but no object has it"
             yield refuse(part.pod.command_path, seen, "add a pod with the first rank", _RULE)
 
 
-def _lacks_workers(part: EnginePart, others: Sequence[EnginePart]) -> bool:
+def _lacks_workers(objects: SplitObjects, part: EnginePart) -> bool:
     needs = is_head(part) and needs_workers(part)
-    return needs and not any(may_join(other, part) for other in others)
+    return needs and next(objects.workers_of(part), None) is None
 
 
-def _lacks_first(part: EnginePart, others: Sequence[EnginePart]) -> bool:
-    first = any(starts_first(other) and may_join(part, other) for other in others)
-    return is_other(part) and not first
+def _lacks_first(objects: SplitObjects, part: EnginePart) -> bool:
+    group = group_of_worker(part)
+    return is_other(part) and (group is None or not objects.heads_of(group))
 
 
-def _asks_inside(
-    part: EnginePart, parts: Sequence[EnginePart], bodies: Sequence[Mapping[str, Any]]
-) -> bool:
+def _asks_inside(objects: SplitObjects, part: EnginePart) -> bool:
     """Return whether a part surely asks for something in its own namespace."""
-    asked = asked_by(part, parts)
+    asked = objects.asked_by(part)
     if asked is not None:
         return asked.namespace == part.namespace
     found = _OF_SET.fullmatch(part.asks)
-    spaces = {mapping(body.get("metadata")).get("namespace") for body in bodies}
-    return found is not None and found[1] not in spaces
+    return found is not None and found[1] not in objects.namespaces
 
 
 def _key(body: Mapping[str, Any]) -> tuple[str, str, str]:

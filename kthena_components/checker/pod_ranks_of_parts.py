@@ -1,47 +1,30 @@
 """The rule pod-ranks, for an engine whose head and workers are objects of their own."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator
 
-from kthena_components.core.facts.split_addresses import (
-    asked_by,
-    has_selector,
-    may_have,
-    named_by,
-    selected_by,
-    service_of,
-)
-from kthena_components.core.facts.split_engines import (
-    SERVICE,
-    EnginePart,
-    is_head,
-    is_other,
-    may_join,
-    starts_first,
-)
+from kthena_components.core.facts.split_addresses import Asked, has_selector
+from kthena_components.core.facts.split_engines import EnginePart, is_head, starts_first
+from kthena_components.core.facts.split_objects import SplitObjects
 from kthena_components.core.findings import Finding, refuse
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import group_kind
 
 _RULE = "pod-ranks"
 _LISTED = 8
+_COMPARED = 2
+"""The least number of objects with workers whose ranks are compared."""
 
 
-def pod_ranks_of_parts(
-    parts: Sequence[EnginePart], bodies: Sequence[Mapping[str, Any]]
-) -> Iterator[Finding]:
+def pod_ranks_of_parts(objects: SplitObjects) -> Iterator[Finding]:
     """Report pods of several objects that have one rank, or that are more than an engine counts.
 
     Missing ones may be in other files. The rule is documented in core/rules/pod_ranks.py.
     """
-    services = [body for body in bodies if group_kind(body) == SERVICE]
-    others = [part for part in parts if is_other(part)]
-    for head in filter(is_head, parts):
+    for head in filter(is_head, objects.parts):
         command = head.pod.command
         nodes = command.nnodes if command is not None else None
-        workers = [p for p in others if may_join(p, head) and leads_to(p, head, parts, services)]
+        workers = _workers(objects, head)
         ranks = [rank for worker in workers for rank in _ranks(worker)]
-        if not isinstance(nodes, int) or len(workers) < len(("one", "another")) or None in ranks:
+        if not isinstance(nodes, int) or len(workers) < _COMPARED or None in ranks:
             continue
         shown = ", ".join(map(str, [0, *ranks][:_LISTED]))
         if len({*ranks}) < len(ranks) or len(ranks) >= nodes:
@@ -60,20 +43,21 @@ def _ranks(part: EnginePart) -> list[int | None]:
     return known if len(known) == part.count else known * part.count
 
 
-def leads_to(
-    part: EnginePart,
-    head: EnginePart,
-    parts: Sequence[EnginePart],
-    services: Sequence[Mapping[str, Any]],
-) -> bool:
-    """Return whether the address of a part surely is that of one head."""
-    asked = asked_by(part, parts)
-    if asked is None or asked.namespace != head.namespace:
+def _workers(objects: SplitObjects, head: EnginePart) -> list[EnginePart]:
+    """Return the parts whose address surely is that of one head."""
+    found = (
+        part
+        for asked, parts in objects.meeting(head)
+        if asked.pod or _is_only_first(objects, asked, head)
+        for part in parts
+    )
+    return objects.in_order(found)
+
+
+def _is_only_first(objects: SplitObjects, asked: Asked, head: EnginePart) -> bool:
+    """Return whether a Service selects no other pod with a first rank."""
+    service = objects.service_of(asked)
+    if service is None or not has_selector(service.body):
         return False
-    if asked.pod:
-        named = named_by(asked.pod, head.namespace, parts) is head
-        return named and head.service == asked.name and may_have(head, asked.pod)
-    found = service_of(asked, services)
-    if found is None or not has_selector(found[1]):
-        return False
-    return [each for each in selected_by(found[1], parts) if starts_first(each)] == [head]
+    first = filter(starts_first, objects.selected_by(service))
+    return next(first, None) is head and next(first, None) is None

@@ -9,7 +9,9 @@ from kthena_components.checker.leader_alone import leader_alone
 from kthena_components.checker.leader_published import leader_published
 from kthena_components.checker.leader_selected import changes_port, leader_selected
 from kthena_components.checker.pod_ranks_of_parts import pod_ranks_of_parts
-from kthena_components.core.facts.split_engines import EnginePart, join_engines
+from kthena_components.core.facts.split_engines import EnginePart
+from kthena_components.core.facts.split_joins import join_engines
+from kthena_components.core.facts.split_objects import SplitObjects
 from kthena_components.core.findings import Finding, Level, run_rule
 from kthena_components.core.rules.registry import run_checks
 
@@ -24,17 +26,19 @@ def check_parts(
         named: All objects of the cluster, by their paths.
         complete: Whether the cluster has no other objects.
     """
-    bodies = [*named.values()]
-    yield from run_rule(leader_selected, parts, bodies, complete=complete)
-    yield from run_rule(leader_published, parts, named)
-    yield from run_rule(leader_alone, parts, bodies) if complete else ()
-    yield from run_rule(gang_covers_parts, parts, named)
-    yield from run_rule(pod_ranks_of_parts, parts, bodies)
+    objects = SplitObjects(parts, named, complete=complete)
+    yield from run_rule(leader_selected, objects)
+    yield from run_rule(leader_published, objects)
+    yield from run_rule(leader_alone, objects) if complete else ()
+    yield from run_rule(gang_covers_parts, objects)
+    yield from run_rule(pod_ranks_of_parts, objects)
+    first = {part.pod.command_path: part for part in reversed(parts)}
     told: set[Finding] = set()
-    for facts in join_engines(parts, bodies):
+    for facts in join_engines(objects):
         for finding in run_checks(facts):
             is_new = finding.rule in COMPARED and finding not in told
-            mapped = finding.rule == PORTS and changes_port(finding.path, parts, bodies)
+            asking = first.get(finding.path) if finding.rule == PORTS else None
+            mapped = asking is not None and changes_port(objects, asking)
             if is_new and finding.level is not Level.UNKNOWN and not mapped:
                 told.add(finding)
                 yield finding

@@ -7,6 +7,7 @@ lists none of a class has the GPUs that its nodes offer as a resource: a claim t
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from typing import NamedTuple
 
 from kthena_components.cluster.node_fit import Amounts
 from kthena_components.cluster.objects import CLAIMED, labels_of
@@ -44,7 +45,8 @@ def with_devices(
     offered = _keys(node.allocatable for node in cluster.nodes)
     have = {name for node in cluster.nodes for name in node.allocatable}
     instead = {key: CLASSES[key.removeprefix(CLAIMED)] for key in asked - offered}
-    known = [_checked(cluster, group, instead, have) for group in groups]
+    limits = _read_limits(cluster)
+    known = [_checked(cluster, group, instead, have, limits) for group in groups]
     notes = tuple(
         f"no ResourceSlices with devices of the class {key.removeprefix(CLAIMED)} are listed, so "
         f"claims of them are counted among the {name} of the nodes"
@@ -58,8 +60,33 @@ def _keys(stated: Iterable[Amounts]) -> set[str]:
     return {key for amounts in stated for key in amounts if key.startswith(CLAIMED)}
 
 
+class _Limits(NamedTuple):
+    """What a cluster has that may not count claims, or not find their devices."""
+
+    queues: Mapping[str, Queue]
+    quotas: Mapping[str, str]
+    """The first quota of claims, by its namespace."""
+    unlabelled: Mapping[str, tuple[int, str]]
+    """The first node without the product of its GPUs, by what it has, with its position."""
+
+
+def _read_limits(cluster: Cluster) -> _Limits:
+    quotas, unlabelled = dict[str, str](), dict[str, tuple[int, str]]()
+    for quota in cluster.quotas:
+        if any(key.endswith(_QUOTA) for key in quota.hard):
+            quotas.setdefault(quota.namespace, quota.name)
+    for position, node in enumerate(cluster.nodes):
+        for key in node.allocatable if PRODUCT not in labels_of(node.body) else ():
+            unlabelled.setdefault(key, (position, node.name))
+    return _Limits({queue.name: queue for queue in cluster.queues}, quotas, unlabelled)
+
+
 def _checked(
-    cluster: Cluster, group: PodGroup, instead: Mapping[str, str], have: set[str]
+    cluster: Cluster,
+    group: PodGroup,
+    instead: Mapping[str, str],
+    have: set[str],
+    limits: _Limits,
 ) -> PodGroup:
     keys = sorted(_keys(pods.requests for pods in group.pods))
     if group.unknown is not None or not keys:
@@ -67,8 +94,8 @@ def _checked(
     gap = cluster.unknown_devices or _unscheduled(cluster.scheduler, group)
     for key in keys:
         names = {key, instead.get(key, key)}
-        gap = gap or _absent(key, instead, have) or _limited(cluster, group, names)
-        gap = gap or _unlabelled(cluster, group, names)
+        gap = gap or _absent(key, instead, have) or _limited(limits, group, names)
+        gap = gap or _unlabelled(limits, group, names)
     return replace(group, unknown=Unknown(gap)) if gap else group
 
 
@@ -99,34 +126,34 @@ def _absent(key: str, instead: Mapping[str, str], have: set[str]) -> str:
     )
 
 
-def _limited(cluster: Cluster, group: PodGroup, names: set[str]) -> str:
+def _limited(limits: _Limits, group: PodGroup, names: set[str]) -> str:
     """Say which limit counts claims in a way that is not modelled."""
-    queues = {queue.name: queue for queue in cluster.queues}
-    queue, seen = queues.get(group.queue), set[str]()
+    queue, seen = limits.queues.get(group.queue), set[str]()
     while queue is not None and queue.name not in seen:
         if names & _named(queue):
             return f"how the queue {queue.name} counts claimed devices is not modelled"
         seen.add(queue.name)
-        queue = queues.get(queue.parent)
-    for quota in cluster.quotas:
-        if quota.namespace == group.namespace and any(key.endswith(_QUOTA) for key in quota.hard):
-            return f"the quota {quota.name} limits claimed devices, which is not modelled"
-    return ""
+        queue = limits.queues.get(queue.parent)
+    quota = limits.quotas.get(group.namespace)
+    if quota is None:
+        return ""
+    return f"the quota {quota} limits claimed devices, which is not modelled"
 
 
 def _named(queue: Queue) -> set[str]:
     return {*queue.capability, *queue.deserved, *queue.guarantee}
 
 
-def _unlabelled(cluster: Cluster, group: PodGroup, names: set[str]) -> str:
+def _unlabelled(limits: _Limits, group: PodGroup, names: set[str]) -> str:
     """Say which node does not name the product of its GPUs, if a claim selects one."""
     if not any(PRODUCT in str(pods.spec.get("affinity")) for pods in group.pods):
         return ""
-    for node in cluster.nodes:
-        if names & node.allocatable.keys() and PRODUCT not in labels_of(node.body):
-            told = "a claim of its pods selects a product, and"
-            return f"{told} node {node.name} has no label {PRODUCT}"
-    return ""
+    found = min(
+        (limits.unlabelled[name] for name in names & limits.unlabelled.keys()), default=None
+    )
+    if found is None:
+        return ""
+    return f"a claim of its pods selects a product, and node {found[1]} has no label {PRODUCT}"
 
 
 # A cluster without ResourceSlices: claims count as the resource of the same devices.

@@ -17,12 +17,14 @@ from kthena_components.reading.maps import parse_kube_map
 from kthena_components.rendering.templates import actions, in_actions
 
 _UPGRADE = regex(r"Is(?:Upgrade|Install)|\.Release(?!\.(?:Name|Namespace|Service|Revision)\b)")
-_API = regex(r"\b[a-z0-9][a-z0-9.-]*/v[0-9][a-z0-9]*(?:/[A-Z][A-Za-z]*)?\b")
+_API = regex(r"\b[a-z0-9][a-z0-9.-]*(/v[0-9][a-z0-9]*(?:/[A-Z][A-Za-z]*)?\b)?")
+"""A word, with the version if it is that of an API: a word without one is read once, too."""
 _CAPABILITIES, _LOOKUP = regex(r"Capabilities"), regex(r"\blookup\b")
 _NAMED = regex(r"\.Release\.(?:Name|Namespace)\b|\binclude\b|\btemplate\b|\$\w")
 """What may be the name of the release, or holds it."""
 _COMPARES = regex(r"\b(?:eq|ne|has|contains|has(?:Pre|Suf)fix|regexMatch|mustRegexMatch|list)\b")
-_PICKS = regex(r"\b(?:index|get|hasKey|dig|pluck|pick|omit)\b.*\.Release\.(?:Name|Namespace)\b")
+_PICK = r"\b(?:index|get|hasKey|dig|pluck|pick|omit)\b"
+_PICKS = regex(rf"{_PICK}(?:(?!{_PICK}).)*\.Release\.(?:Name|Namespace)\b")
 _CHOOSES = regex(r"^\s*(?:else\s+)?(?:if|with|range)\b|\b(?:ternary|eq|ne|gt|lt|ge|le|mod)\b")
 _TIMES = regex(r"\b(?:now|ago|date|rand[A-Z]\w*|uuidv4|shuffle|getHostByName)\b")
 _REVISION, _VERSION = regex(r"\.Revision\b"), regex(r"HelmVersion|\.Capabilities(?!\.\w)")
@@ -55,7 +57,9 @@ def circumstances(folder: Path) -> Iterator[Circumstance]:
     if upgrade:
         yield Circumstance("as an upgrade", upgrade)
     if any(map(_CAPABILITIES.search, asked)):
-        found = sorted({each for text in asked for each in _API.findall(text)})[:_MOST_APIS]
+        found = sorted({each[0] for text in asked for each in _API.finditer(text) if each[1]})[
+            :_MOST_APIS
+        ]
         options = (*(f"--api-versions={each}" for each in found), f"--kube-version={_LATER}")
         yield Circumstance("in a later cluster", options)
         if upgrade:

@@ -18,6 +18,7 @@ HUGE = {
     "one long word": 200_000,
     "HyperNodes by name": 50_000,
     "keys of one option": 50_000,
+    "open actions": 100_000,
 }
 """Where what is repeated is inside one call: so much that its square would not come to an end."""
 

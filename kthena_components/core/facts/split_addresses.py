@@ -4,17 +4,15 @@ Source: Kubernetes DNS-Based Service Discovery 1.1.0, 2.3 and 2.4; the search do
 kubernetes pkg/kubelet/network/dns/dns.go.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from kthena_components.core.facts.split_engines import EnginePart, selects
-from kthena_components.core.values.read import is_name, mapping, name_of, sequence, unknown_inside
+from kthena_components.core.facts.split_engines import EnginePart
+from kthena_components.core.values.read import is_name, mapping, sequence, unknown_inside
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown
 
-_SVC = "svc"
-_NUMBERS = regex(r"[\d.]+")
-_NUMBERED = regex(r"(.+)-(\d{1,9})")
+NUMBERED = regex(r"(.+)-(\d{1,9})")
 _ELSEWHERE = Unknown("the ports of the Service are not known")
 
 
@@ -28,33 +26,9 @@ class Asked(NamedTuple):
     """The pod below the Service. Empty: any."""
 
 
-def asked_by(part: EnginePart, parts: Iterable[EnginePart]) -> Asked | None:
-    """Return what a part asks; None if its address may name something else."""
-    first, *rest = part.asks.split(".")
-    if _NUMBERS.fullmatch(part.asks):
-        return None
-    if not rest:
-        return Asked(first, part.namespace)
-    if rest[1:2] == [_SVC]:
-        return Asked(first, rest[0])
-    if rest[2:3] == [_SVC]:
-        return Asked(rest[0], rest[1], first)
-    # The name of a Service and its namespace look like the name of a pod and its Service.
-    if named_by(first, part.namespace, parts) is None or len(rest) > len(("service", "namespace")):
-        return None
-    return Asked(rest[0], rest[1] if rest[1:] else part.namespace, first)
-
-
-def named_by(pod: str, namespace: str, parts: Iterable[EnginePart]) -> EnginePart | None:
-    """Return the part that the name of a pod begins with, a StatefulSet if there are two."""
-    found = _NUMBERED.fullmatch(pod)
-    named = [p for p in parts if found and p.name == found[1] and p.namespace == namespace]
-    return max(named, key=lambda part: part.kind, default=None)
-
-
 def number_of(pod: str) -> int:
     """Return the number in the name of a pod."""
-    found = _NUMBERED.fullmatch(pod)
+    found = NUMBERED.fullmatch(pod)
     return int(found[2]) if found else -1
 
 
@@ -63,28 +37,12 @@ def may_have(part: EnginePart, pod: str) -> bool:
     return part.start is None or 0 <= number_of(pod) - part.start < part.count
 
 
-def service_of(
-    asked: Asked, services: Sequence[Mapping[str, Any]]
-) -> tuple[int, Mapping[str, Any]] | None:
-    """Return the Service in an address, with its number among the Services."""
-    for number, body in enumerate(services):
-        space = mapping(body.get("metadata")).get("namespace")
-        if name_of(body) == asked.name and str(space or "") == asked.namespace:
-            return number, body
-    return None
-
-
 def has_selector(service: Mapping[str, Any]) -> bool:
     """Return whether a Service finds its pods by labels that are known."""
     spec = mapping(service.get("spec"))
     selector = spec.get("selector")
     known = bool(mapping(selector)) and unknown_inside(selector) is None
     return known and spec.get("type") != "ExternalName"
-
-
-def selected_by(service: Mapping[str, Any], parts: Iterable[EnginePart]) -> list[EnginePart]:
-    """Return the parts whose pods a Service selects."""
-    return [part for part in parts if selects(service, part)]
 
 
 def is_headless(service: Mapping[str, Any]) -> bool:

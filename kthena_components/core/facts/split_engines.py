@@ -1,13 +1,8 @@
-"""Joins an engine whose head and workers are objects of their own, such as two StatefulSets.
-
-The workers look for the head by a name: that of a Service that selects it, of its StatefulSet's
-`serviceName`, or its own. Engines are joined only if the files show all of their pods, because
-others may be elsewhere.
-"""
+"""Reads the parts of an engine whose head and workers are objects, such as two StatefulSets."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from kthena_components.core import naming
@@ -15,7 +10,7 @@ from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.context import NO_CONTEXT, Context, in_object
 from kthena_components.core.facts.members import with_siblings
 from kthena_components.core.facts.pod import PodFacts
-from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.facts.workload import NOT_STATED, is_serving, pods_of_template
 from kthena_components.core.findings import join_path
 from kthena_components.core.values.dataclass import dataclass
@@ -28,7 +23,7 @@ from kthena_components.core.values.read import (
     unknown_inside,
 )
 from kthena_components.core.values.regex import regex
-from kthena_components.core.values.unknown import MaybeInt, Unknown
+from kthena_components.core.values.unknown import MaybeInt
 
 _SET, _JOB, _POD = ("apps", "StatefulSet"), ("batch", "Job"), ("", "Pod")
 _COUNTS = {
@@ -42,21 +37,24 @@ _UNNAMED = frozenset({("apps", "Deployment"), ("apps", "ReplicaSet")})
 """Kinds whose pods have no names in DNS unless their template states one."""
 _SIGNS = ("--nnodes", "ray start")
 SERVICE = ("", "Service")
-_RAY_ADDRESS = regex(r"\bray\s+start\b[^;&|\n]*?--address[=\s]+[\"']?([A-Za-z0-9.-]+):(\d+)")
+_RAY_START = r"\bray\s+start\b"
+_RAY_ADDRESS = regex(
+    # Up to the next start: to look beyond it from each start would take the square of the time.
+    rf"{_RAY_START}(?:(?!{_RAY_START})[^;&|\n])*?--address[=\s]+[\"']?([A-Za-z0-9.-]+):(\d+)"
+)
 _HOST = regex(r"(?:tcp://)?([A-Za-z0-9][A-Za-z0-9.-]*)(?::(\d+))?")
 _ORDINAL = regex(r"-\d+$")
 _MEETING = ("--master-addr", "--dist-init-addr")
 _MASTER_PORT, _USUAL_PORT = "--master-port", 29501
 """vLLM's option for the port, and its default (vllm/config/parallel.py)."""
 _SEVERAL = 2
-_COMPARED_ALONE = Unknown("the ranks of workers in several objects are compared by themselves")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EnginePart:
     """An object with the head or the workers of an engine."""
 
-    path: str = field(compare=False)
+    path: str
     name: str
     namespace: str
     names: frozenset[str]
@@ -70,8 +68,8 @@ class EnginePart:
     port: int | None = None
     """The port there. None: not known."""
     count: int
-    pod: PodFacts = field(compare=False)
-    commands: tuple[CommandFacts, ...] = field(default=(), compare=False)
+    pod: PodFacts
+    commands: tuple[CommandFacts, ...] = ()
     """The command lines of its pods, or the one that all of them have."""
     kind: str = "StatefulSet"
     service: object = None
@@ -132,17 +130,12 @@ def read_engine_part(
 
 def _with_names(part: EnginePart, body: Mapping[str, Any], made: "Made") -> EnginePart:
     """Add what decides by which names other pods find those of a part, and their PodGroup."""
-    spec, kind, stated = (
-        mapping(body.get("spec")),
-        group_kind(body),
-        mapping(made.body.get("metadata")),
-    )
-    service, gang = (
-        spec.get("serviceName"),
-        mapping(stated.get("annotations")).get(naming.POD_GROUP),
-    )
+    kind, spec = group_kind(body), mapping(body.get("spec"))
+    service = spec.get("serviceName")
     start = count_or_unknown(inside(spec.get("ordinals"), "start"), "start", 0)
+    stated = mapping(made.body.get("metadata"))
     labels = mapping(stated.get("labels"))
+    gang = mapping(stated.get("annotations")).get(naming.POD_GROUP)
     return replace(
         part,
         names=part.names | ({service} if isinstance(service, str) and service else set()),
@@ -204,33 +197,6 @@ def _asked(pod: PodFacts, text: str) -> tuple[str, int | None]:
     return found[1], stated_port if isinstance(stated_port, int) else None
 
 
-def join_engines(
-    parts: Sequence[EnginePart], bodies: Iterable[Mapping[str, Any]]
-) -> Iterator[ServingFacts]:
-    """Yield each engine of which some objects are all parts.
-
-    Args:
-        parts: The parts.
-        bodies: All objects of the cluster, with the Services.
-    """
-    for head, workers in joined(parts, bodies):
-        yield from (_together(head, worker, workers) for worker in workers)
-
-
-def joined(
-    parts: Sequence[EnginePart], bodies: Iterable[Mapping[str, Any]]
-) -> Iterator[tuple[EnginePart, list[EnginePart]]]:
-    """Yield the head and the workers of each engine of which some objects are all parts."""
-    if len(parts) < _SEVERAL:
-        return
-    services = [body for body in bodies if group_kind(body) == SERVICE]
-    for head in filter(is_head, parts):
-        known = head.names | {name for each in services if (name := selects(each, head))}
-        workers = [part for part in parts if part is not head and joins(part, head, known)]
-        if workers and _are_all(head, workers):
-            yield head, workers
-
-
 def is_whole(part: EnginePart) -> bool:
     """Return whether the pods of a part are all of one engine."""
     first, *others = part.commands or (None,)
@@ -271,54 +237,39 @@ def _spans(nodes: MaybeInt | None) -> bool:
     return isinstance(nodes, int) and nodes >= _SEVERAL
 
 
-def joins(part: EnginePart, head: EnginePart, known: frozenset[str]) -> bool:
-    """Return whether the pods of a part look for a head, in the way that it is reached."""
-    first, _, rest = part.asks.partition(".")
-    named = {first, rest.partition(".")[0], _ORDINAL.sub("", first)}
-    return may_join(part, head) and not known.isdisjoint(named)
+class Group(NamedTuple):
+    """The engines of a namespace that are started alike: a worker of it may look for its heads."""
+
+    namespace: str
+    of_ray: bool
+
+
+def group_of_head(head: EnginePart) -> Group | None:
+    """Return the group whose workers may look for a head; None if its command is not known."""
+    command = head.pod.command
+    return Group(head.namespace, command.ray_role == "head") if command is not None else None
+
+
+def group_of_worker(part: EnginePart) -> Group | None:
+    """Return the group whose heads the pods of a part may look for; None if they look for none."""
+    command = part.pod.command
+    if not part.asks or command is None:
+        return None
+    if command.engine is None:
+        return Group(part.namespace, of_ray=True) if command.ray_role == "worker" else None
+    return Group(part.namespace, of_ray=False) if _spans(command.nnodes) else None
 
 
 def may_join(part: EnginePart, head: EnginePart) -> bool:
     """Return whether the pods of a part look for some head of this kind in their namespace."""
-    mine, its = part.pod.command, head.pod.command
-    if part.namespace != head.namespace or not part.asks or mine is None or its is None:
-        return False
-    if its.ray_role == "head":
-        return mine.engine is None and mine.ray_role == "worker"
-    return mine.engine is not None and _spans(mine.nnodes)
+    group = group_of_worker(part)
+    return group is not None and group == group_of_head(head)
 
 
-def _are_all(head: EnginePart, workers: Sequence[EnginePart]) -> bool:
-    """Return whether no other pods of the engine are missing, as far as its commands tell."""
-    command = head.pod.command
-    if command is None or command.ray_role == "head":
-        return len(workers) == 1
-    sizes = {each.pod.command.nnodes for each in (head, *workers) if each.pod.command is not None}
-    return 1 + sum(each.count for each in workers) in sizes
-
-
-def _together(head: EnginePart, worker: EnginePart, workers: Sequence[EnginePart]) -> ServingFacts:
-    pod = worker.pod if len(workers) == 1 else _without_rank(worker.pod)
-    engine = EngineFacts(
-        path=head.path,
-        name=head.name,
-        pods=1 + sum(each.count for each in workers),
-        replicas=1,
-        entry=head.pod,
-        worker=pod,
-    )
-    return ServingFacts(path="", name=head.name, engines=(engine,), told=())
-
-
-def _without_rank(pod: PodFacts) -> PodFacts:
-    """Return a pod without its rank, if this is that of some worker."""
-    command = pod.command
-    if command is None or not isinstance(command.nnodes, int):
-        return pod
-    rank = command.node_rank
-    if not isinstance(rank, int) or not 0 < rank < command.nnodes:
-        return pod
-    return replace(pod, command=replace(command, node_rank=_COMPARED_ALONE))
+def names_asked(part: EnginePart) -> set[str]:
+    """Return the names in the address of a head by which its pod may be found."""
+    first, _, rest = part.asks.partition(".")
+    return {first, rest.partition(".")[0], _ORDINAL.sub("", first)}
 
 
 def selects(service: Mapping[str, Any], part: EnginePart) -> str:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 from kthena_components.core import naming
 from kthena_components.core.facts.listening import Listening
@@ -49,6 +49,7 @@ class Gang:
         return total([number for _, number in self.pods])
 
 
+_Read = TypeVar("_Read")
 Key = tuple[str, str]
 """Namespace and name."""
 Ports = Mapping[str, Listening]
@@ -65,6 +66,8 @@ class ClusterObjects:
     views: dict[int, object] = field(default_factory=dict)
     """Views by the object's index; none for an unknown kind."""
     pods: list[PodSet] = field(default_factory=list)
+    pods_of: dict[int, list[PodSet]] = field(default_factory=dict)
+    """Pods by their object's index."""
     gangs: dict[Key, list[PodSet]] = field(default_factory=dict)
     """Pods by namespace and name of their PodGroup."""
     made_gangs: list[Gang] = field(default_factory=list)
@@ -83,6 +86,7 @@ class ClusterObjects:
     """Returns where the pods of an object listen, by the path of their template."""
     _ports: dict[int, Ports] = field(default_factory=dict)
     _named: dict[GroupKind, dict[Key, Object]] = field(default_factory=dict)
+    _kept: dict[Callable[["ClusterObjects"], object], Sequence[Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Mark gangs as incomplete if there may be other objects."""
@@ -113,6 +117,7 @@ class ClusterObjects:
             self.templated.add(found.group_kind)
             for one in pods:
                 self.pods.append(one)
+                self.pods_of.setdefault(one.owner.index, []).append(one)
                 self._add_to_gang(one)
         self.made_gangs += gangs
         if demand is not None:
@@ -163,6 +168,15 @@ class ClusterObjects:
                 if isinstance(one.name, str) and isinstance(one.namespace, str):
                     found.setdefault((one.namespace, one.name), one)
         return self._named[kind]
+
+    def once(self, read: Callable[["ClusterObjects"], Iterable[_Read]]) -> Sequence[_Read]:
+        """Return what a function reads of the objects, for several rules.
+
+        The result is cached: call it only after all objects were added.
+        """
+        if read not in self._kept:
+            self._kept[read] = [*read(self)]
+        return self._kept[read]
 
     def name_unknown(self, kind: GroupKind) -> Unknown | None:
         """Explain why the names of a kind's objects are unknown, if they are."""

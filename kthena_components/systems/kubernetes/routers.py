@@ -158,8 +158,12 @@ def _backend(option: str, url: str) -> Iterator[Backend]:
         yield Backend(option=option, url=url.strip(), host=parts.hostname, port=number)
 
 
-def routers(cluster: ClusterObjects) -> Iterator[Router]:
+def routers(cluster: ClusterObjects) -> Sequence[Router]:
     """Return the routers in the pods of all objects."""
+    return cluster.once(_routers)
+
+
+def _routers(cluster: ClusterObjects) -> Iterator[Router]:
     for pods in cluster.pods:
         if pods.count == 0:
             continue

@@ -80,6 +80,7 @@ def selectors(cluster: ClusterObjects) -> Iterator[Selector]:
 def _of_routers(cluster: ClusterObjects) -> Iterator[Selector]:
     """Return what routers state in their command lines, once for each namespace of theirs."""
     named = {pods.owner.namespace for pods in cluster.pods if isinstance(pods.owner.namespace, str)}
+    every = sorted(named)
     for router in routers(cluster):
         for found in router.finds():
             target = Target(
@@ -88,7 +89,7 @@ def _of_routers(cluster: ClusterObjects) -> Iterator[Selector]:
                 option=found.port_option,
                 by_default=not found.port_stated,
             )
-            for namespace in sorted(named) if router.namespace is None else [router.namespace]:
+            for namespace in every if router.namespace is None else [router.namespace]:
                 yield Selector(
                     owner=router.owner,
                     path=router.inner,

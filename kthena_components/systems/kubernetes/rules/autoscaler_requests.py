@@ -57,7 +57,7 @@ def _measured(entry: Object) -> Iterator[tuple[str, str, object]]:
 
 def _pods(cluster: ClusterObjects, target: Object) -> list[PodSet]:
     """Return the pods that are measured, without those of a LeaderWorkerSet's workers."""
-    own = [pods for pods in cluster.pods if pods.owner.index == target.index and pods.count != 0]
+    own = [pods for pods in cluster.pods_of.get(target.index, ()) if pods.count != 0]
     return own[:1] if target.kind == _LWS else own
 
 

@@ -91,15 +91,12 @@ def _field(pool: Object, has: str, lacks: str) -> Iterator[Finding]:
 def _moved(field: str, stated: Any) -> Any:
     """Return the value of a field, from what the other group's field states; None if unclear."""
     fields = mapping(stated)
-    match field:
-        case "targetPorts":
-            return [{"number": stated}] if isinstance(whole(stated), int) else None
-        case "targetPortNumber":
-            listed = sequence(stated)
-            number = whole(mapping(listed[0]).get("number")) if len(listed) == 1 else None
-            return number if isinstance(number, int) else None
-        case _:
-            pass
+    if field == "targetPorts":
+        return [{"number": stated}] if isinstance(whole(stated), int) else None
+    if field == "targetPortNumber":
+        listed = sequence(stated)
+        number = whole(mapping(listed[0]).get("number")) if len(listed) == 1 else None
+        return number if isinstance(number, int) else None
     if not isinstance(fields.get("name"), str):
         return None
     kept = {key: fields[key] for key in ("group", "kind", "name", "failureMode") if key in fields}

@@ -1,6 +1,6 @@
 """The rule selected-pods-answer."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from kthena_components.core import naming
@@ -52,6 +52,7 @@ def selected_pods_answer(cluster: ClusterObjects) -> Iterator[Finding]:
     """
     asking = [one for one in selectors(cluster) if one.targets and one.labels and not one.gap]
     indexes: dict[object, PodIndex] = {}
+    on_hosts = [pods for pods in cluster.pods if pods.spec.get("hostNetwork")] if asking else []
     for pods in cluster.pods if asking else ():
         if pods.count != 0:
             indexes.setdefault(pods.owner.namespace, PodIndex()).add(pods)
@@ -64,15 +65,18 @@ def selected_pods_answer(cluster: ClusterObjects) -> Iterator[Finding]:
             sure = [(pods, ports) for pods, ports in found if not ports.on_host]
             yield from _check(each, sure)
             if len(found) > len(sure) == 0:
-                yield from _on_hosts(cluster, each, found)
+                yield from _on_hosts(cluster, each, found, on_hosts)
 
 
 def _on_hosts(
-    cluster: ClusterObjects, each: Selector, found: list[tuple[PodSet, Listening]]
+    cluster: ClusterObjects,
+    each: Selector,
+    found: list[tuple[PodSet, Listening]],
+    on_hosts: Sequence[PodSet],
 ) -> Iterator[Finding]:
     """Check pods on the network of their nodes, on which no other pods are."""
     own = {id(pods) for pods, _ in found}
-    if any(pods.spec.get("hostNetwork") and id(pods) not in own for pods in cluster.pods):
+    if any(id(pods) not in own for pods in on_hosts):
         return
     for finding in _check(each, found):
         sure = cluster.complete or finding.level is not Level.MANDATORY

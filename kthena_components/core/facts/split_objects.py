@@ -1,0 +1,239 @@
+"""Finds the parts of engines and their Services by what they have in common.
+
+Each part and each Service is compared with those that share a name or a label with it only, so
+that the work grows as the number of objects.
+
+Source: Kubernetes DNS-Based Service Discovery 1.1.0, 2.3 and 2.4; the search domains of a pod in
+kubernetes pkg/kubelet/network/dns/dns.go.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple, TypeVar
+
+from kthena_components.core.facts.split_addresses import NUMBERED, Asked, may_have
+from kthena_components.core.facts.split_engines import (
+    SERVICE,
+    EnginePart,
+    Group,
+    group_of_head,
+    group_of_worker,
+    is_other,
+    names_asked,
+    selects,
+    starts_first,
+)
+from kthena_components.core.values.read import group_kind, mapping, name_of, unknown_inside
+from kthena_components.core.values.regex import regex
+
+_SVC = "svc"
+_NUMBERS = regex(r"[\d.]+")
+_Key = TypeVar("_Key")
+
+
+class Service(NamedTuple):
+    """A Service, and its path in the caller's input."""
+
+    path: str
+    body: Mapping[str, Any]
+
+
+class SplitObjects:
+    """What objects show of the engines whose pods are those of several objects."""
+
+    def __init__(
+        self,
+        parts: Sequence[EnginePart],
+        named: Mapping[str, Mapping[str, Any]],
+        *,
+        complete: bool = False,
+    ) -> None:
+        """Take the objects.
+
+        Args:
+            parts: The parts of engines among them.
+            named: All objects, by their paths.
+            complete: Whether the cluster has no other objects.
+        """
+        self.parts, self.named, self.complete = parts, named, complete
+        bodies = named.items()
+        self.services = [Service(*each) for each in bodies if group_kind(each[1]) == SERVICE]
+
+    # By the names in addresses.
+
+    @cached_property
+    def _parts_by_name(self) -> Mapping[tuple[str, str], EnginePart]:
+        found: dict[tuple[str, str], EnginePart] = {}
+        for part in self.parts:
+            first = found.setdefault((part.namespace, part.name), part)
+            if part.kind > first.kind:
+                found[part.namespace, part.name] = part
+        return found
+
+    @cached_property
+    def _services_by_name(self) -> Mapping[tuple[str, str], Service]:
+        found: dict[tuple[str, str], Service] = {}
+        for each in self.services:
+            found.setdefault((_namespace(each.body), name_of(each.body)), each)
+        return found
+
+    @cached_property
+    def services_are_named(self) -> bool:
+        """Whether the names and namespaces of all Services are known."""
+        return all(unknown_inside(each.body.get("metadata")) is None for each in self.services)
+
+    @cached_property
+    def namespaces(self) -> set[object]:
+        """The namespaces that the objects state."""
+        return {mapping(body.get("metadata")).get("namespace") for body in self.named.values()}
+
+    def part_named(self, pod: str, namespace: str) -> EnginePart | None:
+        """Return the part that the name of a pod begins with, a StatefulSet if there are two."""
+        found = NUMBERED.fullmatch(pod)
+        return self._parts_by_name.get((namespace, found[1])) if found else None
+
+    def service_of(self, asked: Asked) -> Service | None:
+        """Return the Service in an address."""
+        return self._services_by_name.get((asked.namespace, asked.name))
+
+    def asked_by(self, part: EnginePart) -> Asked | None:
+        """Return what a part asks; None if its address may name something else."""
+        first, *rest = part.asks.split(".")
+        if _NUMBERS.fullmatch(part.asks):
+            return None
+        if not rest:
+            return Asked(first, part.namespace)
+        if rest[1:2] == [_SVC]:
+            return Asked(first, rest[0])
+        if rest[2:3] == [_SVC]:
+            return Asked(rest[0], rest[1], first)
+        # The name of a Service and its namespace look like the name of a pod and its Service.
+        service, *namespace = rest
+        if self.part_named(first, part.namespace) is None or len(namespace) > 1:
+            return None
+        return Asked(service, namespace[0] if namespace else part.namespace, first)
+
+    # By labels.
+
+    @cached_property
+    def _selected(self) -> Mapping[str, list[EnginePart]]:
+        labelled: dict[tuple[str, str, str], list[EnginePart]] = defaultdict(list)
+        for part in self.parts:
+            for key, value in part.labels:
+                labelled[part.namespace, key, value].append(part)
+        found = {}
+        for path, body in self.services:
+            wanted, space = mapping(mapping(body.get("spec")).get("selector")), _namespace(body)
+            having = [labelled.get((space, str(key), str(wanted[key])), []) for key in wanted]
+            rarest = min(having, key=len, default=[])
+            found[path] = [part for part in rarest if selects(body, part)]
+        return found
+
+    @cached_property
+    def _reached(self) -> Mapping[EnginePart, set[str]]:
+        found: dict[EnginePart, set[str]] = defaultdict(set)
+        for each in self.services:
+            for part in self.selected_by(each):
+                found[part].add(name_of(each.body))
+        return found
+
+    def selected_by(self, service: Service) -> list[EnginePart]:
+        """Return the parts whose pods a Service selects."""
+        return self._selected[service.path]
+
+    def reached(self, head: EnginePart) -> set[str]:
+        """Return the names of the Services that select a part."""
+        return self._reached.get(head, set())
+
+    # Heads and workers of one group.
+
+    @cached_property
+    def _heads(self) -> Mapping[Group, list[EnginePart]]:
+        first = filter(starts_first, self.parts)
+        return _listed((group, part) for part in first if (group := group_of_head(part)))
+
+    @cached_property
+    def _workers(self) -> Mapping[Group, list[EnginePart]]:
+        return _listed((group, part) for part in self.parts if (group := group_of_worker(part)))
+
+    @cached_property
+    def asking(self) -> Mapping[tuple[Group, Asked], list[EnginePart]]:
+        """The parts without a first rank, by what they ask."""
+        return _listed(
+            ((group, asked), part)
+            for group, listed in self._workers.items()
+            for part in filter(is_other, listed)
+            if (asked := self.asked_by(part))
+        )
+
+    def heads_of(self, group: Group) -> list[EnginePart]:
+        """Return the parts with a first rank for which the workers of a group may look."""
+        return self._heads.get(group, [])
+
+    def workers_of(self, head: EnginePart) -> Iterator[EnginePart]:
+        """Return the other parts that may look for a head."""
+        group = group_of_head(head)
+        listed = self._workers.get(group, ()) if group is not None else ()
+        return (part for part in listed if part is not head)
+
+    # Heads and workers by the address in which they agree.
+
+    @cached_property
+    def _positions(self) -> Mapping[EnginePart, int]:
+        return {part: position for position, part in enumerate(self.parts)}
+
+    @cached_property
+    def _by_names(self) -> Mapping[tuple[Group, str], list[EnginePart]]:
+        return _listed(
+            ((group, name), part)
+            for group, listed in self._workers.items()
+            for part in listed
+            for name in names_asked(part)
+        )
+
+    @cached_property
+    def _pods_asked(self) -> Mapping[EnginePart, list[Asked]]:
+        """The addresses of pods, by the part that surely has the pod."""
+        found: dict[EnginePart, list[Asked]] = defaultdict(list)
+        for asked in {asked: None for _, asked in self.asking if asked.pod}:
+            part = self.part_named(asked.pod, asked.namespace)
+            if part is not None and part.service == asked.name and may_have(part, asked.pod):
+                found[part].append(asked)
+        return found
+
+    def in_order(self, parts: Iterable[EnginePart]) -> list[EnginePart]:
+        """Sort parts as they were given."""
+        return sorted(parts, key=self._positions.__getitem__)
+
+    def joining(self, head: EnginePart) -> list[EnginePart]:
+        """Return the other parts whose pods look for a head, in the way that it is reached."""
+        group, names = group_of_head(head), head.names | self.reached(head)
+        if group is None:
+            return []
+        found = {part for name in names for part in self._by_names.get((group, name), ())}
+        return self.in_order(found - {head})
+
+    def meeting(self, head: EnginePart) -> Iterator[tuple[Asked, list[EnginePart]]]:
+        """Yield each address that leads to a head, with the parts without a first rank that ask it.
+
+        It is that of its pod, or of a Service that selects it.
+        """
+        group = group_of_head(head)
+        by_service = (Asked(name, head.namespace) for name in sorted(self.reached(head)))
+        for asked in (*by_service, *self._pods_asked.get(head, ())):
+            service = self.service_of(asked)
+            leads = bool(asked.pod) or (service is not None and selects(service.body, head))
+            if group is not None and leads and (parts := self.asking.get((group, asked))):
+                yield asked, parts
+
+
+def _namespace(body: Mapping[str, Any]) -> str:
+    return str(mapping(body.get("metadata")).get("namespace") or "")
+
+
+def _listed(found: Iterable[tuple[_Key, EnginePart]]) -> Mapping[_Key, list[EnginePart]]:
+    listed: dict[_Key, list[EnginePart]] = {}
+    for key, part in found:
+        listed.setdefault(key, []).append(part)
+    return listed
