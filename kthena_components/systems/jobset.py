@@ -122,7 +122,8 @@ def facts(view: JobSet) -> ServingFacts:
 def hosts(view: JobSet) -> PodHosts | None:
     """Return the names of the pods: those of Jobs with an index have one; None if not known.
 
-    Source: kubernetes-sigs/jobset api/jobset/v1alpha2/jobset_webhook.go (defaults).
+    Source: kubernetes-sigs/jobset api/jobset/v1alpha2/jobset_webhook.go (defaults), and
+    pkg/controllers/jobset_controller.go createHeadlessSvcIfNecessary.
     """
     found, network = view.object, mapping(view.object.spec.get("network"))
     domain = network.get("subdomain") or found.name
@@ -143,11 +144,13 @@ def hosts(view: JobSet) -> PodHosts | None:
         for number in range(min(job.jobs, _MOST) if isinstance(job.jobs, int) else 1)
     )
     missing = network.get("enableDNSHostnames") is False
+    late = network.get("publishNotReadyAddresses") is False
     return PodHosts(
         domain=str(domain),
         pods=pods,
         missing="network.enableDNSHostnames is false" if missing else "",
-        remedy="write network.enableDNSHostnames: true",
+        remedy=f"write network.{'enableDNSHostnames' if missing else 'publishNotReadyAddresses'}: true",
+        late="network.publishNotReadyAddresses is false" if late else "",
     )
 
 
