@@ -143,13 +143,13 @@ def hosts(view: JobSet) -> PodHosts | None:
         for job in jobs
         for number in range(min(job.jobs, _MOST) if isinstance(job.jobs, int) else 1)
     )
-    missing = network.get("enableDNSHostnames") is False
-    late = network.get("publishNotReadyAddresses") is False
+    fields = ("enableDNSHostnames", "publishNotReadyAddresses")
+    missing, late = (network.get(field) is False for field in fields)
     return PodHosts(
         domain=str(domain),
         pods=pods,
         missing="network.enableDNSHostnames is false" if missing else "",
-        remedy=f"write network.{'enableDNSHostnames' if missing else 'publishNotReadyAddresses'}: true",
+        remedy=f"write network.{fields[0] if missing else fields[1]}: true",
         late="network.publishNotReadyAddresses is false" if late else "",
     )
 

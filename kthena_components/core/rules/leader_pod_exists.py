@@ -39,9 +39,9 @@ def leader_pod_exists(facts: ServingFacts) -> Iterator[Finding]:
     Level: mandatory.
     Source: Volcano v1.14 pkg/controllers/job/plugins/svc/svc.go; kubernetes-sigs/jobset v0.10
     pkg/controllers/jobset_controller.go; kubernetes-sigs/lws v0.9.0 pkg/webhooks/pod_webhook.go
-    (Subdomain) and pkg/controllers/pod_controller.go; ai-dynamo/grove operator/api/common/namegen.go and
-    operator/internal/controller/podclique/components/pod/pod.go; kubernetes
-    pkg/controller/job/job_controller.go (template.Spec.Hostname).
+    (Subdomain) and pkg/controllers/pod_controller.go; ai-dynamo/grove
+    operator/api/common/namegen.go and operator/internal/controller/podclique/components/pod/pod.go;
+    kubernetes pkg/controller/job/job_controller.go (template.Spec.Hostname).
     """
     hosts = facts.hosts
     if hosts is None:
