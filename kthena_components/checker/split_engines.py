@@ -5,6 +5,7 @@ from typing import Any
 
 from kthena_components.checker.engine_parts import COMPARED, PORTS
 from kthena_components.checker.gang_covers_parts import gang_covers_parts
+from kthena_components.checker.kv_halves_of_parts import kv_halves_of_parts
 from kthena_components.checker.leader_alone import leader_alone
 from kthena_components.checker.leader_published import leader_published
 from kthena_components.checker.leader_selected import changes_port, leader_selected
@@ -30,6 +31,7 @@ def check_parts(
     yield from run_rule(leader_alone, parts, bodies) if complete else ()
     yield from run_rule(gang_covers_parts, parts, named)
     yield from run_rule(pod_ranks_of_parts, parts, bodies)
+    yield from run_rule(kv_halves_of_parts, parts, bodies)
     told: set[Finding] = set()
     for facts in join_engines(parts, bodies):
         for finding in run_checks(facts):
