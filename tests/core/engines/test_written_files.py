@@ -71,7 +71,8 @@ def test_a_written_file_overrides_the_line_of_tensorrt_llm(flag: str) -> None:
 
 
 def test_a_script_that_a_script_writes_is_read() -> None:
-    script = "cat > /data/run.sh <<'EOF'\nvllm serve M -tp 8\nEOF\nchmod +x /data/run.sh\nbash /data/run.sh"
+    script = "cat > /data/run.sh <<'EOF'\nvllm serve M -tp 8\nEOF\nchmod +x /data/run.sh\n"
+    script += "bash /data/run.sh"
     found = read_command(["bash", "-c", script], {})
     assert found is not None
     assert found.tensor == 8
