@@ -8,6 +8,7 @@ from kthena_components.core.findings import Finding, part_of_rule
 from kthena_components.core.remedies import set_option
 from kthena_components.core.rules.support.messages import title
 from kthena_components.core.values.display import display
+from kthena_components.core.values.read import require_known
 from kthena_components.core.values.unknown import known
 
 
@@ -31,10 +32,13 @@ def routing_sidecar_port(facts: ServingFacts) -> Iterator[Finding]:
 def _passed(engine: EngineFacts) -> Iterator[Finding]:
     pod = engine.entry
     sidecar = pod.own.ports.sidecar if pod.own is not None else None
-    found = listening(pod, first=True, on_host=True)
-    if sidecar is None or found is None or found.answers is None:
+    if sidecar is None or pod.command is None:
         return
-    port = known(found.answers, pod.command_path)
+    require_known(sidecar.path, pod.gap, pod.command.hidden)
+    found = listening(pod, first=True, on_host=True)
+    if found is None or found.answers is None:
+        return
+    port = known(found.answers, sidecar.path)
     itself = sidecar.target == sidecar.port
     # Both on one port is the concern of ports-distinct.
     if port == sidecar.port or (found.may_listen(sidecar.target) and not itself):
