@@ -52,7 +52,7 @@ def _checked(group: Sequence[EnginePart]) -> list[Finding]:
 
 def _engine(part: EnginePart) -> EngineFacts:
     """Return an engine whose name says which half it is, if its labels do."""
-    role = dict(part.labels).get(_ROLE, "")
+    role = dict(part.labels).get(_ROLE, "") if part.labelled else ""
     name = part.name if role in part.name else f"{part.name} ({role})"
     return EngineFacts(
         path=part.path, name=name, pods=part.count, replicas=1, entry=part.pod, worker=None
