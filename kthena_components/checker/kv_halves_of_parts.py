@@ -6,15 +6,17 @@ The rules are documented in core/rules/kv_halves_alike.py and kv_halves_parallel
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from kthena_components.checker.engine_parts import HALVES
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.split_engines import EnginePart
-from kthena_components.core.findings import Finding, Level
-from kthena_components.core.rules.registry import run_checks
+from kthena_components.core.findings import Finding, Level, checked_by
+from kthena_components.core.rules.kv_halves_alike import kv_halves_alike
+from kthena_components.core.rules.kv_halves_parallel import kv_halves_parallel
+from kthena_components.core.rules.support.fixes import placed
 from kthena_components.core.values.read import group_kind, is_map, mapping
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kubernetes.selectors import POOLS
 
+_RULES = (kv_halves_alike, kv_halves_parallel)
 _ROLE = "llm-d.ai/role"
 """The label by which the scheduler of llm-d finds prefill and decode (llm-d-inference-scheduler
 pkg/plugins/filter/pd_role.go)."""
@@ -31,10 +33,11 @@ def kv_halves_of_parts(
     and the labels of both differ in the role only.
     """
     for group in (*_by_pool(parts, bodies), *_by_labels(parts)):
-        alone = {_said(f) for part in group for f in _checked([part])}
-        for finding in _checked(group) if len(group) >= _SEVERAL else ():
-            is_known = finding.level is not Level.UNKNOWN
-            if finding.rule in HALVES and is_known and _said(finding) not in alone:
+        if len(group) < _SEVERAL:
+            continue
+        alone = {_said(finding) for part in group for finding in _checked([part])}
+        for finding in _checked(group):
+            if finding.level is not Level.UNKNOWN and _said(finding) not in alone:
                 yield finding
 
 
@@ -43,11 +46,9 @@ def _said(finding: Finding) -> tuple[str, str]:
 
 
 def _checked(group: Sequence[EnginePart]) -> list[Finding]:
-    return run_checks(
-        ServingFacts(
-            path="", name="", engines=tuple(map(_engine, group)), told=(), unread=_ELSEWHERE
-        )
-    )
+    engines = tuple(map(_engine, group))
+    facts = ServingFacts(path="", name="", engines=engines, told=(), unread=_ELSEWHERE)
+    return [placed(finding) for finding in checked_by(_RULES, facts)]
 
 
 def _engine(part: EnginePart) -> EngineFacts:
