@@ -26,13 +26,15 @@ COMPARED = frozenset(
     }
 )
 """The rules that compare the pods of an engine. The others were run for each object."""
+HALVES = frozenset({"kv-halves-alike", "kv-halves-parallel"})
+"""The rules that compare a prefill and a decode engine."""
 
 
 def rules_over_parts(body: Mapping[str, Any]) -> frozenset[str]:
     """Return the rules over one object that also check it as a part of an engine, or its gang."""
     if group_kind(body) == POD_GROUP:
         return frozenset({_GANG})
-    return COMPARED | {_GANG, "pod-ranks"} if read_engine_part_of(body) else frozenset()
+    return COMPARED | HALVES | {_GANG, "pod-ranks"} if read_engine_part_of(body) else frozenset()
 
 
 def read_engine_part_of(

@@ -5,6 +5,7 @@ from typing import Any
 
 from kthena_components.checker.engine_parts import COMPARED, PORTS
 from kthena_components.checker.gang_covers_parts import gang_covers_parts
+from kthena_components.checker.kv_halves_of_parts import kv_halves_of_parts
 from kthena_components.checker.leader_alone import leader_alone
 from kthena_components.checker.leader_published import leader_published
 from kthena_components.checker.leader_selected import changes_port, leader_selected
@@ -32,6 +33,7 @@ def check_parts(
     yield from run_rule(leader_alone, objects) if complete else ()
     yield from run_rule(gang_covers_parts, objects)
     yield from run_rule(pod_ranks_of_parts, objects)
+    yield from run_rule(kv_halves_of_parts, objects)
     first = {part.pod.command_path: part for part in reversed(parts)}
     told: set[Finding] = set()
     for facts in join_engines(objects):

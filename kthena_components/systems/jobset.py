@@ -122,7 +122,8 @@ def facts(view: JobSet) -> ServingFacts:
 def hosts(view: JobSet) -> PodHosts | None:
     """Return the names of the pods: those of Jobs with an index have one; None if not known.
 
-    Source: kubernetes-sigs/jobset api/jobset/v1alpha2/jobset_webhook.go (defaults).
+    Source: kubernetes-sigs/jobset api/jobset/v1alpha2/jobset_webhook.go (defaults), and
+    pkg/controllers/jobset_controller.go createHeadlessSvcIfNecessary.
     """
     found, network = view.object, mapping(view.object.spec.get("network"))
     domain = network.get("subdomain") or found.name
@@ -142,12 +143,14 @@ def hosts(view: JobSet) -> PodHosts | None:
         for job in jobs
         for number in range(min(job.jobs, _MOST) if isinstance(job.jobs, int) else 1)
     )
-    missing = network.get("enableDNSHostnames") is False
+    fields = ("enableDNSHostnames", "publishNotReadyAddresses")
+    missing, late = (network.get(field) is False for field in fields)
     return PodHosts(
         domain=str(domain),
         pods=pods,
         missing="network.enableDNSHostnames is false" if missing else "",
-        remedy="write network.enableDNSHostnames: true",
+        remedy=f"write network.{fields[0] if missing else fields[1]}: true",
+        late="network.publishNotReadyAddresses is false" if late else "",
     )
 
 

@@ -17,7 +17,7 @@ CHOICES: Final[dict[str, set[str]]] = {
         *("leader-address", "leader-pod-exists", "leader-ports-agree", "first-pod-named"),
         *("ray-start-order", "ports-distinct"),
         *("adapter-mounted", "nixl-side-channel-host", "selector-of-serving"),
-        "probe-covers-loading",
+        *("probe-covers-loading", "resource-claim-used"),
     },
     "one of several parts goes, and only the user knows which": {
         *("grove-scaling-groups", "hypernode-node-twice", "job-parts"),

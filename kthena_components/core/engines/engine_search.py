@@ -14,7 +14,7 @@ from kthena_components.core.engines.bash.shared_state import (
     Started,
 )
 from kthena_components.core.engines.facts import CommandFacts, Problem
-from kthena_components.core.engines.files import read_file
+from kthena_components.core.engines.files import Files, Mount, read_file
 from kthena_components.core.engines.launchers import read_ray, read_ray_script, with_ranks
 from kthena_components.core.engines.lmdeploy import read_lmdeploy
 from kthena_components.core.engines.placeholders import Scope, Variables
@@ -87,6 +87,13 @@ class Search:
 
     def start(self, run: Run) -> bool:
         """Read one program; return whether an engine may run on when it has ended."""
+        files = self.scope.files
+        self.scope.files = _with_written(files, run.written)
+        running = self._start(run)
+        self.scope.files = files
+        return running
+
+    def _start(self, run: Run) -> bool:
         words = run.words
         start = find_program(words)
         if start is None:
@@ -202,6 +209,13 @@ _NO_LAUNCHERS = frozenset({
     *("sort", "sysctl", "tail", "tee", "test", "touch", "tr", "true", "uname", "wget"),
 })  # fmt: skip
 """Programs that start no other one in the background."""
+
+
+def _with_written(files: Files, written: Mapping[str, MaybeText] | Unknown) -> Files:
+    """Add the files that a script has written to those that are mounted."""
+    known = {} if isinstance(written, Unknown) else written
+    made = (Mount(path=path, files=(("", text),)) for path, text in known.items())
+    return (*made, *files) if known else files
 
 
 def _given(wrappers: Sequence[str], environment: Variables) -> Variables:

@@ -1,7 +1,7 @@
 """Derives the ports on which the pods of a template answer, from the command line of the engine.
 
 It only covers pods in which nothing else may listen: they have one container, whose command starts
-one engine or joins one.
+one engine or joins one, and at most a routing sidecar of llm-d.
 """
 
 from collections.abc import Iterator, Sequence

@@ -13,15 +13,22 @@ _VARIABLE = regex(r"\$(?:\((\w+)\)|\{(\w+)(%%,\*)?\}|(\w+))")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostedPods:
-    """The pods of one template, whose host names differ in a number from 0."""
+    """The pods of one template, whose host names differ in a number."""
 
     path: str
     """Path of the template, or of the part of an object with it."""
     prefix: str
     """Their host names without the number."""
     count: MaybeInt
+    start: int = 0
+    """The number of the first one."""
     written: str = ""
     """How the address of the first one is written for every copy; empty if there is one copy."""
+
+    @property
+    def first(self) -> str:
+        """The host name of the first one."""
+        return f"{self.prefix}{self.start}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

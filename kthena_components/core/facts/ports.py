@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from typing import Any
 
+from kthena_components.core.facts.routing_sidecar import RoutingSidecar, read_sidecar
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence, unknown_in, whole
 from kthena_components.core.values.regex import regex
@@ -67,10 +68,13 @@ class PortFacts:
     mentioned: frozenset[int]
     """Numbers in its command line and variables: some may be ports of other servers."""
     alone: bool
-    """Whether nothing else than an engine in its command line may listen in its pod."""
+    """Whether nothing else may listen in its pod than an engine in its command line, and a routing
+    sidecar."""
     probes: tuple[ProbeFacts, ...]
     on_host: bool = False
     """Whether its pod may have the network of its node, on which other pods may listen, too."""
+    sidecar: RoutingSidecar | None = None
+    """The routing sidecar of its pod. None: there is none, or its ports are not known."""
 
 
 NO_PORTS = PortFacts(named={}, mentioned=frozenset(), alone=False, probes=())
@@ -90,12 +94,16 @@ def read_ports(container: Mapping[str, Any], spec: Mapping[str, Any], path: str)
     line = "\n".join(words)
     texts = "\n".join([line, *(value for value in variables if isinstance(value, str))])
     named = dict(_named(container))
+    beside, sidecar = read_sidecar(container, spec, path)
+    mentioned = frozenset(map(int, _NUMBER.findall(texts)))
     return PortFacts(
         named=named,
-        mentioned=frozenset(map(int, _NUMBER.findall(texts))),
-        alone=_is_alone(container, spec) and not (_BESIDE.search(line) or _SERVERS.search(line)),
+        mentioned=mentioned if sidecar is None else mentioned | {sidecar.port},
+        alone=_is_alone(container, spec, beside)
+        and not (_BESIDE.search(line) or _SERVERS.search(line)),
         probes=tuple(_probes(container, path, named)),
         on_host=spec.get("hostNetwork") not in (None, False),
+        sidecar=sidecar,
     )
 
 
@@ -113,10 +121,10 @@ def _may_wait(text: str) -> bool:
     return "until" in text or "while" in text
 
 
-def _is_alone(container: Mapping[str, Any], spec: Mapping[str, Any]) -> bool:
-    """Return whether a container is the only one of its pod, without sidecars."""
-    containers = sequence(spec.get("containers"))
-    inits = map(mapping, sequence(spec.get("initContainers")))
+def _is_alone(container: Mapping[str, Any], spec: Mapping[str, Any], sidecar: object) -> bool:
+    """Return whether nothing but a container runs in its pod, and a sidecar that is known."""
+    containers = [each for each in sequence(spec.get("containers")) if each is not sidecar]
+    inits = (mapping(each) for each in sequence(spec.get("initContainers")) if each is not sidecar)
     return (
         len(containers) == 1
         and containers[0] is container

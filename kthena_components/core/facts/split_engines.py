@@ -35,7 +35,7 @@ _COUNTS = {
 """The field with the number of pods, by kind."""
 _UNNAMED = frozenset({("apps", "Deployment"), ("apps", "ReplicaSet")})
 """Kinds whose pods have no names in DNS unless their template states one."""
-_SIGNS = ("--nnodes", "ray start")
+_SIGNS = ("--nnodes", "ray start", "kv_connector")
 SERVICE = ("", "Service")
 _RAY_START = r"\bray\s+start\b"
 _RAY_ADDRESS = regex(

@@ -36,7 +36,8 @@ def kv_halves_alike(facts: ServingFacts) -> Iterator[Finding]:
     The format: the type of the KV cache (--kv-cache-dtype) and the size of its blocks (vLLM
     --block-size, SGLang --page-size), as far as both state it. NIXL in vLLM also compares the
     release and the name of the model since 0.13.0. It requires equal blocks up to 0.11.0; since
-    then decode blocks may be a multiple of prefill blocks.
+    then decode blocks may be a multiple of prefill blocks. Two objects are halves as for
+    kv-halves-parallel.
 
     Pass: NixlConnector, Qwen/Qwen3-32B and --block-size 16 in both; two engines with kv_both.
     Fail: NixlConnector and MooncakeConnector; two models; --kv-cache-dtype fp8_e5m2 and fp8_e4m3;

@@ -42,7 +42,9 @@ def kv_halves_parallel(facts: ServingFacts) -> Iterator[Finding]:
     the other, and prefill is wider only if its ranks do not share KV heads. MooncakeConnector:
     equal TP, and since 0.20.0 a multiple. P2pNcclConnector: equal TP. A NIXL engine has one
     pipeline stage; since 0.26.0 prefill with NixlPushConnector may have several. SGLang: one
-    attention TP is a multiple of the other, and decode has one stage or as many as prefill.
+    attention TP is a multiple of the other, and decode has one stage or as many as prefill. This is
+    also checked where the halves are objects of their own: those that one InferencePool selects, or
+    whose labels differ in llm-d.ai/role only, if one of them has llm-d's routing sidecar.
 
     Pass: prefill TP 4, decode TP 8; since 0.14.0 also prefill TP 8, decode TP 4.
     Fail: NixlConnector in v0.13.0 with prefill TP 8 and decode TP 4; prefill TP 4 and decode TP 6;

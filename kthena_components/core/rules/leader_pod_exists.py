@@ -25,19 +25,23 @@ def leader_pod_exists(facts: ServingFacts) -> Iterator[Finding]:
     Volcano gives a pod of a Job the name JOB-TASK-NUMBER below the Job's, if the Job has the plugin
     svc, or one that includes it: pytorch, tensorflow, mpi, ray. VC_TASK_HOSTS has these names.
     JobSet makes JOBSET-JOB-NUMBER-NUMBER below its subdomain, unless enableDNSHostnames is false.
-    Grove makes SET-COPY-CLIQUE-NUMBER, or SET-COPY-GROUP-NUMBER-CLIQUE-NUMBER, below SET-COPY. A
-    Service of Volcano has names of ready pods only, unless svc states
-    --publish-not-ready-addresses. An indexed Job of Kubernetes makes JOB-NUMBER below the subdomain
-    in its template.
+    LeaderWorkerSet gives the leader of a group the name SET-GROUP, and its workers
+    SET-GROUP-NUMBER, below SET, or below SET-GROUP by subdomainPolicy UniquePerReplica.
+    Grove makes SET-COPY-CLIQUE-NUMBER, or SET-COPY-GROUP-NUMBER-CLIQUE-NUMBER, below SET-COPY. An
+    indexed Job of Kubernetes makes JOB-NUMBER below the subdomain in its template. A Service of
+    Volcano has names of ready pods only, unless svc states --publish-not-ready-addresses, and so
+    has that of a JobSet with publishNotReadyAddresses false.
 
     Pass: big-head-0.big in a Job big with the plugin svc and a task head, which starts rank 0.
     Fail: big-head-0.big without svc; big-leader-0.big without a task leader; big-worker-0.big, if
-    the task worker has --node-rank 1; job-1.job in an indexed Job, or job-0.job without subdomain.
+    the task worker has --node-rank 1; job-1.job in an indexed Job, or job-0.job without subdomain;
+    set-0.set in a LeaderWorkerSet with UniquePerReplica.
     Level: mandatory.
     Source: Volcano v1.14 pkg/controllers/job/plugins/svc/svc.go; kubernetes-sigs/jobset v0.10
-    pkg/controllers/jobset_controller.go; ai-dynamo/grove operator/api/common/namegen.go and
-    operator/internal/controller/podclique/components/pod/pod.go; kubernetes
-    pkg/controller/job/job_controller.go (template.Spec.Hostname).
+    pkg/controllers/jobset_controller.go; kubernetes-sigs/lws v0.9.0 pkg/webhooks/pod_webhook.go
+    (Subdomain) and pkg/controllers/pod_controller.go; ai-dynamo/grove
+    operator/api/common/namegen.go and operator/internal/controller/podclique/components/pod/pod.go;
+    kubernetes pkg/controller/job/job_controller.go (template.Spec.Hostname).
     """
     hosts = facts.hosts
     if hosts is None:
@@ -84,7 +88,7 @@ def _problem(hosts: PodHosts, engine: EngineFacts, text: str) -> tuple[str, str]
         seen = _elsewhere(hosts, engine, found, named)
         return (seen, name) if seen else None
     if named is None or numbered is None or _is_beyond(named, int(numbered[2])):
-        shown = [f"{pods.prefix}0" for pods in hosts.pods[:_SHOWN]]
+        shown = [pods.first for pods in hosts.pods[:_SHOWN]]
         return f"and no pod has this name: they are {', '.join(shown)}, …", name
     return _of_pod(hosts, engine, named, int(numbered[2]))
 
@@ -133,7 +137,8 @@ def _of_pod(
 
 
 def _is_beyond(pods: HostedPods, number: int) -> bool:
-    return isinstance(pods.count, int) and number >= max(pods.count, 1)
+    most = max(pods.count, 1) if isinstance(pods.count, int) else number + 1
+    return not pods.start <= number < pods.start + most
 
 
 def _first_name(hosts: PodHosts, engine: EngineFacts) -> str:
@@ -141,4 +146,4 @@ def _first_name(hosts: PodHosts, engine: EngineFacts) -> str:
     first = next((pods for pods in hosts.pods if pods.path == engine.path), None)
     if first is None:
         return "write the name of the first pod"
-    return f"write {first.written or f'{first.prefix}0.{hosts.domain}'}"
+    return f"write {first.written or f'{first.first}.{hosts.domain}'}"

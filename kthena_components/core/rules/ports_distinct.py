@@ -33,19 +33,21 @@ def ports_distinct(facts: ServingFacts) -> Iterator[Finding]:
 
     The containers of a pod share its network. The first pod of an engine over several pods also
     listens where its ranks meet: SGLang on the port of --dist-init-addr, vLLM on --master-port or
-    --data-parallel-rpc-port, Ray on the port of `ray start --head`. The second server on a port
+    --data-parallel-rpc-port, Ray on the port of `ray start --head`. The routing sidecar of llm-d
+    listens on its --port. The second server on a port
     ends with "address already in use". Two servers of vLLM share it, and each gets some of the
     requests.
 
     Pass: SGLang with --port 30000 and --dist-init-addr $(LWS_LEADER_ADDRESS):20000.
     Fail: the same with port 30000 in both, which is the default --port; two containers with vLLM in
-    one pod without --port; vLLM with --port 8000 and --data-parallel-rpc-port 8000.
+    one pod without --port; vLLM with --port 8000 and --data-parallel-rpc-port 8000; a routing
+    sidecar with --port=8000, and vLLM without --port.
     Level: mandatory; advisory for two servers of vLLM with the same model.
     Source: Kubernetes documentation, Pods (Pod networking); sglang/srt/server_args.py (port,
     dist_init_addr); pytorch torch/csrc/distributed/c10d/TCPStore.cpp; vllm/config/parallel.py
     (master_port, data_parallel_rpc_port); vllm/v1/engine/utils.py (launch_core_engines);
-    vllm/entrypoints/openai/api_server.py
-    (create_server_socket, SO_REUSEPORT).
+    vllm/entrypoints/openai/api_server.py (create_server_socket, SO_REUSEPORT);
+    llm-d-inference-scheduler pkg/sidecar/proxy/options.go.
     """
     taken: dict[tuple[str, int], _Listener] = {}
     for engine in facts.engines:
@@ -63,6 +65,10 @@ def _listeners(engine: EngineFacts) -> Iterator[_Listener]:
     answers = server_port(command)
     if answers is not None:
         yield _Listener(engine, answers, _SERVER)
+    sidecar = engine.entry.own.ports.sidecar if engine.entry.own is not None else None
+    if sidecar is not None:
+        what = f"its routing sidecar, container {display(sidecar.name)}"
+        yield _Listener(engine, sidecar.port, what)
     if isinstance(command.node_rank, int) and command.node_rank > 0:
         return
     meeting = meeting_of(command)

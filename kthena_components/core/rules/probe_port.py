@@ -33,8 +33,8 @@ def probe_port(facts: ServingFacts) -> Iterator[Finding]:
     vLLM with --uds answers on a Unix socket. SGLang's pods without the first rank have a server for
     probes only, with /health, at their --host and --port. With --ssl-keyfile and --ssl-certfile, a
     server answers HTTPS only. Not checked are containers in which something else may
-    listen: other containers in the pod, programs that a script starts in the background, numbers
-    elsewhere in the command line.
+    listen: other containers in the pod than a routing sidecar of llm-d, programs that a script
+    starts in the background, numbers elsewhere in the command line.
 
     Pass: --port 8080 and a readinessProbe on 8080, or on a port http with containerPort 8080.
     Fail: vllm serve without --port and a readinessProbe on 8080; a probe on 8000 of a worker, or of

@@ -71,6 +71,7 @@ from kthena_components.core.rules.ray_num_gpus import ray_num_gpus
 from kthena_components.core.rules.ray_over_pods import ray_over_pods
 from kthena_components.core.rules.ray_script_in_image import ray_script_in_image
 from kthena_components.core.rules.ray_start_order import ray_start_order
+from kthena_components.core.rules.routing_sidecar_port import routing_sidecar_port
 from kthena_components.core.rules.scheduler_sizes import scheduler_sizes
 from kthena_components.core.rules.sglang_layout import sglang_layout
 from kthena_components.core.rules.shm_present import shm_present
@@ -113,6 +114,7 @@ CHECKS: tuple[Check, ...] = (
     leader_pod_exists,
     leader_ports_agree,
     ports_distinct,
+    routing_sidecar_port,
     headless_workers,
     headless_copies,
     network_interface,

@@ -10,6 +10,7 @@ from kthena_components.systems.dynamo.rules import (
     dynamo_restart,
     dynamo_shape,
 )
+from kthena_components.systems.dynamo.system_port import dynamo_system_port
 from kthena_components.systems.dynamo.view import COMPONENT, GRAPH, read_graph
 from kthena_components.systems.system import PRODUCTION, Kind, System
 
@@ -38,6 +39,7 @@ SYSTEM = System(
                 dynamo_gpu_memory,
                 dynamo_launch,
                 dynamo_name_length,
+                dynamo_system_port,
             ),
             kept=kept,
             # deploy/operator/api/v1alpha1: only a DynamoGraphDeploymentScalingAdapter has one.

@@ -51,6 +51,7 @@ from kthena_components.systems.kubernetes.rules.object_twice import object_twice
 from kthena_components.systems.kubernetes.rules.resource_claims import (
     resource_claim_exists,
     resource_claim_request,
+    resource_claim_used,
 )
 from kthena_components.systems.kubernetes.rules.router_selects_pods import (
     router_backend_port,
@@ -251,6 +252,7 @@ SYSTEM = System(
         router_backend_port,
         resource_claim_exists,
         resource_claim_request,
+        resource_claim_used,
         compute_domain_nodes,
         autoscaler_range,
         autoscaler_replicas,

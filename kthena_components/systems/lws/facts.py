@@ -7,6 +7,7 @@ from dataclasses import replace
 from kthena_components.core import naming
 from kthena_components.core.facts.context import Context
 from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.pod_hosts import HostedPods, PodHosts
 from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, NameFacts, ServingFacts, StartOrder
 from kthena_components.core.facts.workload import (
@@ -29,12 +30,14 @@ from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     count_or_unknown,
     inside,
+    is_name,
     mapping,
     name_of,
     text,
     unknown_in,
+    unknown_inside,
 )
-from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown, product
+from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown, product, total
 from kthena_components.systems.kubernetes.facts import leader_names
 from kthena_components.systems.lws.view import (
     LEADER_WORKER_SET,
@@ -47,6 +50,7 @@ from kthena_components.systems.lws.view import (
 
 _QUEUE = "scheduling.volcano.sh/queue-name"
 _READY = "LeaderReady"
+_OWN_SUBDOMAIN = "UniquePerReplica"
 _SHAPELESS = Unknown("the size of the group is below 1")
 
 
@@ -63,7 +67,38 @@ def facts(view: Sets) -> ServingFacts:
         engines=tuple(_engine(group, found, gang=gang) for group in view.groups),
         gang_expected=expected,
         names=tuple(name for group in view.groups for name in _names(group, found)),
+        hosts=_hosts(view),
     )
+
+
+def _hosts(view: Sets) -> PodHosts | None:
+    """Return the names of the pods of the first group; None if not known.
+
+    Source: kubernetes-sigs/lws v0.9.0 pkg/webhooks/pod_webhook.go Default (the subdomain of each
+    group), pkg/controllers/pod_controller.go constructWorkerStatefulSetApplyConfiguration and
+    pkg/utils/controller/controller_utils.go CreateHeadlessServiceIfNotExists (not-ready pods, too).
+    """
+    found, network = view.object, view.object.spec.get("networkConfig")
+    policy = mapping(network).get("subdomainPolicy") or "Shared"
+    if found.group_kind != LEADER_WORKER_SET or not is_name(found.name):
+        return None
+    if unknown_inside(network) or policy not in ("Shared", _OWN_SUBDOMAIN):
+        return None
+    (group,) = view.groups
+    leader = HostedPods(
+        path=found.at(group.engine_path),
+        prefix=f"{found.name}-",
+        count=as_copies(group.replicas),
+        written="$(LWS_LEADER_ADDRESS)",
+    )
+    workers = HostedPods(
+        path=found.at(f"{group.path}.leaderWorkerTemplate.{WORKER}"),
+        prefix=f"{leader.first}-",
+        count=total([as_copies(group.size), -1]),
+        start=1,
+    )
+    domain = leader.first if policy == _OWN_SUBDOMAIN else found.name
+    return PodHosts(domain=domain, pods=(leader, workers))
 
 
 def _names(group: Group, found: Object) -> Iterator[NameFacts]:

@@ -14,6 +14,7 @@ from kthena_components.core.engines.bash.shell_state import (
     OUTPUT,
     RUNNING,
     SLEPT,
+    WRITTEN,
     Many,
     Passed,
     Value,
@@ -72,7 +73,11 @@ def path_from(word: str, folder: object) -> str | None:
 
 
 def text_of(shell: Shell, path: str | None) -> MaybeText | Absent | None:
-    """Return the text of a mounted file; None if it is unknown what is mounted there."""
+    """Return the text of a file; None if it is unknown what is there."""
+    written = shell.state.get(WRITTEN)
+    if isinstance(written, Mapping) and path in written:
+        found: MaybeText = written[path]
+        return found
     return None if path is None else read_file(shell.shared.scope.files, path)
 
 
@@ -148,6 +153,7 @@ def program(call: Call) -> Flow:
             folder=shell.state.get(FOLDER),
             stdin=call.stdin,
             running=running,
+            written=shell.state.get(WRITTEN, {}),
         )
         lasting = shared.start(run)
         for found in shared.log[first:]:

@@ -19,6 +19,7 @@ from kthena_components.core.engines.bash.shell_state import (
     ARGUMENTS,
     MISSING,
     OUTPUT,
+    WRITTEN,
     Many,
     Value,
     is_known,
@@ -34,6 +35,7 @@ from kthena_components.core.engines.bash.syntax import (
     Substitution,
     Word,
 )
+from kthena_components.core.engines.bash.written_files import discards, with_output
 from kthena_components.core.values.unknown import Unknown
 
 _DECLARERS = frozenset({"declare", "export", "local", "readonly", "typeset"})
@@ -71,12 +73,12 @@ def _simple(shell: Shell, node: Simple, stdin: str | None) -> Flow:
     body = _Command(shell, node, stdin if given is None else given)
     if not discards(node.redirects):
         return body.run()
-    state = shell.state
-    wanted = state.get(OUTPUT)
-    state.set(OUTPUT, None)
-    flow = body.run()
-    lasts = wanted is not None and body.words == ["exec"]
-    state.set(OUTPUT, Unknown("the output goes elsewhere") if lasts else wanted)
+    flow = with_output(shell, node.redirects, body.run)
+    if body.words == ["exec"]:
+        late = Unknown("the output goes elsewhere")
+        shell.state.set(WRITTEN, late)
+        if shell.state.get(OUTPUT) is not None:
+            shell.state.set(OUTPUT, late)
     return flow
 
 
@@ -102,11 +104,6 @@ def forget_set(shell: Shell, redirects: Iterable[Redirect]) -> None:
         elif isinstance(piece, Parameter) and piece.operator in {"=", ":="}:
             late = Unknown(f"{piece.name} is set in the name of a file")
             shell.state.assign(piece.name, late)
-
-
-def discards(redirects: Iterable[Redirect]) -> bool:
-    """Return whether a command's output goes elsewhere."""
-    return any(r.descriptor in {1, -1} and r.mark != "<" for r in redirects)
 
 
 class _Command:
@@ -195,8 +192,9 @@ class _Command:
 
 def dispatch(call: Call) -> Flow:
     """Run a command of the shell, or a program."""
-    name = call.words[0]
-    if not _is_brief(call.words):
+    name, log = call.words[0], call.shell.shared.log
+    is_brief = _is_brief(call.words)
+    if not is_brief:
         call.shell.shared.follow()
     if name in {"builtin", "command", "time", "nohup!"}:
         return _behind(call)
@@ -207,14 +205,18 @@ def dispatch(call: Call) -> Flow:
         if text is not None:
             call.write(text)
             return call.shell.done()
-    return program(call)
+    first = len(log)
+    flow = program(call)
+    if not is_brief and len(log) == first:
+        call.shell.state.set(WRITTEN, Unknown(f"{name} may change what the script wrote"))
+    return flow
 
 
 _BRIEF = frozenset(
     [
         *(":", "[", "break", "cd", "continue", "echo", "exit", "false", "printf", "pwd", "return"),
         *("set", "shift", "shopt", "test", "true", "ulimit", "umask", "unset"),
-        *("date", "env", "hostname", "id", "ls", "mkdir", "nvidia-smi", "whoami"),
+        *("chmod", "date", "env", "hostname", "id", "ls", "mkdir", "nvidia-smi", "whoami"),
     ]
 )
 _BRIEF_OF_RAY = frozenset({"--version", "list", "status", "summary"})

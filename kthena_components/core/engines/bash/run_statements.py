@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kthena_components.core.engines.bash import loops
-from kthena_components.core.engines.bash.commands import discards, forget_set, redirected, simple
+from kthena_components.core.engines.bash.commands import forget_set, redirected, simple
 from kthena_components.core.engines.bash.conditions import condition
 from kthena_components.core.engines.bash.expand import Expander
 from kthena_components.core.engines.bash.shared_state import BeyondError
@@ -32,6 +32,7 @@ from kthena_components.core.engines.bash.syntax import (
     Text,
     While,
 )
+from kthena_components.core.engines.bash.written_files import discards, with_output
 from kthena_components.core.values.unknown import Unknown
 
 _TESTS = frozenset({"[", "test"})
@@ -251,11 +252,7 @@ def _with_output(shell: Shell, node: Redirected) -> Flow:
     forget_set(shell, node.redirects)
     if not discards(node.redirects):
         return shell.run(shell, node.body)
-    wanted = shell.state.get(OUTPUT)
-    shell.state.set(OUTPUT, None)
-    flow = shell.run(shell, node.body)
-    shell.state.set(OUTPUT, wanted)
-    return flow
+    return with_output(shell, node.redirects, lambda: shell.run(shell, node.body))
 
 
 _FAILING = (Simple, Pipeline, Subshell, Evaluation, Condition)

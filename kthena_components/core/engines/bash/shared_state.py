@@ -1,6 +1,6 @@
 """What all shells share that one container's command starts, one inside the other."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 
 from kthena_components.core.engines.facts import Blocked, CommandFacts
@@ -94,6 +94,8 @@ class Run:
     """Whether an engine may run beside it."""
     in_shell: bool = True
     """Whether a shell has expanded its words."""
+    written: Mapping[str, MaybeText] | Unknown = field(default_factory=dict)
+    """The files that the script has written before, by path. Unknown: they may have changed."""
 
 
 @dataclass(slots=True)

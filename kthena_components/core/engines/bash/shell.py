@@ -12,6 +12,7 @@ from kthena_components.core.engines.bash.shell_state import (
     OUTPUT,
     RUNNING,
     STATUS,
+    WRITTEN,
     State,
     Value,
 )
@@ -245,12 +246,14 @@ class Shell:
         ends = self.exits
         if flow is Flow.GOES:
             ends.append((self.status, state.get(OUTPUT)))
-        running = state.get(RUNNING)
+        running, files = state.get(RUNNING), state.get(WRITTEN)
         del state.layers[depth:]
         self.frames, self.exits, self.nested = outside
         shared.sure, shared.stays = seen
         if running != state.get(RUNNING):
             state.set(RUNNING, running)
+        if files != state.get(WRITTEN):
+            state.set(WRITTEN, files)
         same = len(ends) == 1
         state.set(STATUS, ends[0][0] if same else Doubt.OPEN)
         result = ends[0][1] if same else Unknown("it differs from path to path")

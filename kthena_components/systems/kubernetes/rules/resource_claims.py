@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.facts.claims import NAMES, FoundClaim, entry_named, find_claim
+from kthena_components.core.facts.context import Context
+from kthena_components.core.facts.device_requests import read_request
 from kthena_components.core.findings import Finding, advise, part_of_rule, refuse, suggest
 from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import PodSet
@@ -46,6 +48,60 @@ def _named(
     yield advise(at, seen, suggest(name[:253], filter(is_name, known)))
 
 
+def resource_claim_used(cluster: ClusterObjects) -> Iterator[Finding]:
+    """A container uses each claim of its pod for accelerators, or for the channel of a domain.
+
+    A pod reserves the devices of its claims, and a container gets those of the claims that its
+    resources name. Claims for other devices, such as network interfaces, may be for the whole pod.
+
+    Pass: resourceClaims name channel, and a container with resources.claims name channel.
+    Fail: resourceClaims name channel for a ComputeDomain, and no container with it.
+    Level: advisory, because a driver may give devices to whole pods.
+    Source: kubernetes pkg/kubelet/cm/dra/manager.go GetResources;
+    kubernetes-sigs/dra-driver-nvidia-gpu cmd/compute-domain-kubelet-plugin/device_state.go.
+    """
+    for pods in cluster.pods:
+        for index, item in enumerate(sequence(pods.spec.get("resourceClaims"))):
+            yield from _unused(pods, mapping(item), pods.at(f"spec.resourceClaims[{index}]"))
+
+
+@part_of_rule
+def _unused(pods: PodSet, entry: Mapping[str, Any], at: str) -> Iterator[Finding]:
+    name, what = entry.get("name"), _devices(entry, pods.owner.context)
+    if not is_name(name) or not what:
+        return
+    names: set[object] = set()
+    for _, container in _containers(pods.spec):
+        resources = mapping(container.get("resources"))
+        listed = resources.get("claims")
+        stated = [mapping(claim).get("name") for claim in sequence(listed)]
+        require_known(at, container.get("resources"), listed, *sequence(listed), *stated)
+        names.update(filter(is_name, stated))
+    if name not in names:
+        seen = (
+            f"is {display(name)}, which no container has in resources.claims, so none gets {what}"
+        )
+        yield advise(at, seen, f"add name: {name} to resources.claims of the engine's container")
+
+
+def _devices(entry: Mapping[str, Any], context: Context) -> str:
+    """Say what a claim is for; empty if these are no accelerators, or it is not known."""
+    claim = find_claim(entry, context)
+    if claim is None:
+        return "the channel of the ComputeDomain"
+    if isinstance(claim, Unknown):
+        return ""
+    read = (read_request(item, context, inline=claim.inline) for item in claim.requests)
+    return f"the accelerators of {claim.title}" if any(each.resource for each in read) else ""
+
+
+def _containers(spec: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Return the containers and the init containers of a pod, each with its path."""
+    for field in ("containers", "initContainers"):
+        for number, container in enumerate(sequence(spec.get(field))):
+            yield f"spec.{field}[{number}]", mapping(container)
+
+
 def resource_claim_request(cluster: ClusterObjects) -> Iterator[Finding]:
     """A claim has the request that a container uses of it.
 
@@ -59,12 +115,11 @@ def resource_claim_request(cluster: ClusterObjects) -> Iterator[Finding]:
     staging/src/k8s.io/api/core/v1/types.go ResourceClaim.
     """
     for pods in cluster.pods:
-        for field in ("containers", "initContainers"):
-            for number, container in enumerate(sequence(pods.spec.get(field))):
-                listed = mapping(mapping(container).get("resources")).get("claims")
-                for index, item in enumerate(sequence(listed)):
-                    at = f"spec.{field}[{number}].resources.claims[{index}].request"
-                    yield from _used(pods, mapping(item), pods.at(at))
+        for path, container in _containers(pods.spec):
+            listed = mapping(container.get("resources")).get("claims")
+            for index, item in enumerate(sequence(listed)):
+                at = f"{path}.resources.claims[{index}].request"
+                yield from _used(pods, mapping(item), pods.at(at))
 
 
 @part_of_rule

@@ -1,0 +1,90 @@
+"""Reads the routing sidecar of llm-d, which passes the requests for a pod to the pod's engine.
+
+It listens on --port 8000 and passes requests to --vllm-port 8001, if it states no others.
+
+Source: llm-d-inference-scheduler cmd/pd-sidecar/main.go and pkg/sidecar/proxy/options.go, before
+llm-d-routing-sidecar cmd/llm-d-routing-sidecar/main.go.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import field
+from typing import Any
+
+from kthena_components.core.engines.argv import by_flag
+from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.regex import regex
+
+_IMAGE = regex(r"(?:[^@]*/)?llm-d-(?:routing|pd)-sidecar(?:[:@].*)?")
+_PORT, _TARGET = "port", "vllm-port"
+_USUAL = {_PORT: 8000, _TARGET: 8001}
+_MORE = ("data-parallel-size", "config")
+"""Beginnings of options by which it listens on several ports, or takes them from elsewhere."""
+_NUMBER = regex(r"[0-9]{1,5}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoutingSidecar:
+    """A routing sidecar in the pod of an engine."""
+
+    path: str = field(compare=False)
+    """Path of its words."""
+    name: str
+    """Name of its container."""
+    port: int
+    """The port on which it listens."""
+    target: int
+    """The port of the pod to which it passes requests."""
+
+
+def read_sidecar(
+    container: Mapping[str, Any], spec: Mapping[str, Any], path: str
+) -> tuple[object, RoutingSidecar | None]:
+    """Read the routing sidecar beside a container of a pod.
+
+    Args:
+        container: The container.
+        spec: The spec of its pod.
+        path: Path of the container.
+
+    Returns:
+        The sidecar's container and what is known of it. (None, None) without one, or if its ports
+        are not known.
+    """
+    for at, other in _beside(container, spec):
+        read = _read(other, f"{path.rpartition('.')[0]}.{at}")
+        if read is not None:
+            return other, read
+    return None, None
+
+
+def _beside(container: object, spec: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for name in ("initContainers", "containers"):
+        for index, each in enumerate(sequence(spec.get(name))):
+            runs = name == "containers" or mapping(each).get("restartPolicy") == "Always"
+            if runs and each is not container and isinstance(each, Mapping):
+                yield f"{name}[{index}]", each
+
+
+def _read(container: Mapping[str, Any], path: str) -> RoutingSidecar | None:
+    image, words = container.get("image"), container.get("args")
+    if not isinstance(image, str) or not _IMAGE.fullmatch(image) or container.get("command"):
+        return None
+    listed = [*sequence(words)]
+    if not all(isinstance(word, str) for word in listed) or container.get("envFrom"):
+        return None
+    stated = {flag.lstrip("-"): values for flag, values in by_flag(listed)}
+    if any(flag.startswith(_MORE) for flag in stated):
+        return None
+    ports = [_number(stated[name]) if name in stated else _USUAL[name] for name in (_PORT, _TARGET)]
+    port, target = ports
+    if port is None or target is None:
+        return None
+    name = container.get("name")
+    return RoutingSidecar(
+        path=f"{path}.args", name=name if isinstance(name, str) else "?", port=port, target=target
+    )
+
+
+def _number(words: list[str]) -> int | None:
+    return int(words[0]) if len(words) == 1 and _NUMBER.fullmatch(words[0]) else None
