@@ -126,5 +126,8 @@ def _finding(first: _Listener, second: _Listener) -> Finding:
 
 
 def _template(pod: PodFacts) -> str:
-    """Return the path of the template of a pod."""
-    return pod.own.path.rpartition(".")[0] if pod.own else pod.command_path
+    """Return the path of the template of a pod, or of its part if that is all that is stated."""
+    if pod.own is None:
+        return pod.command_path
+    above, _, last = pod.own.path.rpartition(".")
+    return above if "ontainers[" in last else pod.own.path
