@@ -42,13 +42,11 @@ ln -s "$PWD/judge/.venv" branch/.venv
 
 
 @pytest.fixture(scope="module")
-def machine(tmp_path_factory: pytest.TempPathFactory, wheel: Path, libraries: Path) -> Machine:
-    """Make a repository with a branch, whose stack has one stage too many."""
+def prepared(tmp_path_factory: pytest.TempPathFactory, wheel: Path, libraries: Path) -> Machine:
+    """Make a machine with a repository."""
     folder = tmp_path_factory.mktemp("ci")
     (folder / "state").mkdir()
     repository = Repository.made(folder / "origin", files_of(wheel))
-    repository.write({STACK: FILES[STACK].replace('"2"', '"3"')})
-    repository.commit()
     variables = offline(libraries, folder / "tmp")
     path = f"{variables['PATH'].partition(':')[0]}:{environment()['PATH']}"
     state = {"PULUMI_BACKEND_URL": (folder / "state").as_uri()}
@@ -59,6 +57,15 @@ def machine(tmp_path_factory: pytest.TempPathFactory, wheel: Path, libraries: Pa
     }
     engine = {**environment(), **STATE_VARIABLES, **state}
     return Machine(repository, {**engine, **variables, "PATH": path}, values)
+
+
+@pytest.fixture
+def machine(prepared: Machine) -> Machine:
+    """Give the machine, with a branch whose stack has one stage too many."""
+    prepared.repository.git("reset", "--quiet", "--hard", "main")
+    prepared.repository.write({STACK: FILES[STACK].replace('"2"', '"3"')})
+    prepared.repository.commit()
+    return prepared
 
 
 def linked(steps: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -29,7 +29,7 @@ _UNREAD = (
     *("inherit", "condition", "secrets", "strategicMergePatches", "jsonPatches", "transformers"),
     *("valuesTemplate", "setTemplate", "chartTemplate", "postRenderer", "dependencies"),
 )
-_CHART = regex(r"\bchart[\"']?\s*:\s*[\"']?(\{\{.*?\}\}|[^\s\"',}]+)")
+_CHART = regex(r"\bchart[\"']?\s*:\s*[\"']?([^\s\"',}]+)")
 _SUFFIXES = (".yaml", ".yml", TEMPLATE)
 
 

@@ -19,7 +19,7 @@ SUFFIXES = (".tf", ".tofu", ".tf.json", ".tofu.json")
 _JSON = ".json"
 _RELEASE = regex(r'\bresource\s+"?helm_release"?\s+"?([\w-]+)"?')
 _CHART = regex(r"\bchart\s*=\s*(.+)")
-_PATH = regex(r"[\w.@-]*(?:/[\w.@-]+)+|\.{1,2}|[\w.@-]+")
+_PATH = regex(r"[\w.@/-]+")
 _WHY = "only Terraform evaluates its values"
 _EXPRESSION = ("${", "var.", "local.", "each.")
 
@@ -63,7 +63,7 @@ def _in_json(text: str) -> Iterator[tuple[str, str]]:
 def _folder(chart: str, place: Place, repository: Repository) -> str:
     """Return the chart in the repository, or the repository if an expression names the chart."""
     start = os.path.realpath(Path(place.file).parent)
-    for path in _PATH.findall(chart):
+    for path in filter(None, (each.rstrip("/") for each in _PATH.findall(chart))):
         for below, own in ((path, start), (path.lstrip("/"), start), (path.lstrip("/"), "")):
             if repository.has(f"{below}/{CHART}", own):
                 return repository.folder(below, own)
