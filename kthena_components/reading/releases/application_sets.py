@@ -7,7 +7,6 @@ Source: argo-cd applicationset/generators (list.go, git.go, matrix.go), applicat
 """
 
 import posixpath
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, product
@@ -23,7 +22,7 @@ from kthena_components.reading.releases.repository import Repository
 
 _MOST = 200
 """Maximum number of Applications of one set."""
-_TEMPLATE = regex(r"\{\{(.*?)\}\}", re.DOTALL)
+_TEMPLATE = regex(r"\{\{((?:[^{}]|\{(?!\{)|\}(?!\}))*)\}\}")
 _FIELD = regex(r"\.[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 _INDEX = regex(r"index\s+(\.[\w.]+)\s+(\d{1,3})")
 _ODD = regex(r"[^a-z0-9.-]")
