@@ -18,8 +18,9 @@ from kthena_components.core.values.regex import regex
 _IMAGE = regex(r"(?:[^@]*/)?llm-d-(?:routing|pd)-sidecar(?:[:@].*)?")
 _PORT, _TARGET = "port", "vllm-port"
 _USUAL = {_PORT: 8000, _TARGET: 8001}
-_MORE = ("data-parallel-size", "config")
-"""Beginnings of options by which it listens on several ports, or takes them from elsewhere."""
+_MORE = regex(r"(data-parallel-size|config).*|(?!(vllm-)?port$).*(port|url|address|target).*")
+"""Options by which it listens on several ports, or takes ports from elsewhere: those with a name of
+a port or an address that other releases may have count, too."""
 _NUMBER = regex(r"[0-9]{1,5}")
 
 
@@ -74,7 +75,7 @@ def _read(container: Mapping[str, Any], path: str) -> RoutingSidecar | None:
     if not all(isinstance(word, str) for word in listed) or container.get("envFrom"):
         return None
     stated = {flag.lstrip("-"): values for flag, values in by_flag(listed)}
-    if any(flag.startswith(_MORE) for flag in stated):
+    if any(_MORE.fullmatch(flag) for flag in stated):
         return None
     ports = [_number(stated[name]) if name in stated else _USUAL[name] for name in (_PORT, _TARGET)]
     port, target = ports
