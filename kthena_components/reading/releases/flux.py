@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from kthena_components.core.values.helm_set import typed
 from kthena_components.core.values.read import mapping, sequence, spec_of
 from kthena_components.core.values.regex import regex
 from kthena_components.reading.folders import CHART
@@ -31,8 +32,6 @@ Find = Callable[[str, str, str], Mapping[str, Any] | None]
 """Finds another object in the files by kind, namespace and name."""
 _GIT, _CHART = "GitRepository", "HelmChart"
 _PATH = regex(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
-_INTEGER = regex(r"0|-?[1-9][0-9]{0,17}")
-_SCALARS = {"true": True, "false": False, "null": None}
 
 
 def helm_release(
@@ -135,7 +134,7 @@ class _HelmRelease:
 
 def _placed(path: str, text: str) -> str:
     """Return values with one of them at a path, of the type that `helm --set` gives it."""
-    value: Any = _SCALARS.get(text, int(text) if _INTEGER.fullmatch(text) else text)
+    value: Any = typed(text)
     if not _PATH.fullmatch(path):
         raise OutsideError(f"its targetPath {path} is not read")
     for key in reversed(path.split(".")):
