@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from kthena_components.core.values.helm_set import typed
 from kthena_components.core.values.read import mapping, sequence, spec_of
 from kthena_components.core.values.regex import regex
 from kthena_components.reading.folders import CHART
@@ -134,6 +133,8 @@ class _HelmRelease:
 
 def _placed(path: str, text: str) -> str:
     """Return values with one of them at a path, of the type that `helm --set` gives it."""
+    from kthena_components.core.values.helm_set import typed  # noqa: PLC0415 - for a targetPath only
+
     value: Any = typed(text)
     if not _PATH.fullmatch(path):
         raise OutsideError(f"its targetPath {path} is not read")
