@@ -105,7 +105,7 @@ class _Engine:
     def command(self) -> dict[str, Any]:
         """Its command and args, limited to what is checked here."""
         by, own = self.container.get("modelCommand"), self.container.get("args")
-        if by not in {"vllmServe", "imageDefault"}:
+        if by not in ("vllmServe", "imageDefault"):
             return {key: self.container.get(key) for key in ("command", "args")}
         words = [] if by == "vllmServe" else ["--model"]
         words.append(_model(mapping(mapping(self.release.values).get("modelArtifacts"))))

@@ -83,6 +83,8 @@ def test_a_contradiction_is_told(changes: dict[str, Any], said: str) -> None:
         {GPUS: {}, f"{SIZES}.data": 2, f"{SIZES}.dataLocal": 2},
         {f"{SIZES}.tensor": LATE},
         {f"{SIZES}.tensor": 8, GPUS: LATE},
+        {f"{SIZES}.tensor": 8, f"{DECODE}.containers[0].modelCommand": {"odd": []}},
+        {SIZES: ["odd"], GPUS: ["odd"], "spec.values.accelerator": {"type": ["odd"]}},
         {f"{SIZES}.tensor": 8, ARGS: LATE},
         # The chart replaced what was stated.
         {f"{SIZES}.tensor": 8, "spec.chart.spec.version": "v0.3.16"},
