@@ -31,8 +31,6 @@ Find = Callable[[str, str, str], Mapping[str, Any] | None]
 """Finds another object in the files by kind, namespace and name."""
 _GIT, _CHART = "GitRepository", "HelmChart"
 _PATH = regex(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
-_INTEGER = regex(r"0|-?[1-9][0-9]{0,17}")
-_SCALARS = {"true": True, "false": False, "null": None}
 
 
 def helm_release(
@@ -135,7 +133,9 @@ class _HelmRelease:
 
 def _placed(path: str, text: str) -> str:
     """Return values with one of them at a path, of the type that `helm --set` gives it."""
-    value: Any = _SCALARS.get(text, int(text) if _INTEGER.fullmatch(text) else text)
+    from kthena_components.core.values.helm_set import typed  # noqa: PLC0415 - for a targetPath only
+
+    value: Any = typed(text)
     if not _PATH.fullmatch(path):
         raise OutsideError(f"its targetPath {path} is not read")
     for key in reversed(path.split(".")):

@@ -1,1 +1,1 @@
-"""Releases of the Helm chart vllm-stack."""
+"""Releases of the Helm charts vllm-stack and llm-d-modelservice."""

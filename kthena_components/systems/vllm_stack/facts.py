@@ -1,4 +1,4 @@
-"""Facts of releases of the Helm chart vllm-stack: each model is an engine.
+"""Facts of releases: each model of vllm-stack is an engine, and each half of llm-d-modelservice.
 
 Source: vllm-project/production-stack helm/templates.
 """
@@ -22,6 +22,8 @@ from kthena_components.core.values.unknown import (
     Unknown,
     is_unresolved,
 )
+from kthena_components.systems.vllm_stack import modelservice
+from kthena_components.systems.vllm_stack.placed import placed
 from kthena_components.systems.vllm_stack.view import Model, Releases
 
 _FLAGS = {
@@ -30,21 +32,26 @@ _FLAGS = {
     "gpuMemoryUtilization": "--gpu-memory-utilization",
 }
 _RAY_FLAGS = {**_FLAGS, "pipelineParallelSize": "--pipeline-parallel-size"}
-_MADE = "spec.containers[0]"
-"""Path of the engine's container in the pod of a model."""
 
 
 def facts(view: Releases) -> ServingFacts:
-    """Return the facts of all models; none for a release of another chart."""
+    """Return the facts of all engines; none for a release of another chart."""
     found = view.object
     engines = [
         _engine(
-            replace(model, path=found.at(model.path)),
+            replace(
+                model,
+                path=found.at(model.path),
+                overridden={name: found.at(at) for name, at in model.overridden.items()},
+            ),
             replace(found.context, namespace=release.namespace),
         )
         for release in view.releases
         for model in (release.models if isinstance(release.models, tuple) else ())
     ]
+    for release in view.modelservices:
+        placed = replace(release, path=found.at(release.path))
+        engines += modelservice.engines(placed, found.context)
     asked = [release.scheduler for release in view.releases]
     return ServingFacts(
         path=found.path,
@@ -65,7 +72,7 @@ def _engine(model: Model, context: Context) -> EngineFacts:
     if isinstance(many, Unknown):
         pods = many
     head = model.head if many is True else fields
-    at = f"{model.path}.raySpec.headNode" if many is True else model.path
+    at = "raySpec.headNode." if many is True else ""
     command = _command(model, ray=many is True)
     joins = ["ray", "start", "--address=head:6379"]
     return EngineFacts(
@@ -74,9 +81,7 @@ def _engine(model: Model, context: Context) -> EngineFacts:
         pods=pods,
         replicas=1 if many is True else replicas,
         entry=_pod(model, head, at, command, context),
-        worker=_pod(model, fields, model.path, joins, context)
-        if many is True and pods != 1
-        else None,
+        worker=_pod(model, fields, "", joins, context) if many is True and pods != 1 else None,
         ray_started=True,
     )
 
@@ -119,30 +124,18 @@ def _pod(
         {"spec": {"containers": [container], "volumes": volumes}},
         "",
         context=context,
-        gpus_path=f"{at}.{field}",
-        command_path=f"{model.path}.vllmConfig",
+        gpus_path=model.at(f"{at}{field}"),
+        command_path=model.at("vllmConfig", *(f"vllmConfig.{key}" for key in _RAY_FLAGS)),
     )
-    return fill_requests(_placed(pod, model))
+    pod = fill_requests(placed(pod, model.path, image=f"{model.path}.tag"))
+    if pod.own is None or not looks_like_token(fields.get("hf_token")):
+        return pod
+    at = f"{model.path}.hf_token"
+    token = TokenFacts(path=at, kind=TokenKind.VALUE, variable="HF_TOKEN")
+    return replace(pod, own=replace(pod.own, tokens=(*pod.own.tokens, token)))
 
 
 def _requested(asked: Mapping[str, Any]) -> dict[str, Any]:
     kind, count = asked.get("requestGPUType"), asked.get("requestGPU")
     name = "nvidia.com/gpu" if kind is None else str(kind)
     return {} if count is None else {"limits": {name: count}, "requests": {name: count}}
-
-
-def _placed(pod: PodFacts, model: Model) -> PodFacts:
-    """Return the facts of the container with paths in the values."""
-
-    def placed(path: str) -> str:
-        return path.replace(_MADE, model.path, 1)
-
-    missing = tuple(replace(key, path=placed(key.path)) for key in pod.missing)
-    if pod.own is None:
-        return replace(pod, missing=missing)
-    tokens = [replace(token, path=placed(token.path)) for token in pod.own.tokens]
-    if looks_like_token(model.fields.get("hf_token")):
-        at = f"{model.path}.hf_token"
-        tokens.append(TokenFacts(path=at, kind=TokenKind.VALUE, variable="HF_TOKEN"))
-    own = replace(pod.own, path=model.path, image_path=f"{model.path}.tag", tokens=tuple(tokens))
-    return replace(pod, own=own, missing=missing)

@@ -1,4 +1,4 @@
-"""Releases of the Helm chart vllm-stack, as Argo CD, Flux and Pulumi write them."""
+"""Releases of vllm-stack and llm-d-modelservice, as Argo CD, Flux and Pulumi write them."""
 
 from kthena_components.systems.system import Kind, System
 from kthena_components.systems.vllm_stack.facts import facts
@@ -6,12 +6,8 @@ from kthena_components.systems.vllm_stack.rules import (
     vllm_stack_ignored,
     vllm_stack_ray,
 )
-from kthena_components.systems.vllm_stack.view import (
-    APPLICATION,
-    HELM_RELEASE,
-    RELEASE,
-    read_releases,
-)
+from kthena_components.systems.vllm_stack.values import APPLICATION, HELM_RELEASE, RELEASE
+from kthena_components.systems.vllm_stack.view import read_releases
 
 SYSTEM = System(
     name="vllm_stack",

@@ -19,6 +19,7 @@ RELEASE = "kubernetes:helm.sh/v3:Release"
 BODY = documents("release")[0]
 VALUES = BODY["values"]
 MODEL = "values.servingEngineSpec.modelSpec[0]"
+ARGO_MODEL = "spec.source.helm.valuesObject.servingEngineSpec.modelSpec[0]"
 Changes = dict[str, Any]
 FLUX = {
     "apiVersion": "helm.toolkit.fluxcd.io/v2",
@@ -192,10 +193,21 @@ def test_other_tools_hold_the_values_elsewhere(body: dict[str, Any], at: str) ->
         (
             {
                 "spec.source.helm.parameters": [
-                    {"name": "servingEngineSpec.modelSpec[0].replicaCount"}
+                    {"name": LATE, "value": "2"},
                 ]
             },
-            "parameters change the models",
+            "the value is known only after the deployment",
+        ),
+        (
+            {
+                "spec.source.helm": {
+                    "valueFiles": ["x.yaml"],
+                    "parameters": [
+                        {"name": "servingEngineSpec.modelSpec[0].requestGPU", "value": "8"}
+                    ],
+                }
+            },
+            "the models may be in other values",
         ),
         ({"spec.source.helm": {"valueFiles": ["x.yaml"]}}, "the models may be in other values"),
     ],
@@ -204,6 +216,67 @@ def test_what_is_not_here_is_said(changes: Changes, because: str) -> None:
     (found,) = check_manifest(changed(ARGO, changes))
     assert found.level is Level.UNKNOWN
     assert because in found.seen
+
+
+ENTRY = "servingEngineSpec.modelSpec[0]"
+SET = "spec.source.helm.parameters"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        (
+            [(f"{ENTRY}.requestGPU", "8"), (f"{ENTRY}.raySpec.headNode.requestGPU", "8")],
+            (
+                f"{ARGO_MODEL}.vllmConfig: engine 'chat' starts tensor 2 × pipeline 2 = 4 ranks, "
+                "but its 2 pods × 8 GPUs hold 16."
+            ),
+        ),
+        (
+            [(f"{ENTRY}.requestGPU", "4")],
+            f"{SET}[0].value: engine 'chat' gives its entry pod 2 GPUs and each worker 4",
+        ),
+        (
+            [("unrelated", "1"), (f"{ENTRY}.vllmConfig.tensorParallelSize", "4")],
+            f"{SET}[1].value: engine 'chat' starts tensor 4 × pipeline 2 = 8 ranks",
+        ),
+        # The last of several wins.
+        (
+            [(f"{ENTRY}.replicaCount", "1"), (f"{ENTRY}.replicaCount", "3")],
+            "but its 4 pods × 2 GPUs hold 8.",
+        ),
+    ],
+)
+def test_parameters_override_the_values(parameters: list[tuple[str, str]], said: str) -> None:
+    given = [{"name": name, "value": value} for name, value in parameters]
+    texts = [str(f) for f in check_manifest(changed(ARGO, {SET: given}))]
+    assert any(said in text for text in texts), texts
+
+
+@pytest.mark.parametrize("forced", [False, True])
+def test_parameters_mend_the_values_too(forced: bool) -> None:
+    wrong = changed(ARGO, {f"{ARGO_MODEL}.requestGPU": 4})
+    assert check_manifest(wrong)
+    given = {"name": f"{ENTRY}.requestGPU", "value": "2", "forceString": forced}
+    other = {"name": "routerSpec.annotations.example\\.com/a", "value": "x"}
+    assert check_manifest(changed(wrong, {SET: [given, other]})) == []
+
+
+def test_parameters_alone_are_values() -> None:
+    given = [
+        {"name": f"{ENTRY}.{name}", "value": value}
+        for name, value in {
+            "name": "chat",
+            "requestGPU": "4",
+            "vllmConfig.extraArgs": "{--tensor-parallel-size,8}",
+        }.items()
+    ]
+    (told,) = [
+        str(f)
+        for f in check_manifest(changed(ARGO, {"spec.source.helm": {"parameters": given}}))
+        if f.level is Level.MANDATORY
+    ]
+    assert "starts tensor 8 × pipeline 1 = 8 ranks, but its pod has 4 GPUs" in told
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,186 @@
+"""Engines of the Helm chart llm-d-modelservice: decode and prefill, of one pod each.
+
+The chart writes --tensor-parallel-size and the data sizes from `parallelism`, before the args of
+the container. Where resources state no GPUs, it requests tensor × dataLocal. So a contradiction is
+in GPUs that are stated, in args that state another size, or in data without dataLocal: its default
+is 1, and the chart passes no --data-parallel-size-local of 1. Source:
+llm-d-incubation/llm-d-modelservice charts/llm-d-modelservice/templates/_helpers.tpl.
+"""
+
+from collections.abc import Iterator, Mapping
+from math import prod
+from typing import Any
+
+from kthena_components.core.facts.context import Context
+from kthena_components.core.facts.pod_template import read_pod
+from kthena_components.core.facts.serving import EngineFacts
+from kthena_components.core.facts.workload import fill_requests
+from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.embedded import go_text
+from kthena_components.core.values.read import (
+    count_or_unknown,
+    mapping,
+    sequence,
+    unknown_in,
+    unknown_within,
+)
+from kthena_components.core.values.unknown import UNKNOWN_WORD, MaybeInt, Unknown
+from kthena_components.systems.vllm_stack.placed import placed
+from kthena_components.systems.vllm_stack.values import ChartValues
+
+_ROLES = ("decode", "prefill")
+_SIMULATOR = "llm-d-inference-sim"
+_STATED_WINS = (0, 3, 17)
+"""The first release that keeps the GPUs that resources state. Earlier ones are not read."""
+_RESOURCES = {
+    "nvidia": "nvidia.com/gpu",
+    "amd": "amd.com/gpu",
+    "intel-gaudi": "habana.ai/gaudi",
+}
+"""Types of accelerators of which each rank has a whole one. A TPU may hold two."""
+_FLAGS = {
+    "tensor": "--tensor-parallel-size",
+    "data": "--data-parallel-size",
+    "dataLocal": "--data-parallel-size-local",
+}
+
+
+def engines(release: ChartValues, context: Context) -> Iterator[EngineFacts]:
+    """Read the engines of a release. With multinode they are left: the chart connects no nodes."""
+    values = mapping(release.values)
+    version = _STATED_WINS if release.version is None else release.version
+    if isinstance(version, Unknown) or version < _STATED_WINS or values.get("multinode"):
+        return
+    for name in _ROLES:
+        fields = mapping(values.get(name))
+        for index, item in enumerate(sequence(fields.get("containers"))):
+            if fields.get("create") is not False and _SIMULATOR not in str(item):
+                at = f"{release.path}.{name}"
+                yield _engine(name, _Engine(release, at, index, fields, mapping(item)), context)
+
+
+@dataclass(frozen=True, slots=True)
+class _Engine:
+    """One container of decode or prefill."""
+
+    release: ChartValues
+    path: str
+    index: int
+    role: Mapping[str, Any]
+    container: Mapping[str, Any]
+
+    def size(self, name: str) -> MaybeInt:
+        """Return a size of `parallelism`. The chart's default is 1."""
+        stated = mapping(self.role.get("parallelism"))
+        if self.release.beside and name not in stated:
+            return Unknown(f"{name} may be in other values")
+        return count_or_unknown(stated.get(name), name, 1)
+
+    @property
+    def resources(self) -> object:
+        """Its resources, with the GPUs that the chart adds where none are stated."""
+        stated = self.container.get("resources")
+        gpu, gpus = self.gpu, [self.size("tensor"), self.size("dataLocal")]
+        if not gpu or unknown_within(stated):
+            return UNKNOWN_WORD
+        if gpu in mapping(mapping(stated).get("limits")):
+            return stated
+        if any(isinstance(size, Unknown) for size in gpus):
+            return UNKNOWN_WORD
+        added = {gpu: prod(size for size in gpus if isinstance(size, int))}
+        return {
+            key: {**added, **mapping(mapping(stated).get(key))} for key in ("limits", "requests")
+        }
+
+    @property
+    def gpu(self) -> str:
+        """The resource that it requests; empty if that is not known."""
+        given = mapping(mapping(self.release.values).get("accelerator"))
+        kind = given.get("type", "nvidia")
+        if self.release.beside or given.get("dra") or given.get("resources"):
+            return ""
+        return _RESOURCES.get(kind, "") if isinstance(kind, str) else ""
+
+    @property
+    def command(self) -> dict[str, Any]:
+        """Its command and args, limited to what is checked here."""
+        by, own = self.container.get("modelCommand"), self.container.get("args")
+        if by not in ("vllmServe", "imageDefault"):
+            return {key: self.container.get(key) for key in ("command", "args")}
+        words = [] if by == "vllmServe" else ["--model"]
+        words.append(_model(mapping(mapping(self.release.values).get("modelArtifacts"))))
+        words += ["--port", go_text(self.port)]
+        for name, flag in _FLAGS.items():
+            if (size := self.size(name)) != 1:
+                words += [flag, _word(size)]
+        if unknown_within(own):
+            words += [UNKNOWN_WORD, UNKNOWN_WORD]
+        words += map(go_text, sequence(own))
+        return {"args": words, **({"command": ["vllm", "serve"]} if by == "vllmServe" else {})}
+
+    @property
+    def port(self) -> object:
+        """The port of the server: before decode is a proxy, unless it is switched off."""
+        routing = mapping(mapping(self.release.values).get("routing"))
+        proxy = mapping(routing.get("proxy"))
+        if self.path.endswith(_ROLES[0]) and proxy.get("enabled") is not False:
+            return proxy.get("targetPort", 8200)
+        return routing.get("servicePort", 8000)
+
+    @property
+    def env(self) -> object:
+        """Its variables, with those that the chart adds."""
+        own = self.container.get("env")
+        added = {"DP_SIZE": "data", "TP_SIZE": "tensor", "DP_SIZE_LOCAL": "dataLocal"}
+        return unknown_in(own) or [
+            *sequence(own),
+            *({"name": name, "value": _word(self.size(size))} for name, size in added.items()),
+        ]
+
+    def at(self, place: str) -> str:
+        """Return a path of the role's values, or of the parameter that sets a value there."""
+        own = f"{self.path}.{place}"
+        name = own.removeprefix(f"{self.release.path}.")
+        inside = (at for key, at in self.release.overridden.items() if key.startswith(name))
+        return next(inside, own)
+
+
+def _engine(name: str, engine: _Engine, context: Context) -> EngineFacts:
+    given = engine.container
+    container = {
+        "name": given.get("name") or "vllm",
+        **{key: given[key] for key in ("image", "volumeMounts") if key in given},
+        "env": engine.env,
+        **engine.command,
+        "resources": engine.resources,
+    }
+    own = f"containers[{engine.index}]"
+    stated = engine.resources is given.get("resources")
+    pod = read_pod(
+        {"spec": {"containers": [container], "volumes": engine.role.get("volumes")}},
+        "",
+        context=context,
+        gpus_path=engine.at(f"{own}.resources" if stated else "parallelism"),
+        command_path=engine.at("parallelism"),
+    )
+    return EngineFacts(
+        path=engine.path,
+        name=name,
+        pods=1,
+        replicas=count_or_unknown(engine.role.get("replicas"), "replicas", 1),
+        entry=fill_requests(placed(pod, f"{engine.path}.{own}", image=engine.at(f"{own}.image"))),
+        worker=None,
+    )
+
+
+def _word(size: MaybeInt) -> str:
+    return UNKNOWN_WORD if isinstance(size, Unknown) else str(size)
+
+
+def _model(artifacts: Mapping[str, Any]) -> str:
+    """Return the model that the chart passes: of Hugging Face, or a folder of a volume."""
+    uri, name = artifacts.get("uri"), artifacts.get("name")
+    if not isinstance(uri, str) or not uri.startswith("hf://"):
+        return "/model-cache"
+    model = uri.removeprefix("hf://").strip('"')
+    return str(name) if "{{" in model else model

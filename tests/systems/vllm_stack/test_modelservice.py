@@ -1,0 +1,139 @@
+"""Releases of the chart llm-d-modelservice: what its values contradict."""
+
+from typing import Any
+
+import pytest
+
+from kthena_components.checker.manifest import check_manifest
+from kthena_components.core.findings import Level
+from tests.support.peers import LATE
+from tests.support.specs import changed
+
+CONTAINER = {
+    "name": "vllm",
+    "image": "ghcr.io/llm-d/llm-d-cuda:v0.4.0",
+    "modelCommand": "vllmServe",
+    "args": ["--enforce-eager"],
+    "resources": {"limits": {"memory": "64Gi", "nvidia.com/gpu": "4"}},
+}
+FLUX = {
+    "apiVersion": "helm.toolkit.fluxcd.io/v2",
+    "kind": "HelmRelease",
+    "metadata": {"name": "chat", "namespace": "serving"},
+    "spec": {
+        "chart": {"spec": {"chart": "llm-d-modelservice"}},
+        "values": {
+            "modelArtifacts": {"name": "Qwen/Qwen3-32B", "uri": "hf://Qwen/Qwen3-32B"},
+            "decode": {"parallelism": {"tensor": 4}, "containers": [CONTAINER]},
+            "prefill": {"create": False},
+        },
+    },
+}
+DECODE = "spec.values.decode"
+GPUS = f"{DECODE}.containers[0].resources"
+ARGS = f"{DECODE}.containers[0].args"
+SIZES = f"{DECODE}.parallelism"
+
+
+def told(changes: dict[str, Any], body: dict[str, Any] = FLUX) -> list[str]:
+    found = check_manifest(changed(body, changes))
+    return [str(f) for f in found if f.level is Level.MANDATORY]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({f"{SIZES}.tensor": 8}, "= 8 ranks, but its pod has 4 GPUs"),
+        ({f"{GPUS}.limits": {"nvidia.com/gpu": 2}}, "= 4 ranks, but its pod has 2 GPUs"),
+        ({GPUS: {}, ARGS: ["--tensor-parallel-size", "8"]}, "= 8 ranks, but its pod has 4 GPUs"),
+        ({GPUS: {}, ARGS: ["-pp", "2"]}, "= 8 ranks, but its pod has 4 GPUs"),
+        # The chart requests 4 × dataLocal, which is 1, and vLLM starts both of its ranks here.
+        ({GPUS: {}, f"{SIZES}.data": 2}, "8 ranks, but its pod has 4 GPUs"),
+        (
+            {
+                f"{DECODE}.containers[0].modelCommand": "custom",
+                f"{DECODE}.containers[0].command": ["vllm", "serve", "x", "-tp", "8"],
+                ARGS: [],
+            },
+            "= 8 ranks, but its pod has 4 GPUs",
+        ),
+        (
+            {
+                f"{SIZES}.tensor": 8,
+                f"{DECODE}.containers[0].modelCommand": "custom",
+                f"{DECODE}.containers[0].command": ["/bin/sh", "-c"],
+                ARGS: ["exec vllm serve x --tensor-parallel-size $TP_SIZE"],
+            },
+            "= 8 ranks, but its pod has 4 GPUs",
+        ),
+    ],
+)
+def test_a_contradiction_is_told(changes: dict[str, Any], said: str) -> None:
+    (text,) = told(changes)
+    assert said in text
+    assert "[world-size-equals-gpus]" in text
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {GPUS: {}},
+        {GPUS: {}, f"{SIZES}.tensor": 8},
+        {GPUS: {}, f"{SIZES}.data": 2, f"{SIZES}.dataLocal": 2},
+        {f"{SIZES}.tensor": LATE},
+        {f"{SIZES}.tensor": 8, GPUS: LATE},
+        {f"{SIZES}.tensor": 8, f"{DECODE}.containers[0].modelCommand": {"odd": []}},
+        {SIZES: ["odd"], GPUS: ["odd"], "spec.values.accelerator": {"type": ["odd"]}},
+        {f"{SIZES}.tensor": 8, ARGS: LATE},
+        # The chart replaced what was stated.
+        {f"{SIZES}.tensor": 8, "spec.chart.spec.version": "v0.3.16"},
+        {f"{SIZES}.tensor": 8, "spec.chart.spec.version": "0.3.x"},
+        {f"{SIZES}.tensor": 8, "spec.values.accelerator": {"dra": True}},
+        {f"{SIZES}.tensor": 8, "spec.values.accelerator": {"type": "google"}},
+        {f"{SIZES}.tensor": 8, "spec.values.multinode": True},
+        {f"{SIZES}.tensor": 8, "spec.valuesFrom": [{"kind": "ConfigMap", "name": "x"}]},
+        {f"{SIZES}.tensor": 8, f"{DECODE}.create": False},
+        {
+            f"{SIZES}.tensor": 8,
+            f"{DECODE}.containers[0].image": "ghcr.io/llm-d/llm-d-inference-sim:v0.6.1",
+        },
+    ],
+)
+def test_what_the_chart_makes_consistent_is_silent(changes: dict[str, Any]) -> None:
+    assert told(changes) == []
+
+
+def test_both_halves_are_pods_of_their_own() -> None:
+    shm = {"name": "shm", "mountPath": "/dev/shm"}  # noqa: S108 - NCCL's memory
+    half = {
+        "parallelism": {"tensor": 4},
+        "volumes": [{"name": "shm", "emptyDir": {"medium": "Memory"}}],
+        "containers": [{**CONTAINER, "volumeMounts": [shm]}],
+    }
+    assert check_manifest(changed(FLUX, {DECODE: half, "spec.values.prefill": half})) == []
+
+
+def test_prefill_is_read_as_decode() -> None:
+    half = {"parallelism": {"tensor": 8}, "containers": [CONTAINER]}
+    (text,) = told({"spec.values.prefill": half})
+    assert text.startswith("spec.values.prefill.")
+
+
+def test_a_parameter_of_argo_is_where_the_size_is() -> None:
+    argo = {
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Application",
+        "metadata": {"name": "chat"},
+        "spec": {
+            "source": {
+                "chart": "llm-d-modelservice",
+                "helm": {
+                    "valuesObject": FLUX["spec"]["values"],  # type: ignore[index]
+                    "parameters": [{"name": "decode.parallelism.tensor", "value": "8"}],
+                },
+            }
+        },
+    }
+    (text,) = told({}, argo)
+    assert text.startswith("spec.source.helm.parameters[0].value: engine 'decode' starts tensor 8")
