@@ -206,8 +206,10 @@ def check_plan(
     values = list(dict.fromkeys(plan_values(plan)))
     if backend is None:
         return [*values, *run_checks(facts_from_plan(plan, gpus=gpus))]
-    facts = facts_from_plan(plan, backend.sizes, gpus)
-    return [*values, *run_checks(replace(facts, names=tuple(backend.names(plan))))]
+    facts, order = facts_from_plan(plan, backend.sizes, gpus), backend.order(plan)
+    engines = tuple(replace(engine, order=order) for engine in facts.engines)
+    facts = replace(facts, engines=engines, names=tuple(backend.names(plan)))
+    return [*values, *run_checks(facts)]
 
 
 def _no_backend(name: str) -> Finding:

@@ -35,6 +35,7 @@ _MOST = 500
 """Maximum number of releases that are rendered."""
 _ROUNDS = 3
 """A chart may contain releases of others, which may contain releases again."""
+_TOO_DEEP = f"releases are rendered inside of {_ROUNDS - 1} others at most"
 _NAME, _LONGEST_NAME = regex(r"[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?"), 53
 _NAMESPACE = regex(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
 _GIT = ".git"
@@ -56,10 +57,17 @@ def render_releases(
     waiting = [*texts.stating, *map(_text_of, made.renderings)]
     for _ in range(_ROUNDS):
         known = len(made.renderings)
-        everything = [*texts.all, *map(_text_of, made.renderings)]
-        rendering.add(find_releases(Texts(waiting, everything)))
+        rendering.add(_stated(waiting, texts, made))
         waiting = [_text_of(each) for each in made.renderings[known:]]
+    rendering.refuse(_stated(waiting, texts, made))
     rendering.tell()
+
+
+def _stated(
+    waiting: list[Text], texts: Texts, made: Rendered
+) -> Iterator[tuple[Statement, Mapping[str, Any]]]:
+    """Yield the releases that some texts state, whose values may be in all others."""
+    return find_releases(Texts(waiting, [*texts.all, *map(_text_of, made.renderings)]))
 
 
 def _text_of(rendering: Rendering) -> Text:
@@ -97,6 +105,12 @@ class _Releases:
                 others.append(statement)
         self._render(fresh)
         self._render(others, with_signs=True)
+
+    def refuse(self, statements: Iterable[tuple[Statement, Mapping[str, Any]]]) -> None:
+        """Tell of each release that add would render."""
+        for statement in self._fresh(statements):
+            if self._serves(statement):
+                self._fail(statement, _TOO_DEEP)
 
     def _fresh(
         self, statements: Iterable[tuple[Statement, Mapping[str, Any]]]

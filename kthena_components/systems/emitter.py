@@ -7,7 +7,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING
 
 from kthena_components.core import naming
-from kthena_components.core.facts.serving import NameFacts, ServingFacts
+from kthena_components.core.facts.serving import NameFacts, ServingFacts, StartOrder
 from kthena_components.core.findings import Finding
 from kthena_components.core.objects.object import GroupKind
 from kthena_components.core.values.dataclass import dataclass
@@ -130,6 +130,8 @@ class PodDetails:
     """Variables in every container with the number of pods of its engine."""
     drops: tuple[str, ...] = ()
     """Templates that it does not write as long as no pod has them: EMPTY_ROLES, IDLE_WORKERS."""
+    order: Callable[[ServingPlan], StartOrder | None] = lambda _plan: None
+    """Why the workers of an engine wait for its first pod. None: they do not."""
     addresses: Callable[[ServingPlan], list[str]] = lambda _plan: []
     """Host names of the entry pods, by group, role and engine. Empty if the controller chooses."""
 

@@ -1,7 +1,7 @@
 """Charts and kustomizations are rendered with what other files state, by the real programs."""
 
 import re
-from itertools import count
+from itertools import count, pairwise
 
 import pytest
 
@@ -385,6 +385,28 @@ def test_a_chart_of_applications_states_releases_too(run: Command, write: Write)
     for name, content in {**FILES, "root.yaml": root.replace("name: app", "name: root")}.items():
         write(f"m0x/{name}", content)
     assert tensors(run("m0x")) == {21}
+
+
+def test_releases_inside_of_too_many_others_are_listed(run: Command, write: Write) -> None:
+    charts = ["first", "second", "third", "charts/chat"]
+    for name, content in FILES.items():
+        write(f"m0y/{name}", content)
+    for name, inner in pairwise(charts):
+        write(f"m0y/{name}/Chart.yaml", CHART.format(name))
+        write(f"m0y/{name}/values.yaml", "tensor: 8\n")
+        stated = application("{values: 'tensor: {{ .Values.tensor }}'}").replace(
+            "charts/chat", inner
+        )
+        write(f"m0y/{name}/templates/app.yaml", stated)
+    write("m0y/root.yaml", application("{values: 'tensor: 21'}").replace("charts/chat", "second"))
+    assert tensors(run("m0y")) == {21}
+    write("m0y/root.yaml", application("{values: 'tensor: 22'}").replace("charts/chat", "first"))
+    done = run("m0y")
+    assert tensors(done) == set()
+    assert done.err == (
+        "m0y/root.yaml: not rendered: Application app: releases are rendered inside of 2 others at "
+        "most\n"
+    )
 
 
 def test_the_url_of_the_checkout_tells_another_repository(run: Command, write: Write) -> None:

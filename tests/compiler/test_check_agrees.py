@@ -60,6 +60,7 @@ CHANGES: list[tuple[str, Any]] = [
     ("expose", {}),
     ("expose", {"target_port": 9000}),
     ("backend_options", {"model_server": {"workload_port": {"port": 9000}}}),
+    ("backend_options", {"startup_policy": "LeaderReady"}),
     ("pod_disruption_budget", True),
     ("queue", "research"),
     ("spread_over", "zone"),

@@ -15,7 +15,7 @@ from kthena_components.compiler.compile import (
     compile_serving,
 )
 from kthena_components.core.findings import Finding, Level, SpecError
-from tests.support.specs import ENGINE_RAY, GROUP, ROLE, changed
+from tests.support.specs import ENGINE_RAY, GROUP, GUIDE, ROLE, changed
 
 TODAY = date(2026, 6, 30)
 WORLD = "world-size-equals-gpus"
@@ -57,6 +57,15 @@ def test_only_the_manifests_in_which_something_is_found_carry_a_waiver() -> None
         if f"{PREFIX}{WORLD}" in manifest.body["metadata"].get("annotations", {})
     }
     assert carriers == {"chat-0-decode-0", "chat-1-decode-0"}
+
+
+def test_an_option_of_a_backend_is_waived_like_the_field_that_it_becomes() -> None:
+    order, reason = "start-order", "2026-12-31 the probe of the leader does not wait"
+    args = {**GUIDE, "backend": "lws", "backend_options": {"startup_policy": "LeaderReady"}}
+    made = compile_serving({**args, "waivers": {order: reason}}, today=TODAY)
+    found = [f for each in made.manifests for f in check_manifest(each.body, today=TODAY)]
+    for findings in (made.findings, found):
+        assert {f.rule: f.level for f in findings}[order] is Level.WAIVED
 
 
 def test_a_rule_over_all_objects_is_waived_in_each_of_them() -> None:

@@ -21,8 +21,9 @@ that they came from.
 - The tag of the project's own image, such as `vllm/vllm-openai:v0.11.1`, `lmsysorg/sglang:v0.5.10`
   or `nvcr.io/nvidia/tensorrt-llm/release:1.2.1`, gives the release, from any registry.
 - All other images, and tags without a release (`latest`, `nightly`), are checked against the newest
-  release below. Findings that depend on the release are then advisory, and say so. A tag of a
-  candidate (`1.3.0rc10`) is one of them.
+  release below, or against that in the tag if the image is named after the engine and the release
+  is known (`vllm-cpu:v0.11.0-x`; not Dynamo's images). Findings that depend on the release are then
+  advisory, and say so. A tag of a candidate (`1.3.0rc10`) is one of them.
 - A container without a command in an image of your own is read as vLLM's server if the image is
   named after vLLM, and all its arguments are options of vLLM, `--model` among them.
 - A release that is newer than the tables is checked against the newest release in them, and the

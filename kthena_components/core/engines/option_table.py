@@ -214,6 +214,8 @@ def _row(row: Mapping[str, Any], place: Mapping[str, int]) -> Row:
 def release_for(engine: str, image: Image | None) -> Release:
     """Choose the release by which a command line is read: the image's, or else the newest known.
 
+    For a third party's image with the engine's name, it is the one in the tag if it is known.
+
     Args:
         engine: vllm, sglang or trtllm.
         image: The container's image. None: unknown.
@@ -226,6 +228,9 @@ def release_for(engine: str, image: Image | None) -> Release:
         because = "the image is not known"
     elif not image.is_own(engine):
         because = f"the image is not {title}'s own, and may contain another release"
+        probable = image.probable_release_of(engine)
+        if probable in table.versions and table.is_release(probable):
+            stated = probable
     elif stated is None:
         because = f"the image's tag states no release of {title}"
     elif stated in table.versions:

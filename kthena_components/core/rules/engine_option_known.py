@@ -16,8 +16,9 @@ def engine_option_known(facts: ServingFacts) -> Iterator[Finding]:
 
     The options are those of each release's parser, for vLLM since 0.6, SGLang since 0.4.6 and
     TensorRT-LLM since 0.18.2: docs/engines.md. The tag of the project's own image states the
-    release. For another image, or a tag without a release, the newest release is assumed, and
-    findings that depend on the release are advisory. The rule reports unknown options, ambiguous
+    release. For another image, or a tag without a release, the newest release is assumed, or the
+    one in the tag if the image has the engine's name (vllm-cpu:v0.11.0-x), and findings that
+    depend on the release are advisory. The rule reports unknown options, ambiguous
     abbreviations, words that belong to no option, values for switches, missing values, and values
     of the wrong type or not among the choices. It reads config files as the release does: what is
     not a map in YAML, a second --config, and a line of vLLM with --config that does not begin with

@@ -26,6 +26,13 @@ _OWN: Mapping[str, tuple[str, ...]] = {
     "trtllm": ("nvidia/tensorrt-llm/release",),
 }
 """The images that an engine's own project builds. Their tags are the engine's releases."""
+_NAMED = {"vllm": "vllm", "sglang": "sglang", "trtllm": "tensorrt-llm"}
+"""The engine's name in that of a third party's image, as in `vllm-cpu-env`."""
+_OF_DYNAMO = "/ai-dynamo/"
+"""Part of the names of Dynamo's images, `vllm-runtime` and others, whose tags are its releases.
+
+Source: ai-dynamo/dynamo docs, Release Artifacts.
+"""
 _FOR_NVIDIA = "/vllm/vllm-openai"
 
 
@@ -69,7 +76,20 @@ class Image:
         None if the tag states none. Third-party images have tags of their own, and a release
         candidate (`v0.5.2rc2`) is not a release.
         """
-        found = _RELEASE.match(self.tag or "") if self.is_own(engine) else None
+        return self._in_tag if self.is_own(engine) else None
+
+    def probable_release_of(self, engine: str) -> Version | None:
+        """The release in the tag of a third party's image that has the engine's name.
+
+        It is very probably the engine's: `someone/vllm-cpu:v0.11.0-x` is (0, 11, 0).
+        """
+        name = self.repository.rpartition("/")[2]
+        of_dynamo = _OF_DYNAMO in f"/{self.repository}"
+        return self._in_tag if _NAMED[engine] in name and not of_dynamo else None
+
+    @cached_property
+    def _in_tag(self) -> Version | None:
+        found = _RELEASE.match(self.tag or "")
         return _numbers(found) if found else None
 
     def same_build(self, other: "Image") -> bool:

@@ -33,9 +33,14 @@ from kthena_components.systems.emitter import FOR_ALL, Emitter
 from kthena_components.systems.kubernetes.emit import emit_front
 from kthena_components.systems.kubernetes.resources import BUDGETS, SERVICES
 from kthena_components.systems.lws.convert import ALIASES, CONVERTER, EXCLUSIVE, SUBGROUP_EXCLUSIVE
-from kthena_components.systems.lws.facts import facts
+from kthena_components.systems.lws.facts import facts, start_order
 from kthena_components.systems.lws.limits import LIMITS, names, refuse, set_name
-from kthena_components.systems.lws.options import LwsOptions, SubdomainPolicy, options_of
+from kthena_components.systems.lws.options import (
+    STARTUP_POLICY,
+    LwsOptions,
+    SubdomainPolicy,
+    options_of,
+)
 from kthena_components.systems.lws.view import (
     DISAGGREGATED_SET,
     GROUP_INDEX,
@@ -298,6 +303,7 @@ EMITTER = Emitter(
         "Remove Kthena or the controller of LeaderWorkerSet, or use backend: kthena"
     },
     sizes=_SIZES,
+    order=lambda plan: start_order(options_of(plan).startup_policy, STARTUP_POLICY),
     addresses=_addresses,
     options=LwsOptions,
     # The objects of one role and of several are of different kinds.

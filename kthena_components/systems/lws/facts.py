@@ -163,9 +163,14 @@ def _order(group: Group, found: Object) -> StartOrder | None:
 
     Source: kubernetes-sigs/lws pkg/controllers/pod_controller.go Reconcile.
     """
-    if group.spec.get("startupPolicy") != _READY:
+    at = found.at(f"{group.path}.startupPolicy")
+    return start_order(group.spec.get("startupPolicy"), at)
+
+
+def start_order(policy: object, path: str) -> StartOrder | None:
+    """Return why the workers wait for their leader, if a startup policy says so."""
+    if policy != _READY:
         return None
-    path = found.at(f"{group.path}.startupPolicy")
     why = f"is {_READY}, by which LWS creates the workers when their leader is ready"
     return StartOrder(path=path, why=why, remedy=write("LeaderCreated"))
 

@@ -17,6 +17,7 @@ from kthena_components.core.spec.enums import RecoveryPolicy
 from kthena_components.core.spec.fields import LabelKey, Positive, ServiceName, Spec
 
 _AT = "backend_options"
+STARTUP_POLICY = f"{_AT}.startup_policy"
 _WORD = Field(strict=False)
 
 
@@ -77,8 +78,6 @@ def refuse_options(plan: ServingPlan) -> Iterator[Finding]:
     for role in plan.roles:
         if role.name in options.subgroups:
             yield from _refuse_subgroup(role, options.subgroups[role.name])
-        if options.startup_policy is StartupPolicy.LEADER_READY:
-            yield from _refuse_ready_leader(role)
     yield from _refuse_exclusive(plan, options)
     yield from _refuse_set_name(plan, options)
     if options.recreate_after_start and plan.recovery is RecoveryPolicy.NONE:
@@ -136,17 +135,6 @@ def _sizes(pods: int, kind: SubgroupType) -> list[int]:
     """Return the sizes of subgroups that LWS accepts for an engine."""
     counts = [pods - 1] if kind is SubgroupType.LEADER_EXCLUDED else [pods, pods - 1]
     return [size for size in range(1, pods + 1) if any(count % size == 0 for count in counts)]
-
-
-def _refuse_ready_leader(role: RolePlan) -> Iterator[Finding]:
-    """Reject a leader that is ready only after its workers: LWS would never create them."""
-    if role.engine is not None and role.worker_replicas:
-        yield _wrong(
-            "startup_policy",
-            f"is LeaderReady, but the engine of role '{role.name}' is ready only when all its "
-            f"{role.pods} pods have joined, and LWS creates the workers after that",
-            write("LeaderCreated", "write LeaderCreated"),
-        )
 
 
 def _refuse_exclusive(plan: ServingPlan, options: LwsOptions) -> Iterator[Finding]:

@@ -111,8 +111,8 @@ WRONG = {
         engine("-tp 4", 4, pods=2),
         "starts tensor 4 × pipeline 1 = 4 ranks, but its 2 pods × 4 GPUs hold 8",
         (
-            "Give the engine 1 pod, or set pipeline to 2 or set tensor to 8 and connect the pods "
-            "with --nnodes 2, --node-rank and --master-addr"
+            "Give the engine 1 pod; or connect the pods with --nnodes 2, --node-rank and "
+            "--master-addr, and set pipeline to 2 or set tensor to 8"
         ),
     ),
     "pods-that-are-connected": (

@@ -7,7 +7,7 @@ import pytest
 from kthena_components.checker.all_objects import check_objects_together
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
-from tests.support.specs import Args, changed, example_for
+from tests.support.specs import REMOVED, Args, changed, example_for
 
 UPDATE = "rollout_strategy.rolling_update_configuration"
 GUIDE, ENGINE = example_for("lws", "guide"), example_for("lws", "engine-native")
@@ -80,7 +80,9 @@ def test_the_options_reach_the_set() -> None:
 
 
 def test_workers_may_wait_for_a_leader_that_does_not_wait_for_them() -> None:
-    spec = spec_of(GUIDE, {"backend_options": {"startup_policy": "LeaderReady"}})
+    probe = "roles[0].entry_template.spec.containers[0].readinessProbe"
+    changes = {"backend_options": {"startup_policy": "LeaderReady"}, probe: REMOVED}
+    spec = spec_of(GUIDE, changes)
     assert spec["startupPolicy"] == "LeaderReady"
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.for_each import for_each
 from tests.support.refusals import refusal_of
-from tests.support.specs import TEMPLATES_PLAIN, Args, changed, example_for, template
+from tests.support.specs import GUIDE, TEMPLATES_PLAIN, Args, changed, example_for, template
 
 UPDATE = "rollout_strategy.rolling_update_configuration"
 ONE = changed(example_for("lws", "engine-native"), {"roles[0].replicas": 2})
@@ -50,8 +50,19 @@ REFUSED: dict[str, tuple[Args, dict[str, Any], str]] = {
         ONE,
         {OPTION: {"startup_policy": "LeaderReady"}},
         (
-            "startup_policy: is LeaderReady, but the engine of role 'decode' is ready "
-            "only when all its 2 pods have joined, and LWS creates the workers after that."
+            "backend_options.startup_policy: is LeaderReady, by which LWS creates the workers when "
+            "their leader is ready, but the first pod of engine 'decode' answers on 8080 only when "
+            "all of its 2 pods have joined, and its startupProbe (port 8080) waits for that. Write "
+            "'LeaderCreated'. [start-order]"
+        ),
+    ),
+    "ready-leader-of-templates": (
+        changed(GUIDE, {"backend": "lws"}),
+        {OPTION: {"startup_policy": "LeaderReady"}},
+        (
+            "backend_options.startup_policy: is LeaderReady, by which LWS creates the workers when "
+            "their leader is ready, but the first pod of engine 'llama-405b' answers on 8080 only "
+            "when all of its 2 pods have joined, and its readinessProbe (port 8080) waits for that."
         ),
     ),
     "exclusive-gang": (

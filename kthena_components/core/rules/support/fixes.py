@@ -127,7 +127,8 @@ def gpu_remedy(engine: EngineFacts, command: CommandFacts, ranks: int, held: int
         spans = not torn and _is_torn(engine, command, {"tensor": gpus, "pipeline": pods}, gpus)
         (apart if spans else ways).append(_whole_nodes(engine, command, gpus, pods))
     if apart:
-        ways.append(f"{' or '.join(apart)} and connect the pods with {_connecting(command, pods)}")
+        joined = f"connect the pods with {_connecting(command, pods)}, and {' or '.join(apart)}"
+        return either(either(*ways), joined, word="; or ")
     return either(*ways) if ways else Remedy(_ANY_WAY)
 
 
