@@ -1,6 +1,8 @@
 """Builds the cluster that an inventory file describes, and finds what contradicts itself. Pure."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from itertools import combinations
 from typing import Any
@@ -36,6 +38,7 @@ from kthena_components.systems.volcano.emit_cluster import emit_hyper_nodes
 _GPU = "nvidia.com/gpu"
 _PRODUCT = "nvidia.com/gpu.product"
 _MEMORY = "nvidia.com/gpu.memory"
+_PLACE = re.compile(r"\bhyper_nodes\[\d+\]")
 UNSTATED: Amounts = {
     "cpu": Decimal(10**5),
     "memory": Decimal(2**50),
@@ -234,13 +237,12 @@ def _check_tree(entries: Sequence[HyperNodeSpec], racks: int) -> Iterator[Findin
     places = {place_of(i): f"racks[{i}]" for i in range(racks)}
     places |= {place_of(i): place_of(i - racks) for i in range(racks, len(entries))}
 
-    def ours(path: str) -> str:
-        head, bracket, rest = path.partition("]")
-        return f"{places.get(head + bracket, head + bracket)}{rest}"
+    def ours(text: str) -> str:
+        return _PLACE.sub(lambda place: places.get(place[0], place[0]), text)
 
     for finding in check_tree(entries):
         if finding.level is Level.MANDATORY:
-            yield finding.at(ours)
+            yield replace(finding.at(ours), seen=ours(finding.seen))
 
 
 def in_two(domains: Sequence[Domain]) -> Iterator[Finding]:

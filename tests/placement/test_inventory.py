@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,10 @@ from kthena_components.placement.inventory import (
 )
 from kthena_components.placement.inventory_fields import InventoryFields
 from kthena_components.placement.inventory_write import write_inventory
-from kthena_components.placement.model import Cluster
+from kthena_components.placement.model import Cluster, Verdict
 from tests.cluster.objects import by_name, hyper_node, node, racks, tree
 from tests.support.for_each import for_each
+from tests.support.placement import group, pods, verdicts
 
 HEAD = {"apiVersion": "kthena-components/v1", "kind": "Inventory"}
 Body = dict[str, Any]
@@ -56,6 +58,16 @@ def test_what_is_not_stated_is_not_compared_and_this_is_told() -> None:
     assert cluster.nodes[0].allocatable["cpu"] >= 100_000
     (note,) = cluster.notes
     assert note == "CPU and memory of some nodes are not stated, so they were not compared"
+
+
+def test_an_amount_above_the_largest_quantity_counts_as_that_one() -> None:
+    """Kubernetes reads 1e400 as 2^63 - 1; a pod that asks for more than a node has never fits."""
+    huge = read(nodes=[{"name": "a", "cpu": "1e400", "memory": "1e400", "gpus": 8}])
+    small = read(nodes=[{"name": "a", "cpu": 8, "memory": "1Ti", "gpus": 8}])
+    wanting = replace(pods(1), requests={"cpu": huge.nodes[0].allocatable["cpu"]})
+    assert verdicts(huge, group(pods(1))) == [Verdict.FITS]
+    assert verdicts(huge, group(wanting)) == [Verdict.FITS]
+    assert verdicts(small, group(wanting)) == [Verdict.NEVER]
 
 
 def test_racks_and_nodes_differ_where_they_say_so() -> None:
@@ -182,7 +194,7 @@ WRONG: list[tuple[str, Body, list[str]]] = [
     (
         "a name that a rack has already",
         {"racks": [{"name": "x"}, {"name": "x"}]},
-        [("racks[1].name: 'x' is already the name of hyper_nodes[0], but HyperNodes are "
+        [("racks[1].name: 'x' is already the name of racks[0], but HyperNodes are "
          "cluster-scoped, and their names must be unique: give one of the two another name.")],
     ),
     (
@@ -247,6 +259,10 @@ WRONG: list[tuple[str, Body, list[str]]] = [
     ("a quota twice", {"quotas": [{"namespace": "team", "name": "q", "hard": {}}] * 2},
      [("quotas[1]: 'team/q' is already the name of quotas[0]: give it another name, or list it "
        "once.")]),
+    ("a HyperNode with the name of a rack",
+     {"racks": [{"name": "u"}, {"name": "x"}], "hyper_nodes": [{"name": "x", "tier": 2}]},
+     [("hyper_nodes[0].name: 'x' is already the name of racks[1], but HyperNodes are "
+       "cluster-scoped, and their names must be unique: give one of the two another name.")]),
 ]  # fmt: skip
 
 
