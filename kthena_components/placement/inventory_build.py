@@ -32,7 +32,7 @@ from kthena_components.placement.inventory_groups import (
     scheduler_of,
 )
 from kthena_components.placement.model import Cluster, Node
-from kthena_components.placement.racks import USUAL, racks_of, usual_labels
+from kthena_components.placement.racks import USUAL, missing_labels, racks_of, usual_labels
 from kthena_components.systems.volcano.emit_cluster import emit_hyper_nodes
 
 _GPU = "nvidia.com/gpu"
@@ -81,7 +81,9 @@ def build(fields: InventoryFields, source: str = "") -> tuple[Cluster, list[Find
     labels = {name: node.body["metadata"]["labels"] for name, node in nodes.items()}
     racks = _racks(fields, described)
     chosen = usual_labels(labels) if fields.racks_from == [USUAL] else fields.racks_from
-    entries = [*racks, *fields.hyper_nodes] or racks_of(chosen, labels)
+    stated = [*racks, *fields.hyper_nodes]
+    entries = stated or racks_of(chosen, labels)
+    missing = () if stated else missing_labels(fields.racks_from, chosen, labels)
     found += [*_check_tree(entries, len(racks)), *_absent(fields, set(nodes))]
     hyper_nodes = emit_hyper_nodes(TopologyPlan(tuple(sorted(entries, key=lambda one: one.tier))))
     domains = read_domains(hyper_nodes, labels)
@@ -102,7 +104,7 @@ def build(fields: InventoryFields, source: str = "") -> tuple[Cluster, list[Find
         unknown_devices=fields.unknown_devices,
         taken=fields.taken,
         source=source or fields.source,
-        notes=(*fields.notes, *_not_stated(described)),
+        notes=(*fields.notes, *_not_stated(described), *missing),
     )
     return cluster, list(dict.fromkeys(found))
 

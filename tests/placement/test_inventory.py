@@ -432,6 +432,36 @@ def test_dumps_that_contradict_themselves(name: str, objects: list[Body], told: 
     assert error.value.reasons == (f"dump.json: {told}",), name
 
 
+MISSING: list[tuple[list[str], list[str]]] = [
+    (["rack"], []),
+    (["rack", "zon"], ["no node has the label zon, so racks_from makes no HyperNodes of it"]),
+    (["rak", "zone"], ["no node has the label rak, so racks_from makes no HyperNodes of it"]),
+    (["labels"], ["no node has a usual label of racks, so racks_from makes no HyperNodes"]),
+]  # fmt: skip
+
+
+@for_each("labels, told", MISSING)
+def test_a_label_of_racks_that_no_node_has_is_told(labels: list[str], told: list[str]) -> None:
+    own = {"rack": "u", "zone": "v"}
+    objects = listed(*of_kind("Node", [labelled("a", **own)]))
+    by_hand = yaml.safe_dump({**HEAD, "gpus": 8, "cpu": 8, "memory": 8,
+                              "nodes": [{"name": "a", "labels": own}]})  # fmt: skip
+    for text in (objects, by_hand):
+        found = parse_inventory(text, "d", racks_from=labels)
+        assert list(found.notes) == told
+        assert parse_inventory(write_inventory(found), "d").notes == found.notes
+
+
+def test_labels_of_racks_are_not_asked_for_beside_hyper_nodes() -> None:
+    objects = listed(*of_kind("Node", racks(1, 1)), *tree(1))
+    assert not parse_inventory(objects, "d.json", racks_from=["rak"]).notes
+
+
+def test_no_topology_of_kueue_is_told() -> None:
+    (note,) = parse_inventory(listed(*of_kind("Node", [node("a")])), racks_from=["kueue"]).notes
+    assert note == "no Topology of Kueue has labels, so racks_from makes no HyperNodes"
+
+
 def labelled(name: str, **labels: str) -> Body:
     body = node(name)
     body["metadata"]["labels"] = {key.replace("__", "/"): value for key, value in labels.items()}
