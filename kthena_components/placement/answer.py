@@ -33,6 +33,7 @@ from kthena_components.placement.place import place
 from kthena_components.placement.pod_requests import slot_and
 from kthena_components.placement.quotas import less, released
 from kthena_components.placement.updates import Surge, notes_of, surges_of
+from kthena_components.placement.volcano.known import not_known
 from kthena_components.placement.workloads import pod_groups_of
 
 Body = Mapping[str, Any]
@@ -68,7 +69,7 @@ def ask(cluster: Cluster, objects: Iterable[Body]) -> Asked:
     if named.limit_ranges:  # their namespaces are known only now
         groups = pod_groups_of(bodies, cluster.priorities, named.limit_ranges)
     named, groups, told = with_devices(named, groups)
-    named = replace(named, notes=(*named.notes, *told))
+    named = replace(named, notes=(*named.notes, *told, *not_known(named.scheduler)))
     staying = _staying(named, groups)
     stays = {id(running) for running in staying.values()}
     owners = {group.owner for group in groups} | {group.title for group in groups}

@@ -134,7 +134,7 @@ def _made(
         chosen = usual_labels(labels)
     elif list(stated) == [KUEUE]:
         chosen = levels_of(kinds.get(TOPOLOGY, []))
-    made = list(emit_hyper_nodes(TopologyPlan(tuple(racks_of(chosen, labels)))))
+    made: list[Body] = list(emit_hyper_nodes(TopologyPlan(tuple(racks_of(chosen, labels)))))
     return made, list(missing_labels(stated, chosen, labels))
 
 

@@ -400,6 +400,21 @@ def test_without_names_nothing_of_a_workload_is_written_and_the_room_is_the_same
     assert named.quotas[0].namespace == "serving"
 
 
+@for_each("stated, read_as", [
+    ("2026-11-26T01:00:00+02:00", "2026-11-25T23:00:00+00:00"),
+    ("2026-11-25T23:00:00Z", "2026-11-25T23:00:00+00:00"),
+])  # fmt: skip
+def test_a_time_is_read_as_utc(stated: str, read_as: str) -> None:
+    taken = read(nodes=[{"name": "a"}], taken=stated).taken
+    assert taken is not None
+    assert taken.isoformat() == read_as
+
+
+def test_a_time_that_utc_does_not_have_is_refused() -> None:
+    (told,) = refused({"taken": "0001-01-01T00:00:00+14:00"})
+    assert "must be a time with its time zone" in told
+
+
 DUMPS: list[tuple[str, list[Body], str]] = [
     ("nothing", [{"apiVersion": "v1", "kind": "Pod"}], "contains no node."),
     ("negative capacity", of_kind("Node", [node("a", gpus=-8)]),
