@@ -6,6 +6,8 @@ from decimal import Decimal
 
 from kthena_components.cluster.node_fit import Amounts
 from kthena_components.cluster.objects import labels_of
+from kthena_components.core.values.quantity import render_quantity
+from kthena_components.core.values.read import mapping
 from kthena_components.placement.model import (
     Body,
     Change,
@@ -180,3 +182,12 @@ def copy_of(node: Node, name: str) -> Node:
     for key in ("uid", "resourceVersion", "creationTimestamp", "managedFields"):
         metadata.pop(key, None)
     return replace(node, name=name, body={**node.body, "metadata": metadata}, used={})
+
+
+def with_allocatable(node: Node, more: Amounts) -> Node:
+    """Describe a node with other amounts of some resources."""
+    status = mapping(node.body.get("status"))
+    written = {key: render_quantity(amount) for key, amount in more.items()}
+    allocatable = {**mapping(status.get("allocatable")), **written}
+    body = {**node.body, "status": {**status, "allocatable": allocatable}}
+    return replace(node, body=body, allocatable={**node.allocatable, **more})

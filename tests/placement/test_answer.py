@@ -148,7 +148,9 @@ def test_a_version_and_plugins_that_are_not_known_are_told() -> None:
     other = Scheduler(version="latest", plugins=frozenset({"gnag", "gang", "mine"}))
     assert list(ask(replace(known, scheduler=other), []).cluster.notes) == [
         "the scheduler's version latest is not known: the model knows 1.14 and 1.15",
-        ("Volcano has no plugin 'gnag', so what it does is not modelled; write 'gang' if that is "
-         "meant"),
+        (
+            "Volcano has no plugin 'gnag', so what it does is not modelled; write 'gang' if that "
+            "is meant"
+        ),
         "Volcano has no plugin 'mine', so what it does is not modelled",
     ]
