@@ -5,7 +5,8 @@ from dataclasses import replace
 from decimal import Decimal
 
 from kthena_components.cluster.node_fit import Amounts
-from kthena_components.cluster.objects import labels_of
+from kthena_components.cluster.objects import labels_of, node_labels
+from kthena_components.core.topology.domains import read_domains
 from kthena_components.core.values.quantity import render_quantity
 from kthena_components.core.values.read import mapping
 from kthena_components.placement.model import (
@@ -51,7 +52,9 @@ def helps(cluster: Cluster, group: PodGroup, change: Change) -> bool:
 
 
 def changed_cluster(cluster: Cluster, change: Change) -> Cluster:
-    """Free and add nodes, and replace a queue or a quota."""
+    """Free and add nodes, and replace a queue, a quota or the HyperNodes."""
+    if change.hyper_nodes:
+        cluster = with_hyper_nodes(cluster, change.hyper_nodes)
     if change.freed_nodes:
         cluster = _freed(cluster, frozenset(change.freed_nodes))
     queues = list(cluster.queues)
@@ -71,6 +74,13 @@ def changed_cluster(cluster: Cluster, change: Change) -> Cluster:
         nodes = [*cluster.nodes, *change.added_nodes]
         cluster = replace(cluster, nodes=nodes, domains=domains)
     return replace(cluster, queues=queues)
+
+
+def with_hyper_nodes(cluster: Cluster, bodies: Iterable[Body]) -> Cluster:
+    """Give a cluster other HyperNodes."""
+    hyper_nodes, labels = tuple(bodies), node_labels([node.body for node in cluster.nodes])
+    domains = read_domains(hyper_nodes, labels)
+    return replace(cluster, hyper_nodes=hyper_nodes, domains=domains)
 
 
 def _freed(cluster: Cluster, names: frozenset[str]) -> Cluster:

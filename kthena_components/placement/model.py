@@ -285,6 +285,8 @@ class Change:
     tolerations: tuple[Body, ...] = ()
     queue: Queue | None = None
     quota: Quota | None = None
+    hyper_nodes: Sequence[Body] = ()
+    """It fits with these HyperNodes."""
     group: PodGroup | None = None
     """It fits if the group is written like this."""
 

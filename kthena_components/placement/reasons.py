@@ -29,6 +29,7 @@ from kthena_components.placement.model import (
 from kthena_components.placement.neighbour_reasons import neighbours
 from kthena_components.placement.quotas import shortages
 from kthena_components.placement.relief import freed_or_added_nodes, smaller_pods_or_larger_nodes
+from kthena_components.placement.repairs import tree_of_hyper_nodes
 from kthena_components.placement.volcano.scheduler import Scheduler
 
 _PRODUCT = ("gpu.product", "gpu.memory", "accelerator", "gpu.family")
@@ -127,7 +128,8 @@ def _tree(case: Case) -> Iterator[Obstacle]:
     if not case.scheduler.tree.ready and any(topologies):
         text = "a HyperNode has two parents or contains itself, and until this is repaired the "
         text += "scheduler places no group with a networkTopology"
-        yield Obstacle(cause=Cause.MEMBERSHIP, text=text)
+        repaired = case.changes(tree_of_hyper_nodes(case.cluster))
+        yield Obstacle(cause=Cause.MEMBERSHIP, text=text, changes=repaired)
 
 
 def _queue(case: Case) -> Iterator[Obstacle]:

@@ -9,6 +9,7 @@ import yaml
 from kthena_components.placement.answer import answer, ask
 from kthena_components.placement.inventory import parse_inventory
 from kthena_components.placement.model import Outcome, Verdict
+from tests.cluster.objects import by_name, hyper_node
 from tests.placement.test_inventory import HEAD
 from tests.support.for_each import for_each
 
@@ -70,6 +71,18 @@ def opened(inventory: Body, _: list[Body]) -> None:
     inventory["queues"][1]["open"] = True
 
 
+def without_member(name: str, child: str) -> Edit:
+    """Remove the member of one of the HyperNodes among the manifests."""
+
+    def edit(_: Body, objects: list[Body]) -> None:
+        (spec,) = (body["spec"] for body in objects if body["metadata"]["name"] == name)
+        spec["members"] = [one for one in spec["members"] if one != by_name(child, "HyperNode")]
+
+    return edit
+
+
+CAPPED = gang(topology={"mode": "hard", "highestTierAllowed": 1})
+PARENTS = [hyper_node(name, 2, by_name("r", "HyperNode")) for name in ("s", "t")]
 SHUT = {**INVENTORY, "queues": [{"name": "default"}, {"name": "shut", "open": False}]}
 CASES: list[tuple[str, Body, list[Body], dict[str, Edit]]] = [
     ("GPUs", INVENTORY, gang(limits={GPU: 16}), {
@@ -87,6 +100,8 @@ CASES: list[tuple[str, Body, list[Body], dict[str, Edit]]] = [
     ("a closed queue", SHUT, gang(queue="shut"), {
         "Open the queue shut": opened,
         "Name the queue default in its place": named("default")}),
+    ("two parents", INVENTORY, [*CAPPED, *PARENTS], {
+        "Remove the member r of the HyperNode t": without_member("t", "r")}),
 ]  # fmt: skip
 
 

@@ -141,7 +141,16 @@ CASES: dict[str, tuple[Cluster, PodGroup, Cause, str, list[str]]] = {
                        hyper_node("t", 2, children=["r"])]),
         group(pods(1), topology=HARD[1]), Cause.MEMBERSHIP,
         ("a HyperNode has two parents or contains itself, and until this is repaired the "
-        "scheduler places no group with a networkTopology"), [],
+        "scheduler places no group with a networkTopology"),
+        ["Remove the member r of the HyperNode t"],
+    ),
+    "a cycle and two parents": (
+        cluster(PAIR, [hyper_node("r", 1, ["a"]), hyper_node("s", 2, children=["r", "t"]),
+                       hyper_node("t", 3, children=["s", "r"])]),
+        group(pods(1), topology=HARD[1]), Cause.MEMBERSHIP,
+        ("a HyperNode has two parents or contains itself, and until this is repaired the "
+        "scheduler places no group with a networkTopology"),
+        ["Remove the member s of the HyperNode t and the member r of the HyperNode t"],
     ),
 }  # fmt: skip
 
