@@ -5,7 +5,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from kthena_components.cluster.node_fit import Amounts
-from kthena_components.cluster.objects import labels_of, node_labels
+from kthena_components.cluster.objects import labels_of, name_of, node_labels
 from kthena_components.core.topology.domains import read_domains
 from kthena_components.core.values.quantity import render_quantity
 from kthena_components.core.values.read import mapping
@@ -52,7 +52,12 @@ def helps(cluster: Cluster, group: PodGroup, change: Change) -> bool:
 
 
 def changed_cluster(cluster: Cluster, change: Change) -> Cluster:
-    """Free and add nodes, and replace a queue, a quota or the HyperNodes."""
+    """Free and add nodes, and replace a queue, a quota, the HyperNodes or volumes."""
+    if change.volumes:
+        names = set(map(name_of, change.volumes))
+        kept = [one for one in cluster.volumes
+                if one.get("kind") != "PersistentVolume" or name_of(one) not in names]  # fmt: skip
+        cluster = replace(cluster, volumes=(*kept, *change.volumes))
     if change.hyper_nodes:
         cluster = with_hyper_nodes(cluster, change.hyper_nodes)
     if change.freed_nodes:

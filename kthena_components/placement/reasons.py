@@ -31,6 +31,7 @@ from kthena_components.placement.quotas import shortages
 from kthena_components.placement.relief import freed_or_added_nodes, smaller_pods_or_larger_nodes
 from kthena_components.placement.repairs import tree_of_hyper_nodes
 from kthena_components.placement.volcano.scheduler import Scheduler
+from kthena_components.placement.volume_reasons import outside_volumes
 
 _PRODUCT = ("gpu.product", "gpu.memory", "accelerator", "gpu.family")
 _QUEUES = frozenset({"proportion", "capacity", "overcommit"})
@@ -230,7 +231,7 @@ def _refused(case: Case) -> Iterator[Obstacle]:
         yield Obstacle(cause=cause, text=refusals(case.scheduler, "without the label", "outside"),
                        changes=case.changes(change))  # fmt: skip
     elif case.without(lambda one: with_specs(one, _without_volumes)):
-        yield Obstacle(cause=Cause.VOLUME, text=refusals(case.scheduler, "outside the topology"))
+        yield outside_volumes(case)
 
 
 def _tainted(case: Case) -> Obstacle:

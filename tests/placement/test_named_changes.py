@@ -83,6 +83,29 @@ def without_member(name: str, child: str) -> Edit:
 
 CAPPED = gang(topology={"mode": "hard", "highestTierAllowed": 1})
 PARENTS = [hyper_node(name, 2, by_name("r", "HyperNode")) for name in ("s", "t")]
+
+
+def volume(zone: str) -> Body:
+    expression = {"key": "zone", "operator": "In", "values": [zone]}
+    terms = [{"matchExpressions": [expression]}]
+    return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "pv"},
+            "spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": terms}}}}  # fmt: skip
+
+
+def in_zone(zone: str) -> Edit:
+    return lambda inventory, _: inventory["volumes"].__setitem__(0, volume(zone))
+
+
+CLAIM = {
+    "apiVersion": "v1",
+    "kind": "PersistentVolumeClaim",
+    "metadata": {"name": "models", "namespace": "serving"},
+    "spec": {"volumeName": "pv"},
+}
+ZONES = {**HEAD, "gpus": 8, "cpu": 64, "memory": "1Ti", "volumes": [volume("u"), CLAIM],
+         "nodes": [{"name": "a", "gpus": 0, "labels": {"zone": "w"}},
+                   {"name": "b", "labels": {"zone": "v"}}]}  # fmt: skip
+CLAIMING = gang(volumes=[{"name": "m", "persistentVolumeClaim": {"claimName": "models"}}])
 SHUT = {**INVENTORY, "queues": [{"name": "default"}, {"name": "shut", "open": False}]}
 CASES: list[tuple[str, Body, list[Body], dict[str, Edit]]] = [
     ("GPUs", INVENTORY, gang(limits={GPU: 16}), {
@@ -102,6 +125,8 @@ CASES: list[tuple[str, Body, list[Body], dict[str, Edit]]] = [
         "Name the queue default in its place": named("default")}),
     ("two parents", INVENTORY, [*CAPPED, *PARENTS], {
         "Remove the member r of the HyperNode t": without_member("t", "r")}),
+    ("a volume in a zone without nodes", ZONES, CLAIMING, {
+        "Bind its claim to a PersistentVolume with zone=v, in place of pv": in_zone("v")}),
 ]  # fmt: skip
 
 
