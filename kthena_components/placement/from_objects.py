@@ -89,9 +89,7 @@ def cluster_of(
     kinds = _by_kind(objects)
     nodes, pods = kinds.get(NODE, []), kinds.get(POD, [])
     labels = node_labels(nodes)
-    hyper_nodes, missing = kinds.get(HYPER_NODE, []), list[str]()
-    if not hyper_nodes:
-        hyper_nodes, missing = _made(kinds, labels, racks_from)
+    hyper_nodes, missing = _hyper_nodes(kinds, labels, racks_from)
     domains = read_domains(hyper_nodes, labels)
     priorities = priority_classes(kinds.get(PRIORITY, []))
     devices = devices_of(kinds.get(SLICE, []), kinds.get(RESOURCE_CLAIM, []), pods)
@@ -125,10 +123,12 @@ def _by_kind(objects: Iterable[Body]) -> dict[GroupKind, list[Body]]:
     return kinds
 
 
-def _made(
+def _hyper_nodes(
     kinds: Mapping[GroupKind, Sequence[Body]], labels: Mapping[str, Labels], stated: Sequence[str]
 ) -> tuple[list[Body], list[str]]:
-    """Make HyperNodes of labels, and say which labels no node has."""
+    """Return the HyperNodes, or make them of labels and say which labels no node has."""
+    if listed := kinds.get(HYPER_NODE):
+        return list(listed), []
     chosen: Sequence[str] = stated
     if list(stated) == [USUAL]:
         chosen = usual_labels(labels)
