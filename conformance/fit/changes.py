@@ -1,6 +1,7 @@
 """Makes the change that an outcome names on the real cluster, and sees the gang placed."""
 
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 from conformance.fit.driven_cluster import OWNERS, DrivenCluster, group_of
@@ -8,6 +9,7 @@ from conformance.support.cluster import NAMESPACE, PODGROUP
 from conformance.support.waiting import wait
 from kthena_components.cluster.node_fit import Amounts
 from kthena_components.cluster.objects import name_of
+from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.placement.model import Change, PodGroup, SubGroupPolicy, Topology
 
 PATIENCE = 20.0
@@ -84,9 +86,12 @@ def gang_of(name: str) -> str:
 
 
 def _pod(pod: Body, group: PodGroup, change: Change) -> Body:
-    """Write a pod with further tolerations, and without what the change leaves out."""
+    """Write a pod with further tolerations, and without what the change leaves out or lowers."""
     spec = pod["spec"]
     if change.group:
+        each = [pods.requests for pods in change.group.pods]
+        most = {key: max(one.get(key, Decimal(0)) for one in each) for one in each for key in one}
+        spec = {**spec, "containers": [_at_most(each, most) for each in spec["containers"]]}
         gone = _stated(group) - _stated(change.group)
         spec = {key: value for key, value in spec.items() if key not in gone - {"containers"}}
         if "containers" in gone:  # only its ports are in a group
@@ -97,6 +102,18 @@ def _pod(pod: Body, group: PodGroup, change: Change) -> Body:
         tolerations = [*spec.get("tolerations", ()), *map(dict, change.tolerations)]
         spec = {**spec, "tolerations": tolerations}
     return {**pod, "spec": spec}
+
+
+def _at_most(container: Body, most: Amounts) -> Body:
+    """Lower what a container requests; the drawn pods have one."""
+    resources = {
+        kind: {
+            key: str(most[key]) if key in most and (parse_quantity(own) or 0) > most[key] else own
+            for key, own in amounts.items()
+        }
+        for kind, amounts in container.get("resources", {}).items()
+    }
+    return {**container, "resources": resources}
 
 
 def _stated(group: PodGroup) -> set[str]:

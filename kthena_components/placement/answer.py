@@ -9,14 +9,14 @@ from dataclasses import replace
 from typing import Any
 
 from kthena_components.cluster.node_fit import Amounts
-from kthena_components.cluster.objects import name_of, node_labels
+from kthena_components.cluster.objects import name_of
 from kthena_components.core.objects.object import HYPER_NODE, QUEUE
-from kthena_components.core.topology.domains import lowest, read_domains
+from kthena_components.core.topology.domains import lowest
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.quantity import add_resources
 from kthena_components.core.values.read import group_kind
 from kthena_components.placement.anonymous import with_names_of
-from kthena_components.placement.changes import queue_line
+from kthena_components.placement.changes import queue_line, with_hyper_nodes
 from kthena_components.placement.devices import with_devices
 from kthena_components.placement.from_objects import queue_of
 from kthena_components.placement.model import (
@@ -33,6 +33,7 @@ from kthena_components.placement.place import place
 from kthena_components.placement.pod_requests import slot_and
 from kthena_components.placement.quotas import less, released
 from kthena_components.placement.updates import Surge, notes_of, surges_of
+from kthena_components.placement.volcano.known import not_known
 from kthena_components.placement.workloads import pod_groups_of
 
 Body = Mapping[str, Any]
@@ -68,7 +69,7 @@ def ask(cluster: Cluster, objects: Iterable[Body]) -> Asked:
     if named.limit_ranges:  # their namespaces are known only now
         groups = pod_groups_of(bodies, cluster.priorities, named.limit_ranges)
     named, groups, told = with_devices(named, groups)
-    named = replace(named, notes=(*named.notes, *told))
+    named = replace(named, notes=(*named.notes, *told, *not_known(named.scheduler)))
     staying = _staying(named, groups)
     stays = {id(running) for running in staying.values()}
     owners = {group.owner for group in groups} | {group.title for group in groups}
@@ -202,9 +203,7 @@ def with_stated(cluster: Cluster, objects: Iterable[Body]) -> Cluster:
     queues = {name_of(body): body for body in bodies if group_kind(body) == QUEUE}
     if hyper_nodes:
         all_nodes = {name_of(body): body for body in (*cluster.hyper_nodes, *hyper_nodes)}
-        labels = node_labels([node.body for node in cluster.nodes])
-        domains = read_domains(all_nodes.values(), labels)
-        cluster = replace(cluster, hyper_nodes=tuple(all_nodes.values()), domains=domains)
+        cluster = with_hyper_nodes(cluster, all_nodes.values())
     if queues:
         used = {queue.name: queue.used for queue in cluster.queues}
         stated = [_queue(body, used) for body in queues.values()]

@@ -5,7 +5,10 @@ from dataclasses import replace
 from decimal import Decimal
 
 from kthena_components.cluster.node_fit import Amounts
-from kthena_components.cluster.objects import labels_of
+from kthena_components.cluster.objects import labels_of, name_of, node_labels
+from kthena_components.core.topology.domains import read_domains
+from kthena_components.core.values.quantity import render_quantity
+from kthena_components.core.values.read import mapping
 from kthena_components.placement.model import (
     Body,
     Change,
@@ -49,7 +52,14 @@ def helps(cluster: Cluster, group: PodGroup, change: Change) -> bool:
 
 
 def changed_cluster(cluster: Cluster, change: Change) -> Cluster:
-    """Free and add nodes, and replace a queue or a quota."""
+    """Free and add nodes, and replace a queue, a quota, the HyperNodes or volumes."""
+    if change.volumes:
+        names = set(map(name_of, change.volumes))
+        kept = [one for one in cluster.volumes
+                if one.get("kind") != "PersistentVolume" or name_of(one) not in names]  # fmt: skip
+        cluster = replace(cluster, volumes=(*kept, *change.volumes))
+    if change.hyper_nodes:
+        cluster = with_hyper_nodes(cluster, change.hyper_nodes)
     if change.freed_nodes:
         cluster = _freed(cluster, frozenset(change.freed_nodes))
     queues = list(cluster.queues)
@@ -69,6 +79,13 @@ def changed_cluster(cluster: Cluster, change: Change) -> Cluster:
         nodes = [*cluster.nodes, *change.added_nodes]
         cluster = replace(cluster, nodes=nodes, domains=domains)
     return replace(cluster, queues=queues)
+
+
+def with_hyper_nodes(cluster: Cluster, bodies: Iterable[Body]) -> Cluster:
+    """Give a cluster other HyperNodes."""
+    hyper_nodes, labels = tuple(bodies), node_labels([node.body for node in cluster.nodes])
+    domains = read_domains(hyper_nodes, labels)
+    return replace(cluster, hyper_nodes=hyper_nodes, domains=domains)
 
 
 def _freed(cluster: Cluster, names: frozenset[str]) -> Cluster:
@@ -180,3 +197,12 @@ def copy_of(node: Node, name: str) -> Node:
     for key in ("uid", "resourceVersion", "creationTimestamp", "managedFields"):
         metadata.pop(key, None)
     return replace(node, name=name, body={**node.body, "metadata": metadata}, used={})
+
+
+def with_allocatable(node: Node, more: Amounts) -> Node:
+    """Describe a node with other amounts of some resources."""
+    status = mapping(node.body.get("status"))
+    written = {key: render_quantity(amount) for key, amount in more.items()}
+    allocatable = {**mapping(status.get("allocatable")), **written}
+    body = {**node.body, "status": {**status, "allocatable": allocatable}}
+    return replace(node, body=body, allocatable={**node.allocatable, **more})

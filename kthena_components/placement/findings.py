@@ -31,12 +31,17 @@ def unplaced(outcome: Outcome, cluster: Cluster, level: Level = Level.MANDATORY)
 
 
 def stale(cluster: Cluster, today: date) -> Iterator[Finding]:
-    """Report an old snapshot."""
-    if cluster.taken is not None and (today - cluster.taken.date()).days > MOST_DAYS:
+    """Report a snapshot that is old, or that says it was read after today."""
+    if cluster.taken is None:
+        return
+    days, read = (today - cluster.taken.date()).days, f"the snapshot of {cluster.source}"
+    told = f"{read} is {days} days old, and after {MOST_DAYS} days it says little"
+    if days < 0:
+        told = f"{read} is of {cluster.taken.date()}, which is after today, so its age is not known"
+    if not 0 <= days <= MOST_DAYS:
         yield Finding(
             path="",
-            seen=f"the snapshot of {cluster.source} is {(today - cluster.taken.date()).days} days "
-            f"old, and after {MOST_DAYS} days it says little",
+            seen=told,
             remedy="run `kthena-components inventory` again",
             rule=RULE,
             level=Level.ADVISORY,

@@ -66,7 +66,7 @@ def _most(scheduler: Scheduler, shape: Shape, resources: Sequence[str]) -> str:
         if resource == PODS:
             return f": no node has more than {left} free slots for pods"
         each = dimensions.amount(resource, shape.request[at])
-        wanted.append(_named(resource, each))
+        wanted.append(named_amount(resource, each))
         if left < each:
             scarce[resource] = left
     text = f": each requests {listing(wanted)}"
@@ -74,7 +74,7 @@ def _most(scheduler: Scheduler, shape: Shape, resources: Sequence[str]) -> str:
         return text
     if len(resources) == 1:
         return f"{text}, and no node has more than {render_quantity(*scarce.values())} left"
-    most_left = listing([_named(*pair) for pair in scarce.items()])
+    most_left = listing([named_amount(*pair) for pair in scarce.items()])
     return f"{text}, and no node has more than {most_left} left"
 
 
@@ -128,7 +128,8 @@ def _not_asking(group: PodGroup, name: str) -> PodGroup:
     return replace(group, pods=pods, min_resources=least)
 
 
-def _named(resource: str, amount: Decimal) -> str:
+def named_amount(resource: str, amount: Decimal) -> str:
+    """Write an amount with its resource: `8 GPUs`, `96 cpu`."""
     if resource == "nvidia.com/gpu":
         return count_of(amount, "GPU")
     return f"{render_quantity(amount)} {resource}"

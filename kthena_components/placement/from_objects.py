@@ -42,7 +42,14 @@ from kthena_components.placement.pod_groups import (
 )
 from kthena_components.placement.pod_requests import scheduled_requests, slot_and
 from kthena_components.placement.pod_sets import priority_classes
-from kthena_components.placement.racks import KUEUE, USUAL, levels_of, racks_of, usual_labels
+from kthena_components.placement.racks import (
+    KUEUE,
+    USUAL,
+    levels_of,
+    missing_labels,
+    racks_of,
+    usual_labels,
+)
 from kthena_components.placement.slices import SLICE, devices_of
 from kthena_components.systems.volcano.emit_cluster import emit_hyper_nodes, read_hyper_node
 
@@ -82,7 +89,7 @@ def cluster_of(
     kinds = _by_kind(objects)
     nodes, pods = kinds.get(NODE, []), kinds.get(POD, [])
     labels = node_labels(nodes)
-    hyper_nodes = kinds.get(HYPER_NODE, []) or _made(kinds, labels, racks_from)
+    hyper_nodes, missing = _hyper_nodes(kinds, labels, racks_from)
     domains = read_domains(hyper_nodes, labels)
     priorities = priority_classes(kinds.get(PRIORITY, []))
     devices = devices_of(kinds.get(SLICE, []), kinds.get(RESOURCE_CLAIM, []), pods)
@@ -103,7 +110,7 @@ def cluster_of(
         unknown_devices=devices.gap,
         taken=taken,
         source=source,
-        notes=notes,
+        notes=(*notes, *missing),
     )
     wrong = list(_check_tree(hyper_nodes)) or in_two(domains)
     return cluster, [*_check_objects(kinds), *wrong, *_check_pods(pods, labels)]
@@ -116,15 +123,19 @@ def _by_kind(objects: Iterable[Body]) -> dict[GroupKind, list[Body]]:
     return kinds
 
 
-def _made(
+def _hyper_nodes(
     kinds: Mapping[GroupKind, Sequence[Body]], labels: Mapping[str, Labels], stated: Sequence[str]
-) -> list[Body]:
+) -> tuple[list[Body], list[str]]:
+    """Return the HyperNodes, or make them of labels and say which labels no node has."""
+    if listed := kinds.get(HYPER_NODE):
+        return list(listed), []
     chosen: Sequence[str] = stated
     if list(stated) == [USUAL]:
         chosen = usual_labels(labels)
     elif list(stated) == [KUEUE]:
         chosen = levels_of(kinds.get(TOPOLOGY, []))
-    return list(emit_hyper_nodes(TopologyPlan(tuple(racks_of(chosen, labels)))))
+    made: list[Body] = list(emit_hyper_nodes(TopologyPlan(tuple(racks_of(chosen, labels)))))
+    return made, list(missing_labels(stated, chosen, labels))
 
 
 def _nodes(bodies: Iterable[Body], held: Mapping[str, Amounts]) -> Iterator[Node]:

@@ -1,6 +1,8 @@
 """Builds the cluster that an inventory file describes, and finds what contradicts itself. Pure."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from itertools import combinations
 from typing import Any
@@ -30,12 +32,13 @@ from kthena_components.placement.inventory_groups import (
     scheduler_of,
 )
 from kthena_components.placement.model import Cluster, Node
-from kthena_components.placement.racks import USUAL, racks_of, usual_labels
+from kthena_components.placement.racks import USUAL, missing_labels, racks_of, usual_labels
 from kthena_components.systems.volcano.emit_cluster import emit_hyper_nodes
 
 _GPU = "nvidia.com/gpu"
 _PRODUCT = "nvidia.com/gpu.product"
 _MEMORY = "nvidia.com/gpu.memory"
+_PLACE = re.compile(r"\bhyper_nodes\[\d+\]")
 UNSTATED: Amounts = {
     "cpu": Decimal(10**5),
     "memory": Decimal(2**50),
@@ -78,7 +81,9 @@ def build(fields: InventoryFields, source: str = "") -> tuple[Cluster, list[Find
     labels = {name: node.body["metadata"]["labels"] for name, node in nodes.items()}
     racks = _racks(fields, described)
     chosen = usual_labels(labels) if fields.racks_from == [USUAL] else fields.racks_from
-    entries = [*racks, *fields.hyper_nodes] or racks_of(chosen, labels)
+    stated = [*racks, *fields.hyper_nodes]
+    entries = stated or racks_of(chosen, labels)
+    missing = () if stated else missing_labels(fields.racks_from, chosen, labels)
     found += [*_check_tree(entries, len(racks)), *_absent(fields, set(nodes))]
     hyper_nodes = emit_hyper_nodes(TopologyPlan(tuple(sorted(entries, key=lambda one: one.tier))))
     domains = read_domains(hyper_nodes, labels)
@@ -99,7 +104,7 @@ def build(fields: InventoryFields, source: str = "") -> tuple[Cluster, list[Find
         unknown_devices=fields.unknown_devices,
         taken=fields.taken,
         source=source or fields.source,
-        notes=(*fields.notes, *_not_stated(described)),
+        notes=(*fields.notes, *_not_stated(described), *missing),
     )
     return cluster, list(dict.fromkeys(found))
 
@@ -234,13 +239,12 @@ def _check_tree(entries: Sequence[HyperNodeSpec], racks: int) -> Iterator[Findin
     places = {place_of(i): f"racks[{i}]" for i in range(racks)}
     places |= {place_of(i): place_of(i - racks) for i in range(racks, len(entries))}
 
-    def ours(path: str) -> str:
-        head, bracket, rest = path.partition("]")
-        return f"{places.get(head + bracket, head + bracket)}{rest}"
+    def ours(text: str) -> str:
+        return _PLACE.sub(lambda place: places.get(place[0], place[0]), text)
 
     for finding in check_tree(entries):
         if finding.level is Level.MANDATORY:
-            yield finding.at(ours)
+            yield replace(finding.at(ours), seen=ours(finding.seen))
 
 
 def in_two(domains: Sequence[Domain]) -> Iterator[Finding]:

@@ -4,7 +4,8 @@
 """
 
 from collections.abc import Mapping
-from datetime import datetime
+from contextlib import suppress
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Annotated, Any
 
@@ -42,14 +43,12 @@ def _copies(value: object) -> object:
 
 
 def _time(value: object) -> datetime:
-    """Read a time with its time zone; YAML makes one of a text without quotes."""
-    try:
+    """Read a time with its time zone as UTC; YAML makes one of a text without quotes."""
+    with suppress(ValueError, OverflowError):
         taken = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
-    except ValueError:
-        taken = None
-    if taken is None or taken.tzinfo is None:
-        raise ValueError("a time with its time zone, such as 2026-11-26T19:00:00Z")
-    return taken
+        if taken.tzinfo is not None:
+            return taken.astimezone(UTC)
+    raise ValueError("a time with its time zone, such as 2026-11-26T19:00:00Z")
 
 
 def _effect(value: object) -> str:

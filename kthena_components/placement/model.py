@@ -285,6 +285,10 @@ class Change:
     tolerations: tuple[Body, ...] = ()
     queue: Queue | None = None
     quota: Quota | None = None
+    hyper_nodes: Sequence[Body] = ()
+    """It fits with these HyperNodes."""
+    volumes: Sequence[Body] = ()
+    """It fits with these PersistentVolumes in place of those of the same names."""
     group: PodGroup | None = None
     """It fits if the group is written like this."""
 

@@ -5,7 +5,7 @@ later ones and 1.0 use different names); AWS, EKS user guide, network topology l
 gce-topology labels; Kueue, kind Topology, whose levels go from the farthest to the closest.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kthena_components.core.naming import dns_name
@@ -15,6 +15,10 @@ from kthena_components.core.values.read import mapping, sequence
 
 USUAL, KUEUE = "labels", "kueue"
 """Words instead of labels: the usual ones, and those of Kueue's Topology."""
+_NOTHING = {
+    USUAL: "no node has a usual label of racks",
+    KUEUE: "no Topology of Kueue has labels",
+}
 _TOPOGRAPH = "network.topology.nvidia.com"
 _GCE = "cloud.google.com/gce-topology"
 _AWS = "topology.k8s.aws/network-node-layer"
@@ -54,6 +58,24 @@ def usual_labels(nodes: Mapping[str, Labels]) -> list[str]:
     present = {key for labels in nodes.values() for key, value in labels.items() if value}
     found = next((source for source in KNOWN_LABELS if source[0] in present), ())
     return [label for label in found if label in present]
+
+
+def missing_labels(
+    stated: Sequence[str], chosen: Sequence[str], nodes: Mapping[str, Labels]
+) -> Iterator[str]:
+    """Say of which labels no HyperNodes are made, because no node has them.
+
+    Args:
+        stated: Labels, or a word instead.
+        chosen: The labels for which it stands.
+        nodes: The labels of each node.
+    """
+    present = {key for labels in nodes.values() for key, value in labels.items() if value}
+    for label in chosen:
+        if label not in present:
+            yield f"no node has the label {label}, so racks_from makes no HyperNodes of it"
+    if stated and not chosen:
+        yield f"{_NOTHING[stated[0]]}, so racks_from makes no HyperNodes"
 
 
 def racks_of(labels: Sequence[str], nodes: Mapping[str, Labels]) -> list[HyperNodeSpec]:

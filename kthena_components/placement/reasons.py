@@ -4,12 +4,13 @@ A cause is found by leaving it out: if the group fits without the cap, the cap i
 change is offered only if the scheduler places the group after it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from decimal import Decimal
 
 from kthena_components.cluster.node_fit import Amounts, untolerated
 from kthena_components.core.findings import count_of
+from kthena_components.core.values.display import listing
 from kthena_components.core.values.read import mapping
 from kthena_components.placement.case import Case
 from kthena_components.placement.changes import fits, helps, with_specs, with_topology
@@ -21,13 +22,16 @@ from kthena_components.placement.model import (
     Cluster,
     Obstacle,
     PodGroup,
+    Queue,
     Quota,
     Topology,
 )
 from kthena_components.placement.neighbour_reasons import neighbours
 from kthena_components.placement.quotas import shortages
-from kthena_components.placement.relief import freed_or_added_nodes
+from kthena_components.placement.relief import freed_or_added_nodes, smaller_pods_or_larger_nodes
+from kthena_components.placement.repairs import tree_of_hyper_nodes
 from kthena_components.placement.volcano.scheduler import Scheduler
+from kthena_components.placement.volume_reasons import outside_volumes
 
 _PRODUCT = ("gpu.product", "gpu.memory", "accelerator", "gpu.family")
 _QUEUES = frozenset({"proportion", "capacity", "overcommit"})
@@ -125,7 +129,8 @@ def _tree(case: Case) -> Iterator[Obstacle]:
     if not case.scheduler.tree.ready and any(topologies):
         text = "a HyperNode has two parents or contains itself, and until this is repaired the "
         text += "scheduler places no group with a networkTopology"
-        yield Obstacle(cause=Cause.MEMBERSHIP, text=text)
+        repaired = case.changes(tree_of_hyper_nodes(case.cluster))
+        yield Obstacle(cause=Cause.MEMBERSHIP, text=text, changes=repaired)
 
 
 def _queue(case: Case) -> Iterator[Obstacle]:
@@ -135,13 +140,34 @@ def _queue(case: Case) -> Iterator[Obstacle]:
     if not job.by_volcano:
         return
     if why := queues.missing(job):
-        yield Obstacle(cause=Cause.QUEUE, text=why)
+        yield Obstacle(cause=Cause.QUEUE, text=why, changes=_usable_queue(case))
         return
     config = case.cluster.scheduler
     unlimited = replace(config, plugins=config.plugins - _QUEUES)
     if not fits(replace(case.cluster, scheduler=unlimited), group):
         return
     yield _over_capability(case) or _over_promises(case)
+
+
+_NAMED = 3
+"""Other queues that a sentence names."""
+
+
+def _usable_queue(case: Case) -> tuple[Change, ...]:
+    """Offer to add or open the queue, and to name another one."""
+    shares, name = case.scheduler.queues.shares, case.group.queue
+    share = shares.get(name)
+    own = Change(text=f"Add the queue {name}", queue=Queue(name=name))
+    if share is not None:
+        own = Change(text=f"Open the queue {name}", queue=replace(share.queue, open=True))
+    others = [
+        replace(case.group, queue=one)
+        for one, other in shares.items() if one not in {name, "root"} and other.queue.open
+    ]  # fmt: skip
+    useful = [one for one in others if fits(case.cluster, one)][:_NAMED]
+    listed = listing([one.queue for one in useful], "or") if useful else ""
+    named = [Change(text=f"Name the queue {listed} in its place", group=one) for one in useful[:1]]
+    return case.changes(own, *named)
 
 
 def _over_capability(case: Case) -> Obstacle | None:
@@ -205,7 +231,7 @@ def _refused(case: Case) -> Iterator[Obstacle]:
         yield Obstacle(cause=cause, text=refusals(case.scheduler, "without the label", "outside"),
                        changes=case.changes(change))  # fmt: skip
     elif case.without(lambda one: with_specs(one, _without_volumes)):
-        yield Obstacle(cause=Cause.VOLUME, text=refusals(case.scheduler, "outside the topology"))
+        yield outside_volumes(case)
 
 
 def _tainted(case: Case) -> Obstacle:
@@ -285,11 +311,22 @@ def _room(case: Case) -> Iterator[Obstacle]:
     for names in short:
         text = free_nodes(case.scheduler, None, names)
         cause = _CAUSES.get(names[0], Cause.GPUS if "/" in names[0] else Cause.OTHER_RESOURCE)
-        yield Obstacle(cause=cause, text=text, changes=changes)
+        other = () if changes else smaller_pods_or_larger_nodes(case.cluster, case.group, names)
+        yield Obstacle(cause=cause, text=text, changes=changes or _first_of_each(case, other))
     if not short and changes:
         kinds = count_of(len(case.scheduler.jobs[0].tasks), "pod")
         text = f"its {kinds} do not find enough room as the scheduler places them"
         yield Obstacle(cause=Cause.ORDER, text=text, changes=changes)
+
+
+def _first_of_each(case: Case, found: Iterable[Change]) -> tuple[Change, ...]:
+    """Keep the first helpful change of the group and the first one of the nodes."""
+    helpful: dict[bool, Change] = {}
+    for one in found:
+        added = bool(one.added_nodes)
+        if added not in helpful and case.changes(one):
+            helpful[added] = one
+    return tuple(helpful.values())
 
 
 def _short(name: str) -> str:

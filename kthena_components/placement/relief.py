@@ -1,13 +1,17 @@
-"""Finds the fewest nodes that must be freed or added so that a group fits. Pure."""
+"""Finds the fewest nodes to free or to add, or smaller pods, so that a group fits. Pure."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from decimal import Decimal
 from itertools import islice
 
+from kthena_components.cluster.node_fit import Amounts
 from kthena_components.core.findings import count_of
-from kthena_components.placement.changes import copy_of, helps
-from kthena_components.placement.free_nodes import largest, slots
-from kthena_components.placement.model import Change, Cluster, PodGroup
+from kthena_components.core.values.display import listing
+from kthena_components.placement.changes import copy_of, helps, with_allocatable
+from kthena_components.placement.free_nodes import largest, named_amount, slots
+from kthena_components.placement.model import Change, Cluster, Node, PodGroup
 from kthena_components.placement.volcano.scheduler import Scheduler
 
 _TRIED, _TRIED_IF_LARGE = 24, 6
@@ -64,16 +68,82 @@ def added_nodes(cluster: Cluster, group: PodGroup) -> tuple[Change, ...]:
         for at in liked:
             if not scheduler.has_room(like=at, added=number):
                 continue
-            node, leaf = cluster.nodes[at], scheduler.tree.leaf_of.get(at)
-            domain = scheduler.tree.all[leaf].domain if leaf is not None else None
+            node = cluster.nodes[at]
             added = tuple(copy_of(node, f"{node.name}-new-{n}") for n in range(number))
             nodes = "one node" if number == 1 else count_of(number, "node")
-            where = f" to {domain.name}" if domain else ""
-            change = Change(text=f"Add {nodes} like {node.name}{where}",
+            change = Change(text=f"Add {nodes} like {node.name}{_to(scheduler, at)}",
                             added_nodes=added, like=node.name)  # fmt: skip
             if helps(cluster, group, change):
                 return (change,)
     return ()
+
+
+def smaller_pods_or_larger_nodes(
+    cluster: Cluster, group: PodGroup, names: Sequence[str]
+) -> Iterator[Change]:
+    """Offer to request what a node has of some resources, and nodes that have what is requested.
+
+    Only for pods that request more of one than any node that accepts them has.
+    """
+    scheduler = Scheduler(cluster, [group])
+    shape, job = largest(scheduler), scheduler.jobs[0]
+    source = next(task.source for task in job.tasks if task.shape is shape)
+    asked = group.pods[source].requests
+    accepting = [at for at, accepted in enumerate(shape.accepted) if accepted]
+
+    def has(at: int) -> list[Decimal]:
+        return [cluster.nodes[at].allocatable.get(name, Decimal(0)) for name in names]
+
+    at = max(accepting, key=has, default=None)
+    if at is None:
+        return
+    best, own = cluster.nodes[at], dict(zip(names, has(at), strict=True))
+    most = {name: amount for name, amount in own.items() if amount < asked.get(name, 0)}
+    if not most:
+        return
+    if all(most.values()):
+        text = f"Request at most {_amounts(most)} per pod, as the node {best.name} has"
+        yield Change(text=text, group=_at_most(group, most))
+    more = {name: asked[name] for name in most}
+    yield from _larger_nodes(best, _to(scheduler, at), more, len(job.tasks))
+
+
+def _larger_nodes(like: Node, to: str, more: Amounts, pods: int) -> Iterator[Change]:
+    """Offer one to eight nodes, or one for each pod, that have more of some resources."""
+    for number in dict.fromkeys((*range(1, min(8, pods) + 1), pods)):
+        nodes = "one node" if number == 1 else count_of(number, "node")
+        each = f"with {_amounts(more)}{'' if number == 1 else ' each'}"
+        added = (copy_of(like, f"{like.name}-new-{n}") for n in range(number))
+        yield Change(text=f"Add {nodes} like {like.name}{to} {each}", like=like.name,
+                     added_nodes=tuple(with_allocatable(node, more) for node in added))  # fmt: skip
+
+
+def _to(scheduler: Scheduler, at: int) -> str:
+    """Say into which HyperNode a node comes that is like one. Empty: into none."""
+    leaf = scheduler.tree.leaf_of.get(at)
+    domain = scheduler.tree.all[leaf].domain if leaf is not None else None
+    return f" to {domain.name}" if domain else ""
+
+
+def _amounts(amounts: Amounts) -> str:
+    return listing(named_amount(*pair) for pair in amounts.items())
+
+
+def _at_most(group: PodGroup, most: Amounts) -> PodGroup:
+    """Lower the requests of pods, and minResources by as much."""
+    pods = tuple(
+        replace(one, requests={key: min(amount, most.get(key, amount))
+                               for key, amount in one.requests.items()})
+        for one in group.pods
+    )  # fmt: skip
+    least = group.min_resources
+    if least is not None:
+        gone = dict.fromkeys((key for one in group.pods for key in one.requests), Decimal(0))
+        for old, new in zip(group.pods, pods, strict=True):
+            for key, amount in old.requests.items():
+                gone[key] += old.count * (amount - new.requests[key])
+        least = {key: max(Decimal(0), amount - gone.get(key, 0)) for key, amount in least.items()}
+    return replace(group, pods=pods, min_resources=least)
 
 
 def _liked(cluster: Cluster, scheduler: Scheduler) -> list[int]:

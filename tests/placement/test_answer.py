@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from kthena_components.placement.answer import answer, ask, without
 from kthena_components.placement.inventory import parse_inventory
-from kthena_components.placement.model import Cluster, Queue, Running, Verdict
+from kthena_components.placement.model import Cluster, Queue, Running, Scheduler, Verdict
 from kthena_components.placement.owners import owner_of
 from kthena_components.placement.workloads import pod_groups_of
 from tests.cluster.objects import by_label, hyper_node
@@ -140,3 +140,17 @@ def test_an_update_needs_room_for_its_surge(
     for cluster_, gpus in ((there, 8), (replace(full, running=()), 7)):
         assert NEEDS not in str([one.note for one in answer(ask(cluster_, [
             workload(*kind, spec, gpus)]))])  # fmt: skip
+
+
+def test_a_version_and_plugins_that_are_not_known_are_told() -> None:
+    known = replace(cluster(), scheduler=Scheduler(version="v1.15.2-a", plugins=frozenset({"sla"})))
+    assert not ask(known, []).cluster.notes
+    other = Scheduler(version="latest", plugins=frozenset({"gnag", "gang", "mine"}))
+    assert list(ask(replace(known, scheduler=other), []).cluster.notes) == [
+        "the scheduler's version latest is not known: the model knows 1.14 and 1.15",
+        (
+            "Volcano has no plugin 'gnag', so what it does is not modelled; write 'gang' if that "
+            "is meant"
+        ),
+        "Volcano has no plugin 'mine', so what it does is not modelled",
+    ]

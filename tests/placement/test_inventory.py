@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,10 @@ from kthena_components.placement.inventory import (
 )
 from kthena_components.placement.inventory_fields import InventoryFields
 from kthena_components.placement.inventory_write import write_inventory
-from kthena_components.placement.model import Cluster
+from kthena_components.placement.model import Cluster, Verdict
 from tests.cluster.objects import by_name, hyper_node, node, racks, tree
 from tests.support.for_each import for_each
+from tests.support.placement import group, pods, verdicts
 
 HEAD = {"apiVersion": "kthena-components/v1", "kind": "Inventory"}
 Body = dict[str, Any]
@@ -56,6 +58,16 @@ def test_what_is_not_stated_is_not_compared_and_this_is_told() -> None:
     assert cluster.nodes[0].allocatable["cpu"] >= 100_000
     (note,) = cluster.notes
     assert note == "CPU and memory of some nodes are not stated, so they were not compared"
+
+
+def test_an_amount_above_the_largest_quantity_counts_as_that_one() -> None:
+    """Kubernetes reads 1e400 as 2^63 - 1; a pod that asks for more than a node has never fits."""
+    huge = read(nodes=[{"name": "a", "cpu": "1e400", "memory": "1e400", "gpus": 8}])
+    small = read(nodes=[{"name": "a", "cpu": 8, "memory": "1Ti", "gpus": 8}])
+    wanting = replace(pods(1), requests={"cpu": huge.nodes[0].allocatable["cpu"]})
+    assert verdicts(huge, group(pods(1))) == [Verdict.FITS]
+    assert verdicts(huge, group(wanting)) == [Verdict.FITS]
+    assert verdicts(small, group(wanting)) == [Verdict.NEVER]
 
 
 def test_racks_and_nodes_differ_where_they_say_so() -> None:
@@ -182,7 +194,7 @@ WRONG: list[tuple[str, Body, list[str]]] = [
     (
         "a name that a rack has already",
         {"racks": [{"name": "x"}, {"name": "x"}]},
-        [("racks[1].name: 'x' is already the name of hyper_nodes[0], but HyperNodes are "
+        [("racks[1].name: 'x' is already the name of racks[0], but HyperNodes are "
          "cluster-scoped, and their names must be unique: give one of the two another name.")],
     ),
     (
@@ -247,6 +259,10 @@ WRONG: list[tuple[str, Body, list[str]]] = [
     ("a quota twice", {"quotas": [{"namespace": "team", "name": "q", "hard": {}}] * 2},
      [("quotas[1]: 'team/q' is already the name of quotas[0]: give it another name, or list it "
        "once.")]),
+    ("a HyperNode with the name of a rack",
+     {"racks": [{"name": "u"}, {"name": "x"}], "hyper_nodes": [{"name": "x", "tier": 2}]},
+     [("hyper_nodes[0].name: 'x' is already the name of racks[1], but HyperNodes are "
+       "cluster-scoped, and their names must be unique: give one of the two another name.")]),
 ]  # fmt: skip
 
 
@@ -384,6 +400,21 @@ def test_without_names_nothing_of_a_workload_is_written_and_the_room_is_the_same
     assert named.quotas[0].namespace == "serving"
 
 
+@for_each("stated, read_as", [
+    ("2026-11-26T01:00:00+02:00", "2026-11-25T23:00:00+00:00"),
+    ("2026-11-25T23:00:00Z", "2026-11-25T23:00:00+00:00"),
+])  # fmt: skip
+def test_a_time_is_read_as_utc(stated: str, read_as: str) -> None:
+    taken = read(nodes=[{"name": "a"}], taken=stated).taken
+    assert taken is not None
+    assert taken.isoformat() == read_as
+
+
+def test_a_time_that_utc_does_not_have_is_refused() -> None:
+    (told,) = refused({"taken": "0001-01-01T00:00:00+14:00"})
+    assert "must be a time with its time zone" in told
+
+
 DUMPS: list[tuple[str, list[Body], str]] = [
     ("nothing", [{"apiVersion": "v1", "kind": "Pod"}], "contains no node."),
     ("negative capacity", of_kind("Node", [node("a", gpus=-8)]),
@@ -414,6 +445,36 @@ def test_dumps_that_contradict_themselves(name: str, objects: list[Body], told: 
     with pytest.raises(InventoryError) as error:
         parse_inventory(listed(*objects), "dump.json")
     assert error.value.reasons == (f"dump.json: {told}",), name
+
+
+MISSING: list[tuple[list[str], list[str]]] = [
+    (["rack"], []),
+    (["rack", "zon"], ["no node has the label zon, so racks_from makes no HyperNodes of it"]),
+    (["rak", "zone"], ["no node has the label rak, so racks_from makes no HyperNodes of it"]),
+    (["labels"], ["no node has a usual label of racks, so racks_from makes no HyperNodes"]),
+]  # fmt: skip
+
+
+@for_each("labels, told", MISSING)
+def test_a_label_of_racks_that_no_node_has_is_told(labels: list[str], told: list[str]) -> None:
+    own = {"rack": "u", "zone": "v"}
+    objects = listed(*of_kind("Node", [labelled("a", **own)]))
+    by_hand = yaml.safe_dump({**HEAD, "gpus": 8, "cpu": 8, "memory": 8,
+                              "nodes": [{"name": "a", "labels": own}]})  # fmt: skip
+    for text in (objects, by_hand):
+        found = parse_inventory(text, "d", racks_from=labels)
+        assert list(found.notes) == told
+        assert parse_inventory(write_inventory(found), "d").notes == found.notes
+
+
+def test_labels_of_racks_are_not_asked_for_beside_hyper_nodes() -> None:
+    objects = listed(*of_kind("Node", racks(1, 1)), *tree(1))
+    assert not parse_inventory(objects, "d.json", racks_from=["rak"]).notes
+
+
+def test_no_topology_of_kueue_is_told() -> None:
+    (note,) = parse_inventory(listed(*of_kind("Node", [node("a")])), racks_from=["kueue"]).notes
+    assert note == "no Topology of Kueue has labels, so racks_from makes no HyperNodes"
 
 
 def labelled(name: str, **labels: str) -> Body:

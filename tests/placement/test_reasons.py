@@ -59,20 +59,26 @@ CASES: dict[str, tuple[Cluster, PodGroup, Cause, str, list[str]]] = {
     ),
     "GPUs of a node": (
         racks(2, 2), group(pods(1, 9)), Cause.GPUS,
-        "1 pod cannot be placed: each requests 9 GPUs, and no node has more than 8 left", [],
+        "1 pod cannot be placed: each requests 9 GPUs, and no node has more than 8 left",
+        ["Request at most 8 GPUs per pod, as the node r0-n0 has",
+         "Add one node like r0-n0 to r0 with 9 GPUs"],
     ),
     "one GPU": (
         cluster([node("a", gpus=0)]), group(pods(1, 1)), Cause.GPUS,
-        "1 pod cannot be placed: each requests 1 GPU, and no node has more than 0 left", [],
+        "1 pod cannot be placed: each requests 1 GPU, and no node has more than 0 left",
+        ["Add one node like a with 1 GPU"],
     ),
     "CPU": (
         cluster([node("a", cpu=2)]), group(asking(1, cpu=4)), Cause.CPU,
-        "1 pod cannot be placed: each requests 4 cpu, and no node has more than 2 left", [],
+        "1 pod cannot be placed: each requests 4 cpu, and no node has more than 2 left",
+        ["Request at most 2 cpu per pod, as the node a has", "Add one node like a with 4 cpu"],
     ),
     "memory": (
         cluster([node("a", memory=2**40)]), group(asking(1, memory=1124 * 2**30)), Cause.MEMORY,
         ("1 pod cannot be placed: each requests 1124Gi memory, and no node has more than 1Ti "
-         "left"), [],
+         "left"),
+        ["Request at most 1Ti memory per pod, as the node a has",
+         "Add one node like a with 1124Gi memory"],
     ),
     "GPUs, CPU and memory at once": (
         cluster([node("a", cpu=8, memory=2**40), node("b", 4, cpu=4, memory=2**39)]),
@@ -85,7 +91,9 @@ CASES: dict[str, tuple[Cluster, PodGroup, Cause, str, list[str]]] = {
         cluster([node("a", 4, cpu=4), node("b", 2, cpu=2)]),
         group(replace(pods(1), requests={GPU: Decimal(8), "cpu": Decimal(8)})), Cause.GPUS,
         ("1 pod cannot be placed: each requests 8 GPUs and 8 cpu, and no node has more than "
-         "4 GPUs and 4 cpu left"), [],
+         "4 GPUs and 4 cpu left"),
+        ["Request at most 4 GPUs and 4 cpu per pod, as the node a has",
+         "Add one node like a with 8 GPUs and 8 cpu"],
     ),
     "pods per node": (
         cluster([node("a", pods=1), node("b", pods=1)]), group(pods(3, 1)), Cause.PODS,
@@ -115,7 +123,13 @@ CASES: dict[str, tuple[Cluster, PodGroup, Cause, str, list[str]]] = {
         ["Raise the capability of the queue default to 16 GPUs"],
     ),
     "a queue that does not exist": (
-        racks(2), group(pods(1), queue="none"), Cause.QUEUE, "the queue none does not exist", [],
+        racks(2), group(pods(1), queue="none"), Cause.QUEUE, "the queue none does not exist",
+        ["Add the queue none", "Name the queue default in its place"],
+    ),
+    "a queue that is closed": (
+        racks(2, queues=(Queue(name="shut", open=False), Queue(name="spare"))),
+        group(pods(1), queue="shut"), Cause.QUEUE, "the queue shut is not open",
+        ["Open the queue shut", "Name the queue spare or default in its place"],
     ),
     "a gang that is larger than its pods": (
         racks(4), group(pods(3), minimum=4), Cause.GANG_MINIMUM,
@@ -127,7 +141,16 @@ CASES: dict[str, tuple[Cluster, PodGroup, Cause, str, list[str]]] = {
                        hyper_node("t", 2, children=["r"])]),
         group(pods(1), topology=HARD[1]), Cause.MEMBERSHIP,
         ("a HyperNode has two parents or contains itself, and until this is repaired the "
-        "scheduler places no group with a networkTopology"), [],
+        "scheduler places no group with a networkTopology"),
+        ["Remove the member r of the HyperNode t"],
+    ),
+    "a cycle and two parents": (
+        cluster(PAIR, [hyper_node("r", 1, ["a"]), hyper_node("s", 2, children=["r", "t"]),
+                       hyper_node("t", 3, children=["s", "r"])]),
+        group(pods(1), topology=HARD[1]), Cause.MEMBERSHIP,
+        ("a HyperNode has two parents or contains itself, and until this is repaired the "
+        "scheduler places no group with a networkTopology"),
+        ["Remove the member s of the HyperNode t and the member r of the HyperNode t"],
     ),
 }  # fmt: skip
 
@@ -141,6 +164,18 @@ def test_a_cause(
     assert (obstacle.cause, obstacle.text) == (cause, text)
     assert [change.text for change in obstacle.changes] == changes
     assert all(helps(where, one, change) for change in obstacle.changes)
+
+
+def test_pods_that_request_less_have_smaller_minresources() -> None:
+    one = group(pods(2, 9), whole=True)
+    (outcome,) = place(racks(2), [one])
+    (obstacle,) = outcome.obstacles
+    told = [change.text for change in obstacle.changes]
+    assert told == ["Request at most 8 GPUs per pod, as the node r0-n0 has",
+                    "Add 2 nodes like r0-n0 to r0 with 9 GPUs each"]  # fmt: skip
+    smaller = obstacle.changes[0].group
+    assert smaller is not None
+    assert smaller.min_resources == {GPU: Decimal(16), "cpu": Decimal(2)}
 
 
 def test_minresources_of_all_pods_block_an_elastic_group() -> None:

@@ -89,6 +89,13 @@ def test_an_old_snapshot_is_advice(tmp_path: Path) -> None:
     assert "days old, and after 7 days it says little" in told
 
 
+def test_a_snapshot_of_a_later_day_is_advice(tmp_path: Path) -> None:
+    path = tmp_path / "later.yaml"
+    path.write_text(f"{INVENTORY}taken: 2999-01-01T00:00:00Z\n")
+    (told,) = _told(1, {"inventory": str(path)})
+    assert "is of 2999-01-01, which is after today, so its age is not known" in told
+
+
 def test_objects_of_two_providers_are_not_placed(inventory: str) -> None:
     (told,) = _told(1, {"inventory": inventory}, "here", "there")
     assert told == (
