@@ -55,8 +55,10 @@ _METADATA = regex(r"^metadata:[^\S\n]*(?:#[^\n]*)?\n(?:(?:[ #-][^\n]*)?(?:\n|\Z)
 """The metadata of an object in block style, up to the next key of the object."""
 _STATED = regex(r"""(?<![\w/.-])(?:n|generateN)ame["']?:\s*["']?([^\s"',}]+)""")
 _USUAL = regex(r"[a-z][a-z0-9-]{0,50}[a-z0-9]?")
-_LATE = regex(r"[A-Z][A-Z0-9_]+|[^A-Za-z0-9]+|(?:.*[-.])?[A-Z][A-Z0-9]*_[A-Z0-9_]+(?:[-.].*)?")
-"""A name in capitals, one with a part such as V_ZONE, or one without letters: `_`, which a
+_LATE = regex(
+    r"[A-Z][A-Z0-9_]+|[^A-Za-z0-9]+|(?:.*[-.])?[A-Z][A-Z0-9]*_[A-Z0-9_]+(?:[-.].*)?|.*\{\}.*"
+)
+"""A name in capitals, one with a part such as V_ZONE or {}, or one without letters: `_`, which a
 kustomization's namespace replaces."""
 _JOB, _CRON_JOB = ("batch", "Job"), ("batch", "CronJob")
 _CRON_JOB_NAME, _NO_LIMIT = 52, 2**20
