@@ -99,7 +99,7 @@ def test_without_a_gpu_weights_that_none_holds_are_refused(run: Command, write: 
     write("a.yaml", text)
     ran = run("a.yaml")
     assert ran.status == 1
-    assert "puts 627.4 GiB of weights on each GPU" in ran.out
+    assert "puts 627.1 GiB of weights on each GPU" in ran.out
     assert "no known GPU that its pods may request has more than 255.3 GiB for it" in ran.out
     assert NOTE not in ran.out
 

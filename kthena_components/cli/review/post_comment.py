@@ -69,7 +69,7 @@ def _unlinked(text: str) -> str:
     # First of all, so that nothing that is removed hides a backslash before APART, and no BREAK is
     # the text's own.
     shown = "".join(char for char in text if char.isprintable() or char == "\n")
-    shown = BROKEN.sub(BREAK, shown.replace(MARK, ""))
+    shown = BROKEN.sub(BREAK, shown.replace(MARK, "").rstrip())
     shown = REFERENCE.sub("&amp;", shown.replace("##[", "## ["))
     lines = (x if FOLD.fullmatch(x) else x.replace("<", "&lt;") for x in shown.split("\n"))
     shown = "\n".join(lines)

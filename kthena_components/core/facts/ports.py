@@ -1,7 +1,7 @@
 """Reads which ports a container may listen on, and which its probes ask."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field, replace
 from typing import Any
 
@@ -135,6 +135,15 @@ def _is_alone(container: Mapping[str, Any], spec: Mapping[str, Any], sidecar: ob
 def at_overlay(ports: PortFacts, path: str) -> PortFacts:
     """Replace the paths in a container that the package wrote by the path of the user's overlay."""
     return replace(ports, probes=tuple(replace(probe, path=path) for probe in ports.probes))
+
+
+def relocated_ports(ports: PortFacts, place: Callable[[str], str]) -> PortFacts:
+    """Replace every path by another one."""
+    return replace(
+        ports,
+        probes=tuple(replace(probe, path=place(probe.path)) for probe in ports.probes),
+        sidecar=ports.sidecar and replace(ports.sidecar, path=place(ports.sidecar.path)),
+    )
 
 
 def resolved(stated: object, named: Mapping[str, int]) -> MaybeInt | None:

@@ -260,12 +260,6 @@ def group_of_worker(part: EnginePart) -> Group | None:
     return Group(part.namespace, of_ray=False) if _spans(command.nnodes) else None
 
 
-def may_join(part: EnginePart, head: EnginePart) -> bool:
-    """Return whether the pods of a part look for some head of this kind in their namespace."""
-    group = group_of_worker(part)
-    return group is not None and group == group_of_head(head)
-
-
 def names_asked(part: EnginePart) -> set[str]:
     """Return the names in the address of a head by which its pod may be found."""
     first, _, rest = part.asks.partition(".")

@@ -10,6 +10,7 @@ from kthena_components.core.facts.container import SHM_PATH, ContainerFacts
 from kthena_components.core.facts.context import NO_CONTEXT, Context
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.pod_template import read_pod, read_pods
+from kthena_components.core.facts.ports import relocated_ports
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.values.read import count_or_unknown, inside, mapping, sequence
 from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown, is_unresolved
@@ -185,7 +186,9 @@ def relocated(pod: PodFacts, place: Callable[[str], str]) -> PodFacts:
             own,
             path=place(own.path),
             image_path=place(own.image_path),
+            shm_path=own.shm_path and place(own.shm_path),
             tokens=tuple(replace(token, path=place(token.path)) for token in own.tokens),
+            ports=relocated_ports(own.ports, place),
         )
 
     return replace(
@@ -196,6 +199,10 @@ def relocated(pod: PodFacts, place: Callable[[str], str]) -> PodFacts:
         missing=tuple(replace(key, path=place(key.path)) for key in pod.missing),
         own=container(pod.own) if pod.own is not None else None,
         others=tuple(map(container, pod.others)),
+        variables={
+            name: replace(variable, path=place(variable.path))
+            for name, variable in pod.variables.items()
+        },
     )
 
 
