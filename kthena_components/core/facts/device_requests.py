@@ -96,8 +96,8 @@ def _resource(named: object, needed: dict[str, frozenset[str]], context: Context
     body = context.referenced.find(CLASS, named, "") if is_name(named) else None
     for name, values in required_values(spec_of(body or {}).get("selectors")).items():
         needed[name] = needed.get(name, values) & values
-    if named in CLASSES:
-        return CLASSES[str(named)]
+    if isinstance(named, str) and named in CLASSES:
+        return CLASSES[named]
     driver = _only(needed, DRIVER)
     types = DRIVERS.get(driver, {})
     found = types.get(_only(needed, f"{driver}/type"), types.get(""))

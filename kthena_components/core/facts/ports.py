@@ -123,11 +123,13 @@ def _may_wait(text: str) -> bool:
 
 def _is_alone(container: Mapping[str, Any], spec: Mapping[str, Any], sidecar: object) -> bool:
     """Return whether nothing but a container runs in its pod, and a sidecar that is known."""
-    containers = [each for each in sequence(spec.get("containers")) if each is not sidecar]
+    containers = sequence(spec.get("containers"))
+    if len(containers) > 2:  # noqa: PLR2004 - the container and its sidecar
+        return False
     inits = (mapping(each) for each in sequence(spec.get("initContainers")) if each is not sidecar)
     return (
-        len(containers) == 1
-        and containers[0] is container
+        any(each is container for each in containers)
+        and all(each is container or each is sidecar for each in containers)
         and all(init.get("restartPolicy") is None for init in inits)
     )
 

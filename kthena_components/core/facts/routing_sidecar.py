@@ -14,6 +14,7 @@ from kthena_components.core.engines.argv import by_flag
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.regex import regex
+from kthena_components.core.values.unknown import is_unresolved
 
 _IMAGE = regex(r"(?:[^@]*/)?llm-d-(?:routing|pd)-sidecar(?:[:@].*)?")
 _PORT, _TARGET = "port", "vllm-port"
@@ -22,6 +23,8 @@ _MORE = regex(r"(data-parallel-size|config).*|(?!(vllm-)?port$).*(port|url|addre
 """Options by which it listens on several ports, or takes ports from elsewhere: those with a name of
 a port or an address that other releases may have count, too."""
 _NUMBER = regex(r"[0-9]{1,5}")
+_MOST = 20
+"""Containers of a pod that are searched for a sidecar, for each of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +63,8 @@ def read_sidecar(
 
 
 def _beside(container: object, spec: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    if sum(len(sequence(spec.get(name))) for name in ("initContainers", "containers")) > _MOST:
+        return
     for name in ("initContainers", "containers"):
         for index, each in enumerate(sequence(spec.get(name))):
             runs = name == "containers" or mapping(each).get("restartPolicy") == "Always"
@@ -72,7 +77,9 @@ def _read(container: Mapping[str, Any], path: str) -> RoutingSidecar | None:
     if not isinstance(image, str) or not _IMAGE.fullmatch(image) or container.get("command"):
         return None
     listed = [*sequence(words)]
-    if not all(isinstance(word, str) for word in listed) or container.get("envFrom"):
+    if is_unresolved(words) or not all(isinstance(word, str) for word in listed):
+        return None
+    if container.get("envFrom"):
         return None
     stated = {flag.lstrip("-"): values for flag, values in by_flag(listed)}
     if any(_MORE.fullmatch(flag) for flag in stated):

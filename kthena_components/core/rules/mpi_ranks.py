@@ -62,7 +62,7 @@ def _servers(engine: EngineFacts, command: CommandFacts) -> Iterator[Finding]:
     ranks, world = command.mpi_ranks, command.per_rank_world
     if ranks is None:
         return
-    require_known("", ranks, world)
+    require_known("", ranks, world, command.hidden)
     if isinstance(ranks, int) and ranks == world and ranks > 1:
         yield _wrong(
             engine,

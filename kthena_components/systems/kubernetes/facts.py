@@ -102,7 +102,7 @@ def _hosts_of_job(found: Object, count: MaybeInt) -> PodHosts | None:
     """Return the names of the pods of an indexed Job; None if they are not known."""
     template = mapping(inside(found.spec.get("template"), "spec"))
     domain = template.get("subdomain")
-    if not is_name(found.name) or not template or not (domain in {None, ""} or is_name(domain)):
+    if not is_name(found.name) or not template or not (domain in (None, "") or is_name(domain)):
         return None
     pods = HostedPods(path=found.at("spec.template"), prefix=f"{found.name}-", count=count)
     missing = "" if domain else "its pods have no subdomain"
