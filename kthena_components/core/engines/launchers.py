@@ -27,6 +27,7 @@ _MAPPED = ("--map-by", "-map-by")
 _PER_NODE = regex(r"ppr:([0-9]{1,6}):node(?::.*)?")
 _HOSTS = ("-H", "-host", "--host")
 _HOST = regex(r"[-A-Za-z0-9_.]+(?::([0-9]{1,6}))?")
+_HIDDEN = Unknown("a word of the MPI launcher is not known")
 
 
 def with_ranks(facts: CommandFacts, launcher: Sequence[str], scope: Scope) -> CommandFacts:
@@ -41,11 +42,12 @@ def with_ranks(facts: CommandFacts, launcher: Sequence[str], scope: Scope) -> Co
     if not MPI.intersection(names):
         return facts
     found = flag_value(launcher, _RANKS)
+    is_known = not any(map(has_gap, launcher))
     facts = replace(
         facts,
-        mpi_session=RANK_LAUNCHER in names,
+        mpi_session=RANK_LAUNCHER in names or (False if is_known else _HIDDEN),
         mpi_per_host=_per_host(launcher, slurm="srun" in names),
-        mpi_slots=None if any(map(has_gap, launcher)) else _slots(launcher),
+        mpi_slots=_slots(launcher) if is_known else None,
     )
     if not found:
         return facts
