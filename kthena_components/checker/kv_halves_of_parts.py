@@ -25,7 +25,7 @@ _ELSEWHERE = Unknown("other halves may be elsewhere")
 
 
 def kv_halves_of_parts(objects: SplitObjects) -> Iterator[Finding]:
-    """Yield what the rules say of a prefill and a decode engine that get requests together.
+    """Report a prefill and a decode engine that get requests together and do not fit.
 
     That is so if an InferencePool selects both, or if the pods of one have llm-d's routing sidecar
     and the labels of both differ in the role only.
@@ -67,7 +67,7 @@ def _by_pool(objects: SplitObjects) -> Iterator[list[EnginePart]]:
         space = str(mapping(body.get("metadata")).get("namespace") or "")
         wanted = set(labels.items()) if all(isinstance(v, str) for v in labels.values()) else None
         if wanted:
-            yield [p for p in objects.parts if p.namespace == space and p.labels >= wanted]
+            yield objects.labelled(space, wanted)
 
 
 def _by_labels(parts: Sequence[EnginePart]) -> Iterator[list[EnginePart]]:
@@ -77,5 +77,5 @@ def _by_labels(parts: Sequence[EnginePart]) -> Iterator[list[EnginePart]]:
         if part.labelled and rest != part.labels:
             groups.setdefault((part.namespace, rest), []).append(part)
     for group in groups.values():
-        if any(p.pod.own is not None and p.pod.own.ports.sidecar is not None for p in group):
+        if any(part.pod.sidecar is not None for part in group):
             yield group

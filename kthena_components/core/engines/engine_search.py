@@ -89,9 +89,10 @@ class Search:
         """Read one program; return whether an engine may run on when it has ended."""
         files = self.scope.files
         self.scope.files = _with_written(files, run.written)
-        running = self._start(run)
-        self.scope.files = files
-        return running
+        try:
+            return self._start(run)
+        finally:
+            self.scope.files = files
 
     def _start(self, run: Run) -> bool:
         words = run.words

@@ -15,6 +15,7 @@ from kthena_components.core.facts.network import (
     NO_VARIABLES,
     Variables,
 )
+from kthena_components.core.facts.routing_sidecar import RoutingSidecar
 from kthena_components.core.hardware import GpuFacts
 from kthena_components.core.models import ModelShape
 from kthena_components.core.values.dataclass import dataclass
@@ -91,6 +92,19 @@ class PodFacts:
         if starts and len(self.vendors) > 1:
             return _SEVERAL_VENDORS
         return self.parted if own and self.parted else own
+
+    @property
+    def template(self) -> str:
+        """Path of its template, or of the part of the object that stands for its only container."""
+        if self.own is None:
+            return self.command_path
+        above, _, last = self.own.path.rpartition(".")
+        return above if "ontainers[" in last else self.own.path
+
+    @property
+    def sidecar(self) -> RoutingSidecar | None:
+        """The routing sidecar of the pod. None: there is none, or its ports are not known."""
+        return self.own.ports.sidecar if self.own is not None else None
 
     @property
     def vendors(self) -> Mapping[str, str]:

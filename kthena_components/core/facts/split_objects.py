@@ -8,7 +8,7 @@ kubernetes pkg/kubelet/network/dns/dns.go.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
@@ -30,6 +30,7 @@ from kthena_components.core.values.regex import regex
 _SVC = "svc"
 _NUMBERS = regex(r"[\d.]+")
 _Key = TypeVar("_Key")
+Label = tuple[str, str]
 
 
 class Service(NamedTuple):
@@ -117,17 +118,24 @@ class SplitObjects:
     # By labels.
 
     @cached_property
+    def _by_label(self) -> Mapping[tuple[str, Label], list[EnginePart]]:
+        return _listed(
+            ((part.namespace, label), part) for part in self.parts for label in part.labels
+        )
+
+    def labelled(self, namespace: str, wanted: Collection[Label]) -> list[EnginePart]:
+        """Return the parts whose pods have some labels; none if no label is wanted."""
+        having = (self._by_label.get((namespace, label), []) for label in wanted)
+        return [part for part in min(having, key=len, default=[]) if part.labels.issuperset(wanted)]
+
+    @cached_property
     def _selected(self) -> Mapping[str, list[EnginePart]]:
-        labelled: dict[tuple[str, str, str], list[EnginePart]] = defaultdict(list)
-        for part in self.parts:
-            for key, value in part.labels:
-                labelled[part.namespace, key, value].append(part)
         found = {}
         for path, body in self.services:
-            wanted, space = mapping(mapping(body.get("spec")).get("selector")), _namespace(body)
-            having = [labelled.get((space, str(key), str(wanted[key])), []) for key in wanted]
-            rarest = min(having, key=len, default=[])
-            found[path] = [part for part in rarest if selects(body, part)]
+            selector = mapping(mapping(body.get("spec")).get("selector"))
+            wanted = {(str(key), str(value)) for key, value in selector.items()}
+            candidates = self.labelled(_namespace(body), wanted)
+            found[path] = [part for part in candidates if selects(body, part)]
         return found
 
     @cached_property

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from kthena_components.core.facts.network import EVERY_ADDRESS, LOOPBACK, NIXL_HOST
-from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.rules.support.kv_halves import NIXL, Half, halves_of, pairs_of
@@ -64,8 +63,4 @@ def _is_beside(half: Half, facts: ServingFacts) -> bool:
     """Return whether another engine is in the same pod, where localhost reaches this one."""
     engine = half.start.engine
     others = (one for one in facts.engines if one is not engine)
-    return any(_template(one.entry) == _template(engine.entry) for one in others)
-
-
-def _template(pod: PodFacts) -> str:
-    return pod.own.path.rpartition(".")[0] if pod.own else pod.command_path
+    return any(one.entry.template == engine.entry.template for one in others)

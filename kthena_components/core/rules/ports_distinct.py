@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.listening import server_port
-from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.rules.support.first_rank_address import (
@@ -34,9 +33,8 @@ def ports_distinct(facts: ServingFacts) -> Iterator[Finding]:
     The containers of a pod share its network. The first pod of an engine over several pods also
     listens where its ranks meet: SGLang on the port of --dist-init-addr, vLLM on --master-port or
     --data-parallel-rpc-port, Ray on the port of `ray start --head`. The routing sidecar of llm-d
-    listens on its --port. The second server on a port
-    ends with "address already in use". Two servers of vLLM share it, and each gets some of the
-    requests.
+    listens on its --port. The second server on a port ends with "address already in use". Two
+    servers of vLLM share it, and each gets some of the requests.
 
     Pass: SGLang with --port 30000 and --dist-init-addr $(LWS_LEADER_ADDRESS):20000.
     Fail: the same with port 30000 in both, which is the default --port; two containers with vLLM in
@@ -52,7 +50,7 @@ def ports_distinct(facts: ServingFacts) -> Iterator[Finding]:
     taken: dict[tuple[str, int], _Listener] = {}
     for engine in facts.engines:
         for one in _listeners(engine):
-            other = taken.setdefault((_template(engine.entry), one.port), one)
+            other = taken.setdefault((engine.entry.template, one.port), one)
             if other is not one:
                 yield _finding(other, one)
 
@@ -65,8 +63,7 @@ def _listeners(engine: EngineFacts) -> Iterator[_Listener]:
     answers = server_port(command)
     if answers is not None:
         yield _Listener(engine, answers, _SERVER)
-    sidecar = engine.entry.own.ports.sidecar if engine.entry.own is not None else None
-    if sidecar is not None:
+    if (sidecar := engine.entry.sidecar) is not None:
         what = f"its routing sidecar, container {display(sidecar.name)}"
         yield _Listener(engine, sidecar.port, what)
     if isinstance(command.node_rank, int) and command.node_rank > 0:
@@ -123,11 +120,3 @@ def _finding(first: _Listener, second: _Listener) -> Finding:
         remedy="write another --port in one of the two containers",
         level=Level.ADVISORY if shared and len(models) == 1 else Level.MANDATORY,
     )
-
-
-def _template(pod: PodFacts) -> str:
-    """Return the path of the template of a pod, or of its part if that is all that is stated."""
-    if pod.own is None:
-        return pod.command_path
-    above, _, last = pod.own.path.rpartition(".")
-    return above if "ontainers[" in last else pod.own.path

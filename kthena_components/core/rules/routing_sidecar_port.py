@@ -30,8 +30,7 @@ def routing_sidecar_port(facts: ServingFacts) -> Iterator[Finding]:
 
 @part_of_rule
 def _passed(engine: EngineFacts) -> Iterator[Finding]:
-    pod = engine.entry
-    sidecar = pod.own.ports.sidecar if pod.own is not None else None
+    pod, sidecar = engine.entry, engine.entry.sidecar
     if sidecar is None or pod.command is None:
         return
     require_known(sidecar.path, pod.gap, pod.command.hidden)

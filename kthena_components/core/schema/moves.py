@@ -61,11 +61,11 @@ def moves(
         if below is None:
             below = _below(here)
             deeper = [inner for each in below for inner in _below(each)]
-        if (place := _metadata(here, key, item) or _place(key, item, below, above)) is not None:
+        inside = [each for each in below if each.takes(key, item)]
+        if (place := _metadata(here, key, item) or _place(key, item, inside, above)) is not None:
             yield at, _move(key, item, place)
             continue
-        takers = [[each for each in level if each.takes(key, item)] for level in (below, deeper)]
-        places = takers[0] or takers[1]
+        places = inside or [each for each in deeper if each.takes(key, item)]
         if len(places) == 1:
             yield at, _move(key, item, places[0])
         elif places and len(places) <= _LISTED:
@@ -91,9 +91,8 @@ def _metadata(here: _Map, key: object, item: object) -> _Map | None:
     return _Map(join_path(here.path, "metadata"), here.fields, held)
 
 
-def _place(key: object, item: object, below: Sequence[_Map], above: Sequence[_Map]) -> _Map | None:
-    """Return the one map below, or the nearest above, that has such a field."""
-    inside = [each for each in below if each.takes(key, item)]
+def _place(key: object, item: object, inside: Sequence[_Map], above: Sequence[_Map]) -> _Map | None:
+    """Return the one map inside, or the nearest above, that takes such a field."""
     stated = [each for each in inside if each.held is not _ABSENT]
     outside = (each for each in above if each.path and each.takes(key, item))
     if len(stated) == 1:

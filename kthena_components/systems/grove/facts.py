@@ -191,10 +191,8 @@ def pods_of_cliques(view: CliqueSet) -> Iterator[PodSet]:
         number, at = product(sets, _CLIQUES), f"{TEMPLATE}.cliques"
         yield pod_set(found, at, _CLIQUES, number, by_controller=True)
     for clique in view.cliques:
-        spec, own = (
-            _CONTAINERS if unknown_in(clique.pod) else clique.pod,
-            copies_in(clique.replicas, 1),
-        )
+        spec = _CONTAINERS if unknown_in(clique.pod) else clique.pod
+        own = copies_in(clique.replicas, 1)
         yield pod_set(
             found,
             f"{clique.at}.podSpec",

@@ -12,7 +12,7 @@ from kthena_components.core.facts.container import SharedMemory
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.facts.workload import fill_requests
+from kthena_components.core.facts.workload import fill_requests, relocated
 from kthena_components.core.objects.object import Object
 from kthena_components.core.values.embedded import go_text
 from kthena_components.core.values.read import count_or_unknown, mapping, name_of
@@ -28,6 +28,9 @@ _SCRIPT = "examples/online_serving/multi-node-serving.sh"
 _SERVER = ("python3", "-m", "vllm.entrypoints.openai.api_server", "--model", "/model")
 _MODEL_HUB = "hf://"
 _VOLCANO = (None, "", "volcano")
+_MADE = "spec.containers[0]"
+"""Path of the container in the pod that is read."""
+_ENV, _WORDS = f"{_MADE}.env", (f"{_MADE}.command", f"{_MADE}.args")
 
 
 def facts(view: Booster) -> ServingFacts:
@@ -95,12 +98,16 @@ def _pod(backend: Backend, worker: Worker, found: Object, command: dict[str, Any
         gpus_path=f"{at}.resources",
         command_path=f"{at}.config",
     )
-    own = pod.own and replace(pod.own, path=at, image_path=f"{at}.image")
-    if own is not None:
-        own = own if memory else replace(own, shm=SharedMemory.FIXED)
-        tokens = tuple(replace(token, path=f"{at}.config") for token in own.tokens)
-        own = replace(own, tokens=tokens)
-    return fill_requests(replace(pod, own=own))
+
+    def place(path: str) -> str:
+        if path.startswith(_ENV):
+            return path.replace(_MADE, found.at(backend.path), 1)
+        return f"{at}.config" if path.startswith(_WORDS) else path.replace(_MADE, at, 1)
+
+    pod = relocated(pod, place)
+    if pod.own is not None and not memory:
+        pod = replace(pod, own=replace(pod.own, shm=SharedMemory.FIXED))
+    return fill_requests(pod)
 
 
 def _command(backend: Backend, worker: Worker, pods: MaybeInt) -> dict[str, Any]:

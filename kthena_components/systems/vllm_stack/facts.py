@@ -50,8 +50,8 @@ def facts(view: Releases) -> ServingFacts:
         for model in (release.models if isinstance(release.models, tuple) else ())
     ]
     for release in view.modelservices:
-        placed = replace(release, path=found.at(release.path))
-        engines += modelservice.engines(placed, found.context)
+        located = replace(release, path=found.at(release.path))
+        engines += modelservice.engines(located, found.context)
     asked = [release.scheduler for release in view.releases]
     return ServingFacts(
         path=found.path,

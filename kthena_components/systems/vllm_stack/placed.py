@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.workload import relocated
 
 _MADE = "spec.containers[0]"
 """Path of the engine's container in the pod that is read."""
@@ -16,11 +17,5 @@ def placed(pod: PodFacts, path: str, *, image: str) -> PodFacts:
         path: The values from which the chart makes the container.
         image: The value of its image.
     """
-    missing = tuple(replace(key, path=key.path.replace(_MADE, path, 1)) for key in pod.missing)
-    if pod.own is None:
-        return replace(pod, missing=missing)
-    tokens = tuple(
-        replace(token, path=token.path.replace(_MADE, path, 1)) for token in pod.own.tokens
-    )
-    own = replace(pod.own, path=path, image_path=image, tokens=tokens)
-    return replace(pod, own=own, missing=missing)
+    pod = relocated(pod, lambda at: at.replace(_MADE, path, 1))
+    return replace(pod, own=pod.own and replace(pod.own, image_path=image))
