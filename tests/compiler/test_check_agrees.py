@@ -15,9 +15,10 @@ from kthena_components.cli.check.files import CheckOptions, check
 from kthena_components.cli.check.results import Result, Summary
 from kthena_components.compiler.compile import Compiled, compile_serving
 from kthena_components.core.findings import Level, SpecError
+from kthena_components.core.naming import LWS_ENV
 from kthena_components.systems import EMITTERS
-from tests.support.specs import REMOVED, changed, template
-from tests.support.strategies import law, watched_servings
+from tests.support.specs import REMOVED, changed, gpu_template, template
+from tests.support.strategies import SCRIPT, law, watched_servings
 
 _ENTRY, _WORKER = (f"{role}_template.spec.containers[0]" for role in ("entry", "worker"))
 _TIER = {"highest_tier_allowed": 1}
@@ -169,3 +170,39 @@ def test_a_gang_in_which_nothing_starts_together_is_told() -> None:
     role = {"name": "server", "replicas": 2, "entry_template": template()}
     args = {"name": "chat", "roles": [role], "gang_policy": {"min_role_replicas": {"server": 0}}}
     assert [f.rule for f in compile_serving(args).findings] == ["gang-minimum-stated"]
+
+
+_MP = "vllm serve m --pipeline-parallel-size 2 --nnodes 2 --node-rank $(LWS_WORKER_INDEX)"
+_DP = "vllm serve m --data-parallel-size 2 --data-parallel-size-local 1"
+_SGLANG = (
+    "python3 -m sglang.launch_server --model-path m --pp-size 2 --nnodes 2"
+    " --node-rank $(LWS_WORKER_INDEX) --dist-init-addr $(LWS_LEADER_ADDRESS):5000"
+)
+_LED = [
+    (
+        f"{SCRIPT} leader --ray_cluster_size=2; vllm serve m --pipeline-parallel-size 2",
+        f"{SCRIPT} worker --ray_address=$(LWS_LEADER_ADDRESS)",
+    ),
+    (
+        "ray start --head --port=6379; vllm serve m --pipeline-parallel-size 2",
+        "ray start --address=$(LWS_LEADER_ADDRESS):6379 --block",
+    ),
+    (_MP, f"{_MP} --headless --master-addr $(LWS_LEADER_ADDRESS)"),
+    (_DP, f"{_DP} --headless --data-parallel-start-rank 1"
+          " --data-parallel-address $(LWS_LEADER_ADDRESS)"),
+    (_SGLANG, _SGLANG),
+]  # fmt: skip
+"""Command lines of the first pod and of the other one, which state the address of the first."""
+
+
+@pytest.mark.parametrize(("entry", "worker"), _LED)
+@pytest.mark.parametrize("names", [{}, LWS_ENV])
+def test_each_instance_of_a_role_has_its_own_first_pod(
+    entry: str, worker: str, names: Mapping[str, str], folder: Any
+) -> None:
+    for name, same in names.items():
+        entry, worker = entry.replace(name, same), worker.replace(name, same)
+    pods = {"entry_template": gpu_template(entry, 1), "worker_template": gpu_template(worker, 1)}
+    role = {"name": "server", "replicas": 2, "worker_replicas": 1, **pods}
+    args = {"name": "chat", "backend": "native", "roles": [role]}
+    assert list(unsaid(compile_serving(args), folder)) == []

@@ -68,13 +68,34 @@ def _members(gang: GangFacts, wanted: MaybeInt) -> str:
 
 
 def _wanted(engines: tuple[EngineFacts, ...], facts: ServingFacts) -> int | Unknown:
-    total = 0
+    """Return the pods of each role's minimum; the instances of a role may differ."""
+    roles: dict[str, list[EngineFacts]] = {}
     for engine in engines:
-        pods = engine.pods
-        minimum = (facts.gang.minima if facts.gang else {}).get(engine.name, engine.replicas)
+        roles.setdefault(engine.name, []).append(engine)
+    total = 0
+    for name, instances in roles.items():
+        pods = _of_role(instances, (facts.gang.minima if facts.gang else {}).get(name))
         if isinstance(pods, Unknown):
             return pods
-        if isinstance(minimum, Unknown):
-            return minimum
-        total += pods * minimum
+        total += pods
     return total
+
+
+def _of_role(instances: list[EngineFacts], minimum: MaybeInt | None) -> int | Unknown:
+    """Return the pods of a role that start together. A minimum of None: all of them."""
+    pods, counted, sizes = 0, 0, set[int]()
+    for engine in instances:
+        if isinstance(engine.pods, Unknown):
+            return engine.pods
+        if minimum is None and isinstance(engine.replicas, Unknown):
+            return engine.replicas
+        replicas = 0 if isinstance(engine.replicas, Unknown) else engine.replicas
+        pods, counted = pods + engine.pods * replicas, counted + replicas
+        sizes.add(engine.pods)
+    if minimum is None or minimum == counted:
+        return pods
+    if isinstance(minimum, Unknown):
+        return minimum
+    if len(sizes) > 1:
+        return Unknown("the instances of a role have different numbers of pods")
+    return minimum * sizes.pop()
