@@ -174,6 +174,7 @@ def test_a_gang_in_which_nothing_starts_together_is_told() -> None:
 
 _MP = "vllm serve m --pipeline-parallel-size 2 --nnodes 2 --node-rank $(LWS_WORKER_INDEX)"
 _DP = "vllm serve m --data-parallel-size 2 --data-parallel-size-local 1"
+_AT = "--data-parallel-address $(LWS_LEADER_ADDRESS)"
 _SGLANG = (
     "python3 -m sglang.launch_server --model-path m --pp-size 2 --nnodes 2"
     " --node-rank $(LWS_WORKER_INDEX) --dist-init-addr $(LWS_LEADER_ADDRESS):5000"
@@ -188,10 +189,9 @@ _LED = [
         "ray start --address=$(LWS_LEADER_ADDRESS):6379 --block",
     ),
     (_MP, f"{_MP} --headless --master-addr $(LWS_LEADER_ADDRESS)"),
-    (_DP, f"{_DP} --headless --data-parallel-start-rank 1"
-          " --data-parallel-address $(LWS_LEADER_ADDRESS)"),
+    (_DP, f"{_DP} --headless --data-parallel-start-rank 1 {_AT}"),
     (_SGLANG, _SGLANG),
-]  # fmt: skip
+]
 """Command lines of the first pod and of the other one, which state the address of the first."""
 
 
@@ -206,3 +206,15 @@ def test_each_instance_of_a_role_has_its_own_first_pod(
     role = {"name": "server", "replicas": 2, "worker_replicas": 1, **pods}
     args = {"name": "chat", "backend": "native", "roles": [role]}
     assert list(unsaid(compile_serving(args), folder)) == []
+
+
+def test_the_gang_covers_a_role_whose_instances_differ(folder: Any) -> None:
+    pods = {"entry_template": gpu_template(_SGLANG, 1), "worker_template": gpu_template(_SGLANG, 1)}
+    role = {"name": "server", "replicas": 2, "worker_replicas": 1, **pods}
+    compiled = compile_serving({"name": "chat", "backend": "native", "roles": [role]})
+    sets = [m for m in compiled.manifests if m.body["kind"] == "StatefulSet"]
+    image = "spec.template.spec.containers[0].image"
+    edited = replace(sets[0], body=changed(sets[0].body, {image: "lmsysorg/sglang:v0.5.8"}))
+    others = tuple(m for m in compiled.manifests if m is not sets[0])
+    told = [*unsaid(replace(compiled, manifests=(*others, edited)), folder)]
+    assert not [line for line in told if "gang-covers-engine" in line]

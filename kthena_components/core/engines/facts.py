@@ -153,7 +153,7 @@ class RayLaunch:
     """Pods that the Ray head waits for, itself included. None: not stated."""
     ray_gpus: MaybeInt | None = None
     """GPUs that Ray counts in this pod (`ray start --num-gpus`). None: all that it finds."""
-    ray_address: MaybeText | None = None
+    ray_address: MaybeText | None = field(default=None, compare=False)
     """Where this pod joins a Ray cluster (`ray start --address`). None: it joins none."""
     ray_written: str = field(default="", compare=False)
     """The same as it is written: `$(LWS_LEADER_ADDRESS):6379`."""

@@ -54,11 +54,20 @@ class Inputs:
     files: Files = ()
     missing: list[MissingKey] = field(default_factory=list)
 
+    places: dict[str, MaybeText] = field(default_factory=dict)
+    """Values of variables that differ between pods, which are not in `env`."""
+
     def set(self, name: str, value: MaybeText) -> None:
         """Set a variable; an earlier one of the same name moves to the end."""
-        if name not in _PLACES:
-            self.env.pop(name, None)
-            self.env[name] = value
+        found = self.places if name in _PLACES else self.env
+        found.pop(name, None)
+        found[name] = value
+
+    def drop_places(self) -> None:
+        """Drop variables that have the values of `places` under LeaderWorkerSet's names."""
+        for name, same in naming.LWS_ENV.items():
+            if same in self.places and self.env.get(name) == self.places[same]:
+                del self.env[name]
 
     def hide(self, prefix: str, source: str) -> None:
         """Record that an unreadable source may set variables with a prefix."""
@@ -110,6 +119,7 @@ def read_inputs(
             given.hide("", "env, a part of which is not known yet")
         _env(given, mapping(item), context, f"{path}.env[{index}]")
     given.env = {**injected, **{k: v for k, v in given.env.items() if k not in injected}}
+    given.drop_places()
     if container.get("volumeMounts"):
         given.files, missing = read_files(container, pod, path)
         given.missing += missing
