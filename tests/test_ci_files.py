@@ -7,8 +7,10 @@ import os
 import re
 import shlex
 import shutil
+import subprocess
 from collections.abc import Iterator
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -200,6 +202,42 @@ def test_every_preview_installs_the_program_of_the_branch_in_the_same_words() ->
         if "worktree add" in script and "refs/heads/head" in script
     }
     assert len({script.strip() for script in found}) == 1
+
+
+@pytest.mark.parametrize(
+    ("packages", "installed"),
+    [
+        ("", []),
+        (
+            "packages: {kthena: kthena@0.2.0}",
+            ["plugin install resource kthena 1.2.3 --file .venv/bin/pulumi-resource-kthena"],
+        ),
+    ],
+)
+def test_a_program_in_another_language_gets_the_plugin_of_its_wheel(
+    tmp_path: Path, packages: str, installed: list[str]
+) -> None:
+    (script,) = (each for each in ALL["action"] if "pulumi -C" in each)
+    (tmp_path / "judge").mkdir()
+    project = tmp_path / "branch" / "a b"
+    (project / ".venv" / "bin").mkdir(parents=True)
+    (project / "Pulumi.yaml").write_text(f"name: a\nruntime: nodejs\n{packages}\n")
+    stubs = {
+        tmp_path / "git": "",
+        tmp_path / "python3": "",
+        tmp_path / "pulumi": f'echo "$@" >> {tmp_path}/ran',
+        project / ".venv" / "bin" / "python": "",
+        project / ".venv" / "bin" / "kthena-components": "echo kthena-components 1.2.3",
+    }
+    for file, text in stubs.items():
+        file.write_text(f"#!/bin/sh\n{text}\n")
+        file.chmod(0o755)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    subprocess.run(
+        ["bash", "-e", "-c", script], cwd=tmp_path, env={"PATH": path, "PROJECT": "a b"}, check=True
+    )
+    ran = (tmp_path / "ran").read_text().splitlines()
+    assert ran == [*installed, "-C branch/a b install"]
 
 
 def test_python_never_imports_from_the_folder_in_which_it_starts() -> None:

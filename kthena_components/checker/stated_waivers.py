@@ -14,7 +14,6 @@ from kthena_components.core.findings import Waiver
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import DEFAULT_NAMESPACE
 
-"""The namespace of an object that states none."""
 _SUBJECT = ("kind", "namespace", "name")
 
 

@@ -6,12 +6,19 @@ import sys
 from pathlib import Path
 
 from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.regex import regex
 
 STDIN, STDIN_NAME = "-", "<stdin>"
 MOST_BYTES = 64 * 2**20
 """Maximum bytes of a file."""
-_POINTER = b"version https://git-lfs.github.com/spec/"
-"""Source: github.com/git-lfs/git-lfs docs/spec.md: the first line of each pointer."""
+_POINTER = regex(
+    rb"version https://git-lfs\.github\.com/spec/v\d+\r?\n"
+    rb"(?:ext-\d-[A-Za-z0-9.-]+ sha256:[0-9a-f]+\r?\n)*oid sha256:[0-9a-f]+\r?\nsize \d+\s*"
+)
+"""A whole pointer of Git LFS: anything more may be an object, and only looks like one.
+
+Source: github.com/git-lfs/git-lfs docs/spec.md and docs/extensions.md.
+"""
 POINTER = "is a pointer of Git LFS, and its content is not here: fetch it by `git lfs pull`"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
@@ -73,7 +80,7 @@ def _decoded(data: bytes, name: str) -> str | Unreadable:
     if len(data) > MOST_BYTES:
         because = f"is larger than the limit of {MOST_BYTES // 2**20} MiB a file"
         return Unreadable(file=name, because=because, is_object=True)
-    if data.startswith(_POINTER):
+    if is_pointer(data):
         return Unreadable(file=name, because=POINTER)
     encoding = "utf-16" if data.startswith(_UTF16) else "utf-8-sig"
     try:
@@ -88,6 +95,11 @@ def _decoded(data: bytes, name: str) -> str | Unreadable:
             column=error.start - (before.rfind(b"\n") + 1) + 1,
             is_object=may_name_object(data),  # kubectl replaces such bytes
         )
+
+
+def is_pointer(data: bytes) -> bool:
+    """Return whether the content of a file is elsewhere, and this is the pointer of Git LFS."""
+    return _POINTER.fullmatch(data) is not None
 
 
 def may_name_object(data: bytes) -> bool:

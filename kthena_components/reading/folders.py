@@ -32,7 +32,7 @@ class Found:
     hidden: int = 0
     """Number of skipped folders whose names start with a dot."""
     linked: int = 0
-    """Number of skipped folders that are links."""
+    """Number of skipped folders that are links, whose targets are read anyway."""
     packed: int = 0
     """Number of skipped `.tgz` files, which may be charts. Not those that a chart depends on."""
     again: int = 0
@@ -45,11 +45,13 @@ class Found:
     """Files that Kustomize builds from, each with the folder that the user named."""
     deploying: list[str] = field(default_factory=list)
     """Files of Terraform and templates of helmfiles, which may deploy charts."""
+    links: list["_Link"] = field(default_factory=list)
+    """Links to folders."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Link:
-    """A link with the name of a file to read."""
+    """A link to a folder, or with the name of a file to read."""
 
     path: str
     folder: str
@@ -77,6 +79,12 @@ def find_files(paths: Iterable[str]) -> Found:
             found.again += 1
         else:
             found.files.append(followed)
+    for link in found.links:
+        why = _unread(os.path.realpath(link.path), link, roots)
+        if why:
+            found.files.append(_refused(link, why, "folder"))
+        else:
+            found.linked += 1
     return found
 
 
@@ -91,7 +99,7 @@ def _below(root: str, found: Found) -> Iterator[str | Unreadable | _Link]:
         try:
             with os.scandir(folder) as scanned:
                 entries = sorted(scanned, key=lambda entry: entry.name)
-            folders = [entry for entry in entries if _is_folder(entry, found)]
+            folders = [entry for entry in entries if _is_folder(entry, root, found)]
         except OSError as error:
             yield Unreadable(file=folder, because=f"cannot be listed: {error.strerror}")
             continue
@@ -125,15 +133,15 @@ def _may_deploy(entry: os.DirEntry[str]) -> bool:
     return entry.name.endswith(TERRAFORM) or (is_helmfiles and entry.name.endswith(TEMPLATE))
 
 
-def _is_folder(entry: os.DirEntry[str], found: Found) -> bool:
-    """Return whether an entry is a folder to read; count the others."""
+def _is_folder(entry: os.DirEntry[str], root: str, found: Found) -> bool:
+    """Return whether an entry is a folder to read; note the others."""
     if not _leads_to_folder(entry):
         return False
     if entry.name.startswith("."):
         found.hidden += 1
         return False
     if entry.is_symlink():
-        found.linked += 1
+        found.links.append(_Link(str(Path(entry)), root))
         return False
     return True
 
@@ -159,7 +167,7 @@ def _follow(link: _Link, roots: list[str], read: set[str]) -> str | Unreadable |
     """
     real = os.path.realpath(link.path)
     if not any(_is_below(real, root) for root in roots):
-        return _refused(link, f"leads out of the folder {link.folder} that is checked")
+        return _refused(link, _leads_out(link))
     try:
         seen = Path(real).stat()
     except OSError as error:
@@ -172,7 +180,22 @@ def _follow(link: _Link, roots: list[str], read: set[str]) -> str | Unreadable |
     return link.path
 
 
-def _refused(link: _Link, why: str) -> Unreadable:
+def _unread(real: str, link: _Link, roots: list[str]) -> str:
+    """Return why nothing reads the folder that a link leads to; empty if it is read anyway."""
+    around = [root for root in roots if _is_below(real, root)]
+    if not around:
+        return _leads_out(link)
+    parts = (Path(real).relative_to(root).parts for root in around)
+    if all(any(part.startswith(".") for part in each) for each in parts):
+        return "is in a folder whose name begins with a dot"
+    return ""
+
+
+def _leads_out(link: _Link) -> str:
+    return f"leads out of the folder {link.folder} that is checked"
+
+
+def _refused(link: _Link, why: str, kind: str = "file") -> Unreadable:
     try:
         target = str(Path(link.path).readlink())
     except OSError:
@@ -180,7 +203,7 @@ def _refused(link: _Link, why: str) -> Unreadable:
     return Unreadable(
         file=link.path,
         because=f"is a link to '{target}', which {why}, and is not read: remove the link, or pass "
-        "the file as its own argument",
+        f"the {kind} as its own argument",
     )
 
 

@@ -13,7 +13,7 @@ from kthena_components.reading import files
 from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.reading.folders import find_files
 from tests.cli.conftest import Command, Write
-from tests.support.manifests import WRONG, pod
+from tests.support.manifests import RIGHT, WRONG, pod
 
 SECONDS = 20
 """After which a command that should not wait for anything is said to hang."""
@@ -125,8 +125,31 @@ def test_a_link_to_a_file_that_nothing_else_reads_is_read(run: Command, write: W
 def test_folders_that_are_not_read_are_counted(run: Command, write: Write, form: str) -> None:
     write("a.yaml", WRONG)
     write(".hidden/b.yaml", WRONG)
-    Path("linked").symlink_to("/etc")
+    write("a/a.txt", "")
+    Path("linked").symlink_to("a")
     assert "2 folders not read (1 hidden, 1 linked)" in run(".", "--format", form).out
+
+
+@pytest.mark.parametrize(
+    ("target", "why"),
+    [
+        (".hidden", "is in a folder whose name begins with a dot"),
+        (".hidden/b", "is in a folder whose name begins with a dot"),
+        ("/etc", "leads out of the folder . that is checked"),
+    ],
+)
+def test_a_linked_folder_that_nothing_reads_is_named(
+    run: Command, write: Write, target: str, why: str
+) -> None:
+    write("a.yaml", RIGHT)
+    write(".hidden/b/b.yaml", WRONG)
+    Path("linked").symlink_to(target)
+    done = run(".", "--strict-read")
+    assert done.status == 2
+    remedy = "remove the link, or pass the folder as its own argument"
+    told = f"linked: is a link to '{target}', which {why}, and is not read: {remedy}"
+    assert told in done.err
+    assert run(".").status == 0
 
 
 def test_json_stays_a_list_and_sarif_tells_it(run: Command, write: Write) -> None:

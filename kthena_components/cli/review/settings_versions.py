@@ -11,7 +11,7 @@ from kthena_components.cli.review.git_tree import is_below, shown
 from kthena_components.cli.review.stack_file_settings import StackValues
 from kthena_components.cluster.kubeconfig import programs_of
 from kthena_components.core.plan.stack_file import is_kubeconfig_text
-from kthena_components.reading.files import Unreadable, read_regular, read_text
+from kthena_components.reading.files import Unreadable, is_pointer, read_regular, read_text
 from kthena_components.reading.maps import read_below
 from kthena_components.reading.project import PROJECT_FILES, Project, ProjectError
 
@@ -58,10 +58,6 @@ def stack_before(sides: Sides, stack: str) -> StackValues:
 # Compares a checkout, in which previews run, with the commit that was checked.
 
 
-_LFS = b"version https://git-lfs.github.com/spec/"
-"""Start of a file in the commit whose content is elsewhere."""
-
-
 def other_settings(sides: Sides, folder: Path, file: str) -> str:
     """Return which settings of a checkout differ from the commit; empty if none.
 
@@ -100,7 +96,7 @@ def uncommitted(sides: Sides, folder: Path) -> Iterator[str]:
 def _is_same(found: bytes | None, content: bytes | None) -> bool:
     if found is None or content is None:
         return False
-    return content.startswith(_LFS) or _lines(found) == _lines(content)
+    return is_pointer(content) or _lines(found) == _lines(content)
 
 
 def _lines(content: bytes) -> bytes:
