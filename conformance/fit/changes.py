@@ -1,10 +1,11 @@
 """Makes the change that an outcome names on the real cluster, and sees the gang placed."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
 from conformance.fit.driven_cluster import OWNERS, DrivenCluster, group_of
+from conformance.fit.random_impossible import volume
 from conformance.support.cluster import NAMESPACE, PODGROUP
 from conformance.support.waiting import wait
 from kthena_components.cluster.node_fit import Amounts
@@ -26,11 +27,17 @@ def helps(driven: DrivenCluster, group: PodGroup, change: Change) -> bool:
     if change.added_nodes:
         driven.add_nodes([dict(node.body) for node in change.added_nodes])
     if change.queue:
+        driven.open_queue(change.queue.name)
         driven.patch_queue(change.queue.name, {"capability": _texts(change.queue.capability)})
+    if change.hyper_nodes:
+        driven.change_hyper_nodes([dict(body) for body in change.hyper_nodes])
     wanted = change.group or group
     spec = _spec(wanted, change.topology or wanted.topology)
     if change.topology or change.group or change.tolerations:
         driven.write_again(group.name, spec, lambda pod: _pod(pod, group, change))
+    elif change.volumes:
+        moved = [_elsewhere(body) for body in change.volumes]
+        driven.write_again(group.name, spec, dict, lambda: driven.exchange_volumes(moved))
     return wait(lambda: any(group_of(pod) == group.name and pod["spec"].get("nodeName")
                             for pod in driven.pods()), PATIENCE)  # fmt: skip
 
@@ -83,6 +90,11 @@ def _leave(driven: DrivenCluster, gangs: set[str]) -> None:
 def gang_of(name: str) -> str:
     """Return the drawn gang to which an object with a name belongs: `gang-1` of `gang-1-0`."""
     return "-".join(name.split("-")[:2])
+
+
+def _elsewhere(body: Mapping[str, Any]) -> Body:
+    """Return another volume, of which a changed one shows the place: that of a volume is fixed."""
+    return volume(f"{name_of(body)}-moved", body["spec"]["nodeAffinity"])
 
 
 def _pod(pod: Body, group: PodGroup, change: Change) -> Body:

@@ -7,12 +7,23 @@ released to it at once, so that it decides about all of them in one cycle.
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from conformance.fit.random_clusters import PROBE, QUEUES, Case, probe_node
+from conformance.fit.as_created import as_created
+from conformance.fit.other_objects import (
+    SCHEDULING,
+    create_volumes,
+    delete_volumes,
+    lose_queue,
+    open_queue,
+    queue,
+    until,
+)
+from conformance.fit.random_clusters import LOST, PROBE, QUEUES, Case, probe, probe_node
 from conformance.fit.random_gangs import CLASSES
+from conformance.fit.random_impossible import claim
 from conformance.support.cluster import NAMESPACE, PODGROUP
 from conformance.support.waiting import wait
 from kthena_components.cluster.client import Cluster, ClusterError
@@ -22,7 +33,6 @@ from kthena_components.core import naming
 from sandbox.cluster import Sandbox
 from sandbox.commands import SCHEDULER
 
-SCHEDULING = "scheduling.volcano.sh/v1beta1"
 TOPOLOGY = "topology.volcano.sh/v1alpha1"
 NOW = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0,
        "propagationPolicy": "Background"}  # fmt: skip
@@ -38,12 +48,11 @@ USUAL = SCHEDULER.replace(
 """The scheduler's config with the plugins that Volcano's usual one has, too."""
 CYCLES = 3
 """Cycles that the scheduler gets: it breaks ties at random, so that a later one may succeed."""
+MORE_CYCLES = 13
+"""Further ones, which make as many as the choices that the model tries."""
 SEEN = 0.4
 """Seconds after which the scheduler has seen what was created."""
-_OF_PODS = {"schedulerName", "nodeSelector", "affinity", "tolerations", "containers",
-            "topologySpreadConstraints"}  # fmt: skip
 _CONFIG = {"name": "volcano-scheduler-configmap", "namespace": "volcano-system"}
-_OF_CONTAINERS = ("name", "image", "resources", "ports")
 Body = dict[str, Any]
 
 
@@ -68,6 +77,7 @@ class DrivenCluster:
     _nodes: dict[str, Body] = field(default_factory=dict)
     _hyper_nodes: dict[str, Body] = field(default_factory=dict)
     _owners: bool = False
+    _volumes: bool = False
     _probes: int = 0
     _config: str = SCHEDULER
 
@@ -82,12 +92,11 @@ class DrivenCluster:
             api.create({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
                         "metadata": {"name": name}, "value": value})  # fmt: skip
         for name in (*QUEUES, PROBE):
-            api.create({"apiVersion": SCHEDULING, "kind": "Queue", "metadata": {"name": name},
-                        "spec": {"weight": 1}})  # fmt: skip
+            api.create(queue(name))
         api.create(probe_node())
-        _until("the queues are open", lambda: all(
-            status_of(queue).get("state") == "Open" for queue in api.list(SCHEDULING, "Queue")
-            if name_of(queue) != "root"))  # fmt: skip
+        until("the queues are open", lambda: all(
+            status_of(one).get("state") == "Open" for one in api.list(SCHEDULING, "Queue")
+            if name_of(one) != "root"))  # fmt: skip
 
     def ask(self, case: Case, look: Callable[[list[Body]], object] = list) -> Answer:
         """Create a case, and return the scheduler's answer. The objects stay until `clear`.
@@ -100,8 +109,13 @@ class DrivenCluster:
         objects = self.objects()
         look(objects)
         self.release()
-        self.cycles()
+        self.cycles(CYCLES)
         return Answer(objects=objects, bound=self.bound(), groups=self.groups())
+
+    def later(self, answer: Answer) -> Answer:
+        """Return the answer to the same case after further cycles, each with other choices."""
+        self.cycles(MORE_CYCLES)
+        return replace(answer, bound=self.bound(), groups=self.groups())
 
     def create(self, case: Case) -> None:
         """Create a case, while the scheduler only looks on."""
@@ -110,11 +124,17 @@ class DrivenCluster:
         for name, spec in case.queues.items():
             self.patch_queue(name, spec)
         self._all(self._api.create, case.fillers)
+        create_volumes(self._api, case.volumes)
+        self._volumes = bool(case.volumes)
+        if case.lost_queue:
+            open_queue(self._api, LOST)
         for gang in case.gangs:
             first, *others = gang.bodies
             self._api.create(first)
             self._all(self._api.create, others)
             self._owners |= gang.kind != "written"
+        if case.lost_queue:
+            lose_queue(self._api, LOST, case.lost_queue)
         self.settle(sum(gang.pods for gang in case.gangs))
 
     def _configure(self, config: str) -> None:
@@ -131,7 +151,7 @@ class DrivenCluster:
 
     def settle(self, pods: int) -> None:
         """Wait until all pods exist, and the scheduler has seen them."""
-        _until(f"{pods} pods exist", lambda: len(self.pods()) == pods)
+        until(f"{pods} pods exist", lambda: len(self.pods()) == pods)
 
         def seen() -> bool:
             listed = self._api.list(PODGROUP, "PodGroup", NAMESPACE)
@@ -140,13 +160,13 @@ class DrivenCluster:
         wait(seen, 3)
         time.sleep(SEEN)
 
-    def cycles(self) -> None:
+    def cycles(self, number: int) -> None:
         """Wait until the scheduler has finished some cycles, each of which places one probe."""
-        for _ in range(CYCLES):
+        for _ in range(number):
             self._probes += 1
-            group, pod = _probe(f"probe-{self._probes}")
+            group, pod = probe(f"probe-{self._probes}")
             self._all(self._api.create, [group, pod])
-            _until("a probe is placed", partial(self._is_placed, pod))
+            until("a probe is placed", partial(self._is_placed, pod))
 
     def _is_placed(self, pod: Body) -> bool:
         return bool(self._api.get(pod)["spec"].get("nodeName"))
@@ -192,6 +212,8 @@ class DrivenCluster:
             for version, kind in kinds[-2:]:
                 for body in list(self._api.list(version, kind, NAMESPACE)):
                     self.delete(body)
+        if self._volumes:
+            delete_volumes(self._api)
 
     def change_nodes(self, nodes: Sequence[Body]) -> None:
         """Give the cluster other nodes."""
@@ -205,7 +227,7 @@ class DrivenCluster:
         changed = [body for name, body in wanted.items() if name in left and left[name] != body]
         self._all(self._patch, changed)
         self._nodes = wanted
-        _until("every node is ready", lambda: all(
+        until("every node is ready", lambda: all(
             map(_settled, self._api.list("v1", "Node"))))  # fmt: skip
 
     def add_nodes(self, nodes: Sequence[Body]) -> None:
@@ -213,17 +235,40 @@ class DrivenCluster:
         added = [as_created(body) for body in nodes]
         self.change_nodes([*self._nodes.values(), *added])
 
+    def change_hyper_nodes(self, bodies: Sequence[Body]) -> None:
+        """Give HyperNodes other members, and delete those that are not listed."""
+        wanted = {name_of(body): body for body in bodies}
+        for name, own in list(self._hyper_nodes.items()):
+            if name not in wanted:
+                self.delete(self._hyper_nodes.pop(name))
+            elif own["spec"] != wanted[name]["spec"]:
+                self._api.patch(own, {"spec": wanted[name]["spec"]})
+                self._hyper_nodes[name] = {**own, "spec": wanted[name]["spec"]}
+
     def patch_queue(self, name: str, spec: Body) -> None:
         """Change the limits of a queue."""
         self._api.patch(_named(SCHEDULING, "Queue", name), {"spec": spec})
 
-    def write_again(self, group: str, spec: Body, change: Callable[[Body], Body]) -> None:
-        """Change a PodGroup, and create its pods again with a change."""
+    def open_queue(self, name: str) -> None:
+        """Open a queue, or create it."""
+        open_queue(self._api, name)
+
+    def exchange_volumes(self, bodies: Sequence[Body]) -> None:
+        """Delete the claim and its volume, and bind another claim of its name to another volume."""
+        delete_volumes(self._api)
+        create_volumes(self._api, [one for body in bodies for one in (body, claim(body))])
+
+    def write_again(
+        self, group: str, spec: Body, change: Callable[[Body], Body],
+        between: Callable[[], object] = object,
+    ) -> None:  # fmt: skip
+        """Change a PodGroup, and create its pods again with a change, after something else."""
         own = [pod for pod in self.pods() if group_of(pod) == group]
         self._all(self.delete, own)
         place = {**_named(PODGROUP, "PodGroup", group),
                  "metadata": {"name": group, "namespace": NAMESPACE}}  # fmt: skip
         self._api.patch(place, {"spec": spec})
+        between()
         self._all(self._api.create, [change(as_created(pod)) for pod in own])
 
     def _shape(self, case: Case) -> None:
@@ -260,25 +305,6 @@ class DrivenCluster:
             list(pool.map(act, bodies))
 
 
-def as_created(body: Mapping[str, Any]) -> Body:
-    """Return an object as it was created, without what the server has added."""
-    metadata = {key: value for key, value in body["metadata"].items()
-                if key in {"name", "namespace", "labels", "annotations"}}  # fmt: skip
-    taken = {key: body[key] for key in ("apiVersion", "kind")}
-    if body["kind"] == "Node":
-        amounts = body["status"]["allocatable"]
-        status = {"allocatable": amounts, "capacity": amounts}
-        annotations = {"kwok.x-k8s.io/node": "fake"}
-        taints = body["spec"].get("taints", [])
-        return {**taken, "metadata": {**metadata, "annotations": annotations}, "status": status,
-                "spec": {"taints": taints} if taints else {}}  # fmt: skip
-    spec = {key: value for key, value in body["spec"].items() if key in _OF_PODS}
-    spec["containers"] = [  # without the mount of the volume with the token
-        {key: each[key] for key in _OF_CONTAINERS if key in each} for each in spec["containers"]
-    ]
-    return {**taken, "metadata": metadata, "spec": spec}
-
-
 def _frame(body: Body) -> Body:
     """Return what cannot be changed on a node without side effects."""
     return {key: value for key, value in body.items() if key != "spec"}
@@ -302,25 +328,6 @@ def _named(version: str, kind: str, name: str) -> Body:
     return {"apiVersion": version, "kind": kind, "metadata": {"name": name}}
 
 
-def _probe(name: str) -> tuple[Body, Body]:
-    metadata = {"name": name, "namespace": NAMESPACE, "labels": {PROBE: "true"}}
-    group = {"apiVersion": PODGROUP, "kind": "PodGroup", "metadata": metadata,
-             "spec": {"minMember": 1, "queue": PROBE}}  # fmt: skip
-    container = {"name": "probe", "image": "probe", "resources": {"requests": {"cpu": "1m"}}}
-    pod = {
-        "apiVersion": "v1", "kind": "Pod",
-        "metadata": {**metadata, "annotations": {naming.POD_GROUP: name}},
-        "spec": {"schedulerName": "volcano", "containers": [container],
-                 "nodeSelector": {PROBE: "true"}, "tolerations": [{"operator": "Exists"}]},
-    }  # fmt: skip
-    return group, pod
-
-
 def group_of(pod: Mapping[str, Any]) -> str:
     """Return the name of a pod's PodGroup."""
     return str(annotations_of(pod).get(naming.POD_GROUP, ""))
-
-
-def _until(what: str, ready: Callable[[], object]) -> None:
-    if not wait(ready, 120):
-        raise TimeoutError(f"not after 120 s: {what}")

@@ -1,8 +1,9 @@
 """Asks Volcano's scheduler about random gangs on random clusters, and compares its answers."""
 
 import json
+import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field, replace
 from io import StringIO
@@ -14,12 +15,13 @@ from conformance.fit.constraints import broken
 from conformance.fit.drawn_case import draw_cases
 from conformance.fit.driven_cluster import Answer, DrivenCluster
 from conformance.fit.random_clusters import Case
+from conformance.fit.random_impossible import draw_impossible
 from conformance.fit.shrink import shrink
 from conformance.fit.verdicts import Compared, cluster_of, compare, groups_of, nodes_of, read
 from conformance.report import Part
 from kthena_components.cli.main import main
 from kthena_components.placement.inventory import parse_inventory
-from kthena_components.placement.model import Change, PodGroup
+from kthena_components.placement.model import Change, PodGroup, Verdict
 from kthena_components.placement.place import place
 from sandbox.cluster import Size
 
@@ -29,6 +31,8 @@ NUMBER = 50
 """Number of cases at scale 1."""
 CHANGES = 20
 """Number of changes that are tried at scale 1."""
+IMPOSSIBLE = 10
+"""Number of gangs that never fit, of each reason as many, whose change is tried at scale 1."""
 AGREEMENT = 0.99
 """Share of gangs about which the scheduler and the model must agree."""
 LIVE = 10
@@ -52,15 +56,37 @@ class _Run:
 
     def hold(self, case: Case) -> None:
         """Ask about one case, and try one change."""
-        answer = self.driven.ask(case, self._look)
-        compared = compare(answer, place)
+        answer, compared = self._ask(case, self._look)
         self._judge(case, answer, compared)
-        if self.changes > 0:
-            self._change(compared)
+        if self.changes > 0 and self._change(case, compared):
+            self.changes -= 1
         self.driven.clear()
         for one in compared:
             if not one.agrees:
                 self._explain(case, one)
+
+    def hold_impossible(self, reason: str, case: Case) -> None:
+        """See that a gang is told never to fit, and that the named change lets it."""
+        answer, compared = self._ask(case)
+        self._judge(case, answer, compared)
+        (only,) = compared
+        never = only.outcome.verdict is Verdict.NEVER and not only.placed
+        self.part.check(f"{case.title}: never placed", holds=never, seen=only)
+        tried = self._change(case, compared)
+        self.part.check(f"{case.title}: a change is named", holds=tried, seen=only.outcome)
+        self.seen[f"changes tried for {reason}"] += tried
+        self.driven.clear()
+
+    def _ask(
+        self, case: Case, look: Callable[[list[Body]], object] = list
+    ) -> tuple[Answer, list[Compared]]:
+        """Ask about a case. The scheduler gets more time for gangs that should fit."""
+        answer = self.driven.ask(case, look)
+        compared = compare(answer, place)
+        if any(one.outcome.verdict is Verdict.FITS and not one.starts for one in compared):
+            answer = self.driven.later(answer)
+            compared = compare(answer, place)
+        return answer, compared
 
     def _look(self, objects: list[Body]) -> None:
         """See that `inventory` writes of some cases what the objects say."""
@@ -102,28 +128,31 @@ class _Run:
     def _differs(self, case: Case, group: str) -> bool:
         """Return whether the two disagree about a gang each time."""
         for _ in range(AGAIN):
-            answer = self.driven.ask(case)
-            compared = {one.group.name: one for one in compare(answer, place)}
+            compared = {one.group.name: one for one in self._ask(case)[1]}
             self.driven.clear()
             if group not in compared or compared[group].agrees:
                 return False
         return True
 
-    def _change(self, compared: list[Compared]) -> None:
-        """Make the change that is named for one waiting gang, and see that it then is placed."""
+    def _change(self, case: Case, compared: list[Compared]) -> bool:
+        """Make a change that is named for one waiting gang, and see that it then is placed."""
         waiting = {one.group.name for one in compared if not one.placed and one.agrees}
         objects = self.driven.objects()
-        for group, change in _changes(objects, waiting):
-            if not is_possible(self.driven, group, change):
+        draw = random.Random(f"change of {case.title}")  # noqa: S311 - to repeat, not to hide
+        for group, changes in _changes(objects, waiting):
+            possible = [one for one in changes if is_possible(self.driven, group, one)]
+            if not possible:
                 continue
-            self.changes -= 1
+            change = draw.choice(possible)
             others_leave(self.driven, group)
+            self.seen["changes tried"] += 1
             if helps(self.driven, group, change):
                 self.seen["changes after which Volcano places the gang"] += 1
             else:
                 self.useless.append(f"{group.name}: {change.text}: {json.dumps(objects)}")
                 self.part.say(f"a change after which the gang still waits: {self.useless[-1]}")
-            return
+            return True
+        return False
 
 
 def run(context: Context) -> None:
@@ -133,6 +162,8 @@ def run(context: Context) -> None:
         found = _Run(DrivenCluster(sandbox), context.part, context.many(CHANGES))
         for case in draw_cases(context.seed, context.many(NUMBER)):
             found.hold(case)
+        for reason, case in draw_impossible(context.seed, context.many(IMPOSSIBLE)):
+            found.hold_impossible(reason, case)
     finally:
         sandbox.processes.stop_all()
     total, differing = found.seen["gangs"], len(found.differing)
@@ -143,20 +174,19 @@ def run(context: Context) -> None:
     allowed = max(1, round((1 - AGREEMENT) * total))
     context.part.check(f"at most {allowed} of {total} gangs differ", holds=differing <= allowed,
                        seen=f"{share:.1%} agree: {found.differing}")  # fmt: skip
-    tried = context.many(CHANGES) - found.changes
+    tried = found.seen["changes tried"]
     context.part.check(f"after each of {tried} named changes the gang is placed",
                        holds=not found.useless, seen=found.useless)  # fmt: skip
 
 
-def _changes(objects: list[Body], waiting: set[str]) -> Iterator[tuple[PodGroup, Change]]:
-    """List the first change of each waiting gang, asked about alone beside what runs now."""
+def _changes(objects: list[Body], waiting: set[str]) -> Iterator[tuple[PodGroup, list[Change]]]:
+    """List the changes of each waiting gang, asked about alone beside what runs now."""
     cluster = cluster_of(objects)
     for group in groups_of(objects):
         if group.name not in waiting:
             continue
         outcome = place(cluster, [group])[0]
-        changes = [change for obstacle in outcome.obstacles for change in obstacle.changes]
-        yield from ((group, change) for change in changes[:1])
+        yield group, [change for obstacle in outcome.obstacles for change in obstacle.changes]
 
 
 def _shown(case: Case) -> dict[str, object]:

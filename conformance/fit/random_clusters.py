@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from conformance.support.cluster import NAMESPACE
+from conformance.support.cluster import NAMESPACE, PODGROUP
+from kthena_components.core import naming
 
 HOST = "kubernetes.io/hostname"
 PRODUCT = "nvidia.com/gpu.product"
@@ -16,6 +17,8 @@ APPS = ("chat", "search")
 TAINT = {"key": "team", "value": "research", "effect": "NoSchedule"}
 QUEUES = ("fit-0", "fit-1")
 """The queues whose limits are drawn. They stay for the whole run: an open Queue takes seconds."""
+LOST = "fit-lost"
+"""The queue that is closed or deleted after gangs were created: admission refuses later ones."""
 PROBE = "probe"
 """The node, queue and label of the pods that show that the scheduler has finished a cycle."""
 Body = dict[str, Any]
@@ -49,6 +52,10 @@ class Case:
     """The spec of each of `QUEUES`."""
     fillers: list[Body] = field(default_factory=list)
     gangs: list[Gang] = field(default_factory=list)
+    lost_queue: str = ""
+    """What becomes of the queue `LOST` after the gangs were created: `closed`, `deleted`."""
+    volumes: list[Body] = field(default_factory=list)
+    """A PersistentVolume and its claim."""
     usual: bool = False
     """Whether the scheduler also has the plugins of Volcano's usual config: overcommit and drf."""
 
@@ -154,6 +161,21 @@ def probe_node() -> Body:
     """Return the node on which only probes run."""
     body = _body(PROBE, {PROBE: "true"}, {"cpu": "1", "memory": "1Gi", "pods": "50"})
     return {**body, "spec": {"taints": [{"key": PROBE, "effect": "NoSchedule"}]}}
+
+
+def probe(name: str) -> tuple[Body, Body]:
+    """Return a pod for that node, in a gang of its own."""
+    metadata = {"name": name, "namespace": NAMESPACE, "labels": {PROBE: "true"}}
+    group = {"apiVersion": PODGROUP, "kind": "PodGroup", "metadata": metadata,
+             "spec": {"minMember": 1, "queue": PROBE}}  # fmt: skip
+    container = {"name": "probe", "image": "probe", "resources": {"requests": {"cpu": "1m"}}}
+    pod = {
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {**metadata, "annotations": {naming.POD_GROUP: name}},
+        "spec": {"schedulerName": "volcano", "containers": [container],
+                 "nodeSelector": {PROBE: "true"}, "tolerations": [{"operator": "Exists"}]},
+    }  # fmt: skip
+    return group, pod
 
 
 def _node(name: str, labels: Body, gpus: int, draw: random.Random) -> Body:

@@ -61,6 +61,19 @@ def draw_gang(draw: random.Random, name: str, tiers: int, nodes: int) -> Gang:
     return Gang(bodies=[group, *pods], pods=len(pods))
 
 
+def plain_gang(name: str, count: int, resources: Body, topology: Body) -> Gang:
+    """Return equal pods that all must start, in the default queue."""
+    container = {"name": "serve", "image": "serve", "resources": resources}
+    spec = {"schedulerName": "volcano", "containers": [container]}
+    group = {
+        "apiVersion": PODGROUP, "kind": "PodGroup",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {"minMember": count, "queue": "default", "networkTopology": topology},
+    }  # fmt: skip
+    pods = [_pod(name, "role-0", "0", number, spec) for number in range(count)]
+    return Gang(bodies=[group, *pods], pods=count)
+
+
 def _equal(draw: random.Random, name: str, most: int) -> list[Body]:
     """Draw pods of one or two shapes, without subgroups."""
     pods: list[Body] = []

@@ -7,7 +7,7 @@ from typing import Any
 
 from conformance.fit.random_clusters import Case, Gang
 
-TRIES = 40
+TRIES = 20
 """Each try asks the real scheduler, which takes about two seconds."""
 _OPTIONAL = ("minResources", "minTaskMember", "priorityClassName", "networkTopology")
 Body = dict[str, Any]

@@ -6,6 +6,7 @@ from typing import Any
 
 from conformance.fit.driven_cluster import Answer, group_of
 from kthena_components.cluster.objects import name_of
+from kthena_components.placement.changes import with_hyper_nodes
 from kthena_components.placement.from_objects import cluster_of as read_objects
 from kthena_components.placement.inventory import InventoryError, parse_inventory, sentences
 from kthena_components.placement.inventory_write import write_inventory
@@ -78,13 +79,20 @@ def groups_of(objects: Sequence[Body]) -> list[PodGroup]:
 def read(objects: Sequence[Body]) -> Cluster:
     """Write the inventory of a cluster, and read it.
 
+    An inventory has no HyperNodes that contradict each other: they come in as `fit` takes those of
+    a change.
+
     Raises:
         InventoryError: The inventory cannot be read.
     """
-    cluster, findings = read_objects(objects)
+    trees = of_kind(objects, "HyperNode")
+    contradict = bool(read_objects(objects)[1])
+    kept = [body for body in objects if not contradict or body not in trees]
+    cluster, findings = read_objects(kept)
     if findings:
         raise InventoryError(sentences(findings, ""))
-    return parse_inventory(write_inventory(cluster))
+    cluster = parse_inventory(write_inventory(cluster))
+    return with_hyper_nodes(cluster, trees) if contradict else cluster
 
 
 def of_kind(objects: Sequence[Body], kind: str) -> list[Body]:

@@ -18,6 +18,7 @@ from conformance.pulumi.two_stacks import compete
 from conformance.report import Part
 from conformance.sandbox.page import run_page
 from conformance.sandbox.pictures import draw_random
+from conformance.sandbox.readme import run_readme
 from conformance.support.pictures import differences, drawn
 from conformance.support.waiting import wait
 from kthena_components.cluster.client import Cluster
@@ -66,6 +67,7 @@ def run(context: Context) -> None:
         one.processes.stop_all()
     context.part.check("nothing runs any more", holds=not one.processes.running())
     run_page(context)
+    run_readme(context)
 
 
 def _start(context: Context, name: str) -> Sandbox:

@@ -27,7 +27,7 @@ from kthena_components.core.objects.object import HYPER_NODE, POD_GROUP, QUEUE, 
 from kthena_components.core.topology.domains import Labels, read_domains
 from kthena_components.core.topology.hypernode_tree import check_tree
 from kthena_components.core.topology.spec import HyperNodeSpec, TopologyPlan
-from kthena_components.core.values.quantity import add_resources, render_quantity
+from kthena_components.core.values.quantity import add_resources
 from kthena_components.core.values.read import group_kind, mapping, sequence
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.placement.inventory_build import in_two
@@ -51,6 +51,7 @@ from kthena_components.placement.racks import (
     usual_labels,
 )
 from kthena_components.placement.slices import SLICE, devices_of
+from kthena_components.placement.stated_amounts import check_amounts
 from kthena_components.systems.volcano.emit_cluster import emit_hyper_nodes, read_hyper_node
 
 NODE, POD, QUOTA = ("", "Node"), ("", "Pod"), ("", "ResourceQuota")
@@ -260,10 +261,7 @@ def _check_objects(kinds: Mapping[GroupKind, Sequence[Body]]) -> Iterator[Findin
         name = name_of(node)
         if not name:
             yield _finding("a node has no name", "list nodes as `kubectl get -o yaml` does")
-        for resource, amount in allocatable(node).items():
-            if amount < 0:
-                told = f"node '{name}' has {render_quantity(amount)} {resource}"
-                yield _finding(f"{told}, but a capacity is at least 0", "correct it")
+    yield from check_amounts(kinds)
 
 
 def _check_tree(hyper_nodes: Iterable[Body]) -> Iterator[Finding]:

@@ -5,6 +5,8 @@ from collections.abc import Hashable, Iterable, Iterator
 from kthena_components.core.findings import Finding, nearest
 from kthena_components.core.values.go_regex import trouble_in_go
 from kthena_components.placement.inventory_fields import MOST_COPIES, InventoryFields
+from kthena_components.placement.limit_ranges import LIMIT_RANGE
+from kthena_components.placement.stated_amounts import check_amounts
 
 _MADE_BY_VOLCANO = frozenset({"root", "default"})
 """Queues that the scheduler creates when it starts."""
@@ -27,6 +29,7 @@ def check_fields(fields: InventoryFields) -> Iterator[Finding]:
     yield from _twice("queues", [queue.name for queue in fields.queues], ".name")
     yield from _twice("quotas", [(quota.namespace, quota.name) for quota in fields.quotas])
     yield from _parents(fields)
+    yield from check_amounts({LIMIT_RANGE: fields.limit_ranges})
     for index, entry in enumerate(fields.hyper_nodes):
         if entry.node_regex and (trouble := trouble_in_go(entry.node_regex)):
             yield Finding(

@@ -15,8 +15,8 @@ from kthena_components.core.spec.fields import WORD, Count, DnsName, ResourceNam
 from kthena_components.core.spec.serving_spec import TopologySpec
 from kthena_components.core.topology.spec import HyperNodeSpec
 from kthena_components.core.values.display import listing
-from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.placement.model import VOLCANO, Scheduler
+from kthena_components.placement.stated_amounts import WANTED, amount_of
 
 API_VERSION, KIND = "kthena-components/v1", "Inventory"
 MOST_COPIES = 100_000
@@ -25,9 +25,9 @@ _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
 def _amount(value: object) -> Decimal:
-    amount = value if isinstance(value, Decimal) else parse_quantity(value)
-    if amount is None or amount < 0:
-        raise ValueError("an amount of at least 0, such as 96 or 2Ti")
+    amount = amount_of(value)
+    if amount is None:
+        raise ValueError(WANTED)
     return amount
 
 

@@ -9,18 +9,25 @@ from kthena_components.placement.model import Body, Change, Cluster
 
 
 def tree_of_hyper_nodes(cluster: Cluster) -> Change:
-    """Remove the members that give a HyperNode a second parent, or close a cycle."""
+    """Remove the members that give a HyperNode a second parent, or close a cycle.
+
+    A HyperNode of which none is left is removed: the API server rejects one without members.
+    """
     names, parents = set(map(name_of, cluster.hyper_nodes)), dict[str, str]()
     gone, bodies = list[str](), list[Body]()
     for body in cluster.hyper_nodes:
-        name, kept = name_of(body), list[object]()
+        name, kept, lost = name_of(body), list[object](), list[str]()
         for member in sequence(spec_of(body).get("members")):
             child = _child(mapping(member))
             if child not in names or _may_be_above(name, child, parents):
                 kept.append(member)
                 parents.setdefault(child, name)
             else:
-                gone.append(f"the member {child} of the HyperNode {name}")
+                lost.append(f"the member {child} of the HyperNode {name}")
+        if lost and not kept:
+            gone.append(f"the HyperNode {name}")
+            continue
+        gone += lost
         bodies.append({**body, "spec": {**spec_of(body), "members": kept}})
     return Change(text=f"Remove {' and '.join(gone)}", hyper_nodes=tuple(bodies))
 

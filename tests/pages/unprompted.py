@@ -13,6 +13,7 @@ _CLUSTER = "reads a cluster of the user, by its context or with kubectl"
 UNPROMPTED: Mapping[str, Mapping[str, str]] = {
     "CONTRIBUTING.md": {"make lint": "the workflows of CI run these targets"},
     "README.md": {
+        "make sandbox RACKS=2": "conformance/sandbox/readme.py",
         "make up": _README,
         "make wheel": "tests/support/wheel.py",
         'eval "$(make -s env)"': _README,

@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -61,10 +62,10 @@ def test_what_is_not_stated_is_not_compared_and_this_is_told() -> None:
 
 
 def test_an_amount_above_the_largest_quantity_counts_as_that_one() -> None:
-    """Kubernetes reads 1e400 as 2^63 - 1; a pod that asks for more than a node has never fits."""
-    huge = read(nodes=[{"name": "a", "cpu": "1e400", "memory": "1e400", "gpus": 8}])
+    """A pod may ask for 1e400, which counts as 2^63 - 1; a node has no more than that."""
+    huge = read(nodes=[{"name": "a", "cpu": "9223372036854775807", "memory": "1Ti", "gpus": 8}])
     small = read(nodes=[{"name": "a", "cpu": 8, "memory": "1Ti", "gpus": 8}])
-    wanting = replace(pods(1), requests={"cpu": huge.nodes[0].allocatable["cpu"]})
+    wanting = replace(pods(1), requests={"cpu": Decimal("1e400")})
     assert verdicts(huge, group(pods(1))) == [Verdict.FITS]
     assert verdicts(huge, group(wanting)) == [Verdict.FITS]
     assert verdicts(small, group(wanting)) == [Verdict.NEVER]
@@ -140,13 +141,13 @@ WRONG: list[tuple[str, Body, list[str]]] = [
     (
         "negative CPUs",
         {"cpu": -1},
-        ["cpu: is -1, but must be an amount of at least 0, such as 96 or 2Ti: change it."],
+        ["cpu: is -1, but must be an amount from 0 to 2^63 - 1, such as 96 or 2Ti: change it."],
     ),
     (
         "a negative resource",
         {"nodes": [{"name": "a", "resources": {"rdma/hca": "-1"}}]},
-        [("nodes[0].resources.rdma/hca: is '-1', but must be an amount of at least 0, such as 96 "
-         "or 2Ti: change it.")],
+        [("nodes[0].resources.rdma/hca: is '-1', but must be an amount from 0 to 2^63 - 1, such as "
+         "96 or 2Ti: change it.")],
     ),
     ("racks that are no number", {"racks": "4"},
      ["racks: is '4', but must be a count, or a list such as [{name: a}]: change it."]),
@@ -418,7 +419,8 @@ def test_a_time_that_utc_does_not_have_is_refused() -> None:
 DUMPS: list[tuple[str, list[Body], str]] = [
     ("nothing", [{"apiVersion": "v1", "kind": "Pod"}], "contains no node."),
     ("negative capacity", of_kind("Node", [node("a", gpus=-8)]),
-     "node 'a' has -8 nvidia.com/gpu, but a capacity is at least 0: correct it."),
+     ("Node 'a': status.allocatable.nvidia.com/gpu is '-8', but must be an amount from 0 to "
+      "2^63 - 1, such as 96 or 2Ti: correct it.")),
     ("a node twice", of_kind("Node", [node("a"), node("a")]),
      "Node 'a' is listed twice: list each object once."),
     ("a node without a name", of_kind("Node", [{}]),

@@ -81,8 +81,19 @@ def without_member(name: str, child: str) -> Edit:
     return edit
 
 
+def without_hyper_node(name: str) -> Edit:
+    """Remove one of the HyperNodes among the manifests."""
+
+    def edit(_: Body, objects: list[Body]) -> None:
+        objects[:] = [body for body in objects if body["metadata"]["name"] != name]
+
+    return edit
+
+
 CAPPED = gang(topology={"mode": "hard", "highestTierAllowed": 1})
 PARENTS = [hyper_node(name, 2, by_name("r", "HyperNode")) for name in ("s", "t")]
+LARGE_PARENT = hyper_node("t", 2, by_name("r", "HyperNode"), by_name("q", "HyperNode"))
+TWO_RACKS = {**INVENTORY, "racks": [RACK, {"name": "q", "nodes": [{"name": "c"}]}]}
 
 
 def volume(zone: str) -> Body:
@@ -124,6 +135,8 @@ CASES: list[tuple[str, Body, list[Body], dict[str, Edit]]] = [
         "Open the queue shut": opened,
         "Name the queue default in its place": named("default")}),
     ("two parents", INVENTORY, [*CAPPED, *PARENTS], {
+        "Remove the HyperNode t": without_hyper_node("t")}),
+    ("two parents, of which one has more", TWO_RACKS, [*CAPPED, PARENTS[0], LARGE_PARENT], {
         "Remove the member r of the HyperNode t": without_member("t", "r")}),
     ("a volume in a zone without nodes", ZONES, CLAIMING, {
         "Bind its claim to a PersistentVolume with zone=v, in place of pv": in_zone("v")}),

@@ -5,7 +5,7 @@ Source of the grammar: k8s.io/apimachinery/pkg/api/resource/quantity.go.
 
 import re
 from collections.abc import Mapping
-from decimal import Decimal
+from decimal import ROUND_UP, Context, Decimal
 
 from kthena_components.core.values.caches import cached_by_text
 from kthena_components.core.values.read import count
@@ -35,6 +35,9 @@ QUANTITY = regex(
 )
 _LONGEST = 64
 """Maximum length of a quantity. Longer texts are not read."""
+_EXACT = Context(prec=2 * _LONGEST)
+_NANO = 9
+"""The decimals of a quantity. Kubernetes rounds what is finer up."""
 
 ACCELERATOR = regex(
     r"^(?:nvidia\.com/(?:gpu(?:\.shared)?|mig-.+)|amd\.com/gpu|gpu\.intel\.com/.+|intel\.com/gpu"
@@ -65,8 +68,12 @@ def _read(written: str) -> Decimal | None:
         return None
     suffix = match["suffix"] or ""
     if suffix[:1] in {"e", "E"} and len(suffix) > 1 and suffix != "Ei":
-        return Decimal(match["number"]) * Decimal(10) ** int(suffix[1:])
-    return Decimal(match["number"]) * _SUFFIXES[suffix]
+        amount = Decimal(match["number"]).scaleb(int(suffix[1:]), _EXACT)
+    else:
+        amount = _EXACT.multiply(Decimal(match["number"]), _SUFFIXES[suffix])
+    nanos = amount.scaleb(_NANO, _EXACT)
+    whole = nanos.to_integral_value(ROUND_UP)
+    return amount if whole == nanos else whole.scaleb(-_NANO, _EXACT)
 
 
 def render_quantity(number: Decimal) -> str:
