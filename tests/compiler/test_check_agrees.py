@@ -174,6 +174,7 @@ def test_a_gang_in_which_nothing_starts_together_is_told() -> None:
 
 _MP = "vllm serve m --pipeline-parallel-size 2 --nnodes 2 --node-rank $(LWS_WORKER_INDEX)"
 _DP = "vllm serve m --data-parallel-size 2 --data-parallel-size-local 1"
+_AT = "--data-parallel-address $(LWS_LEADER_ADDRESS)"
 _SGLANG = (
     "python3 -m sglang.launch_server --model-path m --pp-size 2 --nnodes 2"
     " --node-rank $(LWS_WORKER_INDEX) --dist-init-addr $(LWS_LEADER_ADDRESS):5000"
@@ -188,8 +189,7 @@ _LED = [
         "ray start --address=$(LWS_LEADER_ADDRESS):6379 --block",
     ),
     (_MP, f"{_MP} --headless --master-addr $(LWS_LEADER_ADDRESS)"),
-    (_DP, f"{_DP} --headless --data-parallel-start-rank 1"
-          " --data-parallel-address $(LWS_LEADER_ADDRESS)"),
+    (_DP, f"{_DP} --headless --data-parallel-start-rank 1 {_AT}"),
     (_SGLANG, _SGLANG),
 ]  # fmt: skip
 """Command lines of the first pod and of the other one, which state the address of the first."""
@@ -206,3 +206,46 @@ def test_each_instance_of_a_role_has_its_own_first_pod(
     role = {"name": "server", "replicas": 2, "worker_replicas": 1, **pods}
     args = {"name": "chat", "backend": "native", "roles": [role]}
     assert list(unsaid(compile_serving(args), folder)) == []
+
+
+_TOLD = {
+    "native": ("ENTRY_ADDRESS", "LWS_LEADER_ADDRESS"),
+    "kthena": ("ENTRY_ADDRESS",),
+    "matrixinfer": ("ENTRY_ADDRESS",),
+    "lws": ("ENTRY_ADDRESS", "LWS_LEADER_ADDRESS"),
+}
+"""The variables with the address of an engine's first pod, by backend."""
+
+
+@pytest.mark.parametrize(("backend", "name"), [(b, n) for b, each in _TOLD.items() for n in each])
+@pytest.mark.parametrize("pods", _LED)
+@pytest.mark.parametrize("wrong", ["MASTER", "RBG_LWP_LEADER_ADDRESS"])
+def test_the_component_refuses_a_variable_that_check_refuses(
+    backend: str, name: str, pods: tuple[str, str], wrong: str, folder: Any
+) -> None:
+    own = "WORKER_INDEX" if name == "ENTRY_ADDRESS" else "LWS_WORKER_INDEX"
+    entry, worker = (
+        each.replace("LWS_LEADER_ADDRESS", name).replace("LWS_WORKER_INDEX", own) for each in pods
+    )
+    compiled = compile_serving(_led(backend, entry, worker))
+    assert list(unsaid(compiled, folder)) == []
+    if backend != "native":  # its objects are joined by labels, and told nothing as one engine
+        said = [*unsaid(_renamed(compiled, name, wrong), folder)]
+        assert any(each.endswith("[leader-address]") for each in said)
+    with pytest.raises(SpecError) as refused:
+        compile_serving(_led(backend, *(each.replace(name, wrong) for each in (entry, worker))))
+    assert "leader-address" in {finding.rule for finding in refused.value.findings}
+
+
+def _led(backend: str, entry: str, worker: str) -> Mapping[str, Any]:
+    pods = {"entry_template": gpu_template(entry, 1), "worker_template": gpu_template(worker, 1)}
+    role = {"name": "server", "worker_replicas": 1, **pods}
+    return {"name": "chat", "backend": backend, "roles": [role]}
+
+
+def _renamed(compiled: Compiled, name: str, wrong: str) -> Compiled:
+    """Write what the component refuses: the same objects with another variable."""
+    written = json.dumps([manifest.body for manifest in compiled.manifests])
+    bodies = json.loads(written.replace(f"$({name})", f"$({wrong})"))
+    pairs = zip(compiled.manifests, bodies, strict=True)
+    return replace(compiled, manifests=tuple(replace(one, body=body) for one, body in pairs))

@@ -61,8 +61,8 @@ def probe_covers_loading(facts: ServingFacts) -> Iterator[Finding]:
     Fail: DeepSeek-R1 and a startupProbe with failureThreshold 3, or a livenessProbe alone with
     initialDelaySeconds 30.
     Level: mandatory if no start is as fast: 10 s for any model, 40 s from 100 GiB of weights, 57 s
-    from 250 GiB, 75 s from 400 GiB, with CUDA graphs. Advisory if a start takes longer that reads 1 GiB/s and needs
-    30 s beside it, or if a folder's name suggests the model.
+    from 250 GiB, 75 s from 400 GiB, with CUDA graphs. Advisory if a start takes longer that reads
+    1 GiB/s and needs 30 s beside it, or if a folder's name suggests the model.
     Source: kubernetes pkg/kubelet/prober/worker.go doProbe and pkg/apis/core/v1/defaults.go
     SetDefaults_Probe; vllm/entrypoints/openai/api_server.py and
     sglang/srt/entrypoints/http_server.py, which start their servers after the engine; the fastest
