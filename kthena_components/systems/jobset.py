@@ -141,7 +141,9 @@ def _names(view: JobSet) -> Iterator[NameFacts]:
     found = view.object
     if not is_name(found.name):
         return
-    for job in (job for job in view.jobs if job.name != "?" and isinstance(job.jobs, int)):
+    for job in view.jobs:
+        if job.name == "?" or isinstance(job.jobs, Unknown):
+            continue
         last = f"{found.name}-{job.name}-{max(job.jobs, 1) - 1}"
         made = {"Job": last}
         if isinstance(job.completions, int):
