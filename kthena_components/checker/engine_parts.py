@@ -21,6 +21,7 @@ COMPARED = frozenset(
         "leader-worker-same-parallelism",
         "nnodes-equals-group",
         "one-gpu-vendor",
+        "pods-joined",
         "ray-cluster-size-equals-group",
         "world-size-equals-gpus",
     }

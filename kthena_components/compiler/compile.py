@@ -208,7 +208,8 @@ def check_plan(
         return [*values, *run_checks(facts_from_plan(plan, gpus=gpus))]
     facts, order = facts_from_plan(plan, backend.sizes, gpus), backend.order(plan)
     engines = tuple(replace(engine, order=order) for engine in facts.engines)
-    facts = replace(facts, engines=engines, names=tuple(backend.names(plan)))
+    names = tuple(backend.names(plan))
+    facts = replace(facts, engines=engines, names=names, told=backend.told)
     return [*values, *run_checks(facts)]
 
 

@@ -11,8 +11,9 @@ from typing import Any
 
 from kthena_components.core.facts.engine_grouping import engines_among, templates_of
 from kthena_components.core.facts.pod_hosts import HostedPods, PodHosts
-from kthena_components.core.facts.serving import EngineFacts, ServingFacts, StartOrder
+from kthena_components.core.facts.serving import EngineFacts, NameFacts, ServingFacts, StartOrder
 from kthena_components.core.facts.workload import NO_SCHEDULER, admitted_together
+from kthena_components.core.naming import DNS_LABEL
 from kthena_components.core.objects.object import Object, PodSet, copies_in, pod_set
 from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.plan.controller_variables import Told
@@ -37,6 +38,8 @@ from kthena_components.systems.system import PRODUCTION, Kind, System
 
 _MOST = 64
 """Maximum number of Jobs of one entry whose pods are named."""
+_HASH = "abcde"
+"""Characters that Kubernetes adds to the name of a Job's pod."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +53,8 @@ class ReplicatedJob:
     jobs: MaybeInt
     each: MaybeInt
     """Pods of one Job that run at a time: at most its completions."""
+    completions: MaybeInt | None
+    """Pods of one Job with an index, where it is stated. None: it is not, or they have none."""
 
     @property
     def pods(self) -> MaybeInt:
@@ -81,7 +86,14 @@ def _job(item: object, index: int) -> ReplicatedJob:
         template=inside(spec, "template"),
         jobs=copies_in(fields.get("replicas"), 1),
         each=_at_a_time(mapping(spec)),
+        completions=_completions(mapping(spec)),
     )
+
+
+def _completions(spec: Mapping[str, Any]) -> MaybeInt | None:
+    stated, mode = spec.get("completions"), spec.get("completionMode")
+    indexed = mode in (None, "Indexed")  # the webhook's default
+    return copies_in(stated, 1) if indexed and stated is not None else None
 
 
 def _at_a_time(spec: Mapping[str, Any]) -> MaybeInt:
@@ -116,7 +128,29 @@ def facts(view: JobSet) -> ServingFacts:
         engines=tuple(_in_order(view, engine, places) for engine in engines),
         gang_expected=_placed_together(view),
         hosts=hosts(view),
+        names=tuple(_names(view)),
     )
+
+
+def _names(view: JobSet) -> Iterator[NameFacts]:
+    """Return the longest names of Jobs and pods, which the webhook checks.
+
+    Source: kubernetes-sigs/jobset pkg/webhooks/jobset_webhook.go ValidateCreate: the last Job of an
+    entry, and the last pod of an indexed one that states its completions, with 6 characters.
+    """
+    found = view.object
+    if not is_name(found.name):
+        return
+    for job in view.jobs:
+        if job.name == "?" or isinstance(job.jobs, Unknown):
+            continue
+        last = f"{found.name}-{job.name}-{max(job.jobs, 1) - 1}"
+        made = {"Job": last}
+        if isinstance(job.completions, int):
+            made["pod"] = f"{last}-{max(job.completions, 1) - 1}-{_HASH}"
+        for what, name in made.items():
+            at = found.at("metadata.name")
+            yield NameFacts(path=at, name=name, limit=DNS_LABEL, what=what, made=False)
 
 
 def hosts(view: JobSet) -> PodHosts | None:

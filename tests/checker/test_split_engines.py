@@ -11,7 +11,8 @@ from tests.support.for_each import for_each
 from tests.support.peers import LATE
 
 PORTS = "leader-ports-agree"
-WORLD, GPUS, SIZES, NNODES = (
+JOINED, WORLD, GPUS, SIZES, NNODES = (
+    "pods-joined",
     "world-size-equals-gpus",
     "leader-worker-same-gpus",
     "leader-worker-same-parallelism",
@@ -146,9 +147,17 @@ ROWS: dict[str, tuple[list[Body], set[str]]] = {
     "Ray with too many workers": (
         [
             workload("head", RAY_HEAD, kind="Deployment"),
-            workload("worker", ray("--address='head:6379'"), kind="Deployment", replicas=2),
+            workload("worker", ray("--address='head:6379' --block"), kind="Deployment", replicas=2),
         ],
         {WORLD},
+    ),
+    "Ray with a worker that ends": (
+        [workload("head", RAY_HEAD), workload("worker", ray("--address=head:6379"))],
+        {JOINED},
+    ),
+    "Ray with a worker that goes on": (
+        [workload("head", RAY_HEAD), workload("worker", ray("--address=head:6379", "; sleep inf"))],
+        set(),
     ),
     "Pods": ([SERVICE, pod("head", vllm(0, at="llm")), pod("worker", vllm(1, at="llm"))], set()),
     "Pods with other sizes": (
@@ -216,7 +225,7 @@ def test_the_pods_of_an_engine_are_compared_over_objects(name: str) -> None:
     bodies, rules = ROWS[name]
     named = {f"o{number}": body for number, body in enumerate(bodies)}
     found = check_objects_together(named)
-    known = {WORLD, GPUS, SIZES, NNODES, PORTS}
+    known = {JOINED, WORLD, GPUS, SIZES, NNODES, PORTS}
     assert {each.rule for each in found if each.rule in known} == rules
     assert all(each.path.startswith("o") for each in found)
 

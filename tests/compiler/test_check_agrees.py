@@ -218,3 +218,46 @@ def test_the_gang_covers_a_role_whose_instances_differ(folder: Any) -> None:
     others = tuple(m for m in compiled.manifests if m is not sets[0])
     told = [*unsaid(replace(compiled, manifests=(*others, edited)), folder)]
     assert not [line for line in told if "gang-covers-engine" in line]
+
+
+_TOLD = {
+    "native": ("ENTRY_ADDRESS", "LWS_LEADER_ADDRESS"),
+    "kthena": ("ENTRY_ADDRESS",),
+    "matrixinfer": ("ENTRY_ADDRESS",),
+    "lws": ("ENTRY_ADDRESS", "LWS_LEADER_ADDRESS"),
+}
+"""The variables with the address of an engine's first pod, by backend."""
+
+
+@pytest.mark.parametrize(("backend", "name"), [(b, n) for b, each in _TOLD.items() for n in each])
+@pytest.mark.parametrize("pods", _LED)
+@pytest.mark.parametrize("wrong", ["MASTER", "RBG_LWP_LEADER_ADDRESS"])
+def test_the_component_refuses_a_variable_that_check_refuses(
+    backend: str, name: str, pods: tuple[str, str], wrong: str, folder: Any
+) -> None:
+    own = "WORKER_INDEX" if name == "ENTRY_ADDRESS" else "LWS_WORKER_INDEX"
+    entry, worker = (
+        each.replace("LWS_LEADER_ADDRESS", name).replace("LWS_WORKER_INDEX", own) for each in pods
+    )
+    compiled = compile_serving(_led(backend, entry, worker))
+    assert list(unsaid(compiled, folder)) == []
+    if backend != "native":  # its objects are joined by labels, and told nothing as one engine
+        said = [*unsaid(_renamed(compiled, name, wrong), folder)]
+        assert any(each.endswith("[leader-address]") for each in said)
+    with pytest.raises(SpecError) as refused:
+        compile_serving(_led(backend, *(each.replace(name, wrong) for each in (entry, worker))))
+    assert "leader-address" in {finding.rule for finding in refused.value.findings}
+
+
+def _led(backend: str, entry: str, worker: str) -> Mapping[str, Any]:
+    pods = {"entry_template": gpu_template(entry, 1), "worker_template": gpu_template(worker, 1)}
+    role = {"name": "server", "worker_replicas": 1, **pods}
+    return {"name": "chat", "backend": backend, "roles": [role]}
+
+
+def _renamed(compiled: Compiled, name: str, wrong: str) -> Compiled:
+    """Write what the component refuses: the same objects with another variable."""
+    written = json.dumps([manifest.body for manifest in compiled.manifests])
+    bodies = json.loads(written.replace(f"$({name})", f"$({wrong})"))
+    pairs = zip(compiled.manifests, bodies, strict=True)
+    return replace(compiled, manifests=tuple(replace(one, body=body) for one, body in pairs))

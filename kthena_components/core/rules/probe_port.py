@@ -7,9 +7,10 @@ from kthena_components.core.facts.listening import (
     ON_ALL_ADDRESSES,
     Listening,
     listening,
+    listening_by_number,
 )
 from kthena_components.core.facts.ports import ProbeFacts
-from kthena_components.core.facts.serving import ServingFacts
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, part_of_rule
 from kthena_components.core.remedies import write
 from kthena_components.core.values.display import display
@@ -38,7 +39,8 @@ def probe_port(facts: ServingFacts) -> Iterator[Finding]:
 
     Pass: --port 8080 and a readinessProbe on 8080, or on a port http with containerPort 8080.
     Fail: vllm serve without --port and a readinessProbe on 8080; a probe on 8000 of a worker, or of
-    vllm serve with --uds /run/vllm.sock; scheme HTTP for vllm serve with --ssl-certfile.
+    vllm serve with --uds /run/vllm.sock; a livenessProbe on 8000 in the only template of 2 pods, of
+    which one has --headless; scheme HTTP for vllm serve with --ssl-certfile.
     Level: mandatory; advisory for another path of SGLang's server for probes.
     Source: vLLM vllm/entrypoints/openai/cli_args.py; SGLang sglang/srt/server_args.py and
     sglang/srt/utils launch_dummy_health_check_server; uvicorn/config.py; TensorRT-LLM
@@ -53,6 +55,30 @@ def probe_port(facts: ServingFacts) -> Iterator[Finding]:
                 continue
             for probe in pod.own.ports.probes:
                 yield from _check(probe, found)
+        yield from _of_headless(engine)
+
+
+def _of_headless(engine: EngineFacts) -> Iterator[Finding]:
+    """Report probes that restart the pods of a template in which only one pod answers requests.
+
+    A readinessProbe keeps the others out of Services, and may be meant so.
+    """
+    pod, siblings = engine.entry, engine.siblings
+    if engine.worker is not None or siblings is None or pod.own is None:
+        return
+    found = listening_by_number(pod, siblings.commands)
+    if found is None or found.engine != "vllm":
+        return
+    for probe in pod.own.ports.probes:
+        if probe.kind != "readinessProbe" and probe.port == found.answers:
+            seen = f"is {probe.port}, on which only one of the {siblings.count} pods of this "
+            seen += "template listens: each other one answers no requests, "
+            yield Finding(
+                path=probe.path,
+                seen=f"{seen}{_EFFECTS[probe.kind]}",
+                remedy=f"remove the {probe.kind}, or give the pods with --headless a template "
+                "without it",
+            )
 
 
 @part_of_rule

@@ -199,6 +199,7 @@ EMITTER = Emitter(
     ),
     read_back=_read_back,
     planned=_planned,
+    told=None,
     pods=_pods,
     is_counted=False,
     stays_from=None,

@@ -240,6 +240,7 @@ EMITTER = Emitter(
     targets=targets,
     install="Install KAITO 0.11 or later with its CRDs",
     sizes=_SIZES,
+    told=None,
     options=KaitoOptions,
     planned=_planned,
     stays_from=None,

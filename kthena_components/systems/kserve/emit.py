@@ -121,6 +121,7 @@ EMITTER = Emitter(
     targets=targets,
     install="Install KServe 0.20 or later with its CRDs",
     sizes=SIZES,
+    told=None,
     options=KserveOptions,
     stays_from=None,
     drops=(IDLE_WORKERS,),

@@ -7,7 +7,7 @@ from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import GroupKind, Object
 from kthena_components.core.remedies import at_most, either, or_more, remove, write
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import mapping, whole
+from kthena_components.core.values.read import mapping, sequence, unknown_inside, whole
 from kthena_components.core.values.unknown import known
 
 HPA: GroupKind = ("autoscaling", "HorizontalPodAutoscaler")
@@ -27,15 +27,16 @@ def _scalers(cluster: ClusterObjects) -> Iterator[tuple[Object, tuple[str, int, 
 def autoscaler_range(entry: Object, fields: tuple[str, int, str, int | None]) -> Iterator[Finding]:
     """The least replicas of an autoscaler are at most its most replicas, which are at least 1.
 
-    It applies to a HorizontalPodAutoscaler and to KEDA's ScaledObject, whose idleReplicaCount is
-    also below minReplicaCount.
+    It applies to a HorizontalPodAutoscaler, whose minReplicas is 0 with a metric of type Object or
+    External only, and to KEDA's ScaledObject, whose idleReplicaCount is also below minReplicaCount.
 
     Pass: minReplicas 1, maxReplicas 3.
-    Fail: minReplicas 5, maxReplicas 4; maxReplicas 0; minReplicaCount 1, idleReplicaCount 1.
+    Fail: minReplicas 5, maxReplicas 4; maxReplicas 0; minReplicas 0 and a metric of type Pods;
+    minReplicaCount 1, idleReplicaCount 1.
     Level: mandatory. The API server rejects a HorizontalPodAutoscaler, and KEDA creates none.
     Source: kubernetes pkg/apis/autoscaling/validation/validation.go
-    validateHorizontalPodAutoscalerSpec; kedacore/keda apis/keda/v1alpha1/scaledobject_types.go
-    CheckReplicaCountBoundsAreValid.
+    validateHorizontalPodAutoscalerSpec and validateMetrics; kedacore/keda
+    apis/keda/v1alpha1/scaledobject_types.go CheckReplicaCountBoundsAreValid.
     """
     (lower, fewest, upper, most), path = fields, entry.at(f"spec.{fields[2]}")
     least = known(whole(entry.spec.get(lower, fewest)), path)
@@ -44,9 +45,19 @@ def autoscaler_range(entry: Object, fields: tuple[str, int, str, int | None]) ->
     idle = known(whole(entry.spec.get("idleReplicaCount")), path) if is_keda else None
     if top is not None and least is not None:
         yield from _bounds(entry, lower, least, upper, top)
+    if least == 0 and not is_keda and not _scales_from_zero(entry):
+        seen = "is 0, but no metric is of type Object or External, and only these exist without "
+        yield Finding(path=entry.at(f"spec.{lower}"), seen=f"{seen}pods", remedy=or_more(1))
     if idle is not None and least is not None and idle >= least:
         seen = f"is {idle}, but must be less than {lower}, which is {least}"
         yield Finding(path=entry.at("spec.idleReplicaCount"), seen=seen, remedy=remove())
+
+
+def _scales_from_zero(entry: Object) -> bool:
+    """Return whether an autoscaler may have a metric that needs no pods."""
+    metrics = entry.spec.get("metrics")
+    kinds = [mapping(each).get("type") for each in sequence(metrics)]
+    return unknown_inside(metrics) is not None or not {"Object", "External"}.isdisjoint(kinds)
 
 
 def _bounds(entry: Object, lower: str, least: int, upper: str, top: int) -> Iterator[Finding]:
