@@ -1,7 +1,7 @@
 """Reads an engine's arguments, whatever they are: the value of every option, every mistake."""
 
 from collections.abc import Sequence
-from dataclasses import field, fields
+from dataclasses import field, fields, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -26,6 +26,7 @@ from kthena_components.core.engines.mistakes import (
     not_taken,
     repeated,
     successor,
+    valued,
 )
 from kthena_components.core.engines.options import Dialect, Meaning, Option, understand
 from kthena_components.core.engines.placeholders import Scope, has_gap, visible_devices
@@ -280,9 +281,9 @@ class Reading:
     def _switch(self, option: Option, head: str, given: str | None) -> None:
         value: Any = not option.off
         if given is not None:
-            text = f"{head} is a switch and takes no value, but has '{self.scope.show(given)}'"
             other = taken_elsewhere(option, [given], self.dialect)
-            value = self.problem(head, Mistake(text, f"write {head} alone", by_release=other))
+            mistake = valued(option, head, self.scope.show(given), self.dialect)
+            value = self.problem(head, replace(mistake, by_release=other))
         elif option.type == REFUSED:
             text = f"{self.dialect.engine} has retired {head} and does not start with it"
             remedy = successor(option.name, self.dialect) or "remove it"

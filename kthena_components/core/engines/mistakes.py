@@ -141,6 +141,9 @@ def _stated(table: Mapping[str, Mapping[str, str]], flag: str, dialect: Dialect)
 _MAX_LISTED = 6
 
 
+_NO = frozenset({"false", "no", "off", "0"})
+
+
 @dataclass(frozen=True, slots=True)
 class Mistake:
     """A mistake in one flag."""
@@ -160,6 +163,16 @@ def repeated(option: Option, given: Sequence[str], dialect: Dialect) -> Mistake:
     counts = "first" if option.field in dialect.firsts else "last"
     text = f"{option.name} is given different values ({values}); the {counts} one counts"
     return Mistake(text, "keep one", hard=False)
+
+
+def valued(option: Option, head: str, shown: str, dialect: Dialect) -> Mistake:
+    """Report a switch with a value. A value that turns the switch off means its opposite."""
+    text = f"{head} is a switch and takes no value, but has '{shown}'"
+    if shown.lower() not in _NO:
+        return Mistake(text, f"write {head} alone")
+    turned = (option.name, not option.off)
+    opposite = (word for word, each in dialect.options.items() if (each.name, each.off) == turned)
+    return Mistake(text, next((f"write {word}" for word in opposite), "remove it"))
 
 
 def abbreviated(head: str, meaning: Meaning) -> Mistake:

@@ -134,14 +134,16 @@ def _check_model(reading: Reading, release: Release, words: Sequence[str]) -> No
     flag = where.partition(" ")[0].partition("=")[0]
     bare = bool(reading.bare) and not has_gap(reading.bare[0])
     moved = release.version >= MODEL_IN_FRONT
+    remedy = "write the model once, right after `vllm serve`"
     if moved and bare:
         text = f"{release.title} takes one model, and has {where} and '{reading.bare[0]}'"
         text = reading.scope.show(text)
+        if reading.bare[0] == reading.values["model"]:
+            remedy = f"remove {flag}"
     elif not moved and ("--model" in words or release.version <= MODEL_REQUIRED):
         text = f"{release.title} takes the model of `vllm serve` as a bare word, not as {where}"
     else:
         return
-    remedy = "write the model once, right after `vllm serve`"
     reading.problem(flag, Mistake(text, remedy, by_release=True))
 
 

@@ -234,6 +234,8 @@ def read_single(
     """
 
     def place(path: str) -> str:
+        if not path.startswith(_CONTAINER):
+            return at(places.get("", ""))
         inner = path.removeprefix(_CONTAINER).removeprefix(".")
         field = next((f for f in places if f and inner.startswith(f)), "")
         rest = inner.removeprefix(field)

@@ -1,4 +1,7 @@
-"""Fields at the wrong depth: the same name is a field a few levels up, or one or two down."""
+"""Fields at the wrong depth: the same name is a field a few levels up, or one or two down.
+
+A map may also be one level too many around fields that belong where it is.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -68,8 +71,23 @@ def moves(
         places = inside or [each for each in deeper if each.takes(key, item)]
         if len(places) == 1:
             yield at, _move(key, item, places[0])
-        elif places and len(places) <= _LISTED:
-            yield at, Remedy(f"move it to {' or '.join(each.path for each in places)}")
+        elif (remedy := _among(places) if places else _unwrap(here, item)) is not None:
+            yield at, remedy
+
+
+def _among(places: Sequence[_Map]) -> Remedy | None:
+    """Name several places, unless they are too many."""
+    if len(places) > _LISTED:
+        return None
+    return Remedy(f"move it to {' or '.join(each.path for each in places)}")
+
+
+def _unwrap(here: _Map, item: object) -> Remedy | None:
+    """Take a map away that is one level too many around fields of the map that holds it."""
+    fields = item.items() if isinstance(item, Mapping) else ()
+    if not (here.path and fields and all(here.takes(key, inner) for key, inner in fields)):
+        return None
+    return Remedy(f"move what it holds to {here.path}")
 
 
 def _below(here: _Map) -> list[_Map]:

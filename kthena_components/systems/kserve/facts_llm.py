@@ -104,7 +104,10 @@ def _pod(view: LlmService, workload: LlmWorkload, field: str) -> PodFacts:
     if not devices and (view.is_based or not containers):
         devices = (_elsewhere(new),)
     command_path = pod.command_path if is_stated_here else f"{at}.parallelism"
-    pod = replace(pod, command=command, devices=devices, command_path=command_path)
+    flags_path = "" if own or "args" not in engine else f"{new}[0].args"
+    pod = replace(
+        pod, command=command, devices=devices, command_path=command_path, flags_path=flags_path
+    )
     pod = name_model(pod, models_of_llm(view.object.spec), context)
     return fill_requests(pod if own else served_as(pod, view.object.spec))
 

@@ -169,6 +169,33 @@ CASES: dict[str, tuple[str, Problem]] = {
             hard=True,
         ),
     ),
+    "a switch that has an opposite, turned off by a value": (
+        "vllm serve M --enable-expert-parallel=False",
+        Problem(
+            flag="--enable-expert-parallel",
+            text="--enable-expert-parallel is a switch and takes no value, but has 'False'",
+            remedy="write --no-enable-expert-parallel",
+            hard=True,
+        ),
+    ),
+    "an opposite that a value turns off": (
+        "vllm serve M --no-enable-expert-parallel=false",
+        Problem(
+            flag="--no-enable-expert-parallel",
+            text="--no-enable-expert-parallel is a switch and takes no value, but has 'false'",
+            remedy="write --enable-expert-parallel",
+            hard=True,
+        ),
+    ),
+    "a switch without an opposite, turned off by a value": (
+        "vllm serve M --headless=false",
+        Problem(
+            flag="--headless",
+            text="--headless is a switch and takes no value, but has 'false'",
+            remedy="remove it",
+            hard=True,
+        ),
+    ),
     "decimals of 1024": (
         "vllm serve M --max-model-len 1.5K",
         Problem(
