@@ -22,7 +22,7 @@ _named: list[GpuChoice] = []
 def keep_gpu() -> None:
     """Make the SDK keep the GPU of the stack."""
     servicer: Any = getattr(sdk, "_PolicyAnalyzerServicer", None)
-    own = getattr(servicer, _METHOD, None)
+    own: Any = getattr(servicer, _METHOD, None)
 
     def configure(self: Any, request: Any, context: Any) -> Any:
         if _KEY not in request.config_secret_keys:
