@@ -214,7 +214,9 @@ def check_plan(
 
 
 def _no_backend(name: str) -> Finding:
-    close, known = nearest(name, systems.EMITTERS), f"known: {', '.join(sorted(systems.EMITTERS))}"
+    by_kind = {kind.casefold(): system for (_, kind), system in systems.INDEX.items()}
+    system, known = by_kind.get(name.casefold()), f"known: {', '.join(sorted(systems.EMITTERS))}"
+    close = system if system in systems.EMITTERS else nearest(name, systems.EMITTERS)
     return Finding(
         path="backend",
         seen=f"there is no backend '{name}'",

@@ -10,7 +10,7 @@ from kthena_components.core.findings import Finding, Level, SpecError
 from kthena_components.core.plan.checks import plan_exposed, plan_requests
 from kthena_components.core.plan.limits import refused
 from kthena_components.core.plan.serving_plan import ServingPlan
-from kthena_components.core.remedies import Elsewhere, either, elsewhere, remove
+from kthena_components.core.remedies import Elsewhere, either, elsewhere, remove, write
 from kthena_components.core.spec.enums import KthenaVersion
 from kthena_components.core.spec.fields import Spec
 from kthena_components.core.spec.parse import parse_spec
@@ -112,6 +112,10 @@ def read_options(
 ) -> tuple[Spec | None, list[Finding]]:
     """Read `backend_options` with the model of the backend, or return findings."""
     path = "backend_options"
+    if list(given) == [name] and isinstance(given[name], Mapping):
+        seen = f"has its fields below '{name}', but takes those of backend '{name}' directly"
+        out, rule = write(given[name], "write them into backend_options itself"), "unknown-field"
+        return None, [Finding(path=path, seen=seen, remedy=out, rule=rule)]
     if backend.options is not None:
         try:
             return parse_spec(backend.options, given), []

@@ -38,6 +38,7 @@ from kthena_components.checker.levels import (
 )
 from kthena_components.checker.manifest import check_manifest, has_rules, is_compared
 from kthena_components.checker.secrecy import check_sealed
+from kthena_components.checker.unnamed_gpus import memory_unchecked_in
 from kthena_components.checker.unread_kinds_and_parts import is_foreign
 from kthena_components.checker.waivers import FIELD, listed, waive
 from kthena_components.core.facts.context import Context
@@ -54,6 +55,7 @@ from kthena_components.policies.secret_marks import (
     plain,
     read_props,
 )
+from kthena_components.policies.stack_gpu import gpus_of_stack, keep_gpu
 
 KUBERNETES = "kubernetes"
 COMPONENTS = frozenset(f"kthena:index:{name}" for name in ("ModelServing", "ServingGroup", "Role"))
@@ -72,8 +74,11 @@ CONFIG = "policy-config"
 
 Body = dict[str, Any]
 keep_marks()  # here, so that it also works in another pack that imports POLICIES
+keep_gpu()
 _last = local()
 _told: set[tuple[str, str]] = set()
+_alone: list[Settings] = []
+"""The settings by which single resources were checked last. Empty: none was."""
 
 
 def check_resource(
@@ -131,6 +136,7 @@ def validate_resource(
 ) -> None:
     """Report the findings of some levels in one resource."""
     settings = _settings(policy, args.urn, args.get_config(), report)
+    _alone[:] = [settings]
     if policy in LED_BY and is_checked(args.resource_type) and not has_marks(args.props):
         _tell_once(policy, NO_MARKS, report)
     check = partial(_check_once, args, settings)
@@ -163,7 +169,7 @@ def _settings(
         settings = led
     if problem:
         _tell_once(policy, f"the config of {policy} is not used: {problem}", report)
-    return settings
+    return settings if settings.gpus else replace(settings, gpus=gpus_of_stack())
 
 
 def _tell_once(policy: str, problem: str, report: ReportViolation) -> None:
@@ -215,7 +221,7 @@ def _safely_in_stack(args: StackValidationArgs, by: Settings) -> list[tuple[str,
     Each finding comes with the URN of its object, and its path is relative to the object.
     """
     limits = by.gpu_budget, by.gpu_types, by.versions, by.gpus, by.inventory
-    asked = (_clusters(args), today(), limits)
+    asked = (_clusters(args), today(), limits, [*_alone])
     if getattr(_last, "stack", None) != asked:
         _last.in_stack = [
             (owner, replace(finding, path=finding.path.removeprefix(owner).removeprefix(".")))
@@ -225,6 +231,9 @@ def _safely_in_stack(args: StackValidationArgs, by: Settings) -> list[tuple[str,
         ]
         if by.inventory:
             check = partial(_check_placement, asked[0], by.inventory)
+            _last.in_stack += [("", finding) for finding in _safely(check)]
+        for alone in _alone:
+            check = partial(_check_memory, asked[0], alone)
             _last.in_stack += [("", finding) for finding in _safely(check)]
         _last.stack = asked
     found: list[tuple[str, Finding]] = _last.in_stack
@@ -247,6 +256,13 @@ def _check_placement(clusters: list[dict[str, Body]], path: str) -> list[Finding
     def check(bodies: Bodies) -> list[Finding]:
         split = [{urn: bodies[urn] for urn in cluster} for cluster in clusters]
         return list(check_placement(split, path, today()))
+
+    return check_sealed(check, {urn: body for each in clusters for urn, body in each.items()})
+
+
+def _check_memory(clusters: list[dict[str, Body]], alone: Settings) -> list[Finding]:
+    def check(bodies: Bodies) -> list[Finding]:
+        return alone.levels.apply(memory_unchecked_in(bodies.values(), alone.gpus))
 
     return check_sealed(check, {urn: body for each in clusters for urn, body in each.items()})
 

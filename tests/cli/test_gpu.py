@@ -104,6 +104,17 @@ def test_without_a_gpu_weights_that_none_holds_are_refused(run: Command, write: 
     assert NOTE not in ran.out
 
 
+def test_a_gpu_of_others_hides_no_weights_that_none_holds(run: Command, write: Write) -> None:
+    text = deployment("--max-model-len=1024").replace(
+        "meta-llama/Llama-3.3-70B-Instruct", "deepseek-ai/DeepSeek-V3"
+    )
+    write("a.yaml", text)
+    ran = run("a.yaml", "--gpu", "mi300x")
+    assert ran.status == 1
+    assert "no known GPU that its pods may request has more than 255.3 GiB for it" in ran.out
+    assert "0 not checked" in ran.out
+
+
 WRONG = {
     "h10": "--gpu: 'h10' is not in the table of GPUs; near names: h100, h20, a10",
     "a100": "--gpu: 'a100' may be a100-40gb or a100-80gb",

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from kthena_components.checker.unnamed_gpus import memory_unchecked_in
 from kthena_components.cli.review.comment import MARK
+from kthena_components.core.hardware import NO_CHOICE
 from tests.cli.conftest import Review
 from tests.cli.previews import (
     SERVING,
@@ -286,29 +288,16 @@ def test_a_serving_that_a_secret_hides_is_told_and_not_left_out(review: Review) 
     assert "- GPUs of 1 role: known only after the update, or secret" in ran.lines
 
 
-UNNAMED = "was not checked, because nothing names the GPU: name it in the policies' file of levels"
-
-
-def on_nodes(name: str, **labels: str) -> Body:
-    """Return a StatefulSet with an engine whose memory the rules know, without a GPU's name."""
-    command = ["vllm", "serve", "meta-llama/Llama-3.1-70B-Instruct", "--tensor-parallel-size=8"]
-    container = {"name": "e", "image": "vllm/vllm-openai:v0.17.0", "command": command,
-                 "resources": {"limits": {"nvidia.com/gpu": 8}}}  # fmt: skip
-    spec = {"containers": [container], "nodeSelector": labels}
-    return {"metadata": {"name": name, "namespace": "serving"},
-            "spec": {"template": {"spec": spec}}}  # fmt: skip
-
-
-def test_memory_that_was_not_checked_is_said_once(review: Review, tmp_path: Path) -> None:
-    """A selector of the pods, or the file of levels, names the GPU."""
-    of = {name: urn("kubernetes:apps/v1:StatefulSet", name) for name in ("a", "b")}
-    sets = events(*(step("create", of[name], None, on_nodes(name)) for name in of))
-    told = [line for line in review(prod=sets).lines if UNNAMED in line]
-    assert len(told) == 1
-    assert told[0].startswith("- memory of StatefulSet serving/a and 1 other ")
-    assert "pass it with --level" in told[0]
-    known = on_nodes("a", **{"nvidia.com/gpu.product": "NVIDIA-H200"})
-    assert UNNAMED not in review(prod=events(step("create", of["a"], None, known))).out
-    levels = tmp_path / "prod.json"
-    levels.write_text(json.dumps({"serving-rules": {"gpu": "h200"}}))
-    assert UNNAMED not in review("--level", str(levels), prod=sets).out
+def test_memory_that_the_policies_did_not_check_is_not_advice(review: Review) -> None:
+    command = ["vllm", "serve", "Qwen/Qwen3-32B"]
+    engine = {"name": "e", "command": command, "resources": {"limits": {"nvidia.com/gpu": 8}}}
+    body = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "a"},
+        "spec": {"containers": [engine]},
+    }
+    (note,) = memory_unchecked_in([body], NO_CHOICE)
+    ran = review(prod=events(violation(str(note), "", "advisory")))
+    assert ran.lines.count(f"- {note}") == 1
+    assert ran.lines[ran.lines.index(f"- {note}") - 2] == "Not checked:"

@@ -1,4 +1,4 @@
-"""The pack tells once in a process what is wrong with its config; each test is a new one."""
+"""The pack is a process for one operation, and keeps what it told and checked; each test is one."""
 
 import pytest
 
@@ -8,3 +8,4 @@ from kthena_components.policies import pack
 @pytest.fixture(autouse=True)
 def nothing_told() -> None:
     pack._told.clear()
+    pack._alone.clear()

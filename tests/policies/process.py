@@ -32,6 +32,11 @@ class Pack:
         """Ask what policies there are."""
         return self.analyzer.GetAnalyzerInfo(empty_pb2.Empty(), timeout=SECONDS)
 
+    def configure_stack(self, config: Mapping[str, str]) -> None:
+        """Send the config of the stack."""
+        request = messages.AnalyzerStackConfigureRequest(stack="test", config=config)
+        self.analyzer.ConfigureStack(request, timeout=SECONDS)
+
     def configure(self, config: Mapping[str, str | Mapping[str, Any]]) -> None:
         """Configure policies, as a file of policies/levels does it: a level, or a map with more."""
         request = messages.ConfigureAnalyzerRequest()
@@ -75,8 +80,8 @@ def _lines(response: Any) -> list[str]:
 
 
 @contextmanager
-def started(folder: Path = PACK) -> Iterator[Pack]:
-    """Start the pack in a folder, and end it."""
+def started(folder: Path = PACK, gpu: str = "") -> Iterator[Pack]:
+    """Start the pack in a folder for a stack that names a GPU, or none; and end it."""
     process = subprocess.Popen(
         [sys.executable, "-u", "-m", "pulumi.policy", NO_ENGINE, str(folder)],
         cwd=folder,
@@ -88,6 +93,7 @@ def started(folder: Path = PACK) -> Iterator[Pack]:
         try:
             pack = Pack(int(process.stdout.readline()))
             with pack.channel:
+                pack.configure_stack({"kthena-components:gpu": gpu} if gpu else {})
                 yield pack
         finally:
             process.terminate()

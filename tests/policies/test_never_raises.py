@@ -206,5 +206,6 @@ def test_a_fault_of_a_rule_is_advice_and_stops_nothing(monkeypatch: pytest.Monke
     assert re.sub(r":\d+\.", ":<line>.", advice(MODEL_SERVING, wrong)) == fault
     stack = [in_stack(body) for body in emitted(ENGINE_RAY)]
     assert group_refusals(stack) == []
-    ((owner, line),) = group_advice(stack)
+    (owner, line), (_, memory) = group_advice(stack)
+    assert memory.endswith("[memory-weights-fit]")
     assert (owner, re.sub(r":\d+\.", ":<line>.", line)) == ("None", fault)

@@ -44,6 +44,7 @@ def preview(
     workers: int,
     late: bool = False,
     waiver: str = "",
+    gpu: str = "h200",
 ) -> Run:
     """Preview the program under the levels of an environment, or of a file."""
     values = {"tensor": str(tensor), "workers": workers, "late": late, "waiver": waiver}
@@ -51,6 +52,7 @@ def preview(
     def edit(config: dict[str, Any]) -> None:
         config.update({f"policies-under-the-engine:{key}": v for key, v in values.items()})
         config["kubernetes:renderYamlToDirectory"] = "rendered"  # no cluster is needed
+        config["kthena-components:gpu"] = gpu
 
     stack.change(edit)
     levels = environment
@@ -152,6 +154,15 @@ def test_right_servings_are_not_spoken_of(stack: Stack) -> None:
     run = preview(stack, "staging", tensor=8, workers=1)
     assert run.code == 0, run.text
     assert reported(run) == {}
+
+
+def test_memory_that_was_not_checked_is_said_once_of_a_stack(stack: Stack) -> None:
+    run = preview(stack, "staging", tensor=8, workers=1, gpu="")
+    assert run.code == 0, run.text
+    ((text, level),) = reported(run).items()
+    assert text.startswith("memory of Deployment default/llama-70b and 1 other was not checked, ")
+    assert "pulumi config set kthena-components:gpu h200" in text
+    assert level == "advisory"
 
 
 def test_right_servings_are_reviewed_in_prod(stack: Stack) -> None:

@@ -59,8 +59,6 @@ class BranchReview:
     """By stack, the file with what it has deployed, where a preview failed."""
     inventories: Mapping[str, "Inventory"] = field(default_factory=dict)
     """By stack, what its cluster has."""
-    level: str | None = None
-    """The levels that the user names: an environment or a file, which may name a GPU."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

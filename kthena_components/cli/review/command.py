@@ -37,7 +37,6 @@ from kthena_components.cli.review.preview import (
 from kthena_components.cli.review.serving_sizes import identity
 from kthena_components.cli.review.stack import Reviewed, reviewed
 from kthena_components.cli.review.state import StateError, read_state
-from kthena_components.cli.review.unnamed_gpus import without_gpu
 from kthena_components.core.findings import Finding, Level, today
 from kthena_components.core.values.safe_text import visible
 
@@ -180,7 +179,6 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         parser.error(f"--state {unknown[0]}: there is no preview of a stack with this name")
     if asked.base is None:
         given = BranchReview(base="", previews=previews, states=states, notes=asked.note)
-        given.level = asked.level
         given.inventories = read_inventories(asked)
         return _write(given, levels)
     if asked.previews:
@@ -210,7 +208,6 @@ def _review_branch(asked: argparse.Namespace, levels: Levels, work: Path) -> int
     inventories = read_inventories(asked, going_by)
     found = review_branch(going_by)
     found.notes, found.inventories = [*found.notes, *asked.note], inventories
-    found.level = asked.level
     return _write(found, levels, going_by)
 
 
@@ -249,7 +246,6 @@ def _write(found: BranchReview, levels: Levels, by: ReviewOptions | None = None)
         if placed is not None:
             told = levels.apply(check_placement(placed, today()))
             said += [_said(finding, "") for finding in told]
-        said += list(without_gpu(preview, found.level, by))
         section = () if placed is None else tuple(write_placement(placed))
         stacks.append(replace(reviewed(preview, said), placement=section))
     for reason in found.failed:

@@ -6,6 +6,7 @@ Rules that compare memory are in `core/rules`.
 from kthena_components.core.hardware.choice import (
     NO_CHOICE,
     GpuChoice,
+    OtherGpu,
     is_counted_by,
     largest_gpu,
     parse_choice,
@@ -28,6 +29,7 @@ __all__ = [
     "GpuChoice",
     "GpuFacts",
     "Instance",
+    "OtherGpu",
     "find_gpu",
     "find_instance",
     "gpu_of",

@@ -16,6 +16,11 @@ _LONGEST = 60
 """Maximum length of a name in a message."""
 
 
+@dataclass(frozen=True, slots=True)
+class OtherGpu(Unknown):
+    """The GPU of a pod that cannot be the one named for it, and why."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuChoice:
     """A GPU for all pods, and GPUs for those whose node selector has a value."""
@@ -52,7 +57,7 @@ class GpuChoice:
             return None
         other = next((name for name in resources if not is_counted_by(name, gpu)), None)
         if other is not None:
-            return Unknown(f"it requests {other}, which is no {gpu.name}")
+            return OtherGpu(f"it requests {other}, which is no {gpu.name}")
         return GpuFacts(name=gpu.name, memory_gib=gpu.memory_gib)
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.hardware import GpuFacts, largest_gpu
+from kthena_components.core.hardware import GpuFacts, OtherGpu, largest_gpu
 from kthena_components.core.memory import (
     Split,
     cache_per_token_on_gpu,
@@ -218,12 +218,15 @@ def placed_engine(engine: EngineFacts) -> Placed | Unknown | None:
 
 
 def engines_without_gpu(facts: ServingFacts) -> Iterator[tuple[EngineFacts, Placed | Unknown]]:
-    """Return each engine whose GPU nothing names, on the largest GPU that its pods may request."""
+    """Return each engine without a GPU by name, on the largest GPU that its pods may request.
+
+    Nothing names its GPU, or the one that is named for all pods cannot be that of these.
+    """
     for engine in facts.engines:
         entry, command = engine.entry, engine.entry.command
         if command is None or command.engine not in ENGINES or entry.on_cpus is not False:
             continue
-        if entry.gpu is None:
+        if entry.gpu is None or isinstance(entry.gpu, OtherGpu):
             yield engine, _placed(engine, command, largest_gpu(entry.accelerators))
 
 

@@ -29,14 +29,14 @@ def memory_weights_fit(facts: ServingFacts) -> Iterator[Finding]:
 
     The node selector or the required node affinity names the GPU, else the annotation
     kthena-components/gpu of the pods, else --gpu. Its memory is what the driver reports. If nothing
-    names it, the rule reports weights that no GPU in the table holds, and `check` says once per
-    object that memory was not checked. If a GPU is named but something else is unknown (the model,
-    the format of its weights, the part that stays in host memory), this rule reports it once for
-    both rules about memory. A local path or a bucket counts as the model that an init container
-    downloads to it, else as the one that one of its parts names. Any other name counts as the model
-    from which it, or --served-model-name, differs in separators only. The finding is then advice in
-    every environment, because it may be a smaller copy. The default share is 0.92, or 0.9 up to
-    vLLM 0.19.
+    names it, the rule reports weights that no GPU in the table holds. That memory was not checked,
+    `check` says once per object, and the policy pack once per preview. If a GPU is named but
+    something else is unknown (the model, the format of its weights, the part that stays in host
+    memory), this rule reports it once for both rules about memory. A local path or a bucket counts
+    as the model that an init container downloads to it, else as the one that one of its parts
+    names. Any other name counts as the model from which it, or --served-model-name, differs in
+    separators only. The finding is then advice in every environment, because it may be a smaller
+    copy. The default share is 0.92, or 0.9 up to vLLM 0.19.
 
     Pass: 756 GiB over tensor 8 × pipeline 2, 47.2 GiB on each H100 of 79.65 GiB.
     Fail: 756 GiB over tensor 8, 94.5 GiB on each H100 of 79.65 GiB.
@@ -44,7 +44,14 @@ def memory_weights_fit(facts: ServingFacts) -> Iterator[Finding]:
     Source: vllm/v1/worker/gpu_worker.py determine_available_memory;
     sglang/srt/server_args.py --mem-fraction-static.
     """
+    on_none = [
+        placed
+        for _, placed in engines_without_gpu(facts)
+        if isinstance(placed, Placed) and placed.weights > placed.budget
+    ]
     for engine, placed in placed_engines(facts):
+        if any(one.engine is engine for one in on_none):
+            continue
         if isinstance(placed, Unknown):
             way = f"; {_NAME_IT}" if placed == NO_MODEL else ""
             yield from cannot_check(engine, Unknown(f"{placed.because}{way}"))
@@ -58,14 +65,7 @@ def memory_weights_fit(facts: ServingFacts) -> Iterator[Finding]:
                 level=_most(placed),
                 most=_most(placed),
             )
-    yield from _without_gpu(facts)
-
-
-def _without_gpu(facts: ServingFacts) -> Iterator[Finding]:
-    """Report what no GPU holds, and what was not checked."""
-    for _, placed in engines_without_gpu(facts):
-        if isinstance(placed, Placed) and placed.weights > placed.budget:
-            yield _on_no_gpu(placed)
+    yield from map(_on_no_gpu, on_none)
     yield from memory_unchecked(facts)
 
 
@@ -73,7 +73,8 @@ def memory_unchecked(facts: ServingFacts) -> Iterator[Finding]:
     """Report once what was not checked because nothing names the GPU, if there is a way to."""
     path, modelless = "", False
     for engine, placed in engines_without_gpu(facts):
-        if isinstance(placed, Placed) and placed.weights > placed.budget:
+        too_large = isinstance(placed, Placed) and placed.weights > placed.budget
+        if too_large or engine.entry.gpu is not None:
             continue
         if isinstance(placed, Placed) or placed == NO_MODEL:
             path = path or engine.entry.command_path

@@ -23,10 +23,16 @@ from kthena_components.core.findings import (
     suggest,
     suggest_name,
 )
-from kthena_components.core.remedies import fixes_of, remove, write
+from kthena_components.core.remedies import Remedy, fixes_of, remove, write
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display, key_text
-from kthena_components.core.values.read import first_unknown, is_map, unknown_in, whole
+from kthena_components.core.values.read import (
+    first_unknown,
+    is_map,
+    unknown_in,
+    whole,
+    without_quotes,
+)
 from kthena_components.core.values.regex import regex
 
 SCHEMA = "crd-schema"
@@ -34,10 +40,6 @@ _QUANTITY = regex(
     r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]++)?"
 )
 """As in core/values/quantity.py, but linear in texts of any length."""
-_INTEGER = regex(r"0|-?[1-9][0-9]{0,18}")
-_OCTAL = regex(r"0[0-7]{1,6}")
-"""A whole number in YAML 1.1, such as the mode of a file."""
-_SWITCHES = {"true": True, "false": False}
 _KEY_DEFAULTS = {"protocol": "TCP", "name": ""}
 """Defaults of keys of lists."""
 _LONGEST_MATCHED = 4096
@@ -277,17 +279,24 @@ def _wrong_kind(value: object, schema: Schema, path: str) -> Finding:
             wanted, remedy = "a list", "write a list"
         case _:
             wanted, remedy = "a map", "write a map"
-    bare = _without_quotes(value) if isinstance(value, str) else None
-    if bare is not None and next(check_shape(bare, schema), None) is None:
-        remedy = write(bare, f"write {value}, without quotes")
-    return _mistake(path, f"is {display(value)}, but must be {wanted}", remedy)
+    seen = f"is {display(value)}, but must be {wanted}"
+    return _mistake(path, seen, _shaped(value, schema) or remedy)
 
 
-def _without_quotes(text: str) -> int | bool | None:
-    """Return what a text is in YAML without its quotes, if that is a whole number or a switch."""
-    if _OCTAL.fullmatch(text):
-        return int(text, 8)
-    return int(text) if _INTEGER.fullmatch(text) else _SWITCHES.get(text)
+def _shaped(value: object, schema: Schema) -> Remedy | None:
+    """Return what to write instead of a value of a wrong kind that shows what is meant."""
+    if isinstance(value, str) and (bare := without_quotes(value)) is not None:
+        fits = next(check_shape(bare, schema), None) is None
+        return write(bare, f"write {value}, without quotes") if fits else None
+    item = schema.of if isinstance(schema, Items) else schema
+    if not isinstance(item, Fields):
+        return None
+    if isinstance(value, str) and "name" in item.fields and {*item.required} <= {"name"}:
+        named, shown = {"name": value}, f"{{name: {display(value)}}}"
+        in_list = write([named], f"write a list: [{shown}]")
+        return write(named, f"write a map: {shown}") if item is schema else in_list
+    known = is_map(value) and value and {*value} <= item.fields.keys()
+    return write([value], "write a list with it: [ … ]") if known and item is not schema else None
 
 
 def _doubles(

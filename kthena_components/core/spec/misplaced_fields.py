@@ -40,6 +40,7 @@ _OF_ROLES: Mapping[str, str] = {
     **dict.fromkeys(_TYPES, _TYPE),
     **dict.fromkeys(("args", "engineargs", "vllmargs"), "engine.extra_args"),
     **dict.fromkeys(("shmsize", "sharedmemory"), "resources.shm"),
+    **dict.fromkeys(("pvc", "pvcname", "claimname", "persistentvolumeclaim"), "cache.claim"),
     "terminationgraceperiodseconds": "drain_seconds",
     **dict.fromkeys(("worker", "numworkers", "workercount"), "worker_replicas"),
 }
@@ -52,17 +53,25 @@ _TOKENS = frozenset(
     for what in ("token", "tokensecret", "secret", "tokensecretname")
 )
 """Names for the token of Hugging Face, which no command line may have: everyone can read those."""
+_HUB = "hugging_face_token"
+_WITHIN: Mapping[tuple[str | int, ...], str] = {
+    **dict.fromkeys([(_HUB, "secret"), (_HUB, "secretname")], f"{_HUB}.name"),
+    ("network", "host"): "overlay.spec.hostNetwork",
+}
+"""Names that mean another field only within a field of a role, and that field."""
 _CONTEXTS = frozenset({"context", "contextlength", "contextlen", "contextwindow", "maxcontext"})
 _CONTEXT_OPTIONS: Mapping[str, str] = {
     "vllm": "--max-model-len",
     "sglang": "--context-length",
     "trtllm": "--max_seq_len",
 }
+_ADAPTERS = frozenset({"adapters", "lora", "loras", "loraadapters", "loramodules", "lorapaths"})
+_ADAPTER_OPTIONS: Mapping[str, str] = {"vllm": "--lora-modules", "sglang": "--lora-paths"}
 _AMOUNTS = frozenset({"limits", "requests"})
 _PODS = frozenset({"nnodes", "nodes", "numnodes", "pods", "numpods", "podcount", "podsperengine"})
 _OF_SERVINGS: Mapping[str, str] = {
     "priorityclassname": "priority_class",
-    **dict.fromkeys(("groups", "numgroups", "groupcount"), "replicas"),
+    **dict.fromkeys(("groups", "numgroups", "groupcount", "instances", "copies"), "replicas"),
     "service": "expose",
     "gang": "gang_policy",
     "timeout": "ready_timeout_seconds",
@@ -82,6 +91,7 @@ _V_TAGS = frozenset({"vllm", "sglang"})
 """Engines whose images have tags such as v0.11.0: vllm/vllm-openai, lmsysorg/sglang."""
 _NUMBERS = frozenset({"count", "number", "quantity", "replicas", "size"})
 _COUNT = regex(r"[1-9][0-9]{0,5}")
+_HUMP = regex(r"(?<=[a-z0-9])(?=[A-Z])")
 _SERVICE = "expose"
 """The field whose unknown fields are those of a Service."""
 _MOST = 2
@@ -127,11 +137,17 @@ def elsewhere(
         engine = join_path(here, "engine.port")
         return f"write {_SERVICE}.port for the Service, or {engine} for the engine"
     return (
-        _of_role(_plain(name), here, value, stated)
+        _write(_within(location, here))
+        or _of_role(_plain(name), here, value, stated)
         or _write(_same_name(model, name, location, here))
         or _of_pod(name, here, stated)
         or _of_engine(name, here, stated)
     )
+
+
+def _within(location: Location, role: str) -> list[str]:
+    found = _WITHIN.get((*location[-2:-1], _plain(str(location[-1]))))
+    return [join_path(role, found)] if found else []
 
 
 def _of_cluster(
@@ -163,6 +179,8 @@ def _of_serving(plain: str, location: Location, value: object, data: object) -> 
             "write autoscaled: true at the top instead, with a backend that takes it "
             "(docs/backends.md), and the bounds into a HorizontalPodAutoscaler"
         )
+    if plain == "metadata" and len(location) == 1:
+        return "write name, namespace and labels at the top instead"
     if plain in _CLUSTERS and len(location) == 1:
         return (
             "remove it: the cluster is kubernetes:kubeconfig or kubernetes:context of the stack, "
@@ -212,11 +230,13 @@ def _of_role_engine(plain: str, role: str, value: object, stated: Any) -> str | 
     if plain in _TAGS:
         return _tag(role, value, stated)
     if plain in _TOKENS:
-        at = join_path(role, "hugging_face_token")
+        at = join_path(role, _HUB)
         return f"write {at}: {{name: NAME}}, the Secret that holds the token in its key HF_TOKEN"
-    option = _CONTEXT_OPTIONS.get(str(mapping(inside(stated, "engine")).get("kind")))
-    if plain in _CONTEXTS and option is not None:
-        return f"write {option} in {join_path(role, 'engine.extra_args')}"
+    kind = str(mapping(inside(stated, "engine")).get("kind"))
+    named = ((_CONTEXTS, _CONTEXT_OPTIONS), (_ADAPTERS, _ADAPTER_OPTIONS))
+    for names, options in named:
+        if plain in names and kind in options:
+            return f"write {options[kind]} in {join_path(role, 'engine.extra_args')}"
     return None
 
 
@@ -300,7 +320,8 @@ def _of_engine(name: str, role: str, stated: Any) -> str | None:
 
 
 def _flag(name: str, dialect: Dialect) -> str | None:
-    for flag in (f"--{name.replace('_', '-')}", f"--{name}"):
+    kebab = _HUMP.sub("-", name.replace("_", "-")).casefold()
+    for flag in (f"--{kebab}", f"--{name}"):
         option = dialect.options.get(flag)
         if option is not None and not option.counted:
             return flag

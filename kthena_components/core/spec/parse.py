@@ -3,7 +3,6 @@
 Only structural errors are worded here: types, missing and unknown fields, ranges.
 """
 
-import json
 import math
 import re
 import types
@@ -23,6 +22,7 @@ from kthena_components.core.spec.fields import (
     PATTERNS,
     QUANTITY_PATTERN,
 )
+from kthena_components.core.spec.meant_values import meant_value
 from kthena_components.core.values.display import display
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.safe_text import looks_like_token
@@ -43,15 +43,6 @@ _SHOWN_TOKEN = (
     "is a Hugging Face token itself, which everyone who reads this can use",
     "put the token into a Secret, write the name of that, and revoke this token",
 )
-_SWITCHES = frozenset({"expose", "model_server"})
-"""Maps of fields whose defaults are enough, which users write as true."""
-_SCALARS: Mapping[str, str] = {"expose": "port", "parallelism": "tensor"}
-"""Maps of fields that users write as one number, and the field that is meant."""
-_AMOUNTS = frozenset({"memory", "ephemeral_storage", "shm", "size"})
-"""Amounts in bytes, which users write as a number of GiB."""
-_MANY, _SHORT = 65536, 200
-"""A larger number is no port, size or GiB, and a longer text is no few words."""
-_QUOTED = regex(r"[\"'\\\\$]")
 _DIGITS = 18
 """A longer number is no count."""
 _LISTED = 12
@@ -101,13 +92,13 @@ def _finding(model: type[BaseModel], error: ErrorDetails, data: object) -> Findi
     seen, remedy, rule = worded
     if looks_like_token(value):
         seen, remedy = _SHOWN_TOKEN
-    elif error["loc"] and error["loc"][-1] in _SWITCHES and isinstance(value, bool):
-        remedy = write({}, "write {} for the defaults") if value else remove()
-    elif (meant := _meant(error["loc"], kind, value)) is not None:
+    elif (meant := meant_value(error["loc"], kind, value)) is not None:
         remedy = meant
     elif kind.startswith("model"):
         fields = sorted(known_fields(model, error["loc"])) if error["loc"] else []
         remedy += f"; known: {', '.join(fields)}" if 0 < len(fields) <= _LISTED else ""
+    if value is None and not _is_required(model, error["loc"]):
+        remedy = either(remove(), remedy)
     return Finding(path=path, seen=seen, remedy=remedy, rule=rule)
 
 
@@ -138,21 +129,6 @@ def _unknown_field(
     )
 
 
-def _meant(location: Sequence[str | int], kind: str, value: object) -> str | None:
-    """Return what a number means instead of a map or an amount, or words instead of a list."""
-    name = str(location[-1]) if location else ""
-    counted = isinstance(value, int) and not isinstance(value, bool) and 0 < value < _MANY
-    if counted and kind.startswith("model") and name in _SCALARS:
-        return write({_SCALARS[name]: value})
-    if counted and kind.startswith("string") and name in _AMOUNTS:
-        return write(f"{value}Gi", f"write a unit, such as '{value}Gi'")
-    if kind.startswith("list") and name == "extra_args" and isinstance(value, str):
-        words = value.split()
-        plain = words and len(value) <= _SHORT and not _QUOTED.search(value)
-        return write(words, f"write a list: {json.dumps(words)}") if plain else None
-    return None
-
-
 def _is_same(one: str, other: str) -> bool:
     """Return whether two names differ in case, dashes and underscores only."""
     first, second = (word.replace("-", "").replace("_", "") for word in (one, other))
@@ -175,7 +151,8 @@ def _wrong_value(
             close = nearest(str(value), known)
             words = "one of " + ", ".join(f"'{word}'" for word in known)
             quoted = [word for word in known if _is_number(value, word)]
-            remedy = write(close) if close else "choose one of them"
+            several = sum(word.endswith(str(value)) for word in known) > 1
+            remedy = write(close) if close and not several else "choose one of them"
             remedy = write(quoted[0], f"write '{quoted[0]}', in quotes") if quoted else remedy
             rule = "known-value"
         case "string_pattern_mismatch":
@@ -230,6 +207,10 @@ def _wrong_type(kind: str, value: object) -> tuple[str, str, str]:
 
 def known_fields(model: type[BaseModel], location: Sequence[str | int]) -> list[str]:
     """List the fields that are allowed at a location below a model."""
+    return list(_fields_at(model, location))
+
+
+def _fields_at(model: type[BaseModel], location: Sequence[str | int]) -> dict[str, FieldInfo]:
     annotation: Any = model
     for part in location:
         current = _model_in(annotation)
@@ -240,7 +221,14 @@ def known_fields(model: type[BaseModel], location: Sequence[str | int]) -> list[
             field = _fields(current).get(part)
             annotation = field.annotation if field else None
     found = _model_in(annotation)
-    return list(_fields(found)) if found else []
+    return _fields(found) if found else {}
+
+
+def _is_required(model: type[BaseModel], location: Sequence[str | int]) -> bool:
+    """Return whether a field must be stated. An item of a list need not be there."""
+    fields = _fields_at(model, location[:-1])
+    field = fields.get(str(location[-1])) if location else None
+    return not location or (field is not None and field.is_required())
 
 
 def _fields(model: type[BaseModel]) -> dict[str, FieldInfo]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeGuard
 
 from kthena_components.core.values.display import INT32, display
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import (
     Blank,
     MaybeInt,
@@ -140,6 +141,19 @@ def whole(value: object) -> MaybeInt | None:
     if isinstance(value, float) and not (value.is_integer() and abs(value) < _EXACT):
         return None
     return int(value)
+
+
+_INTEGER = regex(r"0|-?[1-9][0-9]{0,18}")
+_OCTAL = regex(r"0[0-7]{1,6}")
+"""A whole number in YAML 1.1, such as the mode of a file."""
+_SWITCHES = {"true": True, "false": False}
+
+
+def without_quotes(text: str) -> int | bool | None:
+    """Return what a text is in YAML without its quotes, if that is a whole number or a switch."""
+    if _OCTAL.fullmatch(text):
+        return int(text, 8)
+    return int(text) if _INTEGER.fullmatch(text) else _SWITCHES.get(text)
 
 
 def unknown_in(value: object) -> Unknown | None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from kthena_components.core.hardware.choice import GpuChoice, largest_gpu, parse_choice
+from kthena_components.core.hardware.choice import GpuChoice, OtherGpu, largest_gpu, parse_choice
 from kthena_components.core.hardware.placement import GpuFacts
 from kthena_components.core.values.unknown import Unknown
 from tests.support.for_each import for_each
@@ -22,7 +22,7 @@ CHOICES: list[tuple[list[str], dict[str, Any], list[str], GpuFacts | Unknown | N
     (["h100"], {}, [NVIDIA], H100),
     (["h100"], {}, ["nvidia.com/gpu.shared"], H100),
     (["h100"], {}, ["example.com/gpu"], H100),
-    (["h100"], {}, [AMD], Unknown("it requests amd.com/gpu, which is no NVIDIA H100")),
+    (["h100"], {}, [AMD], OtherGpu("it requests amd.com/gpu, which is no NVIDIA H100")),
     (["h100"], POOL, [NVIDIA], H100),
     (["h100", "big=h200"], POOL, [NVIDIA], H200),
     (["h100, big=h200"], POOL, [NVIDIA], H200),

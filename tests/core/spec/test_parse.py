@@ -74,7 +74,7 @@ MESSAGES: dict[str, tuple[Args, str]] = {
     ),
     "null-for-a-number": (
         {"replicas": None},
-        "is null, but must be a whole number. Write a whole number. [type]",
+        "is null, but must be a whole number. Remove it, or write a whole number. [type]",
     ),
     "number-for-text": (
         {"roles[0].resources.cpu": 125},
@@ -82,7 +82,7 @@ MESSAGES: dict[str, tuple[Args, str]] = {
     ),
     "text-for-a-switch": (
         {"roles[0].engine.parallelism.expert": "yes"},
-        "is 'yes', but must be true or false. Write true or false. [type]",
+        "is 'yes', but must be true or false. Write true. [type]",
     ),
     "mapping-for-a-list": ({"roles": {}}, "is a map, but must be a list. Write a list. [type]"),
     "list-for-a-map": (
@@ -203,7 +203,7 @@ IN_TEMPLATES: dict[str, tuple[Args, str]] = {
     ),
     "env": (
         {"roles[0].worker_template.spec.containers[0].env": {"A": "b"}},
-        "is a map, but must be a list. Write a list. [type]",
+        "is a map, but must be a list. Write a list: [{name: A, value: …}]. [type]",
     ),
     "argument": (
         {"roles[0].entry_template.spec.containers[0].args": [8080]},

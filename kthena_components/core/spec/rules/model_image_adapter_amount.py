@@ -30,6 +30,8 @@ _HUB_IMAGES = frozenset({"vllm/vllm-openai", "vllm/vllm-openai-rocm", "lmsysorg/
 _BARE_RELEASE = regex(r"[0-9]+\.[0-9]+\.[0-9]+(\.post[0-9]+)?(-[0-9a-z.-]+)?")
 _ADAPTERS = ("--lora-modules", "--lora-paths")
 _ADAPTER = regex(r"^(?:[^=]+=)?(/.+)$")
+_IN_JSON = regex(r'^\{.*"path"\s*:\s*"(/[^"]+)"')
+"""An adapter of vLLM as JSON: {"name": "sql", "path": "/adapters/sql"}."""
 
 
 def amount_unit(role: RoleSpec) -> Iterator[Finding]:
@@ -165,7 +167,7 @@ def _adapters(engine: EngineSpec) -> Iterator[str]:
             reading = option in _ADAPTERS
         else:
             value = word
-        found = _ADAPTER.fullmatch(value) if reading else None
+        found = (_ADAPTER.fullmatch(value) or _IN_JSON.search(value)) if reading else None
         if found:
             yield found[1]
 
