@@ -1,4 +1,4 @@
-"""Describes what an update would do to each object. It shows names of fields and tags, no values."""
+"""Describes what an update would do to each object. It shows names and tags, no values."""
 
 import re
 from collections import deque
