@@ -14,7 +14,7 @@ from typing import Any
 from kthena_components import systems
 from kthena_components.checker.waivers import annotated
 from kthena_components.compiler.compile import Compiled, compile_serving
-from kthena_components.convert.argument_objects import read_beside
+from kthena_components.convert.argument_sources import origin, read_beside
 from kthena_components.convert.compare import (
     gained_gang,
     lost_gang,
@@ -49,7 +49,6 @@ from kthena_components.convert.sources import (
     runs_engines,
     written_as_one,
 )
-from kthena_components.convert.stated_by import origin
 from kthena_components.core import naming
 from kthena_components.core.facts.context import Context
 from kthena_components.core.findings import Finding, SpecError
@@ -65,7 +64,7 @@ from kthena_components.core.values.read import (
     sequence,
 )
 from kthena_components.languages.names import snake_case
-from kthena_components.systems.converter import Converter
+from kthena_components.systems.emitter import Converter
 from kthena_components.systems.system import Body
 
 _NAMES = frozenset({"apiVersion", "kind"})

@@ -16,7 +16,7 @@ from kthena_components.core.values.read import (
     namespace_or_default,
     sequence,
 )
-from kthena_components.systems.converter import Converter, Pair
+from kthena_components.systems.emitter import Converter, Pair
 from kthena_components.systems.system import Body
 
 _SERVICE = ("", "Service")

@@ -7,8 +7,7 @@ from kthena_components.core.facts.context import Context
 from kthena_components.core.objects.object import GroupKind, read_object
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import group_kind
-from kthena_components.systems.converter import Converter
-from kthena_components.systems.emitter import Emitter
+from kthena_components.systems.emitter import Converter, Emitter
 from kthena_components.systems.system import Body
 
 SERVICE: GroupKind = ("", "Service")

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Sequence
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from kthena_components.core.findings import count_of
-from kthena_components.drawing.bars import FREE, OTHERS
 from kthena_components.drawing.picture import (
+    FREE,
+    OTHERS,
     GroupRow,
     NodeBox,
     Picture,

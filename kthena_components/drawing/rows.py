@@ -5,14 +5,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from kthena_components.core.findings import count_of
-from kthena_components.drawing.bars import FREE, OTHERS, shares, totals_of
 from kthena_components.drawing.picture import (
+    FREE,
+    OTHERS,
     NodeBox,
     Picture,
     RackBox,
     asked_titles,
     fit,
     pad,
+    shares,
+    totals_of,
     width_of,
 )
 

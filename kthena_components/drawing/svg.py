@@ -10,14 +10,17 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.safe_text import visible
-from kthena_components.drawing.bars import FREE, OTHERS, Part, parts_of
 from kthena_components.drawing.picture import (
+    FREE,
+    OTHERS,
     GroupRow,
     NodeBox,
+    Part,
     Picture,
     PodBox,
     RackBox,
     fit,
+    parts_of,
     width_of,
 )
 

@@ -17,14 +17,15 @@ from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.regex import regex
 from kthena_components.reading.files import Unreadable, may_name_object
-from kthena_components.reading.first_lines import Wanted, read_head
 from kthena_components.reading.identity import (
     MERGES,
     IdentityError,
     NoObjectError,
+    Wanted,
     check_body,
     check_items,
     named,
+    read_head,
     top_fields,
 )
 from kthena_components.reading.limits import (

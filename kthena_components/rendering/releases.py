@@ -22,11 +22,17 @@ from kthena_components.reading.releases.find import Text, Texts, find_releases, 
 from kthena_components.reading.releases.model import ChartRelease, Outside, Overlay, Statement
 from kthena_components.rendering import helm, kustomize
 from kthena_components.rendering.chart_sources import may_have_pods
-from kthena_components.rendering.compositions import changes_kind, texts_in
 from kthena_components.rendering.isolation import Cage
 from kthena_components.rendering.render import Programs
 from kthena_components.rendering.result import Origin, Rendered, Rendering
-from kthena_components.rendering.servings import Known, is_hinted, is_output_hinted, may_serve
+from kthena_components.rendering.servings import (
+    Known,
+    changes_kind,
+    is_hinted,
+    is_output_hinted,
+    may_serve,
+    texts_in,
+)
 from kthena_components.systems import find_kind
 
 _VALUES = "values.yaml"

@@ -14,16 +14,13 @@ from kthena_components.core.findings import Level
 from kthena_components.core.rules.support.documentation import Example, RuleDoc, read_docstring
 from kthena_components.core.spec.rules import cache_claims_startup_grace as pod_rules
 from kthena_components.core.spec.rules import engine_overlay_counted as role_rules
-from kthena_components.core.spec.rules import gpu as gpu_rules
-from kthena_components.core.spec.rules import model_image_adapter_amount as engine_rules
+from kthena_components.core.spec.rules import gpu_model_image_adapter_amount as engine_rules
 from kthena_components.core.spec.rules import roles_pods_gang_expose as spec_rules
 from kthena_components.core.spec.rules import rollout as rollout_rules
 from kthena_components.core.spec.rules import template_scheduler_labels_image as template_rules
 from tests.support.for_each import for_each
 
-INPUT_RULES = (
-    *(engine_rules, gpu_rules, spec_rules, rollout_rules, role_rules, pod_rules, template_rules),
-)
+INPUT_RULES = (*(engine_rules, spec_rules, rollout_rules, role_rules, pod_rules, template_rules),)
 
 each_rule = for_each("rule", all_rules(), ids=lambda rule: rule.name)
 

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kthena_components.drawing.bars import FREE, parts_of
 from kthena_components.drawing.page import draw_page
-from kthena_components.drawing.picture import NodeBox, Picture, PodBox, RackBox
+from kthena_components.drawing.picture import FREE, NodeBox, Picture, PodBox, RackBox, parts_of
 from kthena_components.drawing.svg import STYLE, WIDTH, draw_nodes, draw_svg, height_of
 from tests.drawing.geometry import read_svg, troubles
 from tests.drawing.hostile import LONG, NAMES, hostile

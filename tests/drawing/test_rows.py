@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kthena_components.drawing.bars import shares
 from kthena_components.drawing.picture import (
     GroupRow,
     NodeBox,
@@ -12,6 +11,7 @@ from kthena_components.drawing.picture import (
     PodBox,
     RackBox,
     fit,
+    shares,
     width_of,
 )
 from kthena_components.drawing.rows import draw_rows

@@ -12,8 +12,7 @@ from kthena_components.cli.objects import is_wanted
 from kthena_components.reading import documents
 from kthena_components.reading.documents import Document, read_documents
 from kthena_components.reading.files import Unreadable
-from kthena_components.reading.first_lines import Head, read_head
-from kthena_components.reading.identity import identity
+from kthena_components.reading.identity import Head, identity, read_head
 from kthena_components.reading.loader import Loader
 from tests.support.for_each import for_each
 

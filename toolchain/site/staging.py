@@ -7,10 +7,9 @@ file becomes that file's path, as code.
 import re
 import shutil
 from collections.abc import Iterator, Mapping
-from functools import cache
 from pathlib import Path
 
-from kthena_components.checker.catalogue import all_rules
+from kthena_components.checker.catalogue import rule_names
 
 ROOT = Path(__file__).parents[2]
 BESIDE_DOCS: Mapping[str, str] = {
@@ -67,7 +66,7 @@ def turn_links(text: str, source: str, target: str, pages: Mapping[str, str]) ->
         target: Its path in the site.
         pages: The path in the site of each page of the repository.
     """
-    up, rules = "../" * target.count("/"), _rule_names()
+    up, rules = "../" * target.count("/"), rule_names()
 
     def turned(found: re.Match[str]) -> str:
         address, _, anchor = found["target"].partition("#")
@@ -97,11 +96,6 @@ def turn_links(text: str, source: str, target: str, pages: Mapping[str, str]) ->
             line = _LINK.sub(turned, line)  # noqa: PLW2901 - the line as it is written
         lines.append(line)
     return "\n".join(lines)
-
-
-@cache
-def _rule_names() -> frozenset[str]:
-    return frozenset(rule.name for rule in all_rules())
 
 
 def _normal(path: Path) -> str:

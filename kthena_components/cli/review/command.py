@@ -35,8 +35,7 @@ from kthena_components.cli.review.preview import (
     read_preview,
 )
 from kthena_components.cli.review.serving_sizes import identity
-from kthena_components.cli.review.stack import Reviewed, reviewed
-from kthena_components.cli.review.state import StateError, read_state
+from kthena_components.cli.review.stack import Reviewed, StateError, read_state, reviewed
 from kthena_components.core.findings import Finding, Level, today
 from kthena_components.core.values.safe_text import visible
 

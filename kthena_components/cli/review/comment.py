@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from tabulate import tabulate
 
 from kthena_components.cli.review.escaping import cell_text
-from kthena_components.cli.review.image_tags import changed_tags
 from kthena_components.cli.review.planned_changes import (
     Effect,
     PlannedChange,
+    changed_tags,
     natural,
     planned_changes,
     shown_paths,

@@ -1,12 +1,15 @@
-"""The review of one stack: its preview, findings and result."""
+"""The review of one stack: what it has deployed, its preview, findings and result."""
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
-from kthena_components.cli.review.preview import STACK_TYPE, Preview, Said, Weight
+from kthena_components.cli.review.preview import STACK_TYPE, Preview, Said, Step, Weight
 from kthena_components.cli.review.serving_sizes import Gpus, Pair, gpus_of, pairs_of, unregistered
 from kthena_components.core.findings import RULE_FAULT, count_of
 from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.read import mapping, sequence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,3 +85,34 @@ def _others(items: Sequence[Said]) -> int:
     if first.urn and first.urn.split("::")[2:3] != [STACK_TYPE]:
         return others
     return others + len({item.text for item in items if item.urn == first.urn}) - 1
+
+
+class StateError(ValueError):
+    """A file is not the state of a stack. The text is the reason."""
+
+
+def read_state(path: str) -> dict[str, Step]:
+    """Read the deployed resources from `pulumi stack export`, each as a step that changes nothing.
+
+    A preview tells nothing of the resources that a stopped program did not register. The state has
+    their inputs, by URN; secrets in it stay encrypted.
+
+    Raises:
+        StateError: The file is missing or is not a state.
+    """
+    try:
+        stated = mapping(json.loads(Path(path).read_text(encoding="utf-8")))
+    except (OSError, ValueError, RecursionError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise StateError(f"{path}: cannot read the state: {why}") from error
+    deployment = stated.get("deployment")
+    if not isinstance(deployment, dict):
+        raise StateError(f"{path}: has no 'deployment'; write it with 'pulumi stack export --file'")
+    found: dict[str, Step] = {}
+    for item in sequence(deployment.get("resources")):
+        resource = mapping(item)
+        urn, inputs = resource.get("urn"), mapping(resource.get("inputs"))
+        if isinstance(urn, str) and not resource.get("delete"):  # a leftover of a replacement
+            outputs = mapping(resource.get("outputs"))
+            found[urn] = Step(op="same", urn=urn, old=inputs, new=inputs, outputs=outputs, paths=())
+    return found

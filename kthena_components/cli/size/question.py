@@ -17,7 +17,7 @@ from kthena_components.core.models import (
     find_model,
     shape_keys,
 )
-from kthena_components.core.models.known_models import copies_of
+from kthena_components.core.models.known_models import copies_of, short_name
 from kthena_components.core.spec.enums import EngineKind
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown
@@ -107,16 +107,13 @@ def _in_table(asked: argparse.Namespace) -> ModelShape:
 
 def _meant(name: str) -> str | None:
     """Return the model whose name begins like this or has its words, or else the nearest name."""
-    begun = [full for full in all_names() if _short(name) and _short(full).startswith(_short(name))]
+    meant = short_name(name)
+    begun = [full for full in all_names() if meant and short_name(full).startswith(meant)]
     if begun:
-        return min(begun, key=lambda full: len(_short(full)))
-    words = set(_short(name).split("-"))
-    holding = [full for full in all_names() if words <= set(_short(full).split("-"))]
+        return min(begun, key=lambda full: len(short_name(full)))
+    words = set(meant.split("-"))
+    holding = [full for full in all_names() if words <= set(short_name(full).split("-"))]
     return nearest(name, all_names()) or " or ".join(holding[:_NAMED]) or None
-
-
-def _short(name: str) -> str:
-    return name.rpartition("/")[2].casefold()
 
 
 def _copy(model: ModelShape, precision: str) -> ModelShape:

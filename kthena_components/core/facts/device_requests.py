@@ -11,6 +11,7 @@ from typing import Any
 from kthena_components.core.facts.context import Context
 from kthena_components.core.hardware import GpuFacts, find_gpu
 from kthena_components.core.hardware.names import CLASSES, MIG, NVIDIA
+from kthena_components.core.hardware.placement import largest_gpu
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
@@ -60,7 +61,7 @@ def read_request(request: Mapping[str, Any], context: Context, *, inline: bool) 
     ways = [_read_way(way, context) for way in _ways(request, inline)]
     counts = {(way.resource, way.count) for way in ways}
     if len(counts) == 1:
-        return AskedDevices(*counts.pop(), _largest([way.gpu for way in ways]))
+        return AskedDevices(*counts.pop(), largest_gpu([way.gpu for way in ways]))
     why = "lists alternatives" if ways else "has neither exactly nor firstAvailable"
     return AskedDevices("", Unknown(why))
 
@@ -144,16 +145,7 @@ def _gpu(needed: Mapping[str, frozenset[str]]) -> GpuFacts | Unknown | None:
         if isinstance(gpu, Unknown):
             return gpu
         found.append(GpuFacts(name=gpu.name, memory_gib=gpu.memory_gib))
-    return _largest(found)
-
-
-def _largest(found: list[GpuFacts | Unknown | None]) -> GpuFacts | Unknown | None:
-    """Return the GPU with the most memory; None if one is left open."""
-    if None in found:
-        return None
-    late = next((gpu for gpu in found if isinstance(gpu, Unknown)), None)
-    known = [gpu for gpu in found if isinstance(gpu, GpuFacts)]
-    return late or max(known, key=lambda gpu: gpu.memory_gib, default=None)
+    return largest_gpu(found)
 
 
 # Reads the CEL expressions by which requests and classes of devices select devices.

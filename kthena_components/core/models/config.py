@@ -6,14 +6,16 @@ A reader never raises: the result is a shape, or Unknown with a reason.
 from collections.abc import Mapping
 from typing import Any
 
-from kthena_components.core.models.context_length import LENGTHS, longest_request
-from kthena_components.core.models.counts import first_size, size_of
-from kthena_components.core.models.formats import weights_format
-from kthena_components.core.models.layers import (
+from kthena_components.core.models.config_fields import (
     LAYER_KEYS,
+    LENGTHS,
+    first_size,
     has_dense_layers,
     layers_without_experts,
+    longest_request,
+    size_of,
     stored_tokens,
+    weights_format,
 )
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence

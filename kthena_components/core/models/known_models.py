@@ -103,18 +103,19 @@ def known_models() -> Iterable[ModelShape]:
 def copies_of(model: ModelShape) -> list[ModelShape]:
     """Return the copies of a model in other formats: rows of its shape that contain its name."""
     roots = _roots()
-    root, word = roots.get(model.name.casefold()), _short(model.name)
+    root, word = roots.get(model.name.casefold()), short_name(model.name)
     return [
         shape
         for _, shape in _rows()
         if root is not None
         and roots[shape.name.casefold()] == root
         and shape.dtype not in {None, model.dtype}
-        and f"{word}-" in f"{_short(shape.name)}-"
+        and f"{word}-" in f"{short_name(shape.name)}-"
     ]
 
 
-def _short(name: str) -> str:
+def short_name(name: str) -> str:
+    """Return the name of a model without its organization, to compare."""
     return name.rpartition("/")[2].casefold()
 
 

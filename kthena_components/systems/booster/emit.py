@@ -125,11 +125,11 @@ def _planned(plan: ServingPlan) -> list[ServingFacts]:
 
 def _read_back(bodies: Sequence[Mapping[str, Any]]) -> list[ServingFacts]:
     # It loads a reader of YAML, and only checks of what is written read it back.
-    from kthena_components.systems.kthena import facts_booster  # noqa: PLC0415
+    from kthena_components.systems.kthena import model_booster  # noqa: PLC0415
 
     found = map(read_object, bodies)
     boosters = (one for one in found if one.group_kind == MODEL_BOOSTER)
-    return [comparable(facts_booster.facts(read_booster(one))) for one in boosters]
+    return [comparable(model_booster.facts(read_booster(one))) for one in boosters]
 
 
 def comparable(facts: ServingFacts) -> ServingFacts:

@@ -31,8 +31,11 @@ from kthena_components.core.values.read import (
     whole,
 )
 from kthena_components.core.values.unknown import MaybeInt, Unknown, known
-from kthena_components.systems.dynamo.misplaced_amounts import misplaced_amounts
-from kthena_components.systems.dynamo.misplaced_nodes import enough_nodes, misplaced_nodes
+from kthena_components.systems.dynamo.misplaced_fields import (
+    enough_nodes,
+    misplaced_amounts,
+    misplaced_nodes,
+)
 from kthena_components.systems.dynamo.template import MAIN, template_of
 from kthena_components.systems.dynamo.view import (
     ENABLE_GROVE,

@@ -30,7 +30,7 @@ from kthena_components.core.values.read import (
     sequence,
 )
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.systems.converter import Converter, Pair
+from kthena_components.systems.emitter import Converter, Pair
 from kthena_components.systems.kaito.estimator import CONTEXT, Sized, node_of, size_of
 from kthena_components.systems.kaito.inference_config import MAX_LEN, PORT, RELEASE
 from kthena_components.systems.kaito.limits_preset import IMAGE, TOKEN_KEY

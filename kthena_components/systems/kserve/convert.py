@@ -7,7 +7,7 @@ from kthena_components.core import naming
 from kthena_components.core.findings import Finding, SpecError
 from kthena_components.core.plan.read_back import split_name
 from kthena_components.core.values.read import group_kind, mapping, sequence
-from kthena_components.systems.converter import Converter, Pair
+from kthena_components.systems.emitter import Converter, Pair
 from kthena_components.systems.kserve import convert_llm, convert_service
 from kthena_components.systems.kserve.convert_service import CLUSTER_RUNTIME
 from kthena_components.systems.kserve.emit_llm import CONFIG, LLM

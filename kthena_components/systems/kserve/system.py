@@ -19,10 +19,6 @@ from kthena_components.systems.kserve.rules.autoscaling import (
     kserve_autoscaling,
     kserve_llm_scaling,
 )
-from kthena_components.systems.kserve.rules.formats_and_confidential import (
-    kserve_confidential,
-    kserve_runtime_formats,
-)
 from kthena_components.systems.kserve.rules.llm_parallelism import kserve_llm_parallelism
 from kthena_components.systems.kserve.rules.llm_parts import (
     kserve_llm_adapters,
@@ -30,17 +26,19 @@ from kthena_components.systems.kserve.rules.llm_parts import (
     kserve_llm_parts,
 )
 from kthena_components.systems.kserve.rules.multinode import kserve_multinode
-from kthena_components.systems.kserve.rules.multinode_mode_and_gpu_type import (
+from kthena_components.systems.kserve.rules.multinode_mode_arithmetic_gpu_type import (
     kserve_multinode_mode,
+    kserve_node_arithmetic,
     kserve_one_gpu_type,
 )
-from kthena_components.systems.kserve.rules.node_arithmetic import kserve_node_arithmetic
 from kthena_components.systems.kserve.rules.one_model_replicas_canary import (
     kserve_canary,
     kserve_one_model,
     kserve_replicas,
 )
-from kthena_components.systems.kserve.rules.runtime_supports_model import (
+from kthena_components.systems.kserve.rules.runtimes_and_confidential import (
+    kserve_confidential,
+    kserve_runtime_formats,
     kserve_runtime_supports_model,
 )
 from kthena_components.systems.kserve.view import GROUP, RUNTIMES, SERVICE, Service, read_service

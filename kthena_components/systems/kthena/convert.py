@@ -11,7 +11,7 @@ from kthena_components.core.objects.object import MODEL_SERVING
 from kthena_components.core.plan.read_back import described_template, filled_map, namespaced, stated
 from kthena_components.core.spec.enums import KthenaVersion
 from kthena_components.core.values.read import mapping, sequence
-from kthena_components.systems.converter import Converter
+from kthena_components.systems.emitter import Converter
 from kthena_components.systems.system import Body
 from kthena_components.systems.volcano.emit import TIER, described_topology
 

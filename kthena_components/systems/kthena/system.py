@@ -6,8 +6,7 @@ from kthena_components.core.objects.object import MODEL_SERVER, MODEL_SERVING
 from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.plan.controller_variables import TOLD_BY_KTHENA
 from kthena_components.core.values.read import mapping, text
-from kthena_components.systems.kthena import facts_booster
-from kthena_components.systems.kthena.convert_booster import sketch
+from kthena_components.systems.kthena import model_booster
 from kthena_components.systems.kthena.facts import facts, gangs, pods
 from kthena_components.systems.kthena.rules.autoscaling import BINDING_RULES, POLICY_RULES
 from kthena_components.systems.kthena.rules.booster import BOOSTER_RULES
@@ -21,13 +20,11 @@ from kthena_components.systems.kthena.rules.model_server_and_route import (
     SERVER_RULES,
     kthena_model_name_fixed,
 )
-from kthena_components.systems.kthena.rules.model_server_selects_pods import (
-    model_server_selects_pods,
-)
-from kthena_components.systems.kthena.rules.selector_of_serving import selector_of_serving
-from kthena_components.systems.kthena.rules.targets_and_servers_exist import (
+from kthena_components.systems.kthena.rules.servers_targets_selectors import (
     autoscaling_target_exists,
     model_route_has_servers,
+    model_server_selects_pods,
+    selector_of_serving,
 )
 from kthena_components.systems.kthena.rules.version_image_template import RULES
 from kthena_components.systems.kthena.view import (
@@ -98,8 +95,8 @@ SYSTEM = System(
             group=MODEL_BOOSTER[0],
             name=MODEL_BOOSTER[1],
             view=read_booster,
-            facts=facts_booster.facts,
-            sketch=sketch,
+            facts=model_booster.facts,
+            sketch=model_booster.sketch,
             rules=BOOSTER_RULES,
             title="Kthena ModelBooster",
             without=dict.fromkeys(("pods", "templates", "restarts"), _MAKES_SERVINGS),

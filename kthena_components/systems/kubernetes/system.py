@@ -22,13 +22,11 @@ from kthena_components.systems.kubernetes.facts import (
     tells_of_set,
 )
 from kthena_components.systems.kubernetes.resources import CLAIM_TEMPLATES, SECRETS
-from kthena_components.systems.kubernetes.rules.autoscaler_requests import (
-    LIMIT_RANGE,
-    autoscaler_requests,
-)
 from kthena_components.systems.kubernetes.rules.autoscalers import (
+    LIMIT_RANGE,
     autoscaler_range,
     autoscaler_replicas,
+    autoscaler_requests,
 )
 from kthena_components.systems.kubernetes.rules.compute_domain_nodes import compute_domain_nodes
 from kthena_components.systems.kubernetes.rules.coscheduling_pods import (
@@ -40,9 +38,9 @@ from kthena_components.systems.kubernetes.rules.first_pod import (
     first_pod_published,
     kept_set,
 )
-from kthena_components.systems.kubernetes.rules.inference_pool_fields import inference_pool_fields
-from kthena_components.systems.kubernetes.rules.inference_pool_references import (
+from kthena_components.systems.kubernetes.rules.inference_pools import (
     ROUTES,
+    inference_pool_fields,
     inference_pool_picker_port,
     picker_of_inference_pool,
     route_to_inference_pool,
@@ -62,9 +60,9 @@ from kthena_components.systems.kubernetes.rules.secret_key_exists import SOURCES
 from kthena_components.systems.kubernetes.rules.selected_pods_answer import (
     selected_pods_answer,
 )
-from kthena_components.systems.kubernetes.rules.service_named_vllm import service_named_vllm
-from kthena_components.systems.kubernetes.rules.service_pods import (
+from kthena_components.systems.kubernetes.rules.services import (
     headless_service,
+    service_named_vllm,
     service_selects_pods,
 )
 from kthena_components.systems.system import PRODUCTION, Body, Kind, Restart, Rollout, System

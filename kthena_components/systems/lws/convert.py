@@ -20,7 +20,7 @@ from kthena_components.core.plan.read_back import (
 )
 from kthena_components.core.spec.rules.rollout import scale_budget
 from kthena_components.core.values.read import count, group_kind, mapping, sequence
-from kthena_components.systems.converter import Converter, Pair
+from kthena_components.systems.emitter import Converter, Pair
 from kthena_components.systems.lws.view import (
     DISAGGREGATED_SET,
     LEADER,

@@ -8,7 +8,7 @@ from typing import Any
 from kthena_components.core import naming
 from kthena_components.core.plan.read_back import filled_map, stated
 from kthena_components.core.values.read import group_kind, mapping, sequence
-from kthena_components.systems.converter import Converter, Pair
+from kthena_components.systems.emitter import Converter, Pair
 from kthena_components.systems.kthena.convert import (
     described_gang,
     described_role,

@@ -24,7 +24,7 @@ from kthena_components.core.values.read import (
     namespace_or_default,
     sequence,
 )
-from kthena_components.systems.converter import Converter, Gathering
+from kthena_components.systems.emitter import Converter, Gathering
 from kthena_components.systems.system import Body
 from kthena_components.systems.volcano.emit import described_topology
 

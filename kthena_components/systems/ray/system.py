@@ -8,29 +8,34 @@ from kthena_components.core.plan.read_back import stated
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.regex import regex
 from kthena_components.systems.ray.facts import facts, pods_of_cluster, sketch
-from kthena_components.systems.ray.rules.auth_tls_network import (
+from kthena_components.systems.ray.rules.auth_tls_network_history import (
     ray_auth,
+    ray_history_server,
     ray_network_policy,
     ray_tls,
 )
-from kthena_components.systems.ray.rules.autoscaler import ray_autoscaler
+from kthena_components.systems.ray.rules.autoscaler_and_fault_tolerance import (
+    ray_autoscaler,
+    ray_fault_tolerance,
+)
 from kthena_components.systems.ray.rules.cluster_name_replicas_once import (
     ray_cluster_upgrade,
     ray_name,
     ray_replicas,
     ray_stated_once,
 )
-from kthena_components.systems.ray.rules.engine_kwargs import ray_engine_kwargs
-from kthena_components.systems.ray.rules.fault_tolerance import ray_fault_tolerance
-from kthena_components.systems.ray.rules.history_server import ray_history_server
 from kthena_components.systems.ray.rules.job_gpus import ray_job_gpus
 from kthena_components.systems.ray.rules.job_runtime_env_deletion import (
     ray_deletion,
     ray_job,
     ray_runtime_env,
 )
-from kthena_components.systems.ray.rules.serve_gpus import gpu_requests_of_groups, ray_serve_gpus
-from kthena_components.systems.ray.rules.serve_placement import ray_serve_placement
+from kthena_components.systems.ray.rules.serve_and_engine_kwargs import (
+    gpu_requests_of_groups,
+    ray_engine_kwargs,
+    ray_serve_gpus,
+    ray_serve_placement,
+)
 from kthena_components.systems.ray.rules.service import ray_service, ray_service_upgrade
 from kthena_components.systems.ray.rules.worker_groups_gpus_params import (
     ray_cluster_gpus,

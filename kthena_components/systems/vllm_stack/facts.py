@@ -23,7 +23,7 @@ from kthena_components.core.values.unknown import (
     is_unresolved,
 )
 from kthena_components.systems.vllm_stack import modelservice
-from kthena_components.systems.vllm_stack.placed import placed
+from kthena_components.systems.vllm_stack.modelservice import placed
 from kthena_components.systems.vllm_stack.view import Model, Releases
 
 _FLAGS = {

@@ -8,13 +8,15 @@ llm-d-incubation/llm-d-modelservice charts/llm-d-modelservice/templates/_helpers
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from math import prod
 from typing import Any
 
 from kthena_components.core.facts.context import Context
+from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts
-from kthena_components.core.facts.workload import fill_requests
+from kthena_components.core.facts.workload import fill_requests, relocated
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.embedded import go_text
 from kthena_components.core.values.read import (
@@ -25,7 +27,6 @@ from kthena_components.core.values.read import (
     unknown_within,
 )
 from kthena_components.core.values.unknown import UNKNOWN_WORD, MaybeInt, Unknown
-from kthena_components.systems.vllm_stack.placed import placed
 from kthena_components.systems.vllm_stack.values import ChartValues
 
 _ROLES = ("decode", "prefill")
@@ -184,3 +185,19 @@ def _model(artifacts: Mapping[str, Any]) -> str:
         return "/model-cache"
     model = uri.removeprefix("hf://").strip('"')
     return str(name) if "{{" in model else model
+
+
+_MADE = "spec.containers[0]"
+"""Path of the engine's container in the pod that is read."""
+
+
+def placed(pod: PodFacts, path: str, *, image: str) -> PodFacts:
+    """Return the facts of a pod of one container, with its paths in the values.
+
+    Args:
+        pod: The facts, read from a pod with the container alone.
+        path: The values from which the chart makes the container.
+        image: The value of its image.
+    """
+    pod = relocated(pod, lambda at: at.replace(_MADE, path, 1))
+    return replace(pod, own=pod.own and replace(pod.own, image_path=image))

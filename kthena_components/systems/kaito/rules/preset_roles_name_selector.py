@@ -40,8 +40,10 @@ from kthena_components.systems.kaito.rules.capacity_and_instance_type import (
     kaito_instance_type,
 )
 from kthena_components.systems.kaito.rules.kaito_config import kaito_config
-from kthena_components.systems.kaito.rules.parallelism import kaito_parallelism
-from kthena_components.systems.kaito.rules.partition import kaito_partition
+from kthena_components.systems.kaito.rules.parallelism_and_partition import (
+    kaito_parallelism,
+    kaito_partition,
+)
 from kthena_components.systems.kaito.view import (
     OWN_LABELS,
     SEVERAL_ROLES,

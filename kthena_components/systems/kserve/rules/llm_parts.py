@@ -17,7 +17,7 @@ from kthena_components.core.values.read import (
     unknown_inside,
     whole,
 )
-from kthena_components.systems.kserve.rules.formats_and_confidential import SECRET
+from kthena_components.systems.kserve.rules.runtimes_and_confidential import SECRET
 from kthena_components.systems.kserve.view_llm import LlmService
 
 _DRA = "serving.kserve.io/exp-dra-"

@@ -36,7 +36,7 @@ from kthena_components.systems.kthena.rules.rollout_update_surge_budget import (
 )
 from kthena_components.systems.kthena.view import Role, Serving, templates
 from kthena_components.systems.system import Rule
-from kthena_components.systems.volcano.rules.topology import TOPOLOGY_RULES
+from kthena_components.systems.volcano.rules.names_and_topology import TOPOLOGY_RULES
 
 VERSION = "kthena-version"
 

@@ -10,7 +10,7 @@ from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping, sequence, unknown_in, whole
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kubernetes.routers import STACK, Backend, Router, routers
-from kthena_components.systems.kubernetes.rules.service_pods import has_engine, may_make_pods
+from kthena_components.systems.kubernetes.rules.services import has_engine, may_make_pods
 from kthena_components.systems.kubernetes.selectors import POOLS, Selector, selectors
 
 _SERVICE = ("", "Service")

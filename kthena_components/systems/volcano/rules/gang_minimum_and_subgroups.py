@@ -30,8 +30,7 @@ from kthena_components.core.values.read import (
     whole,
 )
 from kthena_components.core.values.unknown import Unknown, known
-from kthena_components.systems.volcano.rules.topology import TOPOLOGY_RULES
-from kthena_components.systems.volcano.rules.volcano_name import volcano_name
+from kthena_components.systems.volcano.rules.names_and_topology import TOPOLOGY_RULES, volcano_name
 from kthena_components.systems.volcano.view import Rule
 
 _POLICIES = "spec.subGroupPolicy"

@@ -15,7 +15,7 @@ from kthena_components.core.values.read import mapping, require_known, text, unk
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import known
 from kthena_components.systems.volcano.amounts import exceeds, in_units, is_whole, largest
-from kthena_components.systems.volcano.rules.volcano_name import volcano_name
+from kthena_components.systems.volcano.rules.names_and_topology import volcano_name
 from kthena_components.systems.volcano.view import Rule, name_problem
 
 _MOST = 65535

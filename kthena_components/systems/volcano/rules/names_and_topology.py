@@ -1,17 +1,18 @@
-"""Checks network topologies for what Volcano silently drops, or can never satisfy.
+"""Rules about names and network topologies in all kinds of Volcano, for what it silently drops.
 
-A topology is a field of a PodGroup, its subgroups, a Volcano Job, its tasks, or a ModelServing. The
-docstring of each rule is its documentation.
+A topology is a field of a PodGroup, its subgroups, a Volcano Job, its tasks, or a ModelServing.
+Volcano's admission checks little: its scheduler drops what it cannot use, or waits forever.
 """
 
 from collections.abc import Callable, Iterator
 
 from kthena_components.core.findings import Finding, each_of
+from kthena_components.core.objects.object import POD_GROUP, Object
 from kthena_components.core.remedies import write
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import require_known
+from kthena_components.core.values.read import object_name, require_known
 from kthena_components.core.values.unknown import known
-from kthena_components.systems.volcano.view import HasBody, Topology, topologies
+from kthena_components.systems.volcano.view import HasBody, Topology, name_problem, topologies
 
 
 def _topologies(found: HasBody) -> Iterator[tuple[Topology]]:
@@ -94,3 +95,23 @@ TOPOLOGY_RULES: tuple[Callable[[HasBody], Iterator[Finding]], ...] = (
     topology_cap_reachable,
 )
 """Rules for every topology of an object."""
+
+
+def volcano_name(found: Object) -> Iterator[Finding]:
+    """The names of PodGroups, Queues, Jobs and the objects they refer to are DNS-1123 subdomains.
+
+    Pass: queue research.
+    Fail: queue Research_1.
+    Level: mandatory.
+    Source: Volcano v1.14 config/crd/volcano/bases, scheduling.volcano.sh_podgroups.yaml.
+    """
+    what = f"the name of a {found.kind}"
+    name, path = object_name(found.metadata), "metadata.name"
+    if name == "":
+        seen = f"is missing, and {what} is not optional"
+        yield Finding(path=path, seen=seen, remedy="add metadata.name")
+    else:
+        yield from name_problem(name, path, what)
+    queue = found.spec.get("queue")
+    if queue != "" or found.group_kind == POD_GROUP:
+        yield from name_problem(queue, "spec.queue", "the name of a Queue")

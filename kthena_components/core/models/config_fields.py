@@ -1,14 +1,32 @@
-"""Which layers of a model store every token, and which have experts, read from config.json.
+"""Reads the parts of a config.json: its counts, kinds of layers, format and longest request.
 
 Sources: transformers 5.23.0, configuration_*.py of qwen3_next, qwen3_5, gemma3, gpt_oss, mimo_v2,
-llama4, deepseek_v3, glm_moe_dsa, nemotron_h; vllm/model_executor/models of the same names.
+llama4, deepseek_v3, glm_moe_dsa, nemotron_h; vllm/model_executor/models of the same names;
+vllm/model_executor/layers/quantization (fp8.py, modelopt.py, mxfp4.py, awq.py, gptq.py,
+compressed_tensors/compressed_tensors.py); compressed-tensors, CompressionFormat.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from kthena_components.core.models.counts import first_size, size_of
-from kthena_components.core.values.read import sequence
+from kthena_components.core.values.read import mapping, sequence
+
+_MOST = 2**31 - 1
+
+
+def size_of(value: object) -> int | None:
+    """Return a count above zero, else None. Policies see 8 as 8.0."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return int(value) if 1 <= value <= _MOST and value == int(value) else None
+
+
+def first_size(text: Mapping[str, Any], keys: Iterable[str]) -> int | None:
+    """Return the first count among some keys; of ERNIE's list of counts, the first."""
+    values = (text.get(key) for key in keys)
+    firsts = (value[0] if isinstance(value, list | tuple) and value else value for value in values)
+    return next((size for size in map(size_of, firsts) if size is not None), None)
+
 
 _FULL = frozenset({"full_attention", "deepseek_sparse_attention"})
 _STATE = "linear_attention"
@@ -38,7 +56,7 @@ LAYER_KEYS = (
     "sliding_window_pattern", "use_sliding_window",
     *_FIRST, *_STEPS, *_UNEVEN, *_MIXED,
 )  # fmt: skip
-"""The keys that this module reads."""
+"""The keys about layers."""
 
 
 class Stored(NamedTuple):
@@ -146,3 +164,104 @@ def _layer(part: object) -> int | None:
 
 def _texts(value: object) -> list[str]:
     return [str(each) for each in sequence(value)]
+
+
+_PLAIN = {"bfloat16": "bf16", "float16": "bf16", "half": "bf16"}
+_ALGORITHMS = {"fp8": "fp8", "fp8_pb_wo": "fp8", "nvfp4": "nvfp4", "mxfp8": "mxfp8"}
+"""Names of NVIDIA ModelOpt."""
+_COMPRESSED = {
+    "float-quantized": "fp8",
+    "int-quantized": "int8",
+    "nvfp4-pack-quantized": "nvfp4",
+    "mxfp4-pack-quantized": "mxfp4",
+}
+"""Names of compressed-tensors. `pack-quantized` has its number of bits elsewhere."""
+_BY_BITS = {4: "int4", 8: "int8"}
+_PACKED = "pack-quantized"
+
+
+def weights_format(config: Mapping[str, Any], text: Mapping[str, Any]) -> str | None:
+    """Return the format of most weights: bf16, fp8, mxfp8, int8, nvfp4, mxfp4 or int4.
+
+    None if the file does not say, or says one of which the table of models has no weights.
+    """
+    both = (mapping(each.get("quantization_config")) for each in (config, text))
+    quantised = next(filter(None, both), None)
+    if quantised is None:
+        stated = (each.get(key) for each in (config, text) for key in ("torch_dtype", "dtype"))
+        return _PLAIN.get(str(next(filter(None, stated), "")))
+    method = str(quantised.get("quant_method", "modelopt")).casefold()
+    algorithm = quantised.get("quant_algo")
+    if algorithm is not None:
+        return _ALGORITHMS.get(str(algorithm).casefold())
+    if method in {"fp8", "mxfp4"}:
+        return method
+    if method in {"awq", "gptq"}:
+        return _int_of(quantised.get("bits", 4))
+    if method == "compressed-tensors":
+        return _compressed(quantised)
+    return None
+
+
+def _compressed(quantised: Mapping[str, Any]) -> str | None:
+    written = str(quantised.get("format", ""))
+    if written != _PACKED:
+        return _COMPRESSED.get(written)
+    groups = [mapping(each) for each in mapping(quantised.get("config_groups")).values()]
+    bits = [mapping(each.get("weights")).get("num_bits") for each in groups]
+    return _int_of(bits[0]) if bits and bits.count(bits[0]) == len(bits) else None
+
+
+def _int_of(bits: object) -> str | None:
+    return next((name for number, name in _BY_BITS.items() if bits == number), None)
+
+
+LENGTHS = (
+    "max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "model_max_length",
+    "max_target_positions", "max_sequence_length", "max_seq_length", "seq_len",
+)  # fmt: skip
+"""Keys for the length. vLLM takes the smallest."""
+_UNSCALED = ("su", "longrope", "llama3")
+"""RoPE scaling types by which vLLM does not multiply the length."""
+_YARN = ("yarn", "deepseek_yarn", "deepseek_llama_scaling")
+"""RoPE scaling types by which it multiplies up to 0.29.0."""
+
+
+def longest_request(text: Mapping[str, Any]) -> int | None:
+    """Return the longest request that vLLM derives; None if its releases disagree.
+
+    Source: vllm/transformers_utils/model_arch_config_convertor.py derive_max_model_len_and_key;
+    vllm/config/model.py _get_and_verify_max_len, of 0.29.0 and of 0.33.0.
+    """
+    lengths = [size for key in LENGTHS if (size := size_of(text.get(key))) is not None]
+    length = size_of(text.get("model_max_length")) or min(lengths, default=None)
+    # The length that Gemma 3 states is already multiplied.
+    if length is None or _is_gemma3(text):
+        return length
+    derived = {_scaled(length, text, by_yarn=by_yarn) for by_yarn in (False, True)}
+    return size_of(derived.pop()) if len(derived) == 1 else None
+
+
+def _is_gemma3(text: Mapping[str, Any]) -> bool:
+    kind = text.get("model_type")
+    return isinstance(kind, str) and "gemma3" in kind
+
+
+def _scaled(length: int, text: Mapping[str, Any], *, by_yarn: bool) -> int:
+    factor = 1.0
+    for rope in _ropes(text):
+        kind, by = rope.get("rope_type", rope.get("type")), rope.get("factor")
+        if kind in _UNSCALED or (kind in _YARN and not by_yarn):
+            continue
+        if isinstance(by, int | float) and 0 < by <= _MOST:
+            factor = float(by)
+        if kind == "yarn":
+            length = size_of(rope.get("original_max_position_embeddings")) or length
+    return int(length * factor)
+
+
+def _ropes(text: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the RoPE scaling, one for each type of layers if they differ."""
+    stated = mapping(text.get("rope_parameters")) or mapping(text.get("rope_scaling"))
+    by_type = [mapping(rope) for rope in stated.values() if isinstance(rope, Mapping)]
+    return by_type if by_type and len(by_type) == len(stated) else [stated]

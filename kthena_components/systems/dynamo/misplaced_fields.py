@@ -1,16 +1,19 @@
-"""Finds a component's number of nodes in fields that Dynamo's CRD does not have.
+"""Finds amounts and numbers of nodes of a component in fields that Dynamo's CRDs do not have.
 
-Source: the field of early releases is in ai-dynamo/dynamo docs/guides, Multinode Deployment Guide;
+Source: ai-dynamo/dynamo deploy/operator/api/v1alpha1/common.go, ResourceItem. The field for nodes
+of early releases is in docs/guides, Multinode Deployment Guide;
 api/v1alpha1/dynamocomponentdeployment_types.go MultinodeSpec has the field of later ones.
 """
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from kthena_components.core.facts.context import Context
 from kthena_components.core.facts.pod_template import read_pod
-from kthena_components.core.findings import Finding
+from kthena_components.core.findings import Finding, join_path
 from kthena_components.core.remedies import remove, together, write
 from kthena_components.core.rules.support.admission import refuse
+from kthena_components.core.values.display import key_text
 from kthena_components.core.values.read import first_unknown, mapping, unknown_in, whole
 from kthena_components.systems.dynamo.template import template_of
 from kthena_components.systems.dynamo.view import LEAST_NODES, Component
@@ -67,3 +70,29 @@ def enough_nodes(item: Component, context: Context) -> str:
     if not isinstance(ranks, int) or not isinstance(gpus, int) or gpus < 1:
         return f"{alone}, or write {LEAST_NODES} or more"
     return write(-(-ranks // gpus), at=f"{at}.nodeCount") if ranks > gpus else alone
+
+
+_NAMES = ("cpu", "memory", "gpu", "gpuType", "custom")
+_GPU = "nvidia.com/gpu"
+
+
+def misplaced_amounts(item: Component) -> Iterator[Finding]:
+    """Report the amounts of a component that have the names of a container's resources."""
+    resources = mapping(item.fields.get("resources")) if item.alpha else {}
+    for kind in ("limits", "requests"):
+        amounts, at = mapping(resources.get(kind)), f"{item.path}.resources.{kind}"
+        for name in amounts:
+            if not unknown_in(name) and name not in _NAMES:
+                yield from _misplaced(at, name, amounts)
+
+
+def _misplaced(at: str, name: str, amounts: Mapping[str, Any]) -> Iterator[Finding]:
+    path, amount = join_path(at, key_text(name)), amounts[name]
+    remedy = f"write it as custom: {{{key_text(name)}: …}}"
+    if name == _GPU and amounts.get("gpu") is None:
+        remedy, known = "write it as gpu", isinstance(amount, str | int)
+        if known and not unknown_in(amount):
+            moved = remove(at=path), write(str(amount), at=f"{at}.gpu")
+            remedy = together(*moved, text=remedy)
+    seen = f"is no field of Dynamo's CRD, whose names are {', '.join(_NAMES)}"
+    yield from refuse(path, seen, remedy)
