@@ -1,4 +1,4 @@
-"""Keeps the GPU that the config of the stack names, `kthena-components:gpu`.
+"""Keeps the GPU that the config of the stack names: the key `gpu` of its project, or of ours.
 
 The engine sends the config to the pack, so no code of a branch runs for it. But the SDK keeps only
 the tags of the stack, and has no public API for its config. So this module wraps the SDK's method.
@@ -14,7 +14,7 @@ from pulumi_policy import policy as sdk
 
 from kthena_components.core.hardware import NO_CHOICE, GpuChoice, parse_choice
 
-_KEY = "kthena-components:gpu"
+_OURS = "kthena-components"
 _METHOD = "ConfigureStack"
 _named: list[GpuChoice] = []
 
@@ -25,8 +25,9 @@ def keep_gpu() -> None:
     own: Any = getattr(servicer, _METHOD, None)
 
     def configure(self: Any, request: Any, context: Any) -> Any:
-        if _KEY not in request.config_secret_keys:
-            _keep(request.config.get(_KEY, ""))
+        keys = [f"{project}:gpu" for project in (request.project, _OURS)]
+        stated = (request.config[key] for key in keys if key in request.config)
+        _keep("" if set(keys) & {*request.config_secret_keys} else next(stated, ""))
         return own(self, request, context)
 
     if own is not None:

@@ -34,7 +34,9 @@ class Pack:
 
     def configure_stack(self, config: Mapping[str, str]) -> None:
         """Send the config of the stack."""
-        request = messages.AnalyzerStackConfigureRequest(stack="test", config=config)
+        request = messages.AnalyzerStackConfigureRequest(
+            stack="test", project="chat", config=config
+        )
         self.analyzer.ConfigureStack(request, timeout=SECONDS)
 
     def configure(self, config: Mapping[str, str | Mapping[str, Any]]) -> None:
@@ -80,8 +82,10 @@ def _lines(response: Any) -> list[str]:
 
 
 @contextmanager
-def started(folder: Path = PACK, gpu: str = "") -> Iterator[Pack]:
-    """Start the pack in a folder for a stack that names a GPU, or none; and end it."""
+def started(
+    folder: Path = PACK, gpu: str = "", key: str = "kthena-components:gpu"
+) -> Iterator[Pack]:
+    """Start the pack in a folder for a stack that names a GPU by a key, or none; and end it."""
     process = subprocess.Popen(
         [sys.executable, "-u", "-m", "pulumi.policy", NO_ENGINE, str(folder)],
         cwd=folder,
@@ -93,7 +97,7 @@ def started(folder: Path = PACK, gpu: str = "") -> Iterator[Pack]:
         try:
             pack = Pack(int(process.stdout.readline()))
             with pack.channel:
-                pack.configure_stack({"kthena-components:gpu": gpu} if gpu else {})
+                pack.configure_stack({key: gpu} if gpu else {})
                 yield pack
         finally:
             process.terminate()

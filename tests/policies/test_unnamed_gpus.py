@@ -16,6 +16,7 @@ def asked(
     models: Mapping[str, str],
     gpus_of: Mapping[str, str] | None = None,
     of_stack: str = "",
+    key: str = "kthena-components:gpu",
     **fields: Any,
 ) -> list[str]:
     """Give what a new pack says of Deployments with one GPU per pod, by name and model.
@@ -24,6 +25,7 @@ def asked(
         models: The model of each Deployment.
         gpus_of: The GPU in the config of the pack, by policy.
         of_stack: The GPU in the config of the stack.
+        key: The key of this GPU.
         fields: Other settings of serving-rules.
     """
     stack: dict[str, tuple[str, Args]] = {}
@@ -36,7 +38,7 @@ def asked(
     config["serving-rules"].update(fields)
     for name, gpu in (gpus_of or {}).items():
         config[name]["gpu"] = gpu
-    with started(gpu=of_stack) as pack:
+    with started(gpu=of_stack, key=key) as pack:
         pack.configure(config)
         lines = [line for kind, body in stack.values() for line in pack.analyze(kind, body)]
         return [line for line in lines + pack.analyze_stack(stack) if "[memory-" in line]
@@ -54,6 +56,8 @@ def test_it_is_said_once_of_a_stack_with_the_ways_to_name_it() -> None:
 def test_a_gpu_in_the_config_of_the_pack_or_the_stack_leaves_nothing_to_say() -> None:
     assert asked({"a": SMALL}, {"serving-rules": "h200"}) == []
     assert asked({"a": SMALL}, of_stack="h200") == []
+    assert asked({"a": SMALL}, of_stack="h200", key="chat:gpu") == []
+    assert len(asked({"a": SMALL}, of_stack="h200", key="other:gpu")) == 1
     assert len(asked({"a": SMALL}, of_stack="h20000")) == 1
 
 
