@@ -19,8 +19,11 @@ _SMALL, _LARGE, _LARGEST = (256, 2048), (1024, 8192), (1024, 16384)
 """Concurrent sequences and tokens of a batch, by class of GPU."""
 _LARGE_GPU, _LARGEST_GPU = 70, 160
 """GiB from which a GPU has the larger defaults."""
-_A100_SMALL, _GB10_SMALL, _LARGEST_SINCE = (0, 9), (0, 24), (0, 30)
-"""The first releases with exceptions for A100 and GB10, and with a class for the largest GPUs."""
+_A100_SMALL, _LARGEST_SINCE = (0, 9), (0, 28)
+"""The first releases with an exception for A100, and with a class for the largest GPUs."""
+_UNIFIED = "GB10"
+"""A GPU that shares its memory with the host. NVML does not report it, so that it gets the smaller defaults: get_batch_defaults
+in vllm/engine/arg_utils.py takes 0 after any error of get_device_total_memory."""
 _LONGEST_WHOLE, _CHUNK, _CHUNK_UNTIL = 32768, 512, (0, 7)
 """Length up to which V0 does not split a prompt, and the tokens of a part in its older releases.
 Its run has no sampler then, as no prompt ends."""
@@ -49,6 +52,9 @@ _KEPT_UNTIL = (0, 12)
 
 _DRIVER = 0.14
 """What CUDA's libraries allocate by themselves: 0.13 GiB in most start-ups, 0.25 since 0.18."""
+_WITH_HOST = 1.25
+"""The same where GPU and host share their memory: vLLM takes what the host has available for free,
+so what its processes take meanwhile counts, too (vllm/utils/mem_utils.py MemorySnapshot)."""
 _ROCM, _RCCL = 1.0, 0.3
 """The same of ROCm, and RCCL's channels to each other rank."""
 _CHANNELS, _MULTICAST, _FROM_MULTICAST = 0.42, 1.9, (0, 17)
@@ -131,7 +137,7 @@ def terms_of(start: StartUp) -> Terms | None:
     peak = _peak(start)
     return None if peak is None else Terms(
         peak=peak,
-        driver=_ROCM if start.gpu.startswith("AMD") else _DRIVER,
+        driver=_driver(start.gpu),
         communication=_communication(start),
         graphs=_graphs(start),
         doubt=_doubt(start),
@@ -158,7 +164,7 @@ def _defaults(start: StartUp) -> tuple[int, int]:
     if start.memory_gib >= _LARGEST_GPU and not start.before(_LARGEST_SINCE):
         return _LARGEST
     small = "A100" in start.gpu and not start.before(_A100_SMALL)
-    small = small or ("GB10" in start.gpu and not start.before(_GB10_SMALL))
+    small = small or _UNIFIED in start.gpu
     return _LARGE if start.memory_gib >= _LARGE_GPU and not small else _SMALL
 
 
@@ -246,6 +252,12 @@ def _latents(start: StartUp) -> int:
         return 0
     heads = -(-shape.heads // (start.split.attention or start.split.tensor))
     return _LATENT_TOKENS * heads * 2 * (shape.head_dim or 128)
+
+
+def _driver(gpu: str) -> float:
+    if gpu.startswith("AMD"):
+        return _ROCM
+    return _WITH_HOST if _UNIFIED in gpu else _DRIVER
 
 
 def _communication(start: StartUp) -> float:
