@@ -17,6 +17,9 @@ _ENGINE_V1 = (0, 8)
 """The first release that runs the V1 engine by default."""
 _SMALL, _LARGE, _LARGEST = (256, 2048), (1024, 8192), (1024, 16384)
 """Concurrent sequences and tokens of a batch, by class of GPU."""
+_BY_NAME, _BY_NAME_UNTIL, _MANY_UNTIL = ("H100", "H200"), (0, 8, 5), (0, 8, 4)
+"""GPUs with the larger defaults in the first releases of V1, the first release that goes by memory,
+and the first one with fewer sequences on other GPUs."""
 _LARGE_GPU, _LARGEST_GPU = 70, 160
 """GiB from which a GPU has the larger defaults."""
 _A100_SMALL, _LARGEST_SINCE = (0, 9), (0, 28)
@@ -162,6 +165,9 @@ def _defaults(start: StartUp) -> tuple[int, int]:
         if _is_split(start):
             return _SMALL[0], _CHUNK if start.before(_CHUNK_UNTIL) else _SMALL[1]
         return _SMALL[0], max(start.length or 0, _SMALL[1])
+    if start.before(_BY_NAME_UNTIL):
+        sequences, tokens = _LARGE if any(name in start.gpu for name in _BY_NAME) else _SMALL
+        return _LARGE[0] if start.before(_MANY_UNTIL) else sequences, tokens
     if start.memory_gib >= _LARGEST_GPU and not start.before(_LARGEST_SINCE):
         return _LARGEST
     small = "A100" in start.gpu and not start.before(_A100_SMALL)
