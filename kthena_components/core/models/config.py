@@ -114,8 +114,8 @@ class ModelShape:
     without it.
     """
     image_patches: int | None = None
-    """Patches of the largest image that its processor allows, or of a film if it has more. None: not
-    given.
+    """Patches of the largest image that its processor allows, or of a film if it has more. None:
+    not given.
     """
     image_tokens: int | None = None
     """Tokens that they become in an encoder that vLLM takes from transformers, whole on each rank.
