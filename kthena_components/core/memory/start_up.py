@@ -41,8 +41,6 @@ rest. Since 0.17 a Triton kernel filters without a sort, and probabilities (4) a
 (4) are left."""
 _FLASHINFER = 11
 """The same with FlashInfer's sampler, which an image of 0.8 to 0.16 may have or not."""
-_WIDTHS = 3
-"""Hidden states, residual and norm of each token."""
 _MATRICES = 3
 """Gate, up and their product, of each token."""
 _CHOSEN = 8
@@ -66,6 +64,9 @@ _CHANNELS, _MULTICAST, _FROM_MULTICAST = 0.42, 1.9, (0, 17)
 _PCIE = 0.1
 """NCCL's buffers between GPUs without NVLink, or between pipeline stages."""
 _SWITCHED = ("NVIDIA H", "NVIDIA GH", "NVIDIA B", "NVIDIA GB200", "NVIDIA GB300")
+_BRIDGED = "NVL"
+"""GPUs whose links are bridges between a few of them, without a switch: no multicast
+(vllm/distributed/device_communicators/symm_mem.py)."""
 _LINKED = (*_SWITCHED, "NVIDIA A100", "NVIDIA A800", "NVIDIA V100")
 """GPUs by the starts of their names: with a switch of NVLink, and with direct links."""
 
@@ -225,7 +226,8 @@ def _layers(start: StartUp) -> float | None:
         return None
     _, tokens = batch_of(start)
     dense = tokens * _MATRICES * (shape.ffn or 0) // start.split.tensor
-    widths = tokens * _WIDTHS * hidden
+    # Hidden states and residual, of each stream, and the norm.
+    widths = tokens * (2 * shape.streams + 1) * hidden
     sparse = int(start.workspace * GIB / _TOKEN)
     most = max(dense, _experts(start, tokens, hidden, sparse))
     return (widths + most + _latents(start)) * _TOKEN / GIB
@@ -275,7 +277,8 @@ def _communication(start: StartUp) -> float:
         return _RCCL * (ranks - 1)
     if not start.gpu.startswith(_LINKED):
         return _PCIE
-    multicast = start.gpu.startswith(_SWITCHED) and not start.before(_FROM_MULTICAST)
+    switched = start.gpu.startswith(_SWITCHED) and not start.gpu.endswith(_BRIDGED)
+    multicast = switched and not start.before(_FROM_MULTICAST)
     return _MULTICAST if multicast else _CHANNELS
 
 

@@ -69,6 +69,8 @@ class ModelShape:
     """Hidden layers."""
     hidden: int | None = None
     """Hidden size."""
+    streams: int = 1
+    """Hidden states that each token has at once: `hc_mult` of DeepSeek-V4."""
     ffn: int | None = None
     """Inner width of the dense feed-forward layers. None: not given, or no layer is dense."""
     experts: int | None = None
@@ -158,6 +160,7 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
         kv_heads=_kv_heads(text, heads),
         layers=layers,
         hidden=size_of(text.get("hidden_size")),
+        streams=size_of(text.get("hc_mult")) or 1,
         ffn=ffn,
         experts=experts,
         expert_ffn=expert_ffn,

@@ -174,6 +174,26 @@ def test_the_batch_has_the_default_of_the_class_of_a_gpu(
     assert batch_of(start) == batch
 
 
+def test_each_stream_of_hidden_states_is_in_memory_twice() -> None:
+    start = start_up("Qwen/Qwen3-8B", "NVIDIA H100", 79.18, None, 1)
+    wide = replace(start, tokens=65536, shape=replace(start.shape, streams=4))
+    one, four = terms_of(replace(start, tokens=65536)), terms_of(wide)
+
+    assert isinstance(one, Terms)
+    assert isinstance(four, Terms)
+    assert four.peak - one.peak == pytest.approx(65536 * 3 * 2 * 4096 * 2 / 2**30)
+
+
+@for_each(
+    ("gpu", "memory"), [("NVIDIA H100", 1.9), ("NVIDIA H100 NVL", 0.42), ("NVIDIA L40S", 0.1)]
+)
+def test_links_without_a_switch_have_no_buffers_for_multicast(gpu: str, memory: float) -> None:
+    terms = terms_of(start_up("Qwen/Qwen3-8B", gpu, 79.18, (0, 24, 0), 2))
+
+    assert isinstance(terms, Terms)
+    assert terms.communication == memory
+
+
 # Length, release: peak of Llama-3.1-8B on a GPU of 24 GB, before the engine V1.
 BEFORE_V1 = [
     (20_000, (0, 6, 4), 2.07),
