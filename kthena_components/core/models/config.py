@@ -152,8 +152,7 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
         return Unknown(f"its {_SOURCE} states no {missing}")
     experts = first_size(text, _EXPERTS) or 0
     ffn, expert_ffn = _widths(text, layers, experts)
-    name, tokens = config.get("_name_or_path"), stored_tokens(text, layers)
-    vision = _vision(config)
+    name, tokens, vision = config.get("_name_or_path"), stored_tokens(text, layers), _vision(config)
     return ModelShape(
         name=name if isinstance(name, str) and name else _SOURCE,
         heads=heads,
