@@ -4,7 +4,8 @@ vLLM runs the encoder once with the largest image that its processor allows, or 
 batch holds, and keeps what it returns while the language model runs: profile_run in
 vllm/v1/worker/gpu_model_runner.py, vllm/multimodal/encoder_budget.py. It needs the most in a
 feed-forward layer, where patches, residual, norm, and the inner width before and after its function
-are in memory: vllm/model_executor/models/qwen3_vl.py Qwen3_VisionMLP.
+are in memory: vllm/model_executor/models/qwen3_vl.py Qwen3_VisionMLP. A tower from transformers has
+gate, up and product there, and no other rank has a part of it: gemma4_mm.py.
 """
 
 import json
@@ -20,6 +21,8 @@ _PATCHES = 4
 """Patches that become one token."""
 _INNER = 4
 """Inner width of a feed-forward layer for the hidden size."""
+_WIDTHS, _GATED = 2, 3
+"""Inner widths that are in memory at once, and with a gate."""
 _BYTES = 2
 """Bytes of a number in 16 bits."""
 _OFF = ("--language-model-only", "--skip-mm-profiling")
@@ -35,13 +38,14 @@ def encoder_peak(shape: ModelShape, tokens: int, ranks: int) -> float:
         ranks: Ranks that share its feed-forward layers.
     """
     hidden = shape.vision_hidden or 0
-    width = _PATCH + 2 * hidden + 2 * _INNER * hidden // ranks
-    return _patches(shape, tokens) * width * _BYTES / GIB
+    inner = _WIDTHS / ranks if shape.image_tokens is None else _GATED
+    width = _PATCH + 2 * hidden + inner * _INNER * hidden
+    return _images(shape, tokens) * (shape.image_patches or 0) * width * _BYTES / GIB
 
 
 def kept_images(shape: ModelShape, tokens: int) -> float:
     """Return what the encoder returns, which is kept while the language model runs."""
-    return _patches(shape, tokens) // _PATCHES * (shape.hidden or 0) * _BYTES / GIB
+    return _images(shape, tokens) * _tokens_of(shape) * (shape.hidden or 0) * _BYTES / GIB
 
 
 def runs_encoder(options: Mapping[str, Any]) -> bool:
@@ -55,9 +59,13 @@ def runs_encoder(options: Mapping[str, Any]) -> bool:
     return not isinstance(limits, dict) or any(limits.get(kind) != 0 for kind in ("image", "video"))
 
 
-def _patches(shape: ModelShape, tokens: int) -> int:
-    """Count the patches of the images of a run."""
-    image = shape.image_patches
-    if image is None or shape.vision_hidden is None:
+def _images(shape: ModelShape, tokens: int) -> int:
+    """Count the images of a run."""
+    if shape.image_patches is None or shape.vision_hidden is None:
         return 0
-    return max(tokens // (image // _PATCHES), 1) * image
+    return max(tokens // _tokens_of(shape), 1)
+
+
+def _tokens_of(shape: ModelShape) -> int:
+    """Count the tokens of the largest image."""
+    return shape.image_tokens or (shape.image_patches or 0) // _PATCHES

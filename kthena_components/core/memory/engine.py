@@ -107,7 +107,7 @@ class Placed:
     def _encoder_ranks(self) -> int:
         """Ranks that share the encoder of images; 0 if it does not run."""
         options = self.command.options
-        whole = options.get("--mm-encoder-tp-mode") == "data"
+        whole = options.get("--mm-encoder-tp-mode") == "data" or self.shape.image_tokens is not None
         return (1 if whole else self.split.tensor) if runs_encoder(options) else 0
 
     @property

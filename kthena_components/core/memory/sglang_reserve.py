@@ -2,13 +2,32 @@
 
 Sources: sglang/srt/arg_groups/memory_hook.py handle_gpu_memory_settings, reserve_for_graph_mb and
 adjust_mem_fraction_for_vlm, and attention_hook.py, or server_args.py before them;
-sglang/srt/model_executor for what is measured before the weights are loaded.
+sglang/srt/model_executor for what is measured before the weights are loaded. The wheels of 0.3.6 to
+0.5.23 have four ways to choose the default share, one after the other.
 """
 
 from collections.abc import Sequence
 
 from kthena_components.core.models import ModelShape
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.images import Version
+
+_BY_CLASS_SINCE, _BY_BATCH_SINCE = (0, 4, 8), (0, 5, 3)
+"""The first releases that reserve by the class of a GPU, and by the batch. Before them, the share
+follows from the ranks."""
+_OF_RANKS: Sequence[tuple[int, float]] = ((16, 0.79), (8, 0.81), (4, 0.85), (2, 0.87), (1, 0.88))
+"""From how many tensor ranks on; the share."""
+_LARGER, _LARGER_SINCE, _OF_LARGER = 80, (0, 4, 6), 18
+"""GiB beyond which a GPU has a reserve of its own, since when, and the reserve."""
+_OF_CLASS: Sequence[tuple[float, float, float]] = (
+    (35, 2.8, 0.1),
+    (90, 9.5, 0.5),
+    (160, 12, 0.5),
+    (float("inf"), 32, 0),
+)
+"""Up to how many GiB of memory; the reserve, and for each rank."""
+_OF_COPIES = 4
+"""The reserve with attention that ranks do not share, by class."""
 
 _CLASSES: Sequence[tuple[float, int, int, int]] = (
     (20, 2048, 8, 8),
@@ -19,11 +38,20 @@ _CLASSES: Sequence[tuple[float, int, int, int]] = (
 )
 """Up to how many GiB of memory; tokens of a chunk, and the largest batch of the graphs, with less
 than four ranks and with more."""
+_SMALLER, _LARGER_CHUNKS_SINCE = (35, 2048, 24, 80), (0, 5, 20)
+"""The class of 35 GiB in the releases before."""
 _MANY = 4
 _META, _OF_TOKEN, _OF_BATCH, _OF_EIGHT = 512, 1.5, 2, 1024
 _LARGE, _LEAST = 60, 10 * 1024
-_GRAPHS_OF_CHUNKS = 8
-"""MiB of each graph of a chunk."""
+_OF_COPY, _OF_LARGE_COPY, _LARGE_BATCH = 3, 4.5, 300
+"""MiB for each batch size and copy of the attention, and beyond this size."""
+_PREFILL_GRAPHS_SINCE, _OF_GRAPH, _OF_LATENT = (0, 5, 10), 8, 1536
+"""The first release that captures graphs of prefills by default, MiB of each, and of all with
+latent attention."""
+_PREFILL_SIZES: Sequence[tuple[int, int]] = (
+    (32, 4), (256, 16), (512, 32), (1024, 64), (4096, 256), (16384, 512),
+)  # fmt: skip
+"""Up to how many tokens a graph is captured for each how many."""
 _CONTEXT, _LINKED = 0.6, 2.0
 """GiB that CUDA and NCCL have taken before the weights: one rank, and ranks over NVLink."""
 _BY_SIZE_SINCE, _FLAT = (0, 4, 9, 2), 0.9
@@ -36,28 +64,72 @@ _AITER, _AITER_FROM, _AITER_HEADS = 0.85, 8192, (16, 128)
 latent attention a rank needs for it."""
 
 
-def default_share(memory_gib: float, ranks: int, *, chunk: int | None, graphs: bool) -> float:
-    """Return the share of a GPU for weights and KV cache that SGLang chooses.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SglangStart:
+    """What decides the share of a GPU that SGLang chooses."""
 
-    Args:
-        memory_gib: Memory of one GPU.
-        ranks: Tensor × pipeline ranks.
-        chunk: Tokens of a chunk, if stated.
-        graphs: Whether CUDA graphs are captured.
-    """
-    tokens, few, many = next(row[1:] for row in _CLASSES if memory_gib < row[0])
-    tokens = max(chunk or tokens, 2048)
-    reserve = _META + tokens * _OF_TOKEN + ranks / 8 * _OF_EIGHT
-    if graphs:
-        reserve += (few if ranks < _MANY else many) * _OF_BATCH + _chunk_sizes(tokens)
-    if memory_gib > _LARGE:
-        reserve = max(reserve, _LEAST)
-    return round(1 - reserve / 1024 / memory_gib, 3)
+    memory_gib: float
+    """Memory of one GPU, as the driver reports it."""
+    ranks: int
+    """Tensor × pipeline ranks."""
+    chunk: int | None = None
+    """Tokens of a chunk, if stated."""
+    graphs: bool = True
+    """Whether CUDA graphs are captured."""
+    latent: bool = False
+    """Whether the attention stores latents."""
+    copies: int = 0
+    """Copies of the attention inside the tensor group (--enable-dp-attention)."""
+    release: Version | None = None
+    """The release. None: the newest."""
+
+    def before(self, release: Version) -> bool:
+        """Return whether the release is older; an unknown one is the newest."""
+        return self.release is not None and self.release < release
 
 
-def _chunk_sizes(tokens: int) -> int:
-    """Return the MiB of the graphs for chunks: about one for each 128 tokens."""
-    return tokens // 128 * _GRAPHS_OF_CHUNKS
+def default_share(start: SglangStart) -> float:
+    """Return the share of a GPU for weights and KV cache that SGLang chooses."""
+    if start.before(_BY_CLASS_SINCE):
+        larger = start.memory_gib > _LARGER and not start.before(_LARGER_SINCE)
+        shares = (share for ranks, share in _OF_RANKS if start.ranks >= ranks)
+        return 1 - _OF_LARGER / start.memory_gib if larger else next(shares)
+    if start.before(_BY_BATCH_SINCE):
+        base, each = next(row[1:] for row in _OF_CLASS if start.memory_gib < row[0])
+        reserve = (base + start.ranks * each + (_OF_COPIES if start.copies else 0)) * 1024
+    else:
+        reserve = _of_batch(start)
+    return round(1 - reserve / 1024 / start.memory_gib, 3)
+
+
+def _of_batch(start: SglangStart) -> float:
+    """Return the MiB that the newer releases reserve."""
+    _, tokens, few, many = _class_of(start)
+    tokens = max(start.chunk or tokens, 2048)
+    batch = few if start.ranks < _MANY else many
+    reserve = _META + tokens * _OF_TOKEN + start.ranks / 8 * _OF_EIGHT
+    reserve += batch * start.copies * (_OF_LARGE_COPY if batch > _LARGE_BATCH else _OF_COPY)
+    if start.graphs:
+        reserve += batch * _OF_BATCH
+        if not start.before(_PREFILL_GRAPHS_SINCE):
+            reserve += _OF_LATENT if start.latent else _prefill_graphs(tokens) * _OF_GRAPH
+    return max(reserve, _LEAST) if start.memory_gib > _LARGE else reserve
+
+
+def _class_of(start: SglangStart) -> tuple[float, int, int, int]:
+    """Return the class of a GPU: the limit of its memory, and what it has by default."""
+    found = next(row for row in _CLASSES if start.memory_gib < row[0])
+    older = start.before(_LARGER_CHUNKS_SINCE)
+    return _SMALLER if older and found[0] == _SMALLER[0] else found
+
+
+def _prefill_graphs(tokens: int) -> int:
+    """Count the graphs of prefills up to a number of tokens."""
+    sizes, last = 0, 0
+    for limit, step in _PREFILL_SIZES:
+        sizes += max(min(tokens, limit) - last, 0) // step
+        last = limit
+    return sizes
 
 
 def taken_before(ranks: int, *, linked: bool) -> float:

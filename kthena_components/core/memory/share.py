@@ -4,6 +4,7 @@ from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.hardware import GpuFacts
 from kthena_components.core.memory.sglang_reserve import (
+    SglangStart,
     aiter_factor,
     default_share,
     vision_factor,
@@ -85,17 +86,25 @@ def share_of(
 def _sglang_default(
     engine: EngineFacts, command: CommandFacts, gpu: GpuFacts, shape: ModelShape
 ) -> float | Unknown:
-    tensor, pipeline = command.tensor, command.pipeline
-    unknown = first_unknown(tensor, pipeline)
-    if unknown is not None or not (isinstance(tensor, int) and isinstance(pipeline, int)):
+    tensor, pipeline, copies = command.tensor, command.pipeline, command.attention_data
+    unknown = first_unknown(tensor, pipeline, copies)
+    if unknown is not None or not (
+        isinstance(tensor, int) and isinstance(pipeline, int) and isinstance(copies, int)
+    ):
         return unknown or Unknown("its sizes are not known")
+    release = sglang_release(engine)
     share = default_share(
-        gpu.memory_gib,
-        tensor * pipeline,
-        chunk=count_option(command, "--chunked-prefill-size"),
-        graphs=command.options.get("--disable-cuda-graph") is not True,
+        SglangStart(
+            memory_gib=gpu.memory_gib,
+            ranks=tensor * pipeline,
+            chunk=count_option(command, "--chunked-prefill-size"),
+            graphs=command.options.get("--disable-cuda-graph") is not True,
+            latent=shape.latent is not None,
+            copies=copies if command.options.get("--enable-dp-attention") is True else 0,
+            release=release,
+        )
     )
-    return share * vision_factor(shape, sglang_release(engine)) if _sees(command) else share
+    return share * vision_factor(shape, release) if _sees(command) else share
 
 
 def _sees(command: CommandFacts) -> bool:

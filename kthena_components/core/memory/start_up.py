@@ -17,10 +17,17 @@ _ENGINE_V1 = (0, 8)
 """The first release that runs the V1 engine by default."""
 _SMALL, _LARGE, _LARGEST = (256, 2048), (1024, 8192), (1024, 16384)
 """Concurrent sequences and tokens of a batch, by class of GPU."""
+_BY_NAME, _BY_NAME_UNTIL, _MANY_UNTIL = ("H100", "H200"), (0, 8, 5), (0, 8, 4)
+"""GPUs with the larger defaults in the first releases of V1, the first release that goes by memory,
+and the first one with fewer sequences on other GPUs."""
 _LARGE_GPU, _LARGEST_GPU = 70, 160
 """GiB from which a GPU has the larger defaults."""
-_A100_SMALL, _GB10_SMALL, _LARGEST_SINCE = (0, 9), (0, 24), (0, 30)
-"""The first releases with exceptions for A100 and GB10, and with a class for the largest GPUs."""
+_A100_SMALL, _LARGEST_SINCE = (0, 9), (0, 28)
+"""The first releases with an exception for A100, and with a class for the largest GPUs."""
+_UNIFIED = "GB10"
+"""A GPU that shares its memory with the host. NVML does not report it, so
+that it gets the smaller defaults: get_batch_defaults in vllm/engine/arg_utils.py takes 0 after any
+error of get_device_total_memory."""
 _LONGEST_WHOLE, _CHUNK, _CHUNK_UNTIL = 32768, 512, (0, 7)
 """Length up to which V0 does not split a prompt, and the tokens of a part in its older releases.
 Its run has no sampler then, as no prompt ends."""
@@ -34,8 +41,6 @@ rest. Since 0.17 a Triton kernel filters without a sort, and probabilities (4) a
 (4) are left."""
 _FLASHINFER = 11
 """The same with FlashInfer's sampler, which an image of 0.8 to 0.16 may have or not."""
-_WIDTHS = 3
-"""Hidden states, residual and norm of each token."""
 _MATRICES = 3
 """Gate, up and their product, of each token."""
 _CHOSEN = 8
@@ -49,6 +54,9 @@ _KEPT_UNTIL = (0, 12)
 
 _DRIVER = 0.14
 """What CUDA's libraries allocate by themselves: 0.13 GiB in most start-ups, 0.25 since 0.18."""
+_WITH_HOST = 1.25
+"""The same where GPU and host share their memory: vLLM takes what the host has available for free,
+so what its processes take meanwhile counts, too (vllm/utils/mem_utils.py MemorySnapshot)."""
 _ROCM, _RCCL = 1.0, 0.3
 """The same of ROCm, and RCCL's channels to each other rank."""
 _CHANNELS, _MULTICAST, _FROM_MULTICAST = 0.42, 1.9, (0, 17)
@@ -56,6 +64,9 @@ _CHANNELS, _MULTICAST, _FROM_MULTICAST = 0.42, 1.9, (0, 17)
 _PCIE = 0.1
 """NCCL's buffers between GPUs without NVLink, or between pipeline stages."""
 _SWITCHED = ("NVIDIA H", "NVIDIA GH", "NVIDIA B", "NVIDIA GB200", "NVIDIA GB300")
+_BRIDGED = "NVL"
+"""GPUs whose links are bridges between a few of them, without a switch: no multicast
+(vllm/distributed/device_communicators/symm_mem.py)."""
 _LINKED = (*_SWITCHED, "NVIDIA A100", "NVIDIA A800", "NVIDIA V100")
 """GPUs by the starts of their names: with a switch of NVLink, and with direct links."""
 
@@ -131,7 +142,7 @@ def terms_of(start: StartUp) -> Terms | None:
     peak = _peak(start)
     return None if peak is None else Terms(
         peak=peak,
-        driver=_ROCM if start.gpu.startswith("AMD") else _DRIVER,
+        driver=_driver(start.gpu),
         communication=_communication(start),
         graphs=_graphs(start),
         doubt=_doubt(start),
@@ -155,10 +166,13 @@ def _defaults(start: StartUp) -> tuple[int, int]:
         if _is_split(start):
             return _SMALL[0], _CHUNK if start.before(_CHUNK_UNTIL) else _SMALL[1]
         return _SMALL[0], max(start.length or 0, _SMALL[1])
+    if start.before(_BY_NAME_UNTIL):
+        sequences, tokens = _LARGE if any(name in start.gpu for name in _BY_NAME) else _SMALL
+        return _LARGE[0] if start.before(_MANY_UNTIL) else sequences, tokens
     if start.memory_gib >= _LARGEST_GPU and not start.before(_LARGEST_SINCE):
         return _LARGEST
     small = "A100" in start.gpu and not start.before(_A100_SMALL)
-    small = small or ("GB10" in start.gpu and not start.before(_GB10_SMALL))
+    small = small or _UNIFIED in start.gpu
     return _LARGE if start.memory_gib >= _LARGE_GPU and not small else _SMALL
 
 
@@ -212,7 +226,8 @@ def _layers(start: StartUp) -> float | None:
         return None
     _, tokens = batch_of(start)
     dense = tokens * _MATRICES * (shape.ffn or 0) // start.split.tensor
-    widths = tokens * _WIDTHS * hidden
+    # Hidden states and residual, of each stream, and the norm.
+    widths = tokens * (2 * shape.streams + 1) * hidden
     sparse = int(start.workspace * GIB / _TOKEN)
     most = max(dense, _experts(start, tokens, hidden, sparse))
     return (widths + most + _latents(start)) * _TOKEN / GIB
@@ -248,6 +263,12 @@ def _latents(start: StartUp) -> int:
     return _LATENT_TOKENS * heads * 2 * (shape.head_dim or 128)
 
 
+def _driver(gpu: str) -> float:
+    if gpu.startswith("AMD"):
+        return _ROCM
+    return _WITH_HOST if _UNIFIED in gpu else _DRIVER
+
+
 def _communication(start: StartUp) -> float:
     ranks = start.split.tensor
     if ranks == 1:
@@ -256,7 +277,8 @@ def _communication(start: StartUp) -> float:
         return _RCCL * (ranks - 1)
     if not start.gpu.startswith(_LINKED):
         return _PCIE
-    multicast = start.gpu.startswith(_SWITCHED) and not start.before(_FROM_MULTICAST)
+    switched = start.gpu.startswith(_SWITCHED) and not start.gpu.endswith(_BRIDGED)
+    multicast = switched and not start.before(_FROM_MULTICAST)
     return _MULTICAST if multicast else _CHANNELS
 
 

@@ -50,6 +50,10 @@ _LARGE_IMAGES = ("qwen3_5", "qwen3_vl")
 _LARGE_IMAGE = 16_777_216 // 16**2
 """Patches of the largest image of these types of models: the pixels in the family's
 preprocessor_config.json, which a config.json does not state."""
+_FILM_WIDTH, _FILM, _FILM_TOKENS = 1152, 32 * 70 * 3**2, 32 * (70 + 8)
+"""Hidden size of the tower of Gemma 4 from 26 B on, patches and tokens of its longest film: 32
+images of 70 tokens of 9 patches each, and 8 tokens around each. Source:
+vllm/model_executor/models/gemma4_mm.py get_mm_max_tokens_per_item."""
 _SOURCE = "config.json"
 
 
@@ -67,6 +71,8 @@ class ModelShape:
     """Hidden layers."""
     hidden: int | None = None
     """Hidden size."""
+    streams: int = 1
+    """Hidden states that each token has at once: `hc_mult` of DeepSeek-V4."""
     ffn: int | None = None
     """Inner width of the dense feed-forward layers. None: not given, or no layer is dense."""
     experts: int | None = None
@@ -112,7 +118,13 @@ class ModelShape:
     without it.
     """
     image_patches: int | None = None
-    """Patches of the largest image that its processor allows. None: not given."""
+    """Patches of the largest image that its processor allows, or of a film if it has more. None:
+    not given.
+    """
+    image_tokens: int | None = None
+    """Tokens that they become in an encoder that vLLM takes from transformers, whole on each rank.
+    None: another encoder, where each four patches become one.
+    """
     context: int | None = None
     """Maximum tokens per request that the model supports."""
     dtype: str | None = None
@@ -142,14 +154,14 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
         return Unknown(f"its {_SOURCE} states no {missing}")
     experts = first_size(text, _EXPERTS) or 0
     ffn, expert_ffn = _widths(text, layers, experts)
-    name, tokens = config.get("_name_or_path"), stored_tokens(text, layers)
-    vision = _vision(config)
+    name, tokens, vision = config.get("_name_or_path"), stored_tokens(text, layers), _vision(config)
     return ModelShape(
         name=name if isinstance(name, str) and name else _SOURCE,
         heads=heads,
         kv_heads=_kv_heads(text, heads),
         layers=layers,
         hidden=size_of(text.get("hidden_size")),
+        streams=size_of(text.get("hc_mult")) or 1,
         ffn=ffn,
         experts=experts,
         expert_ffn=expert_ffn,
@@ -169,6 +181,7 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
         vision_layers=first_size(vision, _ENCODER_LAYERS),
         vision_hidden=first_size(vision, _ENCODER_WIDTH),
         image_patches=_image_patches(config),
+        image_tokens=_FILM_TOKENS if _has_films(config) else None,
         context=longest_request(text),
         dtype=weights_format(config, text),
         source=_SOURCE,
@@ -228,8 +241,16 @@ def _vision(config: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _image_patches(config: Mapping[str, Any]) -> int | None:
     """Count the patches of the largest image that an encoder takes."""
+    if _has_films(config):
+        return _FILM
     kind = str(config.get("model_type"))
     return _LARGE_IMAGE if kind.startswith(_LARGE_IMAGES) and _vision(config) else None
+
+
+def _has_films(config: Mapping[str, Any]) -> bool:
+    """Return whether a model is a Gemma 4 with the usual tower: a film is its largest input."""
+    wide = first_size(_vision(config), _ENCODER_WIDTH) == _FILM_WIDTH
+    return config.get("model_type") == "gemma4" and wide
 
 
 def _widths(text: Mapping[str, Any], layers: int, experts: int) -> tuple[int | None, int | None]:

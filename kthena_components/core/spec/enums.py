@@ -108,6 +108,7 @@ class Gpu(StrEnum):
     H20 = "h20"
     H20_3E = "h20-3e"
     H200 = "h200"
+    H200_NVL = "h200-nvl"
     GH200_96GB = "gh200-96gb"
     GH200_144GB = "gh200-144gb"
     GB10 = "gb10"

@@ -238,6 +238,7 @@ LAYERED: dict[str, Config] = {
             "num_experts": 128,
             **BF16,
         },
+        "model_type": "gemma4",
         "vision_config": {"num_hidden_layers": 27, "hidden_size": 1152},
     },
     "deepseek-ai/DeepSeek-V3.2": {
@@ -309,7 +310,7 @@ LAYERED: dict[str, Config] = {
 OF_LAYERS = (
     *("full_cache", "full_layers", "state_layers", "dense_layers", "dtype", "latent"),
     *("query_latent", "index_heads", "index_dim", "vision_layers", "vision_hidden"),
-    *("index_layers", "image_patches"),
+    *("index_layers", "image_patches", "image_tokens"),
 )
 
 

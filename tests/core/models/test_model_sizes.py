@@ -36,6 +36,7 @@ LOOSE = {
     "Muse-Glimmer-30B-NVFP4": (0.36, "gates and a tower that sees, which stay in 16 bits"),
     "Muse-Glimmer": (0.14, "gated attention, a tower that sees"),
     "Ministral-3": (0.07, "a tower that sees"),
+    "Gemma-4-26B-A4B-NVFP4": (0.07, "a tower that sees, which stays in 16 bits"),
     "Qwen3-VL": (0.1, "a tower that sees"),
     "Qwen2.5-VL": (0.09, "a tower that sees"),
     "Qwen2-VL": (0.26, "a tower that sees"),
