@@ -10,7 +10,8 @@ from typing import Any
 from kthena_components.core.objects.object import GroupKind, Object
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
-from kthena_components.core.values.embedded import parsed, read_yaml_text, steps_of, with_value
+from kthena_components.core.values.embedded import read_yaml_text
+from kthena_components.core.values.helm_set import parsed, steps_of, with_value
 from kthena_components.core.values.images import Version
 from kthena_components.core.values.read import inside, mapping, sequence, unknown_in
 from kthena_components.core.values.regex import regex
