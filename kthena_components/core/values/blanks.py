@@ -44,6 +44,7 @@ _REFERENCE = regex(r"\$\([A-Za-z_][\w.-]*\)")
 _WHOLE = regex(r"(?:replace|change)[_-]?me|set[_-]me|replaced-by-[a-z-]+|your-[a-z0-9-]+-here")
 _NAME = regex(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)")
 _CAPITALS = regex(r"[A-Z][A-Z0-9_]*")
+_OF_NAME = regex(r"[A-Z][A-Z0-9_]*_NAME")
 _HINTS = (
     *("{{", "PLACEHOLDER", "REPLACE", "CHANGE", "FILL", "YOUR", "TODO", "FIXME", "your-"),
     *("replaceme", "replace_me", "replace-me", "changeme", "change_me", "change-me"),
@@ -59,6 +60,7 @@ _HINT_PATTERNS = (
     regex(r"\(\( ?[A-Za-z_][\w./-]{0,63} ?\)\)"),
     regex(r"--[a-z][a-z0-9-]*[\"']?(?:=|,|\s)[\s\\\"'-]*[A-Z]"),
     regex(r"Ref[\"']?:\s*\{?\s*(?:[\"']?key\b.*\n\s*)?[\"']?name[\"']?\s*:\s*[\"']?[A-Z]"),
+    regex(r"ame[\"']?\s*:\s*[\"']?[A-Z][A-Z0-9_]{0,63}_NAME"),
     regex(r"-[tpde]p[\"']?(?:=|,|\s)[\s\\\"'-]*[A-Z]"),
     *(
         regex(rf"{end}[\"']?\s*:\s*\[?[\"']?(?:[A-Z]|[^\n]{{0,200}}\$\()")
@@ -105,6 +107,8 @@ _NAMES = frozenset(
 """Such fields of one map."""
 _CONTAINERS = frozenset({"containers", "initContainers"})
 """Lists whose members may have the object's own name."""
+_NAMED = _CONTAINERS | {"volumes", "volumeMounts"}
+"""Lists whose members have names without capitals: `name: PV_NAME` is to be replaced."""
 _AMOUNTS = frozenset({"limits", "requests"})
 """Maps of such fields."""
 _TEXTS = frozenset({"binaryData", "data", "stringData"})
@@ -195,7 +199,7 @@ class _Marking:
         """Mark a value. `key` is its field, and `parent` the field of the map around it."""
         if isinstance(value, str):
             plain = key in _PLAIN or parent in _AMOUNTS or (parent, key) in _NAMES
-            if is_blank(value, is_plain=plain) or self._is_own_name(value, key, parent):
+            if is_blank(value, is_plain=plain) or self._is_late_name(value, key, parent):
                 return Blank(value)
             return value
         if isinstance(value, Mapping):
@@ -203,16 +207,19 @@ class _Marking:
         if isinstance(value, list):
             if key in _PLAIN and (word := _bracketed(value)):
                 return Blank(word)
-            within = key if key in _CONTAINERS else ""
+            within = key if key in _NAMED else ""
             made = [self.part(item, within) for item in value]
             return (
                 made if any(new is not old for new, old in zip(made, value, strict=True)) else value
             )
         return value
 
-    def _is_own_name(self, value: str, key: Any, parent: Any) -> bool:
-        """Return whether a container is named after an object whose name is a placeholder."""
-        return value in self._names and key == "name" and parent in _CONTAINERS
+    def _is_late_name(self, value: str, key: Any, parent: Any) -> bool:
+        """Return whether the name of a container or a volume is a placeholder, as the object's."""
+        if key != "name" or parent not in _NAMED:
+            return False
+        is_own = value in self._names and parent in _CONTAINERS
+        return is_own or _OF_NAME.fullmatch(value) is not None
 
     def _map(self, value: Mapping[Any, Any], parent: Any) -> Any:
         name = mapping(value.get("metadata")).get("name")

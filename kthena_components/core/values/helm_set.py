@@ -78,15 +78,23 @@ def with_value(values: object, steps: Sequence[Step], value: object) -> Any:
         return value
     if gap := unknown_in(values):
         return gap
+    below = _with_key if isinstance(steps[0], str) else _with_item
+    return below(values, steps, value)
+
+
+def _with_key(values: object, steps: Sequence[Step], value: object) -> Any:
     step, rest = steps[0], steps[1:]
-    if isinstance(step, str):
-        if values is not None and not is_map(values):
-            return Unknown(f"{step} is set in a value that is no map")
-        below: dict[Any, Any] = dict(values or {})
-        if rest and step in below and below[step] is None:
-            return Unknown(f"{step} is null, and a value in it is set")
-        below[step] = with_value(below.get(step), rest, value)
-        return below
+    if values is not None and not is_map(values):
+        return Unknown(f"{step} is set in a value that is no map")
+    below: dict[Any, Any] = dict(values or {})
+    if rest and step in below and below[step] is None:
+        return Unknown(f"{step} is null, and a value in it is set")
+    below[step] = with_value(below.get(step), rest, value)
+    return below
+
+
+def _with_item(values: object, steps: Sequence[Any], value: object) -> Any:
+    step, rest = steps[0], steps[1:]
     if values is not None and not isinstance(values, list | tuple):
         return Unknown(f"[{step}] is set in a value that is no list")
     if value == "" and rest and isinstance(rest[-1], str):

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+import yaml
 
 from kthena_components.core.engines import read_command
 from kthena_components.core.engines.dialects import takes_number
@@ -121,14 +122,23 @@ def test_a_word_in_capitals_is_one_where_capitals_are_not_allowed() -> None:
 
 
 def test_a_container_may_have_the_placeholder_of_its_object() -> None:
-    containers = [{"name": "APP_NAME"}, {"name": "APP_NAME_2", "env": [{"name": "APP_NAME"}]}]
-    body = {"metadata": {"name": "APP_NAME"}, "spec": {"template": {"containers": containers}}}
+    containers = [{"name": "APP"}, {"name": "APP_2", "env": [{"name": "APP"}]}]
+    body = {"metadata": {"name": "APP"}, "spec": {"template": {"containers": containers}}}
     named, other = mark_blanks(body)["spec"]["template"]["containers"]
     assert type(named["name"]) is Blank
     assert type(other["name"]) is str
     assert type(other["env"][0]["name"]) is str
     alone = {"metadata": {"name": "chat"}, "spec": body["spec"]}
     assert type(mark_blanks(alone)["spec"]["template"]["containers"][0]["name"]) is str
+
+
+@pytest.mark.parametrize("field", ["containers", "initContainers", "volumes", "volumeMounts"])
+def test_a_word_in_capitals_that_ends_with_name_is_one(field: str) -> None:
+    text = f"kind: Pod\nspec:\n    {field}:\n    - name: PSTORE_PV_NAME\n    - name: SERVER"
+    assert may_have_blanks(text)
+    marked = mark_blanks(yaml.safe_load(text))["spec"][field]
+    assert [type(item["name"]) for item in marked] == [Blank, str]
+    assert mark_blanks({"env": [{"name": "PSTORE_NAME"}]}) == {"env": [{"name": "PSTORE_NAME"}]}
 
 
 def test_a_word_in_brackets_is_one_where_a_list_is_not_allowed() -> None:
