@@ -87,6 +87,10 @@ def with_value(values: object, steps: Sequence[Step], value: object) -> Any:
             return Unknown(f"{step} is null, and a value in it is set")
         below[step] = with_value(below.get(step), rest, value)
         return below
+    return _with_item(values, step, rest, value)
+
+
+def _with_item(values: object, step: int, rest: Sequence[Step], value: object) -> Any:
     if values is not None and not isinstance(values, list | tuple):
         return Unknown(f"[{step}] is set in a value that is no list")
     if value == "" and rest and isinstance(rest[-1], str):

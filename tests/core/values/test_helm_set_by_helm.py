@@ -20,7 +20,8 @@ PIECES = ["a", "8", "0", "-", "+", ",", r"\,", "{", "}", r"\{", r"\}", "\\", r"\
           "null", "true", "é", "[0]", "\n"]  # fmt: skip
 WHOLE = ["", "null", "NULL", "False", "-0", "+5", "08", "-08", "0.9", "9223372036854775807",
          "9223372036854775808", "-9223372036854775808", "{}", "{,}", "{a,}", r"{a\,b,8}",
-         "{null,true,08}", "{a},b=1", r"{a\}", r"{\}}", r"a\\,b", r"a\\\,b", "a,b", "{a}b"]  # fmt: skip
+         "{null,true,08}", "{a},b=1", r"{a\}", r"{\}}", r"a\\,b", r"a\\\,b", "a,b",
+         "{a}b"]  # fmt: skip
 BASES: list[Any] = [{}, {"a": {"b": 1}}, {"a": [{"b": 1}, 2, None, [3]]}, {"a": None}, {"b": "x"}]
 
 
@@ -47,7 +48,8 @@ def rendered(chart: Path, bases: dict[str, Any], options: list[str]) -> dict[str
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, (done.stderr, options)
-    return json.loads(done.stdout.partition("values: ")[2])
+    values: dict[str, Any] = json.loads(done.stdout.partition("values: ")[2])
+    return values
 
 
 def test_values_are_those_of_helm(tmp_path: Path) -> None:
