@@ -48,7 +48,8 @@ def rendered(chart: Path, bases: dict[str, Any], options: list[str]) -> dict[str
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, (done.stderr, options)
-    return json.loads(done.stdout.partition("values: ")[2])
+    values: dict[str, Any] = json.loads(done.stdout.partition("values: ")[2])
+    return values
 
 
 def test_values_are_those_of_helm(tmp_path: Path) -> None:
