@@ -11,6 +11,7 @@ from kthena_components.core.naming import (
     NAME_LIMIT,
     dns_name,
     is_dns_name,
+    least_length,
 )
 from kthena_components.core.objects.object import GroupKind, Object
 from kthena_components.core.remedies import write
@@ -138,13 +139,13 @@ def _check(found: Object, form: str, field: str, stated: str, random: str) -> It
     cut = random and stated.endswith(".") and form is not _SEGMENT
     if cut or not _has_form(name + random, form):
         seen = f"is {display(stated)}, but the name of this {found.kind} is {form}"
-        if not cut and len(name) <= most and _may_be_completed(name, random, form):
+        if not cut and least_length(name) <= most and _may_be_completed(name, random, form):
             level = Level.ADVISORY
-    elif len(name) > most:
+    elif least_length(name) > most:
         after = f" before {len(random)} random ones" if random else ""
         seen = f"is {display(stated)}, {len(stated)} characters; at most {most} are allowed"
         seen += f"{after}{why}"
-    elif random and len(stated) > _longest(form):
+    elif random and least_length(stated) > _longest(form):
         seen = f"has {len(stated)} characters; at most {_longest(form)} are allowed"
     else:
         return

@@ -102,6 +102,13 @@ def instance_labels(serving: str, group: int, role: str, instance: int) -> dict[
 
 
 NAME_LIMIT = 253
+HELM_RELEASE = "release-name"
+"""What `helm template` calls a release without a name; charts put it into the names of objects."""
+
+
+def least_length(name: str) -> int:
+    """Return the length of a name; a release that Helm named itself may have one character."""
+    return len(name.replace(HELM_RELEASE, "r"))
 
 
 def dns_name(text: str) -> str:

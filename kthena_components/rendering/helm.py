@@ -16,6 +16,7 @@ from typing import Any
 
 import yaml
 
+from kthena_components.core.naming import HELM_RELEASE
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.regex import regex
@@ -29,7 +30,7 @@ PROGRAMS = ("helm",)
 KUBERNETES = "1.34.0"
 """The release of Kubernetes for templates; pod templates are checked against the same one."""
 _OPTIONS = ("--kube-version", KUBERNETES, "--skip-schema-validation", "--include-crds")
-RELEASE = "release-name"
+RELEASE = HELM_RELEASE
 _MOST_FILES, _DEEPEST = 20_000, 8
 _LOCAL = "file://"
 _NULL = "\0"

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level
-from kthena_components.core.naming import NAME_LIMIT
+from kthena_components.core.naming import NAME_LIMIT, least_length
 from kthena_components.core.values.display import display
 from kthena_components.core.values.unknown import is_unresolved
 
@@ -30,7 +30,7 @@ def name_fits(facts: ServingFacts) -> Iterator[Finding]:
                 level=Level.UNKNOWN,
             )
             continue
-        over = len(item.name) - item.limit
+        over = least_length(item.name) - item.limit
         if over <= 0:
             continue
         part = "the serving's or the role's name" if item.made else "it"

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.findings import Finding, join_path
-from kthena_components.core.naming import DNS_LABEL, is_dns_name
+from kthena_components.core.naming import DNS_LABEL, is_dns_name, least_length
 from kthena_components.core.schema.language import Fields, Free, Table, Text
 from kthena_components.core.values.caches import cached_by_text
 from kthena_components.core.values.display import display, key_text
@@ -92,7 +92,7 @@ def is_label_value(text: str) -> bool:
 
 
 def _is_word(text: str) -> bool:
-    return len(text) <= DNS_LABEL and bool(text) and _WORD.fullmatch(text) is not None
+    return least_length(text) <= DNS_LABEL and bool(text) and _WORD.fullmatch(text) is not None
 
 
 def _size(annotations: Mapping[str, Any], rule: str) -> Iterator[Finding]:

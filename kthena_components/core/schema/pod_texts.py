@@ -12,6 +12,7 @@ from kthena_components.core.naming import (
     NAME_LIMIT,
     dns_name,
     is_dns_name,
+    least_length,
 )
 from kthena_components.core.schema.metadata import is_label_value, is_qualified
 from kthena_components.core.values.display import display, key_text
@@ -85,7 +86,7 @@ def check_label_name(name: object, path: str, instead: str) -> Iterator[Finding]
 
 def is_label(text: str) -> bool:
     """Return whether a text is a DNS-1123 label."""
-    return len(text) <= DNS_LABEL and DNS_1123_LABEL.fullmatch(text) is not None
+    return least_length(text) <= DNS_LABEL and DNS_1123_LABEL.fullmatch(text) is not None
 
 
 def short_name(text: str) -> str:

@@ -71,7 +71,7 @@ def _generated(view: Serving, role: Role) -> Iterator[Finding]:
         return
     parts = [str(part) for part in stated]
     name = "-".join(part[:_CUT] for part in parts)
-    over = sum(map(len, parts)) + len(parts) - 1 - naming.DNS_LABEL
+    over = sum(map(naming.least_length, parts)) + len(parts) - 1 - naming.DNS_LABEL
     seen = f"with role {display(role.name)} the generated name is {display(name, 2 * _CUT)}"
     if over > 0:
         long = f"{naming.DNS_LABEL + over} characters, and Kubernetes allows {naming.DNS_LABEL}"

@@ -108,7 +108,7 @@ def _generated(view: Sets, group: Group) -> Iterator[Finding]:
         return
     last = max(slices - 1, 0) if isinstance(slices, int) else 0
     index = max(replicas - 1, 0) if isinstance(replicas, int) else 0
-    made = len(view.object.name) + len(name) + 3 + _digits(last) + _REVISION
+    made = naming.least_length(view.object.name) + len(name) + 3 + _digits(last) + _REVISION
     of_leader = 1 + _digits(index) if isinstance(group.size, int) and group.size > 1 else 0
     longest = made + of_leader + _HASH
     over = longest - naming.DNS_LABEL

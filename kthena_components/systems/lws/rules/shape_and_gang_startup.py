@@ -79,7 +79,10 @@ def _stem(view: Sets) -> Iterator[Finding]:
 
 
 def _is_label(name: str) -> bool:
-    return len(name) <= naming.DNS_LABEL and naming.DNS_1035.fullmatch(name) is not None
+    return (
+        naming.least_length(name) <= naming.DNS_LABEL
+        and naming.DNS_1035.fullmatch(name) is not None
+    )
 
 
 def _counts(group: Group) -> Iterator[Finding]:

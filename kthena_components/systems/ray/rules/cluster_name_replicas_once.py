@@ -6,7 +6,7 @@ KubeRay creates no pods for a cluster that violates one. A rule's docstring docu
 from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding, join_path, not_checked, refuse
-from kthena_components.core.naming import DNS_1035, dns_name
+from kthena_components.core.naming import DNS_1035, dns_name, least_length
 from kthena_components.core.remedies import at_most, either, or_more
 from kthena_components.core.schema.metadata import is_label_value, is_qualified
 from kthena_components.core.values.display import display, key_text
@@ -41,7 +41,7 @@ def ray_name(view: RayView) -> Iterator[Finding]:
     name, longest = view.object.name, _LONGEST.get(view.object.kind)
     name = known(name, "metadata.name")
     if name and longest is not None and view.has_since("1.4"):
-        if len(name) > longest:
+        if least_length(name) > longest:
             seen = f"has {len(name)} characters, but a {view.object.kind} has at most {longest}"
             yield refuse("metadata.name", seen, "shorten it")
         elif not DNS_1035.fullmatch(name):

@@ -13,7 +13,7 @@ from kthena_components.core.findings import (
     suggest,
     suggest_name,
 )
-from kthena_components.core.naming import DNS_LABEL
+from kthena_components.core.naming import DNS_LABEL, least_length
 from kthena_components.core.objects.object import Object
 from kthena_components.core.remedies import at_most, placed_at, write
 from kthena_components.core.values.display import display, key_text
@@ -266,10 +266,11 @@ def job_tasks(found: Object) -> Iterator[Finding]:
 def _pod_name(job: object, task: object, index: int) -> Iterator[Finding]:
     if isinstance(job, str) and isinstance(task, str) and job and task:
         pod = f"{job}-{task}-{index}"
-        if len(pod) > DNS_LABEL:
+        over = least_length(pod) - DNS_LABEL
+        if over > 0:
             seen = f"makes pods such as {display(pod)}, of {len(pod)} characters, but"
             seen += f" {DNS_LABEL} are allowed"
-            remedy = f"shorten it, or the Job's name, by {len(pod) - DNS_LABEL}"
+            remedy = f"shorten it, or the Job's name, by {over}"
             yield refuse(f"spec.tasks[{index}].name", seen, remedy)
 
 
