@@ -181,9 +181,9 @@ class PodDetails:
 
     sizes: tuple[str, ...] = (naming.GROUP_SIZE,)
     """Variables in every container with the number of pods of its engine."""
-    told: tuple[str, ...] | None = naming.INJECTED_ENV
+    told: tuple[str, ...] | None = (*naming.INJECTED_ENV, *naming.LWS_ENV)
     """Variables that the pods get beside those of their templates, and prefixes of them. None: not
-    known."""
+    known. A backend that does not set LeaderWorkerSet's refuses them by itself."""
     drops: tuple[str, ...] = ()
     """Templates that it does not write as long as no pod has them: EMPTY_ROLES, IDLE_WORKERS."""
     order: Callable[[ServingPlan], StartOrder | None] = lambda _plan: None

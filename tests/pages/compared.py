@@ -21,6 +21,7 @@ COMPARED: Mapping[str, Mapping[str, str]] = {
         "1 serving, 2 pods": _README,
         "error: stack 'dev'": _README,
         "import pulumi": "tests/test_readme.py",
+        "verdict ": "conformance/sandbox/readme.py",
     },
     "docs/architecture.md": {"flowchart TD": "tests/toolchain/pages/test_house.py"},
     "docs/backends/booster.md": {

@@ -69,7 +69,7 @@ OPTIONS = {"kaito": {"instance_type": "p5.48xlarge"}}
 """Those without which a backend takes no serving."""
 FIELDS = {"booster": {"name": "leader", "cache": {"claim": "models", "download": True}}}
 """Fields of the role without which a backend takes no serving."""
-BESIDE = {"system", "emitter", "converter", "kubernetes", "volcano"}
+BESIDE = {"system", "emitter", "kubernetes", "volcano"}
 BASES = {"matrixinfer": {"kthena"}, "booster": {"kthena"}}
 """Systems that build on others, as the contract `systems` in pyproject.toml allows."""
 

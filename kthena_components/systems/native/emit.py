@@ -286,7 +286,6 @@ EMITTER = Emitter(
     read_back=read_group,
     targets=targets_of_groups,
     sizes=SIZES,
-    told=(*naming.INJECTED_ENV, *naming.LWS_ENV),
     drops=(EMPTY_ROLES, IDLE_WORKERS),
     converter=CONVERTER,
     planned=_planned,
