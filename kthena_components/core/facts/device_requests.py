@@ -11,7 +11,7 @@ from typing import Any
 from kthena_components.core.facts.context import Context
 from kthena_components.core.hardware import GpuFacts, find_gpu
 from kthena_components.core.hardware.names import CLASSES, MIG, NVIDIA
-from kthena_components.core.hardware.placement import largest_gpu
+from kthena_components.core.hardware.placement import largest_of
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
@@ -61,7 +61,7 @@ def read_request(request: Mapping[str, Any], context: Context, *, inline: bool) 
     ways = [_read_way(way, context) for way in _ways(request, inline)]
     counts = {(way.resource, way.count) for way in ways}
     if len(counts) == 1:
-        return AskedDevices(*counts.pop(), largest_gpu([way.gpu for way in ways]))
+        return AskedDevices(*counts.pop(), largest_of([way.gpu for way in ways]))
     why = "lists alternatives" if ways else "has neither exactly nor firstAvailable"
     return AskedDevices("", Unknown(why))
 
@@ -145,7 +145,7 @@ def _gpu(needed: Mapping[str, frozenset[str]]) -> GpuFacts | Unknown | None:
         if isinstance(gpu, Unknown):
             return gpu
         found.append(GpuFacts(name=gpu.name, memory_gib=gpu.memory_gib))
-    return largest_gpu(found)
+    return largest_of(found)
 
 
 # Reads the CEL expressions by which requests and classes of devices select devices.

@@ -53,7 +53,6 @@ class Inputs:
     """Other sources of variables."""
     files: Files = ()
     missing: list[MissingKey] = field(default_factory=list)
-
     places: dict[str, MaybeText] = field(default_factory=dict)
     """Values of variables that differ between pods, which are not in `env`."""
 

@@ -124,7 +124,7 @@ def stated_gpu(spec: Mapping[str, Any]) -> GpuFacts | Unknown | None:
     found = [_all_of([*always, *term]) for term in terms or [[]]]
     if any(gpu is None for gpu in found):
         return None
-    return largest_gpu([gpu for gpu in found if gpu is not None])
+    return largest_of([gpu for gpu in found if gpu is not None])
 
 
 def parted_chips(spec: Mapping[str, Any]) -> Unknown | None:
@@ -178,14 +178,14 @@ def _one_of(key: str, values: Sequence[object]) -> GpuFacts | Unknown | None:
     if any(map(is_unresolved, values)):
         return Unknown(f"the node label {key} is not known yet")
     texts = [str(v) for v in values if isinstance(v, str) or _is_short(v)]
-    return largest_gpu([_READERS[key](text) for text in texts])
+    return largest_of([_READERS[key](text) for text in texts])
 
 
 def _is_short(value: object) -> bool:
     return type(value) is int and 0 <= value < 10**_LONGEST_NUMBER
 
 
-def largest_gpu(found: Sequence[GpuFacts | Unknown | None]) -> GpuFacts | Unknown | None:
+def largest_of(found: Sequence[GpuFacts | Unknown | None]) -> GpuFacts | Unknown | None:
     """Return the GPU with the most memory; None if one is left open."""
     if None in found:
         return None

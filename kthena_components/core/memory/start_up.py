@@ -25,9 +25,8 @@ _LARGE_GPU, _LARGEST_GPU = 70, 160
 _A100_SMALL, _LARGEST_SINCE = (0, 9), (0, 28)
 """The first releases with an exception for A100, and with a class for the largest GPUs."""
 _UNIFIED = "GB10"
-"""A GPU that shares its memory with the host. NVML does not report it, so
-that it gets the smaller defaults: get_batch_defaults in vllm/engine/arg_utils.py takes 0 after any
-error of get_device_total_memory."""
+"""A GPU that shares its memory with the host. NVML does not report that memory, so its defaults are
+the smaller ones: get_batch_defaults in vllm/engine/arg_utils.py takes 0 after any error."""
 _LONGEST_WHOLE, _CHUNK, _CHUNK_UNTIL = 32768, 512, (0, 7)
 """Length up to which V0 does not split a prompt, and the tokens of a part in its older releases.
 Its run has no sampler then, as no prompt ends."""

@@ -6,7 +6,7 @@ from kthena_components.core.facts.serving import EngineFacts, GangFacts, Serving
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.remedies import write
 from kthena_components.core.rules.support.messages import cannot_check, title
-from kthena_components.core.values.unknown import MaybeInt, Unknown
+from kthena_components.core.values.unknown import MaybeInt, Unknown, product, total
 
 _FIELDS = ("minMember", "minAvailable")
 """The fields of a PodGroup and of a Volcano Job."""
@@ -41,7 +41,7 @@ def gang_covers_engine(facts: ServingFacts) -> Iterator[Finding]:
                 level=Level.ADVISORY,
             )
         return
-    wanted = _wanted(facts.engines, facts)
+    wanted = _wanted(facts)
     member = facts.gang.min_member
     unknown = next((value for value in (wanted, member) if isinstance(value, Unknown)), None)
     if unknown is not None:
@@ -67,35 +67,21 @@ def _members(gang: GangFacts, wanted: MaybeInt) -> str:
     return f"write minMember {wanted}"
 
 
-def _wanted(engines: tuple[EngineFacts, ...], facts: ServingFacts) -> int | Unknown:
-    """Return the pods of each role's minimum; the instances of a role may differ."""
+def _wanted(facts: ServingFacts) -> MaybeInt:
+    """Return the pods of each role's minimum. The instances of a role may differ."""
     roles: dict[str, list[EngineFacts]] = {}
-    for engine in engines:
+    for engine in facts.engines:
         roles.setdefault(engine.name, []).append(engine)
-    total = 0
-    for name, instances in roles.items():
-        pods = _of_role(instances, (facts.gang.minima if facts.gang else {}).get(name))
-        if isinstance(pods, Unknown):
-            return pods
-        total += pods
-    return total
+    minima = facts.gang.minima if facts.gang else {}
+    return total([_of_role(engines, minima.get(name)) for name, engines in roles.items()])
 
 
-def _of_role(instances: list[EngineFacts], minimum: MaybeInt | None) -> int | Unknown:
+def _of_role(engines: list[EngineFacts], minimum: MaybeInt | None) -> MaybeInt:
     """Return the pods of a role that start together. A minimum of None: all of them."""
-    pods, counted, sizes = 0, 0, set[int]()
-    for engine in instances:
-        if isinstance(engine.pods, Unknown):
-            return engine.pods
-        if minimum is None and isinstance(engine.replicas, Unknown):
-            return engine.replicas
-        replicas = 0 if isinstance(engine.replicas, Unknown) else engine.replicas
-        pods, counted = pods + engine.pods * replicas, counted + replicas
-        sizes.add(engine.pods)
-    if minimum is None or minimum == counted:
-        return pods
-    if isinstance(minimum, Unknown):
-        return minimum
+    every = total([product(engine.pods, engine.replicas) for engine in engines])
+    sizes = {engine.pods for engine in engines}
+    if minimum is None or minimum == total([engine.replicas for engine in engines]):
+        return every
     if len(sizes) > 1:
         return Unknown("the instances of a role have different numbers of pods")
-    return minimum * sizes.pop()
+    return product(sizes.pop(), minimum)
