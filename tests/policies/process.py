@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -32,10 +32,10 @@ class Pack:
         """Ask what policies there are."""
         return self.analyzer.GetAnalyzerInfo(empty_pb2.Empty(), timeout=SECONDS)
 
-    def configure_stack(self, config: Mapping[str, str]) -> None:
-        """Send the config of the stack."""
+    def configure_stack(self, config: Mapping[str, str], secrets: Sequence[str] = ()) -> None:
+        """Send the config of the stack, and which of its keys are secret."""
         request = messages.AnalyzerStackConfigureRequest(
-            stack="test", project="chat", config=config
+            stack="test", project="chat", config=config, config_secret_keys=secrets
         )
         self.analyzer.ConfigureStack(request, timeout=SECONDS)
 

@@ -78,3 +78,15 @@ def test_a_gpu_of_the_stack_weakens_nothing() -> None:
     for gpu in ("", "b300", "mi300x", "no-gpu"):
         (line,) = asked({"a": LARGE}, of_stack=gpu)
         assert line.startswith("mandatory serving-rules "), gpu
+
+
+def test_a_secret_of_the_stack_is_not_read() -> None:
+    key = "kthena-components:gpu"
+    body = workload(container(gpus=1, args=["--model", SMALL, *SHORT]), name="a")
+    stack = {"urn:a": (DEPLOYMENT, {**body, "apiVersion": "apps/v1", "kind": "Deployment"})}
+    with started() as pack:
+        for secrets, number in ((), 0), ((key,), 1):
+            pack.configure_stack({key: "h200"}, secrets)
+            pack.configure({"serving-rules": "mandatory", "serving-groups": "mandatory"})
+            lines = [line for line in pack.analyze_stack(stack) if NOT_CHECKED in line]
+            assert len(lines) == number
