@@ -24,6 +24,8 @@ def helps(driven: DrivenCluster, group: PodGroup, change: Change) -> bool:
     _leave(driven, {gang_of(group_of(pod)) for pod in freed} - {gang_of(group.name)})
     for pod in freed:
         driven.delete(pod)
+    if change.opened_nodes:
+        driven.uncordon(change.opened_nodes)
     if change.added_nodes:
         driven.add_nodes([dict(node.body) for node in change.added_nodes])
     if change.queue:

@@ -5,7 +5,7 @@ released to it at once, so that it decides about all of them in one cycle.
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -234,6 +234,13 @@ class DrivenCluster:
         """Add nodes to the present ones."""
         added = [as_created(body) for body in nodes]
         self.change_nodes([*self._nodes.values(), *added])
+
+    def uncordon(self, names: Collection[str]) -> None:
+        """Uncordon some nodes."""
+        self.change_nodes([
+            {**body, "spec": {**body.get("spec", {}), "unschedulable": None}}
+            if name in names else body for name, body in self._nodes.items()
+        ])  # fmt: skip
 
     def change_hyper_nodes(self, bodies: Sequence[Body]) -> None:
         """Give HyperNodes other members, and delete those that are not listed."""

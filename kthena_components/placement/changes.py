@@ -1,6 +1,6 @@
 """Makes a change on paper, and asks the scheduler whether a group then fits. Pure."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
@@ -52,7 +52,7 @@ def helps(cluster: Cluster, group: PodGroup, change: Change) -> bool:
 
 
 def changed_cluster(cluster: Cluster, change: Change) -> Cluster:
-    """Free and add nodes, and replace a queue, a quota, the HyperNodes or volumes."""
+    """Free, open and add nodes, and replace a queue, a quota, the HyperNodes or volumes."""
     if change.volumes:
         names = set(map(name_of, change.volumes))
         kept = [one for one in cluster.volumes
@@ -62,6 +62,8 @@ def changed_cluster(cluster: Cluster, change: Change) -> Cluster:
         cluster = with_hyper_nodes(cluster, change.hyper_nodes)
     if change.freed_nodes:
         cluster = _freed(cluster, frozenset(change.freed_nodes))
+    if change.opened_nodes:
+        cluster = with_open_nodes(cluster, change.opened_nodes)
     queues = list(cluster.queues)
     if change.queue is not None:
         queues = [one for one in queues if one.name != change.queue.name] + [change.queue]
@@ -86,6 +88,13 @@ def with_hyper_nodes(cluster: Cluster, bodies: Iterable[Body]) -> Cluster:
     hyper_nodes, labels = tuple(bodies), node_labels([node.body for node in cluster.nodes])
     domains = read_domains(hyper_nodes, labels)
     return replace(cluster, hyper_nodes=hyper_nodes, domains=domains)
+
+
+def with_open_nodes(cluster: Cluster, names: Collection[str]) -> Cluster:
+    """Make some nodes ready, and uncordon them."""
+    return replace(cluster, nodes=[
+        replace(node, accepts_pods=True) if node.name in names else node for node in cluster.nodes
+    ])  # fmt: skip
 
 
 def _freed(cluster: Cluster, names: frozenset[str]) -> Cluster:

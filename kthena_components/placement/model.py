@@ -256,6 +256,7 @@ class Cause(StrEnum):
     TAINT = "taint"
     SELECTOR = "selector or affinity"
     PRODUCT = "gpu product"
+    CLOSED = "nodes cordoned or not ready"
     QUEUE = "queue"
     GANG_MINIMUM = "gang minimum"
     TIER = "tier"
@@ -279,6 +280,8 @@ class Change:
     """With this topology it fits."""
     freed_nodes: tuple[str, ...] = ()
     """It fits when nothing runs on these nodes."""
+    opened_nodes: tuple[str, ...] = ()
+    """It fits when these nodes are ready and not cordoned."""
     added_nodes: tuple[Node, ...] = ()
     like: str = ""
     """The node that the added ones equal: they are in its HyperNodes, too."""

@@ -314,9 +314,15 @@ def _room(case: Case) -> Iterator[Obstacle]:
         other = () if changes else smaller_pods_or_larger_nodes(case.cluster, case.group, names)
         yield Obstacle(cause=cause, text=text, changes=changes or _first_of_each(case, other))
     if not short and changes:
-        kinds = count_of(len(case.scheduler.jobs[0].tasks), "pod")
-        text = f"its {kinds} do not find enough room as the scheduler places them"
-        yield Obstacle(cause=Cause.ORDER, text=text, changes=changes)
+        number = len(case.scheduler.jobs[0].tasks)
+        cause, text = (
+            Cause.ORDER,
+            f"its {count_of(number, 'pod')} {'does' if number == 1 else 'do'} ",
+        )
+        text += "not find enough room as the scheduler places them"
+        if changes[0].opened_nodes:
+            cause, text = Cause.CLOSED, refusals(case.scheduler, "cordoned or not ready")
+        yield Obstacle(cause=cause, text=text, changes=changes)
 
 
 def _first_of_each(case: Case, found: Iterable[Change]) -> tuple[Change, ...]:

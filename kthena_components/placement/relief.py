@@ -1,7 +1,7 @@
-"""Finds the fewest nodes to free or to add, or smaller pods, so that a group fits. Pure."""
+"""Finds the fewest nodes to uncordon, free or add, or smaller pods, so that a group fits. Pure."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from itertools import islice
@@ -9,7 +9,13 @@ from itertools import islice
 from kthena_components.cluster.node_fit import Amounts
 from kthena_components.core.findings import count_of
 from kthena_components.core.values.display import listing
-from kthena_components.placement.changes import copy_of, helps, with_allocatable
+from kthena_components.placement.changes import (
+    copy_of,
+    fits,
+    helps,
+    with_allocatable,
+    with_open_nodes,
+)
 from kthena_components.placement.free_nodes import largest, named_amount, slots
 from kthena_components.placement.model import Change, Cluster, Node, PodGroup
 from kthena_components.placement.volcano.scheduler import Scheduler
@@ -22,41 +28,74 @@ _LARGE = 300
 """Nodes of a large cluster."""
 
 
+def opened_nodes(cluster: Cluster, group: PodGroup) -> tuple[Change, ...]:
+    """Return the fewest nodes that are cordoned or not ready, and with which a group fits."""
+    closed = {node.name for node in cluster.nodes if not node.accepts_pods}
+    if not closed:
+        return ()
+    opened = with_open_nodes(cluster, closed)
+    if not fits(opened, group):
+        return ()
+    changes = (
+        Change(text=f"Uncordon or repair {_named(where, names)}", opened_nodes=tuple(names))
+        for where, names in _fewest(opened, group, lambda node: node.name in closed)
+    )
+    found = next((one for one in changes if helps(cluster, group, one)), None)
+    every = Change(text=f"Uncordon or repair {_named('', sorted(closed))}",
+                   opened_nodes=tuple(sorted(closed)))  # fmt: skip
+    return (found or every,)
+
+
 def freed_nodes(cluster: Cluster, group: PodGroup) -> tuple[Change, ...]:
     """Return the fewest nodes in one HyperNode after whose end of work a group fits."""
-    scheduler = Scheduler(cluster, [group])
-    options = sorted(_freeing(cluster, scheduler), key=lambda one: (len(one[1]), not one[0]))
-    for where, names in islice(options, _TRIED if len(cluster.nodes) < _LARGE else _TRIED_IF_LARGE):
-        nodes = "Free one node" if len(names) == 1 else f"Free {count_of(len(names), 'node')}"
-        change = Change(text=f"{nodes}{f' in {where}' if where else ''}: {', '.join(names)}",
-                        freed_nodes=tuple(names))  # fmt: skip
-        if helps(cluster, group, change):
-            return (change,)
-    return ()
+
+    def usable(node: Node) -> bool:
+        return bool(node.used) and node.name not in cluster.taken_by_others
+
+    changes = (
+        Change(text=f"Free {_named(where, names)}", freed_nodes=tuple(names))
+        for where, names in _fewest(cluster, group, usable)
+    )
+    return tuple(islice((one for one in changes if helps(cluster, group, one)), 1))
 
 
-def _freeing(cluster: Cluster, scheduler: Scheduler) -> Iterator[tuple[str, list[str]]]:
-    """For each HyperNode, list its used nodes that accept the pods: more and more of them."""
+def _named(where: str, names: Sequence[str]) -> str:
+    nodes = "one node" if len(names) == 1 else count_of(len(names), "node")
+    return f"{nodes}{f' in {where}' if where else ''}: {', '.join(names)}"
+
+
+def _fewest(
+    cluster: Cluster, group: PodGroup, usable: Callable[[Node], bool]
+) -> Iterable[tuple[str, list[str]]]:
+    """List some nodes of one HyperNode with its name, the fewest first, as many as are tried."""
+    options = sorted(_usable_nodes(cluster, Scheduler(cluster, [group]), usable),
+                     key=lambda one: (len(one[1]), not one[0]))  # fmt: skip
+    return islice(options, _TRIED if len(cluster.nodes) < _LARGE else _TRIED_IF_LARGE)
+
+
+def _usable_nodes(
+    cluster: Cluster, scheduler: Scheduler, usable: Callable[[Node], bool]
+) -> Iterator[tuple[str, list[str]]]:
+    """For each HyperNode, list its usable nodes that accept the pods: more and more of them."""
     shape = largest(scheduler)
     needed = len(scheduler.jobs[0].tasks)
     counts = slots(scheduler, shape)
-    usable = {
-        at for at, node in enumerate(cluster.nodes)
-        if node.used and shape.accepted[at] and node.name not in cluster.taken_by_others
-    }  # fmt: skip
+    taken = {at for at, node in enumerate(cluster.nodes) if shape.accepted[at] and usable(node)}
     for one in scheduler.tree.all:
-        used = sorted(
-            (node for node in one.nodes if node in usable),
+        within = sorted(
+            (node for node in one.nodes if node in taken),
             key=lambda node: (counts[node] > 0, -sum(scheduler.room.allocatable[node][3:]), node),
         )
         name = one.domain.name if one.domain else ""
-        for number in range(1, min(len(used), needed) + 1):
-            yield name, [cluster.nodes[node].name for node in used[:number]]
+        for number in range(1, min(len(within), needed) + 1):
+            yield name, [cluster.nodes[node].name for node in within[:number]]
 
 
 def freed_or_added_nodes(cluster: Cluster, group: PodGroup) -> tuple[Change, ...]:
-    """Return the fewest nodes to free, or to add where freeing nodes does not help."""
-    return freed_nodes(cluster, group) or added_nodes(cluster, group)
+    """Return the fewest nodes to open, to free where that does not help, or else to add."""
+    return (
+        opened_nodes(cluster, group) or freed_nodes(cluster, group) or added_nodes(cluster, group)
+    )
 
 
 def added_nodes(cluster: Cluster, group: PodGroup) -> tuple[Change, ...]:

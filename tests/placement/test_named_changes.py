@@ -59,6 +59,18 @@ def node_with(**fields: Any) -> Edit:
     return edit
 
 
+def accepting(*names: str) -> Edit:
+    """Let nodes of the first rack accept pods."""
+
+    def edit(inventory: Body, _: list[Body]) -> None:
+        for one in inventory["racks"][0]["nodes"]:
+            if one["name"] in names:
+                one.pop("cordoned", None)
+                one.pop("ready", None)
+
+    return edit
+
+
 def queue(name: str) -> Edit:
     return lambda inventory, _: inventory["queues"].append({"name": name})
 
@@ -90,7 +102,8 @@ def without_hyper_node(name: str) -> Edit:
     return edit
 
 
-CAPPED = gang(topology={"mode": "hard", "highestTierAllowed": 1})
+RACK_CAP = {"mode": "hard", "highestTierAllowed": 1}
+CAPPED = gang(topology=RACK_CAP)
 PARENTS = [hyper_node(name, 2, by_name("r", "HyperNode")) for name in ("s", "t")]
 LARGE_PARENT = hyper_node("t", 2, by_name("r", "HyperNode"), by_name("q", "HyperNode"))
 TWO_RACKS = {**INVENTORY, "racks": [RACK, {"name": "q", "nodes": [{"name": "c"}]}]}
@@ -118,6 +131,10 @@ ZONES = {**HEAD, "gpus": 8, "cpu": 64, "memory": "1Ti", "volumes": [volume("u"),
                    {"name": "b", "labels": {"zone": "v"}}]}  # fmt: skip
 CLAIMING = gang(volumes=[{"name": "m", "persistentVolumeClaim": {"claimName": "models"}}])
 SHUT = {**INVENTORY, "queues": [{"name": "default"}, {"name": "shut", "open": False}]}
+CLOSED = {**INVENTORY, "racks": [{"name": "r", "nodes": [
+    {"name": "a", "cordoned": True}, {"name": "b", "ready": False}]}]}  # fmt: skip
+HALF = {**INVENTORY, "racks": [{"name": "r", "nodes": [
+    {"name": "a"}, {"name": "b", "cordoned": True}, {"name": "c", "cordoned": True}]}]}  # fmt: skip
 CASES: list[tuple[str, Body, list[Body], dict[str, Edit]]] = [
     ("GPUs", INVENTORY, gang(limits={GPU: 16}), {
         "Request at most 8 GPUs per pod, as the node a has": limited(**{GPU: 8}),
@@ -140,6 +157,10 @@ CASES: list[tuple[str, Body, list[Body], dict[str, Edit]]] = [
         "Remove the member r of the HyperNode t": without_member("t", "r")}),
     ("a volume in a zone without nodes", ZONES, CLAIMING, {
         "Bind its claim to a PersistentVolume with zone=v, in place of pv": in_zone("v")}),
+    ("no node accepts pods", CLOSED, gang(2), {
+        "Uncordon or repair 2 nodes in r: a, b": accepting("a", "b")}),
+    ("some nodes do not accept pods", HALF, gang(2, topology=RACK_CAP), {
+        "Uncordon or repair one node in r: b": accepting("b")}),
 ]  # fmt: skip
 
 

@@ -60,6 +60,13 @@ def test_more_resources_than_the_cluster_has_keep_a_group_pending() -> None:
     assert outcome.verdict == NEVER
 
 
+def test_a_group_without_a_minimum_is_not_kept_pending() -> None:
+    """After one session its phase is Completed, and only Pending groups need minResources."""
+    larger = group(pods(5), topology=HARD[1], min_resources={GPU: Decimal(32)})
+    one = group(pods(2), name="one", minimum=0, min_resources={GPU: Decimal(16)})
+    assert verdicts(TWO, larger, one) == [NEVER, FITS]
+
+
 DROPPED = {
     "a name that no tier has": Topology(hard=True, highest_tier_name="row"),
     "no cap at all": Topology(hard=True),

@@ -1,5 +1,7 @@
 """Pods that wait in groups that run take nodes before or after the groups that are asked about."""
 
+from dataclasses import replace
+
 from kthena_components.placement.faults import grow
 from kthena_components.placement.model import Cluster, Queue, Running, Scheduler, Verdict
 from kthena_components.placement.place import place
@@ -70,6 +72,16 @@ def test_minresources_are_promised_queue_by_queue() -> None:
     where = racks(2, scheduler=USUAL, queues=queues)
     found = place(where, [older, never, small])
     assert [one.verdict for one in found] == [WAITS, NEVER, FITS]
+
+
+def test_a_group_without_a_minimum_promises_its_minresources_in_one_session_only() -> None:
+    """Its phase is Completed after it, and the plugins count those of Inqueue and Running."""
+    queues = (Queue(name="a"), Queue(name="b"))
+    older = group(pods(2), name="older", queue="b", whole=True)
+    never = group(pods(1), name="never", queue="a", minimum=0, whole=True, topology=HARD[0])
+    undivided = replace(USUAL, plugins=USUAL.plugins - {"proportion"})
+    found = place(racks(2, scheduler=undivided, queues=queues), [older, never])
+    assert [one.verdict for one in found] == [FITS, NEVER]
 
 
 def test_a_queue_of_a_higher_priority_comes_first() -> None:

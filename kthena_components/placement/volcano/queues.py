@@ -115,7 +115,9 @@ class Queues:
             for task in job.tasks:
                 if task.node is None:
                     _add(demand, task.shape.request)
-            if job.enqueued and job.min_resources is not None:
+            # The phase is Inqueue, or Running. Without a minimum and placed pods it is Completed.
+            is_counted = job.enqueued and (job.minimum or job.placed)
+            if is_counted and job.min_resources is not None:
                 self._count_waiting(share, _left(job))
         self._used = used_total
         if self.by_deserved:

@@ -107,7 +107,19 @@ class Scheduler:
         changed |= self._backfill()
         for job, step in held:
             self._let_go(job, step)
-        return changed
+        return self._complete() or changed
+
+    def _complete(self) -> bool:
+        """Let groups without a minimum out of the phase Pending when a session ends.
+
+        As many pods as minMember are scheduled, so the phase becomes Completed or Running
+        (pkg/scheduler/framework/session.go, getPodGroupPhase).
+        """
+        late = [job for job in self.jobs if not job.minimum and not job.enqueued]
+        late = [job for job in late if not self.queues.missing(job)]
+        for job in late:
+            job.enqueued = True
+        return bool(late)
 
     def _enqueue(self) -> bool:
         """Let groups out of the phase Pending, queue by queue."""
