@@ -4,9 +4,10 @@ Nothing is decided here. _described.py compiles everything before the component 
 error leaves no resource behind.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 import pulumi
@@ -15,6 +16,7 @@ from kthena_components.core import naming
 from kthena_components.core.findings import Finding, SpecError, count_of, render_findings
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.resources._apply import ROLE, SERVING_GROUP, Scope, apply, awaited
+from kthena_components.resources._call import refuse_call
 from kthena_components.resources._duplicate_objects import claim, running
 from kthena_components.resources._hidden_secrets import shown_of_args
 from kthena_components.resources._model import read_hf_configs
@@ -55,6 +57,26 @@ class RefusedError(pulumi.RunError, pulumi.InputPropertiesError):
         super().__init__(message, [{"property_path": p, "reason": r} for p, r in reasons])
 
 
+P = ParamSpec("P")
+
+
+def _called(init: Callable[P, None]) -> Callable[P, None]:
+    """Let `__init__` refuse arguments that it does not take as it refuses wrong args."""
+
+    @wraps(init)
+    def checked(*given: P.args, **named: P.kwargs) -> None:
+        component, *stated = given
+        kind = type(component).__name__
+        found = list(refuse_call(init, kind, tuple(stated), named))
+        if found:
+            name = stated[0] if stated else named.get("name")
+            subject = f"{kind} '{name}'" if isinstance(name, str) else kind
+            raise RefusedError(found, subject)
+        init(*given, **named)
+
+    return checked
+
+
 class ModelServing(pulumi.ComponentResource):
     """A served model: several ServingGroups with the same roles, on the chosen backend."""
 
@@ -78,6 +100,7 @@ class ModelServing(pulumi.ComponentResource):
     shape: pulumi.Output[Rows]
     """One row for each role: engines, pods, GPUs and parallelism."""
 
+    @_called
     def __init__(
         self, name: str, args: ModelServingArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
@@ -106,6 +129,7 @@ class ServingGroup(pulumi.ComponentResource):
     shape: pulumi.Output[Rows]
     """One row for each role: engines, pods, GPUs and parallelism."""
 
+    @_called
     def __init__(
         self, name: str, args: ServingGroupArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
@@ -135,6 +159,7 @@ class Role(pulumi.ComponentResource):
     shape: pulumi.Output[Rows]
     """One row: engines, pods, GPUs and parallelism."""
 
+    @_called
     def __init__(
         self, name: str, args: StandaloneRoleArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
@@ -156,6 +181,7 @@ class HyperNodeTopology(pulumi.ComponentResource):
     tiers: pulumi.Output[Rows]
     """One row for each tier, the closest first: tier, name and number of HyperNodes."""
 
+    @_called
     def __init__(
         self, name: str, args: HyperNodeTopologyArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
@@ -174,6 +200,7 @@ class Queue(pulumi.ComponentResource):
     name: pulumi.Output[str]
     """Name of the Queue, unknown in a preview until it is created."""
 
+    @_called
     def __init__(
         self, name: str, args: QueueArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:

@@ -8,10 +8,11 @@ from typing import Any
 import pulumi
 import pytest
 
-from kthena_components import RefusedError
+from kthena_components import ModelServing, RefusedError
 from kthena_components.core.findings import Finding
 from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN
 from tests.resources.build import group, late, queue, role, serving, topology
+from tests.support.for_each import for_each
 from tests.support.recorder import attempt
 from tests.support.specs import ENGINE_RAY, GROUP, ROLE, changed
 
@@ -142,3 +143,34 @@ def test_a_role_by_itself_reads_its_config_json_too(tmp_path: Path) -> None:
     args["engine"]["hf_config"] = str(tmp_path)
     (finding,) = refusal(lambda: role(args)).findings
     assert finding.path == "engine.hf_config"
+
+
+OPTIONS = pulumi.ResourceOptions
+CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any], dict[str, str]]] = {
+    "fields by keyword": (("chat",), {"replicas": 2}, {
+        "replicas": 'Write it as a field of args: ModelServing("chat", {"replicas": …})',
+        "args": 'Write ModelServing("chat", {…}, pulumi.ResourceOptions(…))'}),
+    "a misspelt keyword": (("chat", ENGINE_RAY), {"opt": None}, {"opt": "Write opts"}),
+    "a misspelt field": (("chat", ENGINE_RAY), {"replcas": 2}, {
+        "replcas": 'Write it as a field of args: ModelServing("chat", {"replicas": …})'}),
+    "nothing": ((), {}, {"name": "Write ModelServing", "args": "Write ModelServing"}),
+    "no name": ((ENGINE_RAY,), {}, {"name": "Write ModelServing"}),
+    "options as a map": (("chat", ENGINE_RAY, {"protect": True}), {}, {
+        "opts": "Write pulumi.ResourceOptions(protect=…)"}),
+    "args in two maps": (("chat", ENGINE_RAY, {"replicas": 2}), {}, {
+        "opts": "Put its fields into args"}),
+    "options first": (("chat", OPTIONS(), ENGINE_RAY), {}, {"opts": "Write ModelServing"}),
+    "four": (("chat", ENGINE_RAY, None, None), {}, {"": "Write ModelServing"}),
+    "a name twice": (("chat", ENGINE_RAY), {"name": "chat"}, {"name": "Keep one of the two"}),
+}  # fmt: skip
+
+
+@for_each("stated, named, expected", CALLS.values(), ids=CALLS)
+def test_a_wrong_call_is_refused(
+    stated: tuple[Any, ...], named: dict[str, Any], expected: dict[str, str]
+) -> None:
+    call: Callable[..., object] = ModelServing
+    found = {one.path: str(one) for one in refusal(lambda: call(*stated, **named)).findings}
+    assert found.keys() == expected.keys()
+    for path, text in expected.items():
+        assert f" {text}" in found[path]
