@@ -6,7 +6,6 @@ versions the tags v0.1.0 to v0.4.0. docs/backends/kthena.md lists every field.
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from kthena_components.core import naming
 from kthena_components.core.facts.pod_template import read_pod
@@ -14,6 +13,7 @@ from kthena_components.core.facts.serving import EngineFacts, GangFacts, Serving
 from kthena_components.core.facts.workload import NO_SCHEDULER
 from kthena_components.core.objects.cluster_objects import Gang
 from kthena_components.core.objects.object import MODEL_SERVING, VOLCANO, PodSet, copies_in, pod_set
+from kthena_components.core.values.dataclass import replace
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     count,

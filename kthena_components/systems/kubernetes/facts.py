@@ -6,7 +6,6 @@ One object has one pod template. The number of pods in an engine is read from va
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from kthena_components.core import naming
@@ -23,6 +22,7 @@ from kthena_components.core.objects.object import Object, PodSet, copies_in, pod
 from kthena_components.core.plan.controller_variables import Told
 from kthena_components.core.remedies import write
 from kthena_components.core.values.caches import cached_last
+from kthena_components.core.values.dataclass import replace
 from kthena_components.core.values.read import inside, is_name, mapping, name_of
 from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown, is_unresolved
 
