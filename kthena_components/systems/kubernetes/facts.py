@@ -170,10 +170,11 @@ def pods_of_daemons(entry: Object) -> Iterator[PodSet]:
     yield pod_set(entry, "spec.template", entry.spec.get("template"), _NODES)
 
 
-def pods_of_copies(entry: Object) -> Iterator[PodSet]:
+@cached_last
+def pods_of_copies(entry: Object) -> tuple[PodSet]:
     """Return the pods of a workload with a number of copies."""
     number = copies_in(entry.spec.get("replicas"), 1)
-    yield pod_set(entry, "spec.template", entry.spec.get("template"), number)
+    return (pod_set(entry, "spec.template", entry.spec.get("template"), number),)
 
 
 def pods_of_job(entry: Object) -> Iterator[PodSet]:
