@@ -4,7 +4,7 @@ Each system declares the rules of its kinds: systems/system.py.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from datetime import date
 from functools import partial
 from types import MappingProxyType
@@ -39,7 +39,7 @@ from kthena_components.core.objects.object import Object, read_object
 from kthena_components.core.objects.retained_fields import kept_name, reduced
 from kthena_components.core.rules.production import PRODUCTION, PRODUCTION_NAMES
 from kthena_components.core.rules.registry import CHECKS, run_checks
-from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.dataclass import dataclass, replace
 from kthena_components.core.values.read import group_kind, unknown_within
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems import find_kind

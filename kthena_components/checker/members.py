@@ -1,7 +1,6 @@
 """Finds the engines of a template, and adds to each engine its pods one by one, for any kind."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from operator import itemgetter
 from typing import Any
 
@@ -13,6 +12,7 @@ from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import paths_above
 from kthena_components.core.objects.object import Object, PodSet
 from kthena_components.core.plan.controller_variables import NOTHING, Told
+from kthena_components.core.values.dataclass import replace
 from kthena_components.systems.system import Kind
 
 

@@ -6,7 +6,6 @@ and the rule's name. All errors that this package reports about input are render
 
 import difflib
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, date, datetime
 from enum import StrEnum
 from functools import wraps
@@ -14,7 +13,7 @@ from types import FrameType
 from typing import Any, ParamSpec, TypeVar, TypeVarTuple
 
 from kthena_components.core.remedies import Fix, moved, remove, rename, settled, write
-from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.dataclass import dataclass, replace
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.safe_text import visible
 from kthena_components.core.values.unknown import NotKnownError, Unknown, show_tokens

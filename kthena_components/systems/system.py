@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -162,7 +162,7 @@ class Kind(Updates[V], Scaling[V], ConvertInput[V], PodTemplates, ObjectTraits, 
     """Reads an object once, for everything below. It never raises."""
     facts: Callable[[V], ServingFacts | None] | None = None
     """Facts for the rules of core/rules; None for an object that serves nothing."""
-    pods: Callable[[V], Iterator[PodSet]] | None = None
+    pods: Callable[[V], Iterable[PodSet]] | None = None
     """The pods of templates in the object. None: they are counted from the facts."""
     gangs: Callable[[V], Iterator[Gang]] | None = None
     """The pods that its controller puts into PodGroups. None: it creates none."""

@@ -4,7 +4,7 @@ The only entry is `read_command`. It never raises: what cannot be read is Unknow
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from types import MappingProxyType
 from typing import Any
 
@@ -27,6 +27,7 @@ from kthena_components.core.engines.programs import (
     may_start_one,
     shell_operand,
 )
+from kthena_components.core.values.dataclass import replace
 from kthena_components.core.values.images import read_image
 from kthena_components.core.values.unknown import MaybeText, Unknown
 

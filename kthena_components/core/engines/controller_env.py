@@ -49,6 +49,7 @@ _PREFIXES: Mapping[str, str] = {
     "VK_": "a plugin of a Volcano Job",
 }
 """Beginnings of names, some of which contain those of tasks."""
+_BEGINNINGS = tuple(_PREFIXES)
 _NUMBER = regex(r"INDEX|TPU_WORKER_ID")
 """Names of variables that number the pods."""
 
@@ -66,6 +67,9 @@ class _Late(Mapping[str, str]):
         if found is None:
             raise KeyError(name)
         return found
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._named or (isinstance(name, str) and name.startswith(_BEGINNINGS))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._named)

@@ -6,9 +6,11 @@ line of its engine is read, not before.
 """
 
 import json
-from collections.abc import Mapping
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 from importlib import resources
+from operator import attrgetter
 from typing import Any
 
 from kthena_components.core.engines.options import TITLES, Release
@@ -70,11 +72,6 @@ class Words:
     """Whether they are those of the releases before and after: the release itself was not read."""
 
 
-@cache
-def _keyed(keys: tuple[Keys, ...]) -> tuple[str, ...]:
-    return tuple(sorted({row.option for row in keys}))
-
-
 @dataclass(frozen=True, slots=True)
 class Table:
     """The options of all known releases of an engine."""
@@ -98,7 +95,7 @@ class Table:
 
     def place(self, version: Version) -> int:
         """Return the index of the newest known release up to the given one; 0 for older ones."""
-        return max((at for at, known in enumerate(self.versions) if known <= version), default=0)
+        return max(0, bisect_right(self.versions, version) - 1)
 
     def at(self, version: Version) -> list[Row]:
         """Return the options of a release."""
@@ -108,7 +105,7 @@ class Table:
     def keys_in(self, option: str, version: Version) -> Keys | None:
         """Return the keys that a release takes in a JSON option; None if it takes any."""
         place = self.place(version)
-        found = (row for row in self.keys if row.option == option)
+        found = _keys_by_option(self.engine).get(option, ())
         return next((row for row in found if row.since <= place <= row.until), None)
 
     def words_in(self, option: str, key: str, version: Version) -> Words | None:
@@ -132,9 +129,9 @@ class Table:
         return self.texts[rows[0].since], self.texts[rows[-1].until]
 
     @property
-    def keyed(self) -> tuple[str, ...]:
+    def keyed(self) -> Iterable[str]:
         """Return the options with keys, and maps inside of them, in alphabetical order."""
-        return _keyed(self.keys)
+        return _keys_by_option(self.engine)
 
     @property
     def spellings(self) -> list[str]:
@@ -177,6 +174,14 @@ def _by_spelling(engine: str) -> Mapping[str, tuple[Row, ...]]:
     for row in load(engine).rows:
         for name in dict.fromkeys((*row.names, *row.off)):
             found[name] = (*found.get(name, ()), row)
+    return found
+
+
+@cache
+def _keys_by_option(engine: str) -> Mapping[str, tuple[Keys, ...]]:
+    found: dict[str, tuple[Keys, ...]] = {}
+    for row in sorted(load(engine).keys, key=attrgetter("option")):
+        found[row.option] = (*found.get(row.option, ()), row)
     return found
 
 

@@ -1,7 +1,6 @@
 """Reads what a container starts: its command line, or why that cannot be read."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -14,6 +13,7 @@ from kthena_components.core.facts.context import NO_CONTEXT, Context
 from kthena_components.core.facts.devices import name_in_pod
 from kthena_components.core.facts.files import PodVolumes
 from kthena_components.core.facts.inputs import Inputs, read_argv, read_inputs
+from kthena_components.core.values.dataclass import replace
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import Unknown, is_unresolved
 

@@ -5,14 +5,14 @@ Readers get one object at a time, with its context. Nothing here reads a Secret.
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from kthena_components.core.facts.pod_policies import LimitRanges, PodPolicies
 from kthena_components.core.facts.sharing import Sharing
 from kthena_components.core.hardware import NO_CHOICE, GpuChoice, GpuFacts, find_gpu
 from kthena_components.core.models import ModelShape, shape_from_config
-from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.dataclass import dataclass, replace
 from kthena_components.core.values.read import group_kind, inside, is_map, mapping
 from kthena_components.core.values.unknown import MaybeText, Unknown, is_unresolved
 

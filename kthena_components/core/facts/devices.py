@@ -8,6 +8,7 @@ from typing import Any
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.claims import ContainerClaims
 from kthena_components.core.hardware import GpuFacts
+from kthena_components.core.values.caches import cached_by_text
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import is_accelerator, parse_quantity
@@ -67,13 +68,18 @@ class DeviceFacts:
     @property
     def vendor(self) -> str:
         """The domain of the vendor, such as nvidia.com; empty if the name does not tell it."""
-        domain = ".".join(self.resource.partition("/")[0].lower().split(".")[-2:])
-        return domain if domain in _VENDORS and is_accelerator(self.resource) else ""
+        return _vendor(self.resource)
 
     @property
     def count(self) -> MaybeInt:
         """Devices that the container gets: the limit, else the request."""
         return next((n for n in (self.limit, self.request) if n is not None), 0)
+
+
+@cached_by_text
+def _vendor(resource: str) -> str:
+    domain = ".".join(resource.partition("/")[0].lower().split(".")[-2:])
+    return domain if domain in _VENDORS and is_accelerator(resource) else ""
 
 
 def name_in_pod(container: Mapping[str, Any]) -> str:

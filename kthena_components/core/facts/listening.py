@@ -5,14 +5,13 @@ one engine or joins one, and at most a routing sidecar of llm-d.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.engines.options import TITLES
 from kthena_components.core.facts.network import LOOPBACK
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.ports import DECIDING, ProbeFacts
-from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.dataclass import dataclass, replace
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 

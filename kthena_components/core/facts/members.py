@@ -6,7 +6,6 @@ StatefulSets.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from kthena_components.core.engines import CommandFacts
@@ -15,7 +14,7 @@ from kthena_components.core.facts.context import NO_CONTEXT, Context
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, SiblingFacts
 from kthena_components.core.facts.workload import NOT_STATED, pods_of_template
-from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.dataclass import dataclass, replace
 from kthena_components.core.values.read import count_or_unknown, mapping, sequence
 from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
 

@@ -4,7 +4,6 @@ A reader never raises: a fact is a value, or Unknown with a reason.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.engines.shapes import idle_command, never_ends
@@ -46,6 +45,7 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.findings import join_path
 from kthena_components.core.hardware import GpuFacts, parted_chips, stated_gpu
 from kthena_components.core.models import ModelShape
+from kthena_components.core.values.dataclass import replace
 from kthena_components.core.values.read import first_unknown, mapping, sequence
 from kthena_components.core.values.unknown import (
     Unknown,

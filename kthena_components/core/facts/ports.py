@@ -6,6 +6,7 @@ from dataclasses import field, replace
 from typing import Any
 
 from kthena_components.core.facts.routing_sidecar import RoutingSidecar, read_sidecar
+from kthena_components.core.values.caches import cached_by_text
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence, unknown_in, whole
 from kthena_components.core.values.regex import regex
@@ -90,21 +91,25 @@ def read_ports(container: Mapping[str, Any], spec: Mapping[str, Any], path: str)
     """
     words = [str(word) for key in ("command", "args") for word in sequence(container.get(key))]
     variables = (mapping(item).get("value") for item in sequence(container.get("env")))
-    # No pattern here goes over the end of a line, so all words are searched at once.
-    line = "\n".join(words)
-    texts = "\n".join([line, *(value for value in variables if isinstance(value, str))])
+    # The pattern goes over no end of a line, so all texts are searched at once.
+    texts = "\n".join([*words, *(value for value in variables if isinstance(value, str))])
     named = dict(_named(container))
     beside, sidecar = read_sidecar(container, spec, path)
     mentioned = frozenset(map(int, _NUMBER.findall(texts)))
     return PortFacts(
         named=named,
         mentioned=mentioned if sidecar is None else mentioned | {sidecar.port},
-        alone=_is_alone(container, spec, beside)
-        and not (_BESIDE.search(line) or _SERVERS.search(line)),
+        alone=_is_alone(container, spec, beside) and not any(map(_may_listen, words)),
         probes=tuple(_probes(container, path, named)),
         on_host=spec.get("hostNetwork") not in (None, False),
         sidecar=sidecar,
     )
+
+
+@cached_by_text
+def _may_listen(word: str) -> bool:
+    """Return whether a word of a command line may start a program that listens, too."""
+    return _BESIDE.search(word) is not None or _SERVERS.search(word) is not None
 
 
 def read_waits(container: Mapping[str, Any]) -> frozenset[int]:

@@ -100,10 +100,11 @@ def read_engine_part(
     if made is None:
         return None
     metadata = mapping(body.get("metadata"))
-    text = json.dumps(mapping(made.body.get("spec")).get("containers"), default=str)
     is_own = naming.GROUP_NAME in mapping(metadata.get("labels"))  # joined by its labels
     name = metadata.get("name")
-    if is_own or not any(sign in text for sign in _SIGNS) or not is_name(name):
+    listed = None if is_own else mapping(made.body.get("spec")).get("containers")
+    text = json.dumps(listed, default=str) if listed else ""
+    if not any(sign in text for sign in _SIGNS) or not is_name(name):
         return None
     at, count = join_path(path, made.path), made.number
     pods = [*filter(is_serving, pods_of_template(made.body, at, in_object(context, body)))]

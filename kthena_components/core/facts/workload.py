@@ -1,7 +1,6 @@
 """Reads one pod template: whether it serves or joins an engine, and the number of pods."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from kthena_components.core import naming
@@ -12,6 +11,7 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.pod_template import read_pod, read_pods
 from kthena_components.core.facts.ports import relocated_ports
 from kthena_components.core.facts.serving import EngineFacts
+from kthena_components.core.values.dataclass import replace
 from kthena_components.core.values.read import count_or_unknown, inside, mapping, sequence
 from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown, is_unresolved
 

@@ -36,8 +36,11 @@ def engine_option_keys(facts: ServingFacts) -> Iterator[Finding]:
             continue
         for option in table.keyed:
             name, _, inner = option.partition(".")
-            taken, stated = table.keys_in(option, release.version), start.option(name)
-            if taken is None or not isinstance(stated, Mapping):
+            stated = start.option(name)
+            if not isinstance(stated, Mapping):
+                continue
+            taken = table.keys_in(option, release.version)
+            if taken is None:
                 continue
             for key in _inside(stated, inner) if inner else stated:
                 if isinstance(key, str) and not _is_in(key, taken.keys):
@@ -50,11 +53,11 @@ def _words(start: Start, table: Table) -> Iterator[Finding]:
     release = start.command.release
     for option, key in sorted({(row.option, row.key) for row in table.words}):
         stated = start.option(option)
-        taken = None if release is None else table.words_in(option, key, release.version)
-        if taken is None or release is None or not isinstance(stated, Mapping):
+        word = stated.get(key) if isinstance(stated, Mapping) else None
+        if release is None or not isinstance(word, str) or is_unresolved(word):
             continue
-        word = stated.get(key)
-        if not isinstance(word, str) or is_unresolved(word):
+        taken = table.words_in(option, key, release.version)
+        if taken is None:
             continue
         near = word.upper() if all(map(str.isupper, taken.words)) else word
         if near not in taken.words:

@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Callable
 from operator import attrgetter
 from types import MemberDescriptorType
-from typing import Any, NoReturn, TypeVar, cast, dataclass_transform
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast, dataclass_transform
 
 Class = TypeVar("Class", bound=type)
 
@@ -46,6 +46,45 @@ def dataclass(
         return cast("Class", made)
 
     return define
+
+
+if TYPE_CHECKING:
+    from dataclasses import replace as replace  # noqa: PLC0414 - exported
+else:
+
+    def replace(given: Any, /, **changes: Any) -> Any:
+        """Do what `dataclasses.replace` does, in half of the time."""
+        cls = given.__class__
+        copied = _COPIED.get(cls)
+        if copied is None:
+            copied = _COPIED[cls] = _copying(cls)
+        return copied(given, **changes)
+
+
+_COPIED: dict[type, Callable[..., Any]] = {}
+
+
+def _copying(cls: Any) -> Callable[..., Any]:
+    """Compile a function that copies objects of a class, if its `__init__` does nothing more."""
+    fields = dataclasses.fields(cls)
+    if hasattr(cls, "__post_init__") or not all(field.init for field in fields):
+        return dataclasses.replace
+    known: dict[str, Any] = {"__new": object.__new__, "__cls": cls, "__same": object()}
+    lines, in_dict = ["__made = __new(__cls)"], list[str]()
+    for name in (field.name for field in fields):
+        value = f"__given.{name} if {name} is __same else {name}"
+        if isinstance(slot := getattr(cls, name, None), MemberDescriptorType):
+            known[f"__put_{name}"] = slot.__set__
+            lines.append(f"__put_{name}(__made, {value})")
+        else:
+            in_dict.append(f"{name}={value}")
+    if in_dict:
+        lines.append(f"__made.__dict__.update({', '.join(in_dict)})")
+    names = ", ".join(f"{field.name}=__same" for field in fields)
+    text = "\n    ".join([f"def copied(__given, /, *, {names}):", *lines, "return __made"])
+    exec(text, known)  # noqa: S102 - it has nothing but the names of our own fields
+    copied: Callable[..., Any] = known["copied"]
+    return copied
 
 
 def _late_init(made: Any, *, frozen: bool) -> Callable[..., None]:

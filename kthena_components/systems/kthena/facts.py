@@ -6,7 +6,6 @@ versions the tags v0.1.0 to v0.4.0. docs/backends/kthena.md lists every field.
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from kthena_components.core import naming
 from kthena_components.core.facts.pod_template import read_pod
@@ -14,6 +13,8 @@ from kthena_components.core.facts.serving import EngineFacts, GangFacts, Serving
 from kthena_components.core.facts.workload import NO_SCHEDULER
 from kthena_components.core.objects.cluster_objects import Gang
 from kthena_components.core.objects.object import MODEL_SERVING, VOLCANO, PodSet, copies_in, pod_set
+from kthena_components.core.values.caches import cached_last
+from kthena_components.core.values.dataclass import replace
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     count,
@@ -93,12 +94,14 @@ _LWS = "leaderworkerset.sigs.k8s.io/"
 _LWS_LABELS = ("name", "group-index", "group-key", "worker-index")
 
 
-def pods(view: Serving) -> Iterator[PodSet]:
+@cached_last
+def pods(view: Serving) -> tuple[PodSet, ...]:
     """Return the entry pods and the worker pods of each role."""
-    groups = copies_in(view.spec.get("replicas"), 1)
+    groups, found = copies_in(view.spec.get("replicas"), 1), list[PodSet]()
     for role in view.roles:
         engines = product(groups, copies_in(role.fields.get("replicas"), 1))
-        yield from (made for made, _ in _of_role(view, role, engines))
+        found += (made for made, _ in _of_role(view, role, engines))
+    return tuple(found)
 
 
 def _of_role(view: Serving, role: Role, engines: MaybeInt) -> Iterator[tuple[PodSet, MaybeInt]]:

@@ -6,7 +6,6 @@ One object has one pod template. The number of pods in an engine is read from va
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from kthena_components.core import naming
@@ -23,6 +22,7 @@ from kthena_components.core.objects.object import Object, PodSet, copies_in, pod
 from kthena_components.core.plan.controller_variables import Told
 from kthena_components.core.remedies import write
 from kthena_components.core.values.caches import cached_last
+from kthena_components.core.values.dataclass import replace
 from kthena_components.core.values.read import inside, is_name, mapping, name_of
 from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown, is_unresolved
 
@@ -170,10 +170,11 @@ def pods_of_daemons(entry: Object) -> Iterator[PodSet]:
     yield pod_set(entry, "spec.template", entry.spec.get("template"), _NODES)
 
 
-def pods_of_copies(entry: Object) -> Iterator[PodSet]:
+@cached_last
+def pods_of_copies(entry: Object) -> tuple[PodSet]:
     """Return the pods of a workload with a number of copies."""
     number = copies_in(entry.spec.get("replicas"), 1)
-    yield pod_set(entry, "spec.template", entry.spec.get("template"), number)
+    return (pod_set(entry, "spec.template", entry.spec.get("template"), number),)
 
 
 def pods_of_job(entry: Object) -> Iterator[PodSet]:

@@ -5,7 +5,7 @@ Everything else is ignored. Each object is read alone, so callers need not keep 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from itertools import zip_longest
 from typing import Any
 
@@ -15,7 +15,7 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, GangFacts, ServingFacts
 from kthena_components.core.facts.workload import group_size, pods_of_template
 from kthena_components.core.findings import join_path
-from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.dataclass import dataclass, replace
 from kthena_components.core.values.read import count_or_unknown, group_kind, is_name, mapping
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from kthena_components.systems.volcano import emit as volcano

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.dataclass import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,3 +139,14 @@ def test_a_frozen_one_does_not_change_and_another_is_not_hashed() -> None:
 
 def test_what_a_class_defines_itself_stays() -> None:
     assert (Own(1), hash(Own(1)), repr(Own(1))) == (Own(2), 7, "own")
+
+
+@pytest.mark.parametrize("define", [_wide, _derived])
+def test_a_copy_is_that_of_the_standard_library(define: Any) -> None:
+    for made in (define(dataclass)(1), define(dataclasses.dataclass)(1), Changing(1)):
+        name = dataclasses.fields(made)[0].name
+        assert replace(made) == made
+        assert replace(made) is not made
+        assert repr(replace(made, **{name: 5})) == repr(dataclasses.replace(made, **{name: 5}))
+        with pytest.raises(TypeError, match="unexpected keyword argument 'unheard'"):
+            replace(made, unheard=1)
