@@ -105,6 +105,20 @@ def test_an_engine_that_started_is_never_said_not_to_start(start: Measured) -> N
         assert start.kv_gib <= estimate.cache + estimate.band + doubt
 
 
+def test_an_engine_of_sglang_that_started_takes_shorter_requests_at_least() -> None:
+    """k27, p17 and p20 need more for a request of maximum length than their caches have."""
+    verdicts = {
+        start.id: start.estimate.verdict
+        for start in KNOWN
+        if start.started and start.engine == "sglang" and isinstance(start.estimate, Estimate)
+    }
+
+    assert {key for key, found in verdicts.items() if found is Verdict.SHORTER} == {
+        "k27", "p17", "p20",
+    }  # fmt: skip
+    assert {*verdicts.values()} == {Verdict.SHORTER, Verdict.FITS}
+
+
 @for_each("start", [start for start in KNOWN if not start.started], ids=lambda start: start.id)
 def test_an_engine_that_failed_for_memory_is_at_least_tight(start: Measured) -> None:
     estimate = start.estimate
