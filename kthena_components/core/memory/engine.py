@@ -17,7 +17,7 @@ from kthena_components.core.memory import (
 from kthena_components.core.memory.assumed_model import assumed_model
 from kthena_components.core.memory.checkpoint import loaded_part, weights_of
 from kthena_components.core.memory.copies import encoder_copies, expanding_copies
-from kthena_components.core.memory.encoder import runs_encoder
+from kthena_components.core.memory.encoder import is_whole, runs_encoder
 from kthena_components.core.memory.indexers import (
     SglangCell,
     index_cache_on_gpu,
@@ -107,8 +107,9 @@ class Placed:
     def _encoder_ranks(self) -> int:
         """Ranks that share the encoder of images; 0 if it does not run."""
         options = self.command.options
-        whole = options.get("--mm-encoder-tp-mode") == "data" or self.shape.image_tokens is not None
-        return (1 if whole else self.split.tensor) if runs_encoder(options) else 0
+        if not runs_encoder(options):
+            return 0
+        return 1 if is_whole(self.shape, options) else self.split.tensor
 
     @property
     def _rocm_width(self) -> int | None:
