@@ -9,6 +9,7 @@ from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level, SpecError, checked_by
 from kthena_components.core.memory import GIB, cache_per_token_on_gpu
 from kthena_components.core.memory.engine import Placed, cache_of, length_of, placed_engines
+from kthena_components.core.memory.estimate import Estimate, Verdict, estimate_of
 from kthena_components.core.memory.sharding import Sharding, fits
 from kthena_components.core.plan.build import build_plan
 from kthena_components.core.plan.facts import facts_from_plan
@@ -174,7 +175,8 @@ def _look(question: Question, base: ServingFacts, shape: Shape) -> Row | Impossi
     """Check the memory first, without a compilation: most shapes that are refused need more."""
     facts = _resized(base, shape)
     found, placed = _too_small(facts), _placed(facts)
-    sure = next((each for each in found if each.most is Level.MANDATORY), None)
+    too_little = isinstance(placed, Placed) and _takes_shorter_ones(placed)
+    sure = next((each for each in found if too_little or each.most is Level.MANDATORY), None)
     if sure is not None:
         return _impossible(shape, sure)
     if isinstance(placed, Unknown):
@@ -184,6 +186,12 @@ def _look(question: Question, base: ServingFacts, shape: Shape) -> Row | Impossi
     except SpecError as error:
         return _impossible(shape, error.findings[0])
     return _within(question, _measured(question, shape, placed, next(iter(found), None)))
+
+
+def _takes_shorter_ones(placed: Placed) -> bool:
+    """Return whether an engine starts, but its cache does not hold the requests that are asked."""
+    estimate = estimate_of(placed)
+    return isinstance(estimate, Estimate) and estimate.verdict is Verdict.SHORTER
 
 
 def _plan_on_one_gpu(question: Question) -> ServingPlan:

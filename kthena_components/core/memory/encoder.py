@@ -59,6 +59,16 @@ def runs_encoder(options: Mapping[str, Any]) -> bool:
     return not isinstance(limits, dict) or any(limits.get(kind) != 0 for kind in ("image", "video"))
 
 
+def is_whole(shape: ModelShape, options: Mapping[str, Any]) -> bool:
+    """Return whether each rank has the whole encoder.
+
+    With Mistral's config vLLM runs its own encoder, whose layers are plain ones: VisionTransformer
+    in vllm/model_executor/models/pixtral.py. That of transformers' config is split.
+    """
+    stated = options.get("--mm-encoder-tp-mode") == "data"
+    return stated or options.get("--config-format") == "mistral" or shape.image_tokens is not None
+
+
 def _images(shape: ModelShape, tokens: int) -> int:
     """Count the images of a run."""
     if shape.image_patches is None or shape.vision_hidden is None:

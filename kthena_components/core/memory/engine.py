@@ -17,7 +17,7 @@ from kthena_components.core.memory import (
 from kthena_components.core.memory.assumed_model import assumed_model
 from kthena_components.core.memory.checkpoint import loaded_part, weights_of
 from kthena_components.core.memory.copies import encoder_copies, expanding_copies
-from kthena_components.core.memory.encoder import runs_encoder
+from kthena_components.core.memory.encoder import is_whole, runs_encoder
 from kthena_components.core.memory.indexers import (
     SglangCell,
     index_cache_on_gpu,
@@ -39,7 +39,7 @@ from kthena_components.core.memory.share import (
     usable_memory,
     vllm_release,
 )
-from kthena_components.core.memory.start_up import StartUp, Terms, is_linked, terms_of
+from kthena_components.core.memory.start_up import StartUp, Terms, is_linked, least_of, terms_of
 from kthena_components.core.models import ModelShape
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.images import Version
@@ -107,8 +107,9 @@ class Placed:
     def _encoder_ranks(self) -> int:
         """Ranks that share the encoder of images; 0 if it does not run."""
         options = self.command.options
-        whole = options.get("--mm-encoder-tp-mode") == "data" or self.shape.image_tokens is not None
-        return (1 if whole else self.split.tensor) if runs_encoder(options) else 0
+        if not runs_encoder(options):
+            return 0
+        return 1 if is_whole(self.shape, options) else self.split.tensor
 
     @property
     def _rocm_width(self) -> int | None:
@@ -131,27 +132,27 @@ class Placed:
     @property
     def terms(self) -> Terms | None:
         """The parts of vLLM's overhead; None for another engine, or without the model's sizes."""
-        if self.command.engine not in VLLM:
-            return None
+        return terms_of(self._start) if self.command.engine in VLLM else None
+
+    @property
+    def _start(self) -> StartUp:
         stated, kind = self.command.max_model_len, self.command.kv_cache_dtype
         length = stated if isinstance(stated, int) else self.shape.context
         fp8 = isinstance(kind, str) and kind.startswith("fp8")
-        return terms_of(
-            StartUp(
-                shape=self.shape,
-                split=self.split,
-                gpu=self.gpu.name,
-                memory_gib=self.usable,
-                version=self.version,
-                length=length,
-                workspace=prefill_workspace(
-                    self.shape, self.gpu.name, length, fp8=fp8, release=self.version
-                ),
-                sequences=count_option(self.command, "--max-num-seqs"),
-                tokens=count_option(self.command, "--max-num-batched-tokens"),
-                encoder_ranks=self._encoder_ranks,
-                eager=self.command.options.get("--enforce-eager") is True,
-            )
+        return StartUp(
+            shape=self.shape,
+            split=self.split,
+            gpu=self.gpu.name,
+            memory_gib=self.usable,
+            version=self.version,
+            length=length,
+            workspace=prefill_workspace(
+                self.shape, self.gpu.name, length, fp8=fp8, release=self.version
+            ),
+            sequences=count_option(self.command, "--max-num-seqs"),
+            tokens=count_option(self.command, "--max-num-batched-tokens"),
+            encoder_ranks=self._encoder_ranks,
+            eager=self.command.options.get("--enforce-eager") is True,
         )
 
     @property
@@ -165,7 +166,10 @@ class Placed:
             ranks = self.split.tensor * self.split.pipeline
             return self.share * taken_before(ranks, linked=is_linked(self.gpu.name))
         terms = self.terms
-        return terms.total if terms else overhead(self.shape, self.fullest)
+        if terms is not None:
+            return terms.total
+        least = least_of(self._start) if self.command.engine in VLLM else 0.0
+        return max(overhead(self.shape, self.fullest), least)
 
     @property
     def left(self) -> float | None:

@@ -30,6 +30,7 @@ class Verdict(StrEnum):
 
     FITS = "fits"
     TIGHT = "tight"
+    SHORTER = "starts, with shorter requests"
     TOO_SMALL = "does not fit"
 
 
@@ -55,6 +56,11 @@ class Estimate:
     """Bytes of a token. 0: not known."""
     band: float
     """Half the width of the range in which the cache lies."""
+    shortens: bool
+    """Whether the engine starts when a request of maximum length needs more than its cache. SGLang
+    does, and takes requests that its cache holds: max_req_len in sglang/srt/managers/tp_worker.py,
+    0.1 to 0.5.23. It rejects longer ones, or cuts them with --allow-auto-truncate: validate_input_
+    length in sglang/srt/managers/utils.py. vLLM raises: check_enough_kv_cache_memory."""
 
     @property
     def needed(self) -> float:
@@ -73,6 +79,10 @@ class Estimate:
         spare = self.cache - self.needed
         if spare >= self.band:
             return Verdict.FITS
+        if self.shortens:
+            spare = self.cache
+            if spare >= self.band:
+                return Verdict.SHORTER
         doubt = self.terms.doubt if self.terms else 0.0
         return Verdict.TIGHT if spare > -self.band - doubt else Verdict.TOO_SMALL
 
@@ -97,6 +107,7 @@ def estimate_of(placed: Placed) -> Estimate | Unknown:
         length=length,
         each=each,
         band=0.0 if left is None else _band(placed),
+        shortens=placed.command.engine == "sglang",
     )
 
 

@@ -148,6 +148,15 @@ def terms_of(start: StartUp) -> Terms | None:
     )  # fmt: skip
 
 
+def least_of(start: StartUp) -> float:
+    """Return what vLLM uses at least if the widths of the layers are not known.
+
+    Its run ends with the sampler, whatever the layers are: _dummy_sampler_run.
+    """
+    rest = _driver(start.gpu) + _communication(start) + _graphs(start)
+    return rest + (_sampler(start) or 0.0)
+
+
 def batch_of(start: StartUp) -> tuple[int, int]:
     """Return the concurrent sequences and the tokens of a batch, stated or by default."""
     sequences, tokens = _defaults(start)

@@ -20,6 +20,10 @@ from kthena_components.core.values.unknown import Unknown
 
 ONE = "memory-one-sequence"
 _NAME_IT = "write the model in the command line, or a known name in --served-model-name"
+_EFFECTS = {
+    Verdict.TIGHT: ", so that it may not start",
+    Verdict.SHORTER: ", so that it starts and rejects the longest requests",
+}
 _ROUND = 1024
 """A remedy's length is a multiple of this many tokens, if there is room for as many."""
 
@@ -112,13 +116,15 @@ def memory_one_sequence(facts: ServingFacts) -> Iterator[Finding]:
     SGLang, it is outside of the share. The length is the stated one, or the model's maximum.
     --kv-cache-dtype sets the bytes per number, including scales. Layers with a sliding window or a
     state do not count. docs/memory.md has the model, its error on published start-ups, and the band
-    around it: if the request fits within the band, the finding is advice in every environment.
+    around it: if the request fits within the band, the finding is advice in every environment. So
+    it is for SGLang if its cache holds a shorter request: it starts, and rejects longer ones.
 
     Pass: 34.8 GiB left by Llama-3.3-70B over tensor 4 on H100 of 79.65 GiB, 10.0 GiB needed.
     Fail: 2.0 GiB ± 2.1 GiB left over tensor 2, 20.0 GiB needed.
-    Level: advisory; never more if the request fits within the band.
+    Level: advisory; never more within the band, or if SGLang takes shorter requests.
     Source: vllm/v1/worker/gpu_worker.py determine_available_memory; vllm/v1/core/
-        kv_cache_utils.py check_enough_kv_cache_memory; sglang/srt/arg_groups/memory_hook.py.
+        kv_cache_utils.py check_enough_kv_cache_memory; sglang/srt/arg_groups/memory_hook.py;
+        max_req_len in sglang/srt/managers/tp_worker.py.
     """
     for engine, placed in placed_engines(facts):
         if isinstance(placed, Unknown) or placed.weights > placed.budget or placed.left is None:
@@ -131,7 +137,7 @@ def memory_one_sequence(facts: ServingFacts) -> Iterator[Finding]:
 
 
 def _too_little(placed: Placed, estimate: Estimate) -> Finding:
-    cache, tight = estimate.cache, estimate.verdict is Verdict.TIGHT
+    cache, verdict = estimate.cache, estimate.verdict
     leaves = f"leaves about {_gib(cache)} of each GPU" if cache > 0 else "leaves nothing of a GPU"
     wants = f"one request of {count_of(estimate.length, 'token')} needs {_gib(estimate.needed)}"
     if not estimate.needed:
@@ -143,11 +149,11 @@ def _too_little(placed: Placed, estimate: Estimate) -> Finding:
         path=placed.engine.entry.command_path,
         seen=f"{title(placed.engine)} {leaves} for the KV cache ({_share(placed)}, less "
         f"{_gib(estimate.weights)} of weights and about {_gib(estimate.overhead)} of overhead, "
-        f"± {_gib(estimate.band)}), {'and' if tight else 'but'} {wants}"
-        f"{', so that it may not start' if tight else ''}",
+        f"± {_gib(estimate.band)}), {'and' if verdict is Verdict.TIGHT else 'but'} {wants}"
+        f"{_EFFECTS.get(verdict, '')}",
         remedy=either(shorter, "split the model over more GPUs"),
         level=Level.ADVISORY,
-        most=Level.ADVISORY if tight else _most(placed),
+        most=_most(placed) if verdict is Verdict.TOO_SMALL else Level.ADVISORY,
     )
 
 

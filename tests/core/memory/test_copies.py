@@ -186,5 +186,15 @@ def test_an_encoder_is_whole_on_each_rank_if_it_is_not_split(
     assert weights("vllm", KIMI, H200, 8, args) == pytest.approx(gib, abs=0.3)
 
 
+@for_each(("form", "more"), [("mistral", 0.42), ("hf", 0.0), ("auto", 0.0)])
+def test_the_encoder_of_mistral_is_whole_with_its_own_config(form: str, more: float) -> None:
+    """0.75 of 24 layers with 12 × 1024² numbers in 16 bits: VisionTransformer of pixtral.py."""
+    model = "mistralai/Mistral-Small-3.2-24B-Instruct-2506"
+    split = weights("vllm", model, H200, 4, ())
+    found = weights("vllm", model, H200, 4, ("--config-format", form))
+
+    assert found - split == pytest.approx(more, abs=0.01)
+
+
 def test_an_encoder_without_sizes_adds_nothing() -> None:
     assert encoder_copies(shape_of("Qwen/Qwen3-8B"), Split(tensor=8)) == 0.0

@@ -20,6 +20,7 @@ from kthena_components.core.memory.start_up import (
     Terms,
     batch_of,
     captured_sizes,
+    least_of,
     terms_of,
 )
 from kthena_components.core.models import ModelShape, find_model
@@ -60,6 +61,7 @@ NOT_USED = [
     ("k", 24, 1.95, 0.8, 0.75),
     ("m", 17, 1.0, 0.75, 0.9),
     ("p", 20, 0.75, 0.3, 0.85),
+    ("q", 21, 1.25, 0.35, 0.85),
 ]
 
 
@@ -105,6 +107,20 @@ def test_an_engine_that_started_is_never_said_not_to_start(start: Measured) -> N
         assert start.kv_gib <= estimate.cache + estimate.band + doubt
 
 
+def test_an_engine_of_sglang_that_started_takes_shorter_requests_at_least() -> None:
+    """k27, p17 and p20 need more for a request of maximum length than their caches have."""
+    verdicts = {
+        start.id: start.estimate.verdict
+        for start in KNOWN
+        if start.started and start.engine == "sglang" and isinstance(start.estimate, Estimate)
+    }
+
+    assert {key for key, found in verdicts.items() if found is Verdict.SHORTER} == {
+        "k27", "p17", "p20",
+    }  # fmt: skip
+    assert {*verdicts.values()} == {Verdict.SHORTER, Verdict.FITS}
+
+
 @for_each("start", [start for start in KNOWN if not start.started], ids=lambda start: start.id)
 def test_an_engine_that_failed_for_memory_is_at_least_tight(start: Measured) -> None:
     estimate = start.estimate
@@ -144,6 +160,18 @@ def test_each_term_is_the_one_that_a_start_up_states(
     assert terms.peak == pytest.approx(peak, abs=0.3)
     assert terms.driver + terms.communication == pytest.approx(other, abs=0.1)
     assert terms.graphs == 0.0
+
+
+def test_the_sampler_runs_whatever_the_layers_are() -> None:
+    """vllm/v1/worker/gpu_model_runner.py profile_run ends with _dummy_sampler_run."""
+    start = start_up("Qwen/Qwen3-8B", "NVIDIA H100", 79.18, (0, 19, 0), 1)
+    unknown = replace(start, shape=replace(start.shape, ffn=None))
+    terms = terms_of(start)
+
+    assert terms_of(unknown) is None
+    assert isinstance(terms, Terms)
+    assert least_of(unknown) == pytest.approx(terms.total)
+    assert least_of(replace(unknown, shape=replace(unknown.shape, vocab=None))) == 0.14
 
 
 # GPU, its memory, release: sequences and tokens of a batch.
