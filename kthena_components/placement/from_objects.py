@@ -13,6 +13,7 @@ from kthena_components.cluster.node_fit import Amounts
 from kthena_components.cluster.objects import (
     Body,
     allocatable,
+    amounts_of,
     name_of,
     namespace_of,
     node_labels,
@@ -34,7 +35,6 @@ from kthena_components.placement.inventory_build import in_two
 from kthena_components.placement.limit_ranges import LIMIT_RANGE
 from kthena_components.placement.model import Cluster, Node, Queue, Quota, Running, Scheduler, Scope
 from kthena_components.placement.pod_groups import (
-    amounts_of,
     groups_in,
     neighbours_in,
     number,

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from decimal import Decimal
 from itertools import groupby
 
 from kthena_components.cluster.objects import (
     Body,
     accelerators,
+    amounts_of,
     annotations_of,
     labels_of,
     name_of,
@@ -17,7 +17,6 @@ from kthena_components.cluster.objects import (
 from kthena_components.cluster.pending import node_of
 from kthena_components.core import naming
 from kthena_components.core.objects.object import EACH_POD
-from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.core.values.read import count, mapping, sequence, unknown_inside
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.placement.model import (
@@ -33,12 +32,6 @@ from kthena_components.placement.pod_requests import deciding_spec, scheduled_re
 from kthena_components.placement.pod_sets import priority_in
 
 _ENDED = frozenset({"Succeeded", "Failed"})
-
-
-def amounts_of(stated: object) -> dict[str, Decimal]:
-    """Read a list of resources; amounts that are not quantities are left out."""
-    read = ((str(key), parse_quantity(amount)) for key, amount in mapping(stated).items())
-    return {key: amount for key, amount in read if amount is not None}
 
 
 def read_topology(stated: object) -> Topology | None:
