@@ -13,7 +13,13 @@ from kthena_components.core.findings import count_of
 from kthena_components.core.values.display import listing
 from kthena_components.core.values.read import mapping
 from kthena_components.placement.case import Case
-from kthena_components.placement.changes import fits, helps, with_specs, with_topology
+from kthena_components.placement.changes import (
+    fits,
+    helps,
+    tree_of_hyper_nodes,
+    with_specs,
+    with_topology,
+)
 from kthena_components.placement.free_nodes import free_nodes, lacking, refusals
 from kthena_components.placement.model import (
     Body,
@@ -29,7 +35,6 @@ from kthena_components.placement.model import (
 from kthena_components.placement.neighbour_reasons import neighbours
 from kthena_components.placement.quotas import shortages
 from kthena_components.placement.relief import freed_or_added_nodes, smaller_pods_or_larger_nodes
-from kthena_components.placement.repairs import tree_of_hyper_nodes
 from kthena_components.placement.volcano.scheduler import Scheduler
 from kthena_components.placement.volume_reasons import outside_volumes
 
