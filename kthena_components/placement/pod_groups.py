@@ -27,9 +27,13 @@ from kthena_components.placement.model import (
     SubGroupPolicy,
     Topology,
 )
-from kthena_components.placement.owners import controller_of, labelled_owner, owner_of
 from kthena_components.placement.pod_requests import deciding_spec, scheduled_requests
-from kthena_components.placement.pod_sets import priority_in
+from kthena_components.placement.pod_sets import (
+    controller_of,
+    labelled_owner,
+    owner_of,
+    priority_in,
+)
 
 _ENDED = frozenset({"Succeeded", "Failed"})
 

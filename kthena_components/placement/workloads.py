@@ -21,10 +21,10 @@ from kthena_components.core.values.unknown import Unknown
 from kthena_components.placement.gangs import groups_of_job, groups_of_serving, groups_of_sets
 from kthena_components.placement.limit_ranges import ranges_among
 from kthena_components.placement.model import PodGroup, PodSet
-from kthena_components.placement.owners import owner_of
 from kthena_components.placement.pod_groups import read_pod_group
 from kthena_components.placement.pod_sets import (
     Templates,
+    owner_of,
     pod_sets,
     priority_classes,
     priority_in,
