@@ -10,7 +10,7 @@ from kthena_components.core.values.quantity import add_resources
 from kthena_components.core.values.read import count, mapping, text, unknown_in, unknown_within
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from kthena_components.placement.model import PodGroup, PodSet, SubGroupPolicy
-from kthena_components.placement.pod_groups import number, read_topology
+from kthena_components.placement.pod_groups import number_or, read_topology
 from kthena_components.placement.pod_sets import Templates, pod_sets, priority_in
 from kthena_components.systems.kthena.view import Role, Serving
 from kthena_components.systems.lws.view import GROUP_INDEX, SET_NAME, WORKER, Group, Sets
@@ -42,7 +42,7 @@ def groups_of_job(templates: Templates, _view: object) -> Iterator[PodGroup]:
             minima[name] = copies if least is None else least
             total += minima[name]
         pods += [] if isinstance(found, Unknown) else found
-    minimum = number(spec.get("minAvailable")) or total
+    minimum = number_or(spec.get("minAvailable")) or total
     partitioned = [_subgroup_of_task(name, task) for name, task in tasks if _partition(task)]
     scheduler = text(spec.get("schedulerName"), VOLCANO)
     yield PodGroup(
@@ -74,7 +74,7 @@ def _partition(task: Task) -> bool:
 def _pods(templates: Templates, task: Task, name: str, copies: int) -> list[PodSet] | Unknown:
     """Return the pods of a task, those of each partition as one set."""
     made = pod_set(templates.owner, f"{task.path}.template", task.template, copies)
-    size = number(mapping(task.fields.get("partitionPolicy")).get("partitionSize"))
+    size = number_or(mapping(task.fields.get("partitionPolicy")).get("partitionSize"))
     if not size:
         labels = {naming.TASK_SPEC: name}
         return pod_sets(templates, made, copies, name=name, labels=labels, task=name)
@@ -95,8 +95,8 @@ def _subgroup_of_task(name: str, task: Task) -> SubGroupPolicy:
         name=name,
         match_labels={"matchLabels": {naming.TASK_SPEC: name}},
         match_label_keys=(_PARTITION,),
-        size=number(policy.get("partitionSize"), 1),
-        minimum=number(policy.get("minPartitions")),
+        size=number_or(policy.get("partitionSize"), 1),
+        minimum=number_or(policy.get("minPartitions")),
         topology=read_topology(policy.get("networkTopology")),
     )
 

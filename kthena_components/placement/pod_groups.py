@@ -58,13 +58,13 @@ def read_subgroup(stated: object) -> SubGroupPolicy:
         name=str(fields.get("name") or ""),
         match_labels=mapping(fields.get("labelSelector")),
         match_label_keys=tuple(map(str, sequence(fields.get("matchLabelKeys")))),
-        size=number(fields.get("subGroupSize"), 1),
-        minimum=number(fields.get("minSubGroups")),
+        size=number_or(fields.get("subGroupSize"), 1),
+        minimum=number_or(fields.get("minSubGroups")),
         topology=read_topology(fields.get("networkTopology")),
     )
 
 
-def number(value: object, default: int = 0) -> int:
+def number_or(value: object, default: int = 0) -> int:
     """Read a count; the default for anything else."""
     whole = count(value, default)
     return whole if isinstance(whole, int) and whole >= 0 else default
@@ -87,9 +87,9 @@ def read_pod_group(
         name=name_of(body),
         owner=owner,
         pods=tuple(pods),
-        minimum=number(spec.get("minMember")),
+        minimum=number_or(spec.get("minMember")),
         task_minimum={
-            str(task): number(least) for task, least in mapping(spec.get("minTaskMember")).items()
+            str(task): number_or(least) for task, least in mapping(spec.get("minTaskMember")).items()
         },
         min_resources=amounts_of(spec["minResources"]) if spec.get("minResources") else None,
         topology=read_topology(spec.get("networkTopology")),
