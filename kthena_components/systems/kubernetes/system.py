@@ -6,6 +6,7 @@ from typing import Any
 from kthena_components.core import naming
 from kthena_components.core.objects.object import Object
 from kthena_components.core.objects.retained_fields import kept_pods, kept_spec, only
+from kthena_components.core.plan.rights import CLAIM_TEMPLATES, SECRETS
 from kthena_components.core.values.read import count, mapping
 from kthena_components.systems.kubernetes.facts import (
     facts_of_copies,
@@ -21,7 +22,6 @@ from kthena_components.systems.kubernetes.facts import (
     tells_of_job,
     tells_of_set,
 )
-from kthena_components.systems.kubernetes.resources import CLAIM_TEMPLATES, SECRETS
 from kthena_components.systems.kubernetes.rules.autoscalers import (
     LIMIT_RANGE,
     autoscaler_range,
