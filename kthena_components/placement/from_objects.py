@@ -37,7 +37,7 @@ from kthena_components.placement.model import Cluster, Node, Queue, Quota, Runni
 from kthena_components.placement.pod_groups import (
     groups_in,
     neighbours_in,
-    number,
+    number_or,
     oldest_first,
 )
 from kthena_components.placement.pod_requests import scheduled_requests, slot_and
@@ -176,8 +176,8 @@ def queue_of(body: Body, running: Sequence[Running]) -> Queue:
         guarantee=amounts_of(mapping(spec.get("guarantee")).get("resource")),
         used=_used_of(name, running) if stated is None else amounts_of(stated),
         parent=str(spec.get("parent") or ""),
-        weight=number(spec.get("weight"), 1),
-        priority=number(spec.get("priority"), 0),
+        weight=number_or(spec.get("weight"), 1),
+        priority=number_or(spec.get("priority"), 0),
         open=status.get("state", "Open") == "Open",
     )
 

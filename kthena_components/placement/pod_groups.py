@@ -89,7 +89,8 @@ def read_pod_group(
         pods=tuple(pods),
         minimum=number_or(spec.get("minMember")),
         task_minimum={
-            str(task): number_or(least) for task, least in mapping(spec.get("minTaskMember")).items()
+            str(task): number_or(least)
+            for task, least in mapping(spec.get("minTaskMember")).items()
         },
         min_resources=amounts_of(spec["minResources"]) if spec.get("minResources") else None,
         topology=read_topology(spec.get("networkTopology")),
