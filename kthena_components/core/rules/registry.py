@@ -34,8 +34,8 @@ from kthena_components.core.rules.kv_halves_parallel import kv_halves_parallel
 from kthena_components.core.rules.leader_address import leader_address
 from kthena_components.core.rules.leader_pod_exists import leader_pod_exists
 from kthena_components.core.rules.leader_ports_agree import leader_ports_agree
-from kthena_components.core.rules.leader_worker_same_gpus import leader_worker_same_gpus
-from kthena_components.core.rules.leader_worker_same_parallelism import (
+from kthena_components.core.rules.leader_worker_same import (
+    leader_worker_same_gpus,
     leader_worker_same_parallelism,
 )
 from kthena_components.core.rules.master_address import master_address
