@@ -13,7 +13,6 @@ from kthena_components.core.rules.context_within_model import context_within_mod
 from kthena_components.core.rules.data_parallel_layout import data_parallel_layout
 from kthena_components.core.rules.draft import draft_pipeline, draft_tensor
 from kthena_components.core.rules.engine_config_file import engine_config_file
-from kthena_components.core.rules.engine_image import engine_image
 from kthena_components.core.rules.engine_option_keys import engine_option_keys
 from kthena_components.core.rules.engine_option_known import engine_option_known
 from kthena_components.core.rules.executor_stated import executor_stated
@@ -25,7 +24,7 @@ from kthena_components.core.rules.headless import headless_copies, headless_work
 from kthena_components.core.rules.hf_token_from_secret import hf_token_from_secret
 from kthena_components.core.rules.host_ip_per_pod import host_ip_per_pod
 from kthena_components.core.rules.host_network_names import host_network_names
-from kthena_components.core.rules.image_pinned import image_pinned
+from kthena_components.core.rules.image import engine_image, image_pinned
 from kthena_components.core.rules.init_container_ends import init_container_ends
 from kthena_components.core.rules.kv_connector_known import kv_connector_known
 from kthena_components.core.rules.kv_halves_alike import kv_halves_alike
