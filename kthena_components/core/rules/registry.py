@@ -23,7 +23,6 @@ from kthena_components.core.rules.gpu_requests_equal_limits import gpu_requests_
 from kthena_components.core.rules.headless import headless_copies, headless_workers
 from kthena_components.core.rules.hf_token_from_secret import hf_token_from_secret
 from kthena_components.core.rules.host_ip_per_pod import host_ip_per_pod
-from kthena_components.core.rules.host_network_names import host_network_names
 from kthena_components.core.rules.image import engine_image, image_pinned
 from kthena_components.core.rules.init_container_ends import init_container_ends
 from kthena_components.core.rules.kv_connector_known import kv_connector_known
@@ -44,7 +43,7 @@ from kthena_components.core.rules.model_stated import model_stated
 from kthena_components.core.rules.moe import EXPERTS, moe_expert_shape, moe_ranks
 from kthena_components.core.rules.mpi_ranks import mpi_ranks
 from kthena_components.core.rules.name_fits import name_fits
-from kthena_components.core.rules.network_interface import network_interface
+from kthena_components.core.rules.network import host_network_names, network_interface
 from kthena_components.core.rules.nixl_side_channel_host import nixl_side_channel_host
 from kthena_components.core.rules.nnodes_equals_group import nnodes_equals_group
 from kthena_components.core.rules.nodes_whole import nodes_whole
