@@ -15,6 +15,10 @@ from kthena_components.core.rules.draft import draft_pipeline, draft_tensor
 from kthena_components.core.rules.engine_config_file import engine_config_file
 from kthena_components.core.rules.engine_option_keys import engine_option_keys
 from kthena_components.core.rules.engine_option_known import engine_option_known
+from kthena_components.core.rules.equals_group import (
+    nnodes_equals_group,
+    ray_cluster_size_equals_group,
+)
 from kthena_components.core.rules.executor_stated import executor_stated
 from kthena_components.core.rules.expert_balance import expert_balance
 from kthena_components.core.rules.fp8_block_multiple import BLOCKS, fp8_block_multiple
@@ -45,7 +49,6 @@ from kthena_components.core.rules.mpi_ranks import mpi_ranks
 from kthena_components.core.rules.name_fits import name_fits
 from kthena_components.core.rules.network import host_network_names, network_interface
 from kthena_components.core.rules.nixl_side_channel_host import nixl_side_channel_host
-from kthena_components.core.rules.nnodes_equals_group import nnodes_equals_group
 from kthena_components.core.rules.nodes_whole import nodes_whole
 from kthena_components.core.rules.offload_within_memory import offload_within_memory
 from kthena_components.core.rules.one_gpu_vendor import one_gpu_vendor
@@ -58,7 +61,6 @@ from kthena_components.core.rules.probe_covers_loading import probe_covers_loadi
 from kthena_components.core.rules.probe_covers_sleep import probe_covers_sleep
 from kthena_components.core.rules.probe_port import probe_port
 from kthena_components.core.rules.quantization_groups import GROUPS, quantization_groups
-from kthena_components.core.rules.ray_cluster_size_equals_group import ray_cluster_size_equals_group
 from kthena_components.core.rules.ray_image import ray_in_image, ray_script_in_image
 from kthena_components.core.rules.ray_num_gpus import ray_num_gpus
 from kthena_components.core.rules.ray_over_pods import pp_with_ray, ray_over_pods
