@@ -57,8 +57,7 @@ from kthena_components.core.rules.pod_ranks import pod_ranks
 from kthena_components.core.rules.pods_joined import pods_joined
 from kthena_components.core.rules.ports_distinct import ports_distinct
 from kthena_components.core.rules.pp_within_layers import STAGES, pp_within_layers
-from kthena_components.core.rules.probe_covers_loading import probe_covers_loading
-from kthena_components.core.rules.probe_covers_sleep import probe_covers_sleep
+from kthena_components.core.rules.probe_covers import probe_covers_loading, probe_covers_sleep
 from kthena_components.core.rules.probe_port import probe_port
 from kthena_components.core.rules.quantization_groups import GROUPS, quantization_groups
 from kthena_components.core.rules.ray_image import ray_in_image, ray_script_in_image
