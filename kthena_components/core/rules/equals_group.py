@@ -1,4 +1,4 @@
-"""Rules of counts in command lines: the nodes of an engine and of Ray equal the pods."""
+"""Rules of counts in command lines: --nnodes and the pods that Ray waits for equal the engine."""
 
 from collections.abc import Iterator
 

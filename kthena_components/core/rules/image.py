@@ -1,4 +1,4 @@
-"""Rules of images: each is pinned, and an engine's image has the engine."""
+"""Rules of images: each is pinned, and contains the engine."""
 
 from collections.abc import Iterator
 

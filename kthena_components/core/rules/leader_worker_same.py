@@ -1,4 +1,4 @@
-"""Rules of the pods of one engine: leader and workers have equal GPUs and equal parallelism."""
+"""Rules of the pods of an engine: entry and workers have equally many GPUs and equal sizes."""
 
 from collections.abc import Iterator, Sequence
 

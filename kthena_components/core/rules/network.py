@@ -1,4 +1,4 @@
-"""Rules of an engine's network: the names on the host's network, and the interface."""
+"""Rules of networks: names of network interfaces, and of pods on the network of the host."""
 
 from collections.abc import Iterator
 
