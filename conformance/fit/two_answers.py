@@ -13,10 +13,9 @@ from conformance.fit.constraints import broken
 from conformance.fit.drawn_case import draw_cases
 from conformance.fit.random_clusters import Case
 from conformance.fit.verdicts import read
-from kthena_components.placement.exact import exists
 from kthena_components.placement.exact_solver import installed
 from kthena_components.placement.model import Cluster, PodGroup, Queue, Verdict
-from kthena_components.placement.place import place
+from kthena_components.placement.place import exists, place
 from kthena_components.placement.volcano.scheduler import Scheduler
 from kthena_components.placement.workloads import pod_groups_of
 

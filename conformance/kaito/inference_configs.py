@@ -7,8 +7,9 @@ from typing import Any
 
 from conformance.__main__ import Context
 from conformance.kaito.cluster import SORTS
+from conformance.support.cluster import said_by_webhook
 from conformance.support.waiting import wait
-from kthena_components.cluster.client import Cluster, ClusterError
+from kthena_components.cluster.client import Cluster
 from kthena_components.core.models import ModelShape
 from kthena_components.systems.kaito.inference_config import config_map, rejected_file
 from kthena_components.systems.kaito.presets import find_preset
@@ -48,7 +49,7 @@ def compare(context: Context, api: Cluster) -> None:
         body = _workspace(name)
         # KAITO reads ConfigMaps from its cache.
         wait(partial(_is_known, api, body))
-        said, ours = _said(api, body), rejected_file(text, most)
+        said, ours = said_by_webhook(api, body), rejected_file(text, most)
         context.part.check(
             "KAITO rejects what we say",
             holds=bool(said) == (ours is not None),
@@ -79,13 +80,4 @@ def _workspace(config: str) -> Body:
 
 
 def _is_known(api: Cluster, body: Body) -> bool:
-    return _UNKNOWN not in _said(api, body)
-
-
-def _said(api: Cluster, body: Body) -> str:
-    """Return why the webhook rejects an object; empty if it accepts it."""
-    try:
-        api.create(body, dry_run=True)
-    except ClusterError as error:
-        return str(error)
-    return ""
+    return _UNKNOWN not in said_by_webhook(api, body)

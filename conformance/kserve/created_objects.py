@@ -7,11 +7,11 @@ from typing import Any
 from conformance.kthena.emission import namespace
 from conformance.report import Part
 from conformance.support import observe
+from conformance.support.serving_lives import amounts
 from conformance.support.waiting import wait
 from kthena_components.cluster.client import Cluster
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
-from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.systems.kserve.emit_llm import MAIN, PREFILL, split_roles
 from kthena_components.systems.kserve.emit_service import service_name
 from kthena_components.systems.kserve.options import is_llm
@@ -104,7 +104,7 @@ def _container(
     for field in ("image", "command", "args"):
         yield f"{name}: {field}", wanted.get(field), found.get(field)
     for field in ("requests", "limits"):
-        yield f"{name}: {field}", _amounts(wanted, field), _amounts(found, field)
+        yield f"{name}: {field}", amounts(wanted, field), amounts(found, field)
     stated = [each["name"] for each in wanted.get("env") or []]
     kept = [each["name"] for each in found.get("env") or [] if each["name"] in stated]
     yield f"{name}: the variables of the template, in order", stated, kept
@@ -115,12 +115,7 @@ def _container(
 def _gpus(containers: list[Mapping[str, Any]]) -> dict[str, int]:
     found: Counter[str] = Counter()
     for container in containers:
-        for name, amount in _amounts(container, "limits").items():
+        for name, amount in amounts(container, "limits").items():
             if "/" in name:
                 found[name] += int(amount or 0)
     return dict(found)
-
-
-def _amounts(container: Mapping[str, Any], field: str) -> dict[str, Any]:
-    stated = (container.get("resources") or {}).get(field) or {}
-    return {name: parse_quantity(str(amount)) for name, amount in stated.items()}

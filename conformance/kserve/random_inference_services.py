@@ -3,6 +3,7 @@
 import random
 from typing import Any
 
+from conformance.support.random_servings import coin
 from conformance.validation import random_damage
 
 Body = dict[str, Any]
@@ -14,57 +15,53 @@ _TYPES = "serving.kserve.io/gpu-resource-types"
 _NUMBERS = (0, -1, 1, 2, 3, 101, "2", 1.5, None, 2**31)
 
 
-def _coin(draw: random.Random, share: float = _HALF) -> bool:
-    return draw.random() < share
-
-
 def inference_service(draw: random.Random) -> Body:
     """Generate a valid InferenceService: of single pods, or of one engine of several."""
-    predictor = _several(draw) if _coin(draw) else _single(draw)
+    predictor = _several(draw) if coin(draw) else _single(draw)
     many = "workerSpec" in predictor
     annotations: Body = {}
     if many:
         annotations[_CLASS] = "none"
-    elif _coin(draw):
+    elif coin(draw):
         annotations[_CLASS] = draw.choice(("none", "external", "hpa", "keda"))
-    if annotations.get(_CLASS) in ("none", "external") and _coin(draw):
+    if annotations.get(_CLASS) in ("none", "external") and coin(draw):
         annotations[_MODE] = draw.choice(("Standard", "RawDeployment"))
-    if _coin(draw, 0.2):
+    if coin(draw, 0.2):
         annotations[_TYPES] = '["nvidia.com/mig-1g.5gb"]'
     metadata: Body = {"name": draw.choice(("chat", "a", "a-1")), "namespace": "serving"}
     if annotations:
         metadata["annotations"] = annotations
     spec: Body = {"predictor": predictor}
-    if not many and _coin(draw, 0.2):
+    if not many and coin(draw, 0.2):
         spec["transformer"] = {"containers": [{"name": "t", "image": "busybox"}]}
     return {"apiVersion": VERSION, "kind": "InferenceService", "metadata": metadata, "spec": spec}
 
 
 def _single(draw: random.Random) -> Body:
     predictor: Body = {}
-    if _coin(draw):
+    if coin(draw):
         predictor["model"] = _model(draw, draw.choice(("pvc://c/m", "hf://org/m", "s3://b/m")))
     else:
         predictor["containers"] = [
             {"name": "kserve-container", "image": "vllm/vllm-openai:v0.11.1"}
         ]
-        if _coin(draw):
+        if coin(draw):
             predictor["containers"].append({"name": "log", "image": "busybox"})
-    if _coin(draw):
+    if coin(draw):
         least = draw.choice((0, 1, 2))
         predictor |= {"minReplicas": least, "maxReplicas": draw.choice((0, 2, 5))}
-    if _coin(draw, 0.2):
+    if coin(draw, 0.2):
         predictor["containerConcurrency"] = draw.choice((0, 1, 8))
     return predictor
 
 
 def _model(draw: random.Random, uri: str) -> Body:
     model: Body = {"modelFormat": {"name": "huggingface"}, "storageUri": uri}
-    if _coin(draw):
+    if coin(draw):
         model["env"] = [{"name": "A", "value": "b"}]
-    if _coin(draw):
+    if coin(draw):
         model["resources"] = _resources(draw)
-    if _coin(draw):
+    if coin(draw):
         model["args"] = ["--model_name=llama"]
     return model
 
@@ -78,16 +75,16 @@ def _several(draw: random.Random) -> Body:
     """Generate a predictor with a workerSpec."""
     worker: Body = {}
     for field in ("tensorParallelSize", "pipelineParallelSize"):
-        if _coin(draw, 0.8):
+        if coin(draw, 0.8):
             worker[field] = draw.choice((1, 2, 3, 8))
-    if _coin(draw):
+    if coin(draw):
         container = {"name": "worker-container"}
         worker["containers"] = [container]
-        if _coin(draw, 0.8):
+        if coin(draw, 0.8):
             container["resources"] = _resources(draw)  # type: ignore[assignment]
     predictor: Body = {"workerSpec": worker}
     predictor["model"] = _model(draw, draw.choice(("pvc://c/m", "oci://registry.local/m:1")))
-    if _coin(draw, 0.3):
+    if coin(draw, 0.3):
         predictor |= {"minReplicas": 1, "maxReplicas": 1}
     return predictor
 
@@ -120,7 +117,7 @@ def _storage(draw: random.Random, body: Body) -> None:
 def _scaler(draw: random.Random, body: Body) -> None:
     word = draw.choice(("none", "external", "hpa", "keda", "test", "", "None"))
     _annotations(body)[_CLASS] = word
-    if _coin(draw):
+    if coin(draw):
         _annotations(body).pop(_CLASS)
 
 
@@ -129,23 +126,23 @@ def _metrics(draw: random.Random, body: Body) -> None:
     notes, predictor = _annotations(body), _predictor(body)
     notes[_CLASS] = draw.choice(("hpa", "hpa", "keda", "keda", "external"))
     notes[_MODE] = draw.choice(("Standard", "RawDeployment", "Knative", "Serverless"))
-    if _coin(draw):
+    if coin(draw):
         predictor["scaleMetric"] = draw.choice(("cpu", "memory", "concurrency", "rps", "gpu"))
-    if _coin(draw):
+    if coin(draw):
         predictor["scaleTarget"] = draw.choice((0, 1, 80, 100, 101, -1))
-    if _coin(draw):
+    if coin(draw):
         predictor["autoScaling"] = {"metrics": [_metric(draw)]}
-    if _coin(draw, 0.2):
+    if coin(draw, 0.2):
         predictor["deploymentStrategy"] = {"type": "Recreate"}
 
 
 def _metric(draw: random.Random) -> Body:
     target: Body = {"type": draw.choice(("Utilization", "AverageValue", "Value"))}
-    if _coin(draw, 0.7):
+    if coin(draw, 0.7):
         target["averageUtilization"] = draw.choice((0, 1, 80, 101))
-    if _coin(draw, 0.6):
+    if coin(draw, 0.6):
         target["averageValue"] = draw.choice(("2Gi", "1Mi", "5", "1000000"))
-    if _coin(draw, 0.6):
+    if coin(draw, 0.6):
         target["value"] = draw.choice(("5", "0.5"))
     kind = draw.choice(("Resource", "Resource", "External", "PodMetric", "Pods"))
     metric: Body = {"type": kind}
@@ -157,7 +154,7 @@ def _metric(draw: random.Random) -> Body:
     elif kind == "PodMetric":
         asked = {"backend": "opentelemetry", "query": draw.choice(("sum(x)", ""))}
         metric["podmetric"] = {"metric": asked, "target": target}
-    if _coin(draw, 0.15):
+    if coin(draw, 0.15):
         metric = {"type": kind}
     return metric
 
@@ -184,7 +181,7 @@ def _devices(draw: random.Random, body: Body) -> None:
     device = draw.choice(("example.com/gpu", "nvidia.com/mig-1g.5gb", "hugepages-2Mi", *_GPUS))
     fields = draw.sample(("limits", "requests"), draw.choice((1, 2)))
     holder["resources"] = {field: {device: "2"} for field in fields}
-    if _coin(draw, 0.3):
+    if coin(draw, 0.3):
         words = ('["example.com/gpu"]', "[]", "example.com/gpu", '{"a": 1}', "", '["x", 1]')
         _annotations(body)[_TYPES] = draw.choice(words)
 
@@ -193,13 +190,13 @@ def _workers(draw: random.Random, body: Body) -> None:
     _worker(body)
     containers = _predictor(body)["workerSpec"]["containers"]
     containers.append({"name": draw.choice(("log", "worker-container")), "image": "busybox"})
-    if _coin(draw, 0.3):
+    if coin(draw, 0.3):
         containers.clear()
 
 
 def _replicas(draw: random.Random, body: Body) -> None:
     for field in ("minReplicas", "maxReplicas", "containerConcurrency"):
-        if _coin(draw):
+        if coin(draw):
             _predictor(body)[field] = draw.choice((0, 1, 2, 5, -1, None))
 
 
@@ -235,26 +232,26 @@ def _implementations(draw: random.Random, body: Body) -> None:
 def _confidential(draw: random.Random, body: Body) -> None:
     keys = ("kbs:///models/key/1", "kbs://models/key", "key-1", "", "kbs:///a/b/c/d")
     _main(body)["confidential"] = {
-        "enabled": _coin(draw, 0.8),
+        "enabled": coin(draw, 0.8),
         "resourceId": draw.choice(keys),
     }
-    if _coin(draw, 0.3):
+    if coin(draw, 0.3):
         _main(body).pop("storageUri", None)
 
 
 def _canary(draw: random.Random, body: Body) -> None:
-    if _coin(draw, 0.8):
+    if coin(draw, 0.8):
         _annotations(body)[_MODE] = draw.choice(("Standard", "RawDeployment"))
     listed = []
     for index in range(draw.choice((1, 1, 2))):
         predictor: Body = {"name": draw.choice(("v2", "v3", "", f"v{index + 4}"))}
         predictor["model"] = _model(draw, "pvc://c/m")
-        if _coin(draw):
+        if coin(draw):
             predictor["minReplicas"] = draw.choice((0, 1, 5, -1))
-        if _coin(draw, 0.2):
+        if coin(draw, 0.2):
             field = draw.choice(("maxReplicas", "scaleTarget"))
             predictor[field] = draw.choice((0, 3))
-        if _coin(draw, 0.1):
+        if coin(draw, 0.1):
             predictor["workerSpec"] = {"pipelineParallelSize": 2}
         listed.append({"trafficPercent": draw.choice((0, 10, 60, 100, 101, -1)),
                        "predictor": predictor})  # fmt: skip

@@ -3,6 +3,7 @@
 import random
 from typing import Any
 
+from conformance.support.random_servings import coin
 from conformance.validation import random_damage
 
 Body = dict[str, Any]
@@ -12,22 +13,18 @@ _DRA = "serving.kserve.io/exp-dra-"
 _SIZES = (0, -1, 1, 2, 3, 5, 8, 16, "2", 1.5, None)
 
 
-def _coin(draw: random.Random, share: float = _HALF) -> bool:
-    return draw.random() < share
-
-
 def llm_service(draw: random.Random) -> Body:
     """Generate a valid LLMInferenceService."""
     model: Body = {"uri": draw.choice(("hf://org/m", "pvc://c/m", "s3://b/m", "oci://r/m:1"))}
-    if _coin(draw):
+    if coin(draw):
         model["name"] = "llama"
-    if _coin(draw, 0.3):
+    if coin(draw, 0.3):
         adapters = [{"name": name, "uri": "hf://org/lora"} for name in ("sql", "code")]
         model["lora"] = {"adapters": adapters}
     spec: Body = {"model": model, **_workload(draw)}
-    if _coin(draw, 0.4):
+    if coin(draw, 0.4):
         spec["prefill"] = _workload(draw)
-    if _coin(draw, 0.4):
+    if coin(draw, 0.4):
         spec["router"] = _router(draw)
     metadata = {"name": draw.choice(("chat", "a", "a-1")), "namespace": "serving"}
     return {
@@ -41,10 +38,10 @@ def llm_service(draw: random.Random) -> Body:
 def _workload(draw: random.Random) -> Body:
     """Generate single pods, a pipeline, or copies of the model over several pods."""
     workload: Body = {}
-    if _coin(draw):
+    if coin(draw):
         workload["replicas"] = draw.choice((0, 1, 3))
     parallelism: Body = {}
-    if _coin(draw):
+    if coin(draw):
         parallelism["tensor"] = draw.choice((1, 2, 8))
     match draw.randrange(4):
         case 0:
@@ -60,37 +57,37 @@ def _workload(draw: random.Random) -> Body:
             pass
     if parallelism:
         workload["parallelism"] = parallelism
-    if _coin(draw):
+    if coin(draw):
         workload["template"] = _pod(draw)
     return workload
 
 
 def _pod(draw: random.Random) -> Body:
     container: Body = {"name": "main", "image": "vllm/vllm-openai:v0.11.1"}
-    if _coin(draw):
+    if coin(draw):
         container["resources"] = {"limits": {"nvidia.com/gpu": draw.choice(("1", "8"))}}
     return {"containers": [container]}
 
 
 def _router(draw: random.Random) -> Body:
     router: Body = {"route": {}, "gateway": {}}
-    if _coin(draw):
+    if coin(draw):
         router["scheduler"] = draw.choice(({}, {"replicas": 1}, {"config": {"ref": {"name": "c"}}}))
     return router
 
 
 def _any_workload(draw: random.Random, body: Body) -> Body:
     spec = body["spec"]
-    found: Body = draw.choice((spec, spec.setdefault("prefill", {}))) if _coin(draw) else spec
+    found: Body = draw.choice((spec, spec.setdefault("prefill", {}))) if coin(draw) else spec
     return found
 
 
 def _sizes(draw: random.Random, body: Body) -> None:
     parallelism = _any_workload(draw, body).setdefault("parallelism", {})
     for name in ("tensor", "pipeline", "data", "dataLocal", "dataRPCPort"):
-        if _coin(draw, 0.4):
+        if coin(draw, 0.4):
             parallelism[name] = draw.choice(_SIZES)
-        if _coin(draw, 0.2):
+        if coin(draw, 0.2):
             parallelism.pop(name, None)
 
 
@@ -116,16 +113,16 @@ def _adapters(draw: random.Random, body: Body) -> None:
 def _scaling(draw: random.Random, body: Body) -> None:
     workload = _any_workload(draw, body)
     scaling: Body = {"maxReplicas": draw.choice((1, 5))}
-    if _coin(draw):
+    if coin(draw):
         scaling["minReplicas"] = draw.choice((0, 1, 10))
-    if _coin(draw, 0.8):
+    if coin(draw, 0.8):
         keda: Body = {}
-        if _coin(draw, 0.3):
+        if coin(draw, 0.3):
             keda["idleReplicaCount"] = draw.choice((0, 1, 9))
         wva: Body = draw.choice(({"hpa": {}}, {"keda": keda}, {"hpa": {}, "keda": keda}, {}))
         scaling["wva"] = wva
     workload["scaling"] = scaling
-    if _coin(draw, 0.7):
+    if coin(draw, 0.7):
         workload.pop("replicas", None)
 
 
@@ -136,9 +133,9 @@ def _scheduler(draw: random.Random, body: Body) -> None:
         *({"inline": inline, "ref": ref}, {"ref": {"name": ""}}),
     )
     scheduler: Body = {}
-    if _coin(draw):
+    if coin(draw):
         scheduler["replicas"] = draw.choice((0, 1, -1, 2))
-    if _coin(draw):
+    if coin(draw):
         scheduler["config"] = draw.choice(configs)
     body["spec"].setdefault("router", {})["scheduler"] = scheduler
 
@@ -159,7 +156,7 @@ def _route(draw: random.Random, body: Body) -> None:
     gateway = draw.choice(gateways)
     if gateway is not None:
         router["gateway"] = gateway
-    if _coin(draw, 0.2):
+    if coin(draw, 0.2):
         router["ingress"] = {}
     body["spec"]["router"] = router
 
@@ -168,19 +165,19 @@ def _cache(draw: random.Random, body: Body) -> None:
     claim: tuple[Body, ...] = ({}, {"ref": {"name": "c"}}, {"spec": {}},
                                {"ref": {"name": "c"}, "spec": {}})  # fmt: skip
     system: Body = {}
-    if _coin(draw):
+    if coin(draw):
         system["emptyDir"] = draw.choice(({}, {"size": "1Gi"}))
-    if _coin(draw):
+    if coin(draw):
         system["pvc"] = draw.choice(claim)
     cache: Body = {"cpu": draw.choice(("0", "10Gi", 0, "0Gi"))}
-    if _coin(draw, 0.8):
+    if coin(draw, 0.8):
         cache["secondary"] = [{"fileSystem": system}]
     _any_workload(draw, body)["kvCacheOffloading"] = cache
 
 
 def _confidential(draw: random.Random, body: Body) -> None:
     keys = ("kbs:///models/key/1", "kbs://models/key", "key-1", "", "kbs:///a/b/c/d")
-    stated = {"enabled": _coin(draw, 0.8), "resourceId": draw.choice(keys)}
+    stated = {"enabled": coin(draw, 0.8), "resourceId": draw.choice(keys)}
     body["spec"]["model"]["confidential"] = stated
 
 
@@ -193,7 +190,7 @@ def _devices(draw: random.Random, body: Body) -> None:
     }
     annotations = body["metadata"].setdefault("annotations", {})
     for name, values in words.items():
-        if _coin(draw):
+        if coin(draw):
             annotations[f"{_DRA}{name}"] = draw.choice(values)
 
 

@@ -4,6 +4,8 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+from conformance.support.random_servings import coin
+
 Body = dict[str, Any]
 Change = Callable[[random.Random, Body], None]
 _HALF = 0.5
@@ -25,11 +27,6 @@ ODD_PERIODS = (
 )
 _AMOUNTS = ("5", 5, "500m", "1n", "1Gi", 0.5, "1e3")
 _ODD_AMOUNTS = ("0", 0, "-1", "0.0", "-1m", "a", "", None, -5)
-
-
-def coin(draw: random.Random) -> bool:
-    """Decide at random."""
-    return draw.random() < _HALF
 
 
 def object_of(version: str, kind: str, spec: Body) -> Body:

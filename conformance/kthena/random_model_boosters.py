@@ -3,8 +3,9 @@
 import random
 from typing import Any
 
-from conformance.kthena.random_autoscaling import Change, coin, object_of
+from conformance.kthena.random_autoscaling import Change, object_of
 from conformance.kubernetes import random_pod_templates
+from conformance.support.random_servings import coin
 from conformance.validation.random_damage import if_there
 from conformance.validation.random_patterns import pattern_of
 

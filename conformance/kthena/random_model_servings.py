@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from conformance.kubernetes import random_pod_templates
+from conformance.support.random_servings import coin
 
 Body = dict[str, Any]
 Change = Callable[[random.Random, Body], None]
@@ -18,9 +19,9 @@ def serving(draw: random.Random) -> Body:
     """Generate a valid ModelServing."""
     roles = [_role(draw, name) for name in draw.sample(NAMES, draw.choice((1, 1, 2, 2, 3, 4)))]
     spec: Body = {"template": {"roles": roles}}
-    if _coin(draw):
+    if coin(draw):
         spec["replicas"] = draw.choice((0, 1, 2, 3, 10, 2.0))
-    if _coin(draw):
+    if coin(draw):
         spec["schedulerName"] = draw.choice(("volcano", "default-scheduler", ""))
     if draw.random() < _HALF / 2:
         spec["plugins"] = [_plugin(draw, name) for name in ("a", "b")[: draw.randint(0, 2)]]
@@ -40,7 +41,7 @@ def _add_metadata(draw: random.Random, body: Body) -> None:
     if draw.random() < _HALF / 5:
         del body["metadata"]["name"]
         body["metadata"]["generateName"] = "chat-"
-    elif _coin(draw):
+    elif coin(draw):
         body["metadata"]["name"] = _name_of(body, draw.choice((LABEL, LABEL - 1, 40)))
     if draw.random() < _HALF / 2:
         body["metadata"]["labels"] = {"app.kubernetes.io/name": "chat", "Team": "a_b.C"}
@@ -54,41 +55,41 @@ def _role(draw: random.Random, name: str) -> Body:
         "workerReplicas": workers,
         "entryTemplate": random_pod_templates.template(draw),
     }
-    if _coin(draw):
+    if coin(draw):
         role["replicas"] = draw.choice((0, 1, 2, 3, 12))
-    if workers or _coin(draw):
+    if workers or coin(draw):
         role["workerTemplate"] = random_pod_templates.template(draw)
     return role
 
 
 def _plugin(draw: random.Random, name: str) -> Body:
     found: Body = {"name": name, "type": "BuiltIn"}
-    if _coin(draw):
+    if coin(draw):
         del found["type"]
-    if _coin(draw):
+    if coin(draw):
         found["config"] = draw.choice(({"a": [1, None]}, "text", 5, [1], {}))
-    if _coin(draw):
+    if coin(draw):
         found["scope"] = {"roles": ["a"], "target": "All"}
     return found
 
 
 def _add_group(draw: random.Random, group: Body, roles: list[Body]) -> None:
-    if _coin(draw):
+    if coin(draw):
         chosen = draw.sample(roles, draw.randint(0, len(roles)))
         least = {role["name"]: draw.randint(0, role.get("replicas", 1)) for role in chosen}
         group["gangPolicy"] = draw.choice(({"minRoleReplicas": least}, {}))
-    if _coin(draw):
+    if coin(draw):
         kinds = draw.sample(("groupPolicy", "rolePolicy"), draw.randint(0, 2))
         group["networkTopology"] = {kind: _policy(draw) for kind in kinds}
-    if _coin(draw):
+    if coin(draw):
         group["restartGracePeriodSeconds"] = draw.choice((0, 30, -5, 2**40))
 
 
 def _policy(draw: random.Random) -> Body:
-    found: Body = {"mode": draw.choice(("hard", "soft"))} if _coin(draw) else {}
-    if _coin(draw):
+    found: Body = {"mode": draw.choice(("hard", "soft"))} if coin(draw) else {}
+    if coin(draw):
         found["highestTierAllowed"] = draw.choice((0, 1, 2, 2**40))
-    if _coin(draw):
+    if coin(draw):
         found["highestTierName"] = draw.choice(("rack", "", "x" * 253))
     return found
 
@@ -96,23 +97,23 @@ def _policy(draw: random.Random) -> Body:
 def _add_rollout(draw: random.Random, spec: Body, roles: list[Body]) -> None:
     by_role = draw.random() < _HALF / 2
     recoveries = ["RoleRecreate", "None"] + ([] if by_role else ["ServingGroupRecreate"])
-    if _coin(draw):
+    if coin(draw):
         spec["recoveryPolicy"] = draw.choice(recoveries)
     if by_role:
         spec["rolloutStrategy"] = {"type": BY_ROLE}
         for role in roles:
-            if role.get("replicas", 1) and _coin(draw):
+            if role.get("replicas", 1) and coin(draw):
                 budget = draw.choice((1, role.get("replicas", 1), "100%"))
                 role["maxUnavailable"] = budget
-    elif _coin(draw):
+    elif coin(draw):
         update: Body = {}
-        if _coin(draw):
+        if coin(draw):
             whole = ["100%", "0100%"] if spec.get("replicas", 1) else []
             update["maxUnavailable"] = draw.choice([1, 2, 100, 1.0, *whole])
-        if _coin(draw):
+        if coin(draw):
             update["partition"] = draw.choice((0, 1, 99, "0%", "50%", "100%", 0.0))
         spec["rolloutStrategy"] = {"type": BY_GROUP, "rollingUpdateConfiguration": update}
-        if _coin(draw):
+        if coin(draw):
             del spec["rolloutStrategy"]["type"]
 
 
@@ -125,10 +126,6 @@ def _name_of(body: Body, length: int) -> str:
         for r in spec["template"]["roles"]
     ]
     return "c" * max(length - max(tails), 1)
-
-
-def _coin(draw: random.Random) -> bool:
-    return draw.random() < _HALF
 
 
 def _any_role(draw: random.Random, body: Body) -> Body:
@@ -241,7 +238,7 @@ def rolling(draw: random.Random, body: Body) -> None:
         ("RoleRecreate", "ServingGroupRecreate", "None", "", "roleRecreate", None)
     )
     strategy = draw.choice((BY_ROLE, BY_ROLE, BY_GROUP, "", "rolling", None))
-    if _coin(draw):
+    if coin(draw):
         body["spec"]["recoveryPolicy"], strategy = "ServingGroupRecreate", BY_ROLE
     body["spec"]["rolloutStrategy"] = {"type": strategy}
     for role in body["spec"]["template"]["roles"]:

@@ -3,7 +3,8 @@
 import random
 from typing import Any
 
-from conformance.kthena.random_autoscaling import ODD_PERIODS, PERIODS, Change, coin, object_of
+from conformance.kthena.random_autoscaling import ODD_PERIODS, PERIODS, Change, object_of
+from conformance.support.random_servings import coin
 from conformance.validation.random_patterns import pattern_of
 
 Body = dict[str, Any]

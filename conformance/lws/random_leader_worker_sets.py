@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from conformance.kubernetes import random_pod_templates
+from conformance.support.random_servings import coin
 from conformance.validation import random_damage
 from conformance.volcano import invalid_objects
 
@@ -21,10 +22,6 @@ _NUMBERS = (0, -1, 1, 2, 3, 5, 2**31 - 1, 2**31, "2", 1.5, None)
 _BUDGETS = (0, 1, -1, "0%", "50%", "100%", "101%", "-5%", "5", "a", "%", "1.5%", None, True, 2**31)
 
 
-def _coin(draw: random.Random) -> bool:
-    return draw.random() < _HALF
-
-
 def leader_worker_set(draw: random.Random) -> Body:
     """Generate a valid LeaderWorkerSet."""
     names = ("chat", "a", "a-b", "c" * 63)
@@ -32,7 +29,7 @@ def leader_worker_set(draw: random.Random) -> Body:
     spec, annotations = _set(draw)
     if annotations:
         metadata["annotations"] = annotations
-    if _coin(draw):
+    if coin(draw):
         metadata["labels"] = {"Team": "a_b.C"}
     return {"apiVersion": LWS, "kind": "LeaderWorkerSet", "metadata": metadata, "spec": spec}
 
@@ -71,14 +68,14 @@ def _set(draw: random.Random) -> tuple[Body, Body]:
     """Generate the spec of a set, and its annotations."""
     template, annotations = _template(draw)
     spec: Body = {"leaderWorkerTemplate": template}
-    if _coin(draw):
+    if coin(draw):
         spec["replicas"] = draw.choice((0, 1, 2, 3, 100))
-    if _coin(draw):
+    if coin(draw):
         spec["startupPolicy"] = draw.choice(("LeaderCreated", "LeaderReady"))
     # Where both are given the webhook fills in nothing, and then does not rewrite other fields.
-    if _coin(draw):
+    if coin(draw):
         spec["networkConfig"] = {"subdomainPolicy": draw.choice(("Shared", "UniquePerReplica"))}
-    elif _coin(draw):
+    elif coin(draw):
         spec["rolloutStrategy"] = _rollout(draw, spec.get("replicas", 1))
     return spec, annotations
 
@@ -86,17 +83,17 @@ def _set(draw: random.Random) -> tuple[Body, Body]:
 def _template(draw: random.Random) -> tuple[Body, Body]:
     size = draw.choice((1, 2, 3, 4, 5, 8, 16))
     template: Body = {"size": size, "workerTemplate": random_pod_templates.template(draw)}
-    if size == 1 and _coin(draw):
+    if size == 1 and coin(draw):
         del template["size"]
-    if _coin(draw):
+    if coin(draw):
         template["leaderTemplate"] = random_pod_templates.template(draw)
-    if _coin(draw):
+    if coin(draw):
         policies = ("RecreateGroupOnPodRestart", "RecreateGroupAfterStart", "None", "Default")
         template["restartPolicy"] = draw.choice(policies)
     annotations: Body = {}
-    if _coin(draw):
+    if coin(draw):
         template["subGroupPolicy"] = _subgroups(draw, size)
-        if _coin(draw):
+        if coin(draw):
             annotations[_TOPOLOGIES[1]] = "rack"
     if draw.random() < _HALF / 2:
         annotations[_TOPOLOGIES[0]] = "topology.kubernetes.io/zone"
@@ -110,18 +107,18 @@ def _subgroups(draw: random.Random, size: int) -> Body:
     policy: Body = {"subGroupSize": draw.choice(fitting)}
     if excluded and size > 1:
         policy["subGroupPolicyType"] = "LeaderExcluded"
-    elif _coin(draw):
+    elif coin(draw):
         policy["subGroupPolicyType"] = "LeaderWorker"
     return policy
 
 
 def _rollout(draw: random.Random, replicas: int) -> Body:
     update: Body = {}
-    if _coin(draw):
+    if coin(draw):
         update["maxUnavailable"] = draw.choice((1, 2, "100%", *([0, "0%"] if not replicas else [])))
-    if _coin(draw):
+    if coin(draw):
         update["maxSurge"] = draw.choice((0, 1, "0%", "50%", "100%"))
-    if _coin(draw):
+    if coin(draw):
         update["partition"] = draw.choice((0, 1, 100))
     return {"type": "RollingUpdate", "rollingUpdateConfiguration": update}
 
@@ -155,7 +152,7 @@ def _odd_subgroups(draw: random.Random, body: Body) -> None:
         metadata.setdefault("annotations", {})[_TOPOLOGIES[1]] = "rack"
         return
     policy: Body = {"subGroupSize": draw.choice((*_NUMBERS[:6], "1"))}
-    if _coin(draw):
+    if coin(draw):
         policy["subGroupPolicyType"] = draw.choice(("LeaderExcluded", "LeaderWorker", "Leader", ""))
     template["subGroupPolicy"] = policy
 
@@ -164,7 +161,7 @@ def _budgets(draw: random.Random, body: Body) -> None:
     spec, _ = _one_set(draw, body)
     spec.pop("networkConfig", None)
     keys = ("maxUnavailable", "maxSurge", "partition")
-    update = {key: draw.choice(_BUDGETS) for key in keys if _coin(draw)}
+    update = {key: draw.choice(_BUDGETS) for key in keys if coin(draw)}
     kind = draw.choice(("RollingUpdate", "RollingUpdate", "RollingUpdate", "Recreate", "", None))
     spec["rolloutStrategy"] = {"type": kind, "rollingUpdateConfiguration": update}
     if draw.random() < _HALF / 3:

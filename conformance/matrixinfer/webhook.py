@@ -7,7 +7,8 @@ from typing import Any
 
 from conformance.report import Part
 from conformance.support import random_servings
-from kthena_components.cluster.client import Cluster, ClusterError
+from conformance.support.cluster import said_by_webhook
+from kthena_components.cluster.client import Cluster
 from kthena_components.compiler.compile import compile_serving
 from tests.systems.matrixinfer.webhook import refusals
 
@@ -28,7 +29,7 @@ def agree(
         body = json.loads(json.dumps(compile_serving(args).manifests[0].body))
         for change in rng.sample(_CHANGES, rng.randint(0, 2)):
             change(rng, body)
-        said = _verdict(api, body)
+        said = said_by_webhook(api, body)
         if said and "denied the request" not in said:
             part.count("ModelInfers that the schema rejects")
             continue
@@ -36,14 +37,6 @@ def agree(
         ours = refusals(body)
         part.check("the webhook's stand-in agrees", holds=bool(ours) == bool(said),
                    seen=f"{ours} and {said!r}, of {json.dumps(body['spec'])}")  # fmt: skip
-
-
-def _verdict(api: Cluster, body: Body) -> str:
-    try:
-        api.create(body, dry_run=True)
-    except ClusterError as error:
-        return str(error)
-    return ""
 
 
 def _name(rng: random.Random, body: Body) -> None:

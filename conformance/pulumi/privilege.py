@@ -13,10 +13,9 @@ from conformance.pulumi.deployer import Deployer, Rules, lifecycle
 from conformance.report import Part
 from conformance.support.cluster import BACKENDS, NAMESPACE, Scene
 from conformance.support.waiting import PATIENCE
-from kthena_components.core.plan.rights import READ, Resource
+from kthena_components.core.plan.rights import BUDGETS, READ, Resource
 from kthena_components.systems import extras, resources_of
 from kthena_components.systems.kthena.view_autoscaling import BINDING
-from kthena_components.systems.kubernetes.resources import BUDGETS
 from sandbox.cluster import Sandbox, Size, up
 from tests.support.engine import ROOT, Run, Stack
 

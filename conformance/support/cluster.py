@@ -188,3 +188,12 @@ def group_selector(name: str) -> str:
 def rack(node: str) -> str:
     """Return the rack of one of the sandbox's nodes."""
     return node.partition("-node-")[0]
+
+
+def said_by_webhook(api: Cluster, body: Mapping[str, Any]) -> str:
+    """Return why a webhook rejects an object; empty if it accepts it."""
+    try:
+        api.create(body, dry_run=True)
+    except ClusterError as error:
+        return str(error)
+    return ""

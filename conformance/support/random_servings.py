@@ -146,3 +146,8 @@ def _pod(rng: random.Random, container: Args) -> Args:
     for extra in rng.sample(extras, rng.choice((0, 0, 1, 2))):
         pod["spec"] |= extra
     return pod
+
+
+def coin(rng: random.Random, share: float = 0.5) -> bool:
+    """Decide at random."""
+    return rng.random() < share

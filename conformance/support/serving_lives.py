@@ -230,7 +230,7 @@ def env_of(pod: observe.Pod) -> dict[str, Any]:
     return {each["name"]: each.get("value") for each in container.get("env", [])}
 
 
-def amounts(container: Body, name: str) -> dict[str, object]:
+def amounts(container: Body, name: str) -> dict[str, Any]:
     """Return the requests or limits of a container."""
     stated = (container.get("resources") or {}).get(name) or {}
     return {each: parse_quantity(str(amount)) for each, amount in stated.items()}

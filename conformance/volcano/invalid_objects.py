@@ -5,15 +5,12 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+from conformance.support.random_servings import coin
 from conformance.validation.random_patterns import pattern_of
 
 Body = dict[str, Any]
 Change = Callable[[random.Random, Body], None]
 _HALF = 0.5
-
-
-def _coin(draw: random.Random) -> bool:
-    return draw.random() < _HALF
 
 
 _OBJECT_NAMES = (
@@ -111,7 +108,7 @@ def policies(draw: random.Random, body: Body) -> None:
             {"labelSelector": {"matchExpressions": [{"operator": "x", "key": "", "values": "a"}]}},
         )
     )  # fmt: skip
-    whole = {"matchLabelKeys": ["k"], "name": "extra"} if _coin(draw) else {}
+    whole = {"matchLabelKeys": ["k"], "name": "extra"} if coin(draw) else {}
     body["spec"].setdefault("subGroupPolicy", []).append({**whole, **policy})
 
 

@@ -3,6 +3,8 @@
 import random
 from typing import Any
 
+from conformance.support.random_servings import coin
+
 Body = dict[str, Any]
 SCHEDULING = "scheduling.volcano.sh/v1beta1"
 PARENT: Body = {
@@ -19,12 +21,8 @@ PARENT: Body = {
 _HALF = 0.5
 
 
-def _coin(draw: random.Random) -> bool:
-    return draw.random() < _HALF
-
-
 def _some(draw: random.Random, fields: Body) -> Body:
-    return {name: value for name, value in fields.items() if _coin(draw)}
+    return {name: value for name, value in fields.items() if coin(draw)}
 
 
 def _selector(draw: random.Random) -> Body:
@@ -79,7 +77,7 @@ def queue(draw: random.Random) -> Body:
         draw,
         {
             "weight": draw.choice((1, 5, 65535)),
-            "reclaimable": _coin(draw),
+            "reclaimable": coin(draw),
             "parent": draw.choice(("everything", "root")),
             "capability": {name: str(amount) for name, amount in high.items()},
             "priority": draw.choice((0, 5)),
@@ -89,9 +87,9 @@ def queue(draw: random.Random) -> Body:
             "affinity": _affinity(draw),
         },
     )
-    if _coin(draw):
+    if coin(draw):
         spec["deserved"] = dict(high)
-        if _coin(draw):
+        if coin(draw):
             spec["guarantee"] = {"resource": low}
     metadata = {"name": draw.choice(("research", "9", "a.b", "q" * 253))}
     return {"apiVersion": SCHEDULING, "kind": "Queue", "metadata": metadata, "spec": spec}
@@ -109,7 +107,7 @@ def _affinity(draw: random.Random) -> Body:
 def hyper_node(draw: random.Random) -> Body:
     """Generate a valid HyperNode."""
     spec: Body = {"tier": draw.choice((0, 1, 2, 2**40))}
-    if _coin(draw):
+    if coin(draw):
         spec["tierName"] = draw.choice(("rack", "", "x" * 253))
     kind = draw.choice(("children", "names", "names", "labels", "pattern"))
     names = [f"n-{index}" for index in range(draw.randint(1, 4))]

@@ -13,6 +13,7 @@ from kthena_components.core.findings import RULE_FAULT, Finding, Level, Waiver
 from kthena_components.core.remedies import plain
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import SECRET
+from kthena_components.core.values.read import texts_in
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import OUTPUT_OPEN, is_unresolved
 
@@ -170,7 +171,7 @@ class _Retold:
         """Return a waiver if its text is visible in the object, else None."""
         if waiver is None:
             return None
-        texts = (" ".join(text.split()) for text in _texts(self._tree))
+        texts = (" ".join(text.split()) for text in texts_in(self._tree))
         day = str(waiver.until)
         return waiver if any(day in text and waiver.reason in text for text in texts) else None
 
@@ -236,12 +237,3 @@ def _after(path: str, word: str, item: Any) -> int:
     dot = path[at : at + 1] == "."
     further = _reach(path[at + dot :], item)
     return at + dot + further if further else at
-
-
-def _texts(tree: Any) -> Iterator[str]:
-    """Return every text in an object."""
-    if isinstance(tree, str):
-        yield tree
-    elif isinstance(tree, Mapping | list | tuple):
-        for item in tree.values() if isinstance(tree, Mapping) else tree:
-            yield from _texts(item)

@@ -100,3 +100,9 @@ def accelerators(amounts: Mapping[str, Decimal]) -> int:
     """Number of accelerators among resources, with those that are claimed."""
     return int(sum(amount for key, amount in amounts.items()
                    if is_accelerator(key) or key.startswith(CLAIMED)))  # fmt: skip
+
+
+def amounts_of(stated: object) -> dict[str, Decimal]:
+    """Read a list of resources; amounts that are not quantities are left out."""
+    read = ((str(key), parse_quantity(amount)) for key, amount in mapping(stated).items())
+    return {key: amount for key, amount in read if amount is not None}

@@ -8,6 +8,7 @@ from dataclasses import replace
 from kthena_components.cluster.objects import accelerators
 from kthena_components.core.findings import count_of
 from kthena_components.core.topology.domains import holds
+from kthena_components.core.values.display import sentence
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.drawing.picture import GroupRow, NodeBox, Picture, PodBox, node_box, racks_of
 from kthena_components.placement.model import Cluster, Node, Outcome, PodGroup, PodSet
@@ -105,7 +106,7 @@ def _row(outcome: Outcome, *, is_changed: bool) -> GroupRow:
         serving=group.owner,
         verdict=outcome.verdict.value,
         where=_where(outcome) if placement else "",
-        reason=" ".join(_sentence(text) for text in (*said, *changes[:1]) if text),
+        reason=" ".join(sentence(text) for text in (*said, *changes[:1]) if text),
         gpus=sum(accelerators(pods.requests) * pods.count for pods in group.pods),
         unplaced=tuple(pod for name, pod in _places(outcome) if not name),
         changed=is_changed,
@@ -119,10 +120,6 @@ def _where(outcome: Outcome) -> str:
     nodes = {name for name in placement.nodes if name}
     spread = count_of(len(nodes), "node")
     return f"{placement.domain}, {spread}" if placement.domain else spread
-
-
-def _sentence(text: str) -> str:
-    return text if text.endswith((".", "?", "!")) else f"{text}."
 
 
 def _node(node: Node, pods: Sequence[PodBox], planned: int, lost: Collection[str]) -> NodeBox:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from kthena_components.cluster.objects import name_of, namespace_of
-from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.read import mapping, sequence, texts_in
 from kthena_components.placement.model import (
     Cluster,
     Neighbour,
@@ -126,15 +126,7 @@ def _values_in(group: PodGroup) -> Iterator[str]:
         yield from pods.labels.values()
         affinity = mapping(pods.spec.get("affinity"))
         others = [value for key, value in affinity.items() if key != _NODES]
-        yield from _texts([*others, *sequence(pods.spec.get(_SPREAD))])
-
-
-def _texts(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping | list | tuple):
-        for inner in value.values() if isinstance(value, Mapping) else value:
-            yield from _texts(inner)
+        yield from texts_in([*others, *sequence(pods.spec.get(_SPREAD))])
 
 
 def _renamed_volume(body: Mapping[str, Any], words: Mapping[str, str]) -> Mapping[str, Any]:

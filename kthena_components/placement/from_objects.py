@@ -13,6 +13,7 @@ from kthena_components.cluster.node_fit import Amounts
 from kthena_components.cluster.objects import (
     Body,
     allocatable,
+    amounts_of,
     name_of,
     namespace_of,
     node_labels,
@@ -34,10 +35,9 @@ from kthena_components.placement.inventory_build import in_two
 from kthena_components.placement.limit_ranges import LIMIT_RANGE
 from kthena_components.placement.model import Cluster, Node, Queue, Quota, Running, Scheduler, Scope
 from kthena_components.placement.pod_groups import (
-    amounts_of,
     groups_in,
     neighbours_in,
-    number,
+    number_or,
     oldest_first,
 )
 from kthena_components.placement.pod_requests import scheduled_requests, slot_and
@@ -176,8 +176,8 @@ def queue_of(body: Body, running: Sequence[Running]) -> Queue:
         guarantee=amounts_of(mapping(spec.get("guarantee")).get("resource")),
         used=_used_of(name, running) if stated is None else amounts_of(stated),
         parent=str(spec.get("parent") or ""),
-        weight=number(spec.get("weight"), 1),
-        priority=number(spec.get("priority"), 0),
+        weight=number_or(spec.get("weight"), 1),
+        priority=number_or(spec.get("priority"), 0),
         open=status.get("state", "Open") == "Open",
     )
 

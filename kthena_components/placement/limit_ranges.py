@@ -10,9 +10,9 @@ from functools import partial
 from typing import Any
 
 from kthena_components.cluster.node_fit import Amounts
-from kthena_components.cluster.objects import name_of, namespace_of
+from kthena_components.cluster.objects import amounts_of, name_of, namespace_of
 from kthena_components.core.objects.object import requests_in
-from kthena_components.core.values.quantity import parse_quantity, render_quantity
+from kthena_components.core.values.quantity import render_quantity
 from kthena_components.core.values.read import group_kind, mapping, sequence
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.placement.model import Body, Refusal
@@ -80,7 +80,7 @@ def refusals(spec: Body, ranges: Iterable[Body]) -> tuple[Refusal, ...]:
 def _refused(spec: Body, body: Body) -> Iterator[tuple[str, str, str]]:
     for container in _containers(spec):
         who = f"the container {container.get('name', '?')}"
-        requests, limits = (_amounts(mapping(container.get("resources")).get(key))
+        requests, limits = (amounts_of(mapping(container.get("resources")).get(key))
                             for key in ("requests", "limits"))  # fmt: skip
         for item in _items(body, "Container"):
             for text, change in (*_outside(item, requests, limits),
@@ -96,19 +96,19 @@ def _refused(spec: Body, body: Body) -> Iterator[tuple[str, str, str]]:
 
 def _outside(item: Body, requests: Amounts, limits: Amounts) -> Iterator[tuple[str, str]]:
     """Compare requests and limits with `min`, `max` and `maxLimitRequestRatio`."""
-    for key, least in _amounts(item.get("min")).items():
+    for key, least in amounts_of(item.get("min")).items():
         lower = min(requests.get(key, Decimal(0)), limits.get(key, least))
         if lower < least:
             text = f"requests or is limited to {_told(lower, key)}, below min {_told(least)}"
             yield text, f"lower min {key} to {_told(lower)}"
-    for key, most in _amounts(item.get("max")).items():
+    for key, most in amounts_of(item.get("max")).items():
         upper = max(limits.get(key, Decimal(0)), requests.get(key, Decimal(0)))
         if key not in limits:
             yield f"has no limit of {key}, and max is {_told(most)}", f"remove max {key}"
         elif upper > most:
             text = f"requests or is limited to {_told(upper, key)}, above max {_told(most)}"
             yield text, f"raise max {key} to {_told(upper)}"
-    for key, most in _amounts(item.get("maxLimitRequestRatio")).items():
+    for key, most in amounts_of(item.get("maxLimitRequestRatio")).items():
         request, limit = requests.get(key), limits.get(key)
         if not request or not limit:
             lacking = "limit" if request else "request"
@@ -124,7 +124,7 @@ def _outside(item: Body, requests: Amounts, limits: Amounts) -> Iterator[tuple[s
 
 def _crossed(item: Body, requests: Amounts, limits: Amounts) -> Iterator[tuple[str, str]]:
     """Compare requests with the limits that a LimitRange has added."""
-    for key, usual in _amounts(item.get("default")).items():
+    for key, usual in amounts_of(item.get("default")).items():
         if limits.get(key) == usual and requests.get(key, Decimal(0)) > usual:
             asked = requests[key]
             text = f"requests {_told(asked, key)}, above its limit {_told(usual)}, the default"
@@ -133,11 +133,6 @@ def _crossed(item: Body, requests: Amounts, limits: Amounts) -> Iterator[tuple[s
 
 def _told(amount: Decimal, key: str = "") -> str:
     return f"{render_quantity(amount.normalize())} {key}".strip()
-
-
-def _amounts(stated: object) -> dict[str, Decimal]:
-    read = ((str(key), parse_quantity(amount)) for key, amount in mapping(stated).items())
-    return {key: amount for key, amount in read if amount is not None}
 
 
 def _items(body: Body, kind: str) -> list[Mapping[str, Any]]:

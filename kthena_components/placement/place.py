@@ -4,16 +4,18 @@
 """
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from kthena_components.cluster.objects import accelerators
 from kthena_components.core.findings import count_of
 from kthena_components.core.topology.domains import lowest
-from kthena_components.placement.alike import likeness, obstacles_of
+from kthena_components.core.values.unknown import Unknown
 from kthena_components.placement.changes import after, fits, starts
-from kthena_components.placement.exact import exists
+from kthena_components.placement.exact_solver import solve
+from kthena_components.placement.free_nodes import slots
 from kthena_components.placement.model import (
+    Change,
     Cluster,
     Obstacle,
     Outcome,
@@ -24,8 +26,8 @@ from kthena_components.placement.model import (
 from kthena_components.placement.quotas import released
 from kthena_components.placement.reasons import explain
 from kthena_components.placement.rivals import among_others
-from kthena_components.placement.unstated import with_gap
-from kthena_components.placement.volcano.jobs import Job
+from kthena_components.placement.volcano.jobs import Job, policy_of
+from kthena_components.placement.volcano.pod_terms import asks_others, selects_namespaces
 from kthena_components.placement.volcano.scheduler import Scheduler
 
 _EXPLAINED, _EXPLAINED_NODES = 20, 20_000
@@ -143,3 +145,107 @@ def _placement(cluster: Cluster, job: Job) -> Placement | None:
         return None
     domain = lowest(cluster.domains, frozenset(filter(None, names)))
     return Placement(nodes=tuple(names), domain=domain)
+
+
+# Finds groups about which a cluster does not state enough.
+
+
+_NEIGHBOURS = Unknown(
+    "other pods decide where its pods can be (host ports, affinity, spread constraints), and the "
+    "inventory does not list the pods that run, in `neighbours`"
+)
+_NAMESPACES = Unknown("an affinity chooses namespaces by labels, which an inventory does not have")
+
+
+def with_gap(cluster: Cluster, group: PodGroup) -> PodGroup:
+    """Return a group with the reason why nothing can be said about it, if there is one."""
+    if group.unknown is not None:
+        return group
+    specs = [pods.spec for pods in group.pods]
+    if any(map(selects_namespaces, specs)):
+        return replace(group, unknown=_NAMESPACES)
+    hidden = cluster.neighbours is None and any(node.used for node in cluster.nodes)
+    if hidden and any(map(asks_others, specs)):
+        return replace(group, unknown=_NEIGHBOURS)
+    return group
+
+
+# Whether any assignment of a group's pods exists, whatever a scheduler's choices are.
+#
+# Equal pods are counted, which is exact. For others, a solver is asked if it is installed.
+
+
+def exists(scheduler: Scheduler, group: PodGroup) -> bool | None:
+    """Say whether an assignment exists in a cluster with nothing else that waits.
+
+    Args:
+        scheduler: The scheduler of the cluster, before it places the group.
+        group: The only group of that scheduler.
+
+    Returns:
+        None: not known. The pods differ, or form subgroups, and the solver is not installed or
+        finds no answer; or other pods decide where they can be.
+    """
+    job = scheduler.jobs[0]
+    if job.invalid() or (job.missing and not job.minimum):
+        return False
+    if not job.by_volcano or scheduler.others_decide(job):
+        return None
+    shapes = {task.shape.number: task.shape for task in job.tasks}
+    if len(shapes) != 1 or group.subgroups or group.task_minimum:
+        return solve(scheduler, job)
+    (shape,) = shapes.values()
+    wanted = group.minimum or len(job.tasks)
+    tree = scheduler.tree
+    cap = tree.top if job.cap is None or shape.empty else job.cap
+    counts = slots(scheduler, shape)
+    return wanted <= len(job.tasks) and any(
+        sum(counts[node] for node in one.nodes) >= wanted for one in tree.all if one.tier <= cap
+    )
+
+
+# Finds groups that get equal answers, so that each question is asked once.
+
+
+def likeness(cluster: Cluster, group: PodGroup, *, others: bool = False) -> Hashable:
+    """Return what decides where the pods of a group fit: all but names.
+
+    Its namespace decides, too, if a cluster has quotas or volumes. Of the labels of its pods, only
+    those that form its subgroups do, unless other pods decide where they can be.
+    """
+    pods = tuple(replace(one, name="", labels=one.labels if others else {}) for one in group.pods)
+    policies = tuple(replace(one, match_labels={}) for one in group.subgroups)
+    found = replace(group, name="", namespace="", owner="", pods=pods, subgroups=policies)
+    space = group.namespace if others or cluster.quotas or cluster.volumes else ""
+    return repr(found), space, tuple(_subgroups(group))
+
+
+def _subgroups(group: PodGroup) -> Iterator[tuple[int, tuple[str, ...]]]:
+    for pods in group.pods if group.subgroups else ():
+        at, values = policy_of(group, pods.labels)
+        yield at, tuple(values)
+
+
+def obstacles_of(group: PodGroup, found: Iterable[Obstacle]) -> tuple[Obstacle, ...]:
+    """Return the obstacles of an equal group with this group's names."""
+    return tuple(
+        replace(one, changes=tuple(_change(group, change) for change in one.changes))
+        for one in found
+    )
+
+
+def _change(group: PodGroup, change: Change) -> Change:
+    other = change.group
+    if other is None or len(other.pods) != len(group.pods):
+        return change
+    pods = tuple(
+        replace(new, name=own.name, labels=own.labels)
+        for new, own in zip(other.pods, group.pods, strict=True)
+    )
+    policies = tuple(
+        replace(new, match_labels=own.match_labels)
+        for new, own in zip(other.subgroups, group.subgroups, strict=True)
+    )
+    own = replace(other, namespace=group.namespace, name=group.name, owner=group.owner,
+                  pods=pods, subgroups=policies)  # fmt: skip
+    return replace(change, group=own)

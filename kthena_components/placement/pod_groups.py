@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from decimal import Decimal
 from itertools import groupby
 
 from kthena_components.cluster.objects import (
     Body,
     accelerators,
+    amounts_of,
     annotations_of,
     labels_of,
     name_of,
@@ -17,7 +17,6 @@ from kthena_components.cluster.objects import (
 from kthena_components.cluster.pending import node_of
 from kthena_components.core import naming
 from kthena_components.core.objects.object import EACH_POD
-from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.core.values.read import count, mapping, sequence, unknown_inside
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.placement.model import (
@@ -28,17 +27,15 @@ from kthena_components.placement.model import (
     SubGroupPolicy,
     Topology,
 )
-from kthena_components.placement.owners import controller_of, labelled_owner, owner_of
 from kthena_components.placement.pod_requests import deciding_spec, scheduled_requests
-from kthena_components.placement.pod_sets import priority_in
+from kthena_components.placement.pod_sets import (
+    controller_of,
+    labelled_owner,
+    owner_of,
+    priority_in,
+)
 
 _ENDED = frozenset({"Succeeded", "Failed"})
-
-
-def amounts_of(stated: object) -> dict[str, Decimal]:
-    """Read a list of resources; amounts that are not quantities are left out."""
-    read = ((str(key), parse_quantity(amount)) for key, amount in mapping(stated).items())
-    return {key: amount for key, amount in read if amount is not None}
 
 
 def read_topology(stated: object) -> Topology | None:
@@ -61,13 +58,13 @@ def read_subgroup(stated: object) -> SubGroupPolicy:
         name=str(fields.get("name") or ""),
         match_labels=mapping(fields.get("labelSelector")),
         match_label_keys=tuple(map(str, sequence(fields.get("matchLabelKeys")))),
-        size=number(fields.get("subGroupSize"), 1),
-        minimum=number(fields.get("minSubGroups")),
+        size=number_or(fields.get("subGroupSize"), 1),
+        minimum=number_or(fields.get("minSubGroups")),
         topology=read_topology(fields.get("networkTopology")),
     )
 
 
-def number(value: object, default: int = 0) -> int:
+def number_or(value: object, default: int = 0) -> int:
     """Read a count; the default for anything else."""
     whole = count(value, default)
     return whole if isinstance(whole, int) and whole >= 0 else default
@@ -90,9 +87,10 @@ def read_pod_group(
         name=name_of(body),
         owner=owner,
         pods=tuple(pods),
-        minimum=number(spec.get("minMember")),
+        minimum=number_or(spec.get("minMember")),
         task_minimum={
-            str(task): number(least) for task, least in mapping(spec.get("minTaskMember")).items()
+            str(task): number_or(least)
+            for task, least in mapping(spec.get("minTaskMember")).items()
         },
         min_resources=amounts_of(spec["minResources"]) if spec.get("minResources") else None,
         topology=read_topology(spec.get("networkTopology")),

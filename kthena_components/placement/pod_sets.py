@@ -1,5 +1,6 @@
 """Turns the pods of a template into sets of equal pods with requests and labels. Pure."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -8,12 +9,11 @@ from kthena_components.core.objects.object import Object
 from kthena_components.core.objects.object import PodSet as Template
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.quantity import add_resources
-from kthena_components.core.values.read import mapping, unknown_in, unknown_within
+from kthena_components.core.values.read import mapping, sequence, unknown_in, unknown_within
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from kthena_components.placement.claims import claimed_by, on_products
 from kthena_components.placement.limit_ranges import ranges_of, refusals, with_defaults
 from kthena_components.placement.model import Body, PodSet
-from kthena_components.placement.owners import owner_of
 from kthena_components.placement.pod_requests import deciding_spec, scheduled_requests
 
 _SYSTEM = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
@@ -127,3 +127,47 @@ def priority_classes(bodies: Iterable[Mapping[str, Any]]) -> dict[str, int]:
             if body.get("globalDefault") is True:
                 found[""] = value
     return found
+
+
+# Names the object that stands behind pods and PodGroups, the same in manifests and clusters.
+#
+# A controller names what it creates after a hash that no manifest shows, so labels tell the owner.
+
+
+_LABELS: Mapping[str, str] = {
+    naming.NAME: "ModelServing",
+    "leaderworkerset.sigs.k8s.io/name": "LeaderWorkerSet",
+    "serving.kserve.io/inferenceservice": "InferenceService",
+    "kaito.sh/workspace": "Workspace",
+    "ray.io/cluster": "RayCluster",
+    "volcano.sh/job-name": "Job",
+    "grove.io/podcliqueset": "PodCliqueSet",
+}
+"""Labels that controllers give to pods, and the kind of the object that each names."""
+_HASH = "pod-template-hash"
+
+
+def owner_of(body: Mapping[str, Any]) -> str:
+    """Return the kind, namespace and name of the object behind a pod, PodGroup or StatefulSet."""
+    if named := labelled_owner(body):
+        return named
+    metadata, owner = mapping(body.get("metadata")), controller_of(body)
+    labels, space = mapping(metadata.get("labels")), metadata.get("namespace") or "default"
+    name = str(owner.get("name") or metadata.get("name") or "")
+    if owner.get("kind") == "ReplicaSet" and _HASH in labels:
+        return f"Deployment {space}/{re.sub(f'-{re.escape(str(labels[_HASH]))}$', '', name)}"
+    return f"{owner.get('kind') or body.get('kind')} {space}/{name}"
+
+
+def labelled_owner(body: Mapping[str, Any]) -> str:
+    """Return the object that labels name; empty if none does."""
+    metadata = mapping(body.get("metadata"))
+    labels, space = mapping(metadata.get("labels")), metadata.get("namespace") or "default"
+    found = ((kind, labels.get(label)) for label, kind in _LABELS.items())
+    return next((f"{kind} {space}/{name}" for kind, name in found if isinstance(name, str)), "")
+
+
+def controller_of(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the owner reference of an object's controller; empty without one."""
+    owners = map(mapping, sequence(mapping(body.get("metadata")).get("ownerReferences")))
+    return next((owner for owner in owners if owner.get("controller")), {})

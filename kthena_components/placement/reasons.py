@@ -12,8 +12,13 @@ from kthena_components.cluster.node_fit import Amounts, untolerated
 from kthena_components.core.findings import count_of
 from kthena_components.core.values.display import listing
 from kthena_components.core.values.read import mapping
-from kthena_components.placement.case import Case
-from kthena_components.placement.changes import fits, helps, with_specs, with_topology
+from kthena_components.placement.changes import (
+    fits,
+    helps,
+    tree_of_hyper_nodes,
+    with_specs,
+    with_topology,
+)
 from kthena_components.placement.free_nodes import free_nodes, lacking, refusals
 from kthena_components.placement.model import (
     Body,
@@ -26,12 +31,10 @@ from kthena_components.placement.model import (
     Quota,
     Topology,
 )
-from kthena_components.placement.neighbour_reasons import neighbours
 from kthena_components.placement.quotas import shortages
+from kthena_components.placement.reasons_of_others import Case, neighbours, outside_volumes
 from kthena_components.placement.relief import freed_or_added_nodes, smaller_pods_or_larger_nodes
-from kthena_components.placement.repairs import tree_of_hyper_nodes
 from kthena_components.placement.volcano.scheduler import Scheduler
-from kthena_components.placement.volume_reasons import outside_volumes
 
 _PRODUCT = ("gpu.product", "gpu.memory", "accelerator", "gpu.family")
 _QUEUES = frozenset({"proportion", "capacity", "overcommit"})

@@ -18,14 +18,13 @@ from kthena_components.core.objects.object import JOB, MODEL_SERVING, POD_GROUP,
 from kthena_components.core.objects.object import PodSet as Template
 from kthena_components.core.values.read import mapping, text, unknown_within
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.placement.gangs_of_jobs import groups_of_job
-from kthena_components.placement.gangs_of_servings import groups_of_serving, groups_of_sets
+from kthena_components.placement.gangs import groups_of_job, groups_of_serving, groups_of_sets
 from kthena_components.placement.limit_ranges import ranges_among
 from kthena_components.placement.model import PodGroup, PodSet
-from kthena_components.placement.owners import owner_of
 from kthena_components.placement.pod_groups import read_pod_group
 from kthena_components.placement.pod_sets import (
     Templates,
+    owner_of,
     pod_sets,
     priority_classes,
     priority_in,

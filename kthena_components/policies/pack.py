@@ -44,6 +44,7 @@ from kthena_components.checker.waivers import FIELD, listed, waive
 from kthena_components.core.facts.context import Context
 from kthena_components.core.findings import Finding, Level, fault, today
 from kthena_components.core.hardware import NO_CHOICE, GpuChoice
+from kthena_components.core.objects.object import pulumi_identity
 from kthena_components.core.plan.report import read_shape
 from kthena_components.core.rules.registry import run_checks
 from kthena_components.policies.component_advice import advice_of_component
@@ -100,7 +101,7 @@ def check_resource(
         return check_sealed(partial(_check_component, today=today), plain(props))
     context = Context(gpus=gpus)
     check = partial(check_manifest, context=context, today=today, versions=versions, asked=asked)
-    return check_sealed(check, {**plain(props), **_identity(resource_type)})
+    return check_sealed(check, {**plain(props), **pulumi_identity(resource_type)})
 
 
 def _check_component(fields: Body, today: date | None) -> list[Finding]:
@@ -121,14 +122,8 @@ def is_checked(resource_type: str) -> bool:
         return resource_type in COMPONENTS
     if resource_type.startswith(_MADE_OF_OTHERS):
         return False
-    identity = _identity(resource_type)
+    identity = pulumi_identity(resource_type)
     return has_rules(identity) or is_foreign(identity)
-
-
-def _identity(resource_type: str) -> Body:
-    """Read apiVersion and kind from a type such as `kubernetes:apps/v1:StatefulSet`."""
-    _, version, kind = (*resource_type.split(":"), "", "")[:3]
-    return {"apiVersion": version.removeprefix("core/"), "kind": kind}
 
 
 def validate_resource(
@@ -271,7 +266,7 @@ def _clusters(args: StackValidationArgs) -> list[dict[str, Body]]:
     """Return, for each provider, the ConfigMaps and the objects to compare, by URN."""
     clusters: dict[str, dict[str, Body]] = {}
     for resource in args.resources:
-        identity = _identity(resource.resource_type)
+        identity = pulumi_identity(resource.resource_type)
         kubernetes = resource.resource_type.startswith(f"{KUBERNETES}:")
         if kubernetes and (is_compared(identity) or identity["kind"] == "ConfigMap"):
             cluster = resource.provider.urn if resource.provider else ""

@@ -9,13 +9,9 @@ from kthena_components.core.objects.object import Object
 from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.values.read import count, mapping
 from kthena_components.systems.kubernetes.facts import facts_of_copies, pods_of_copies
-from kthena_components.systems.system import Kind, Restart, Rollout, System
+from kthena_components.systems.system import Kind, Restart, Rollout, System, as_it_is
 
 _QUARTER = "25%"
-
-
-def _as_it_is(found: Object) -> Object:
-    return found
 
 
 def rollouts(found: Object) -> Iterator[Rollout]:
@@ -51,7 +47,7 @@ SYSTEM = System(
         Kind(
             group="argoproj.io",
             name="Rollout",
-            view=_as_it_is,
+            view=as_it_is,
             facts=facts_of_copies,
             pods=pods_of_copies,
             rollouts=rollouts,

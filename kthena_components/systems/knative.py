@@ -13,7 +13,7 @@ from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from kthena_components.systems.kubernetes.facts import facts_of_copies
-from kthena_components.systems.system import PRODUCTION, Kind, Restart, System
+from kthena_components.systems.system import PRODUCTION, Kind, Restart, System, as_it_is
 
 _SCALED = Unknown("Knative decides how many pods there are")
 _GROUP = "autoscaling.knative.dev"
@@ -28,11 +28,6 @@ _OF_KNATIVE = frozenset(
 """Fields of a revision beside those of a pod."""
 _CONTAINER = "user-container"
 """Name that Knative gives a container without one."""
-
-
-def as_it_is(found: Object) -> Object:
-    """Return the object. Its template has the same path as a Deployment's."""
-    return found
 
 
 def pods(found: Object) -> Iterator[PodSet]:

@@ -28,7 +28,7 @@ def test_a_rule_is_explained(run: Command) -> None:
         "pass: 8 GPUs in the entry pod, 8 in each worker.",
         "fail: 4 GPUs in the entry pod, 8 in each worker.",
         "source: vllm/config/parallel.py, local world size = world size / nodes.",
-        "code: kthena_components/core/rules/leader_worker_same_gpus.py",
+        "code: kthena_components/core/rules/leader_worker_same.py",
         "cases: tests/core/rules/cases/leader-worker-same-gpus.yaml",
     ]
     assert done.status == 0

@@ -6,7 +6,7 @@ from decimal import Decimal
 from kthena_components.placement.answer import answer, ask, without
 from kthena_components.placement.inventory import parse_inventory
 from kthena_components.placement.model import Cluster, Queue, Running, Scheduler, Verdict
-from kthena_components.placement.owners import owner_of
+from kthena_components.placement.pod_sets import owner_of
 from kthena_components.placement.workloads import pod_groups_of
 from tests.cluster.objects import by_label, hyper_node
 from tests.placement.test_inventory import GROUP, OBJECTS, Body, listed

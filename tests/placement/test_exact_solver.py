@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 
 from conformance.fit.constraints import broken
 from kthena_components.placement import exact_solver
-from kthena_components.placement.exact import exists
 from kthena_components.placement.exact_solver import installed, solve
 from kthena_components.placement.model import Cluster, PodGroup, Verdict
-from kthena_components.placement.place import place
+from kthena_components.placement.place import exists, place
 from kthena_components.placement.volcano.scheduler import Scheduler
 from tests.support.placement import HARD, cluster, group, node, per_instance, pods, racks, role
 

@@ -3,12 +3,14 @@
 from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, run_rule
-from kthena_components.core.rules.ffn_divisible import ffn_divisible
 from kthena_components.core.rules.fp8_block_multiple import fp8_block_multiple
-from kthena_components.core.rules.moe_expert_shape import moe_expert_shape
+from kthena_components.core.rules.moe import moe_expert_shape
 from kthena_components.core.rules.pp_within_layers import pp_within_layers
-from kthena_components.core.rules.tp_divides_heads import tp_divides_heads
-from kthena_components.core.rules.tp_divides_kv_heads import tp_divides_kv_heads
+from kthena_components.core.rules.tp_heads_and_ffn import (
+    ffn_divisible,
+    tp_divides_heads,
+    tp_divides_kv_heads,
+)
 from tests.support.specs import gpu_template
 
 RULES = (

@@ -12,7 +12,7 @@ from tests.toughness.targets import ROOT
 PROGRAM = """
 import json, os, pathlib, shutil, socket, subprocess, sys, tempfile
 from kthena_components.checker.manifest import check_manifest
-from kthena_components.core.rules.shm_size import shm_size
+from kthena_components.core.rules.shm import shm_size
 from tests.toughness import fuzz, guard
 from tests.toughness.targets import Target
 

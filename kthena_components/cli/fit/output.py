@@ -8,6 +8,7 @@ from tabulate import tabulate
 
 from kthena_components.cluster.objects import accelerators
 from kthena_components.core.findings import count_of
+from kthena_components.core.values.display import sentence
 from kthena_components.core.values.safe_text import visible_lines
 from kthena_components.placement.answer import STAYS
 from kthena_components.placement.model import Cluster, Outcome, Verdict
@@ -83,21 +84,17 @@ def _told(outcome: Outcome) -> Iterator[str]:
         yield f"{title}: not checked, because {gap.because}."
         return
     if outcome.note and outcome.note != STAYS and outcome.verdict is not Verdict.UNKNOWN:
-        yield f"{title}: {_sentence(outcome.note)}"
+        yield f"{title}: {sentence(outcome.note)}"
     for obstacle in outcome.obstacles:
-        changes = " ".join(_sentence(change.text) for change in obstacle.changes[:1])
-        yield f"{title}: {_sentence(obstacle.text)} {changes}".rstrip()
-
-
-def _sentence(text: str) -> str:
-    return text if text.endswith((".", "?", "!")) else f"{text}."
+        changes = " ".join(sentence(change.text) for change in obstacle.changes[:1])
+        yield f"{title}: {sentence(obstacle.text)} {changes}".rstrip()
 
 
 def _about(cluster: Cluster) -> Iterator[str]:
     taken = "" if cluster.taken is None else f", read {cluster.taken:%Y-%m-%d %H:%M} UTC"
     source, version = cluster.source or "by hand", cluster.scheduler.version
     yield f"Cluster: {source}{taken}; scheduler: Volcano {version}."
-    yield from (f"Note: {_sentence(note)}" for note in cluster.notes)
+    yield from (f"Note: {sentence(note)}" for note in cluster.notes)
 
 
 def describe(cluster: Cluster, outcomes: Sequence[Outcome]) -> dict[str, Any]:

@@ -34,9 +34,9 @@ from kthena_components.cli.review.preview import (
     Weight,
     read_preview,
 )
-from kthena_components.cli.review.serving_sizes import identity
 from kthena_components.cli.review.stack import Reviewed, StateError, read_state, reviewed
 from kthena_components.core.findings import Finding, Level, today
+from kthena_components.core.objects.object import pulumi_identity
 from kthena_components.core.values.safe_text import visible
 
 CLEAN, FOUND, WRONG, UNAPPROVED = 0, 1, 2, 3
@@ -303,7 +303,7 @@ def check_updates(preview: Preview, levels: Levels, today: date) -> Iterator[Sai
     for step in preview.steps.values():
         if step.op not in {"update", "replace"} or not step.type.startswith("kubernetes:"):
             continue
-        before, after = ({**body, **identity(step.type)} for body in (step.old, step.new))
+        before, after = ({**body, **pulumi_identity(step.type)} for body in (step.old, step.new))
         found = check_change(before, after, replaced=step.op == "replace")
         waived = waive(found, annotated(step.new), today)[: len(found)]
         for finding in levels.apply(waived):

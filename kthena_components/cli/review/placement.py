@@ -11,8 +11,9 @@ from tabulate import tabulate
 from kthena_components.cli.review.escaping import cell_text
 from kthena_components.cli.review.inventories import Inventory
 from kthena_components.cli.review.preview import Preview
-from kthena_components.cli.review.serving_sizes import between, identity
+from kthena_components.cli.review.serving_sizes import between
 from kthena_components.core.findings import Finding, count_of
+from kthena_components.core.objects.object import pulumi_identity
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.safe_text import visible
 
@@ -140,7 +141,7 @@ def _objects(preview: Preview, *, is_new: bool) -> list[Mapping[str, Any]]:
     steps = [step for step in preview.steps.values() if step.type.startswith(_KUBERNETES)]
     ordered = sorted(steps, key=lambda step: (not step.old, step.urn))
     found = ((step, step.new if is_new else step.old) for step in ordered)
-    return [{**body, **identity(step.type)} for step, body in found if body]
+    return [{**body, **pulumi_identity(step.type)} for step, body in found if body]
 
 
 def _named(cluster: "Cluster") -> str:

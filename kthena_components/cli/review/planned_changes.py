@@ -8,8 +8,8 @@ from typing import Any
 
 from kthena_components.checker.manifest import read_manifest
 from kthena_components.cli.review.preview import Step
-from kthena_components.cli.review.serving_sizes import identity
 from kthena_components.core import naming
+from kthena_components.core.objects.object import pulumi_identity
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.images import read_image
@@ -136,7 +136,7 @@ def _has_pods(step: Step) -> bool:
 
 
 def _body(step: Step) -> Mapping[str, Any]:
-    return {**(step.new or step.old), **identity(step.type)}
+    return {**(step.new or step.old), **pulumi_identity(step.type)}
 
 
 def shown_paths(paths: Iterable[str]) -> str:

@@ -12,6 +12,7 @@ from kthena_components.checker.secrecy import SECRET_SIGNATURE, SIGNATURE
 from kthena_components.checker.sizes import sizes_of
 from kthena_components.cli.review.preview import STACK_TYPE, Preview, Step
 from kthena_components.core.findings import count_of
+from kthena_components.core.objects.object import pulumi_identity
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping, sequence
@@ -159,7 +160,7 @@ def _rows(step: Step, inputs: Mapping[str, Any]) -> list[Row]:
         return [_whole(mapping(row)) for row in sequence(inputs.get("shape"))]
     if not inputs or not step.type.startswith("kubernetes:") or step.is_ours:
         return []
-    body = {**inputs, **identity(step.type)}
+    body = {**inputs, **pulumi_identity(step.type)}
     spec, metadata = mapping(body.get("spec")), mapping(body.get("metadata"))
     namespace = metadata.get("namespace")
     named = isinstance(namespace, str) and not is_unresolved(namespace)
@@ -168,12 +169,6 @@ def _rows(step: Step, inputs: Mapping[str, Any]) -> list[Row]:
                         "backend": step.kind, **dict.fromkeys((*_COUNTS, *_SIZES))})]  # fmt: skip
     rows = sizes_of(body, namespace=str(namespace) if named else "", backend=step.kind)
     return [_whole(row) for row in rows]
-
-
-def identity(resource_type: str) -> dict[str, str]:
-    """Read apiVersion and kind from a type such as `kubernetes:apps/v1:StatefulSet`."""
-    _, version, kind = (*resource_type.split(":"), "", "")[:3]
-    return {"apiVersion": version.removeprefix("core/"), "kind": kind}
 
 
 def _is_sealed(part: Any) -> bool:

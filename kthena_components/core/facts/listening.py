@@ -195,7 +195,7 @@ def _answers(command: CommandFacts, *, first: bool | None) -> MaybeInt | bool | 
     if command.headless is not False or _SOCKET in command.options:
         return False
     if command.nnodes not in {None, 1} and (rank := _rank(command, first=first)) != 0:
-        # vLLM without --headless is another rule's concern: core/rules/headless_workers.py.
+        # vLLM without --headless is another rule's concern: core/rules/headless.py.
         return None if command.engine == "sglang" and isinstance(rank, int) else False
     port = _port(command)
     return False if port is None else port

@@ -47,7 +47,7 @@ def admitted_together(metadata: object) -> MaybeBool:
 
 
 def labels_of(template: object) -> Mapping[str, Any]:
-    """Return the labels of a pod template."""
+    """Return the labels of a pod template, or of an object."""
     return mapping(mapping(mapping(template).get("metadata")).get("labels"))
 
 

@@ -301,3 +301,9 @@ def claims_of(pods: PodSet) -> tuple[list[ClaimedDevices], Unknown | None]:
                 found.update((each.key, each) for each in claims.devices)
                 gap = gap or claims.gap
     return [*found.values()], gap
+
+
+def pulumi_identity(resource_type: str) -> dict[str, str]:
+    """Read apiVersion and kind from a type such as `kubernetes:apps/v1:StatefulSet`."""
+    _, version, kind = (*resource_type.split(":"), "", "")[:3]
+    return {"apiVersion": version.removeprefix("core/"), "kind": kind}

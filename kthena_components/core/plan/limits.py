@@ -145,3 +145,19 @@ def taken(argument: str, limits: Iterable[Limit]) -> str | None:
 def _is_part(one: str, other: str) -> bool:
     """Return whether one of two fields is a part of the other one, or the same."""
     return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
+
+
+def gang_copies(stated: Stated) -> int:
+    """Count the copies that the gangs of all roles contain."""
+    return sum(role.gang_replicas for role in stated.plan.roles)
+
+
+def loss(path: str, seen: str, remedy: str) -> Finding:
+    """Report what a backend does not write, and no table of limits can state."""
+    return Finding(path=path, seen=seen, remedy=remedy, rule="backend-loss")
+
+
+def wrong_option(option: str, seen: str, remedy: str) -> Finding:
+    """Report an option of a backend that does not fit the serving."""
+    path = join_path("backend_options", option)
+    return Finding(path=path, seen=seen, remedy=remedy, rule="backend-options")

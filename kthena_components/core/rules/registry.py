@@ -11,24 +11,23 @@ from kthena_components.core.rules.config_map_key_exists import config_map_key_ex
 from kthena_components.core.rules.context_parallel_layout import context_parallel_layout
 from kthena_components.core.rules.context_within_model import context_within_model
 from kthena_components.core.rules.data_parallel_layout import data_parallel_layout
-from kthena_components.core.rules.draft_pipeline import draft_pipeline
-from kthena_components.core.rules.draft_tensor import draft_tensor
+from kthena_components.core.rules.draft import draft_pipeline, draft_tensor
 from kthena_components.core.rules.engine_config_file import engine_config_file
-from kthena_components.core.rules.engine_image import engine_image
 from kthena_components.core.rules.engine_option_keys import engine_option_keys
 from kthena_components.core.rules.engine_option_known import engine_option_known
+from kthena_components.core.rules.equals_group import (
+    nnodes_equals_group,
+    ray_cluster_size_equals_group,
+)
 from kthena_components.core.rules.executor_stated import executor_stated
 from kthena_components.core.rules.expert_balance import expert_balance
-from kthena_components.core.rules.ffn_divisible import FEED_FORWARD, ffn_divisible
 from kthena_components.core.rules.fp8_block_multiple import BLOCKS, fp8_block_multiple
 from kthena_components.core.rules.gang_covers_engine import gang_covers_engine
 from kthena_components.core.rules.gpu_requests_equal_limits import gpu_requests_equal_limits
-from kthena_components.core.rules.headless_copies import headless_copies
-from kthena_components.core.rules.headless_workers import headless_workers
+from kthena_components.core.rules.headless import headless_copies, headless_workers
 from kthena_components.core.rules.hf_token_from_secret import hf_token_from_secret
 from kthena_components.core.rules.host_ip_per_pod import host_ip_per_pod
-from kthena_components.core.rules.host_network_names import host_network_names
-from kthena_components.core.rules.image_pinned import image_pinned
+from kthena_components.core.rules.image import engine_image, image_pinned
 from kthena_components.core.rules.init_container_ends import init_container_ends
 from kthena_components.core.rules.kv_connector_known import kv_connector_known
 from kthena_components.core.rules.kv_halves_alike import kv_halves_alike
@@ -37,21 +36,19 @@ from kthena_components.core.rules.kv_halves_parallel import kv_halves_parallel
 from kthena_components.core.rules.leader_address import leader_address
 from kthena_components.core.rules.leader_pod_exists import leader_pod_exists
 from kthena_components.core.rules.leader_ports_agree import leader_ports_agree
-from kthena_components.core.rules.leader_worker_same_gpus import leader_worker_same_gpus
-from kthena_components.core.rules.leader_worker_same_parallelism import (
+from kthena_components.core.rules.leader_worker_same import (
+    leader_worker_same_gpus,
     leader_worker_same_parallelism,
 )
 from kthena_components.core.rules.master_address import master_address
 from kthena_components.core.rules.memory import memory_one_sequence, memory_weights_fit
 from kthena_components.core.rules.memory_fraction_range import memory_fraction_range
 from kthena_components.core.rules.model_stated import model_stated
-from kthena_components.core.rules.moe_expert_shape import EXPERTS, moe_expert_shape
-from kthena_components.core.rules.moe_ranks import moe_ranks
+from kthena_components.core.rules.moe import EXPERTS, moe_expert_shape, moe_ranks
 from kthena_components.core.rules.mpi_ranks import mpi_ranks
 from kthena_components.core.rules.name_fits import name_fits
-from kthena_components.core.rules.network_interface import network_interface
+from kthena_components.core.rules.network import host_network_names, network_interface
 from kthena_components.core.rules.nixl_side_channel_host import nixl_side_channel_host
-from kthena_components.core.rules.nnodes_equals_group import nnodes_equals_group
 from kthena_components.core.rules.nodes_whole import nodes_whole
 from kthena_components.core.rules.offload_within_memory import offload_within_memory
 from kthena_components.core.rules.one_gpu_vendor import one_gpu_vendor
@@ -59,28 +56,29 @@ from kthena_components.core.rules.options_agree import options_agree
 from kthena_components.core.rules.pod_ranks import pod_ranks
 from kthena_components.core.rules.pods_joined import pods_joined
 from kthena_components.core.rules.ports_distinct import ports_distinct
-from kthena_components.core.rules.pp_with_ray import pp_with_ray
 from kthena_components.core.rules.pp_within_layers import STAGES, pp_within_layers
-from kthena_components.core.rules.probe_covers_loading import probe_covers_loading
-from kthena_components.core.rules.probe_covers_sleep import probe_covers_sleep
+from kthena_components.core.rules.probe_covers import probe_covers_loading, probe_covers_sleep
 from kthena_components.core.rules.probe_port import probe_port
 from kthena_components.core.rules.quantization_groups import GROUPS, quantization_groups
-from kthena_components.core.rules.ray_cluster_size_equals_group import ray_cluster_size_equals_group
-from kthena_components.core.rules.ray_in_image import ray_in_image
+from kthena_components.core.rules.ray_image import ray_in_image, ray_script_in_image
 from kthena_components.core.rules.ray_num_gpus import ray_num_gpus
-from kthena_components.core.rules.ray_over_pods import ray_over_pods
-from kthena_components.core.rules.ray_script_in_image import ray_script_in_image
+from kthena_components.core.rules.ray_over_pods import pp_with_ray, ray_over_pods
 from kthena_components.core.rules.ray_start_order import ray_start_order
 from kthena_components.core.rules.routing_sidecar_port import routing_sidecar_port
 from kthena_components.core.rules.scheduler_sizes import scheduler_sizes
 from kthena_components.core.rules.sglang_layout import sglang_layout
-from kthena_components.core.rules.shm_present import shm_present
-from kthena_components.core.rules.shm_size import shm_size
+from kthena_components.core.rules.shm import shm_present, shm_size
 from kthena_components.core.rules.size_variables import size_variables
 from kthena_components.core.rules.start_order import start_order
 from kthena_components.core.rules.support.fixes import placed
-from kthena_components.core.rules.tp_divides_heads import HEADS, tp_divides_heads
-from kthena_components.core.rules.tp_divides_kv_heads import KV_HEADS, tp_divides_kv_heads
+from kthena_components.core.rules.tp_heads_and_ffn import (
+    FEED_FORWARD,
+    HEADS,
+    KV_HEADS,
+    ffn_divisible,
+    tp_divides_heads,
+    tp_divides_kv_heads,
+)
 from kthena_components.core.rules.visible_gpus import visible_gpus
 from kthena_components.core.rules.whole_gpus import whole_gpus
 from kthena_components.core.rules.world_size_equals_gpus import world_size_equals_gpus

@@ -64,3 +64,8 @@ def listing(words: Iterable[str], last: str = "and") -> str:
     """Join words: `a, b and c`."""
     *before, end = words
     return f"{', '.join(before)} {last} {end}" if before else end
+
+
+def sentence(text: str) -> str:
+    """End a text with a full stop, unless it has an end."""
+    return text if text.endswith((".", "?", "!")) else f"{text}."

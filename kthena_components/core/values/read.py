@@ -218,3 +218,17 @@ def unknown_inside(*values: object) -> Unknown | None:
         if gap:
             return gap
     return None
+
+
+def texts_in(tree: object) -> Iterator[str]:
+    """Return every text in a value, without the keys of its maps."""
+    if isinstance(tree, str):
+        yield tree
+    elif isinstance(tree, Mapping | list | tuple):
+        for item in tree.values() if isinstance(tree, Mapping) else tree:
+            yield from texts_in(item)
+
+
+def count_from_one(value: object, what: str) -> MaybeInt:
+    """Return a count whose default is 1; an unknown value keeps its reason."""
+    return value if isinstance(value, Unknown) else count_or_unknown(value, what, 1)

@@ -193,3 +193,8 @@ def total(numbers: Iterable[MaybeInt]) -> MaybeInt:
             return number
         result += number
     return result
+
+
+def known_product(number: object, size: object) -> int:
+    """Multiply two numbers; 0 unless both are known."""
+    return number * size if isinstance(number, int) and isinstance(size, int) else 0

@@ -17,8 +17,7 @@ from kthena_components.placement.volcano.neighbours import Neighbours
 from kthena_components.placement.volcano.preference import Preference
 from kthena_components.placement.volcano.queues import Queues
 from kthena_components.placement.volcano.room import Room, Taken
-from kthena_components.placement.volcano.tried import Tried
-from kthena_components.placement.volcano.worksheet import Worksheet
+from kthena_components.placement.volcano.worksheet import Tried, Worksheet
 
 
 @dataclass(slots=True)

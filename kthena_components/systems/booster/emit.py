@@ -13,7 +13,7 @@ from kthena_components.core.facts.serving import EngineFacts, NameFacts, PodFact
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.manifest import BACKGROUND, WAIT_FOR, Manifest
-from kthena_components.core.plan.rights import Resource
+from kthena_components.core.plan.rights import BUDGETS, SERVICES, Resource
 from kthena_components.core.plan.scrape_targets import ScrapeTargets, targets_of_groups
 from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.spec.enums import KthenaVersion
@@ -23,7 +23,6 @@ from kthena_components.systems.emitter import FOR_ALL, Emitter
 from kthena_components.systems.kthena.limits import names as kthena_names
 from kthena_components.systems.kthena.view import MODEL_BOOSTER, SKIPS_INSTALL, read_booster
 from kthena_components.systems.kubernetes.emit import emit_front
-from kthena_components.systems.kubernetes.resources import BUDGETS, SERVICES
 
 API_VERSION = f"{MODEL_BOOSTER[0]}/v1alpha1"
 _BACKEND = "vllm"

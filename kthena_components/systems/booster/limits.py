@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from kthena_components.core.engines.vllm_launch import RAY_SCRIPT_MOVED, RAY_SCRIPT_SINCE
 from kthena_components.core.findings import Finding, Level, join_path
-from kthena_components.core.plan.limits import UPDATE, Limit, Stated
+from kthena_components.core.plan.limits import UPDATE, Limit, Stated, loss
 from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.remedies import elsewhere, remove, write
 from kthena_components.core.spec.enums import (
@@ -177,7 +177,7 @@ def _refuse_unequal(first: RolePlan, role: RolePlan) -> Iterator[Finding]:
         # Two Outputs may have one value, but no plan knows it.
         may = "may differ" if late and field == "engine.model" else "differs"
         seen = f"{may} from that of {first.path}, but a ModelBooster has one for all its workers"
-        yield _refusal(join_path(role.path, field), seen, elsewhere("write the same"))
+        yield loss(join_path(role.path, field), seen, elsewhere("write the same"))
     yield from refuse_variables(first, role)
 
 
@@ -187,57 +187,53 @@ def _refuse_cache(role: RolePlan) -> Iterator[Finding]:
         seen = "is not given" if cache is None else f"has the size {cache.size}"
         seen += ", but without a claim or a path, Kthena mounts the weights at an empty path, "
         seen += "and the API server rejects such pods"
-        yield _refusal(at, seen, "write cache.claim or cache.host_path")
+        yield loss(at, seen, "write cache.claim or cache.host_path")
         return
     if cache.mount_path != CacheSpec.model_fields["mount_path"].default:
         seen = f"is {cache.mount_path}, but Kthena names the path after the claim or the host's"
-        yield _refusal(f"{at}.mount_path", seen, elsewhere(remove()))
+        yield loss(f"{at}.mount_path", seen, elsewhere(remove()))
     if not cache.download:
         seen = "is false, but each pod of a ModelBooster downloads the model before it starts"
-        yield _refusal(f"{at}.download", seen, elsewhere("write true"))
+        yield loss(f"{at}.download", seen, elsewhere("write true"))
 
 
 def _refuse_engine(role: RolePlan, engine: EngineSpec) -> Iterator[Finding]:
     at = join_path(role.path, "engine")
     if engine.kind is not EngineKind.VLLM:
         seen = f"is {engine.kind}, but Kthena 1.0 writes the pods of vLLM only"
-        yield _refusal(f"{at}.kind", seen, elsewhere("write vllm"))
+        yield loss(f"{at}.kind", seen, elsewhere("write vllm"))
         return
     if engine.port != PORT:
         seen = f"is {engine.port}, but the probes of Kthena's templates ask {PORT}"
-        yield _refusal(f"{at}.port", seen, write(PORT, f"write {PORT}"))
+        yield loss(f"{at}.port", seen, write(PORT, f"write {PORT}"))
     model = engine.model
     if not is_unresolved(model) and ("://" in model or model.startswith(("/", "."))):
         seen = f"is {display(model)}, but the download reads organisation/name from Hugging Face"
-        yield _refusal(f"{at}.model", seen, elsewhere("write organisation/name"))
+        yield loss(f"{at}.model", seen, elsewhere("write organisation/name"))
     if engine.hf_config is not None:
-        yield _refusal(f"{at}.hf_config", f"is given, {_HERE}", elsewhere(remove()))
+        yield loss(f"{at}.hf_config", f"is given, {_HERE}", elsewhere(remove()))
     if role.worker_replicas:
         yield from _refuse_several(role, at)
     if engine.kv_transfer is not None and role.name not in PAIR:
         seen = "is given, but only a ModelBooster of prefill and decode transfers the KV cache"
-        yield _refusal(f"{at}.kv_transfer", seen, elsewhere("write both roles"))
+        yield loss(f"{at}.kv_transfer", seen, elsewhere("write both roles"))
 
 
 def _refuse_several(role: RolePlan, at: str) -> Iterator[Finding]:
     """Reject engines of several pods that Kthena's template does not start."""
     if role.name in PAIR:
         seen = f"is {role.worker_replicas}, but Kthena creates one pod for prefill and for decode"
-        yield _refusal(join_path(role.path, "worker_replicas"), seen, elsewhere("write 0"))
+        yield loss(join_path(role.path, "worker_replicas"), seen, elsewhere("write 0"))
         return
     launch = launch_of(role.stated)
     if launch.launcher != "ray":
         seen = f"is {launch.launcher}, but Kthena joins the pods of a ModelBooster with Ray"
-        yield _refusal(f"{at}.launcher", seen, elsewhere("write ray"))
+        yield loss(f"{at}.launcher", seen, elsewhere("write ray"))
     if launch.data > 1:
         seen = f"is {launch.data} over {launch.pods} pods, for which Kthena has no command line"
-        yield _refusal(f"{at}.parallelism.data", seen, elsewhere("write 1"))
+        yield loss(f"{at}.parallelism.data", seen, elsewhere("write 1"))
     release = launch.release
     if release is not None and not RAY_SCRIPT_SINCE <= release < RAY_SCRIPT_MOVED:
         seen = f"is vLLM {write_version(release)}, but Kthena runs the script of releases from "
         seen += f"{write_version(RAY_SCRIPT_SINCE)} to before {write_version(RAY_SCRIPT_MOVED)}"
-        yield _refusal(f"{at}.image", seen, elsewhere("write such a release"))
-
-
-def _refusal(path: str, seen: str, remedy: str) -> Finding:
-    return Finding(path=path, seen=seen, remedy=remedy, rule="backend-loss")
+        yield loss(f"{at}.image", seen, elsewhere("write such a release"))

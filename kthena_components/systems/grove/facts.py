@@ -20,6 +20,7 @@ from kthena_components.core.objects.retained_fields import kept_pods, kept_spec
 from kthena_components.core.remedies import write
 from kthena_components.core.templates import HIDDEN
 from kthena_components.core.values.read import (
+    count_from_one,
     count_or_unknown,
     is_name,
     mapping,
@@ -84,7 +85,7 @@ def hosts(view: CliqueSet) -> PodHosts | None:
             HostedPods(
                 path=found.at(clique.path),
                 prefix=f"{owner}-{clique.name}-",
-                count=_count(clique.replicas, "replicas"),
+                count=count_from_one(clique.replicas, "replicas"),
                 written=f"{_OWNERS[group is None]}-{clique.name}-0.$(GROVE_HEADLESS_SERVICE)",
             )
             for clique in cliques
@@ -122,7 +123,7 @@ def _engines(view: CliqueSet) -> Iterator[EngineFacts]:
         if group is None:
             yield from engines_of(parts)
             continue
-        engines = engines_of(parts, _count(group.fields.get("replicas"), "replicas"))
+        engines = engines_of(parts, count_from_one(group.fields.get("replicas"), "replicas"))
         name = group.name if isinstance(group.name, str) else "?"
         for engine in engines:
             yield replace(engine, name=f"{name}-{engine.name}" if len(engines) > 1 else name)
@@ -135,7 +136,7 @@ def parts_of(view: CliqueSet) -> Iterator[tuple[ScalingGroup | None, list[Engine
     """
     alone = list[EngineTemplate]()
     for group, members in view.together():
-        pods = total(_count(clique.replicas, "replicas") for clique in members)
+        pods = total(count_from_one(clique.replicas, "replicas") for clique in members)
         known = group is not None and isinstance(pods, int)
         env = {GROUP_PODS: str(pods)} if known else {}
         parts = [_part(view, clique, env) for clique in members]
@@ -155,14 +156,10 @@ def _part(view: CliqueSet, clique: Clique, env: Mapping[str, str]) -> EngineTemp
     return EngineTemplate(
         path=view.object.at(clique.path),
         name=clique.name if isinstance(clique.name, str) else "?",
-        count=_count(clique.replicas, "replicas"),
+        count=count_from_one(clique.replicas, "replicas"),
         template={"spec": clique.pod},
         pod=_pod(view, clique, env),
     )
-
-
-def _count(value: object, what: str) -> MaybeInt:
-    return value if isinstance(value, Unknown) else count_or_unknown(value, what, 1)
 
 
 def _pod(view: CliqueSet, clique: Clique, env: Mapping[str, str]) -> PodFacts:

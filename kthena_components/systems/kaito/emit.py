@@ -16,7 +16,12 @@ from kthena_components.core.hardware import stated_gpu
 from kthena_components.core.objects.object import Object, read_object
 from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.manifest import REPLICAS, SKIP_AWAIT, Manifest
-from kthena_components.core.plan.rights import Resource
+from kthena_components.core.plan.rights import (
+    BUDGETS,
+    CONFIG_MAPS,
+    SERVICES,
+    Resource,
+)
 from kthena_components.core.plan.scrape_targets import ScrapeTargets, Unit, only_with_pods
 from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.values.read import mapping
@@ -53,11 +58,6 @@ from kthena_components.systems.kaito.view import (
     Model,
     View,
     read_view,
-)
-from kthena_components.systems.kubernetes.resources import (
-    BUDGETS,
-    CONFIG_MAPS,
-    SERVICES,
 )
 
 _SIZES = (naming.GROUP_SIZE, naming.LWS_GROUP_SIZE)

@@ -9,13 +9,13 @@ from kthena_components.core import naming
 from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, count_of, join_path
-from kthena_components.core.plan.limits import UPDATE, Limit, Stated, above_zero
+from kthena_components.core.plan.limits import UPDATE, Limit, Stated, above_zero, loss
 from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.remedies import elsewhere
 from kthena_components.core.spec.enums import RolloutType
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kaito.limits_preset import LIMITS as OF_PRESETS
-from kthena_components.systems.kaito.limits_preset import has_preset, refusal, refuse_preset
+from kthena_components.systems.kaito.limits_preset import has_preset, refuse_preset
 from kthena_components.systems.kaito.objects import is_workspace, set_name
 from kthena_components.systems.kaito.options import node_of_plan, refuse_options
 from kthena_components.systems.kubernetes.limits import (
@@ -111,14 +111,14 @@ def _refuse_template(plan: ServingPlan, role: RolePlan) -> Iterator[Finding]:
     yield from refuse_hosts(plan, "KAITO", "write localhost")
     at = join_path(role.path, "overlay" if role.engine else "entry_template")
     if (role.entry.get("spec") or {}).get("affinity") is not None:
-        yield refusal(
+        yield loss(
             join_path(at, "spec.affinity"),
             "is given, but KAITO replaces it by the labels of the nodes",
             "write the labels into backend_options.label_selector",
         )
     node, gpus = node_of_plan(plan), read_pod(role.entry, at).all_gpus
     if not isinstance(node, Unknown) and isinstance(gpus, int) and gpus > node.gpus:
-        yield refusal(
+        yield loss(
             join_path(role.path, "resources.gpus_per_pod") if role.engine else at,
             f"is {count_of(gpus, 'GPU')} in a pod, but a node of {node.name} has {node.gpus}",
             "choose a larger instance type, or fewer GPUs",

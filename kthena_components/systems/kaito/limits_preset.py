@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.findings import Finding, count_of, join_path, nearest
 from kthena_components.core.objects.object import read_object
-from kthena_components.core.plan.limits import Limit, Stated, only_if
+from kthena_components.core.plan.limits import Limit, Stated, loss, only_if, wrong_option
 from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.remedies import either, elsewhere, remove
 from kthena_components.core.rules.engine_option_known import OPTIONS
@@ -28,7 +28,7 @@ from kthena_components.systems.kaito.inference_config import (
     rejected_length,
 )
 from kthena_components.systems.kaito.objects import write_config, write_set
-from kthena_components.systems.kaito.options import node_of_plan, options_of, wrong
+from kthena_components.systems.kaito.options import node_of_plan, options_of
 from kthena_components.systems.kaito.preset_command import shown
 from kthena_components.systems.kaito.presets import SHORT_NAMES, find_preset, is_preset
 from kthena_components.systems.kaito.view import read_view
@@ -180,14 +180,14 @@ def _refuse_name(plan: ServingPlan, engine: EngineSpec) -> Iterator[Finding]:
     name, model = options_of(plan).preset or "", engine.model
     if not is_preset(name):
         near = nearest(name, SHORT_NAMES)
-        yield wrong(
+        yield wrong_option(
             "preset",
             f"is {display(name)}, which is neither organisation/name nor a short name of KAITO",
             f"write '{near}'" if near else "write the model's name on Hugging Face",
         )
     elif SHORT_NAMES.get(name.casefold(), name).casefold() != model.casefold():
         whole = SHORT_NAMES.get(name.casefold(), name)
-        yield wrong(
+        yield wrong_option(
             "preset",
             f"is {display(name)}, but the engine's model is {_shown(model)}",
             f"write engine.model: {whole}, or another preset",
@@ -198,7 +198,7 @@ def _refuse_args(plan: ServingPlan, engine: EngineSpec, at: str) -> Iterator[Fin
     """Check the flags, which become the ConfigMap: by the same functions as in kaito-config."""
     flags = flags_of(engine.extra_args)
     for seen in flags.wrong:
-        yield refusal(at, seen, elsewhere(remove()))
+        yield loss(at, seen, elsewhere(remove()))
     for mistake in () if flags.wrong else mistakes_in(engine.extra_args, WRITTEN_FOR):
         if not mistake.always:  # engine-option-known reports the others
             seen = f"does not fit the vLLM of KAITO {WRITTEN_FOR}: {mistake.seen}"
@@ -219,13 +219,13 @@ def _refuse_split(plan: ServingPlan, role: RolePlan) -> Iterator[Finding]:
     if isinstance(sized, Unknown):
         seen = f"is {display(options_of(plan).preset)}, and KAITO's nodes cannot be calculated: "
         seen += sized.because
-        yield refusal(at, seen, elsewhere("choose a model of the table"))
+        yield loss(at, seen, elsewhere("choose a model of the table"))
         return
     gpus = sized.gpus
     if isinstance(gpus, TooSmall):
         seen = f"needs {gpus.needed:.1f} GiB of each GPU before any weights are loaded, but vLLM "
         seen += f"may use {gpus.available:.1f} GiB on {node.name}"
-        yield refusal(at, seen, "choose GPUs with more memory, or a shorter --max-model-len")
+        yield loss(at, seen, "choose GPUs with more memory, or a shorter --max-model-len")
     elif sized.deployment is not None:
         yield from _refuse_other(plan, role, sized, sized.deployment)
 
@@ -249,7 +249,7 @@ def _refuse_other(
         f"{sized.files:g} GiB of {sized.shape.name} and requests of {sized.tokens} tokens"
     )
     if made.nodes > _MOST_NODES:
-        yield refusal(
+        yield loss(
             "backend_options.preset",
             f"needs {made.nodes} nodes of {node.name}: {counted}, and KAITO 0.11 starts at most "
             f"{_MOST_NODES} nodes",
@@ -264,7 +264,7 @@ def _refuse_other(
         data=sizes.data,
     )
     if own != made or resources.gpus_per_pod != node.gpus:
-        yield refusal(
+        yield loss(
             join_path(role.path, "engine.parallelism"),
             f"is {_whole(own, resources.gpus_per_pod)}, but KAITO starts "
             f"{_whole(made, node.gpus)}: {counted}, and uses all GPUs of its nodes",
@@ -273,7 +273,7 @@ def _refuse_other(
             "nodes",
         )
     elif own.data * own.pipeline > 1 and share is not None:
-        yield wrong(
+        yield wrong_option(
             "kv_cache_cpu_memory_utilization",
             f"is {share}, but KAITO ignores it for {shown(made)}",
             remove(),
@@ -282,8 +282,3 @@ def _refuse_other(
 
 def _whole(split: Deployment, gpus: int) -> str:
     return f"{shown(split)} on {count_of(split.nodes, 'pod')} of {count_of(gpus, 'GPU')}"
-
-
-def refusal(path: str, seen: str, remedy: str) -> Finding:
-    """Report what KAITO does not support."""
-    return Finding(path=path, seen=seen, remedy=remedy, rule="backend-loss")

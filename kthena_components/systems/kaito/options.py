@@ -8,8 +8,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from kthena_components.core.findings import Finding, count_of, join_path, nearest
+from kthena_components.core.findings import Finding, count_of, nearest
 from kthena_components.core.hardware import Instance, find_instance, known_instances
+from kthena_components.core.plan.limits import wrong_option
 from kthena_components.core.plan.serving_plan import ServingPlan
 from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.spec.fields import Label, LabelKey, LabelValue, Shown, Spec, Word
@@ -19,7 +20,6 @@ from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kaito.estimator import node_of
 from kthena_components.systems.kaito.view import GPU_COUNT, GPU_PRODUCT, MOST_ADAPTERS, OWN_LABELS
 
-_AT = "backend_options"
 _NVIDIA = "NVIDIA"
 Share = Annotated[float, Field(ge=0, le=1, strict=False)]
 
@@ -89,7 +89,7 @@ def refuse_options(plan: ServingPlan) -> Iterator[Finding]:
     yield from _refuse_nodes(plan, options)
     reserved = sorted(OWN_LABELS.intersection(options.label_selector))
     if reserved:
-        yield wrong(
+        yield wrong_option(
             f"label_selector.{reserved[0]}",
             "is a label that KAITO gives its own nodes, and ignores here",
             "write a label of your own",
@@ -97,7 +97,7 @@ def refuse_options(plan: ServingPlan) -> Iterator[Finding]:
     if options.preset is None:
         yield from _refuse_preset_options(options)
     if len(options.adapters) > MOST_ADAPTERS:
-        yield wrong(
+        yield wrong_option(
             "adapters",
             f"has {len(options.adapters)} adapters, and KAITO accepts at most {MOST_ADAPTERS}",
             f"remove {len(options.adapters) - MOST_ADAPTERS}",
@@ -108,7 +108,7 @@ def _refuse_nodes(plan: ServingPlan, options: KaitoOptions) -> Iterator[Finding]
     if options.instance_type is not None:
         yield from _refuse_instance(options, options.instance_type)
     elif not options.label_selector:
-        yield wrong(
+        yield wrong_option(
             "",
             "states no nodes",
             "write instance_type, for nodes that KAITO creates, or label_selector, for existing "
@@ -122,13 +122,13 @@ def _refuse_instance(options: KaitoOptions, name: str) -> Iterator[Finding]:
     instance = find_instance(name)
     if isinstance(instance, Unknown):
         near = nearest(name, [known.name for known in known_instances()])
-        yield wrong(
+        yield wrong_option(
             "instance_type",
             f"is {display(name)}, which KAITO does not know",
             write(near) if near else "write one of the instance types in pkg/sku of KAITO",
         )
     elif options.preset is not None and not instance.gpu.startswith(_NVIDIA):
-        yield wrong(
+        yield wrong_option(
             "instance_type",
             f"is {display(name)} with {count_of(instance.gpus, instance.gpu)}, but the "
             "pods of a preset request nvidia.com/gpu",
@@ -141,7 +141,7 @@ def _refuse_labels(plan: ServingPlan, options: KaitoOptions) -> Iterator[Finding
     stated, at = options.label_selector.get(GPU_COUNT), f"label_selector.{GPU_COUNT}"
     gpus, node = resources_of(plan).gpus_per_pod, node_of_plan(plan)
     if stated is not None and stated != str(gpus):
-        yield wrong(
+        yield wrong_option(
             at,
             f"is {display(stated)}, but resources.gpus_per_pod is {gpus}, and each pod uses all "
             "GPUs of its node",
@@ -150,7 +150,7 @@ def _refuse_labels(plan: ServingPlan, options: KaitoOptions) -> Iterator[Finding
     elif isinstance(node, Unknown):
         gap = f"is {display(options.label_selector.get(GPU_PRODUCT))}: {node.because}"
         seen = gap if GPU_PRODUCT in options.label_selector else "is not stated"
-        yield wrong(
+        yield wrong_option(
             f"label_selector.{GPU_PRODUCT}",
             f"{seen}; KAITO counts the nodes of a preset by the GPUs of existing nodes",
             "write the product of the nodes' GPUs, such as NVIDIA-H100-80GB-HBM3",
@@ -164,9 +164,4 @@ def _refuse_preset_options(options: KaitoOptions) -> Iterator[Finding]:
         "benchmark": not options.benchmark,
     }
     for field in (name for name, stated in given.items() if stated):
-        yield wrong(field, "is given without a preset", "write preset, or remove it")
-
-
-def wrong(path: str, seen: str, remedy: str) -> Finding:
-    """Report an option that does not fit."""
-    return Finding(path=join_path(_AT, path), seen=seen, remedy=remedy, rule="backend-options")
+        yield wrong_option(field, "is given without a preset", "write preset, or remove it")

@@ -4,7 +4,7 @@ Source: kserve v0.20.0; docs/backends/kserve.md lists every field.
 """
 
 from kthena_components.core.plan.manifest import Manifest
-from kthena_components.core.plan.rights import Resource
+from kthena_components.core.plan.rights import BUDGETS, SERVICES, Resource
 from kthena_components.core.plan.scrape_targets import (
     ScrapeTargets,
     Unit,
@@ -29,7 +29,6 @@ from kthena_components.systems.kserve.options import KserveOptions, is_llm
 from kthena_components.systems.kserve.read_back import SIZES, planned, read_back
 from kthena_components.systems.kserve.view import GROUP, SERVICE
 from kthena_components.systems.kubernetes.emit import emit_front
-from kthena_components.systems.kubernetes.resources import BUDGETS, SERVICES
 
 
 def emit(plan: ServingPlan) -> tuple[Manifest, ...]:

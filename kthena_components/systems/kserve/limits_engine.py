@@ -10,6 +10,7 @@ from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, count_of, join_path, refuse
+from kthena_components.core.plan.limits import loss, wrong_option
 from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.remedies import elsewhere, remove
 from kthena_components.core.spec.enums import EngineKind
@@ -45,14 +46,14 @@ def _refuse_options(plan: ServingPlan, role: RolePlan) -> Iterator[Finding]:
     """
     options = options_of(plan)
     if not options.keeps_workers:
-        yield _wrong(
+        yield wrong_option(
             "keeps_workers",
             "is false, and KServe 0.20.0 deletes the "
             f"{count_of(role.worker_replicas, 'worker')} of an engine again and again (issue 6113)",
             elsewhere("install a KServe with pull request 5899 and write true"),
         )
     if options.storage_uri is None:
-        yield _wrong(
+        yield wrong_option(
             "storage_uri",
             f"is missing, but KServe accepts an engine of {role.pods} pods only with a model from "
             "a volume or an image",
@@ -65,14 +66,14 @@ def _refuse_sizes(role: RolePlan) -> Iterator[Finding]:
     sizes = read_sizes(role)
     if sizes is None:
         at = join_path(role.path, "resources.gpus_per_pod" if role.engine else "entry_template")
-        yield _loss(
+        yield loss(
             at,
             f"must request GPUs in the head and in the workers, of one of the types "
             f"{', '.join(GPU_TYPES)}: KServe calculates the {role.pods} pods from them",
             elsewhere("request them"),
         )
     elif sizes.head_gpus != sizes.worker_gpus:
-        yield _loss(
+        yield loss(
             join_path(role.path, "entry_template"),
             f"has {count_of(sizes.head_gpus, 'GPU')} in the head and {sizes.worker_gpus} in each "
             "worker, but KServe starts an engine that is divided evenly",
@@ -81,7 +82,7 @@ def _refuse_sizes(role: RolePlan) -> Iterator[Finding]:
     elif not sizes.fit(role.pods):
         made = sizes.made
         pods = count_of(made.pods, "pod") if isinstance(made, RayNodes) else "no pods"
-        yield _loss(
+        yield loss(
             join_path(role.path, "engine.parallelism" if role.engine else "entry_template"),
             f"starts tensor {sizes.tensor} × pipeline {sizes.pipeline}, for which KServe creates "
             f"{pods}, not {role.pods}: it divides tensor × pipeline by the GPUs of a worker, "
@@ -98,7 +99,7 @@ def _refuse_variables(role: RolePlan) -> Iterator[Finding]:
     launched = role.engine is not None and role.engine.kind is EngineKind.VLLM
     index = _used(role.worker, naming.WORKER_INDEX)
     if role.worker_replicas > 1 and index:
-        yield _loss(
+        yield loss(
             join_path(role.path, "engine.launcher" if role.engine else "worker_template"),
             f"uses {index}, but KServe does not number the {role.worker_replicas} "
             "workers of an engine",
@@ -108,7 +109,7 @@ def _refuse_variables(role: RolePlan) -> Iterator[Finding]:
     beside = [one for one in containers(role.worker, "initContainers") if one is not main]
     address = _used(beside, naming.ENTRY_ADDRESS)
     if address:
-        yield _loss(
+        yield loss(
             join_path(place(role, "worker_template"), "spec.initContainers"),
             f"uses {address}, but KServe sets the head's address only in the "
             "container of the engine",
@@ -124,14 +125,14 @@ def _used(part: object, name: str) -> str | None:
 def _refuse_fields(role: RolePlan) -> Iterator[Finding]:
     """Reject fields that KServe drops, rewrites or rejects in one of both pods."""
     if f"-{role.name}".endswith("-predictor"):
-        yield _loss(
+        yield loss(
             join_path(role.path, "name"),
             f"is {role.name}, and KServe then looks for the head under another name than that of "
             "its Service",
             "rename the role",
         )
     if "{{" in json.dumps(main_container(role.entry), default=str):
-        yield _loss(
+        yield loss(
             place(role, "entry_template"),
             "contains '{{', which KServe expands as a template of its own",
             elsewhere("put the text into a ConfigMap and mount it"),
@@ -141,7 +142,7 @@ def _refuse_fields(role: RolePlan) -> Iterator[Finding]:
         return
     yield from _refuse_template(role, role.worker, "worker_template")
     if len(containers(role.worker)) > 1:
-        yield _loss(
+        yield loss(
             join_path(place(role, "worker_template"), "spec.containers"),
             f"has {len(containers(role.worker))} containers, but KServe accepts one in a worker",
             elsewhere("make the others initContainers with restartPolicy: Always"),
@@ -155,27 +156,18 @@ def _refuse_template(role: RolePlan, template: Template, field: str) -> Iterator
     keys = [key for kind in ("limits", "requests") for key in resources.get(kind) or {}]
     for key in dict.fromkeys(keys):
         if key not in PLAIN and key not in GPU_TYPES:
-            yield _loss(
+            yield loss(
                 join_path(at, "spec.containers[0].resources"),
                 f"names {key}, but with workers KServe accepts {', '.join(sorted(PLAIN))} and "
                 f"{', '.join(GPU_TYPES)}",
                 elsewhere("remove it"),
             )
     if EXECUTOR in ((template.get("metadata") or {}).get("annotations") or {}):
-        yield _loss(
+        yield loss(
             join_path(at, "metadata.annotations"),
             f"has {EXECUTOR}, with which KServe calculates other pods",
             remove(),
         )
-
-
-def _loss(path: str, seen: str, remedy: str) -> Finding:
-    return Finding(path=path, seen=seen, remedy=remedy, rule="backend-loss")
-
-
-def _wrong(option: str, seen: str, remedy: str) -> Finding:
-    path = join_path("backend_options", option)
-    return Finding(path=path, seen=seen, remedy=remedy, rule="backend-options")
 
 
 # Reports fields of pod templates that KServe replaces, drops or rejects.

@@ -11,7 +11,7 @@ from kthena_components.core.facts.context import MODEL_CONFIG
 from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, count_of, join_path
-from kthena_components.core.plan.limits import UPDATE, Limit, Stated, only_if
+from kthena_components.core.plan.limits import UPDATE, Limit, Stated, gang_copies, loss, only_if
 from kthena_components.core.plan.production import labels_of
 from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.remedies import elsewhere, remove
@@ -40,10 +40,6 @@ def _other_recovery(one: Stated) -> bool:
     engines = sum(role.replicas for role in one.plan.roles)
     whole = one.value is RecoveryPolicy.SERVING_GROUP_RECREATE and engines > 1
     return one.value is RecoveryPolicy.NONE or whole
-
-
-def _together(one: Stated) -> int:
-    return sum(role.gang_replicas for role in one.plan.roles)
 
 
 _ONE = "KServe updates one engine at a time"
@@ -75,9 +71,9 @@ LIMITS = only_if(
     Limit(
         "gang_policy.min_role_replicas",
         lambda one: (
-            f"requests {_together(one)} engines together, but each engine is a gang of its own"
+            f"requests {gang_copies(one)} engines together, but each engine is a gang of its own"
         ),
-        when=lambda one: _together(one) > 1,
+        when=lambda one: gang_copies(one) > 1,
         remedy=elsewhere("remove gang_policy"),
         takes="at most 1 engine of an LLMInferenceService",
     ),
@@ -118,7 +114,7 @@ def _refuse_budget(plan: ServingPlan) -> Iterator[Finding]:
     for role in plan.roles if plan.rollout.stated is not None else ():
         engines = plan.rollout.max_unavailable * role.replicas
         if engines > 1:
-            yield _loss(
+            yield loss(
                 f"{UPDATE}.max_unavailable",
                 f"gives {engines} engines of role '{role.name}', but KServe updates one at a time",
                 elsewhere(remove()),
@@ -129,7 +125,7 @@ def _refuse_engine(plan: ServingPlan, role: RolePlan) -> Iterator[Finding]:
     """Reject engines whose pods KServe would count, or change, in another way: GetSize."""
     at = join_path(role.path, "engine.parallelism" if role.engine else "entry_template")
     if not role.worker_replicas:
-        yield _loss(
+        yield loss(
             join_path(role.path, "worker_replicas"),
             "is 0, but KServe merges an engine of one pod with a preset, which has probes over TLS "
             "and a user that is not root",
@@ -143,7 +139,7 @@ def _refuse_engine(plan: ServingPlan, role: RolePlan) -> Iterator[Finding]:
     if data:
         yield from _refuse_data(plan, role, at, data)
     elif pipeline != pods:
-        yield _loss(
+        yield loss(
             at,
             f"starts pipeline {pipeline}, for which KServe creates {pipeline} of {pods} pods",
             elsewhere(f"write pipeline {pods}"),
@@ -160,19 +156,19 @@ def _refuse_data(plan: ServingPlan, role: RolePlan, at: str, data: int) -> Itera
     )
     if lost:
         fitting = data - lost or pods
-        yield _loss(
+        yield loss(
             at,
             f"{counts}, and leaves out {lost} of {data}",
             elsewhere(f"write data {fitting}"),
         )
     if isinstance(pipeline, int) and pipeline > 1:
-        yield _loss(
+        yield loss(
             at,
             f"starts data {data} and pipeline {pipeline}, but KServe accepts only one of them",
             elsewhere("divide each copy by tensor alone"),
         )
     if not options_of(plan).replaces_presets:
-        yield _loss(
+        yield loss(
             at,
             f"{counts}, and merges the pods with a preset that has probes over TLS and a user that "
             "is not root",
@@ -187,7 +183,7 @@ def _refuse_templates(role: RolePlan) -> Iterator[Finding]:
     at = join_path(role.path, "overlay" if role.engine else "entry_template")
     templates = [role.entry, *([role.worker] if role.worker else [])]
     if "{{" in json.dumps(templates, default=str):
-        yield _loss(
+        yield loss(
             at,
             "contains '{{', which KServe expands as a template of its own",
             elsewhere("put the text into a ConfigMap and mount it"),
@@ -195,20 +191,20 @@ def _refuse_templates(role: RolePlan) -> Iterator[Finding]:
     stated = [_stated(role, template) for template in templates]
     for key in dict.fromkeys(key for one in stated for key in one["labels"]):
         if any(part in key for part in _RESERVED):
-            yield _loss(
+            yield loss(
                 join_path(at, "metadata.labels"),
                 f"has the label {key}, by which KServe finds pods",
                 "rename it",
             )
     accounts = [(one.get("spec") or {}).get("serviceAccountName") for one in templates]
     if accounts[0] != accounts[-1]:
-        yield _loss(
+        yield loss(
             join_path(at, "spec.serviceAccountName"),
             "differs from that of worker_template, but KServe gives leaders and workers the same",
             elsewhere("write the same in both"),
         )
     if stated[0] != stated[-1]:
-        yield _loss(
+        yield loss(
             join_path(at, "metadata"),
             "differs from that of worker_template, but KServe gives leaders and workers the same "
             "labels and annotations",
@@ -225,10 +221,6 @@ def _stated(role: RolePlan, template: Template) -> dict[str, dict[str, str]]:
     own = {key: value for key, value in annotations.items() if key != MODEL_CONFIG}
     labels = {k: v for k, v in (metadata.get("labels") or {}).items() if k not in ours}
     return {"labels": labels, "annotations": own}
-
-
-def _loss(path: str, seen: str, remedy: str) -> Finding:
-    return Finding(path=path, seen=seen, remedy=remedy, rule="backend-loss")
 
 
 def llm_names(plan: ServingPlan) -> Iterator[NameFacts]:

@@ -21,7 +21,7 @@ from kthena_components.core.plan.manifest import (
     Manifest,
 )
 from kthena_components.core.plan.pod_placement import placed
-from kthena_components.core.plan.rights import Resource
+from kthena_components.core.plan.rights import BUDGETS, SERVICES, Resource
 from kthena_components.core.plan.scrape_targets import ScrapeTargets, targets_of_groups
 from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.spec.enums import KthenaVersion, RolloutType
@@ -42,7 +42,6 @@ from kthena_components.systems.kthena.view import (
 )
 from kthena_components.systems.kthena.view_autoscaling import BINDING, POLICY
 from kthena_components.systems.kubernetes.emit import emit_front
-from kthena_components.systems.kubernetes.resources import BUDGETS, SERVICES
 from kthena_components.systems.volcano import emit as volcano
 
 _Labels = tuple[str, str]

@@ -10,7 +10,7 @@ from kthena_components.core.facts.context import GPU, MODEL_CONFIG
 from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.objects.object import VOLCANO
-from kthena_components.core.plan.limits import UPDATE, Limit, Stated
+from kthena_components.core.plan.limits import UPDATE, Limit, Stated, loss
 from kthena_components.core.plan.lws_variables import unset_lws_names
 from kthena_components.core.plan.serving_plan import ServingPlan
 from kthena_components.core.plan.templates import gpu_annotations
@@ -35,10 +35,10 @@ def refuse(plan: ServingPlan) -> Iterator[Finding]:
     yield from refuse_plugins(plan)
     for path in () if since(plan, KthenaVersion.V0_4) else annotated(plan):
         seen = _needs("a template with annotations (earlier controllers crash)", KthenaVersion.V0_4)
-        yield _loss(path, seen.format(plan.kthena_version), _or_later(KthenaVersion.V0_4))
+        yield loss(path, seen.format(plan.kthena_version), _or_later(KthenaVersion.V0_4))
     crashes = plan.group_topology is not None and plan.min_role_replicas is None
     if crashes and not since(plan, KthenaVersion.V0_2):
-        yield _loss(
+        yield loss(
             "gang_policy",
             "is missing while network_topology is given, and Kthena 0.1 crashes on that",
             f"give gang_policy.min_role_replicas, or write kthena_version: '{KthenaVersion.V0_2}'",
@@ -60,15 +60,11 @@ def refuse_lws_names(plan: ServingPlan, title: str) -> Iterator[Finding]:
         same = naming.LWS_ENV[name]
         late = ", but after the variables of the template" if in_env else ""
         instead = f"use {same} in the command" if in_env else f"write {same}"
-        yield _loss(
+        yield loss(
             path,
             f"refers to {name}, which only LeaderWorkerSet sets; {title} sets {same}{late}",
             elsewhere(instead),
         )
-
-
-def _loss(path: str, seen: str, remedy: str) -> Finding:
-    return Finding(path=path, seen=seen, remedy=remedy, rule="backend-loss")
 
 
 def annotated(plan: ServingPlan) -> Iterator[str]:

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.objects.cluster_objects import ClusterObjects
-from kthena_components.core.objects.object import MODEL_SERVER, Object
+from kthena_components.core.objects.object import MODEL_SERVER, Object, PodSet
 from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     first_unknown,
     is_map,
@@ -147,3 +148,8 @@ def _of_pool(found: Object) -> _Read:
 
 
 _READERS = {_SERVICE: _of_service, MODEL_SERVER: _of_server} | dict.fromkeys(POOLS, _of_pool)
+
+
+def owner_title(pods: PodSet) -> str:
+    """Return the kind and the name of the object that makes some pods."""
+    return f"{pods.owner.kind} {display(pods.owner.name)}"

@@ -6,6 +6,7 @@ from typing import Any
 from kthena_components.core import naming
 from kthena_components.core.objects.object import Object
 from kthena_components.core.objects.retained_fields import kept_pods, kept_spec, only
+from kthena_components.core.plan.rights import CLAIM_TEMPLATES, SECRETS
 from kthena_components.core.values.read import count, mapping
 from kthena_components.systems.kubernetes.facts import (
     facts_of_copies,
@@ -21,7 +22,6 @@ from kthena_components.systems.kubernetes.facts import (
     tells_of_job,
     tells_of_set,
 )
-from kthena_components.systems.kubernetes.resources import CLAIM_TEMPLATES, SECRETS
 from kthena_components.systems.kubernetes.rules.autoscalers import (
     LIMIT_RANGE,
     autoscaler_range,
@@ -65,7 +65,15 @@ from kthena_components.systems.kubernetes.rules.services import (
     service_named_vllm,
     service_selects_pods,
 )
-from kthena_components.systems.system import PRODUCTION, Body, Kind, Restart, Rollout, System
+from kthena_components.systems.system import (
+    PRODUCTION,
+    Body,
+    Kind,
+    Restart,
+    Rollout,
+    System,
+    as_it_is,
+)
 
 _A_FEW = Restart(paths=r"spec\.template\b", how="pods restart a few at a time")
 _ONE_BY_ONE = Restart(paths=r"spec\.template\b", how="pods restart one after another")
@@ -88,16 +96,12 @@ def _workload(name: str, group: str = "apps", **known: Any) -> Kind[Object]:
         "templates": ("spec.template",),
         "kept": kept_pods,
     }
-    return Kind(group=group, name=name, view=_as_it_is, **(usual | known))
+    return Kind(group=group, name=name, view=as_it_is, **(usual | known))
 
 
 def _beside(name: str, group: str = "", **known: Any) -> Kind[Object]:
     """Return a kind that is not checked by itself."""
-    return Kind(group=group, name=name, view=_as_it_is, **({"kept": None} | known))
-
-
-def _as_it_is(found: Object) -> Object:
-    return found
+    return Kind(group=group, name=name, view=as_it_is, **({"kept": None} | known))
 
 
 def rollouts(found: Object) -> Iterator[Rollout]:

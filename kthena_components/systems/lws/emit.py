@@ -16,7 +16,7 @@ from kthena_components.core.objects.object import MODEL_SERVING, read_object
 from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.manifest import REPLICAS, WAIT_FOR, Manifest
 from kthena_components.core.plan.pod_placement import placed
-from kthena_components.core.plan.rights import Resource
+from kthena_components.core.plan.rights import BUDGETS, SERVICES, Resource
 from kthena_components.core.plan.scrape_targets import (
     ScrapeTargets,
     Unit,
@@ -31,7 +31,6 @@ from kthena_components.core.templates import Template
 from kthena_components.core.values.read import mapping
 from kthena_components.systems.emitter import FOR_ALL, Emitter
 from kthena_components.systems.kubernetes.emit import emit_front
-from kthena_components.systems.kubernetes.resources import BUDGETS, SERVICES
 from kthena_components.systems.lws.convert import ALIASES, CONVERTER, EXCLUSIVE, SUBGROUP_EXCLUSIVE
 from kthena_components.systems.lws.facts import facts, start_order
 from kthena_components.systems.lws.limits import LIMITS, names, refuse, set_name

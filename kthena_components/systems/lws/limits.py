@@ -8,7 +8,14 @@ from collections.abc import Iterator
 
 from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, count_of, join_path
-from kthena_components.core.plan.limits import UPDATE, Limit, Stated, above_zero, only_if
+from kthena_components.core.plan.limits import (
+    UPDATE,
+    Limit,
+    Stated,
+    above_zero,
+    gang_copies,
+    only_if,
+)
 from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.remedies import elsewhere
 from kthena_components.core.spec.enums import RecoveryPolicy, RolloutType
@@ -35,10 +42,6 @@ def _engines(one: Stated) -> int:
     return sum(role.replicas for role in one.plan.roles)
 
 
-def _together(one: Stated) -> int:
-    return sum(role.gang_replicas for role in one.plan.roles)
-
-
 def _filled(one: Stated) -> str | None:
     """Return another role that has engines."""
     return next((role.name for role in one.plan.roles if role.replicas), None)
@@ -49,11 +52,11 @@ _ONE_PER_ENGINE = (
     Limit(
         "gang_policy.min_role_replicas",
         lambda one: (
-            f"requests {_together(one)} engines together, but LWS schedules each engine as a gang "
-            "of its own"
+            f"requests {gang_copies(one)} engines together, but LWS schedules each engine as a "
+            "gang of its own"
         ),
         takes="at most 1 engine",
-        when=lambda one: _together(one) > 1,
+        when=lambda one: gang_copies(one) > 1,
         remedy=elsewhere("remove gang_policy"),
     ),
     *(

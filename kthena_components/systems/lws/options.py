@@ -9,15 +9,15 @@ from typing import Annotated
 
 from pydantic import Field
 
-from kthena_components.core.findings import Finding, count_of, join_path, nearest
+from kthena_components.core.findings import Finding, count_of, nearest
 from kthena_components.core.objects.object import VOLCANO
+from kthena_components.core.plan.limits import wrong_option
 from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.spec.enums import RecoveryPolicy
 from kthena_components.core.spec.fields import LabelKey, Positive, ServiceName, Spec
 
-_AT = "backend_options"
-STARTUP_POLICY = f"{_AT}.startup_policy"
+STARTUP_POLICY = "backend_options.startup_policy"
 _WORD = Field(strict=False)
 
 
@@ -81,7 +81,7 @@ def refuse_options(plan: ServingPlan) -> Iterator[Finding]:
     yield from _refuse_exclusive(plan, options)
     yield from _refuse_set_name(plan, options)
     if options.recreate_after_start and plan.recovery is RecoveryPolicy.NONE:
-        yield _wrong(
+        yield wrong_option(
             "recreate_after_start",
             "is true, but with recovery_policy: None nothing is recreated",
             "remove one of them",
@@ -93,9 +93,11 @@ def _refuse_set_name(plan: ServingPlan, options: LwsOptions) -> Iterator[Finding
     if options.set_name is None:
         return
     if len(plan.roles) > 1:
-        yield _wrong("set_name", "is given, but several roles are a DisaggregatedSet", remove())
+        yield wrong_option(
+            "set_name", "is given, but several roles are a DisaggregatedSet", remove()
+        )
     elif plan.expose is not None and options.set_name == plan.name:
-        yield _wrong(
+        yield wrong_option(
             "set_name",
             f"is '{plan.name}', like the serving, and LWS creates a Service of this name, as "
             "expose does",
@@ -108,7 +110,7 @@ def _refuse_unknown_roles(plan: ServingPlan, options: LwsOptions) -> Iterator[Fi
     for name in options.subgroups:
         if name not in known:
             close = nearest(name, known)
-            yield _wrong(
+            yield wrong_option(
                 f"subgroups.{name}",
                 f"is not a role; the roles are {', '.join(known)}",
                 write(close) if close else "write the name of a role",
@@ -124,7 +126,7 @@ def _refuse_subgroup(role: RolePlan, subgroup: SubgroupSpec) -> Iterator[Finding
     without = subgroup.type is SubgroupType.LEADER_EXCLUDED
     workers = count_of(pods - 1, "worker")
     counted = f"the {workers}" if without else f"the {count_of(pods, 'pod')}, or the {workers}"
-    yield _wrong(
+    yield wrong_option(
         at,
         f"is {size}, but must divide {counted}, of an engine of role '{role.name}'",
         f"write {' or '.join(map(str, fitting))}" if fitting else "remove the subgroup",
@@ -145,14 +147,10 @@ def _refuse_exclusive(plan: ServingPlan, options: LwsOptions) -> Iterator[Findin
     ready = options.startup_policy is StartupPolicy.LEADER_READY
     together = [role for role in plan.roles if role.worker_replicas]
     if options.exclusive_topology and plan.scheduler == VOLCANO and together and not ready:
-        yield _wrong(
+        yield wrong_option(
             "exclusive_topology",
             "is given, so LWS creates the workers of an engine after its leader is scheduled; "
             f"Volcano schedules the {together[0].pods} pods of role '{together[0].name}' together, "
             "so none is ever scheduled",
             either("write scheduler_name: default-scheduler", remove()),
         )
-
-
-def _wrong(path: str, seen: str, remedy: str) -> Finding:
-    return Finding(path=join_path(_AT, path), seen=seen, remedy=remedy, rule="backend-options")

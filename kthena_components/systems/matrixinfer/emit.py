@@ -16,7 +16,7 @@ from kthena_components.core import naming
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.plan.manifest import BACKGROUND, WAIT_FOR, Manifest
-from kthena_components.core.plan.rights import Resource
+from kthena_components.core.plan.rights import BUDGETS, SERVICES, Resource
 from kthena_components.core.plan.scrape_targets import targets_of_groups
 from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.plan.templates import labelled
@@ -26,7 +26,6 @@ from kthena_components.systems.emitter import FOR_ALL, Emitter
 from kthena_components.systems.kthena.emit import until_updated, write_role
 from kthena_components.systems.kthena.limits import names
 from kthena_components.systems.kubernetes.emit import emit_front
-from kthena_components.systems.kubernetes.resources import BUDGETS, SERVICES
 from kthena_components.systems.matrixinfer.convert import CONVERTER
 from kthena_components.systems.matrixinfer.limits import LIMITS, refuse_templates
 from kthena_components.systems.matrixinfer.view import KIND, MODEL_INFERS, facts, read_model_infer

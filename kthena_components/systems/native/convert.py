@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kthena_components.core import naming
+from kthena_components.core.facts.workload import labels_of
 from kthena_components.core.plan.read_back import (
     described_template,
     filled_map,
@@ -48,7 +49,7 @@ def find(objects: Sequence[Body]) -> Iterator[tuple[int, ...]]:
     """Yield the indices of the objects of each serving that has pods."""
     found: dict[tuple[str, str], list[int]] = {}
     for index, body in enumerate(objects):
-        labels = _labels(body)
+        labels = labels_of(body)
         serving, group = labels.get(naming.NAME), labels.get(naming.GROUP_NAME)
         ours = isinstance(serving, str) and isinstance(group, str)
         if ours and group_kind(body) in {STATEFUL_SET, POD_GROUP, SERVICE}:
@@ -60,7 +61,7 @@ def find(objects: Sequence[Body]) -> Iterator[tuple[int, ...]]:
 
 def joined(objects: Sequence[Body]) -> dict[str, Any]:
     """Put the objects of a serving into one, by kind and name."""
-    name = next((label for body in objects if (label := _labels(body).get(naming.NAME))), "")
+    name = next((label for body in objects if (label := labels_of(body).get(naming.NAME))), "")
     named = {f"{group_kind(body)[1]}/{name_of(body)}": body for body in objects}
     return {"metadata": {"name": name, "namespace": _namespace(objects[0])}, **named}
 
@@ -84,8 +85,8 @@ def arguments(body: Body) -> dict[str, Any]:
     """Describe the filled objects of a serving."""
     members, metadata = [each for _, each in _members(body)], mapping(body.get("metadata"))
     sets = [each for each in members if group_kind(each) == STATEFUL_SET]
-    groups = sorted({str(_labels(each).get(naming.GROUP_NAME)) for each in sets}, key=_in_order)
-    first = [each for each in sets if _labels(each).get(naming.GROUP_NAME) == groups[0]]
+    groups = sorted({str(labels_of(each).get(naming.GROUP_NAME)) for each in sets}, key=_in_order)
+    first = [each for each in sets if labels_of(each).get(naming.GROUP_NAME) == groups[0]]
     gang = next((mapping(m.get("spec")) for m in members if group_kind(m) == POD_GROUP), {})
     parts = [mapping(part) for part in sequence(gang.get("subGroupPolicy"))]
     entries = [each for each in first if _is_entry(each)]
@@ -114,10 +115,6 @@ def _members(body: Body) -> list[tuple[str, Body]]:
     return [(key, mapping(each)) for key, each in body.items() if "/" in key]
 
 
-def _labels(body: Body) -> Mapping[str, Any]:
-    return mapping(mapping(body.get("metadata")).get("labels"))
-
-
 def _namespace(body: Body) -> str:
     return str(namespace_or_default(body))
 
@@ -135,7 +132,7 @@ def _is_entry(body: Body) -> bool:
 
 def _own_labels(members: Sequence[Body]) -> dict[str, Any]:
     """Return the labels that all objects have, except those of the package."""
-    first, *rest = [_labels(each) for each in members]
+    first, *rest = [labels_of(each) for each in members]
     return {
         key: value
         for key, value in first.items()
@@ -158,7 +155,7 @@ def _roles(sets: Sequence[Body], listed: Sequence[object]) -> list[dict[str, Any
     """Describe the roles of a group in the order of its gang, or else of the file."""
     by_role: dict[str | None, list[Body]] = {}
     for each in sets:
-        role = _labels(each).get(naming.ROLE)
+        role = labels_of(each).get(naming.ROLE)
         by_role.setdefault(role if role is None else str(role), []).append(each)
     found = {name: own for name, own in by_role.items() if any(map(_is_entry, own))}
     ordered = sorted(found, key=lambda name: listed.index(name) if name in listed else len(listed))
@@ -179,7 +176,7 @@ def _role(name: object, sets: Sequence[Body]) -> dict[str, Any]:
 
 
 def _instance(body: Body) -> str:
-    return str(_labels(body).get(naming.ROLE_ID))
+    return str(labels_of(body).get(naming.ROLE_ID))
 
 
 def _template(template: object) -> Template | None:

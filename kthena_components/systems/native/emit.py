@@ -13,6 +13,13 @@ from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.lws_variables import with_lws_names
 from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
 from kthena_components.core.plan.pod_placement import placed_plan
+from kthena_components.core.plan.rights import (
+    BUDGETS,
+    ENDPOINTS,
+    PODS,
+    SERVICES,
+    STATEFUL_SETS,
+)
 from kthena_components.core.plan.scrape_targets import targets_of_groups
 from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.plan.templates import with_env
@@ -21,13 +28,6 @@ from kthena_components.core.templates import Template
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.systems.emitter import EMPTY_ROLES, FOR_ALL, IDLE_WORKERS, Emitter
 from kthena_components.systems.kubernetes.emit import emit_front, emit_instance
-from kthena_components.systems.kubernetes.resources import (
-    BUDGETS,
-    ENDPOINTS,
-    PODS,
-    SERVICES,
-    STATEFUL_SETS,
-)
 from kthena_components.systems.native.convert import CONVERTER
 from kthena_components.systems.native.facts import read_group
 from kthena_components.systems.native.limits import LIMITS, names, refuse

@@ -1,21 +1,14 @@
 """The objects of the Prometheus Operator that are written, and checked against their CRDs."""
 
-from kthena_components.core.objects.object import Object
-from kthena_components.core.plan.rights import Resource
-from kthena_components.systems.kubernetes.resources import CONFIG_MAPS
+from kthena_components.core.plan.rights import CONFIG_MAPS, Resource
 from kthena_components.systems.prometheus.emit import API_VERSION, GROUP, KINDS
-from kthena_components.systems.system import Kind, System
-
-
-def _as_it_is(found: Object) -> Object:
-    return found
-
+from kthena_components.systems.system import Kind, System, as_it_is
 
 SYSTEM = System(
     name="prometheus",
     title="Prometheus Operator",
     kinds=tuple(
-        Kind(group=GROUP, name=name, view=_as_it_is, only_fields=True, kept=None) for name in KINDS
+        Kind(group=GROUP, name=name, view=as_it_is, only_fields=True, kept=None) for name in KINDS
     ),
     extras={
         "monitoring": (

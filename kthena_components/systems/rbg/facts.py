@@ -16,6 +16,7 @@ from kthena_components.core.objects.object import PodSet, as_copies, copies_in, 
 from kthena_components.core.objects.retained_fields import kept_pods, kept_spec
 from kthena_components.core.templates import HIDDEN
 from kthena_components.core.values.read import (
+    count_from_one,
     count_or_unknown,
     mapping,
     name_of,
@@ -96,7 +97,10 @@ def _hidden(view: RbgView, path: str, name: str) -> EngineFacts:
 
 
 def _engines(view: RbgView, role: RbgRole) -> Iterator[EngineFacts]:
-    at, replicas = view.object.at(role.path), _count(role.fields.get("replicas"), "replicas")
+    at, replicas = (
+        view.object.at(role.path),
+        count_from_one(role.fields.get("replicas"), "replicas"),
+    )
     if role.pattern == LEADER_WORKER:
         yield _leader_worker(view, role, replicas)
         return
@@ -107,10 +111,6 @@ def _engines(view: RbgView, role: RbgRole) -> Iterator[EngineFacts]:
 
 def _name(role: RbgRole) -> str:
     return role.name if isinstance(role.name, str) else "?"
-
-
-def _count(value: object, what: str) -> MaybeInt:
-    return value if isinstance(value, Unknown) else count_or_unknown(value, what, 1)
 
 
 def _leader_worker(view: RbgView, role: RbgRole, replicas: MaybeInt) -> EngineFacts:
@@ -140,7 +140,7 @@ def parts_of(view: RbgView, role: RbgRole) -> Iterator[EngineTemplate]:
         yield EngineTemplate(
             path=view.object.at(component.path),
             name=name if isinstance(name, str) else "?",
-            count=_count(component.size, "size"),
+            count=count_from_one(component.size, "size"),
             template=component.template.body,
             pod=_pod(view, component.template),
         )

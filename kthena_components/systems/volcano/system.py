@@ -24,7 +24,7 @@ from kthena_components.core.plan.read_back import stated
 from kthena_components.core.values.read import count, mapping, name_of, text
 from kthena_components.core.values.unknown import total
 from kthena_components.systems.kubernetes.facts import first_pod
-from kthena_components.systems.system import Body, Kind, System
+from kthena_components.systems.system import Body, Kind, System, as_it_is
 from kthena_components.systems.volcano.emit import HYPER_NODES, QUEUES, described_topology
 from kthena_components.systems.volcano.facts import facts
 from kthena_components.systems.volcano.plugins import (
@@ -65,11 +65,7 @@ from kthena_components.systems.volcano.view import tasks_of
 
 def _kind(group_kind: GroupKind, **known: Any) -> Kind[Object]:
     group, name = group_kind
-    return Kind(group=group, name=name, view=_as_it_is, **known)
-
-
-def _as_it_is(found: Object) -> Object:
-    return found
+    return Kind(group=group, name=name, view=as_it_is, **known)
 
 
 def _kept_queue(body: Body) -> Body:

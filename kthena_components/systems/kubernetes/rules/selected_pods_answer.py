@@ -12,7 +12,7 @@ from kthena_components.core.objects.object import MODEL_SERVING, PodSet
 from kthena_components.core.remedies import set_option, write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping, require_known, unknown_inside, whole
-from kthena_components.systems.kubernetes.selectors import Selector, selectors
+from kthena_components.systems.kubernetes.selectors import Selector, owner_title, selectors
 
 _LWS_INDEX = "leaderworkerset.sigs.k8s.io/worker-index"
 _FIRST_LABELS = {"ModelServing": (naming.ENTRY, "true"), "LeaderWorkerSet": (_LWS_INDEX, "0")}
@@ -176,10 +176,12 @@ def _wrong_port(each: Selector, pods: PodSet, ports: Listening) -> Finding:
     )
     if target.option:
         shown = f"{number} by default" if target.by_default else f"{number}"
-        seen = f"has {target.option} {shown}, but {ports.title} in the pods of {_owner(pods)}"
+        seen = f"has {target.option} {shown}, but {ports.title} in the pods of {owner_title(pods)}"
         return refuse(each.owner.at(target.path), seen, set_option(target.option, ports.answers))
     named = f" ({number})" if isinstance(target.stated, str) else ""
-    seen = f"is {display(target.stated)}{named}, but {ports.title} in the pods of {_owner(pods)}"
+    seen = (
+        f"is {display(target.stated)}{named}, but {ports.title} in the pods of {owner_title(pods)}"
+    )
     field = "targetPort: " if target.path.startswith("spec.ports[") else ""
     field = field if target.path.endswith(".port") else ""
     return refuse(
@@ -205,8 +207,4 @@ def _title(pods: PodSet) -> str:
     kind = {"workerTemplate": "workers", "entryTemplate": "entry pods", "leaderTemplate": "leaders"}
     if pods.owner.group_kind == MODEL_SERVING:
         return f"the {kind[part]} of role {display((pods.added or {}).get(naming.ROLE))}"
-    return f"the {kind.get(part, 'pods')} of {_owner(pods)}"
-
-
-def _owner(pods: PodSet) -> str:
-    return f"{pods.owner.kind} {display(pods.owner.name)}"
+    return f"the {kind.get(part, 'pods')} of {owner_title(pods)}"

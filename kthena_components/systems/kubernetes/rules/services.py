@@ -20,6 +20,7 @@ from kthena_components.core.values.read import (
     unknown_inside,
 )
 from kthena_components.core.values.unknown import Unknown
+from kthena_components.systems.kubernetes.selectors import owner_title
 
 _SERVICE, _STATEFUL_SET = ("", "Service"), ("apps", "StatefulSet")
 
@@ -157,7 +158,7 @@ def service_named_vllm(cluster: ClusterObjects) -> Iterator[Finding]:
         late = first_unknown(kind, address, service.namespace)
         found = [] if late else list(_broken(cluster, service))
         gaps = [gap for _, gap in found if gap is not None]
-        owners = dict.fromkeys(_title(pods) for pods, gap in found if gap is None)
+        owners = dict.fromkeys(owner_title(pods) for pods, gap in found if gap is None)
         if late or (gaps and not owners):
             yield not_checked(service.at("metadata.name"), late or gaps[0])
         elif owners:
@@ -176,7 +177,7 @@ def _broken(cluster: ClusterObjects, service: Object) -> Iterator[tuple[PodSet, 
             if _runs_vllm(container) and not _states_port(container):
                 env, sources = container.get("env"), container.get("envFrom")
                 late = first_unknown(links, env, *sequence(env), *_names(env))
-                elsewhere = Unknown(f"{_title(pods)} takes variables from other objects")
+                elsewhere = Unknown(f"{owner_title(pods)} takes variables from other objects")
                 yield pods, late or (elsewhere if sources else None)
                 break
 
@@ -194,10 +195,6 @@ def _states_port(container: Mapping[str, Any]) -> bool:
 
 def _names(env: object) -> list[object]:
     return [mapping(item).get("name") for item in sequence(env)]
-
-
-def _title(pods: PodSet) -> str:
-    return f"{pods.owner.kind} {display(pods.owner.name)}"
 
 
 def _finding(service: Object, owners: list[str]) -> Finding:

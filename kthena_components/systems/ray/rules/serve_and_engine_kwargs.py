@@ -20,7 +20,13 @@ from kthena_components.core.values.display import display
 from kthena_components.core.values.images import Version, parse_version, read_image
 from kthena_components.core.values.read import mapping, require_known
 from kthena_components.core.values.regex import regex
-from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved, known
+from kthena_components.core.values.unknown import (
+    MaybeInt,
+    Unknown,
+    is_unresolved,
+    known,
+    known_product,
+)
 from kthena_components.systems.ray.facts import facts
 from kthena_components.systems.ray.rules.worker_groups_gpus_params import counted_in_pod
 from kthena_components.systems.ray.serve_config import CONFIG, Reserved, Served, read_reserved
@@ -61,8 +67,8 @@ def _fit(cluster: Cluster, served: tuple[Served, ...]) -> Iterator[Finding]:
     require_known(_AT, *values, least, most)
     if not (isinstance(least, int) and isinstance(most, int)):
         return
-    low = sum(_times(one.ranks, one.low) for one in served)
-    high = sum(_times(one.ranks, one.high) for one in served)
+    low = sum(known_product(one.ranks, one.low) for one in served)
+    high = sum(known_product(one.ranks, one.high) for one in served)
     if most == 0 and all(one.ranks == 1 for one in served):
         return  # Engines on CPUs.
     if low > most:
@@ -87,10 +93,6 @@ def _too_few(cluster: Cluster, served: tuple[Served, ...], low: int, most: int) 
         remedy=f"lower the parallelism or the replicas to {most} ranks, or give the worker "
         f"groups {low} GPUs",
     )
-
-
-def _times(ranks: MaybeInt, replicas: MaybeInt) -> int:
-    return ranks * replicas if isinstance(ranks, int) and isinstance(replicas, int) else 0
 
 
 def _shown(served: tuple[Served, ...]) -> str:

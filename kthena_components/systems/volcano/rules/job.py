@@ -27,7 +27,7 @@ from kthena_components.core.values.read import (
     unknown_inside,
     whole,
 )
-from kthena_components.core.values.unknown import MaybeText, Unknown
+from kthena_components.core.values.unknown import MaybeText, Unknown, known_product
 from kthena_components.systems.volcano.plugins import arguments
 from kthena_components.systems.volcano.rules.names_and_topology import TOPOLOGY_RULES, volcano_name
 from kthena_components.systems.volcano.rules.ray_plugin_commands import ray_plugin_commands
@@ -224,8 +224,8 @@ def job_partitions(found: Object) -> Iterator[Finding]:
                 yield Finding(
                     path=path,
                     seen=f"is {stated}, but {counted}Partitions {number} × partitionSize {size} = "
-                    f"{_product(number, size)}",
-                    remedy=write(_product(number, size)),
+                    f"{known_product(number, size)}",
+                    remedy=write(known_product(number, size)),
                 )
 
 
@@ -299,14 +299,10 @@ def _order(tasks: list[Task], named: list[MaybeText | None]) -> Iterator[Finding
         yield refuse(places[cycle[0]], seen, "remove one of the dependencies")
 
 
-def _product(number: int | Unknown | None, size: int | Unknown | None) -> int:
-    return number * size if isinstance(number, int) and isinstance(size, int) else 0
-
-
 def _equal(
     stated: int | Unknown | None, number: int | Unknown | None, size: int | Unknown | None
 ) -> bool:
-    return stated == _product(number, size)
+    return stated == known_product(number, size)
 
 
 JOB_RULES: tuple[Rule, ...] = (
