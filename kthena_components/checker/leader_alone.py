@@ -9,6 +9,8 @@ from kthena_components.core.facts.split_engines import (
     group_of_worker,
     is_head,
     is_other,
+    spreads_copies,
+    starts_first,
     template_of,
 )
 from kthena_components.core.facts.split_objects import SplitObjects
@@ -41,25 +43,50 @@ def leader_alone(objects: SplitObjects) -> Iterator[Finding]:
     read = {(part.kind, part.namespace, part.name) for part in objects.parts}
     if any(_key(body) not in read and _may_have_ranks(body) for body in objects.named.values()):
         return
+    unclear = {part.namespace for part in objects.parts if _may_be_first(part)}
     for part in objects.parts:
         shown = display(part.name)
         if _lacks_workers(objects, part):
-            seen = f"starts the first rank of {shown}, which needs more GPUs than its pod has, but "
-            seen += "no object has its other ranks"
+            more = "needs more GPUs than its pod has"
+            if part.pod.command is not None and spreads_copies(part.pod.command):
+                more = "counts more copies than its pod starts"
+            seen = f"starts the first rank of {shown}, which {more}, but no object has its other "
+            seen += "ranks"
             yield refuse(part.pod.command_path, seen, "add pods with the other ranks", _RULE)
+        elif part.namespace in unclear or not part.asks:
+            continue
         elif _lacks_first(objects, part) and _asks_inside(objects, part):
             seen = f"looks for its first rank at {display(part.asks)}, but no object has it"
             yield refuse(part.pod.command_path, seen, "add a pod with the first rank", _RULE)
 
 
 def _lacks_workers(objects: SplitObjects, part: EnginePart) -> bool:
-    needs = is_head(part) and needs_workers(part)
-    return needs and next(objects.workers_of(part), None) is None
+    if not (is_head(part) and needs_workers(part)) or next(objects.workers_of(part), None):
+        return False
+    command = part.pod.command
+    joins = (each for each in objects.parts if each is not part and _may_join(each))
+    return command is None or not spreads_copies(command) or next(joins, None) is None
+
+
+def _may_join(part: EnginePart) -> bool:
+    """Return whether a part may have copies of an engine in another object."""
+    return not part.commands or any(command.headless is not False for command in part.commands)
 
 
 def _lacks_first(objects: SplitObjects, part: EnginePart) -> bool:
     group = group_of_worker(part)
     return is_other(part) and (group is None or not objects.heads_of(group))
+
+
+def _may_be_first(part: EnginePart) -> bool:
+    """Return whether it is unclear if a part has the first copies of an engine."""
+    return any(
+        command.engine == "vllm"
+        and command.headless is not True
+        and command.data_local is not None
+        and not starts_first(part)
+        for command in part.commands
+    )
 
 
 def _asks_inside(objects: SplitObjects, part: EnginePart) -> bool:

@@ -20,6 +20,7 @@ from kthena_components.core.facts.split_engines import (
     is_head,
     is_other,
     selects,
+    spreads_copies,
     starts_first,
 )
 from kthena_components.core.facts.split_objects import Service, SplitObjects
@@ -213,8 +214,10 @@ def _alone(objects: SplitObjects, told: Container[str]) -> Iterator[Finding]:
 
 
 def needs_workers(head: EnginePart) -> bool:
-    """Return whether an engine needs more GPUs than its first pod has."""
+    """Return whether an engine needs more GPUs, or copies, than its first pod has."""
     command, gpus = head.pod.command, head.pod.gpus
+    if command is not None and spreads_copies(command):
+        return True
     copy = command.per_rank_world if command is not None else None
     return isinstance(copy, int) and isinstance(gpus, int) and copy > gpus > 0
 

@@ -1,14 +1,25 @@
 """The rule pod-ranks, for an engine whose head and workers are objects of their own."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
+from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.split_addresses import Asked, has_selector
-from kthena_components.core.facts.split_engines import EnginePart, is_head, starts_first
+from kthena_components.core.facts.split_engines import (
+    EnginePart,
+    is_head,
+    spreads_copies,
+    starts_first,
+)
+from kthena_components.core.facts.split_joins import copies_of, first_copies
 from kthena_components.core.facts.split_objects import SplitObjects
-from kthena_components.core.findings import Finding, refuse
+from kthena_components.core.findings import Finding, advise, refuse
+from kthena_components.core.rules.pod_ranks import repeats_rank
 from kthena_components.core.values.display import display
 
 _RULE = "pod-ranks"
+_SIZE, _START = "--data-parallel-size", "--data-parallel-start-rank"
+_SAME_SIZES = "leader-worker-same-parallelism"
 _LISTED = 8
 _COMPARED = 2
 """The least number of objects with workers whose ranks are compared."""
@@ -21,6 +32,9 @@ def pod_ranks_of_parts(objects: SplitObjects) -> Iterator[Finding]:
     """
     for head in filter(is_head, objects.parts):
         command = head.pod.command
+        if command is not None and spreads_copies(command):
+            yield from _copies(objects, head, command)
+            continue
         nodes = command.nnodes if command is not None else None
         workers = _workers(objects, head)
         ranks = [rank for worker in workers for rank in _ranks(worker)]
@@ -34,6 +48,68 @@ def pod_ranks_of_parts(objects: SplitObjects) -> Iterator[Finding]:
             seen += f"0 to {nodes - 1}, but the pods of all its objects have {shown}"
             remedy = "give each pod a --node-rank of its own, and each engine an address of its own"
             yield refuse(workers[-1].pod.command_path, seen, remedy, _RULE)
+
+
+def _copies(objects: SplitObjects, head: EnginePart, command: CommandFacts) -> Iterator[Finding]:
+    """Report pods of several objects that start one copy twice, or other copies than are counted.
+
+    Copies that no pod starts may be in other files, unless these are all objects.
+    """
+    workers, data = _workers(objects, head), command.data
+    parts = [head, *workers]
+    started = [first_copies(part) for part in parts]
+    if not workers or not isinstance(data, int) or None in started:
+        return
+    if any(_is_told(part, data) for part in workers):
+        return
+    other = next((part for part in workers if _data(part) != data), None)
+    if other is not None:
+        seen = f"states {_SIZE} {_data(other)}, but the first pod in {display(head.name)}, which "
+        seen += f"it meets, {data}, and all pods of an engine must state the same"
+        remedy = f"write {_SIZE} {data} in both"
+        yield refuse(other.pod.command_path, seen, remedy, _SAME_SIZES)
+        return
+    ranges = sorted((first, first + number) for found in started for first, number in found or ())
+    ranges = [(first, end) for first, end in ranges if end > first]
+    twice = any(end > following for (_, end), (following, _) in pairwise(ranges))
+    total = sum(map(copies_of, parts))
+    if not twice and total == data and ranges[-1][1] == data:
+        return
+    certain = twice or ranges[-1][1] > data or objects.complete
+    seen = f"starts copies of the engine whose first pod is in {display(head.name)}: {_SIZE} "
+    seen += f"{data} needs each of 0 to {data - 1} once, but its pods start {_listed(ranges)}"
+    remedy = _remedy(parts, total, data)
+    report = refuse if certain else advise
+    yield report(workers[-1].pod.command_path, seen, remedy, _RULE)
+
+
+def _is_told(part: EnginePart, data: int) -> bool:
+    """Return whether the rule reports the pods of an object alone."""
+    command = part.pod.command
+    if part.count == 1 or command is None:
+        return False
+    ranks = [first for first, _ in first_copies(part) or ()]
+    goes_on = min(ranks) > 0 and max(ranks) < data and len({*ranks}) == len(ranks)
+    return repeats_rank(command) or not goes_on
+
+
+def _remedy(parts: Sequence[EnginePart], total: int, data: int) -> str:
+    if total != data:
+        return f"start {data} copies in all pods together, or write {_SIZE} {total} in each"
+    begin, starts = 0, []
+    for part in parts:
+        starts.append(f"{begin} in {display(part.name)}")
+        begin += copies_of(part)
+    return f"let the copies begin ({_START}) at {', '.join(starts[1:])}"
+
+
+def _data(part: EnginePart) -> object:
+    return part.pod.command.data if part.pod.command is not None else None
+
+
+def _listed(ranges: Sequence[tuple[int, int]]) -> str:
+    shown = [str(a) if a + 1 == end else f"{a} to {end - 1}" for a, end in ranges]
+    return ", ".join(shown[:_LISTED]) + (", …" if len(shown) > _LISTED else "")
 
 
 def _ranks(part: EnginePart) -> list[int | None]:

@@ -68,6 +68,14 @@ def vllm(rank: int, *, at: str = "head-0.head-svc", tp: int = 8, nodes: int = 2)
     return ["vllm", "serve", "m", *sizes, f"--master-addr={at}", *more]
 
 
+def copies(*words: str) -> list[str]:
+    start = ["vllm", "serve", "m", "--data-parallel-size=8"]
+    return [*start, "--data-parallel-address=head-0.head-svc", *words]
+
+
+BEHIND = ("--headless", "--data-parallel-size-local=2", "--data-parallel-start-rank=4")
+
+
 def sglang(rank: int, tp: int = 16) -> list[str]:
     start = ["python3", "-m", "sglang.launch_server", "--model-path", "m", f"--tp={tp}"]
     return [*start, "--nnodes=2", f"--node-rank={rank}", "--dist-init-addr=tcp://head:5000"]
@@ -251,8 +259,39 @@ INCOMPLETE: dict[str, tuple[list[Body], str]] = {
     "a Pod alone": ([pod("head", vllm(0))], "but no object has its other ranks"),
     "a Pod that is not read": ([HEAD, pod("worker", ["bash", "/start.sh"])], ""),
     "workers of a namespace": ([workload("worker", vllm(1, at="head.n.svc"))], ""),
+    "a first pod of copies alone": (
+        [workload("head", copies("--data-parallel-size-local=4"), gpus=4)],
+        "which counts more copies than its pod starts, but no object has its other ranks",
+    ),
+    "workers of copies alone": (
+        [workload("worker", copies("--data-parallel-size-local=4", "--headless"), gpus=4)],
+        "looks for its first rank at 'head-0.head-svc', but no object has it",
+    ),
+    "a first pod of copies that is not clear": (
+        [
+            workload("head", copies("--data-parallel-size-local=$(LOCAL)"), gpus=4),
+            workload("worker", copies(*BEHIND, "--data-parallel-size-local=4"), gpus=4),
+        ],
+        "",
+    ),
+    "a worker of copies that is not clear": (
+        [
+            workload("head", copies("--data-parallel-size-local=4"), gpus=4),
+            workload("worker", copies("--headless", "--data-parallel-size-local=$(N)"), gpus=4),
+        ],
+        "",
+    ),
     "an engine in one pod": ([workload("head", ["vllm", "serve", "m", "-tp=8"])], ""),
 }
+
+
+def test_all_objects_of_a_cluster_start_all_copies() -> None:
+    head = workload("head", copies("--data-parallel-size-local=4"), gpus=4)
+    named = {"head": head, "worker": workload("worker", copies(*BEHIND), gpus=2)}
+    read = (read_engine_part_of(body, name) for name, body in named.items())
+    found = [*check_split_engines([part for part in read if part], named, complete=True)]
+    (told,) = [str(one) for one in found if one.rule == "pod-ranks"]
+    assert "start 0 to 3, 4 to 5. Start 8 copies in all pods together, or write" in told
 
 
 @for_each("name", INCOMPLETE)

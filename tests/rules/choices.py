@@ -15,6 +15,7 @@ CHOICES: Final[dict[str, set[str]]] = {
         "router-selects-pods",
         *("subgroup-match-label-keys", "subgroup-names-unique", "value", "required"),
         *("leader-address", "leader-pod-exists", "leader-ports-agree", "first-pod-named"),
+        "first-pod-selected",
         *("ray-start-order", "ports-distinct"),
         *("adapter-mounted", "nixl-side-channel-host", "selector-of-serving"),
         *("probe-covers-loading", "resource-claim-used"),

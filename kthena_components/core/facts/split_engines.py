@@ -35,7 +35,10 @@ _COUNTS = {
 """The field with the number of pods, by kind."""
 _UNNAMED = frozenset({("apps", "Deployment"), ("apps", "ReplicaSet")})
 """Kinds whose pods have no names in DNS unless their template states one."""
-_SIGNS = ("--nnodes", "ray start", "kv_connector")
+_SIGNS = (
+    *("--nnodes", "ray start", "kv_connector"),
+    *("--data-parallel-size-local", "--data_parallel_size_local", "-dpl"),
+)
 SERVICE = ("", "Service")
 _RAY_START = r"\bray\s+start\b"
 _RAY_ADDRESS = regex(
@@ -45,8 +48,10 @@ _RAY_ADDRESS = regex(
 _HOST = regex(r"(?:tcp://)?([A-Za-z0-9][A-Za-z0-9.-]*)(?::(\d+))?")
 _ORDINAL = regex(r"-\d+$")
 _MEETING = ("--master-addr", "--dist-init-addr")
-_MASTER_PORT, _USUAL_PORT = "--master-port", 29501
-"""vLLM's option for the port, and its default (vllm/config/parallel.py)."""
+_COPIES_MEET = ("--data-parallel-address", "--master-addr")
+_PORTS = {False: ("--master-port", 29501), True: ("--data-parallel-rpc-port", 29550)}
+"""vLLM's options for the port of nodes and of copies, and their defaults (vllm/config/parallel.py).
+"""
 _SEVERAL = 2
 
 
@@ -186,10 +191,14 @@ def _asked(pod: PodFacts, text: str) -> tuple[str, int | None]:
         own = command.ray_port
         return "", int(own) if isinstance(own, str) and own.isdecimal() else None
     if command is not None and command.engine is not None:
-        stated = next((v for key in _MEETING if (v := command.options.get(key))), None)
+        by_copies = spreads_copies(command)
+        options = _COPIES_MEET if by_copies else _MEETING
+        stated = next((v for key in options if (v := command.options.get(key))), None)
         found = _HOST.fullmatch(stated) if isinstance(stated, str) else None
-        usual = command.options.get(_MASTER_PORT, _USUAL_PORT)
-        port = usual if command.engine == "vllm" else None
+        option, default = _PORTS[by_copies]
+        port = command.options.get(option, default) if command.engine == "vllm" else None
+        if by_copies and command.headless is False:
+            return "", port if isinstance(port, int) else None
     else:
         found, port = _RAY_ADDRESS.search(text), None
     if found is None:
@@ -219,6 +228,8 @@ def starts_first(part: EnginePart) -> bool:
 def _is_first(command: CommandFacts) -> bool:
     if command.engine is None or command.headless is True:
         return False
+    if spreads_copies(command):
+        return command.headless is False and command.data_start_rank in {0, None}
     return command.ray_role == "head" or (_spans(command.nnodes) and command.node_rank in {0, None})
 
 
@@ -238,17 +249,36 @@ def _spans(nodes: MaybeInt | None) -> bool:
     return isinstance(nodes, int) and nodes >= _SEVERAL
 
 
+def spreads_copies(command: CommandFacts) -> bool:
+    """Return whether a vLLM command line starts some of the copies that its first pod balances."""
+    data, local = command.data, command.data_local
+    alike = command.nnodes in {None, 1} and command.data_backend in {None, "mp"}
+    if command.engine != "vllm" or command.data_mode != "internal" or not alike:
+        return False
+    if not isinstance(data, int) or not isinstance(local, int) or command.hidden is not None:
+        return False
+    most = data if command.headless is True else data - 1  # The first pod may have none.
+    return 0 <= local <= most
+
+
 class Group(NamedTuple):
     """The engines of a namespace that are started alike: a worker of it may look for its heads."""
 
     namespace: str
-    of_ray: bool
+    way: str
+    """How their pods meet: ray, nodes or copies."""
 
 
 def group_of_head(head: EnginePart) -> Group | None:
     """Return the group whose workers may look for a head; None if its command is not known."""
     command = head.pod.command
-    return Group(head.namespace, command.ray_role == "head") if command is not None else None
+    if command is None:
+        return None
+    return Group(head.namespace, "ray" if command.ray_role == "head" else _way(command))
+
+
+def _way(command: CommandFacts) -> str:
+    return "copies" if spreads_copies(command) else "nodes"
 
 
 def group_of_worker(part: EnginePart) -> Group | None:
@@ -257,8 +287,9 @@ def group_of_worker(part: EnginePart) -> Group | None:
     if not part.asks or command is None:
         return None
     if command.engine is None:
-        return Group(part.namespace, of_ray=True) if command.ray_role == "worker" else None
-    return Group(part.namespace, of_ray=False) if _spans(command.nnodes) else None
+        return Group(part.namespace, "ray") if command.ray_role == "worker" else None
+    joins = spreads_copies(command) and command.headless is True
+    return Group(part.namespace, _way(command)) if joins or _spans(command.nnodes) else None
 
 
 def names_asked(part: EnginePart) -> set[str]:

@@ -8,9 +8,10 @@ others may be elsewhere.
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.facts.split_engines import EnginePart, is_head
+from kthena_components.core.facts.split_engines import EnginePart, is_head, spreads_copies
 from kthena_components.core.facts.split_objects import SplitObjects
 from kthena_components.core.values.unknown import Unknown
 
@@ -36,8 +37,37 @@ def _are_all(head: EnginePart, workers: Sequence[EnginePart]) -> bool:
     command = head.pod.command
     if command is None or command.ray_role == "head":
         return len(workers) == 1
+    if spreads_copies(command):
+        return _are_all_copies(command, [head, *workers])
     sizes = {each.pod.command.nnodes for each in (head, *workers) if each.pod.command is not None}
     return 1 + sum(each.count for each in workers) in sizes
+
+
+def _are_all_copies(command: CommandFacts, parts: Sequence[EnginePart]) -> bool:
+    """Return whether equal pods start all copies of an engine, each once."""
+    found = [each for part in parts for each in first_copies(part) or [(-1, -1)]]
+    local = command.data_local
+    sizes = {each.data for part in parts for each in part.commands}
+    if not isinstance(local, int) or not local or sizes != {local * len(found)}:
+        return False
+    return sorted(found) == [(rank * local, local) for rank in range(len(found))]
+
+
+def first_copies(part: EnginePart) -> list[tuple[int, int]] | None:
+    """Return the first copy of each pod of a part, and how many it starts; None if not known."""
+    found = []
+    every = part.commands if len(part.commands) == part.count else part.commands * part.count
+    for command in every:
+        first, local = command.data_start_rank or 0, command.data_local
+        if not spreads_copies(command) or not isinstance(first, int) or not isinstance(local, int):
+            return None
+        found.append((first, local))
+    return found or None
+
+
+def copies_of(part: EnginePart) -> int:
+    """Return how many copies of an engine the pods of a part start, if that is known."""
+    return sum(number for _, number in first_copies(part) or ())
 
 
 def _together(head: EnginePart, worker: EnginePart, workers: Sequence[EnginePart]) -> ServingFacts:
@@ -56,7 +86,11 @@ def _together(head: EnginePart, worker: EnginePart, workers: Sequence[EnginePart
 def _without_rank(pod: PodFacts) -> PodFacts:
     """Return a pod without its rank, if this is that of some worker."""
     command = pod.command
-    if command is None or not isinstance(command.nnodes, int):
+    if command is None:
+        return pod
+    if spreads_copies(command):
+        return replace(pod, command=replace(command, data_start_rank=_COMPARED_ALONE))
+    if not isinstance(command.nnodes, int):
         return pod
     rank = command.node_rank
     if not isinstance(rank, int) or not 0 < rank < command.nnodes:

@@ -37,7 +37,7 @@ def pod_ranks(facts: ServingFacts) -> Iterator[Finding]:
     continue an engine of another object, and ranks that repeat evenly are several engines. Two
     templates of one object that meet at one address do not both have the first rank, and one of
     them has it if the object has all pods that are counted. Of an engine whose head and workers are
-    objects of their own, no two pods have one rank.
+    objects of their own, no two pods have one rank or start one copy, and all copies are started.
 
     Pass: a StatefulSet with replicas 2 and --nnodes 2 --node-rank $(POD_INDEX).
     Fail: replicas 3 with --nnodes 2; replicas 2 with --data-parallel-size 4
@@ -45,7 +45,8 @@ def pod_ranks(facts: ServingFacts) -> Iterator[Finding]:
     --data-parallel-rank $(LWS_WORKER_INDEX); a Deployment with replicas 2 and --node-rank 0; a Job
     whose two tasks have --node-rank 0 and one --dist-init-addr; a LeaderWorkerSet of size 2 with
     --nnodes 2 --node-rank 1 in both templates; a Job with completions 2, parallelism 1, --nnodes 2.
-    Level: mandatory; advisory for a single pod of rank 0, whose others may be in another object.
+    Level: mandatory; advisory for a single pod of rank 0, and for copies of a first pod and its
+    workers that are too few: others may be in another object.
     Source: vllm/config/parallel.py, __post_init__; vllm/v1/engine/utils.py;
         sglang/srt/server_args.py; kubernetes pkg/controller/statefulset/stateful_set_utils.go and
         pkg/controller/job/job_controller.go (parallelism).
@@ -194,7 +195,9 @@ def _uneven(
 
 
 def _remedy(engine: EngineFacts, ranks: list[int], one: _Ranks, told: Sequence[str] | None) -> str:
-    wanted = one.total // one.step
+    wanted, command = one.total // one.step, engine.entry.command
+    if command is not None and command.headless is True and engine.worker is None:
+        return _behind(ranks, one, wanted, told)
     if len(ranks) == wanted:
         ranked = Ranked(option=one.option, first=0, count=wanted, step=one.step)
         own, worker = own_rank(ranked, told), engine.worker
@@ -204,6 +207,16 @@ def _remedy(engine: EngineFacts, ranks: list[int], one: _Ranks, told: Sequence[s
     if engine.siblings is not None and engine.siblings.at_once is not None:
         more = f"write completions and parallelism: {wanted}"
     return f"{more}, or count {count_of(len(ranks), 'pod')} in the command line"
+
+
+def _behind(ranks: list[int], one: _Ranks, wanted: int, told: Sequence[str] | None) -> str:
+    """Number the pods of an engine whose first pod is that of another object."""
+    fit = sum(rank < one.total for rank in ranks)
+    if min(ranks) > 0 and fit and len(set(ranks)) == len(ranks):
+        return f"write replicas: {fit}"
+    number = min(len(ranks), wanted - 1)
+    own = own_rank(Ranked(option=one.option, first=one.step, count=number, step=one.step), told)
+    return own if number == len(ranks) else f"write replicas: {number}, and {own}"
 
 
 def _in_both(own: str, worker: PodFacts, engine: EngineFacts) -> str:

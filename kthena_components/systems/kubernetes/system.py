@@ -36,6 +36,7 @@ from kthena_components.systems.kubernetes.rules.coscheduling_pods import (
 from kthena_components.systems.kubernetes.rules.first_pod import (
     first_pod_named,
     first_pod_published,
+    first_pod_selected,
     kept_set,
 )
 from kthena_components.systems.kubernetes.rules.inference_pools import (
@@ -241,6 +242,7 @@ SYSTEM = System(
         object_twice,
         headless_service,
         first_pod_published,
+        first_pod_selected,
         secret_key_exists,
         rwx_for_shared_model,
         service_selects_pods,

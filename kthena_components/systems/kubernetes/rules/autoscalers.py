@@ -1,6 +1,6 @@
 """The rules about autoscalers: their ranges, their percentages, and replicas stated beside them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kthena_components.core.findings import Finding, Level, advise, each_of, not_checked, refuse
@@ -11,11 +11,12 @@ from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     mapping,
     sequence,
+    unknown_in,
     unknown_inside,
     unknown_within,
     whole,
 )
-from kthena_components.core.values.unknown import known
+from kthena_components.core.values.unknown import MaybeInt, Unknown, known
 
 HPA: GroupKind = ("autoscaling", "HorizontalPodAutoscaler")
 SCALED_OBJECT: GroupKind = ("keda.sh", "ScaledObject")
@@ -122,6 +123,23 @@ def target_of(cluster: ClusterObjects, entry: Object, kind: GroupKind) -> Object
     if found is None or cluster.source_of(found) != cluster.source_of(entry):
         return None
     return found
+
+
+def numbers_of(cluster: ClusterObjects, pods: Sequence[PodSet]) -> list[MaybeInt]:
+    """Return how many pods there are of each set; Unknown if an autoscaler may change that."""
+    scaled = dict(cluster.once(_scaled))
+    return [scaled.get(one.owner.index) or scaled.get(-1) or one.count for one in pods]
+
+
+def _scaled(cluster: ClusterObjects) -> Iterator[tuple[int, Unknown]]:
+    """Return what autoscalers scale, by index, with the reason; -1 if that is not known."""
+    for kind in _FIELDS:
+        for entry in cluster.of(kind):
+            gap = unknown_inside(entry.spec.get("scaleTargetRef")) or unknown_in(entry.namespace)
+            found = None if gap else target_of(cluster, entry, kind)
+            if gap or found is not None:
+                why = f"the {entry.kind} {display(entry.name)} sets the number of these pods"
+                yield (-1 if found is None else found.index), gap or Unknown(why)
 
 
 LIMIT_RANGE: GroupKind = ("", "LimitRange")

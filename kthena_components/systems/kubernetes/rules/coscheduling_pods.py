@@ -9,6 +9,7 @@ from kthena_components.core.objects.object import GroupKind, Object, PodSet
 from kthena_components.core.remedies import write
 from kthena_components.core.values.read import count, require_known
 from kthena_components.core.values.unknown import known, total
+from kthena_components.systems.kubernetes.rules.autoscalers import numbers_of
 
 COSCHEDULING: GroupKind = ("scheduling.x-k8s.io", "PodGroup")
 _DEFAULT = (None, "", "default-scheduler")
@@ -45,7 +46,7 @@ def coscheduling_pods(
     if not pods or least is None:
         return
     require_known(path, group.name, group.namespace)
-    number = known(total([one.count for one in pods]), path)
+    number = known(total(numbers_of(cluster, pods)), path)
     if number >= least:
         return
     schedulers = [one.spec.get("schedulerName") for one in pods]

@@ -8,12 +8,12 @@ from kthena_components.core.facts.listening import waits_for_engine
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, not_checked, part_of_rule, refuse
-from kthena_components.core.objects.cluster_objects import ClusterObjects
+from kthena_components.core.objects.cluster_objects import ClusterObjects, selects
 from kthena_components.core.objects.object import Object, read_object
 from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.remedies import write
 from kthena_components.core.rules.support.first_rank_address import Meeting, meetings
-from kthena_components.core.values.display import display
+from kthena_components.core.values.display import display, listing
 from kthena_components.core.values.read import (
     first_unknown,
     inside,
@@ -21,14 +21,17 @@ from kthena_components.core.values.read import (
     mapping,
     require_known,
     sequence,
+    unknown_inside,
     whole,
 )
 from kthena_components.core.values.regex import regex
+from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kubernetes.facts import facts_of_copies
 
 _SERVICE, _STATEFUL_SET = ("", "Service"), ("apps", "StatefulSet")
 _ASKED = "(asked)"
-"""Key of a reduced spec, which no manifest has: the Service whose names its pods need to start."""
+"""Key of a reduced spec, which no manifest has: the Service whose names its pods need to start, and
+whether they are ready only when they have found each other."""
 _FEWEST = 2
 _HOST = regex(r"(?P<pod>[a-z0-9-]+)\.(?P<domain>[a-z0-9-]+)(?P<rest>\.[a-z0-9.-]+)?(?::\d+)?")
 
@@ -124,24 +127,73 @@ def kept_set(body: Mapping[str, Any]) -> Mapping[str, Any]:
     """Keep the spec of a StatefulSet with reduced templates, and which Service its pods ask."""
     kept = kept_pods(body)
     spec = kept.get("spec")
-    if isinstance(spec, dict) and (service := _service_asked(read_object(body))):
-        spec[_ASKED] = service
+    if isinstance(spec, dict) and (asked := _find_service(read_object(body))):
+        spec[_ASKED] = [*asked]
     return kept
 
 
-def _service_asked(found: Object) -> str:
-    """Return the Service whose names pods need before they are ready; empty if they need none."""
+def _asks(cluster: ClusterObjects) -> Iterator[tuple[Object, Object, bool]]:
+    """Return each StatefulSet with the Service that its pods ask, and whether they wait for it."""
+    services = cluster.named(_SERVICE)
+    for entry in cluster.of(_STATEFUL_SET):
+        asked = entry.spec.get(_ASKED) or _find_service(entry)
+        service = services.get((str(entry.namespace), str(asked[0]))) if asked else None
+        if asked and service is not None:
+            yield entry, service, asked[1]
+
+
+def _find_service(found: Object) -> tuple[str, bool] | None:
+    """Return the Service whose names pods need, and whether they need them to become ready."""
     replicas = whole(found.spec.get("replicas"))
     if not isinstance(replicas, int) or replicas < _FEWEST:
-        return ""
+        return None
     template = mapping(mapping(found.spec.get("template")).get("spec"))
     containers = [mapping(each) for each in sequence(template.get("containers"))]
     probed = any(c.get("readinessProbe") or c.get("startupProbe") for c in containers)
-    for _, pod, meeting in _asked(facts_of_copies(found)) if probed else ():
-        host = _HOST.fullmatch(str(meeting.address)) if waits_for_engine(pod) else None
+    first: tuple[str, bool] | None = None
+    for _, pod, meeting in _asked(facts_of_copies(found)):
+        host = _HOST.fullmatch(str(meeting.address))
         if host is not None and re.fullmatch(rf"{re.escape(str(found.name))}-\d+", host["pod"]):
-            return host["domain"]
-    return ""
+            asked = host["domain"], probed and waits_for_engine(pod)
+            if asked[1]:
+                return asked
+            first = first or asked
+    return first
+
+
+def first_pod_selected(cluster: ClusterObjects) -> Iterator[Finding]:
+    """The Service by which the pods of a StatefulSet find the first one selects these pods.
+
+    A name such as chat-0.chat is in DNS only if the Service chat selects the pod chat-0. With the
+    labels of other pods in its selector, the name does not exist, and no rank finds the first one.
+
+    Pass: selector app chat, pods with the label app chat, and --dist-init-addr chat-0.chat:5000.
+    Fail: selector app llama, and the same pods.
+    Level: mandatory.
+    Source: kubernetes pkg/controller/endpointslice/endpointslice_controller.go (syncService) and
+    staging/src/k8s.io/endpointslice/utils.go (shouldSetHostname); Kubernetes DNS-Based Service
+    Discovery 1.1.0, 2.4.
+    """
+    for entry, service, _ in _asks(cluster):
+        selector = service.spec.get("selector")
+        wanted, path = mapping(selector), service.at("spec.selector")
+        outside = service.spec.get("type") not in {None, "", "ClusterIP"}
+        pods = cluster.pods_of.get(entry.index, [])
+        if outside or entry.spec.get("serviceName") != service.name or len(pods) != 1:
+            continue
+        if gap := first_unknown(selector, service.spec) or unknown_inside(selector):
+            yield not_checked(path, gap)
+            continue
+        own = wanted and selects({str(key): value for key, value in wanted.items()}, pods[0])
+        if isinstance(own, Unknown):
+            yield not_checked(path, own)
+        elif own is False:
+            shown = listing([f"{key}: {display(value)}" for key, value in [*wanted.items()][:3]])
+            seen = f"is {shown}, which the pods of StatefulSet {display(entry.name)} do not have, "
+            seen += (
+                f"but they look for the first one at a name below Service {display(service.name)}"
+            )
+            yield refuse(path, seen, "write labels of these pods")
 
 
 def first_pod_published(cluster: ClusterObjects) -> Iterator[Finding]:
@@ -160,11 +212,8 @@ def first_pod_published(cluster: ClusterObjects) -> Iterator[Finding]:
     Source: Kubernetes API reference, ServiceSpec publishNotReadyAddresses; kubernetes
     staging/src/k8s.io/endpointslice/utils.go (ready); coredns plugin/kubernetes.
     """
-    services = cluster.named(_SERVICE)
-    for entry in cluster.of(_STATEFUL_SET):
-        asked = entry.spec.get(_ASKED) or _service_asked(entry)
-        service = services.get((str(entry.namespace), str(asked))) if asked else None
-        if service is None:
+    for entry, service, waits in _asks(cluster):
+        if not waits:
             continue
         published = service.spec.get("publishNotReadyAddresses")
         path = service.at("spec.publishNotReadyAddresses")

@@ -20,6 +20,7 @@ from kthena_components.core.values.read import (
     unknown_inside,
 )
 from kthena_components.core.values.unknown import Unknown
+from kthena_components.systems.kubernetes.rules.first_pod import first_pod_selected
 from kthena_components.systems.kubernetes.selectors import owner_title
 
 _SERVICE, _STATEFUL_SET = ("", "Service"), ("apps", "StatefulSet")
@@ -95,6 +96,7 @@ def service_selects_pods(cluster: ClusterObjects) -> Iterator[Finding]:
         carried.setdefault(pods.owner.namespace, PodIndex()).add(pods)
     matched: dict[object, bool | Unknown] = {}
     hidden = cluster.hidden_pods
+    told = {finding.path for finding in cluster.once(first_pod_selected)}
     for entry in cluster.of(_SERVICE):
         selector, path = entry.spec.get("selector"), entry.at("spec.selector")
         if gap := unknown_in(entry.namespace) or unknown_in(selector) or unknown_inside(selector):
@@ -111,7 +113,7 @@ def service_selects_pods(cluster: ClusterObjects) -> Iterator[Finding]:
         found = matched[key] or hidden or False
         if isinstance(found, Unknown):
             yield not_checked(path, found)
-        elif not found:
+        elif not found and path not in told:
             yield _selects_nothing(entry, wanted)
 
 

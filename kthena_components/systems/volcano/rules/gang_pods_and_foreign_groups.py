@@ -37,6 +37,7 @@ from kthena_components.core.values.read import (
     unknown_in,
 )
 from kthena_components.core.values.unknown import MaybeInt, Unknown, known, total
+from kthena_components.systems.kubernetes.rules.autoscalers import numbers_of
 from kthena_components.systems.volcano.view import Topology, topologies
 
 _NOBODY = Unknown("none of these pods has its name")
@@ -53,12 +54,12 @@ def gang_has_pods(cluster: ClusterObjects) -> Iterator[Finding]:
 
     Pass: minMember 2, a StatefulSet of 2 replicas with its name.
     Fail: minMember 3, a StatefulSet of 2 replicas with its name.
-    Level: mandatory; not checked if no pod has the name.
+    Level: mandatory; not checked if no pod has the name, or if an autoscaler sets their number.
     Source: Volcano v1.14 pkg/scheduler/plugins/gang/gang.go, validJobFn (ValidTaskNum).
     """
     for entry, pods in _gangs(cluster):
         member, path = count(entry.spec.get("minMember"), 0), entry.at("spec.minMember")
-        number = total([item.count for item in pods])
+        number = total(numbers_of(cluster, pods))
         if member in {None, 0}:
             continue
         gap = next((value for value in (member, number) if isinstance(value, Unknown)), None)
@@ -125,8 +126,8 @@ def _check_tasks(
     cluster: ClusterObjects, entry: Object, pods: list[PodSet], minima: Mapping[str, int]
 ) -> Iterator[Finding]:
     carried: dict[object, list[MaybeInt]] = {}
-    for item in pods:
-        carried.setdefault(item.task, []).append(item.count)
+    for item, number in zip(pods, numbers_of(cluster, pods), strict=True):
+        carried.setdefault(item.task, []).append(number)
     unsure = next((task for task in carried if isinstance(task, Unknown)), None) or cluster.unsure
     for task, least in minima.items():
         path = entry.at(join_path("spec.minTaskMember", key_text(task)))
