@@ -31,7 +31,7 @@ _SOCKET = "--uds"
 """The option with which vLLM listens on a Unix socket, and on no port."""
 _SEVERAL_SERVERS = "--api-server-count"
 """The option with which it may listen on no port."""
-_ADAPTERS = frozenset({"--enable-lora", "--lora-modules", "--lora-paths"})
+_ADAPTERS = frozenset({"--enable-lora", "--lora-modules", "--lora-paths", "--prompt-adapters"})
 """Options of adapters, which requests name instead of the model."""
 _PORT = regex(r":(\d{1,5})$")
 _WITH_PORT = ("--dist-init-addr", "--master-port", "--data-parallel-rpc-port")
