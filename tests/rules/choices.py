@@ -58,7 +58,7 @@ CHOICES: Final[dict[str, set[str]]] = {
         *("engine-config-file", "gang-covers-engine", "headless-service"),
         *("hf-token-from-secret", "hypernode-leaf-tiers", "hypernode-members"),
         *("hypernode-tier-order", "kaito-runtime", "queue-exists", "rwx-for-shared-model"),
-        *("service-named-vllm", "kv-halves-complete"),
+        *("service-named-vllm", "service-one-model", "kv-halves-complete"),
     },
     "it takes several updates, one after the other": {
         *("gang-topology-only-change", "kthena-partition-scaling", "lws-lower-then-raise"),

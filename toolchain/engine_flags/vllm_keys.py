@@ -20,13 +20,18 @@ from toolchain.engine_flags.vllm_parser import build_parser
 CLASSES = {
     "--compilation-config": "CompilationConfig",
     "--eplb-config": "EPLBConfig",
+    "--kv-events-config": "KVEventsConfig",
     "--kv-transfer-config": "KVTransferConfig",
     "--speculative-config": "SpeculativeConfig",
 }
 """The class in vllm.config of each option."""
 INSIDE = {"--compilation-config.pass_config": ("CompilationConfig", "PassConfig")}
 """Maps inside an option, with the class that has their class up to 0.8, and that class."""
-CHOSEN = (("--compilation-config", "cudagraph_mode"), ("--speculative-config", "method"))
+CHOSEN = (
+    ("--compilation-config", "cudagraph_mode"),
+    ("--kv-events-config", "publisher"),
+    ("--speculative-config", "method"),
+)
 """Keys of options that take one of a few words."""
 _NOBODYS = "no_such_key_of_any_release"
 

@@ -13,7 +13,7 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.ports import DECIDING, ProbeFacts
 from kthena_components.core.values.dataclass import dataclass, replace
 from kthena_components.core.values.regex import regex
-from kthena_components.core.values.unknown import MaybeInt, Unknown
+from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
 
 DEFAULT_PORTS = {"vllm": 8000, "sglang": 30000, "trtllm": 8000}
 """vLLM vllm/entrypoints/openai/cli_args.py, SGLang sglang/srt/server_args.py and TensorRT-LLM
@@ -30,6 +30,8 @@ _SOCKET = "--uds"
 """The option with which vLLM listens on a Unix socket, and on no port."""
 _SEVERAL_SERVERS = "--api-server-count"
 """The option with which it may listen on no port."""
+_ADAPTERS = frozenset({"--enable-lora", "--lora-modules", "--lora-paths", "--prompt-adapters"})
+"""Options of adapters, which requests name instead of the model."""
 _PORT = regex(r":(\d{1,5})$")
 _WITH_PORT = ("--dist-init-addr", "--master-port", "--data-parallel-rpc-port")
 _MOST_COPIES = 64
@@ -67,6 +69,8 @@ class Listening:
     """The port of a server that only answers probes. None: there is none."""
     tls: bool | None = None
     """Whether it answers requests with TLS only. None: not known."""
+    models: frozenset[str] | None = None
+    """The names of its model. None: not known, or adapters have names, too."""
 
     @property
     def title(self) -> str:
@@ -127,6 +131,7 @@ def listening(
         on_host=own.ports.on_host,
         health=_port(command) if answers is None and command.engine == "sglang" else None,
         tls=_has_tls(command),
+        models=_models(command),
     )
 
 
@@ -218,6 +223,16 @@ def _has_tls(command: CommandFacts) -> bool | None:
     if any(isinstance(value, str) for value in stated):
         return True
     return False if all(value is None for value in stated) else None
+
+
+def _models(command: CommandFacts) -> frozenset[str] | None:
+    """Return the names under which vLLM or SGLang serves its model."""
+    if command.engine not in {"vllm", "sglang"} or not _ADAPTERS.isdisjoint(command.options):
+        return None
+    stated = command.options.get("--served-model-name", command.model)
+    names = stated if isinstance(stated, tuple) else (stated,)
+    known = [name for name in names if isinstance(name, str) and not is_unresolved(name)]
+    return frozenset(known) if known and len(known) == len(names) else None
 
 
 def _has_socket(command: CommandFacts) -> bool:

@@ -17,10 +17,12 @@ def engine_option_keys(facts: ServingFacts) -> Iterator[Finding]:
     """The engine's release has every key of the JSON objects in its options, and some words there.
 
     The options are --speculative-config, --compilation-config with its pass_config,
-    --kv-transfer-config and --eplb-config of vLLM, whole or as --eplb-config.num_redundant_experts.
+    --kv-transfer-config, --kv-events-config and --eplb-config of vLLM, whole or as
+    --eplb-config.num_redundant_experts.
     The keys are those of the classes of each release: docs/engines.md. Older releases ignore other
     keys, so what they say has no effect; newer ones refuse them. The words are those of `method` in
-    --speculative-config and of cudagraph_mode in --compilation-config, since vLLM 0.10.1.
+    --speculative-config and of cudagraph_mode in --compilation-config, since vLLM 0.10.1, and of
+    publisher in --kv-events-config, since 0.11.1.
 
     Pass: --speculative-config '{"model": "m", "num_speculative_tokens": 3}'.
     Fail: --speculative-config '{"model": "m", "num_speculative_token": 3}'; with vLLM 0.12,

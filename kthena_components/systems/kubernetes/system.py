@@ -64,6 +64,7 @@ from kthena_components.systems.kubernetes.rules.selected_pods_answer import (
 from kthena_components.systems.kubernetes.rules.services import (
     headless_service,
     service_named_vllm,
+    service_one_model,
     service_selects_pods,
 )
 from kthena_components.systems.system import (
@@ -248,6 +249,7 @@ SYSTEM = System(
         service_selects_pods,
         selected_pods_answer,
         service_named_vllm,
+        service_one_model,
         inference_pool_fields,
         inference_pool_picker_port,
         picker_of_inference_pool,

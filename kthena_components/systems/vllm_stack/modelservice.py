@@ -1,9 +1,10 @@
 """Engines of the Helm chart llm-d-modelservice: decode and prefill, of one pod each.
 
 The chart writes --tensor-parallel-size and the data sizes from `parallelism`, before the args of
-the container. Where resources state no GPUs, it requests tensor × dataLocal. So a contradiction is
-in GPUs that are stated, in args that state another size, or in data without dataLocal: its default
-is 1, and the chart passes no --data-parallel-size-local of 1. Source:
+the container. Where resources state no GPUs, it requests tensor × dataLocal; up to 0.3.16 also
+where they do. So a contradiction is in GPUs that are stated, in args that state another size, or in
+data without dataLocal: its default is 1, and the chart passes no --data-parallel-size-local of 1.
+Releases before 0.3.6 request tensor GPUs, and are not read. Source:
 llm-d-incubation/llm-d-modelservice charts/llm-d-modelservice/templates/_helpers.tpl.
 """
 
@@ -19,6 +20,7 @@ from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.facts.workload import fill_requests, relocated
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.embedded import go_text
+from kthena_components.core.values.images import Version
 from kthena_components.core.values.read import (
     count_or_unknown,
     mapping,
@@ -31,8 +33,9 @@ from kthena_components.systems.vllm_stack.values import ChartValues
 
 _ROLES = ("decode", "prefill")
 _SIMULATOR = "llm-d-inference-sim"
-_STATED_WINS = (0, 3, 17)
-"""The first release that keeps the GPUs that resources state. Earlier ones are not read."""
+_FIRST, _SIZES_STATED, _STATED_WINS = (0, 3, 6), (0, 3, 14), (0, 3, 17)
+"""The first release that is read, the first whose values.yaml states all sizes as 1, and the first
+that keeps the GPUs that resources state."""
 _RESOURCES = {
     "nvidia": "nvidia.com/gpu",
     "amd": "amd.com/gpu",
@@ -50,7 +53,7 @@ def engines(release: ChartValues, context: Context) -> Iterator[EngineFacts]:
     """Read the engines of a release. With multinode they are left: the chart connects no nodes."""
     values = mapping(release.values)
     version = _STATED_WINS if release.version is None else release.version
-    if isinstance(version, Unknown) or version < _STATED_WINS or values.get("multinode"):
+    if isinstance(version, Unknown) or version < _FIRST or values.get("multinode"):
         return
     for name in _ROLES:
         fields = mapping(values.get(name))
@@ -71,11 +74,21 @@ class _Engine:
     container: Mapping[str, Any]
 
     def size(self, name: str) -> MaybeInt:
-        """Return a size of `parallelism`. The chart's default is 1."""
+        """Return a size of `parallelism`. The chart's default is 1, or up to 0.3.13 derived."""
         stated = mapping(self.role.get("parallelism"))
         if self.release.beside and name not in stated:
             return Unknown(f"{name} may be in other values")
+        if (
+            self.is_before(_SIZES_STATED)
+            and name not in stated
+            and {"data", "dataLocal"} & {*stated}
+        ):
+            return Unknown(f"the chart derives {name} from other sizes")
         return count_or_unknown(stated.get(name), name, 1)
+
+    def is_before(self, version: Version) -> bool:
+        """Return whether the release of the chart is older than another one."""
+        return isinstance(self.release.version, tuple) and self.release.version < version
 
     @property
     def resources(self) -> object:
@@ -84,13 +97,16 @@ class _Engine:
         gpu, gpus = self.gpu, [self.size("tensor"), self.size("dataLocal")]
         if not gpu or unknown_within(stated):
             return UNKNOWN_WORD
-        if gpu in mapping(mapping(stated).get("limits")):
+        replaced = self.is_before(_STATED_WINS)
+        if gpu in mapping(mapping(stated).get("limits")) and not replaced:
             return stated
         if any(isinstance(size, Unknown) for size in gpus):
             return UNKNOWN_WORD
         added = {gpu: prod(size for size in gpus if isinstance(size, int))}
         return {
-            key: {**added, **mapping(mapping(stated).get(key))} for key in ("limits", "requests")
+            key: {**own, **added} if replaced else {**added, **own}
+            for key in ("limits", "requests")
+            for own in [mapping(mapping(stated).get(key))]
         }
 
     @property

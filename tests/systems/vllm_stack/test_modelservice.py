@@ -33,6 +33,7 @@ DECODE = "spec.values.decode"
 GPUS = f"{DECODE}.containers[0].resources"
 ARGS = f"{DECODE}.containers[0].args"
 SIZES = f"{DECODE}.parallelism"
+VERSION = "spec.chart.spec.version"
 
 
 def told(changes: dict[str, Any], body: dict[str, Any] = FLUX) -> list[str]:
@@ -66,6 +67,13 @@ def told(changes: dict[str, Any], body: dict[str, Any] = FLUX) -> list[str]:
             },
             "= 8 ranks, but its pod has 4 GPUs",
         ),
+        # 0.3.6 to 0.3.16 request tensor × dataLocal, whatever resources state.
+        (
+            {ARGS: ["-pp", "2"], GPUS: {"limits": {"nvidia.com/gpu": "8"}}, VERSION: "0.3.16"},
+            "= 8 ranks, but its pod has 4 GPUs",
+        ),
+        ({ARGS: ["-tp=8"], VERSION: "0.3.6"}, "= 8 ranks, but its pod has 4 GPUs"),
+        ({f"{SIZES}.data": 2, VERSION: "0.3.14"}, "8 ranks, but its pod has 4 GPUs"),
     ],
 )
 def test_a_contradiction_is_told(changes: dict[str, Any], said: str) -> None:
@@ -87,8 +95,11 @@ def test_a_contradiction_is_told(changes: dict[str, Any], said: str) -> None:
         {SIZES: ["odd"], GPUS: ["odd"], "spec.values.accelerator": {"type": ["odd"]}},
         {f"{SIZES}.tensor": 8, ARGS: LATE},
         # The chart replaced what was stated.
-        {f"{SIZES}.tensor": 8, "spec.chart.spec.version": "v0.3.16"},
-        {f"{SIZES}.tensor": 8, "spec.chart.spec.version": "0.3.x"},
+        {f"{SIZES}.tensor": 8, VERSION: "v0.3.16"},
+        {f"{SIZES}.tensor": 8, VERSION: "0.3.x"},
+        # Without dataLocal it was data, before values.yaml stated 1.
+        {f"{SIZES}.data": 2, VERSION: "0.3.13"},
+        {ARGS: ["-tp=8"], VERSION: "0.3.5"},
         {f"{SIZES}.tensor": 8, "spec.values.accelerator": {"dra": True}},
         {f"{SIZES}.tensor": 8, "spec.values.accelerator": {"type": "google"}},
         {f"{SIZES}.tensor": 8, "spec.values.multinode": True},

@@ -1,9 +1,12 @@
-"""The rules about Services: whether they select pods, and whether their names stop an engine."""
+"""The rules about Services: their pods, the models of these, and names that stop an engine."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
+from kthena_components.core.facts.listening import Listening
+from kthena_components.core.facts.ports import resolved
 from kthena_components.core.findings import Finding, Level, advise, not_checked
 from kthena_components.core.objects.cluster_objects import ClusterObjects, PodIndex, names_serving
 from kthena_components.core.objects.object import Object, PodSet
@@ -21,9 +24,10 @@ from kthena_components.core.values.read import (
 )
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kubernetes.rules.first_pod import first_pod_selected
-from kthena_components.systems.kubernetes.selectors import owner_title
+from kthena_components.systems.kubernetes.selectors import Selector, owner_title, selectors
 
 _SERVICE, _STATEFUL_SET = ("", "Service"), ("apps", "StatefulSet")
+_MONITOR = ("monitoring.coreos.com", "ServiceMonitor")
 
 
 def headless_service(cluster: ClusterObjects) -> Iterator[Finding]:
@@ -126,6 +130,70 @@ def _selects_nothing(service: Object, wanted: Mapping[str, str]) -> Finding:
     )
 
 
+def service_one_model(cluster: ClusterObjects) -> Iterator[Finding]:
+    """A Service that sends requests to engines does so to engines of one model.
+
+    It sends each request to any of its pods, whatever model the request names. vLLM answers 404 for
+    a name that is not its own; SGLang answers with the model that it has. Compared are the names of
+    --served-model-name, or those of the models. Engines with a common name are for the same
+    requests, as an old and a new model of a gradual change are. Not compared are headless Services,
+    those of a ServiceMonitor or with ports for metrics, engines with LoRA adapters, pods in which
+    something else may listen, and objects of several files that may be alternatives.
+
+    Pass: selector app chat, and two Deployments of it with --served-model-name chat.
+    Fail: selector app chat, and two Deployments of it, with vllm serve Qwen/Qwen3-8B and
+        vllm serve Qwen/Qwen3-14B.
+    Level: advisory in every environment.
+    Source: Kubernetes documentation, Service; vLLM vllm/entrypoints/openai/serving_engine.py
+        (_check_model) and api_server.py; SGLang sglang/srt/entrypoints/openai/serving_base.py.
+    """
+    indexes: dict[object, PodIndex] = {}
+    asking = [one for one in selectors(cluster) if one.owner.group_kind == _SERVICE]
+    for pods in cluster.pods if asking else ():
+        if pods.count != 0:
+            indexes.setdefault(pods.owner.namespace, PodIndex()).add(pods)
+    for each in asking:
+        index = indexes.get(each.place)
+        if index is None or each.gap or not each.labels or _only_for_metrics(cluster, each.owner):
+            continue
+        found = [
+            (pods, ports)
+            for pods in index.matching({str(key): value for key, value in each.labels.items()})
+            if (ports := cluster.listening(pods)) and _gets_requests(each, ports)
+        ]
+        if len({cluster.source_of(one) for one in (each.owner, *(p.owner for p, _ in found))}) == 1:
+            yield from _several_models(each, found)
+
+
+def _only_for_metrics(cluster: ClusterObjects, service: Object) -> bool:
+    """Return whether a Service may exist for Prometheus alone."""
+    ports = map(mapping, sequence(service.spec.get("ports")))
+    return bool(cluster.of(_MONITOR)) or any("metric" in str(port.get("name")) for port in ports)
+
+
+def _gets_requests(each: Selector, ports: Listening) -> bool:
+    stated = (resolved(target.stated, dict(ports.named)) for target in each.targets)
+    return isinstance(ports.answers, int) and ports.answers in stated
+
+
+def _several_models(each: Selector, found: list[tuple[PodSet, Listening]]) -> Iterator[Finding]:
+    """Report the first two engines without a common name, unless some name is not known."""
+    named = [(pods, ports.models) for pods, ports in found if ports.models]
+    if len(named) < len(found):
+        return
+    for (one, first), (other, second) in pairwise(named):
+        if first.isdisjoint(second):
+            shown = [
+                f"{display(min(names))} of {owner_title(pods)}"
+                for pods, names in ((one, first), (other, second))
+            ]
+            seen = f"matches pods with the models {' and '.join(shown)}, and sends each request to "
+            remedy = "add a label for the model to the pods and here, and a Service per model"
+            found_one = advise(each.owner.at(each.path), f"{seen}any of them", remedy)
+            yield replace(found_one, most=Level.ADVISORY)
+            return
+
+
 def may_make_pods(entry: Object, cluster: ClusterObjects) -> bool:
     """Return whether an object belongs to an unknown system."""
     own = "." not in entry.group or entry.group.endswith((".k8s.io", ".volcano.sh"))
@@ -160,7 +228,7 @@ def service_named_vllm(cluster: ClusterObjects) -> Iterator[Finding]:
         late = first_unknown(kind, address, service.namespace)
         found = [] if late else list(_broken(cluster, service))
         gaps = [gap for _, gap in found if gap is not None]
-        owners = dict.fromkeys(owner_title(pods) for pods, gap in found if gap is None)
+        owners = dict.fromkeys(ownerowner_title(pods) for pods, gap in found if gap is None)
         if late or (gaps and not owners):
             yield not_checked(service.at("metadata.name"), late or gaps[0])
         elif owners:
@@ -179,7 +247,7 @@ def _broken(cluster: ClusterObjects, service: Object) -> Iterator[tuple[PodSet, 
             if _runs_vllm(container) and not _states_port(container):
                 env, sources = container.get("env"), container.get("envFrom")
                 late = first_unknown(links, env, *sequence(env), *_names(env))
-                elsewhere = Unknown(f"{owner_title(pods)} takes variables from other objects")
+                elsewhere = Unknown(f"{ownerowner_title(pods)} takes variables from other objects")
                 yield pods, late or (elsewhere if sources else None)
                 break
 
