@@ -92,7 +92,8 @@ def _header(body: Element, picture: Picture) -> None:
     if picture.groups:
         placed = sum(not group.unplaced for group in picture.groups)
         of = count_of(len(picture.groups), "group")
-        told = f"{placed} of {of} {'has' if placed == 1 else 'have'} a node for every pod. {told}"
+        have = "has" if 1 in {placed, len(picture.groups)} else "have"
+        told = f"{placed} of {of} {have} a node for every pod. {told}"
     tag(header, "p", told)
     read = f"{picture.taken:%Y-%m-%d %H:%M %Z}".strip() if picture.taken else ""
     origin = ", ".join(filter(None, (picture.source, read and f"read {read}")))

@@ -228,19 +228,40 @@ def test_a_loss_tells_which_groups_come_back(
     status, out, _ = fit(capsys, *asked, "--lose", "node=rack-1-node-1")
     assert status == 0
     assert out.splitlines()[-2:] == [
-        "The loss (rack-1-node-1) hits 1 group: all can be placed again.",
+        "The loss (rack-1-node-1) hits 1 group: it can be placed again.",
         "  serving/chat-0 loses 1 pod, and has new ones on rack-1-node-3.",
     ]
     out = fit(capsys, *asked, "--lose", "rack=rack-1")[1]
     assert out.splitlines()[-2:] == [
-        "The loss (rack-1, 3 nodes) hits 1 group: 1 of 1 group cannot be placed again.",
+        "The loss (rack-1, 3 nodes) hits 1 group: it cannot be placed again.",
         "  serving/chat-0 loses 2 pods and waits: no node that they may use has room.",
     ]
     out = fit(capsys, *asked, "--lose", "1")[1]
     assert (
-        "The worst loss of a single node (rack-1-node-1) hits 1 group: all can be placed again."
+        "The worst loss of a single node (rack-1-node-1) hits 1 group: it can be placed again."
         in out
     )
+
+
+def test_a_loss_of_several_groups_has_their_number(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = written(tmp_path, "s.yaml", serving(replicas=2))
+
+    def check(others: int, says: str) -> None:
+        racks = [{"nodes": 4}, {"nodes": others}]
+        cluster = written(tmp_path, "cluster.yaml", {**INVENTORY, "racks": racks})
+        out = fit(capsys, asked, "--inventory", cluster, "--lose", "rack=rack-1")[1]
+        assert f"The loss (rack-1, 4 nodes) hits 2 groups: {says}" in out.splitlines(), out
+
+    for_each(
+        ("others", "says"),
+        [
+            (1, "none can be placed again."),
+            (2, "1 of 2 groups cannot be placed again."),
+            (4, "all can be placed again."),
+        ],
+    )(check)()
 
 
 def test_a_loss_of_what_is_not_there_is_wrong_usage(

@@ -11,7 +11,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kthena_components.drawing.page import draw_page
-from kthena_components.drawing.picture import FREE, NodeBox, Picture, PodBox, RackBox, parts_of
+from kthena_components.drawing.picture import (
+    FREE,
+    GroupRow,
+    NodeBox,
+    Picture,
+    PodBox,
+    RackBox,
+    parts_of,
+)
 from kthena_components.drawing.svg import STYLE, WIDTH, draw_nodes, draw_svg, height_of
 from tests.drawing.geometry import read_svg, troubles
 from tests.drawing.hostile import LONG, NAMES, hostile
@@ -106,6 +114,29 @@ def test_the_tables_have_every_pod_and_node(servings: int) -> None:
         for pod in group.unplaced:
             assert f"{pod.name} (" in text
     assert page.open == []
+
+
+@for_each(
+    ("unplaced", "groups", "told"),
+    [
+        (1, 1, "0 of 1 group has a node for every pod. "),
+        (0, 1, "1 of 1 group has a node for every pod. "),
+        (2, 2, "0 of 2 groups have a node for every pod. "),
+        (1, 2, "1 of 2 groups has a node for every pod. "),
+        (0, 2, "2 of 2 groups have a node for every pod. "),
+        (0, 0, "0 of 0 GPUs in use on 0 nodes."),
+    ],
+)
+def test_the_first_sentence_agrees_with_its_numbers(unplaced: int, groups: int, told: str) -> None:
+    pod = PodBox(name="pod", group="group", engine="engine", gpus=1)
+    rows = [
+        GroupRow(
+            title=f"chat-{at}", serving="chat", verdict="waits", unplaced=(pod,) * (at < unplaced)
+        )
+        for at in range(groups)
+    ]
+    page = Reader(draw_page(Picture(title="chat", racks=(), groups=rows)))
+    assert any(text.startswith(told) for text in page.texts)
 
 
 def test_the_svg_file_has_no_overlaps_and_is_xml() -> None:

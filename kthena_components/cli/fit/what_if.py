@@ -92,9 +92,9 @@ def _told_of_loss(loss: Loss, wanted: str) -> Iterator[str]:
     if wanted.startswith("rack="):
         which = f"{wanted.removeprefix('rack=')}, {which}"
     begin = "The worst loss of a single node" if wanted == WORST else "The loss"
-    hit, stranded = count_of(len(loss.hits), "group"), loss.stranded
-    back = f"{stranded} of {hit} cannot be placed again" if stranded else "all can be placed again"
-    yield f"{begin} ({which}) hits {hit}{f': {back}' if loss.hits else ''}."
+    hit = count_of(len(loss.hits), "group")
+    back = f": {_back(len(loss.hits), loss.stranded)}" if loss.hits else ""
+    yield f"{begin} ({which}) hits {hit}{back}."
     for each in loss.hits:
         group, placement = each.running.group, each.placement
         lost = count_of(each.lost, "pod")
@@ -106,6 +106,14 @@ def _told_of_loss(loss: Loss, wanted: str) -> Iterator[str]:
                 if old in loss.nodes
             ]  # fmt: skip
             yield f"  {group.title} loses {lost}, and has new ones on {_names(moved)}."
+
+
+def _back(hit: int, stranded: int) -> str:
+    if hit == 1:
+        return f"it {'cannot' if stranded else 'can'} be placed again"
+    if stranded in {0, hit}:
+        return f"{'none' if stranded else 'all'} can be placed again"
+    return f"{stranded} of {count_of(hit, 'group')} cannot be placed again"
 
 
 def _names(nodes: Sequence[str]) -> str:
