@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from kthena_components.core.facts.container import visible_gpus
+from kthena_components.core.facts.container import SHM_PATH, visible_gpus
 from kthena_components.core.facts.pod import DeviceFacts, PodFacts
 from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
@@ -160,6 +160,7 @@ def nodes_of(part: Component) -> Iterator[Node]:
 
 _GROUP_SIZE = "LWS_GROUP_SIZE"
 _CONTAINERS, _INITS = "spec.containers", "spec.initContainers"
+_RDMA, _SHARED = "rdma.ome.io/", "dshm"
 _ELSEWHERE = Unknown("a runtime says what its pods get")
 
 
@@ -192,9 +193,37 @@ def _engine(view: Components, part: Component) -> EngineFacts:
         name=f"{name_of(view.object.body)}-{part.name}",
         pods=pods,
         replicas=part.replicas,
-        entry=_pod(view, part.entry, env),
-        worker=None if worker is None or pods == 1 else _pod(view, worker, env),
+        entry=_pod(view, _with_rdma(view, part, part.entry), env),
+        worker=None
+        if worker is None or pods == 1
+        else _pod(view, _with_rdma(view, part, worker), env),
     )
+
+
+def _with_rdma(view: Components, part: Component, node: Node) -> Node:
+    """Return a pod with the shared memory that OME's webhook adds for RDMA.
+
+    Source: pkg/webhook/admission/pod/rdma_injector.go, whose only profile is oci-roce.
+    """
+    own = view.object.metadata.get("annotations") if view.partial else None
+    stated = {**mapping(own), **mapping(part.fields.get("annotations"))}
+    target = stated.get(f"{_RDMA}container-name") or "ome-container"
+    profile = stated.get(f"{_RDMA}profile") or "oci-roce"
+    if stated.get(f"{_RDMA}auto-inject") != "true" or profile != "oci-roce":
+        return node
+    if node.runner.get("name") != target:
+        return node
+    memory = {"name": _SHARED, "emptyDir": {"medium": "Memory"}}
+    mount = {"name": _SHARED, "mountPath": SHM_PATH}
+    runner = {**node.runner, "volumeMounts": _added(node.runner.get("volumeMounts"), mount)}
+    volumes = _added(node.fields.get("volumes"), memory)
+    return replace(node, fields={**node.fields, RUNNER: runner, "volumes": volumes})
+
+
+def _added(stated: object, item: Mapping[str, Any]) -> object:
+    """Return a list with one more item, unless it is unknown or has one with this name."""
+    names = (mapping(stated_item).get("name") for stated_item in sequence(stated))
+    return stated if is_unresolved(stated) or item["name"] in names else [*sequence(stated), item]
 
 
 def _pod(view: Components, node: Node, env: Mapping[str, str]) -> PodFacts:

@@ -32,7 +32,10 @@ _GROUPED = regex(r"deepseek-?(?:v3|r1)", re.IGNORECASE)
 _BY_GROUPS = frozenset({None, "auto", "deepseek_hierarchical", "deepseek_vec_hierarchical"})
 _NUMBER_OF_GROUPS = 8
 _WHOLE_GROUP = ("--enable-ep-moe", "--enable-deepep-moe")
-"""Switches of these releases that spread the experts over the whole tensor group."""
+"""Switches of SGLang up to 0.5.4 that spread the experts over the whole tensor group.
+
+Of a release without them, engine-option-known says what to write instead.
+"""
 
 
 @each_start("vllm", "sglang")
@@ -186,6 +189,8 @@ def _sglang(start: Start) -> Iterator[Finding]:
     level, ranks = start.since(_SGLANG_SINCE), start.command.expert_size
     if start.option("--elastic-ep-join-mode") == "scale":  # more ranks join later
         return
+    if any(start.is_on(name) is not False for name in _WHOLE_GROUP):
+        return
     grouped = start.since(_SGLANG_GROUPS, _SGLANG_SINCE) if _shares_groups(start) else None
     if known(ranks) == 1 and (level or grouped):
         seen = "balances experts (--enable-eplb) over one rank"
@@ -200,8 +205,6 @@ def _sglang(start: Start) -> Iterator[Finding]:
 def _shares_groups(start: Start) -> bool:
     """Return whether SGLang gives each node as many groups of experts when it balances them."""
     nodes, model = start.command.nnodes, start.command.model
-    if any(start.is_on(name) is not False for name in _WHOLE_GROUP):
-        return False
     several = isinstance(nodes, int) and nodes > 1 and _NUMBER_OF_GROUPS % nodes == 0
     grouped = isinstance(model, str) and _GROUPED.search(model) is not None
     return several and grouped and start.option("--eplb-algorithm") in _BY_GROUPS

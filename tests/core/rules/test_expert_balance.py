@@ -130,3 +130,11 @@ def test_a_size_that_is_not_known_is_told() -> None:
 
 def test_a_size_that_the_ranks_depend_on_is_told_by_their_rule() -> None:
     assert told(expert_balance, "vllm 0.33.0", f"m --enable-eplb {EP} -tp {LATE}") == []
+
+
+@pytest.mark.parametrize("switch", ["--enable-ep-moe", "--enable-deepep-moe"])
+@pytest.mark.parametrize("release", ["sglang 0.5.4", "sglang 0.5.23", "sglang"])
+def test_a_switch_that_spreads_experts_over_the_tensor_group_is_no_single_rank(
+    release: str, switch: str
+) -> None:
+    assert told(expert_balance, release, f"m --tp-size 8 --enable-eplb {switch}") == []
