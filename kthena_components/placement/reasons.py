@@ -318,11 +318,9 @@ def _room(case: Case) -> Iterator[Obstacle]:
         yield Obstacle(cause=cause, text=text, changes=changes or _first_of_each(case, other))
     if not short and changes:
         number = len(case.scheduler.jobs[0].tasks)
-        cause, text = (
-            Cause.ORDER,
-            f"its {count_of(number, 'pod')} {'does' if number == 1 else 'do'} ",
-        )
-        text += "not find enough room as the scheduler places them"
+        find = "does not find" if number == 1 else "do not find"
+        text = f"its {count_of(number, 'pod')} {find} enough room as the scheduler places them"
+        cause = Cause.ORDER
         if changes[0].opened_nodes:
             cause, text = Cause.CLOSED, refusals(case.scheduler, "cordoned or not ready")
         yield Obstacle(cause=cause, text=text, changes=changes)

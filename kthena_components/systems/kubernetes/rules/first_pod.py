@@ -137,8 +137,10 @@ def _asks(cluster: ClusterObjects) -> Iterator[tuple[Object, Object, bool]]:
     services = cluster.named(_SERVICE)
     for entry in cluster.of(_STATEFUL_SET):
         asked = entry.spec.get(_ASKED) or _find_service(entry)
-        service = services.get((str(entry.namespace), str(asked[0]))) if asked else None
-        if asked and service is not None:
+        if not asked or isinstance(asked, Unknown):
+            continue
+        service = services.get((str(entry.namespace), str(asked[0])))
+        if service is not None:
             yield entry, service, asked[1]
 
 
@@ -174,6 +176,11 @@ def first_pod_selected(cluster: ClusterObjects) -> Iterator[Finding]:
     staging/src/k8s.io/endpointslice/utils.go (shouldSetHostname); Kubernetes DNS-Based Service
     Discovery 1.1.0, 2.4.
     """
+    yield from cluster.once(other_pods_selected)
+
+
+def other_pods_selected(cluster: ClusterObjects) -> Iterator[Finding]:
+    """Report Services by which pods find the first one, and which do not select these pods."""
     for entry, service, _ in _asks(cluster):
         selector = service.spec.get("selector")
         wanted, path = mapping(selector), service.at("spec.selector")

@@ -23,7 +23,7 @@ from kthena_components.core.values.read import (
     unknown_inside,
 )
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.systems.kubernetes.rules.first_pod import first_pod_selected
+from kthena_components.systems.kubernetes.rules.first_pod import other_pods_selected
 from kthena_components.systems.kubernetes.selectors import Selector, owner_title, selectors
 
 _SERVICE, _STATEFUL_SET = ("", "Service"), ("apps", "StatefulSet")
@@ -100,7 +100,7 @@ def service_selects_pods(cluster: ClusterObjects) -> Iterator[Finding]:
         carried.setdefault(pods.owner.namespace, PodIndex()).add(pods)
     matched: dict[object, bool | Unknown] = {}
     hidden = cluster.hidden_pods
-    told = {finding.path for finding in cluster.once(first_pod_selected)}
+    told = {finding.path for finding in cluster.once(other_pods_selected)}
     for entry in cluster.of(_SERVICE):
         selector, path = entry.spec.get("selector"), entry.at("spec.selector")
         if gap := unknown_in(entry.namespace) or unknown_in(selector) or unknown_inside(selector):
@@ -228,7 +228,7 @@ def service_named_vllm(cluster: ClusterObjects) -> Iterator[Finding]:
         late = first_unknown(kind, address, service.namespace)
         found = [] if late else list(_broken(cluster, service))
         gaps = [gap for _, gap in found if gap is not None]
-        owners = dict.fromkeys(ownerowner_title(pods) for pods, gap in found if gap is None)
+        owners = dict.fromkeys(owner_title(pods) for pods, gap in found if gap is None)
         if late or (gaps and not owners):
             yield not_checked(service.at("metadata.name"), late or gaps[0])
         elif owners:
@@ -247,7 +247,7 @@ def _broken(cluster: ClusterObjects, service: Object) -> Iterator[tuple[PodSet, 
             if _runs_vllm(container) and not _states_port(container):
                 env, sources = container.get("env"), container.get("envFrom")
                 late = first_unknown(links, env, *sequence(env), *_names(env))
-                elsewhere = Unknown(f"{ownerowner_title(pods)} takes variables from other objects")
+                elsewhere = Unknown(f"{owner_title(pods)} takes variables from other objects")
                 yield pods, late or (elsewhere if sources else None)
                 break
 
