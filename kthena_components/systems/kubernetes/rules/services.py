@@ -20,7 +20,6 @@ from kthena_components.core.values.read import (
     unknown_inside,
 )
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.systems.kubernetes.rules.first_pod import first_pod_selected
 
 _SERVICE, _STATEFUL_SET = ("", "Service"), ("apps", "StatefulSet")
 
@@ -95,7 +94,6 @@ def service_selects_pods(cluster: ClusterObjects) -> Iterator[Finding]:
         carried.setdefault(pods.owner.namespace, PodIndex()).add(pods)
     matched: dict[object, bool | Unknown] = {}
     hidden = cluster.hidden_pods
-    told = {finding.path for finding in cluster.once(first_pod_selected)}
     for entry in cluster.of(_SERVICE):
         selector, path = entry.spec.get("selector"), entry.at("spec.selector")
         if gap := unknown_in(entry.namespace) or unknown_in(selector) or unknown_inside(selector):
@@ -112,7 +110,7 @@ def service_selects_pods(cluster: ClusterObjects) -> Iterator[Finding]:
         found = matched[key] or hidden or False
         if isinstance(found, Unknown):
             yield not_checked(path, found)
-        elif not found and path not in told:
+        elif not found:
             yield _selects_nothing(entry, wanted)
 
 
