@@ -95,7 +95,7 @@ def _is_told(part: EnginePart, data: int) -> bool:
 
 def _remedy(parts: Sequence[EnginePart], total: int, data: int) -> str:
     if total != data:
-        return f"start {data} copies in all pods together, or write {_SIZE} {total} in each"
+        return f"start {data} copies in all pods together, or count {total} in the {_SIZE} of each"
     begin, starts = 0, []
     for part in parts:
         starts.append(f"{begin} in {display(part.name)}")

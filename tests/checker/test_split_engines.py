@@ -291,7 +291,7 @@ def test_all_objects_of_a_cluster_start_all_copies() -> None:
     read = (read_engine_part_of(body, name) for name, body in named.items())
     found = [*check_split_engines([part for part in read if part], named, complete=True)]
     (told,) = [str(one) for one in found if one.rule == "pod-ranks"]
-    assert "start 0 to 3, 4 to 5. Start 8 copies in all pods together, or write" in told
+    assert "start 0 to 3, 4 to 5. Start 8 copies in all pods together, or count 6 in" in told
 
 
 @for_each("name", INCOMPLETE)

@@ -136,11 +136,10 @@ def _asks(cluster: ClusterObjects) -> Iterator[tuple[Object, Object, bool]]:
     """Return each StatefulSet with the Service that its pods ask, and whether they wait for it."""
     services = cluster.named(_SERVICE)
     for entry in cluster.of(_STATEFUL_SET):
-        asked = entry.spec.get(_ASKED) or _find_service(entry)
-        if not asked or isinstance(asked, Unknown):
-            continue
-        service = services.get((str(entry.namespace), str(asked[0])))
-        if service is not None:
+        kept = entry.spec.get(_ASKED)
+        asked = kept if isinstance(kept, list) else _find_service(entry)
+        service = services.get((str(entry.namespace), str(asked[0]))) if asked else None
+        if asked and service is not None:
             yield entry, service, asked[1]
 
 

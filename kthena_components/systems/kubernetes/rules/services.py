@@ -117,7 +117,7 @@ def service_selects_pods(cluster: ClusterObjects) -> Iterator[Finding]:
         found = matched[key] or hidden or False
         if isinstance(found, Unknown):
             yield not_checked(path, found)
-        elif not found and path not in told:
+        elif not found:
             yield _selects_nothing(entry, wanted)
 
 
@@ -154,11 +154,13 @@ def service_one_model(cluster: ClusterObjects) -> Iterator[Finding]:
             indexes.setdefault(pods.owner.namespace, PodIndex()).add(pods)
     for each in asking:
         index = indexes.get(each.place)
-        if index is None or each.gap or not each.labels or _only_for_metrics(cluster, each.owner):
+        wanted = {str(k): v for k, v in each.labels.items() if isinstance(v, str)}
+        is_whole = bool(wanted) and len(wanted) == len(each.labels)
+        if index is None or each.gap or not is_whole or _only_for_metrics(cluster, each.owner):
             continue
         found = [
             (pods, ports)
-            for pods in index.matching({str(key): value for key, value in each.labels.items()})
+            for pods in index.matching(wanted)
             if (ports := cluster.listening(pods)) and _gets_requests(each, ports)
         ]
         if len({cluster.source_of(one) for one in (each.owner, *(p.owner for p, _ in found))}) == 1:
