@@ -117,7 +117,7 @@ def service_selects_pods(cluster: ClusterObjects) -> Iterator[Finding]:
         found = matched[key] or hidden or False
         if isinstance(found, Unknown):
             yield not_checked(path, found)
-        elif not found:
+        elif not found and path not in told:
             yield _selects_nothing(entry, wanted)
 
 
