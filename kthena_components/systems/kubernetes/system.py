@@ -61,6 +61,9 @@ from kthena_components.systems.kubernetes.rules.secret_key_exists import SOURCES
 from kthena_components.systems.kubernetes.rules.selected_pods_answer import (
     selected_pods_answer,
 )
+from kthena_components.systems.kubernetes.rules.selector_matches_template import (
+    selector_matches_template,
+)
 from kthena_components.systems.kubernetes.rules.services import (
     headless_service,
     service_named_vllm,
@@ -162,17 +165,28 @@ SYSTEM = System(
             templates=("",),
             without={"restarts": "a Pod is replaced and not restarted"},
         ),
-        _workload("Deployment", rollouts=rollouts, restarts=_A_FEW, restart_policies=_ALWAYS),
+        _workload(
+            "Deployment",
+            rollouts=rollouts,
+            rules=(selector_matches_template,),
+            restarts=_A_FEW,
+            restart_policies=_ALWAYS,
+        ),
         _workload(
             "StatefulSet",
             restarts=_ONE_BY_ONE,
             keeps_number=keeps_number,
             tells=tells_of_set,
-            rules=(first_pod_named,),
+            rules=(first_pod_named, selector_matches_template),
             kept=kept_set,
             restart_policies=_ALWAYS,
         ),
-        _workload("ReplicaSet", without=_KEPT, restart_policies=_ALWAYS),
+        _workload(
+            "ReplicaSet",
+            rules=(selector_matches_template,),
+            without=_KEPT,
+            restart_policies=_ALWAYS,
+        ),
         _workload("ReplicationController", "", without=_KEPT, restart_policies=_ALWAYS),
         _workload(
             "PodTemplate",
@@ -187,6 +201,7 @@ SYSTEM = System(
             "DaemonSet",
             unscalable=_NO_SCALE,
             pods=pods_of_daemons,
+            rules=(selector_matches_template,),
             restart_policies=_ALWAYS,
             restarts=_A_FEW,
             not_whole="it has as many pods as there are nodes",
