@@ -4,10 +4,9 @@ Nothing is decided here. _described.py compiles everything before the component 
 error leaves no resource behind.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
-from functools import wraps
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 import pulumi
@@ -57,27 +56,24 @@ class RefusedError(pulumi.RunError, pulumi.InputPropertiesError):
         super().__init__(message, [{"property_path": p, "reason": r} for p, r in reasons])
 
 
-P = ParamSpec("P")
+class _Component(pulumi.ComponentResource):
+    """A component that refuses arguments which its `__init__` does not take, as wrong args.
+
+    Not a wrapper of `__init__`: Pulumi takes the line of the program from the calls of `__init__`.
+    """
+
+    def __new__(cls, *stated: object, **named: object) -> Self:
+        """Check the call, but not that of a subclass with an `__init__` of its own."""
+        if cls.__init__.__module__ == __name__:
+            kind = cls.__name__
+            found = list(refuse_call(cls.__init__, kind, stated, named))
+            if found:
+                name = stated[0] if stated else named.get("name")
+                raise RefusedError(found, f"{kind} '{name}'" if isinstance(name, str) else kind)
+        return super().__new__(cls)
 
 
-def _called(init: Callable[P, None]) -> Callable[P, None]:
-    """Let `__init__` refuse arguments that it does not take as it refuses wrong args."""
-
-    @wraps(init)
-    def checked(*given: P.args, **named: P.kwargs) -> None:
-        component, *stated = given
-        kind = type(component).__name__
-        found = list(refuse_call(init, kind, tuple(stated), named))
-        if found:
-            name = stated[0] if stated else named.get("name")
-            subject = f"{kind} '{name}'" if isinstance(name, str) else kind
-            raise RefusedError(found, subject)
-        init(*given, **named)
-
-    return checked
-
-
-class ModelServing(pulumi.ComponentResource):
+class ModelServing(_Component):
     """A served model: several ServingGroups with the same roles, on the chosen backend."""
 
     name: pulumi.Output[str]
@@ -100,7 +96,6 @@ class ModelServing(pulumi.ComponentResource):
     shape: pulumi.Output[Rows]
     """One row for each role: engines, pods, GPUs and parallelism."""
 
-    @_called
     def __init__(
         self, name: str, args: ModelServingArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
@@ -115,7 +110,7 @@ class ModelServing(pulumi.ComponentResource):
         self.endpoint = _given(pulumi.Output.all(*ready), made.outputs["endpoint"])
 
 
-class ServingGroup(pulumi.ComponentResource):
+class ServingGroup(_Component):
     """A standalone ServingGroup: a gang of roles on StatefulSets under Volcano."""
 
     name: pulumi.Output[str]
@@ -129,7 +124,6 @@ class ServingGroup(pulumi.ComponentResource):
     shape: pulumi.Output[Rows]
     """One row for each role: engines, pods, GPUs and parallelism."""
 
-    @_called
     def __init__(
         self, name: str, args: ServingGroupArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
@@ -143,7 +137,7 @@ class ServingGroup(pulumi.ComponentResource):
         _publish(self, made.outputs)
 
 
-class Role(pulumi.ComponentResource):
+class Role(_Component):
     """A standalone role of a serving: its engines' StatefulSets and Services."""
 
     name: pulumi.Output[str]
@@ -159,7 +153,6 @@ class Role(pulumi.ComponentResource):
     shape: pulumi.Output[Rows]
     """One row: engines, pods, GPUs and parallelism."""
 
-    @_called
     def __init__(
         self, name: str, args: StandaloneRoleArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
@@ -173,7 +166,7 @@ class Role(pulumi.ComponentResource):
         _publish(self, made.outputs)
 
 
-class HyperNodeTopology(pulumi.ComponentResource):
+class HyperNodeTopology(_Component):
     """The network of a cluster, as HyperNodes that Volcano uses to place groups."""
 
     names: pulumi.Output[Sequence[str]]
@@ -181,7 +174,6 @@ class HyperNodeTopology(pulumi.ComponentResource):
     tiers: pulumi.Output[Rows]
     """One row for each tier, the closest first: tier, name and number of HyperNodes."""
 
-    @_called
     def __init__(
         self, name: str, args: HyperNodeTopologyArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
@@ -194,13 +186,12 @@ class HyperNodeTopology(pulumi.ComponentResource):
         _publish(self, made.outputs)
 
 
-class Queue(pulumi.ComponentResource):
+class Queue(_Component):
     """A Volcano Queue: a share of the cluster that servings are scheduled from."""
 
     name: pulumi.Output[str]
     """Name of the Queue, unknown in a preview until it is created."""
 
-    @_called
     def __init__(
         self, name: str, args: QueueArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:

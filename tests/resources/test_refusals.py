@@ -3,12 +3,12 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pulumi
 import pytest
 
-from kthena_components import ModelServing, RefusedError
+from kthena_components import ModelServing, ModelServingArgs, RefusedError
 from kthena_components.core.findings import Finding
 from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN
 from tests.resources.build import group, late, queue, role, serving, topology
@@ -174,3 +174,16 @@ def test_a_wrong_call_is_refused(
     assert found.keys() == expected.keys()
     for path, text in expected.items():
         assert f" {text}" in found[path]
+
+
+class Chat(ModelServing):
+    """A component of a program, with arguments of its own."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__("chat", cast("ModelServingArgs", {**ENGINE_RAY, "replicas": size}))
+
+
+def test_a_subclass_takes_other_arguments() -> None:
+    tried = attempt(lambda: Chat(size=2))
+    assert tried.error is None
+    assert tried.resources
