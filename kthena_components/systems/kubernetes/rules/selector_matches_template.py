@@ -33,9 +33,10 @@ def selector_matches_template(found: Object) -> Iterator[Finding]:
     pkg/apis/meta/v1/helpers.go (LabelSelectorAsSelector).
     """
     selector, template = found.spec.get("selector"), found.spec.get("template")
+    if not is_map(template):
+        return  # Where it is not known, it is said of its containers.
     require_known(_SELECTOR, selector)
-    require_known("spec.template", template)
-    if not is_map(selector) or not is_map(template):
+    if not is_map(selector):
         return
     metadata = mapping(template).get("metadata")
     stated = mapping(metadata).get("labels")
