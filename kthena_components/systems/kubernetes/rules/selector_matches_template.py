@@ -34,7 +34,7 @@ def selector_matches_template(found: Object) -> Iterator[Finding]:
     """
     selector, template = found.spec.get("selector"), found.spec.get("template")
     if not is_map(template):
-        return  # Where it is not known, it is said of its containers.
+        return  # The finding about its containers says that it is not known.
     require_known(_SELECTOR, selector)
     if not is_map(selector):
         return
