@@ -41,9 +41,8 @@ def opened_nodes(cluster: Cluster, group: PodGroup) -> tuple[Change, ...]:
         for where, names in _fewest(opened, group, lambda node: node.name in closed)
     )
     found = next((one for one in changes if helps(cluster, group, one)), None)
-    every = Change(text=f"Uncordon or repair {_named('', sorted(closed))}",
-                   opened_nodes=tuple(sorted(closed)))  # fmt: skip
-    return (found or every,)
+    every = f"Uncordon or repair all nodes that are cordoned or not ready ({len(closed)})"
+    return (found or Change(text=every, opened_nodes=tuple(sorted(closed))),)
 
 
 def freed_nodes(cluster: Cluster, group: PodGroup) -> tuple[Change, ...]:

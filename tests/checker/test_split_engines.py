@@ -263,6 +263,10 @@ INCOMPLETE: dict[str, tuple[list[Body], str]] = {
         [workload("head", copies("--data-parallel-size-local=4"), gpus=4)],
         "which counts more copies than its pod starts, but no object has its other ranks",
     ),
+    "a first pod with all copies": (
+        [workload("head", copies("--data-parallel-size-local=8"), gpus=8)],
+        "",
+    ),
     "workers of copies alone": (
         [workload("worker", copies("--data-parallel-size-local=4", "--headless"), gpus=4)],
         "looks for its first rank at 'head-0.head-svc', but no object has it",

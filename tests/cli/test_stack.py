@@ -235,3 +235,13 @@ def peak_of(folder: Path) -> int:
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
+
+
+def test_a_selector_of_other_pods_is_reported_once(run: Command, write: Write) -> None:
+    base = Path(__file__).parents[1] / "systems/kubernetes/bases/found-set.yaml"
+    write(
+        "m/a.yaml",
+        base.read_text().replace("true, selector: {app: chat}", "true, selector: {app: b}"),
+    )
+    rules = {rule for *_, rule in found(run, "--whole", "m")}
+    assert {"first-pod-selected", "service-selects-pods"} & rules == {"first-pod-selected"}

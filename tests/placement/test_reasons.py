@@ -224,3 +224,14 @@ def test_a_freed_node_frees_its_part_of_the_queue() -> None:
     (outcome,) = place(where, [group(pods(2), topology=HARD[1])])
     (change,) = outcome.obstacles[0].changes
     assert change.text == "Free 2 nodes in r0: r0-n0, r0-n1"
+
+
+def test_all_closed_nodes_are_named_together_where_too_many_would_be_tried() -> None:
+    where = racks(*[2] * 30)
+    closed = replace(where, nodes=[replace(one, accepts_pods=False) for one in where.nodes])
+    (outcome,) = place(closed, [group(pods(2), topology=HARD[1])])
+    (obstacle,) = outcome.obstacles
+    (change,) = obstacle.changes
+    assert obstacle.text == "none of 2 pods can be placed; excluded: 60 nodes cordoned or not ready"
+    assert change.text == "Uncordon or repair all nodes that are cordoned or not ready (60)"
+    assert helps(closed, outcome.group, change)

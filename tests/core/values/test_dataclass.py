@@ -150,3 +150,18 @@ def test_a_copy_is_that_of_the_standard_library(define: Any) -> None:
         assert repr(replace(made, **{name: 5})) == repr(dataclasses.replace(made, **{name: 5}))
         with pytest.raises(TypeError, match="unexpected keyword argument 'unheard'"):
             replace(made, unheard=1)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Checked:
+    a: int
+
+    def __post_init__(self) -> None:
+        if self.a < 0:
+            raise ValueError(self.a)
+
+
+def test_a_copy_is_checked_as_a_new_one_is() -> None:
+    assert replace(Checked(1), a=2) == Checked(2)
+    with pytest.raises(ValueError, match="-1"):
+        replace(Checked(1), a=-1)
