@@ -8,6 +8,7 @@ compares them with published start-ups.
 """
 
 from kthena_components.core.memory.encoder import encoder_peak, kept_images
+from kthena_components.core.memory.indexers import compressed_attention, compressed_workspace
 from kthena_components.core.memory.sizes import GIB, Split
 from kthena_components.core.models import ModelShape
 from kthena_components.core.values.dataclass import dataclass
@@ -195,7 +196,7 @@ def _peak(start: StartUp) -> float | None:
         return layers
     if layers is None or sampler is None:
         return None
-    most = max(layers, sampler + start.workspace)
+    most = max(layers, sampler + _workspace(start))
     if not start.encoder_ranks:
         return most
     _, tokens = batch_of(start)
@@ -227,6 +228,13 @@ def _doubt(start: StartUp) -> float:
     return sequences * (start.shape.vocab or 0) * (_SORTED - _FLASHINFER) / GIB
 
 
+def _workspace(start: StartUp) -> float:
+    """Return what is reserved for prefills of sparse or of compressed attention."""
+    if start.shape.streams == 1:
+        return start.workspace
+    return compressed_workspace(start.length, batch_of(start)[1])
+
+
 def _layers(start: StartUp) -> float | None:
     """Return the largest memory of one layer, dense or with experts, and of its attention."""
     shape, hidden = start.shape, start.shape.hidden
@@ -236,9 +244,13 @@ def _layers(start: StartUp) -> float | None:
     dense = tokens * _MATRICES * (shape.ffn or 0) // start.split.tensor
     # Hidden states and residual, of each stream, and the norm.
     widths = tokens * (2 * shape.streams + 1) * hidden
-    sparse = int(start.workspace * GIB / _TOKEN)
+    sparse = int(_workspace(start) * GIB / _TOKEN)
     most = max(dense, _experts(start, tokens, hidden, sparse))
-    return (widths + most + _latents(start)) * _TOKEN / GIB
+    attention = 0
+    if shape.streams > 1:
+        ranks = start.split.attention or start.split.tensor
+        attention = sparse + compressed_attention(shape, ranks, start.gpu, tokens, start.version)
+    return max(widths + most + _latents(start), attention) * _TOKEN / GIB
 
 
 def _experts(start: StartUp, tokens: int, hidden: int, sparse: int) -> int:
