@@ -16,6 +16,7 @@ from dataclasses import replace
 from kthena_components.core.memory.indexers import indexer_numbers, indexers_of
 from kthena_components.core.memory.sizes import GIB, Split, bytes_of
 from kthena_components.core.models import ModelShape
+from kthena_components.core.values.images import Version
 
 _ROPE = 64
 """Width of the part of a head that has the position, in latent attention: qk_rope_head_dim."""
@@ -27,6 +28,12 @@ _MATRICES = 3
 """Matrices of a feed-forward layer."""
 _BYTES = 2
 """Bytes of a number in 16 bits."""
+_POSITIONS, _ROTATED, _LEVELS = 4, 4, 3
+"""In the kinds of Qwen3-VL: positions of the table of rotations for each of the longest request,
+the share of a head that is rotated where layers have states, and the layers of the encoder whose
+results are added to those of the language model, where they have none."""
+_DRAFTED_UNTIL = (0, 31)
+"""The first release that was read which keeps streams for drafts with speculative decoding only."""
 _WHOLE = ("fp8", "int8", "mxfp8")
 """Formats that attention has in every model."""
 _PACKED = ("int4", "nvfp4", "mxfp4")
@@ -84,6 +91,25 @@ def encoder_copies(shape: ModelShape, split: Split) -> float:
     if layers is None or hidden is None:
         return 0.0
     return layers * _OF_ENCODER * hidden**2 * _BYTES / GIB * (1 - 1 / split.tensor)
+
+
+def kept_buffers(shape: ModelShape, tokens: int, release: Version | None) -> float:
+    """Return the GiB that vLLM allocates with the weights, and that no checkpoint has.
+
+    The table of rotations has four times the positions of the longest request: MRotaryEmbedding in
+    vllm/model_executor/layers/rotary_embedding/mrope.py. Results of the encoder's layers have a
+    buffer for a batch: deepstack_input_embeds in vllm/model_executor/models/qwen3_vl.py. So do the
+    streams of DeepSeek-V4: _mtp_hidden_buffer in vllm/models/deepseek_v4/nvidia/model.py.
+    """
+    numbers = 0
+    if shape.image_patches is not None and shape.image_tokens is None:
+        states = not shape.full_cache
+        rotated = (shape.head_dim or _HEAD) // (_ROTATED if states else 1)
+        numbers += _POSITIONS * (shape.context or 0) * rotated
+        numbers += 0 if states else _LEVELS * tokens * (shape.hidden or 0)
+    if shape.streams > 1 and release is not None and release < _DRAFTED_UNTIL:
+        numbers += tokens * shape.streams * (shape.hidden or 0)
+    return numbers * _BYTES / GIB
 
 
 def _draft_layer(shape: ModelShape) -> float:

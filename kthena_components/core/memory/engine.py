@@ -16,7 +16,11 @@ from kthena_components.core.memory import (
 )
 from kthena_components.core.memory.assumed_model import assumed_model
 from kthena_components.core.memory.checkpoint import loaded_part, weights_of
-from kthena_components.core.memory.copies import encoder_copies, expanding_copies
+from kthena_components.core.memory.copies import (
+    encoder_copies,
+    expanding_copies,
+    kept_buffers,
+)
 from kthena_components.core.memory.encoder import is_whole, runs_encoder
 from kthena_components.core.memory.indexers import (
     SglangCell,
@@ -39,7 +43,14 @@ from kthena_components.core.memory.share import (
     usable_memory,
     vllm_release,
 )
-from kthena_components.core.memory.start_up import StartUp, Terms, is_linked, least_of, terms_of
+from kthena_components.core.memory.start_up import (
+    StartUp,
+    Terms,
+    batch_of,
+    is_linked,
+    least_of,
+    terms_of,
+)
 from kthena_components.core.models import ModelShape
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.images import Version
@@ -101,6 +112,8 @@ class Placed:
         """The same, filled up as the engine's kernels need it."""
         gib = loaded_weights(self.shape, self.split, self.gib, self._rocm_width)
         gib += expanding_copies(self.shape, self.split, always=self.command.engine == "sglang")
+        if self.command.engine in VLLM:
+            gib += kept_buffers(self.shape, batch_of(self._start)[1], self.version)
         return gib + (encoder_copies(self.shape, self.split) if self._encoder_ranks == 1 else 0.0)
 
     @property

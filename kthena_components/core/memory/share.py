@@ -19,6 +19,8 @@ _SHARE, _OLD_SHARE, _SINCE = 0.92, 0.9, (0, 20)
 """vLLM's default of --gpu-memory-utilization, now and before 0.20."""
 _CUDA, _KEPT, _KEPT_SHARE = ("NVIDIA", "a GPU"), 0.4, 0.0015
 """GPUs whose driver keeps memory, and how much: a base and a share, in GiB."""
+_WHOLE, _WHOLE_SHARE = ("NVIDIA A100", "NVIDIA A800"), 0.0045
+"""GPUs of which nvidia-smi states the whole memory, so CUDA's total is 79.1 to 79.3 of 80 GiB."""
 _OF_HOST = 1.0
 """What firmware and host leave of GB10's memory: 119.7 to 121.69 GiB are seen, the middle here."""
 
@@ -47,7 +49,8 @@ def usable_memory(gpu: GpuFacts) -> float:
         return gpu.memory_gib
     if "GB10" in gpu.name:
         return gpu.memory_gib - _OF_HOST
-    return gpu.memory_gib - _KEPT - _KEPT_SHARE * gpu.memory_gib
+    share = _WHOLE_SHARE if gpu.name.startswith(_WHOLE) else _KEPT_SHARE
+    return gpu.memory_gib - _KEPT - share * gpu.memory_gib
 
 
 def count_option(command: CommandFacts, option: str) -> int | None:
