@@ -3,9 +3,9 @@
 vLLM runs the encoder once with the largest image that its processor allows, or with as many as a
 batch holds, and keeps what it returns while the language model runs: profile_run in
 vllm/v1/worker/gpu_model_runner.py, vllm/multimodal/encoder_budget.py. It needs the most in a
-feed-forward layer, where patches, residual, norm, and the inner width before and after its function
-are in memory: vllm/model_executor/models/qwen3_vl.py Qwen3_VisionMLP. A tower from transformers has
-gate, up and product there, and no other rank has a part of it: gemma4_mm.py.
+feed-forward layer, where patches, positions, residual, norm, and the inner width before and after
+its function are in memory: vllm/model_executor/models/qwen3_vl.py Qwen3_VisionMLP. A tower from
+transformers has gate, up and product there, and no other rank has a part of it: gemma4_mm.py.
 """
 
 import json
@@ -19,6 +19,8 @@ _PATCH = 3 * 2 * 16 * 16
 """Numbers of a patch: colours, images of a film, and the square of 16 pixels."""
 _PATCHES = 4
 """Patches that become one token."""
+_STATES = 3
+"""Widths of a patch: its state, the norm, and its position, which is kept for all layers."""
 _INNER = 4
 """Inner width of a feed-forward layer for the hidden size."""
 _WIDTHS, _GATED = 2, 3
@@ -39,7 +41,7 @@ def encoder_peak(shape: ModelShape, tokens: int, ranks: int) -> float:
     """
     hidden = shape.vision_hidden or 0
     inner = _WIDTHS / ranks if shape.image_tokens is None else _GATED
-    width = _PATCH + 2 * hidden + inner * _INNER * hidden
+    width = _PATCH + _STATES * hidden + inner * _INNER * hidden
     return _images(shape, tokens) * (shape.image_patches or 0) * width * _BYTES / GIB
 
 

@@ -10,17 +10,14 @@ from kthena_components.core.memory import (
     Split,
     cache_per_token_on_gpu,
     cache_type,
+    copies,
     fullest_weights,
     overhead,
+    start_up,
     weights_on_gpu,
 )
 from kthena_components.core.memory.assumed_model import assumed_model
 from kthena_components.core.memory.checkpoint import loaded_part, weights_of
-from kthena_components.core.memory.copies import (
-    encoder_copies,
-    expanding_copies,
-    kept_buffers,
-)
 from kthena_components.core.memory.encoder import is_whole, runs_encoder
 from kthena_components.core.memory.indexers import (
     SglangCell,
@@ -42,14 +39,6 @@ from kthena_components.core.memory.share import (
     share_of,
     usable_memory,
     vllm_release,
-)
-from kthena_components.core.memory.start_up import (
-    StartUp,
-    Terms,
-    batch_of,
-    is_linked,
-    least_of,
-    terms_of,
 )
 from kthena_components.core.models import ModelShape
 from kthena_components.core.values.dataclass import dataclass
@@ -110,11 +99,12 @@ class Placed:
     @property
     def loaded(self) -> float:
         """The same, filled up as the engine's kernels need it."""
-        gib = loaded_weights(self.shape, self.split, self.gib, self._rocm_width)
-        gib += expanding_copies(self.shape, self.split, always=self.command.engine == "sglang")
-        if self.command.engine in VLLM:
-            gib += kept_buffers(self.shape, batch_of(self._start)[1], self.version)
-        return gib + (encoder_copies(self.shape, self.split) if self._encoder_ranks == 1 else 0.0)
+        shape, split, engine = self.shape, self.split, self.command.engine
+        gib = loaded_weights(shape, split, self.gib, self._rocm_width)
+        gib += copies.expanding_copies(shape, split, always=engine == "sglang")
+        if engine in VLLM:
+            gib += copies.kept_buffers(shape, start_up.batch_of(self._start)[1], self.version)
+        return gib + (copies.encoder_copies(shape, split) if self._encoder_ranks == 1 else 0.0)
 
     @property
     def _encoder_ranks(self) -> int:
@@ -143,16 +133,16 @@ class Placed:
         return self.share * self.usable
 
     @property
-    def terms(self) -> Terms | None:
+    def terms(self) -> start_up.Terms | None:
         """The parts of vLLM's overhead; None for another engine, or without the model's sizes."""
-        return terms_of(self._start) if self.command.engine in VLLM else None
+        return start_up.terms_of(self._start) if self.command.engine in VLLM else None
 
     @property
-    def _start(self) -> StartUp:
+    def _start(self) -> start_up.StartUp:
         stated, kind = self.command.max_model_len, self.command.kv_cache_dtype
         length = stated if isinstance(stated, int) else self.shape.context
         fp8 = isinstance(kind, str) and kind.startswith("fp8")
-        return StartUp(
+        return start_up.StartUp(
             shape=self.shape,
             split=self.split,
             gpu=self.gpu.name,
@@ -177,11 +167,11 @@ class Placed:
         """
         if self.command.engine == "sglang":
             ranks = self.split.tensor * self.split.pipeline
-            return self.share * taken_before(ranks, linked=is_linked(self.gpu.name))
+            return self.share * taken_before(ranks, linked=start_up.is_linked(self.gpu.name))
         terms = self.terms
         if terms is not None:
             return terms.total
-        least = least_of(self._start) if self.command.engine in VLLM else 0.0
+        least = start_up.least_of(self._start) if self.command.engine in VLLM else 0.0
         return max(overhead(self.shape, self.fullest), least)
 
     @property

@@ -44,7 +44,7 @@ vllm/v1/attention/backends/mla/flashmla_sparse.py, which runs on Hopper."""
 _PHASES = 2
 """Prefill and decode have a backend each."""
 _HEAD, _FEW_HEADS, _MANY_HEADS = 512, 64, 128
-"""Width of a head of compressed attention (DeepSeek-V4), and the heads to which FlashMLA fills up."""
+"""Width of a head of compressed attention (DeepSeek-V4), and to how many FlashMLA fills them up."""
 _SM120, _POWERS = ("NVIDIA RTX PRO", "NVIDIA GeForce RTX 50", "NVIDIA GB10"), (8, 16, 32, 64, 128)
 """GPUs that run FlashInfer's kernel there, and the heads to which that fills up."""
 _FILLED_SINCE = (0, 22)

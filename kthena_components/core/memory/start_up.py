@@ -241,16 +241,20 @@ def _layers(start: StartUp) -> float | None:
     if hidden is None or (shape.ffn is None and shape.expert_ffn is None):
         return None
     _, tokens = batch_of(start)
-    dense = tokens * _MATRICES * (shape.ffn or 0) // start.split.tensor
     # Hidden states and residual, of each stream, and the norm.
     widths = tokens * (2 * shape.streams + 1) * hidden
     sparse = int(_workspace(start) * GIB / _TOKEN)
-    most = max(dense, _experts(start, tokens, hidden, sparse))
+    most = max(_dense(start, tokens), _experts(start, tokens, hidden, sparse))
     attention = 0
     if shape.streams > 1:
         ranks = start.split.attention or start.split.tensor
         attention = sparse + compressed_attention(shape, ranks, start.gpu, tokens, start.version)
     return max(widths + most + _latents(start), attention) * _TOKEN / GIB
+
+
+def _dense(start: StartUp, tokens: int) -> int:
+    """Count the numbers of a layer without experts: gate, up and product."""
+    return tokens * _MATRICES * (start.shape.ffn or 0) // start.split.tensor
 
 
 def _experts(start: StartUp, tokens: int, hidden: int, sparse: int) -> int:
@@ -308,9 +312,22 @@ def _graphs(start: StartUp) -> float:
     if start.eager or start.before(_ROCM_GRAPHS_SINCE if amd else _GRAPHS_SINCE):
         return 0.0
     sequences, _ = batch_of(start)
-    sizes = captured_sizes(min(2 * sequences, _LARGEST_GRAPH))
-    each = _GRAPH * (_ROCM_GRAPHS if amd else 1)
-    return _GRAPHS + start.shape.layers * sizes * each / start.split.pipeline
+    largest = min(2 * sequences, _LARGEST_GRAPH)
+    each = _GRAPH * (_ROCM_GRAPHS if amd else 1) * start.shape.layers / start.split.pipeline
+    return _GRAPHS + _first_graph(start, largest) + captured_sizes(largest) * each
+
+
+def _first_graph(start: StartUp, tokens: int) -> float:
+    """Return what the first graph needs, beside itself: a layer's memory, of two runs.
+
+    vLLM runs the largest batch once before it captures it, on a stream of its own, and measures
+    both: _warmup_and_capture in vllm/v1/worker/gpu_model_runner.py.
+    """
+    shape, hidden = start.shape, start.shape.hidden or 0
+    inner = (shape.expert_ffn or 0) // start.split.tensor
+    experts = tokens * _CHOSEN * (max(2 * inner, hidden) + inner) if inner else 0
+    numbers = tokens * _MATRICES * hidden + max(_dense(start, tokens), experts)
+    return 2 * numbers * _TOKEN / GIB
 
 
 def captured_sizes(largest: int) -> int:

@@ -10,10 +10,12 @@ from kthena_components.core.memory.copies import (
     copied_weights,
     encoder_copies,
     expanding_copies,
+    kept_buffers,
     without_draft,
 )
 from kthena_components.core.memory.padding import loaded_weights
 from kthena_components.core.models import ModelShape, find_model
+from kthena_components.core.values.images import Version
 from tests.core.memory.start_ups import Measured
 from tests.support.for_each import for_each
 
@@ -82,6 +84,33 @@ def weights(engine: str, model: str, gpu: str, tensor: int, args: tuple[str, ...
         gpu=gpu, tensor=tensor, model=model, args=args, started=True,
     )  # fmt: skip
     return float(getattr(start.estimate, "weights", 0))
+
+
+# Model, tokens of a batch, release: GiB beside the weights. 262,144 positions, four times, of 64 or
+# 128 numbers; three buffers for a batch; four streams for drafts.
+BUFFERS = [
+    ("Qwen/Qwen3.5-9B", 8192, None, 0.125),
+    ("Qwen/Qwen3-VL-30B-A3B-Instruct", 8192, None, 0.25 + 3 * 8192 * 2048 * 2 / GIB),
+    ("google/gemma-4-26B-A4B-it", 8192, None, 0.0),
+    ("Qwen/Qwen3-8B", 8192, None, 0.0),
+    ("deepseek-ai/DeepSeek-V4-Flash", 16384, (0, 23, 0), 0.5),
+    ("deepseek-ai/DeepSeek-V4-Flash", 16384, (0, 31, 0), 0.0),
+]
+
+
+@for_each(("model", "tokens", "version", "gib"), BUFFERS)
+def test_buffers_are_allocated_with_the_weights(
+    model: str, tokens: int, version: Version | None, gib: float
+) -> None:
+    assert kept_buffers(shape_of(model), tokens, version) == pytest.approx(gib)
+
+
+def test_only_vllm_has_these_buffers() -> None:
+    """SGLang's table of rotations has the positions of the longest request alone."""
+    model = "Qwen/Qwen3.5-9B"
+    more = weights("vllm", model, H200, 1, ()) - weights("sglang", model, H200, 1, ())
+
+    assert more == pytest.approx(0.125)
 
 
 # Engine, options: whether the layers for drafts are loaded.

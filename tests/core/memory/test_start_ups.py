@@ -9,6 +9,7 @@ from kthena_components.core.findings import Level
 from kthena_components.core.memory import Split
 from kthena_components.core.memory.engine import Placed, placed_engines
 from kthena_components.core.memory.estimate import Estimate, Verdict
+from kthena_components.core.memory.indexers import compressed_attention, compressed_workspace
 from kthena_components.core.memory.sglang_reserve import (
     SglangStart,
     aiter_factor,
@@ -247,6 +248,45 @@ def test_the_captured_sizes_are_those_of_vllm(largest: int, sizes: int) -> None:
     assert captured_sizes(largest) == sizes
 
 
+# Ranks, GPU, release: numbers of a token in DeepSeek-V4-Flash, which has 64 heads of 512, streams
+# of 4,096 four times, and an indexer of 64 heads of 128, in 16 bits and in FP8.
+COMPRESSED = [
+    (2, "NVIDIA H200", (0, 20, 2), 6 * 4096 + (32 + 64) * 512),
+    (2, "NVIDIA H200", (0, 22, 0), 6 * 4096 + (64 + 64) * 512),
+    (8, "NVIDIA H200", None, 6 * 4096 + (64 + 64) * 512),
+    (2, "NVIDIA RTX PRO 6000", None, 6 * 4096 + (32 + 32) * 512),
+    (1, "NVIDIA B200", None, 6 * 4096 + (64 + 64) * 512),
+]
+
+
+@for_each(("ranks", "gpu", "version", "each"), COMPRESSED)
+def test_compressed_attention_fills_up_its_heads(
+    ranks: int, gpu: str, version: Version | None, each: int
+) -> None:
+    shape = shape_of("deepseek-ai/DeepSeek-V4-Flash")
+    numbers = compressed_attention(shape, ranks, gpu, 8192, version)
+
+    assert numbers == 8192 * (each + 12288) + 2**28
+
+
+def test_prefills_of_compressed_attention_reserve_latents_or_keys() -> None:
+    short, long = compressed_workspace(8192, 8192), compressed_workspace(1_048_576, 8192)
+
+    assert short == pytest.approx(4 * (2048 + 128 + 8192) * 512 * 2 / 2**30)
+    assert long == pytest.approx(40 * 262_144 * 132 / 2**30)
+    assert compressed_workspace(None, 8192) == pytest.approx(4 * 8320 * 1024 / 2**30)
+
+
+def test_the_peak_of_deepseek_v4_grows_with_its_batch() -> None:
+    """m11 and k05 differ by their batch, and their caches by 3.0 GiB."""
+    start = start_up("deepseek-ai/DeepSeek-V4-Flash", "NVIDIA H200", 139.8, (0, 23, 0), 2)
+    small, large = terms_of(start), terms_of(replace(start, tokens=16384))
+
+    assert isinstance(small, Terms)
+    assert isinstance(large, Terms)
+    assert 1.0 <= large.peak - small.peak <= 3.0
+
+
 # Memory, ranks, release: the share that SGLang's formula of that release gives.
 RESERVES = [
     (15.0, 1, None, 0.735),
@@ -287,7 +327,8 @@ def test_the_graphs_of_rocm_are_twice_as_large_once_they_count(
     terms = terms_of(start_up("Qwen/Qwen3-32B", "AMD Instinct MI300X", 191.98, version, 1))
 
     assert isinstance(terms, Terms)
-    all_graphs = 0.05 + 64 * 51 * 2 * 0.21 / 1024
+    two_runs = 2 * 512 * (3 * 5120 + 3 * 25600) * 2 / 2**30
+    all_graphs = 0.05 + two_runs + 64 * 51 * 2 * 0.21 / 1024
     assert terms.graphs == pytest.approx(all_graphs if counted else 0)
 
 
