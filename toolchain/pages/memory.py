@@ -71,6 +71,7 @@ def _rows(rows: list[tuple[Measured, float, float]]) -> Iterator[str]:
         ("not used, m", [row for row in kept if row[0].id.startswith("m")]),
         ("not used, p", [row for row in kept if row[0].id.startswith("p")]),
         ("not used, q", [row for row in kept if row[0].id.startswith("q")]),
+        ("not used, r", [row for row in kept if row[0].id.startswith("r")]),
         ("used, NVIDIA", [row for row in used if not _is_amd(row[0])]),
         ("used, AMD, dense", [row for row in used if _is_amd(row[0]) and not _is_moe(row[0])]),
         ("used, AMD, with experts", [row for row in used if _is_amd(row[0]) and _is_moe(row[0])]),

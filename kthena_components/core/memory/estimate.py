@@ -4,13 +4,14 @@
 error on published start-ups, from which the band comes.
 """
 
+from dataclasses import replace
 from enum import StrEnum
 
 from kthena_components.core.memory.engine import Placed, cache_of, length_of
 from kthena_components.core.memory.sizes import GIB, expert_weights
 from kthena_components.core.memory.start_up import Terms
 from kthena_components.core.values.dataclass import dataclass
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.unknown import MaybeInt, Unknown
 
 _BAND, _BAND_SHARE, _WIDEST = 0.5, 0.02, 2.5
 """Error of the estimate: a base and a share of the GPU's memory, at most the widest."""
@@ -23,6 +24,10 @@ _REPACKED = 0.4
 modelled: FP4 on Hopper (a quarter in SemiAnalysisAI/InferenceX#2128), and experts with AITER."""
 _ROCM_EXPERTS = 0.05
 """The same in vLLM with experts on ROCm: 3.5 GiB of 77 at most in its start-ups."""
+_ALL_STAGES = ((0, 14, 0), (0, 17, 0))
+"""Releases of vLLM, the last one excluded, that compare the cache of one stage with what a request
+needs in all stages: get_kv_cache_configs in vllm/v1/core/kv_cache_utils.py of 0.14.0 to 0.16.0, not
+of 0.13.0 and 0.17.0; vllm#34076."""
 
 
 class Verdict(StrEnum):
@@ -89,7 +94,7 @@ class Estimate:
 
 def estimate_of(placed: Placed) -> Estimate | Unknown:
     """Estimate the memory of an engine; Unknown if the length or the cache of a request is."""
-    length, each, stated = length_of(placed), cache_of(placed), placed.command.kv_cache_bytes
+    length, each, stated = length_of(placed), _checked(placed), placed.command.kv_cache_bytes
     if isinstance(length, Unknown):
         return length
     if isinstance(each, Unknown):
@@ -109,6 +114,15 @@ def estimate_of(placed: Placed) -> Estimate | Unknown:
         band=0.0 if left is None else _band(placed),
         shortens=placed.command.engine == "sglang",
     )
+
+
+def _checked(placed: Placed) -> MaybeInt:
+    """Return the bytes of a token with which the engine compares its cache when it starts."""
+    first, end = _ALL_STAGES
+    release = placed.version if placed.command.engine == "vllm" else None
+    if release is None or not first <= release < end or not placed.shape.full_cache:
+        return cache_of(placed)
+    return cache_of(replace(placed, split=replace(placed.split, pipeline=1)))
 
 
 def _band(placed: Placed) -> float:

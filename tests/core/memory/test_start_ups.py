@@ -35,6 +35,7 @@ MORE_THAN_SHARE = {
     "k14": "71.8 GiB of cache and 13.8 of weights at least, of the 85.5 by default",
     "k27": "70.6 GiB of weights and cache, of the 65.6 by default",
     "p20": "84.1 GiB of weights and cache, of the 81.9 by default",
+    "r34": "22.0 GiB of weights and cache, of the 21.2 by default",
 }
 """Start-ups whose share cannot be the one that is stated, or the default if none is."""
 NVIDIA = tuple(
@@ -45,6 +46,8 @@ NOT_SEEN = {
     "k28": "graphs of DeepSeek-V4, and its windows",
     "p24": "its source does not state what ran out of memory",
     "p25": "its source does not state what else is on the GPU, which V1 of 0.8 counts",
+    "r40": "6.4 GiB besides weights and cache, whose parts its source does not state",
+    "r43": "what a request of DeepSeek-V4 needs, which is not modelled",
 }
 
 
@@ -63,6 +66,7 @@ NOT_USED = [
     ("m", 17, 1.0, 0.75, 0.9),
     ("p", 20, 0.75, 0.3, 0.85),
     ("q", 21, 1.25, 0.35, 0.85),
+    ("r", 19, 1.75, 1.1, 0.75),
 ]
 
 
@@ -120,6 +124,33 @@ def test_an_engine_of_sglang_that_started_takes_shorter_requests_at_least() -> N
         "k27", "p17", "p20",
     }  # fmt: skip
     assert {*verdicts.values()} == {Verdict.SHORTER, Verdict.FITS}
+
+
+# Release, model: tokens of the longest request that fits into a stage, and into all four at once.
+STAGES = [
+    ("0.13.0", "Qwen/Qwen3-8B", 1),
+    ("0.14.0", "Qwen/Qwen3-8B", 4),
+    ("0.16.0", "Qwen/Qwen3-8B", 4),
+    ("0.17.0", "Qwen/Qwen3-8B", 1),
+    ("0.31.0", "Qwen/Qwen3-8B", 1),
+    ("0.16.0", "Qwen/Qwen3.5-9B", 1),
+]
+
+
+@for_each(("version", "model", "stages"), STAGES)
+def test_some_releases_compare_the_cache_of_a_stage_with_all_stages(
+    version: str, model: str, stages: int
+) -> None:
+    def each(pipeline: int) -> int:
+        start = Measured(
+            id="", source="", engine="vllm", version=version, gpu="NVIDIA-H100-80GB-HBM3",
+            tensor=1, model=model, args=("--pipeline-parallel-size", str(pipeline)), started=True,
+        )  # fmt: skip
+        estimate = start.estimate
+        assert isinstance(estimate, Estimate)
+        return estimate.each
+
+    assert each(4) * 4 == each(1) * stages
 
 
 @for_each("start", [start for start in KNOWN if not start.started], ids=lambda start: start.id)
