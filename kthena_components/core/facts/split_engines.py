@@ -38,6 +38,7 @@ _UNNAMED = frozenset({("apps", "Deployment"), ("apps", "ReplicaSet")})
 _SIGNS = (
     *("--nnodes", "ray start", "kv_connector"),
     *("--data-parallel-size-local", "--data_parallel_size_local", "-dpl"),
+    *("--data-parallel-rank", "--data_parallel_rank", "-dpn"),
 )
 SERVICE = ("", "Service")
 _RAY_START = r"\bray\s+start\b"
