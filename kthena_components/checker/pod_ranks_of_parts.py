@@ -15,7 +15,7 @@ from kthena_components.core.facts.split_engines import (
     starts_first,
 )
 from kthena_components.core.facts.split_joins import copies_of, first_copies
-from kthena_components.core.facts.split_objects import SplitObjects
+from kthena_components.core.facts.split_objects import SplitObjects, is_one
 from kthena_components.core.findings import Finding, advise, refuse
 from kthena_components.core.rules.pod_ranks import repeats_rank
 from kthena_components.core.rules.support.first_rank_address import PORT_OPTIONS, is_itself
@@ -130,7 +130,7 @@ def _once_each(
     for part, started in known:
         for copy in (n for begin, end in started for n in range(begin, min(end, data))):
             owner = by_copy.setdefault(copy, part)
-            twice = twice or ((owner, part) if owner is not part else None)
+            twice = twice or ((owner, part) if not is_one(owner, part) else None)
     missing = [copy for copy in range(min(data, _MOST)) if copy not in by_copy]
     beyond = any(end > data for _, started in known for _, end in started)
     if twice is None and (beyond or not missing or not whole):
@@ -147,7 +147,8 @@ def _once_each(
     if missing:
         shown = ", ".join(map(str, missing[:_LISTED]))
         remedy = f"let one pod start each of the copies {shown} ({option})"
-    report = refuse if twice is not None or objects.complete else advise
+    sure = objects.complete if twice is None else objects.are_together(*twice)
+    report = refuse if sure else advise
     yield report(part.pod.command_path, seen, remedy, _RULE)
 
 

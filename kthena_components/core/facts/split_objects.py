@@ -10,6 +10,7 @@ kubernetes pkg/kubelet/network/dns/dns.go.
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from kthena_components.core.facts.split_addresses import NUMBERED, Asked, may_have
@@ -49,6 +50,7 @@ class SplitObjects:
         named: Mapping[str, Mapping[str, Any]],
         *,
         complete: bool = False,
+        files: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """Take the objects.
 
@@ -56,10 +58,21 @@ class SplitObjects:
             parts: The parts of engines among them.
             named: All objects, by their paths.
             complete: Whether the cluster has no other objects.
+            files: The file of each object, by its path; one file if left out.
         """
-        self.parts, self.named, self.complete = parts, named, complete
+        self.parts, self.named, self.complete, self._files = parts, named, complete, files
         bodies = named.items()
         self.services = [Service(*each) for each in bodies if group_kind(each[1]) == SERVICE]
+
+    def are_together(self, first: EnginePart, second: EnginePart) -> bool:
+        """Return whether two parts surely are in one cluster: files may be alternatives."""
+        return self.complete or self._file_of(first) == self._file_of(second)
+
+    def _file_of(self, part: EnginePart) -> str:
+        path = part.path
+        while path and path not in self._files:
+            path = path.rpartition(".")[0]
+        return self._files.get(path, "")
 
     # By the names in addresses.
 
@@ -234,6 +247,12 @@ class SplitObjects:
             leads = bool(asked.pod) or (service is not None and selects(service.body, head))
             if group is not None and leads and (parts := self.asking.get((group, asked))):
                 yield asked, parts
+
+
+def is_one(first: EnginePart, second: EnginePart) -> bool:
+    """Return whether two parts are one object, or two that exclude each other in a cluster."""
+    kinds = (first.kind, first.namespace, first.name), (second.kind, second.namespace, second.name)
+    return kinds[0] == kinds[1]
 
 
 def _namespace(body: Mapping[str, Any]) -> str:
