@@ -251,7 +251,8 @@ def _wrong(
     if service is None:
         return _NO_SERVICE if reached and objects.services_are_named else ""
     is_of_workers = any(map(is_other, objects.selected_by(service)))
-    return _OTHER_PODS if has_selector(service.body) and not is_of_workers else ""
+    unclear = is_of_workers or objects.may_select_unread(service)
+    return _OTHER_PODS if has_selector(service.body) and not unclear else ""
 
 
 def _finding(objects: SplitObjects, part: EnginePart, head: EnginePart, seen: str) -> Finding:

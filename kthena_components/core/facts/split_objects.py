@@ -21,10 +21,13 @@ from kthena_components.core.facts.split_engines import (
     group_of_head,
     group_of_worker,
     is_other,
+    may_have_ranks,
     names_asked,
     selects,
     starts_first,
+    template_of,
 )
+from kthena_components.core.findings import join_path
 from kthena_components.core.values.read import group_kind, mapping, name_of, unknown_inside
 from kthena_components.core.values.regex import regex
 
@@ -150,6 +153,30 @@ class SplitObjects:
             candidates = self.labelled(_namespace(body), wanted)
             found[path] = [part for part in candidates if selects(body, part)]
         return found
+
+    @cached_property
+    def _unread(self) -> list[tuple[str, set[Label] | None]]:
+        """The namespaces and labels of pods that are no part of an engine as far as is read."""
+        read = {part.path for part in self.parts}
+        found = list[tuple[str, set[Label] | None]]()
+        for path, body in self.named.items():
+            made = template_of(body)
+            if made is None or join_path(path, made.path) in read or not may_have_ranks(made):
+                continue
+            metadata = made.body.get("metadata")
+            stated = mapping(mapping(metadata).get("labels"))
+            labels = {(str(key), str(value)) for key, value in stated.items()}
+            hidden = unknown_inside(metadata, stated) is not None
+            found.append((_namespace(body), None if hidden else labels))
+        return found
+
+    def may_select_unread(self, service: Service) -> bool:
+        """Return whether a Service may select pods whose command lines are not read."""
+        selector = mapping(mapping(service.body.get("spec")).get("selector"))
+        wanted = {(str(key), str(value)) for key, value in selector.items()}
+        space = _namespace(service.body)
+        held = (labels for namespace, labels in self._unread if namespace == space)
+        return any(labels is None or wanted <= labels for labels in held)
 
     @cached_property
     def _reached(self) -> Mapping[EnginePart, set[str]]:
