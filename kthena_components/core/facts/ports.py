@@ -28,6 +28,8 @@ _MOST = 8
 """Containers of a pod whose ports are read."""
 _PASSES_ON = regex(r"(?i)istio|linkerd|dapr|consul|kong|traefik|gateway|mesh|vllm|sglang|ray")
 """Programs beside an engine that listen on ports that they do not state, and other engines."""
+_HIDING = ("$", "{{", "valueFrom", "envFrom")
+"""What hides a value in a container."""
 _IDLE = regex(r"(?:(?:\S*/)?(?:sh|bash) -c )?(?:tail -[fF] \S+|sleep (?:\d+|inf|infinity))")
 """The command line of a container that does nothing."""
 _DIGITS = regex(r"[0-9]{1,5}", re.ASCII)
@@ -161,16 +163,19 @@ def _is_plain(container: Mapping[str, Any], spec: Mapping[str, Any]) -> bool:
     """Return whether a container beside an engine states its ports, or surely has none."""
     words = [*sequence(container.get("command")), *sequence(container.get("args"))]
     texts = [str(word) for word in (container.get("image"), *words)]
-    if unknown_inside(container) is not None or container.get("envFrom"):
+    written = json.dumps(container, default=str, ensure_ascii=False)
+    # A variable or a template may be a port; other characters than ASCII stand for what is hidden.
+    hides = not written.isascii() or any(map(written.__contains__, _HIDING))
+    if hides or unknown_inside(container) is not None:
         return False
     if any(_SERVERS.search(text) or _PASSES_ON.search(text) for text in texts):
         return False
     if not container.get("ports"):
         return _IDLE.fullmatch(" ".join(map(str, words))) is not None
-    mounted = {mapping(each).get("name") for each in sequence(container.get("volumeMounts"))}
     volumes = (mapping(each) for each in sequence(spec.get("volumes")))
-    # A file may state other ports.
-    return not any(each.get("name") in mounted and "emptyDir" not in each for each in volumes)
+    empty = [each.get("name") for each in volumes if "emptyDir" in each]
+    mounts = map(mapping, sequence(container.get("volumeMounts")))
+    return all(each.get("name") in empty for each in mounts)  # A file may state other ports.
 
 
 def _states(container: Mapping[str, Any]) -> Iterator[int]:

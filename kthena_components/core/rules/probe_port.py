@@ -79,7 +79,9 @@ def _of_ranks(engine: EngineFacts) -> Iterator[Finding]:
             continue
         seen = f"is {port}, on which none of the {len(found)} pods of this template listens: "
         seen += f"{TITLES[str(pod.command and pod.command.engine)]} answers on {answers}, "
-        yield Finding(path=probe.path, seen=f"{seen}{_EFFECTS[probe.kind]}", remedy=write(answers))
+        some = any(one is not None and one.answers is None and one.health is None for one in found)
+        remedy = _on_one(probe) if some and probe.kind != "readinessProbe" else write(answers)
+        yield Finding(path=probe.path, seen=f"{seen}{_EFFECTS[probe.kind]}", remedy=remedy)
 
 
 def _of_headless(engine: EngineFacts) -> Iterator[Finding]:
@@ -100,9 +102,12 @@ def _of_headless(engine: EngineFacts) -> Iterator[Finding]:
             yield Finding(
                 path=probe.path,
                 seen=f"{seen}{_EFFECTS[probe.kind]}",
-                remedy=f"remove the {probe.kind}, or give the pods with --headless a template "
-                "without it",
+                remedy=_on_one(probe),
             )
+
+
+def _on_one(probe: ProbeFacts) -> str:
+    return f"remove the {probe.kind}, or give the pods with --headless a template without it"
 
 
 @part_of_rule

@@ -6,8 +6,6 @@ from kthena_components.checker.cluster_rules import compare_objects
 from kthena_components.checker.manifest import reduce_object
 from kthena_components.core.findings import Finding, Level
 
-Body = dict[str, Any]
-
 
 def objects(labels: dict[str, str], script: str = "until nc -z chat 80; do sleep 2; done") -> Any:
     init = {"name": "wait", "image": "busybox:1.36", "command": ["sh", "-c", script]}
@@ -25,7 +23,7 @@ def objects(labels: dict[str, str], script: str = "until nc -z chat 80; do sleep
     ]
 
 
-def found(bodies: list[Body], *, complete: bool) -> list[Finding]:
+def found(bodies: list[Any], *, complete: bool) -> list[Finding]:
     told = compare_objects(bodies, ["chat", "service"], complete=complete)
     return [each for each in told if each.rule == "wait-ends"]
 
