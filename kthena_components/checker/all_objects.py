@@ -79,11 +79,16 @@ def _check_engines(objects: ReadObjects, complete: bool) -> Iterator[Finding]:
     for facts in join_parts(objects.members):
         yield from run_checks(facts)
     parts, named = [*objects.engine_parts], dict(zip(objects.paths, objects.bodies, strict=False))
-    yield from check_split_engines(parts, named, complete=complete)
+    files = dict(zip(objects.paths, objects.sources, strict=False))
+    yield from check_split_engines(parts, named, complete=complete, files=files)
 
 
 def check_split_engines(
-    parts: Sequence[EnginePart], named: Bodies, *, complete: bool = False
+    parts: Sequence[EnginePart],
+    named: Bodies,
+    *,
+    complete: bool = False,
+    files: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[Finding]:
     """Yield what the rules about the pods of an engine say of several objects together."""
     if not parts:
@@ -91,7 +96,7 @@ def check_split_engines(
     # Imported here, because few objects have a part of an engine.
     from kthena_components.checker.split_engines import check_parts  # noqa: PLC0415
 
-    yield from check_parts(parts, named, complete=complete)
+    yield from check_parts(parts, named, complete=complete, files=files)
 
 
 def compare(objects: ReadObjects, asked: StackOptions) -> list[Finding]:

@@ -9,6 +9,7 @@ from kthena_components.core.facts.split_engines import (
     group_of_worker,
     is_head,
     is_other,
+    may_have_ranks,
     spreads_copies,
     starts_first,
     template_of,
@@ -16,8 +17,7 @@ from kthena_components.core.facts.split_engines import (
 from kthena_components.core.facts.split_objects import SplitObjects
 from kthena_components.core.findings import Finding, refuse
 from kthena_components.core.values.display import display
-from kthena_components.core.values.quantity import is_accelerator
-from kthena_components.core.values.read import group_kind, mapping, name_of, sequence
+from kthena_components.core.values.read import group_kind, mapping, name_of
 from kthena_components.core.values.regex import regex
 
 _RULE = "leader-selected"
@@ -108,7 +108,4 @@ def _may_have_ranks(body: Mapping[str, Any]) -> bool:
     made = template_of(body)
     if made is None:
         return group_kind(body)[1] not in _WITHOUT_PODS
-    spec = mapping(made.body.get("spec"))
-    containers = [mapping(each) for each in sequence(spec.get("containers"))]
-    asked = [mapping(mapping(each.get("resources")).get("limits")) for each in containers]
-    return not containers or any(is_accelerator(str(name)) for each in asked for name in each)
+    return may_have_ranks(made)

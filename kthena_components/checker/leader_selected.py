@@ -42,18 +42,21 @@ def leader_selected(objects: SplitObjects) -> Iterator[Finding]:
     that of the first one, below the serviceName of its StatefulSet. There is one first pod: each of
     several would be the first of another engine. If nothing shows that the address is another
     pod's, the first pod must need more GPUs than it has, be the only one in its namespace, and
-    have no other workers. Then the workers of the same namespace are its own. If these are all
-    objects of a cluster, there are both: no first pod waits for workers that no object has.
+    have no other workers. Then the workers of the same namespace are its own. Two first pods do not
+    meet their workers at one address, and workers of Ray do not all join one of two heads, so that
+    nothing is left for the other. If these are all objects of a cluster, there are both: no first
+    pod waits for workers that no object has.
 
     Pass: `ray start --address=head:6379` and a Service head that selects the pods of Deployment
     head; --master-addr head-0.head in StatefulSet worker, and serviceName head in StatefulSet head.
     Fail: --address=heads:6379 without a Service heads; a Service head that selects other pods, or
     the workers or another engine's head, too; --address=head.default.svc:6379 in the namespace
     models; head-0.head, and serviceName heads; head-1.head, and one pod; a Deployment head with
-    replicas 2.
-    Level: mandatory; advisory for a Service without a cluster IP that selects the workers, too,
-    because some libraries try all of its addresses, and for several first pods of a StatefulSet
-    whose other workers may be in other files.
+    replicas 2; --node-rank 0 --master-addr head-0.head in two StatefulSets.
+    Level: mandatory; advisory for first pods at one address in several files, which may be
+    alternatives, for a Service without a cluster IP that selects the workers, too, because some
+    libraries try all of its addresses, and for several first pods of a StatefulSet whose other
+    workers may be in other files.
     Source: Kubernetes documentation, DNS for Services and Pods; kubernetes
     pkg/controller/statefulset/stateful_set_utils.go (initIdentity, updateIdentity) and
     staging/src/k8s.io/endpointslice/utils.go (shouldSetHostname); ray
@@ -248,7 +251,8 @@ def _wrong(
     if service is None:
         return _NO_SERVICE if reached and objects.services_are_named else ""
     is_of_workers = any(map(is_other, objects.selected_by(service)))
-    return _OTHER_PODS if has_selector(service.body) and not is_of_workers else ""
+    unclear = is_of_workers or objects.may_select_unread(service)
+    return _OTHER_PODS if has_selector(service.body) and not unclear else ""
 
 
 def _finding(objects: SplitObjects, part: EnginePart, head: EnginePart, seen: str) -> Finding:

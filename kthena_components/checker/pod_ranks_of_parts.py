@@ -1,26 +1,36 @@
 """The rule pod-ranks, for an engine whose head and workers are objects of their own."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.split_addresses import Asked, has_selector
 from kthena_components.core.facts.split_engines import (
     EnginePart,
+    group_of_worker,
     is_head,
     spreads_copies,
     starts_first,
 )
 from kthena_components.core.facts.split_joins import copies_of, first_copies
-from kthena_components.core.facts.split_objects import SplitObjects
+from kthena_components.core.facts.split_objects import SplitObjects, is_one
 from kthena_components.core.findings import Finding, advise, refuse
 from kthena_components.core.rules.pod_ranks import repeats_rank
+from kthena_components.core.rules.support.first_rank_address import PORT_OPTIONS, is_itself
 from kthena_components.core.values.display import display
 
 _RULE = "pod-ranks"
 _SIZE, _START = "--data-parallel-size", "--data-parallel-start-rank"
+_RANK, _ADDRESS = "--data-parallel-rank", "--data-parallel-address"
+_OUTSIDE = frozenset({"external", "hybrid"})
+"""Kinds of load balancing in which each pod answers requests for its own copies."""
+_ONE_RANK_EACH = frozenset({"--data-parallel-multi-port-external-lb", "--api-server-count"})
+"""Options with which a pod may start other copies than its rank says."""
 _SAME_SIZES = "leader-worker-same-parallelism"
 _LISTED = 8
+_MOST = 4096
 _COMPARED = 2
 """The least number of objects with workers whose ranks are compared."""
 
@@ -48,6 +58,106 @@ def pod_ranks_of_parts(objects: SplitObjects) -> Iterator[Finding]:
             seen += f"0 to {nodes - 1}, but the pods of all its objects have {shown}"
             remedy = "give each pod a --node-rank of its own, and each engine an address of its own"
             yield refuse(workers[-1].pod.command_path, seen, remedy, _RULE)
+    for where, parts in _apart(objects).items():
+        yield from _answering(objects, where, parts)
+
+
+def _apart(objects: SplitObjects) -> dict[tuple[object, ...], list[EnginePart]]:
+    """Return the parts with copies of an engine, by where they meet.
+
+    Those behind the first pod of such an engine are compared with it instead.
+    """
+    found: dict[tuple[object, ...], list[EnginePart]] = defaultdict(list)
+    option, default = PORT_OPTIONS[_ADDRESS]
+    for part in objects.parts:
+        command = part.pod.command
+        if command is None or command.nnodes not in {None, 1}:
+            continue
+        group = group_of_worker(part) if command.headless is True else None
+        behind = group is not None and not objects.heads_of(group)
+        if command.data_mode not in _OUTSIDE and not behind:
+            continue
+        host, port = command.options.get(_ADDRESS), command.options.get(option, default)
+        if isinstance(host, str) and not is_itself(host) and isinstance(port, int):
+            asked = objects.asked_by(replace(part, asks=host)) or (part.namespace, host)
+            found[(*asked, port)].append(part)
+    return found
+
+
+def _started(part: EnginePart) -> list[tuple[int, int]] | None:
+    """Return the first copy of each pod and the one after its last; None if not known."""
+    found = []
+    for command in part.commands:
+        outside = command.data_mode == "external"
+        first = command.data_rank if outside else command.data_start_rank or 0
+        number = 1 if outside else command.data_local
+        if not isinstance(first, int) or not isinstance(number, int) or command.hidden is not None:
+            return None
+        if not _ONE_RANK_EACH.isdisjoint(command.options):
+            return None
+        found.append((first, first + number))
+    # Equal pods of one object are reported by themselves.
+    return found if found and len(found) == part.count else None
+
+
+def _answering(
+    objects: SplitObjects, where: tuple[object, ...], parts: Sequence[EnginePart]
+) -> Iterator[Finding]:
+    """Report copies that two objects start, or none, of an engine whose pods all answer."""
+    known = [(part, started) for part in parts if (started := _started(part))]
+    if len(known) < _COMPARED:
+        return
+    first, data = known[0][0], _data(known[0][0])
+    other = next((part for part, _ in known if _data(part) != data), None)
+    if other is not None:
+        seen = f"states {_SIZE} {_data(other)}, but {display(first.name)}, which meets it at the "
+        seen += f"same address, {data}, and all pods of an engine must state the same"
+        yield refuse(other.pod.command_path, seen, f"write {_SIZE} {data} in both", _SAME_SIZES)
+    elif isinstance(data, int):
+        yield from _once_each(objects, where, known, data, whole=len(known) == len(parts))
+
+
+def _once_each(
+    objects: SplitObjects,
+    where: tuple[object, ...],
+    known: Sequence[tuple[EnginePart, list[tuple[int, int]]]],
+    data: int,
+    *,
+    whole: bool,
+) -> Iterator[Finding]:
+    by_copy: dict[int, EnginePart] = {}
+    twice: tuple[EnginePart, EnginePart] | None = None
+    for part, started in known:
+        for copy in (n for begin, end in started for n in range(begin, min(end, data))):
+            owner = by_copy.setdefault(copy, part)
+            twice = twice or ((owner, part) if not is_one(owner, part) else None)
+    missing = [copy for copy in range(min(data, _MOST)) if copy not in by_copy]
+    beyond = any(end > data for _, started in known for _, end in started)
+    if twice is None and (beyond or not missing or not whole):
+        return  # The rule data-parallel-layout reports a rank of no copy.
+    part = twice[1] if twice is not None else known[-1][0]
+    option = _RANK if _mode(part) == "external" else _START
+    ranges = sorted(each for _, started in known for each in started)
+    seen = f"starts copies of the engine that meets at port {where[-1]} of {display(_host(part))}: "
+    seen += f"{_SIZE} {data} needs each of 0 to {data - 1} once, but the pods of its "
+    seen += f"{len(known)} objects start {_listed(ranges)}"
+    if twice is not None:
+        seen += f", of which {display(twice[0].name)} has the same"
+    remedy = f"write another {option}, or another address for another engine"
+    if missing:
+        shown = ", ".join(map(str, missing[:_LISTED]))
+        remedy = f"let one pod start each of the copies {shown} ({option})"
+    sure = objects.complete if twice is None else objects.are_together(*twice)
+    report = refuse if sure else advise
+    yield report(part.pod.command_path, seen, remedy, _RULE)
+
+
+def _mode(part: EnginePart) -> object:
+    return part.pod.command.data_mode if part.pod.command is not None else None
+
+
+def _host(part: EnginePart) -> object:
+    return part.pod.command.options.get(_ADDRESS) if part.pod.command is not None else None
 
 
 def _copies(objects: SplitObjects, head: EnginePart, command: CommandFacts) -> Iterator[Finding]:

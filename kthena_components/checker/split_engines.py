@@ -9,6 +9,7 @@ from kthena_components.checker.kv_halves_of_parts import kv_halves_of_parts
 from kthena_components.checker.leader_alone import leader_alone
 from kthena_components.checker.leader_published import leader_published
 from kthena_components.checker.leader_selected import changes_port, leader_selected
+from kthena_components.checker.leaders_apart import leaders_apart
 from kthena_components.checker.pod_ranks_of_parts import pod_ranks_of_parts
 from kthena_components.core.facts.split_engines import EnginePart
 from kthena_components.core.facts.split_joins import join_engines
@@ -18,7 +19,11 @@ from kthena_components.core.rules.registry import run_checks
 
 
 def check_parts(
-    parts: Sequence[EnginePart], named: Mapping[str, Mapping[str, Any]], *, complete: bool
+    parts: Sequence[EnginePart],
+    named: Mapping[str, Mapping[str, Any]],
+    *,
+    complete: bool,
+    files: Mapping[str, str],
 ) -> Iterator[Finding]:
     """Yield what the rules about the pods of an engine say of several objects together.
 
@@ -26,11 +31,13 @@ def check_parts(
         parts: The parts of engines among the objects.
         named: All objects of the cluster, by their paths.
         complete: Whether the cluster has no other objects.
+        files: The file of each object, by its path; one file if left out.
     """
-    objects = SplitObjects(parts, named, complete=complete)
+    objects = SplitObjects(parts, named, complete=complete, files=files)
     yield from run_rule(leader_selected, objects)
     yield from run_rule(leader_published, objects)
     yield from run_rule(leader_alone, objects) if complete else ()
+    yield from run_rule(leaders_apart, objects)
     yield from run_rule(gang_covers_parts, objects)
     yield from run_rule(pod_ranks_of_parts, objects)
     yield from run_rule(kv_halves_of_parts, objects)

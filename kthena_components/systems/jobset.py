@@ -185,6 +185,7 @@ def hosts(view: JobSet) -> PodHosts | None:
         missing="network.enableDNSHostnames is false" if missing else "",
         remedy=f"write network.{fields[0] if missing else fields[1]}: true",
         late="network.publishNotReadyAddresses is false" if late else "",
+        namespace=found.stated_namespace,
     )
 
 

@@ -5,6 +5,7 @@ from typing import Any
 from kthena_components.checker.all_objects import check_objects_together, check_split_engines
 from kthena_components.checker.engine_parts import read_engine_part_of
 from kthena_components.checker.manifest import check_manifest
+from kthena_components.core.findings import Level
 from kthena_components.core.values.unknown import Unknown
 from tests.rules.cases import TODAY
 from tests.support.for_each import for_each
@@ -320,3 +321,30 @@ def test_a_waiver_of_a_rule_over_several_objects_is_used() -> None:
     assert not [found for found in alone if found.rule == "waiver"]
     database = DATABASE | {"metadata": {**DATABASE["metadata"], "annotations": waiver}}
     assert [found for found in check_manifest(database, today=TODAY) if found.rule == "waiver"]
+
+
+RANKS = ["vllm", "serve", "m", "--data-parallel-size=2", "--data-parallel-rank=0"]
+TWICE = {
+    "two first pods": [workload(name, vllm(0, nodes=3)) for name in ("head", "second")],
+    "two copies of one rank": [
+        workload(name, [*RANKS, "--data-parallel-address=head-0.head-svc"], gpus=1)
+        for name in ("head", "second")
+    ],
+}
+
+
+@for_each("name", TWICE)
+def test_files_may_be_alternatives(name: str) -> None:
+    named = {f"o{number}": body for number, body in enumerate(TWICE[name])}
+    read = (read_engine_part_of(body, path) for path, body in named.items())
+    parts = [part for part in read if part is not None]
+    two = {path: f"{path}.yaml" for path in named}
+    one = dict.fromkeys(named, "a.yaml")
+
+    def levels(files: dict[str, str], *, complete: bool) -> list[Level]:
+        found = check_split_engines(parts, named, complete=complete, files=files)
+        known = {"pod-ranks", "leader-selected"}
+        return [each.level for each in found if each.rule in known and ALONE not in each.seen]
+
+    assert levels(two, complete=False) == [Level.ADVISORY]
+    assert levels(one, complete=False) == levels(two, complete=True) == [Level.MANDATORY]

@@ -66,7 +66,8 @@ CHOICES: Final[dict[str, set[str]]] = {
     },
     "words of a script, a text in a ConfigMap or an address, which no option or field holds": {
         *("dynamo-launch", "leader-selected", "master-address", "ray-cluster-size-equals-group"),
-        *("ray-script-in-image", "kaito-config", "probe-covers-sleep"),
+        *("ray-script-in-image", "kaito-config", "probe-covers-sleep", "wait-ends"),
+        "kthena-entry-names",
     },
     "the user designs the part that is missing": {
         *(

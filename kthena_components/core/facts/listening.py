@@ -1,7 +1,7 @@
 """Derives the ports on which the pods of a template answer, from the command line of the engine.
 
-It only covers pods in which nothing else may listen: they have one container, whose command starts
-one engine or joins one, and at most a routing sidecar of llm-d.
+It only covers pods in which nothing else may listen: they have one container whose command starts
+one engine or joins one, at most a routing sidecar of llm-d, and containers that state their ports.
 """
 
 from collections.abc import Iterator, Sequence
@@ -124,7 +124,7 @@ def listening(
         answers=answers,
         others=_others(command, own.ports.mentioned),
         ray=command.ray_role is not None,
-        named=tuple(sorted(own.ports.named.items())),
+        named=tuple(sorted({**own.ports.beside, **own.ports.named}.items())),
         loopback=_loopback(command),
         socket=str(command.options[_SOCKET]) if _has_socket(command) else "",
         states_host="--host" in command.options,

@@ -42,6 +42,8 @@ class PodHosts:
     """Why the DNS has none of them, as a clause; empty if it has."""
     remedy: str = ""
     """What to do about that."""
+    namespace: str = ""
+    """The namespace of the pods; empty if the object states none, or it is not known."""
     late: str = ""
     """Why it has only those of ready pods, as a clause; empty if it has all."""
     variables: Mapping[str, str] = field(default_factory=dict)

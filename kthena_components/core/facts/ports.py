@@ -1,5 +1,6 @@
 """Reads which ports a container may listen on, and which its probes ask."""
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field, replace
@@ -8,7 +9,7 @@ from typing import Any
 from kthena_components.core.facts.routing_sidecar import RoutingSidecar, read_sidecar
 from kthena_components.core.values.caches import cached_by_text
 from kthena_components.core.values.dataclass import dataclass
-from kthena_components.core.values.read import mapping, sequence, unknown_in, whole
+from kthena_components.core.values.read import mapping, sequence, unknown_in, unknown_inside, whole
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 
@@ -23,6 +24,14 @@ _TIMES = {
     "timeoutSeconds": 1,
 }
 _NUMBER = regex(r"(?<![\w.])[0-9]{1,5}(?![\w.])", re.ASCII)
+_MOST = 8
+"""Containers of a pod whose ports are read."""
+_PASSES_ON = regex(r"(?i)istio|linkerd|dapr|consul|kong|traefik|gateway|mesh|vllm|sglang|ray")
+"""Programs beside an engine that listen on ports that they do not state, and other engines."""
+_HIDING = ("$", "{{", "valueFrom", "envFrom")
+"""What hides a value in a container."""
+_IDLE = regex(r"(?:(?:\S*/)?(?:sh|bash) -c )?(?:tail -[fF] \S+|sleep (?:\d+|inf|infinity))")
+"""The command line of a container that does nothing."""
 _DIGITS = regex(r"[0-9]{1,5}", re.ASCII)
 _BESIDE = regex(r"(?<![&<>])&(?![&>0-9])")
 """A program that a script starts in the background."""
@@ -76,6 +85,8 @@ class PortFacts:
     """Whether its pod may have the network of its node, on which other pods may listen, too."""
     sidecar: RoutingSidecar | None = None
     """The routing sidecar of its pod. None: there is none, or its ports are not known."""
+    beside: Mapping[str, int] = field(default_factory=dict, hash=False)
+    """The named ports of the other containers of its pod."""
 
 
 NO_PORTS = PortFacts(named={}, mentioned=frozenset(), alone=False, probes=())
@@ -96,10 +107,14 @@ def read_ports(container: Mapping[str, Any], spec: Mapping[str, Any], path: str)
     named = dict(_named(container))
     beside, sidecar = read_sidecar(container, spec, path)
     mentioned = frozenset(map(int, _NUMBER.findall(texts)))
+    others = _others(container, spec, beside)
+    if others is not None:
+        mentioned |= frozenset(number for one in others for number in _states(one))
     return PortFacts(
         named=named,
+        beside={name: port for one in others or () for name, port in _named(one)},
         mentioned=mentioned if sidecar is None else mentioned | {sidecar.port},
-        alone=_is_alone(container, spec, beside) and not any(map(_may_listen, words)),
+        alone=others is not None and not any(map(_may_listen, words)),
         probes=tuple(_probes(container, path, named)),
         on_host=spec.get("hostNetwork") not in (None, False),
         sidecar=sidecar,
@@ -126,17 +141,46 @@ def _may_wait(text: str) -> bool:
     return "until" in text or "while" in text
 
 
-def _is_alone(container: Mapping[str, Any], spec: Mapping[str, Any], sidecar: object) -> bool:
-    """Return whether nothing but a container runs in its pod, and a sidecar that is known."""
-    containers = sequence(spec.get("containers"))
-    if len(containers) > 2:  # noqa: PLR2004 - the container and its sidecar
-        return False
+def _others(
+    container: Mapping[str, Any], spec: Mapping[str, Any], sidecar: object
+) -> list[Mapping[str, Any]] | None:
+    """Return what else runs in the pod of a container than a sidecar that is known.
+
+    Returns:
+        The containers. None if any of them may listen on ports that nothing states.
+    """
+    listed = sequence(spec.get("containers"))
     inits = (mapping(each) for each in sequence(spec.get("initContainers")) if each is not sidecar)
-    return (
-        any(each is container for each in containers)
-        and all(each is container or each is sidecar for each in containers)
-        and all(init.get("restartPolicy") is None for init in inits)
-    )
+    if len(listed) > _MOST or any(init.get("restartPolicy") is not None for init in inits):
+        return None
+    if not any(each is container for each in listed):
+        return None
+    others = [mapping(each) for each in listed if each is not container and each is not sidecar]
+    return others if all(_is_plain(each, spec) for each in others) else None
+
+
+def _is_plain(container: Mapping[str, Any], spec: Mapping[str, Any]) -> bool:
+    """Return whether a container beside an engine states its ports, or surely has none."""
+    words = [*sequence(container.get("command")), *sequence(container.get("args"))]
+    texts = [str(word) for word in (container.get("image"), *words)]
+    written = json.dumps(container, default=str, ensure_ascii=False)
+    # A variable or a template may be a port; other characters than ASCII stand for what is hidden.
+    hides = not written.isascii() or any(map(written.__contains__, _HIDING))
+    if hides or unknown_inside(container) is not None:
+        return False
+    if any(_SERVERS.search(text) or _PASSES_ON.search(text) for text in texts):
+        return False
+    if not container.get("ports"):
+        return _IDLE.fullmatch(" ".join(map(str, words))) is not None
+    volumes = (mapping(each) for each in sequence(spec.get("volumes")))
+    empty = [each.get("name") for each in volumes if "emptyDir" in each]
+    mounts = map(mapping, sequence(container.get("volumeMounts")))
+    return all(each.get("name") in empty for each in mounts)  # A file may state other ports.
+
+
+def _states(container: Mapping[str, Any]) -> Iterator[int]:
+    """Return all numbers in a container that may be ports."""
+    yield from map(int, _NUMBER.findall(json.dumps(container, default=str)))
 
 
 def at_overlay(ports: PortFacts, path: str) -> PortFacts:

@@ -170,15 +170,23 @@ def ranks_of(engine: EngineFacts, command: CommandFacts) -> MaybeInt:
     per_rank, pods = command.per_rank_world, engine.pods
     if isinstance(command.data_mode, Unknown):
         return command.data_mode
-    if command.data_mode == "internal":
+    continues = _continues(command)
+    if command.data_mode == "internal" and not continues:
         return command.world
-    here = command.data_local if command.data_mode == "hybrid" else 1
+    here = command.data_local if continues or command.data_mode == "hybrid" else 1
     for value in (per_rank, pods, here):
         if isinstance(value, Unknown):
             return value
     if not (isinstance(per_rank, int) and isinstance(pods, int) and isinstance(here, int)):
         return Unknown("--data-parallel-size-local is not stated")
     return per_rank * here * pods
+
+
+def _continues(command: CommandFacts) -> bool:
+    """Return whether the first pod of an object starts later copies of another object's engine."""
+    first = command.data_start_rank
+    behind = command.headless is True and isinstance(first, int) and first > 0
+    return behind and command.nnodes in {None, 1} and isinstance(command.data_local, int)
 
 
 def gpus_of(engine: EngineFacts) -> MaybeInt:

@@ -14,12 +14,14 @@ from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.facts.workload import NOT_STATED, is_serving, pods_of_template
 from kthena_components.core.findings import join_path
 from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.quantity import is_accelerator
 from kthena_components.core.values.read import (
     count_or_unknown,
     group_kind,
     inside,
     is_name,
     mapping,
+    sequence,
     unknown_inside,
 )
 from kthena_components.core.values.regex import regex
@@ -38,6 +40,7 @@ _UNNAMED = frozenset({("apps", "Deployment"), ("apps", "ReplicaSet")})
 _SIGNS = (
     *("--nnodes", "ray start", "kv_connector"),
     *("--data-parallel-size-local", "--data_parallel_size_local", "-dpl"),
+    *("--data-parallel-rank", "--data_parallel_rank", "-dpn"),
 )
 SERVICE = ("", "Service")
 _RAY_START = r"\bray\s+start\b"
@@ -172,6 +175,14 @@ def template_of(body: Mapping[str, Any]) -> Made | None:
         return None
     count = count_or_unknown(spec.get(_COUNTS[kind]), _COUNTS[kind], 1)
     return Made(mapping(spec.get("template")), "spec.template", count)
+
+
+def may_have_ranks(made: Made) -> bool:
+    """Return whether the pods of a template may be those of an engine."""
+    spec = mapping(made.body.get("spec"))
+    containers = [mapping(each) for each in sequence(spec.get("containers"))]
+    asked = [mapping(mapping(each.get("resources")).get("limits")) for each in containers]
+    return not containers or any(is_accelerator(str(name)) for each in asked for name in each)
 
 
 def _commands(

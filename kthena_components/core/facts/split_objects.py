@@ -10,6 +10,7 @@ kubernetes pkg/kubelet/network/dns/dns.go.
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from kthena_components.core.facts.split_addresses import NUMBERED, Asked, may_have
@@ -20,10 +21,13 @@ from kthena_components.core.facts.split_engines import (
     group_of_head,
     group_of_worker,
     is_other,
+    may_have_ranks,
     names_asked,
     selects,
     starts_first,
+    template_of,
 )
+from kthena_components.core.findings import join_path
 from kthena_components.core.values.read import group_kind, mapping, name_of, unknown_inside
 from kthena_components.core.values.regex import regex
 
@@ -49,6 +53,7 @@ class SplitObjects:
         named: Mapping[str, Mapping[str, Any]],
         *,
         complete: bool = False,
+        files: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """Take the objects.
 
@@ -56,10 +61,21 @@ class SplitObjects:
             parts: The parts of engines among them.
             named: All objects, by their paths.
             complete: Whether the cluster has no other objects.
+            files: The file of each object, by its path; one file if left out.
         """
-        self.parts, self.named, self.complete = parts, named, complete
+        self.parts, self.named, self.complete, self._files = parts, named, complete, files
         bodies = named.items()
         self.services = [Service(*each) for each in bodies if group_kind(each[1]) == SERVICE]
+
+    def are_together(self, first: EnginePart, second: EnginePart) -> bool:
+        """Return whether two parts surely are in one cluster: files may be alternatives."""
+        return self.complete or self._file_of(first) == self._file_of(second)
+
+    def _file_of(self, part: EnginePart) -> str:
+        path = part.path
+        while path and path not in self._files:
+            path = path.rpartition(".")[0]
+        return self._files.get(path, "")
 
     # By the names in addresses.
 
@@ -137,6 +153,30 @@ class SplitObjects:
             candidates = self.labelled(_namespace(body), wanted)
             found[path] = [part for part in candidates if selects(body, part)]
         return found
+
+    @cached_property
+    def _unread(self) -> list[tuple[str, set[Label] | None]]:
+        """The namespaces and labels of pods that are no part of an engine as far as is read."""
+        read = {part.path for part in self.parts}
+        found = list[tuple[str, set[Label] | None]]()
+        for path, body in self.named.items():
+            made = template_of(body)
+            if made is None or join_path(path, made.path) in read or not may_have_ranks(made):
+                continue
+            metadata = made.body.get("metadata")
+            stated = mapping(mapping(metadata).get("labels"))
+            labels = {(str(key), str(value)) for key, value in stated.items()}
+            hidden = unknown_inside(metadata, stated) is not None
+            found.append((_namespace(body), None if hidden else labels))
+        return found
+
+    def may_select_unread(self, service: Service) -> bool:
+        """Return whether a Service may select pods whose command lines are not read."""
+        selector = mapping(mapping(service.body.get("spec")).get("selector"))
+        wanted = {(str(key), str(value)) for key, value in selector.items()}
+        space = _namespace(service.body)
+        held = (labels for namespace, labels in self._unread if namespace == space)
+        return any(labels is None or wanted <= labels for labels in held)
 
     @cached_property
     def _reached(self) -> Mapping[EnginePart, set[str]]:
@@ -234,6 +274,12 @@ class SplitObjects:
             leads = bool(asked.pod) or (service is not None and selects(service.body, head))
             if group is not None and leads and (parts := self.asking.get((group, asked))):
                 yield asked, parts
+
+
+def is_one(first: EnginePart, second: EnginePart) -> bool:
+    """Return whether two parts are one object, or two that exclude each other in a cluster."""
+    kinds = (first.kind, first.namespace, first.name), (second.kind, second.namespace, second.name)
+    return kinds[0] == kinds[1]
 
 
 def _namespace(body: Mapping[str, Any]) -> str:

@@ -14,6 +14,7 @@ from kthena_components.core.values.read import (
     count,
     first_unknown,
     group_kind,
+    is_name,
     mapping,
     sequence,
     text,
@@ -75,6 +76,12 @@ class Object:
     def spec(self) -> Mapping[str, Any]:
         """Its spec."""
         return mapping(self.body.get("spec"))
+
+    @property
+    def stated_namespace(self) -> str:
+        """The namespace that it states; empty if it states none, or it is not known."""
+        space = self.metadata.get("namespace")
+        return str(space) if is_name(space) else ""
 
     def at(self, path: str) -> str:
         """Return a path of this object in the caller's input."""

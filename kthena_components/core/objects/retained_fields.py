@@ -1,14 +1,15 @@
 """Reduces an object to what the rules over a cluster read.
 
 Many objects are kept until all are read. Command lines, probes and values of Secrets are not
-compared, so they are dropped; only the words of a router are kept. Indices stay valid: dropped
-items of a list before a kept one become null.
+compared, so they are dropped; only the words of a router and of a script that waits are kept.
+Indices stay valid: dropped items of a list before a kept one become null.
 """
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from kthena_components.core.facts.wait_loops import may_wait
 from kthena_components.core.values.read import is_map, mapping, sequence
 from kthena_components.core.values.unknown import Unknown
 
@@ -30,6 +31,8 @@ _POD = frozenset(
     }
 )
 _CONTAINER = frozenset({"name", "image", "resources", "restartPolicy", "envFrom"})
+_WAITING = ("command", "args", "env", "lifecycle")
+"""What else is kept of a container whose script may wait for something."""
 _VARIABLES = frozenset({"VLLM_PORT"})
 """Variables whose names are kept, without their values."""
 _ROUTING = (
@@ -102,7 +105,10 @@ def _container(value: Any) -> Any:
     if not is_map(value):
         return value
     kept = {key: _kept(value[key]) for key in value if key in _CONTAINER}
-    if _routes(value):
+    words = (*sequence(value.get("command")), *sequence(value.get("args")))
+    if may_wait(words):
+        return kept | {key: _kept(value[key]) for key in _WAITING if key in value}
+    if _routes(words):
         kept.update({key: _kept(value[key]) for key in ("command", "args") if key in value})
     env = value.get("env")
     if isinstance(env, list):
@@ -110,8 +116,7 @@ def _container(value: Any) -> Any:
     return kept
 
 
-def _routes(container: Mapping[str, Any]) -> bool:
-    words = (*sequence(container.get("command")), *sequence(container.get("args")))
+def _routes(words: Sequence[object]) -> bool:
     return any(isinstance(word, str) and any(map(word.__contains__, _ROUTING)) for word in words)
 
 

@@ -14,7 +14,11 @@ from kthena_components.core.values.display import display
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import product
 
-_HOST = regex(r"(?:tcp://)?(?P<pod>[\w-]+)\.(?P<domain>[\w-]+)(?:\.[\w.-]+)?(?::\d+)?")
+_HOST = regex(
+    r"(?:tcp://)?(?P<pod>[\w-]+)\.(?P<domain>[\w-]+)(?:\.(?P<space>[\w-]+)(?P<rest>\.[\w.-]+)?)?(?::\d+)?"
+)
+_SVC = regex(r"\.svc(?:\..*)?|")
+"""What may follow a namespace: of another text, it may be no name in the cluster."""
 _SHOWN = 4
 _NUMBERED = regex(r"(.*-)(\d{1,9})")
 
@@ -30,12 +34,13 @@ def leader_pod_exists(facts: ServingFacts) -> Iterator[Finding]:
     Grove makes SET-COPY-CLIQUE-NUMBER, or SET-COPY-GROUP-NUMBER-CLIQUE-NUMBER, below SET-COPY. An
     indexed Job of Kubernetes makes JOB-NUMBER below the subdomain in its template. A Service of
     Volcano has names of ready pods only, unless svc states --publish-not-ready-addresses, and so
-    has that of a JobSet with publishNotReadyAddresses false.
+    has that of a JobSet with publishNotReadyAddresses false. A namespace in the address is that of
+    the pods.
 
     Pass: big-head-0.big in a Job big with the plugin svc and a task head, which starts rank 0.
     Fail: big-head-0.big without svc; big-leader-0.big without a task leader; big-worker-0.big, if
     the task worker has --node-rank 1; job-1.job in an indexed Job, or job-0.job without subdomain;
-    set-0.set in a LeaderWorkerSet with UniquePerReplica.
+    set-0.set in a LeaderWorkerSet with UniquePerReplica; set-0.set.default in the namespace models.
     Level: mandatory.
     Source: Volcano v1.14 pkg/controllers/job/plugins/svc/svc.go; kubernetes-sigs/jobset v0.10
     pkg/controllers/jobset_controller.go; kubernetes-sigs/lws v0.9.0 pkg/webhooks/pod_webhook.go
@@ -90,7 +95,18 @@ def _problem(hosts: PodHosts, engine: EngineFacts, text: str) -> tuple[str, str]
     if named is None or numbered is None or _is_beyond(named, int(numbered[2])):
         shown = [pods.first for pods in hosts.pods[:_SHOWN]]
         return f"and no pod has this name: they are {', '.join(shown)}, …", name
-    return _of_pod(hosts, engine, named, int(numbered[2]))
+    seen = _away(hosts, found)
+    return (seen, name) if seen else _of_pod(hosts, engine, named, int(numbered[2]))
+
+
+def _away(hosts: PodHosts, found: re.Match[str]) -> str:
+    """Explain that the name of a pod has another namespace than the pod."""
+    space, is_inside = found["space"], _SVC.fullmatch(found["rest"] or "")
+    if space == "svc" and found["rest"] in {None, ".cluster.local"}:
+        return "which has no namespace in front of svc"
+    if not hosts.namespace or space in {None, hosts.namespace} or not is_inside:
+        return ""
+    return f"in the namespace {display(space)}, but its pods are in {display(hosts.namespace)}"
 
 
 def _elsewhere(

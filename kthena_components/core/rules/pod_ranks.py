@@ -37,7 +37,8 @@ def pod_ranks(facts: ServingFacts) -> Iterator[Finding]:
     continue an engine of another object, and ranks that repeat evenly are several engines. Two
     templates of one object that meet at one address do not both have the first rank, and one of
     them has it if the object has all pods that are counted. Of an engine whose head and workers are
-    objects of their own, no two pods have one rank or start one copy, and all copies are started.
+    objects of their own, no two pods have one rank or start one copy, and all copies are started;
+    so it is with objects whose pods each answer for their own copies and meet at one address.
 
     Pass: a StatefulSet with replicas 2 and --nnodes 2 --node-rank $(POD_INDEX).
     Fail: replicas 3 with --nnodes 2; replicas 2 with --data-parallel-size 4

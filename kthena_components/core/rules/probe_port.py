@@ -1,7 +1,9 @@
 """Checks that the probes of an engine's container ask a port on which something listens."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
+from kthena_components.core.engines.options import TITLES
 from kthena_components.core.facts.listening import (
     ON_A_PORT,
     ON_ALL_ADDRESSES,
@@ -34,8 +36,9 @@ def probe_port(facts: ServingFacts) -> Iterator[Finding]:
     vLLM with --uds answers on a Unix socket. SGLang's pods without the first rank have a server for
     probes only, with /health, at their --host and --port. With --ssl-keyfile and --ssl-certfile, a
     server answers HTTPS only. Not checked are containers in which something else may
-    listen: other containers in the pod than a routing sidecar of llm-d, programs that a script
-    starts in the background, numbers elsewhere in the command line.
+    listen: other containers in the pod than a routing sidecar of llm-d and those that state their
+    ports and mount no files, programs that a script starts in the background, numbers elsewhere in
+    the command line.
 
     Pass: --port 8080 and a readinessProbe on 8080, or on a port http with containerPort 8080.
     Fail: vllm serve without --port and a readinessProbe on 8080; a probe on 8000 of a worker, or of
@@ -56,6 +59,29 @@ def probe_port(facts: ServingFacts) -> Iterator[Finding]:
             for probe in pod.own.ports.probes:
                 yield from _check(probe, found)
         yield from _of_headless(engine)
+        yield from _of_ranks(engine)
+
+
+def _of_ranks(engine: EngineFacts) -> Iterator[Finding]:
+    """Report probes of a template on a port on which none of its pods listens."""
+    pod, siblings = engine.entry, engine.siblings
+    if engine.worker is not None or siblings is None or pod.own is None:
+        return
+    found = [listening(replace(pod, command=each), first=True) for each in siblings.commands]
+    answers = next((one.answers for one in found if one and isinstance(one.answers, int)), None)
+    if not found or None in found or answers is None or listening(pod) is not None:
+        return
+    for probe in pod.own.ports.probes:
+        port = probe.port
+        if not isinstance(port, int) or any(
+            one is None or one.may_listen(port) or port == one.health for one in found
+        ):
+            continue
+        seen = f"is {port}, on which none of the {len(found)} pods of this template listens: "
+        seen += f"{TITLES[str(pod.command and pod.command.engine)]} answers on {answers}, "
+        some = any(one is not None and one.answers is None and one.health is None for one in found)
+        remedy = _on_one(probe) if some and probe.kind != "readinessProbe" else write(answers)
+        yield Finding(path=probe.path, seen=f"{seen}{_EFFECTS[probe.kind]}", remedy=remedy)
 
 
 def _of_headless(engine: EngineFacts) -> Iterator[Finding]:
@@ -76,9 +102,12 @@ def _of_headless(engine: EngineFacts) -> Iterator[Finding]:
             yield Finding(
                 path=probe.path,
                 seen=f"{seen}{_EFFECTS[probe.kind]}",
-                remedy=f"remove the {probe.kind}, or give the pods with --headless a template "
-                "without it",
+                remedy=_on_one(probe),
             )
+
+
+def _on_one(probe: ProbeFacts) -> str:
+    return f"remove the {probe.kind}, or give the pods with --headless a template without it"
 
 
 @part_of_rule

@@ -107,7 +107,13 @@ def _hosts_of_job(found: Object, count: MaybeInt) -> PodHosts | None:
     pods = HostedPods(path=found.at("spec.template"), prefix=f"{found.name}-", count=count)
     missing = "" if domain else "its pods have no subdomain"
     remedy = "write subdomain in the template, with the name of a headless Service of these pods"
-    return PodHosts(domain=str(domain or ""), pods=(pods,), missing=missing, remedy=remedy)
+    return PodHosts(
+        domain=str(domain or ""),
+        pods=(pods,),
+        missing=missing,
+        remedy=remedy,
+        namespace=found.stated_namespace,
+    )
 
 
 def _at_once(spec: Mapping[str, Any]) -> MaybeInt:

@@ -70,6 +70,7 @@ from kthena_components.systems.kubernetes.rules.services import (
     service_one_model,
     service_selects_pods,
 )
+from kthena_components.systems.kubernetes.rules.wait_ends import wait_ends
 from kthena_components.systems.system import (
     PRODUCTION,
     Body,
@@ -265,6 +266,7 @@ SYSTEM = System(
         selected_pods_answer,
         service_named_vllm,
         service_one_model,
+        wait_ends,
         inference_pool_fields,
         inference_pool_picker_port,
         picker_of_inference_pool,

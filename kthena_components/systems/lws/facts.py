@@ -98,7 +98,7 @@ def _hosts(view: Sets) -> PodHosts | None:
         start=1,
     )
     domain = leader.first if policy == _OWN_SUBDOMAIN else found.name
-    return PodHosts(domain=domain, pods=(leader, workers))
+    return PodHosts(domain=domain, pods=(leader, workers), namespace=found.stated_namespace)
 
 
 def _names(group: Group, found: Object) -> Iterator[NameFacts]:

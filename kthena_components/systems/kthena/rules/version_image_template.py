@@ -19,6 +19,7 @@ from kthena_components.core.schema.versions import KTHENA_VERSIONS, known_versio
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping, text, unknown_in
 from kthena_components.core.values.unknown import known
+from kthena_components.systems.kthena.rules.entry_names import kthena_entry_names
 from kthena_components.systems.kthena.rules.roles_names_replicas_gang import (
     each_role,
     kthena_gang_minimum,
@@ -149,6 +150,7 @@ RULES: tuple[Rule[Serving], ...] = (
     kthena_replicas,
     kthena_gang_minimum,
     kthena_worker_template,
+    kthena_entry_names,
     kthena_rolling_update,
     kthena_role_budget,
     kthena_max_surge,

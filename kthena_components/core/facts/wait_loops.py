@@ -1,0 +1,261 @@
+"""Reads what the script of a container surely waits for before it starts anything.
+
+Only loops are read that run in any case and end when a server answers, or when a name is in DNS.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from kthena_components.core.engines.bash.parse import parse
+from kthena_components.core.engines.bash.syntax import (
+    Assignment,
+    Block,
+    Chain,
+    Function,
+    Parameter,
+    Pipeline,
+    Redirected,
+    Simple,
+    Statement,
+    Subshell,
+    Substitution,
+    Text,
+    While,
+    Word,
+)
+from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.regex import regex
+from kthena_components.core.values.unknown import Unknown
+
+_SHELLS = frozenset({"sh", "bash", "ash", "dash"})
+_SCRIPT = regex(r"-[a-z]*c")
+_VARIABLE = regex(r"\$\((\w+)\)")
+_PLACE = regex(r"(?:https?://)?([^/:\s]+)(?::(\d{1,5}))?(?:[/?].*)?")
+_DEVICE = regex(r"/dev/tcp/([^/\s]+)/(\d{1,5})")
+_TAKES_NEXT = regex(r"-[a-zA-Z]*[wiqG]")
+"""Options of nc whose value is the next word."""
+_QUIET = frozenset(
+    {
+        *("echo", "printf", "sleep", "date", "set", "export", "true", ":", "ls", "cat", "cd"),
+        *("mkdir", "pip", "pip3", "apt", "apt-get", "apk", "yum", "dnf", "ulimit", "hostname"),
+    }
+)
+"""Commands that start no server."""
+_SUCCESS = ("200", "'200'", '"200"')
+_EQUAL, _UNEQUAL = frozenset({"=", "==", "-eq"}), frozenset({"!=", "-ne"})
+_TEST_WORDS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitLoop:
+    """What a script waits for."""
+
+    host: str
+    """As the script has it, with variables that are not known as $NAME."""
+    port: int | None
+    """None: it waits until the name of the host is in DNS."""
+
+
+def may_wait(words: Sequence[object]) -> bool:
+    """Return whether words of a container may have such a loop."""
+    texts = (word for word in words if isinstance(word, str))
+    return any("until" in text or "while" in text for text in texts)
+
+
+def wait_loops(container: Mapping[str, Any]) -> list[WaitLoop]:
+    """Return what the script of a container waits for in any case, before it starts a server."""
+    words = [*sequence(container.get("command")), *sequence(container.get("args"))]
+    if not sequence(container.get("command")) or not may_wait(words):
+        return []
+    if not all(isinstance(word, str) for word in words):
+        return []
+    shell, *rest = words
+    while rest and rest[0].startswith("-") and not _SCRIPT.fullmatch(rest[0]):
+        rest.pop(0)
+    is_script = len(rest) > 1 and _SCRIPT.fullmatch(rest[0]) is not None
+    if shell.rpartition("/")[2] not in _SHELLS or not is_script:
+        return []
+    values = dict(_values(container))
+    # The kubelet puts in the values of variables, and leaves the others to the shell.
+    text = _VARIABLE.sub(lambda found: values.get(found[1], found[0]), rest[1])
+    read = parse(text)
+    return [] if isinstance(read, Unknown) else [*_Reader(values).loops(read)]
+
+
+def _values(container: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for item in map(mapping, sequence(container.get("env"))):
+        name, value = item.get("name"), item.get("value")
+        if isinstance(name, str) and isinstance(value, str) and "$" not in value:
+            yield name, value
+
+
+class _Reader:
+    """Follows the statements that a script runs in any case, up to the first that may serve."""
+
+    def __init__(self, values: dict[str, str]) -> None:
+        self.values = values
+
+    def loops(self, block: Block) -> Iterator[WaitLoop]:
+        """Yield the loops among some statements, and those behind `&&`, which fails with them."""
+        for statement, in_background in block.items:
+            rest = statement.rest if isinstance(statement, Chain) else ()
+            first = statement.first if isinstance(statement, Chain) else statement
+            for mark, each in (("&&", first), *rest):
+                loop = each.body if isinstance(each, Redirected) else each
+                is_next = mark == "&&" and not in_background
+                found = self._loop(loop) if is_next and isinstance(loop, While) else None
+                if found is not None:
+                    yield found
+                elif not is_next or not self._is_quiet(each):
+                    return
+
+    def _is_quiet(self, statement: Statement) -> bool:
+        """Return whether a statement ends, and starts nothing that goes on."""
+        if isinstance(statement, Function):
+            return True
+        if not isinstance(statement, Simple):
+            return False
+        for made in statement.assignments:
+            text = None if made.items is not None or made.appends else self._text(made.value)
+            self.values.pop(made.name, None)
+            if text is not None and "$" not in text:
+                self.values[made.name] = text
+        words = self._words(statement)
+        return not statement.words or (bool(words) and words[0] in _QUIET)
+
+    def _loop(self, loop: While) -> WaitLoop | None:
+        """Return what a loop waits for, if it does nothing else."""
+        if len(loop.condition.items) != 1 or not all(map(self._only_waits, loop.body.items)):
+            return None
+        condition, in_background = loop.condition.items[0]
+        negated = isinstance(condition, Pipeline) and condition.negated
+        if in_background:
+            return None
+        until = loop.until is not negated
+        return self._condition(condition, until=until)
+
+    def _only_waits(self, item: tuple[Statement, bool]) -> bool:
+        statement, in_background = item
+        words = self._words(statement) if isinstance(statement, Simple) else ()
+        return not in_background and bool(words) and words[0] in _QUIET
+
+    def _condition(self, statement: Statement, *, until: bool) -> WaitLoop | None:
+        """Return what must answer for a condition to end the loop."""
+        found: WaitLoop | None = None
+        if isinstance(statement, Pipeline):
+            first, *rest = statement.parts
+            if not rest or (len(rest) == 1 and self._searches(rest[0])):
+                found = self._condition(first, until=until)
+        elif isinstance(statement, Redirected):
+            found = self._condition(statement.body, until=until)
+        elif isinstance(statement, Subshell):
+            items = statement.body.items
+            found = self._condition(items[0][0], until=until) if len(items) == 1 else None
+        elif isinstance(statement, Simple):
+            words = self._words(statement)
+            if words[:1] == ("[",):
+                found = self._compared(statement, words, until=until)
+            elif until:
+                found = self._device(statement.redirects) or self._asked(words)
+        return found
+
+    def _searches(self, statement: Statement) -> bool:
+        words = self._words(statement) if isinstance(statement, Simple) else ()
+        inverts = any(word.startswith("-") and "v" in word for word in words)
+        return words[:1] == ("grep",) and not inverts
+
+    def _compared(self, statement: Simple, words: Sequence[str], *, until: bool) -> WaitLoop | None:
+        """Read `[ "$(curl …)" = 200 ]`, or its opposite."""
+        if len(words) != _TEST_WORDS or words[3] not in _SUCCESS:
+            return None
+        if words[2] not in (_EQUAL if until else _UNEQUAL):
+            return None
+        piece = statement.words[1][0] if isinstance(statement.words[1], tuple) else None
+        inside = piece.body.items if isinstance(piece, Substitution) else ()
+        return self._condition(inside[0][0], until=True) if len(inside) == 1 else None
+
+    def _device(self, redirects: Sequence[Any]) -> WaitLoop | None:
+        for each in redirects:
+            found = _DEVICE.fullmatch(self._text(each.target))
+            if found is not None:
+                return WaitLoop(host=found[1], port=int(found[2]))
+        return None
+
+    def _asked(self, words: Sequence[str]) -> WaitLoop | None:
+        """Return what a command asks that fails until something answers."""
+        if words[:1] == ("timeout",):
+            start = next((i for i, w in enumerate(words) if i and w[:1].isalpha()), len(words))
+            words = words[start:]
+        name, rest = (words[0].rpartition("/")[2], words[1:]) if words else ("", ())
+        if name in _SHELLS:
+            found = _DEVICE.search(" ".join(rest))
+            return WaitLoop(host=found[1], port=int(found[2])) if found else None
+        read = _CLIENTS.get(name)
+        return read(rest) if read is not None else None
+
+    def _words(self, statement: Simple) -> tuple[str, ...]:
+        return tuple("=" if isinstance(w, Assignment) else self._text(w) for w in statement.words)
+
+    def _text(self, word: Word) -> str:
+        return "".join(map(self._piece, word))
+
+    def _piece(self, piece: Any) -> str:
+        if isinstance(piece, Text):
+            return piece.text
+        plain = isinstance(piece, Parameter) and not piece.operator and not piece.prefix
+        if plain and piece.index is None:
+            return self.values.get(piece.name, f"${piece.name}")
+        return str(piece.written)
+
+
+def _of_netcat(words: Sequence[str]) -> WaitLoop | None:
+    operands, skips = [], False
+    for word in words:
+        if skips or word.startswith("-"):
+            skips = not skips and _TAKES_NEXT.fullmatch(word) is not None
+        else:
+            operands.append(word)
+    listens = any(word.startswith("-") and "l" in word for word in words)
+    if listens or len(operands) != len(("host", "port")) or not operands[1].isdecimal():
+        return None
+    return WaitLoop(host=operands[0], port=int(operands[1]))
+
+
+def _of_url(words: Sequence[str]) -> WaitLoop | None:
+    if any(word.startswith(("-x", "--proxy", "--retry")) for word in words):
+        return None
+    urls = [word for word in words if word.startswith(("http://", "https://"))]
+    urls = urls or [w for w in words[-1:] if ":" in w and not w.startswith("-")]
+    found = _PLACE.fullmatch(urls[0]) if len(urls) == 1 else None
+    if found is None:
+        return None
+    usual = 443 if urls[0].startswith("https") else 80
+    return WaitLoop(host=found[1], port=int(found[2] or usual))
+
+
+def _of_ray(words: Sequence[str]) -> WaitLoop | None:
+    if words[:1] not in {("status",), ("health-check",)}:
+        return None
+    text = " ".join(words).replace("=", " ").split()
+    at = text.index("--address") + 1 if "--address" in text else len(text)
+    found = _PLACE.fullmatch(text[at]) if at < len(text) else None
+    return WaitLoop(host=found[1], port=int(found[2])) if found and found[2] else None
+
+
+def _of_name(words: Sequence[str]) -> WaitLoop | None:
+    operands = [word for word in words if not word.startswith("-")]
+    return WaitLoop(host=operands[0], port=None) if operands else None
+
+
+def _of_database(words: Sequence[str]) -> WaitLoop | None:
+    return _of_name(words[1:]) if words[:1] in {("hosts",), ("ahosts",)} else None
+
+
+_CLIENTS: dict[str, Callable[[Sequence[str]], WaitLoop | None]] = {
+    **dict.fromkeys(("nc", "ncat", "netcat"), _of_netcat),
+    **dict.fromkeys(("curl", "wget"), _of_url),
+    "nslookup": _of_name,
+    "getent": _of_database,
+    "ray": _of_ray,
+}

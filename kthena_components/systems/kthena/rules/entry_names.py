@@ -1,0 +1,131 @@
+"""The rule kthena-entry-names: names of entry pods in the command lines of a ModelServing."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kthena_components.core import naming
+from kthena_components.core.findings import Finding, nearest
+from kthena_components.core.values.display import display, listing
+from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.regex import regex
+from kthena_components.systems.kthena.view import Role, Serving
+
+_SHOWN, _NEAR = 4, 40
+_BEFORE = regex(r"(?://|(?i:addr|address|host|url|endpoint|leader|master)s?[\"' =]+)$")
+_AFTER = regex(r":\d{2,5}(?!\d)")
+_FIELDS = ("entryTemplate", "workerTemplate")
+
+
+def kthena_entry_names(view: Serving) -> Iterator[Finding]:
+    """Each name of a pod of a ModelServing in its own command lines and variables is in DNS.
+
+    Kthena makes a Service for the first pod of each instance of a role, SERVING-GROUP-ROLE-NUMBER-0
+    with both numbers from 0, if the role has a workerTemplate. Other pods have no names. Read are
+    names that begin with that of the ModelServing and a number, or with it and a role, and end with
+    two numbers.
+
+    Pass: --master-addr chat-0-decode-0-0.models in the role decode of ModelServing chat in the
+    namespace models, with replicas 1; $(ENTRY_ADDRESS).
+    Fail: chat-0-decoder-0-0 without a role decoder; chat-1-decode-0-0 and replicas 1;
+    chat-0-decode-0-1, the name of a worker; chat-decode-0-0; chat-0-decode-0-0.default in the
+    namespace models.
+    Level: mandatory.
+    Source: Kthena v1.0.0 pkg/model-serving-controller/utils/utils.go (GenerateEntryPod,
+    GenerateWorkerPod, CreateHeadlessService) and
+    pkg/model-serving-controller/controller/model_serving_controller.go (manageHeadlessService).
+    """
+    if not isinstance(view.name, str) or not all(isinstance(r.name, str) for r in view.roles):
+        return
+    roles = {str(role.name): role for role in view.roles}
+    begins = re.escape(view.name)
+    name = re.compile(
+        rf"(?<![\w.-])({begins}-[a-z0-9-]*-\d{{1,9}}-\d{{1,9}})(?![\w-])(\.[\w.-]*\w)?"
+    )
+    for role in view.roles:
+        told: set[str] = set()
+        for path, text in _texts(role):
+            for found in name.finditer(text) if view.name in text else ():
+                rest = (found[2] or "").strip(".")
+                seen, remedy = _wrong(view, roles, found[1], rest)
+                if seen and found[0] not in told and _is_host(view, text, found, rest):
+                    told.add(found[0])
+                    yield Finding(path=path, seen=f"has {display(found[0])}, {seen}", remedy=remedy)
+
+
+def _is_host(view: Serving, text: str, found: re.Match[str], rest: str) -> bool:
+    """Return whether a text surely is an address, and not the name of a model."""
+    space, inside = rest.partition(".")[::2]
+    is_full = inside.startswith("svc") or space == (view.object.stated_namespace or "default")
+    before = text[max(0, found.start() - _NEAR) : found.start()]
+    after = text[found.end() : found.end() + len(":65535")]
+    return is_full or _BEFORE.search(before) is not None or _AFTER.match(after) is not None
+
+
+def _texts(role: Role) -> Iterator[tuple[str, str]]:
+    """Return the command lines of the containers of a role, and their variables."""
+    for field in _FIELDS:
+        spec = mapping(mapping(role.fields.get(field)).get("spec"))
+        for kind in ("initContainers", "containers"):
+            for index, container in enumerate(map(mapping, sequence(spec.get(kind)))):
+                yield from _of_container(f"{role.path}.{field}.spec.{kind}[{index}]", container)
+
+
+def _of_container(path: str, container: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for key in ("command", "args"):
+        words = (word for word in sequence(container.get(key)) if isinstance(word, str))
+        yield f"{path}.{key}", " ".join(words)
+    for index, item in enumerate(map(mapping, sequence(container.get("env")))):
+        if isinstance(item.get("value"), str):
+            yield f"{path}.env[{index}].value", f"{item.get('name')}={item['value']}"
+
+
+def _wrong(view: Serving, roles: Mapping[str, Role], name: str, rest: str) -> tuple[str, str]:
+    """Explain why a name is not in DNS, and what to write; two empty texts if it may be."""
+    serving = str(view.name)
+    own = re.fullmatch(r"(\d+)-([a-z].*)-(\d+)-(\d+)", name.removeprefix(f"{serving}-"))
+    if own is None:
+        short = name.removeprefix(f"{serving}-").rsplit("-", 2)[0]
+        right = naming.entry_name(serving, 0, short, 0)
+        seen = f"and no pod has this name: the first one of its role is {right}"
+        return (seen, f"write {right}") if short in roles else ("", "")
+    group, number, rank = int(own[1]), int(own[3]), int(own[4])
+    role, right = roles.get(own[2]), naming.entry_name(serving, group, own[2], number)
+    first = naming.entry_name(serving, 0, own[2], 0)
+    if role is None:
+        shown = listing([display(one) for one in [*roles][:_SHOWN]])
+        seen = f"but ModelServing {display(serving)} has no role {display(own[2])}: it has {shown}"
+        meant = nearest(own[2], roles)
+        entry = "" if meant is None else naming.entry_name(serving, 0, meant, 0)
+        return seen, f"write {entry or 'the name of the first pod of one of them'}"
+    seen = _beyond(group, number, view, role)
+    if seen:
+        return seen, f"write {first}"
+    if rank:
+        seen, remedy = "but only the first pod of an instance has a name in DNS", f"write {right}"
+    elif role.fields.get("workerTemplate") is None:
+        seen = "but Kthena makes no Service for a role without workerTemplate"
+        remedy = f"add workerTemplate to the role {display(own[2])}"
+    else:
+        seen, remedy = _elsewhere(view, rest, right)
+    return seen, remedy
+
+
+def _beyond(group: int, number: int, view: Serving, role: Role) -> str:
+    """Explain that there are not as many groups, or instances of a role."""
+    for each, stated, what in (
+        (group, view.replicas, "groups of the ModelServing"),
+        (number, role.replicas, "instances of its role"),
+    ):
+        if isinstance(stated, int) and each >= max(stated, 1):
+            return f"but the number of {what} is {stated}, and they are counted from 0"
+    return ""
+
+
+def _elsewhere(view: Serving, rest: str, right: str) -> tuple[str, str]:
+    """Explain that a name has another namespace."""
+    space, (named, *more) = view.object.stated_namespace, rest.split(".")
+    if not named or not space or named == space or (more and more[0] != "svc"):
+        return "", ""
+    seen = f"in the namespace {display(named)}, but its pods are in {display(space)}"
+    return seen, f"write {right}.{space}"
