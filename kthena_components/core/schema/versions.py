@@ -62,7 +62,7 @@ def has_since(versions: Mapping[str, str], system: str, first: str) -> bool:
         first: The other release.
     """
     asked = versions.get(system, VERSIONS[system][-1])
-    return known_version(asked, system) is None or is_since(asked, first)
+    return _RELEASE.fullmatch(asked) is None or is_since(asked, first)
 
 
 def is_since(version: str, first: str) -> bool:
