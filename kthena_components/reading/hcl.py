@@ -62,9 +62,7 @@ class Block:
 
 def blocks_in(text: str, *kinds: str) -> Iterator[Block | HclError]:
     """Yield the outer blocks of some kinds in a file, or why one is not understood."""
-    starts = re.compile(
-        rf"^[ \t]*(?:{'|'.join(map(re.escape, kinds))})\b[^\n={{]*\{{", re.MULTILINE
-    )
+    starts = re.compile(rf"^[ \t]*(?:{'|'.join(kinds)})\b[^\n={{]*\{{", re.MULTILINE)
     at = errors = 0
     while errors < _MOST_ERRORS and (found := starts.search(text, at)):
         reader = _Reader(text, found.start())
@@ -75,6 +73,17 @@ def blocks_in(text: str, *kinds: str) -> Iterator[Block | HclError]:
         except HclError as error:
             yield error
             at, errors = found.end(), errors + 1
+
+
+def value_of(text: str) -> Any:
+    """Read one value; an Expression if it is none that is stated literally."""
+    reader = _Reader(f"{text}\n", 0)
+    try:
+        value = reader.value(0)
+    except HclError:
+        return Expression(text)
+    reader.skip(lines=True)
+    return value if reader.at > len(text) else Expression(text)
 
 
 class _Reader:
@@ -105,13 +114,13 @@ class _Reader:
             start, name = self.at, self._name()
             self.skip()
             if self._take("="):
-                made.attributes[name] = self._value(level)
+                made.attributes[name] = self.value(level)
             else:
                 self.at = start
                 made.blocks.append(self.block(level))
             self.skip(lines=True)
 
-    def _value(self, level: int) -> Any:
+    def value(self, level: int) -> Any:
         """Read a literal, or take all up to the end of the expression."""
         if level > _LEVELS:
             raise _HopelessError("it has too many levels")
@@ -153,14 +162,14 @@ class _Reader:
         if _COMPUTED.match(self._text, self.at):
             raise HclError("it is computed")
         if self._take("["):
-            return self._listed("]", lambda: self._value(level))
+            return self._listed("]", lambda: self.value(level))
         if self._take("{"):
             return dict(self._listed("}", lambda: self._pair(level)))
         name = self._name()
         if name in _WORDS:
             return _WORDS[name]
         if self._take("("):
-            return Call(name, tuple(self._listed(")", lambda: self._value(level))))
+            return Call(name, tuple(self._listed(")", lambda: self.value(level))))
         raise HclError(f"{name} is no literal")
 
     def _listed(self, end: str, read: Callable[[], Any]) -> list[Any]:
@@ -180,7 +189,7 @@ class _Reader:
         self.skip()
         if _TEMPLATE.search(name) or not (self._take("=") or self._take(":")):
             raise HclError("a key is computed")
-        return name, self._value(level)
+        return name, self.value(level)
 
     def _pass_over(self) -> None:
         """Go to the end of an expression: a line or a comma outside of brackets."""
