@@ -98,11 +98,15 @@ class _Engine:
             return 1
         if multinode is not True:
             return Unknown("multinode is not known")
+        stated = mapping(self.role.get("parallelism"))
         if self.is_before(_DATA):
             return self.size("data")
-        stated = mapping(self.role.get("parallelism"))
         if not self.is_before(_SIZES_STATED) or stated.get("workers"):
             return self.size("workers")
+        return self._derived(stated)
+
+    def _derived(self, stated: Mapping[str, Any]) -> MaybeInt:
+        """Return the number of pods that data and dataLocal give."""
         if not {"data", "dataLocal"} <= {*stated}:
             return 1
         every, local = self.size("data"), self.size("dataLocal")
