@@ -3,9 +3,9 @@
 Source: the charts' names and versions: ray-project/kuberay helm-chart/kuberay-operator,
 kubernetes-sigs/lws charts/lws, volcano-sh/kthena charts/kthena, volcano-sh/volcano
 installer/helm/chart/volcano, kserve/kserve charts, kaito-project/kaito charts/kaito/workspace,
-ai-dynamo/grove operator/charts: each chart has the version of its operator. aws-ia
-terraform-aws-eks-data-addons: NAME_helm_config, enable_NAME; terraform-aws-eks-blueprints-addons:
-helm_releases.
+ai-dynamo/grove operator/charts, NVIDIA/k8s-nim-operator deployments/helm: each chart has the
+version of its operator. aws-ia terraform-aws-eks-data-addons: NAME_helm_config, enable_NAME;
+terraform-aws-eks-blueprints-addons: helm_releases.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -33,6 +33,7 @@ CHARTS = {
     "kserve-crd": "kserve",
     "kserve-resources": "kserve",
     "grove-charts": "grove",
+    "k8s-nim-operator": "nim",
     "workspace": "kaito",
     "kaito-workspace": "kaito",
 }
