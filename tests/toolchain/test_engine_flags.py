@@ -279,19 +279,20 @@ class EventPublisherFactory:
 @pytest.mark.parametrize(
     ("changes", "read"),
     [
-        ((), {"keys": ["endpoint", "publisher"], "ignores": True}),
-        (('= "null"', '= "null"\n    model_config = {"extra": "forbid"}'), {"keys": 2}),
+        (("", ""), {"ignores": True}),
+        (('= "null"', '= "null"\n    model_config = {"extra": "forbid"}'), {}),
         (("(BaseModel)", ""), None),
         (("KVEventsConfig", "Moved"), None),
     ],
 )
 def test_keys_of_kv_events_of_sglang_are_read(
-    tmp_path: Path, changes: tuple[str, ...], read: dict[str, Any] | None
+    tmp_path: Path, changes: tuple[str, str], read: dict[str, Any] | None
 ) -> None:
     file = tmp_path / "sglang/srt/disaggregation/kv_events.py"
     assert sglang.read_keys(tmp_path) == {}
     file.parent.mkdir(parents=True)
-    file.write_text(EVENTS.replace(*changes) if changes else EVENTS)
+    old, new = changes
+    file.write_text(EVENTS.replace(old, new) if old else EVENTS)
     found = sglang.read_keys(tmp_path)
     if read is None:
         assert found == {}
