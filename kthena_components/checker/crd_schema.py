@@ -16,7 +16,8 @@ SCHEMA_RULES = {"kthena": "kthena-schema", "volcano": "volcano-schema"}
 """Other names of the rule, for systems whose version is an option such as `--kthena-version`."""
 _ELSEWHERE = {"kthena": "kthena-version"}
 """Name of the finding about a field that only another release accepts. Default: the same."""
-_WEIGHT = {Level.UNKNOWN: 0, Level.ADVISORY: 1, Level.MANDATORY: 2}
+WEIGHT = {Level.UNKNOWN: 0, Level.ADVISORY: 1, Level.MANDATORY: 2}
+"""The levels, the least severe first."""
 
 
 def served_versions(group_kind: GroupKind) -> list[str]:
@@ -39,8 +40,8 @@ def once_a_place(schema: Iterable[Finding], findings: list[Finding]) -> list[Fin
     """Add the findings of a schema, except at places where a rule reports something as severe."""
     told: dict[str, int] = {}
     for finding in findings:
-        told[finding.path] = max(told.get(finding.path, 0), _WEIGHT[finding.level])
-    new = (finding for finding in schema if _WEIGHT[finding.level] > told.get(finding.path, -1))
+        told[finding.path] = max(told.get(finding.path, 0), WEIGHT[finding.level])
+    new = (finding for finding in schema if WEIGHT[finding.level] > told.get(finding.path, -1))
     return [*new, *findings]
 
 
@@ -102,12 +103,17 @@ def like_release(of: GroupKind, context: Context) -> Context:
 
     Rules between fields differ by release, and a CRD states no release.
     """
-    system = INDEX.get(of, "")
-    table = load(f"kthena_components.systems.{system}") if system in VERSIONS else None
-    own = context.definitions.find(of, table) if table is not None else ()
+    own = own_crds(of, context)
     if not own or not own[0].like:
         return context
-    return replace(context, versions={**context.versions, system: own[0].like})
+    return replace(context, versions={**context.versions, INDEX[of]: own[0].like})
+
+
+def own_crds(of: GroupKind, context: Context) -> tuple[CrdTable, ...]:
+    """Return the CRDs of a kind among the files, if its system has releases."""
+    system = INDEX.get(of, "")
+    table = load(f"kthena_components.systems.{system}") if system in VERSIONS else None
+    return context.definitions.find(of, table) if table is not None else ()
 
 
 def _is_mandatory(finding: Finding) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 
 from kthena_components.checker.crd_schema import crd_schema, like_release, once_a_place
 from kthena_components.checker.engine_parts import rules_over_parts
+from kthena_components.checker.installed_releases import by_installed
 from kthena_components.checker.members import coscheduled, ports_in, with_pods
 from kthena_components.checker.moved_fields import follow_moves
 from kthena_components.checker.object_name import object_name
@@ -180,7 +181,7 @@ def check_whole(
     """Check one manifest, and read what the rules over all objects need."""
     if versions:
         context = replace(context, versions={**context.versions, **versions})
-    check = partial(_check, path=path, context=context, today=today, asked=asked)
+    check = partial(by_installed, partial(_check, path=path, today=today, asked=asked), context)
     checked = check(body)
     found = follow_moves(checked.findings, body, lambda given: check(given).findings)
     return checked if found is checked.findings else replace(checked, findings=found)

@@ -245,6 +245,38 @@ RENDERED: dict[str, tuple[str, str, set[int]]] = {
         f"{APPLICATION}spec: {{source: {{repoURL: u, path: envs}}}}\n",
         set(),
     ),
+    "values of Terraform": (
+        "main.tf",
+        (
+            'resource "helm_release" "chat" {\n  chart  = "./charts/chat"\n'
+            '  values = [yamlencode({ tensor = 16 }), file("charts/chat/more.yaml")]\n}\n'
+        ),
+        {3},
+    ),
+    "blocks of Terraform": (
+        "infra.tf",
+        (
+            'resource "helm_release" "chat" {\n  chart  = "${path.module}/charts/chat"\n'
+            '  values = ["tensor: 16"]\n  set {\n    name  = "tensor"\n    value = "32"\n  }\n}\n'
+        ),
+        {32},
+    ),
+    "lists of Terraform": (
+        "infra.tf",
+        (
+            'resource "helm_release" "chat" {\n  chart  = "${path.module}/charts/chat"\n'
+            '  set = [{ name = "tensor", value = "32" }]\n}\n'
+        ),
+        {32},
+    ),
+    "a value that only Terraform knows": (
+        "infra.tf",
+        (
+            'resource "helm_release" "chat" {\n  chart  = "${path.module}/charts/chat"\n'
+            '  set = [{ name = "tensor", value = var.tensor }]\n}\n'
+        ),
+        set(),
+    ),
 }
 
 
@@ -347,7 +379,7 @@ OUTSIDE: dict[str, tuple[str, str, str]] = {
         "main.tf",
         (
             'resource "helm_release" "chat" {\n  chart  = "./charts/chat"\n'
-            "  values = [yamlencode({ gpus = 4 })]\n}\n"
+            "  values = var.values\n}\n"
         ),
         "helm_release chat: only Terraform evaluates its values",
     ),

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kthena_components
-from toolchain.engine_flags import click_programs, isolated, tables, verdicts, vllm_parser
+from toolchain.engine_flags import click_programs, isolated, sglang, tables, verdicts, vllm_parser
 from toolchain.engine_flags.flags import Flag
 from toolchain.engine_flags.releases import Engine, fetch
 
@@ -262,3 +262,42 @@ def test_choices_that_the_configuration_checks_are_tried_there(
 
 def test_verdicts_are_recorded_where_their_test_reads_them() -> None:
     assert verdicts.RECORD.is_file()
+
+
+EVENTS = """
+class KVEventsConfig(BaseModel):
+    publisher: str = "null"
+    endpoint: str = "tcp://*:5557"
+
+    def from_cli(cls, value): ...
+
+class EventPublisherFactory:
+    _registry: dict[str, object] = {"null": A, "zmq": B}
+"""
+
+
+@pytest.mark.parametrize(
+    ("changes", "read"),
+    [
+        (("", ""), {"ignores": True}),
+        (('= "null"', '= "null"\n    model_config = {"extra": "forbid"}'), {}),
+        (("(BaseModel)", ""), None),
+        (("KVEventsConfig", "Moved"), None),
+    ],
+)
+def test_keys_of_kv_events_of_sglang_are_read(
+    tmp_path: Path, changes: tuple[str, str], read: dict[str, Any] | None
+) -> None:
+    file = tmp_path / "sglang/srt/disaggregation/kv_events.py"
+    assert sglang.read_keys(tmp_path) == {}
+    file.parent.mkdir(parents=True)
+    old, new = changes
+    file.write_text(EVENTS.replace(old, new) if old else EVENTS)
+    found = sglang.read_keys(tmp_path)
+    if read is None:
+        assert found == {}
+        return
+    own = found["--kv-events-config"]
+    assert own["words"] == {"publisher": ["null", "zmq"]}
+    assert own["keys"] == ["endpoint", "publisher"]
+    assert own.get("ignores") is read.get("ignores")

@@ -128,6 +128,14 @@ SOURCES: tuple[Source, ...] = (
         filled={"PodCliqueSet": ()},
     ),
     Source(
+        system="nim",
+        title="NIM operator",
+        repository="NVIDIA/k8s-nim-operator",
+        folders=("config/crd/bases",),
+        files=("apps.nvidia.com_nimpipelines", "apps.nvidia.com_nimservices"),
+        first="2.0",
+    ),
+    Source(
         system="prometheus",
         title="Prometheus Operator",
         repository="prometheus-operator/prometheus-operator",

@@ -43,6 +43,12 @@ ENGINES: Mapping[str, tuple[Engine, Callable[[Path], list[Flag]], str]] = {
     ),
 }
 
+_KEYS: Mapping[str, Callable[[Path], dict[str, dict[str, Any]]]] = {
+    "vllm": vllm.read_keys,
+    "sglang": sglang.read_keys,
+}
+"""How the keys inside JSON options are read."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the tables of the engines in the arguments, or of all engines."""
@@ -75,7 +81,7 @@ def _update(name: str, index: PyPISimple, *, again: bool) -> None:
             if not flags:
                 raise ValueError(f"no option was found in {source.file}: its parser has moved")
             known.append((source, flags))
-            keys[version] = vllm.read_keys(Path(folder)) if name == "vllm" else {}
+            keys[version] = _KEYS[name](Path(folder)) if name in _KEYS else {}
             keep_lines(name, version, Path(folder))
         print(f"{name} {version}: {len(flags)} options", file=sys.stderr, flush=True)
     order = list(offered)

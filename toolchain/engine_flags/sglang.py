@@ -1,9 +1,11 @@
 """Reads SGLang's options from the parser of one release.
 
 Source: `ServerArgs.add_cli_args` in the release's sglang/srt/server_args.py, which `sglang_parser`
-runs in another process without any installed package.
+runs in another process without any installed package. The keys of --kv-events-config are those of
+KVEventsConfig in its sglang/srt/disaggregation/kv_events.py, which is read and not run.
 """
 
+import ast
 from pathlib import Path
 from typing import Any
 
@@ -44,3 +46,30 @@ def _flag(option: dict[str, Any]) -> Flag:
         choices=None if choices is None else tuple(choices),
         default=None if default == "==SUPPRESS==" else default,
     )
+
+
+_EVENTS, _OPTION = "sglang/srt/disaggregation/kv_events.py", "--kv-events-config"
+
+
+def read_keys(root: Path) -> dict[str, dict[str, Any]]:
+    """Read the keys inside --kv-events-config of an unpacked release, and its publishers.
+
+    A class of pydantic ignores other keys, unless it says `extra="forbid"`.
+    """
+    file = root / _EVENTS
+    found = ast.walk(ast.parse(file.read_text())) if file.exists() else ()
+    classes = {each.name: each for each in found if isinstance(each, ast.ClassDef)}
+    config, factory = classes.get("KVEventsConfig"), classes.get("EventPublisherFactory")
+    if config is None or [ast.unparse(each) for each in config.bases] != ["BaseModel"]:
+        return {}
+    fields = [each for each in config.body if isinstance(each, ast.AnnAssign)]
+    made: dict[str, Any] = {"keys": sorted(ast.unparse(each.target) for each in fields)}
+    if "forbid" not in ast.unparse(config):
+        made["ignores"] = True
+    tables = [each for each in factory.body if isinstance(each, ast.AnnAssign)] if factory else []
+    words = [ast.literal_eval(key) for each in tables for key in _keys(each.value)]
+    return {_OPTION: {**made, "words": {"publisher": sorted(words)}} if words else made}
+
+
+def _keys(value: ast.expr | None) -> list[ast.expr]:
+    return [key for key in value.keys if key is not None] if isinstance(value, ast.Dict) else []

@@ -27,6 +27,7 @@ from kthena_components.reading.files import (
     reads_again,
     shown_name,
 )
+from kthena_components.reading.releases.operators import find_pins
 from kthena_components.systems import INDEX, NAMED_BY, WITHOUT_NAMESPACE
 
 _CONFIG_MAP = "ConfigMap"
@@ -167,18 +168,26 @@ class LateDefinitions(Definitions):
                         yield name, item.body
 
 
-def shared_by_all(paths: Iterable[str], stated: Container[str]) -> Context:
+def shared_by_all(
+    paths: Iterable[str], stated: Container[str], deploying: Iterable[str] = ()
+) -> Context:
     """Read from files what serves all objects, wherever they are.
 
     These are shared accelerators, CRDs, objects without a namespace that complete others, and the
     names by which objects refer to them. A device plugin is configured by a ConfigMap or by the
-    values of its chart, which are no object. CRDs do not count for the systems whose release the
-    user states.
+    values of its chart, which are no object. CRDs and installed releases do not count for the
+    systems whose release the user states.
+
+    Args:
+        paths: The files with objects.
+        stated: Systems whose release the user states.
+        deploying: Other files, which may install operators.
     """
     sharing, defining = Sharing(), list[str]()
+    again = [*filter(reads_again, paths)]
     wide = ReferencedObjects(WITHOUT_NAMESPACE, NAMED_BY)
     kinds = [kind for _, kind in (*WITHOUT_NAMESPACE, *NAMED_BY)]
-    for path in filter(reads_again, paths):
+    for path in again:
         text = read_text(path)
         if isinstance(text, Unreadable):
             continue
@@ -194,7 +203,8 @@ def shared_by_all(paths: Iterable[str], stated: Container[str]) -> Context:
             if isinstance(document, Document):
                 sharing.add(document.body, shown_name(path))
     definitions = LateDefinitions(defining, stated)
-    return Context(sharing=sharing, definitions=definitions, referenced=wide)
+    pins = {k: v for k, v in find_pins([*again, *deploying]).items() if k not in stated}
+    return Context(sharing=sharing, definitions=definitions, referenced=wide, pins=pins)
 
 
 def _documents(text: str, path: str, *wanted: str) -> Iterable[Any]:

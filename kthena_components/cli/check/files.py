@@ -132,7 +132,7 @@ def _told_once(
         clusters = [[*plain, *built]]
     results: list[Result] = []
     paths = [*files, *(each.path for each in built)]
-    around = shared_by_all(paths, given.settings.versions)
+    around = shared_by_all(paths, given.settings.versions, found.deploying)
     for sources in clusters:
         for each in check_sources(sources, found.named, given, summary, around):
             if isinstance(each, Result) and each.rendered_by:

@@ -136,6 +136,14 @@ class Definitions:
         return ()
 
 
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """A release of an operator that a file installs."""
+
+    release: str
+    file: str
+
+
 _Key = tuple[tuple[str, str], str]
 
 
@@ -237,6 +245,8 @@ class Context:
     """The CRDs among the files. They replace the newest release of a system."""
     versions: Mapping[str, str] = field(default_factory=dict)
     """Versions of the cluster's systems, by system name; a missing one means the newest."""
+    pins: Mapping[str, tuple[Pin, ...]] = field(default_factory=dict)
+    """What the files install of the systems whose version is not stated, by system name."""
 
     def find(self, reference: Mapping[str, Any]) -> ConfigMap | Unknown:
         """Find the ConfigMap that a reference names."""

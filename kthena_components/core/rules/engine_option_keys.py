@@ -1,9 +1,11 @@
 """The rule engine-option-keys."""
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.engines.option_table import Keys, Table, load
+from kthena_components.core.engines.options import TITLES
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level, suggest
 from kthena_components.core.remedies import plain
@@ -18,11 +20,12 @@ def engine_option_keys(facts: ServingFacts) -> Iterator[Finding]:
 
     The options are --speculative-config, --compilation-config with its pass_config,
     --kv-transfer-config, --kv-events-config and --eplb-config of vLLM, whole or as
-    --eplb-config.num_redundant_experts.
+    --eplb-config.num_redundant_experts, and --kv-events-config of SGLang.
     The keys are those of the classes of each release: docs/engines.md. Older releases ignore other
     keys, so what they say has no effect; newer ones refuse them. The words are those of `method` in
     --speculative-config and of cudagraph_mode in --compilation-config, since vLLM 0.10.1, and of
-    publisher in --kv-events-config, since 0.11.1.
+    publisher in --kv-events-config, since 0.11.1. SGLang ignores other keys, and does not start
+    with another publisher.
 
     Pass: --speculative-config '{"model": "m", "num_speculative_tokens": 3}'.
     Fail: --speculative-config '{"model": "m", "num_speculative_token": 3}'; with vLLM 0.12,
@@ -30,15 +33,16 @@ def engine_option_keys(facts: ServingFacts) -> Iterator[Finding]:
     --speculative-config.method=eagel.
     Level: mandatory; advisory if the release ignores the key, or the image states no release, or
     the words are those of the releases before and after.
-    Source: vllm/config of the releases, run as they are published.
+    Source: vllm/config of the releases, run as they are published; KVEventsConfig and
+    EventPublisherFactory in sglang/srt/disaggregation/kv_events.py of each release.
     """
-    for start in starts(facts, "vllm"):
-        release, table = start.command.release, load("vllm")
+    for start in starts(facts, "vllm", "sglang"):
+        release, table = start.command.release, load(str(start.command.engine))
         if release is None:
             continue
         for option in table.keyed:
             name, _, inner = option.partition(".")
-            stated = start.option(name)
+            stated = _stated(start, name)
             if not isinstance(stated, Mapping):
                 continue
             taken = table.keys_in(option, release.version)
@@ -50,11 +54,22 @@ def engine_option_keys(facts: ServingFacts) -> Iterator[Finding]:
         yield from _words(start, table)
 
 
+def _stated(start: Start, option: str) -> Any:
+    """Return the value of an option. SGLang's parser takes it as text, and reads it later."""
+    stated = start.option(option)
+    if not isinstance(stated, str) or is_unresolved(stated):
+        return stated
+    try:
+        return json.loads(stated)
+    except (ValueError, RecursionError):
+        return None
+
+
 def _words(start: Start, table: Table) -> Iterator[Finding]:
     """Report words that a release does not take in a key. Those in capitals may be lower case."""
     release = start.command.release
     for option, key in sorted({(row.option, row.key) for row in table.words}):
-        stated = start.option(option)
+        stated = _stated(start, option)
         word = stated.get(key) if isinstance(stated, Mapping) else None
         if release is None or not isinstance(word, str) or is_unresolved(word):
             continue
@@ -92,6 +107,6 @@ def _wrong(start: Start, table: Table, taken: Keys, key: str) -> Iterator[Findin
     seen = f"states {display(key)} in {taken.option}, which {start.product} {lacks}"
     remedy = plain(suggest(key, taken.keys))
     if span := table.releases_with(taken.option, key):
-        seen += f": vLLM {span[0]} to {span[1]} have it"
+        seen += f": {TITLES[table.engine]} {span[0]} to {span[1]} have it"
         remedy = "remove it, or use one of these releases"
     yield from start.refused(seen, remedy, Level.MANDATORY if sure else Level.ADVISORY)

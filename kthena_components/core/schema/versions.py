@@ -15,6 +15,7 @@ VERSIONS: Mapping[str, tuple[str, ...]] = {
     "ray": ("1.3", "1.4", "1.5", "1.6", "1.7"),
     "rbg": ("0.5", "0.6", "0.7", "0.8"),
     "grove": ("0.1",),
+    "nim": ("2.0", "3.0", "3.1"),
 }
 """The minor releases of each system whose CRDs are known, oldest first."""
 NAMED = ("kthena", "volcano")
@@ -28,6 +29,7 @@ TITLES = {
     "ray": "KubeRay",
     "rbg": "RBG",
     "grove": "Grove",
+    "nim": "NIM operator",
 }
 """Names of these systems in messages."""
 Release = tuple[int, ...]
@@ -62,7 +64,7 @@ def has_since(versions: Mapping[str, str], system: str, first: str) -> bool:
         first: The other release.
     """
     asked = versions.get(system, VERSIONS[system][-1])
-    return known_version(asked, system) is None or is_since(asked, first)
+    return _RELEASE.fullmatch(asked) is None or is_since(asked, first)
 
 
 def is_since(version: str, first: str) -> bool:

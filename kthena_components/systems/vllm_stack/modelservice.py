@@ -1,11 +1,14 @@
-"""Engines of the Helm chart llm-d-modelservice: decode and prefill, of one pod each.
+"""Engines of the Helm chart llm-d-modelservice: decode and prefill.
 
 The chart writes --tensor-parallel-size and the data sizes from `parallelism`, before the args of
 the container. Where resources state no GPUs, it requests tensor × dataLocal; up to 0.3.16 also
 where they do. So a contradiction is in GPUs that are stated, in args that state another size, or in
 data without dataLocal: its default is 1, and the chart passes no --data-parallel-size-local of 1.
-Releases before 0.3.6 request tensor GPUs, and are not read. Source:
-llm-d-incubation/llm-d-modelservice charts/llm-d-modelservice/templates/_helpers.tpl.
+From 0.3.0 to 0.3.5 it requests tensor GPUs, and writes no data sizes; before, it reads the sizes of
+the args from another place, and is not read. With `multinode` each half is a LeaderWorkerSet of
+`workers` pods with the same template, before 0.3.6 of `data` pods. Source:
+llm-d-incubation/llm-d-modelservice charts/llm-d-modelservice/templates/_helpers.tpl (numWorkers,
+numGpuPerWorker, resources) and decode-lws.yaml, of llm-d-modelservice-v0.3.0 to v0.4.12.
 """
 
 from collections.abc import Iterator, Mapping
@@ -33,9 +36,9 @@ from kthena_components.systems.vllm_stack.values import ChartValues
 
 _ROLES = ("decode", "prefill")
 _SIMULATOR = "llm-d-inference-sim"
-_FIRST, _SIZES_STATED, _STATED_WINS = (0, 3, 6), (0, 3, 14), (0, 3, 17)
-"""The first release that is read, the first whose values.yaml states all sizes as 1, and the first
-that keeps the GPUs that resources state."""
+_FIRST, _DATA, _SIZES_STATED, _STATED_WINS = (0, 3, 0), (0, 3, 6), (0, 3, 14), (0, 3, 17)
+"""The first release that is read, the first that passes the data sizes, the first whose values.yaml
+states all sizes as 1, and the first that keeps the GPUs that resources state."""
 _RESOURCES = {
     "nvidia": "nvidia.com/gpu",
     "amd": "amd.com/gpu",
@@ -50,10 +53,10 @@ _FLAGS = {
 
 
 def engines(release: ChartValues, context: Context) -> Iterator[EngineFacts]:
-    """Read the engines of a release. With multinode they are left: the chart connects no nodes."""
+    """Read the engines of a release."""
     values = mapping(release.values)
     version = _STATED_WINS if release.version is None else release.version
-    if isinstance(version, Unknown) or version < _FIRST or values.get("multinode"):
+    if isinstance(version, Unknown) or version < _FIRST:
         return
     for name in _ROLES:
         fields = mapping(values.get(name))
@@ -80,11 +83,36 @@ class _Engine:
             return Unknown(f"{name} may be in other values")
         if (
             self.is_before(_SIZES_STATED)
+            and not self.is_before(_DATA)
             and name not in stated
             and {"data", "dataLocal"} & {*stated}
         ):
             return Unknown(f"the chart derives {name} from other sizes")
         return count_or_unknown(stated.get(name), name, 1)
+
+    @property
+    def pods(self) -> MaybeInt:
+        """Return the number of pods of one copy."""
+        multinode = mapping(self.release.values).get("multinode", False)
+        if multinode is False and not self.release.beside:
+            return 1
+        if multinode is not True:
+            return Unknown("multinode is not known")
+        stated = mapping(self.role.get("parallelism"))
+        if self.is_before(_DATA):
+            return self.size("data")
+        if not self.is_before(_SIZES_STATED) or stated.get("workers"):
+            return self.size("workers")
+        return self._derived(stated)
+
+    def _derived(self, stated: Mapping[str, Any]) -> MaybeInt:
+        """Return the number of pods that data and dataLocal give."""
+        if not {"data", "dataLocal"} <= {*stated}:
+            return 1
+        every, local = self.size("data"), self.size("dataLocal")
+        if isinstance(every, Unknown) or isinstance(local, Unknown):
+            return Unknown("the chart derives workers from other sizes")
+        return every // local if local else 1
 
     def is_before(self, version: Version) -> bool:
         """Return whether the release of the chart is older than another one."""
@@ -94,7 +122,8 @@ class _Engine:
     def resources(self) -> object:
         """Its resources, with the GPUs that the chart adds where none are stated."""
         stated = self.container.get("resources")
-        gpu, gpus = self.gpu, [self.size("tensor"), self.size("dataLocal")]
+        factors = ("tensor",) if self.is_before(_DATA) else ("tensor", "dataLocal")
+        gpu, gpus = self.gpu, [self.size(name) for name in factors]
         if not gpu or unknown_within(stated):
             return UNKNOWN_WORD
         replaced = self.is_before(_STATED_WINS)
@@ -127,7 +156,7 @@ class _Engine:
         words = [] if by == "vllmServe" else ["--model"]
         words.append(_model(mapping(mapping(self.release.values).get("modelArtifacts"))))
         words += ["--port", go_text(self.port)]
-        for name, flag in _FLAGS.items():
+        for name, flag in list(_FLAGS.items())[: 1 if self.is_before(_DATA) else None]:
             if (size := self.size(name)) != 1:
                 words += [flag, _word(size)]
         if unknown_within(own):
@@ -180,13 +209,15 @@ def _engine(name: str, engine: _Engine, context: Context) -> EngineFacts:
         gpus_path=engine.at(f"{own}.resources" if stated else "parallelism"),
         command_path=engine.at("parallelism"),
     )
+    pods = engine.pods
+    entry = fill_requests(placed(pod, f"{engine.path}.{own}", image=engine.at(f"{own}.image")))
     return EngineFacts(
         path=engine.path,
         name=name,
-        pods=1,
+        pods=pods,
         replicas=count_or_unknown(engine.role.get("replicas"), "replicas", 1),
-        entry=fill_requests(placed(pod, f"{engine.path}.{own}", image=engine.at(f"{own}.image"))),
-        worker=None,
+        entry=entry,
+        worker=None if pods == 1 else entry,
     )
 
 

@@ -34,6 +34,21 @@ GPUS = f"{DECODE}.containers[0].resources"
 ARGS = f"{DECODE}.containers[0].args"
 SIZES = f"{DECODE}.parallelism"
 VERSION = "spec.chart.spec.version"
+SCRIPT = (
+    "exec vllm serve m --tensor-parallel-size 16 --nnodes $LWS_GROUP_SIZE "
+    "--node-rank $LWS_WORKER_INDEX --master-addr $LWS_LEADER_ADDRESS"
+)
+NODES = {
+    "spec.values.multinode": True,
+    f"{DECODE}.containers[0].modelCommand": "custom",
+    f"{DECODE}.containers[0].command": ["/bin/sh", "-c"],
+    ARGS: [SCRIPT],
+}
+WIDE = {
+    "spec.values.multinode": True,
+    f"{SIZES}": {"tensor": 1, "data": 16, "dataLocal": 8},
+    GPUS: {},
+}
 
 
 def told(changes: dict[str, Any], body: dict[str, Any] = FLUX) -> list[str]:
@@ -72,6 +87,8 @@ def told(changes: dict[str, Any], body: dict[str, Any] = FLUX) -> list[str]:
             {ARGS: ["-pp", "2"], GPUS: {"limits": {"nvidia.com/gpu": "8"}}, VERSION: "0.3.16"},
             "= 8 ranks, but its pod has 4 GPUs",
         ),
+        ({ARGS: ["-tp=8"], VERSION: "0.3.5"}, "= 8 ranks, but its pod has 4 GPUs"),
+        ({**NODES, f"{SIZES}.workers": 2, GPUS: {}}, "= 16 ranks, but its 2 pods × 4 GPUs hold 8"),
         ({ARGS: ["-tp=8"], VERSION: "0.3.6"}, "= 8 ranks, but its pod has 4 GPUs"),
         ({f"{SIZES}.data": 2, VERSION: "0.3.14"}, "8 ranks, but its pod has 4 GPUs"),
     ],
@@ -99,10 +116,17 @@ def test_a_contradiction_is_told(changes: dict[str, Any], said: str) -> None:
         {f"{SIZES}.tensor": 8, VERSION: "0.3.x"},
         # Without dataLocal it was data, before values.yaml stated 1.
         {f"{SIZES}.data": 2, VERSION: "0.3.13"},
-        {ARGS: ["-tp=8"], VERSION: "0.3.5"},
+        {ARGS: ["-tp=8"], VERSION: "0.2.16"},
+        # Before 0.3.6 the chart requests tensor GPUs and passes no data sizes.
+        {f"{SIZES}.tensor": 8, VERSION: "0.3.5"},
+        {f"{SIZES}.data": 2, VERSION: "0.3.5"},
         {f"{SIZES}.tensor": 8, "spec.values.accelerator": {"dra": True}},
         {f"{SIZES}.tensor": 8, "spec.values.accelerator": {"type": "google"}},
-        {f"{SIZES}.tensor": 8, "spec.values.multinode": True},
+        {**WIDE, **dict.fromkeys([f"{SIZES}.workers"], 2)},
+        {**WIDE, VERSION: "0.3.13"},
+        {**NODES, f"{SIZES}.tensor": 8, f"{SIZES}.workers": 2, GPUS: {}},
+        {**NODES, f"{SIZES}.tensor": 8, f"{SIZES}.data": 2, VERSION: "0.3.5"},
+        {f"{SIZES}.tensor": 4, "spec.values.multinode": LATE, ARGS: ["-tp=8"]},
         {f"{SIZES}.tensor": 8, "spec.valuesFrom": [{"kind": "ConfigMap", "name": "x"}]},
         {f"{SIZES}.tensor": 8, f"{DECODE}.create": False},
         {

@@ -1,0 +1,1 @@
+"""Kinds of NVIDIA's NIM operator."""
