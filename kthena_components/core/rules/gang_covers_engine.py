@@ -18,7 +18,8 @@ def gang_covers_engine(facts: ServingFacts) -> Iterator[Finding]:
     A gang smaller than an engine starts engines that never work and block their GPUs. A queue of
     Kueue also admits the pods of an object together, and a PodGroup of the coscheduling plugin
     (label scheduling.x-k8s.io/pod-group) is a gang, too. A PodGroup of Volcano that the user writes
-    waits at least for the pods of each engine whose pods name it.
+    waits at least for the pods of each engine whose pods name it. Pods without GPUs and without a
+    command line of a known engine, such as web servers, need no gang.
 
     Pass: minMember 4 for 2 engines of 2 pods each.
     Fail: minMember 3 for 2 engines of 2 pods each; minMember 1 in a PodGroup that a StatefulSet
@@ -27,7 +28,9 @@ def gang_covers_engine(facts: ServingFacts) -> Iterator[Finding]:
     Source: Kthena v1.0.0 pkg/model-serving-controller/podgroupmanager/manager.go
     calculateRequirements: minMember = Σ (1 + workers) × minimum.
     """
-    multi = [e for e in facts.engines if isinstance(e.pods, int) and e.pods > 1]
+    multi = [
+        e for e in facts.engines if isinstance(e.pods, int) and e.pods > 1 and _runs_model(e)
+    ]
     if facts.gang is None:
         for engine in () if facts.gang_expected is True else multi:
             if isinstance(facts.gang_expected, Unknown):
@@ -57,6 +60,13 @@ def gang_covers_engine(facts: ServingFacts) -> Iterator[Finding]:
             f"but its engines have {wanted} that must start together",
             remedy=_members(facts.gang, wanted),
         )
+
+
+def _runs_model(engine: EngineFacts) -> bool:
+    """Whether a pod has GPUs, or may have, or a command line of a known engine."""
+    pods = (engine.entry, engine.worker or engine.entry)
+    known = any(command and command.engine for pod in pods for command in (pod.command, pod.joined))
+    return known or any(pod.gpus != 0 for pod in pods)
 
 
 def _members(gang: GangFacts, wanted: MaybeInt) -> str:
