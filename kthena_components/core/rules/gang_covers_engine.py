@@ -28,9 +28,7 @@ def gang_covers_engine(facts: ServingFacts) -> Iterator[Finding]:
     Source: Kthena v1.0.0 pkg/model-serving-controller/podgroupmanager/manager.go
     calculateRequirements: minMember = Σ (1 + workers) × minimum.
     """
-    multi = [
-        e for e in facts.engines if isinstance(e.pods, int) and e.pods > 1 and _runs_model(e)
-    ]
+    multi = [e for e in facts.engines if isinstance(e.pods, int) and e.pods > 1 and _runs_model(e)]
     if facts.gang is None:
         for engine in () if facts.gang_expected is True else multi:
             if isinstance(facts.gang_expected, Unknown):
