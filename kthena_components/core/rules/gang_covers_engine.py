@@ -18,7 +18,8 @@ def gang_covers_engine(facts: ServingFacts) -> Iterator[Finding]:
     A gang smaller than an engine starts engines that never work and block their GPUs. A queue of
     Kueue also admits the pods of an object together, and a PodGroup of the coscheduling plugin
     (label scheduling.x-k8s.io/pod-group) is a gang, too. A PodGroup of Volcano that the user writes
-    waits at least for the pods of each engine whose pods name it.
+    waits at least for the pods of each engine whose pods name it. Pods without GPUs and without a
+    command line of a known engine, such as web servers, need no gang.
 
     Pass: minMember 4 for 2 engines of 2 pods each.
     Fail: minMember 3 for 2 engines of 2 pods each; minMember 1 in a PodGroup that a StatefulSet
@@ -27,19 +28,8 @@ def gang_covers_engine(facts: ServingFacts) -> Iterator[Finding]:
     Source: Kthena v1.0.0 pkg/model-serving-controller/podgroupmanager/manager.go
     calculateRequirements: minMember = Σ (1 + workers) × minimum.
     """
-    multi = [e for e in facts.engines if isinstance(e.pods, int) and e.pods > 1]
     if facts.gang is None:
-        for engine in () if facts.gang_expected is True else multi:
-            if isinstance(facts.gang_expected, Unknown):
-                yield from cannot_check(engine, facts.gang_expected, path=engine.path)
-                continue
-            yield Finding(
-                path=engine.path,
-                seen=f"{title(engine)} has {engine.pods} pods that must start together, "
-                "and nothing schedules them as a gang",
-                remedy="let Volcano schedule the pods (scheduler volcano)",
-                level=Level.ADVISORY,
-            )
+        yield from _without_gang(facts)
         return
     wanted = _wanted(facts)
     member = facts.gang.min_member
@@ -57,6 +47,32 @@ def gang_covers_engine(facts: ServingFacts) -> Iterator[Finding]:
             f"but its engines have {wanted} that must start together",
             remedy=_members(facts.gang, wanted),
         )
+
+
+def _without_gang(facts: ServingFacts) -> Iterator[Finding]:
+    """Advise a gang for each engine of several pods, unless Volcano schedules them."""
+    if facts.gang_expected is True:
+        return
+    for engine in filter(_needs_gang, facts.engines):
+        if isinstance(facts.gang_expected, Unknown):
+            yield from cannot_check(engine, facts.gang_expected, path=engine.path)
+            continue
+        yield Finding(
+            path=engine.path,
+            seen=f"{title(engine)} has {engine.pods} pods that must start together, "
+            "and nothing schedules them as a gang",
+            remedy="let Volcano schedule the pods (scheduler volcano)",
+            level=Level.ADVISORY,
+        )
+
+
+def _needs_gang(engine: EngineFacts) -> bool:
+    """Whether it has several pods, and one has GPUs, or may have, or starts a known engine."""
+    if not isinstance(engine.pods, int) or engine.pods <= 1:
+        return False
+    pods = (engine.entry, engine.worker or engine.entry)
+    known = any(command and command.engine for pod in pods for command in (pod.command, pod.joined))
+    return known or any(pod.gpus != 0 for pod in pods)
 
 
 def _members(gang: GangFacts, wanted: MaybeInt) -> str:

@@ -11,6 +11,7 @@ from kthena_components.core.rules.support.first_rank_address import (
     Meeting,
     first_pod,
     is_itself,
+    meeting_of,
     meetings,
 )
 from kthena_components.core.rules.support.messages import title
@@ -56,6 +57,16 @@ def leader_address(facts: ServingFacts) -> Iterator[Finding]:
             if seen and not (pod.on_host and is_itself(meeting.address)):
                 yield _finding(facts, engine, pod, meeting, seen)
                 break
+        else:
+            yield from _of_first_rank(facts, engine)
+
+
+def _of_first_rank(facts: ServingFacts, engine: EngineFacts) -> Iterator[Finding]:
+    """Check the address in the first pod itself, whose store of torch is asked by that name."""
+    command = engine.entry.command
+    meeting = None if command is None else meeting_of(command)
+    if meeting is not None and (seen := _no_value(facts, engine.entry, meeting)):
+        yield _finding(facts, engine, engine.entry, meeting, seen)
 
 
 def _no_value(facts: ServingFacts, pod: PodFacts, meeting: Meeting) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.remedies import set_option
-from kthena_components.core.rules.support.engine_startup import ALWAYS, POSITIVE, starts
+from kthena_components.core.rules.support.engine_startup import ALWAYS, POSITIVE, all_starts
 
 MEMORY = "memory-fraction-range"
 _SHARES = {"vllm": "--gpu-memory-utilization", "sglang": "--mem-fraction-static"}
@@ -25,7 +25,7 @@ def memory_fraction_range(facts: ServingFacts) -> Iterator[Finding]:
     Source: vllm/config/cache.py gpu_memory_utilization; sglang/srt/model_executor/model_runner.py
         (0.5.1) and pool_configurator.py (0.5.23).
     """
-    for start in starts(facts, *_SHARES):
+    for start in all_starts(facts, *_SHARES):
         share, option = start.command.memory_fraction, _SHARES[start.command.engine or ""]
         if not isinstance(share, int | float):
             continue

@@ -25,6 +25,11 @@ _EFFECTS = {
 }
 _HEALTH = ("/health", "/health_generate", "/ping", "/metrics")
 """The paths that SGLang's server for probes has; the last two not in all releases."""
+_OF_OTHERS = frozenset(
+    {f"/{name}" for name in ("healthz", "livez", "readyz", "live", "ready", "healthcheck")}
+    | {f"{at}/health/{name}" for at in ("", "/v1", "/v2") for name in ("live", "ready")}
+)
+"""Paths of Kubernetes, Triton, NIM and other servers, which vLLM answers with 404."""
 
 
 def probe_port(facts: ServingFacts) -> Iterator[Finding]:
@@ -35,17 +40,18 @@ def probe_port(facts: ServingFacts) -> Iterator[Finding]:
     the kubelet does not reach. vLLM with --headless and a worker of Ray answer no requests, and
     vLLM with --uds answers on a Unix socket. SGLang's pods without the first rank have a server for
     probes only, with /health, at their --host and --port. With --ssl-keyfile and --ssl-certfile, a
-    server answers HTTPS only. Not checked are containers in which something else may
-    listen: other containers in the pod than a routing sidecar of llm-d and those that state their
-    ports and mount no files, programs that a script starts in the background, numbers elsewhere in
-    the command line.
+    server answers HTTPS only. vLLM has /health, not /healthz or /ready. Not checked are containers
+    in which something else may listen: other containers in the pod than a routing sidecar of llm-d
+    and those that state their ports and mount no files, programs that a script starts in the
+    background, numbers elsewhere in the command line.
 
     Pass: --port 8080 and a readinessProbe on 8080, or on a port http with containerPort 8080.
     Fail: vllm serve without --port and a readinessProbe on 8080; a probe on 8000 of a worker, or of
     vllm serve with --uds /run/vllm.sock; a livenessProbe on 8000 in the only template of 2 pods, of
-    which one has --headless; scheme HTTP for vllm serve with --ssl-certfile.
-    Level: mandatory; advisory for another path of SGLang's server for probes.
-    Source: vLLM vllm/entrypoints/openai/cli_args.py; SGLang sglang/srt/server_args.py and
+    which one has --headless; scheme HTTP for vllm serve with --ssl-certfile; path /healthz.
+    Level: mandatory; advisory for another path than the server has.
+    Source: vLLM vllm/entrypoints/openai/cli_args.py, vllm/entrypoints/serve/instrumentator and
+    issue 1245, in which /livez and /readyz were asked for; SGLang sglang/srt/server_args.py and
     sglang/srt/utils launch_dummy_health_check_server; uvicorn/config.py; TensorRT-LLM
     tensorrt_llm/commands/serve.py; Kubernetes documentation, Liveness, Readiness and Startup
     Probes; kubernetes pkg/probe/util.go.
@@ -134,6 +140,16 @@ def _check(probe: ProbeFacts, found: Listening) -> Iterator[Finding]:
         yield _hidden(probe, found)
     elif isinstance(probe.port, int) and probe.port == found.answers:
         yield from _without_tls(probe, found)
+        yield from _of_another_server(probe, found)
+
+
+def _of_another_server(probe: ProbeFacts, found: Listening) -> Iterator[Finding]:
+    """Report a path that other servers have and vLLM has not."""
+    path = (probe.target or "").partition("?")[0].rstrip("/")
+    if found.engine == "vllm" and path in _OF_OTHERS:
+        seen = f"is {display(probe.target)}, which vLLM does not have and answers with 404, "
+        seen += _EFFECTS[probe.kind]
+        yield _beside_port(probe, "path", seen, _HEALTH[0], Level.ADVISORY)
 
 
 def _of_other_rank(probe: ProbeFacts, found: Listening) -> Iterator[Finding]:

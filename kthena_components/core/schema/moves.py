@@ -65,7 +65,8 @@ def moves(
             below = _below(here)
             deeper = [inner for each in below for inner in _below(each)]
         inside = [each for each in below if each.takes(key, item)]
-        if (place := _metadata(here, key, item) or _place(key, item, inside, above)) is not None:
+        place = _metadata(here, key, item) or _place(key, item, inside, above)
+        if (place := place or _namesake(here, key, item, above)) is not None:
             yield at, _move(key, item, place)
             continue
         places = inside or [each for each in deeper if each.takes(key, item)]
@@ -116,6 +117,13 @@ def _place(key: object, item: object, inside: Sequence[_Map], above: Sequence[_M
     if len(stated) == 1:
         return stated[0]
     return next(outside, inside[0] if len(inside) == 1 else None)
+
+
+def _namesake(here: _Map, key: object, item: object, above: Sequence[_Map]) -> _Map | None:
+    """Return a map of the same name further up: the securityContext of the pod has fsGroup."""
+    name = here.path.rpartition(".")[2]
+    maps = (each for outer in above[1:] for each in _below(outer))
+    return next((m for m in maps if m.path.endswith(f".{name}") and m.takes(key, item)), None)
 
 
 def move_in(remedy: str) -> str | None:

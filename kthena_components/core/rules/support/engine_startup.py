@@ -40,6 +40,8 @@ class Start:
 
     engine: EngineFacts
     command: CommandFacts
+    pod: PodFacts | None = None
+    """The pod with the command line. None: the entry."""
 
     @property
     def product(self) -> str:
@@ -84,7 +86,7 @@ class Start:
         release = self.command.release
         note = release.note if release is not None and level is Level.ADVISORY else ""
         yield Finding(
-            path=self.engine.entry.command_path,
+            path=(self.pod or self.engine.entry).command_path,
             seen=f"{title(self.engine)} {seen}{note}",
             remedy=remedy,
             level=level,
@@ -97,6 +99,16 @@ def starts(facts: ServingFacts, *engines: str) -> Iterator[Start]:
         command = engine.entry.command
         if command is not None and command.engine in engines:
             yield Start(engine, command)
+
+
+def all_starts(facts: ServingFacts, *engines: str) -> Iterator[Start]:
+    """Return also what workers start, for options that may differ between the pods of an engine."""
+    for start in starts(facts, *engines):
+        yield start
+        worker = start.engine.worker
+        command = None if worker is None else worker.command
+        if command is not None and command.engine in engines:
+            yield Start(start.engine, command, worker)
 
 
 def each_start(
