@@ -1,7 +1,6 @@
 """`kthena-components fit`: reads its options, answers, and writes rows, data and a page."""
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 from kthena_components.cli.connect import WRONG, add_cluster, opened
 from kthena_components.cli.inventory import add_racks_from, live_cluster, stop
 from kthena_components.cli.terminal import Progress, paint
-from kthena_components.core.values.safe_text import visible
+from kthena_components.core.values.safe_text import visible, visible_json
 
 if TYPE_CHECKING:
     from kthena_components.cli.fit.what_if import WhatIf
@@ -132,7 +131,9 @@ def _write(
         except OSError as error:
             parser.exit(WRONG, f"{parser.prog}: {asked.html}: {error.strerror or error}\n")
     if asked.output == "json":
-        sys.stdout.write(f"{json.dumps({**describe(question.drawn, outcomes), **what_if.data})}\n")
+        sys.stdout.write(
+            f"{visible_json({**describe(question.drawn, outcomes), **what_if.data})}\n"
+        )
     else:
         width = get_terminal_size().columns if sys.stdout.isatty() else WIDTH
         rows = draw_rows(picture, width=width, blocks=_draws_blocks(), paint=_in_colour)
