@@ -64,7 +64,7 @@ def _shown(text: str) -> Iterator[str]:
     for char in text:
         kind = unicodedata.category(char)
         is_mark = kind in MARKS
-        shows = _has_place(char) and marks + is_mark <= _MOST_MARKS
+        shows = _has_place(char) and not (is_mark and marks >= _MOST_MARKS)
         yield char if shows else escaped(char)
         marks = marks + 1 if is_mark else 0 if kind[0] in "LN" else _MOST_MARKS
 
