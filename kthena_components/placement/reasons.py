@@ -13,6 +13,7 @@ from kthena_components.core.findings import count_of
 from kthena_components.core.values.display import listing
 from kthena_components.core.values.read import mapping
 from kthena_components.placement.changes import (
+    Case,
     fits,
     helps,
     tree_of_hyper_nodes,
@@ -32,7 +33,7 @@ from kthena_components.placement.model import (
     Topology,
 )
 from kthena_components.placement.quotas import shortages
-from kthena_components.placement.reasons_of_others import Case, neighbours, outside_volumes
+from kthena_components.placement.reasons_of_others import neighbours, outside_volumes
 from kthena_components.placement.relief import freed_or_added_nodes, smaller_pods_or_larger_nodes
 from kthena_components.placement.volcano.scheduler import Scheduler
 
@@ -50,11 +51,9 @@ def explain(cluster: Cluster, empty: Cluster, group: PodGroup) -> list[Obstacle]
     """
     found = _causes(cluster, group)
     if not found:
-        found = [
-            replace(one, changes=tuple(
-                change for change in one.changes if helps(cluster, group, change)))
-            for one in _causes(empty, group)
-        ]  # fmt: skip
+        found = [replace(one, changes=tuple(
+            change for change in one.changes if helps(cluster, group, change)))
+            for one in _causes(empty, group)]  # fmt: skip
     changes = () if found else freed_or_added_nodes(cluster, group)
     text = "the scheduler's order of choices finds no place for all of its pods"
     return found or [Obstacle(cause=Cause.ORDER, text=text, changes=changes)]

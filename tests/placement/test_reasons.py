@@ -226,12 +226,52 @@ def test_a_freed_node_frees_its_part_of_the_queue() -> None:
     assert change.text == "Free 2 nodes in r0: r0-n0, r0-n1"
 
 
-def test_all_closed_nodes_are_named_together_where_too_many_would_be_tried() -> None:
-    where = racks(*[2] * 30)
-    closed = replace(where, nodes=[replace(one, accepts_pods=False) for one in where.nodes])
-    (outcome,) = place(closed, [group(pods(2), topology=HARD[1])])
+@for_each("count", [4, 30, 120])
+def test_the_smallest_change_is_found_among_many_racks(count: int) -> None:
+    """Sets of nodes that are too small for the gang are not tried, so that larger ones are."""
+    held = {f"r{rack}-n{n}": 8.0 for rack in range(count) for n in range(4)}
+    one_free = {name: gpus for name, gpus in held.items() if not name.endswith("n0")}
+    where = racks(*[4] * count, used=one_free)
+    three, twelve = group(pods(3), topology=HARD[1]), group(pods(12, 4))
+    assert _changes(where, three) == ["Allow tier 2", "Free 2 nodes in r0: r0-n1, r0-n2"]
+    full = racks(*[4] * count, used=held)
+    assert _changes(full, three) == ["Free 3 nodes in r0: r0-n0, r0-n1, r0-n2"]
+    (told,) = _changes(full, twelve)
+    assert told.startswith("Free 6 nodes in spine: r0-n0, ")
+    closed = replace(where, nodes=[
+        replace(one, accepts_pods=bool(one.used)) for one in where.nodes])  # fmt: skip
+    assert _changes(closed, group(pods(3))) == [
+        "Uncordon or repair 3 nodes in spine: r0-n0, r1-n0, r2-n0"
+    ]
+
+
+@for_each("where, one, told", [
+    (racks(2, 2, 2), group(pods(26), topology=HARD[1]), "Add 24 nodes like r0-n0 to r0"),
+    (racks(2, 2, 2), group(pods(30, 4), topology=HARD[2]), "Add 9 nodes like r0-n0 to r0"),
+    (racks(2, 2, 2), group(pods(30, 4)), "Add 9 nodes like r0-n0 to r0"),
+    (cluster([node("a"), node("b")]), group(pods(30, 4)), "Add 13 nodes like a"),
+])  # fmt: skip
+def test_the_fewest_nodes_to_add_are_counted(where: Cluster, one: PodGroup, told: str) -> None:
+    assert _changes(where, one)[-1] == told
+
+
+def _changes(where: Cluster, one: PodGroup) -> list[str]:
+    (outcome,) = place(where, [one])
+    found = [change for obstacle in outcome.obstacles for change in obstacle.changes]
+    assert all(helps(where, one, change) for change in found)
+    return [change.text for change in found]
+
+
+def test_all_closed_nodes_are_named_together_where_no_part_of_them_suffices() -> None:
+    """Each of two subgroups needs two nodes of a rack, and the first four are of four racks."""
+    names = [f"r{rack}-n{n}" for n in range(2) for rack in range(30)]
+    leaves = [hyper_node(f"r{rack}", 1, names[rack::30]) for rack in range(30)]
+    closed = cluster([node(name, accepts=False) for name in names], leaves)
+    engines = [role("p", str(n), 2) for n in range(2)]
+    one = group(*engines, subgroups=(per_instance("p", 2, 2, HARD[1]),))
+    (outcome,) = place(closed, [one])
     (obstacle,) = outcome.obstacles
     (change,) = obstacle.changes
-    assert obstacle.text == "none of 2 pods can be placed; excluded: 60 nodes cordoned or not ready"
+    assert obstacle.text == "none of 4 pods can be placed; excluded: 60 nodes cordoned or not ready"
     assert change.text == "Uncordon or repair all nodes that are cordoned or not ready (60)"
     assert helps(closed, outcome.group, change)
