@@ -67,12 +67,24 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", 
     )
     parser.add_argument(
         "--grow",
-        action="store_true",
-        help="say how many more groups of each serving fit, each serving alone",
+        metavar="Nx",
+        nargs="?",
+        const=0,
+        type=_factor,
+        help="say how many more groups of each serving fit, each serving alone; 2x: also whether "
+        "twice as many groups do. Stacks and paths come before it",
     )
     add_racks_from(parser)
     add_cluster(parser)
     parser.set_defaults(run=lambda asked: run(asked, parser))
+
+
+def _factor(text: str) -> int:
+    if not (text[:-1].isdecimal() and text.endswith("x") and int(text[:-1])):
+        raise argparse.ArgumentTypeError(
+            f"'{visible(text)}' is not a factor such as 2x; write stacks and paths before --grow"
+        )
+    return int(text[:-1])
 
 
 def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
@@ -152,7 +164,7 @@ def _what_if(
     from kthena_components.cli.fit.what_if import NothingToLoseError, what_if  # noqa: PLC0415
 
     try:
-        return what_if(question.drawn, outcomes, lose=asked.lose, grows=asked.grow)
+        return what_if(question.drawn, outcomes, lose=asked.lose, grow_to=asked.grow)
     except NothingToLoseError as error:
         parser.exit(WRONG, f"{parser.prog}: --lose: {visible(str(error))}\n")
 
