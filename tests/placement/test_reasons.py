@@ -11,6 +11,7 @@ from tests.support.for_each import for_each
 from tests.support.placement import (
     GPU,
     HARD,
+    SANDBOX,
     cluster,
     group,
     hyper_node,
@@ -21,6 +22,7 @@ from tests.support.placement import (
     role,
 )
 
+CAPACITY = replace(SANDBOX, plugins=SANDBOX.plugins - {"proportion"} | {"capacity"})
 BUSY = {f"r{rack}-n0": 8.0 for rack in range(4)}
 TEAM = {"key": "team", "value": "research", "effect": "NoSchedule"}
 PAIR = [node("a"), node("b")]
@@ -100,6 +102,17 @@ CASES: dict[str, tuple[Cluster, PodGroup, Cause, str, list[str]]] = {
         "2 of 3 pods can be placed, on 2 nodes: no node has more than 1 free slots for pods",
         ["Add one node like a"],
     ),
+    "pods per node, and GPUs are all that is requested": (
+        cluster([node("a", pods=1), node("b", pods=1)]),
+        group(replace(pods(3), requests={GPU: Decimal(1)})), Cause.PODS,
+        "2 of 3 pods can be placed, on 2 nodes: no node has more than 1 free slots for pods",
+        ["Add one node like a"],
+    ),
+    "GPUs that are all that is requested": (
+        cluster([node("a", gpus=1)]), group(replace(pods(3), requests={GPU: Decimal(1)})),
+        Cause.GPUS, "1 of 3 pods can be placed, on 1 node: each requests 1 GPU",
+        ["Add 2 nodes like a"],
+    ),
     "a taint": (
         cluster([node("a", taints=[TEAM]), node("b")]), group(pods(2)), Cause.TAINT,
         ("1 of 2 pods can be placed; excluded: 1 node with the taint "
@@ -121,6 +134,32 @@ CASES: dict[str, tuple[Cluster, PodGroup, Cause, str, list[str]]] = {
         limited(gpus=8), group(pods(2)), Cause.QUEUE,
         "the queue default has reached its capability: of 8 GPUs, 0 are used and 16 are asked for",
         ["Raise the capability of the queue default to 16 GPUs"],
+    ),
+    "a queue above it": (
+        racks(2, 2, scheduler=CAPACITY, queues=(
+            Queue(name="root"), Queue(name="org", parent="root", capability={GPU: Decimal(8)}),
+            Queue(name="team", parent="org", capability={GPU: Decimal(24)}))),
+        group(pods(2), queue="team"), Cause.QUEUE,
+        ("the queue org, which is above team, has reached its capability: of 8 GPUs, 0 are used "
+         "and 16 are asked for"),
+        ["Raise the capability of the queue org to 16 GPUs"],
+    ),
+    "what a queue deserves": (
+        racks(2, 2, queues=(Queue(name="default"),
+                            Queue(name="other", guarantee={GPU: Decimal(24)}))),
+        group(pods(2)), Cause.QUEUE,
+        ("the queue default has used what it deserves beside the others: of 8 GPUs, 0 are used and "
+         "16 are asked for"),
+        ["Add one node like r0-n0 to r0"],
+    ),
+    "what the guarantees of other queues leave": (
+        racks(2, 2, scheduler=CAPACITY, queues=(
+            Queue(name="root"), Queue(name="default", parent="root"),
+            Queue(name="other", parent="root", guarantee={GPU: Decimal(24)}))),
+        group(pods(2)), Cause.QUEUE,
+        ("the queue default has used what it deserves beside the others: of 8 GPUs, 0 are used and "
+         "16 are asked for"),
+        ["Add one node like r0-n0 to r0"],
     ),
     "a queue that does not exist": (
         racks(2), group(pods(1), queue="none"), Cause.QUEUE, "the queue none does not exist",
