@@ -59,6 +59,13 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", 
     parser.add_argument(
         "--html", metavar="FILE", type=Path, help="also write a picture as one HTML file"
     )
+    _add_what_if(parser)
+    add_racks_from(parser)
+    add_cluster(parser)
+    parser.set_defaults(run=lambda asked: run(asked, parser))
+
+
+def _add_what_if(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--lose",
         metavar="node=NAME|rack=HYPERNODE|1",
@@ -74,9 +81,6 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", 
         help="say how many more groups of each serving fit, each serving alone; 2x: also whether "
         "twice as many groups do. Stacks and paths come before it",
     )
-    add_racks_from(parser)
-    add_cluster(parser)
-    parser.set_defaults(run=lambda asked: run(asked, parser))
 
 
 def _factor(text: str) -> int:
