@@ -1,7 +1,6 @@
 """`kthena-components status`: shows where pods run in a cluster, and why others wait."""
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING
 from kthena_components.cli.connect import WRONG, add_cluster, opened
 from kthena_components.cli.terminal import Progress
 from kthena_components.core.findings import suggest
-from kthena_components.core.values.safe_text import visible, visible_lines
+from kthena_components.core.values.safe_text import visible, visible_json, visible_lines
 
 if TYPE_CHECKING:
     from kthena_components.cluster.client import Cluster
@@ -115,7 +114,7 @@ def _look(
     nothing = not (found["pods"] or found["waiting"])
     status = FOUND if nothing or found["waiting"] else CLEAN
     if asked.output == "json":
-        return status, f"{json.dumps(found)}\n"
+        return status, f"{visible_json(found)}\n"
     text = render_status(seen)
     if nothing:
         where = f"in namespace {asked.namespace}" if asked.namespace else "in this cluster"

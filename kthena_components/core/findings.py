@@ -14,7 +14,6 @@ from typing import Any, ParamSpec, TypeVar, TypeVarTuple
 
 from kthena_components.core.remedies import Fix, moved, remove, rename, settled, write
 from kthena_components.core.values.dataclass import dataclass, replace
-from kthena_components.core.values.regex import regex
 from kthena_components.core.values.safe_text import visible
 from kthena_components.core.values.unknown import NotKnownError, Unknown, show_tokens
 
@@ -311,14 +310,13 @@ def not_checked(path: str, gap: Unknown, rule: str = "") -> Finding:
     return Finding(path=path, seen=seen, rule=rule, level=Level.UNKNOWN)
 
 
-_CONTROL = regex(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _LONGEST = 1600
 
 
 def tidy(finding: Finding) -> Finding:
-    """Put a finding into one line of limited length."""
+    """Put a finding into one line of limited length, in which every character shows."""
     given = finding.path, finding.seen, finding.remedy
-    path, seen, remedy = (_CONTROL.sub("?", part) for part in given)
+    path, seen, remedy = map(visible, given)
     if (path, seen, remedy) == given and len(seen) + len(remedy) <= _LONGEST:
         return finding
     kept = finding.remedy if _cut(remedy) == finding.remedy else _cut(remedy)

@@ -20,7 +20,7 @@ from kthena_components.cluster.objects import (
 from kthena_components.core.topology.domains import Domain
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping
-from kthena_components.core.values.safe_text import visible
+from kthena_components.core.values.safe_text import MARKS, visible
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +188,7 @@ def width_of(text: str) -> int:
 
 
 def _cells(char: str) -> int:
-    if unicodedata.combining(char):
+    if unicodedata.category(char) in MARKS:
         return 0
     return 2 if unicodedata.east_asian_width(char) in _WIDE else 1
 

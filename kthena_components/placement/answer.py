@@ -31,7 +31,7 @@ from kthena_components.placement.model import (
 )
 from kthena_components.placement.place import place
 from kthena_components.placement.pod_requests import slot_and
-from kthena_components.placement.quotas import less, released
+from kthena_components.placement.quotas import Quotas, less, released
 from kthena_components.placement.updates import Surge, notes_of, surges_of
 from kthena_components.placement.volcano.known import not_known
 from kthena_components.placement.workloads import pod_groups_of
@@ -176,12 +176,13 @@ def with_placed(cluster: Cluster, outcomes: Sequence[Outcome]) -> Cluster:
     """
     used = {node.name: node.used for node in cluster.nodes}
     queues: dict[str, Amounts] = {queue.name: queue.used for queue in cluster.queues}
-    running = list(cluster.running)
+    quotas, running = Quotas(cluster.quotas), list(cluster.running)
     for outcome in outcomes:
         group, placement = outcome.group, outcome.placement
         if outcome.verdict not in {Verdict.FITS, Verdict.PARTLY} or placement is None:
             continue
         running.append(Running(group=group, nodes=placement.nodes))
+        quotas.create(group)
         each = [slot_and(pods.requests) for pods in group.pods for _ in range(pods.count)]
         for requests, node in zip(each, placement.nodes, strict=True):
             if node:
@@ -192,6 +193,7 @@ def with_placed(cluster: Cluster, outcomes: Sequence[Outcome]) -> Cluster:
         cluster,
         nodes=[replace(node, used=used[node.name]) for node in cluster.nodes],
         queues=[replace(queue, used=queues[queue.name]) for queue in cluster.queues],
+        quotas=quotas.now,
         running=tuple(running),
     )
 

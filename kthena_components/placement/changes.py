@@ -8,6 +8,7 @@ from typing import Any
 from kthena_components.cluster.node_fit import Amounts
 from kthena_components.cluster.objects import labels_of, name_of, node_labels
 from kthena_components.core.topology.domains import read_domains
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.quantity import render_quantity
 from kthena_components.core.values.read import mapping, sequence, spec_of
 from kthena_components.placement.model import (
@@ -50,6 +51,24 @@ def fits(cluster: Cluster, group: PodGroup, *, choices: int | None = 2) -> bool:
 def helps(cluster: Cluster, group: PodGroup, change: Change) -> bool:
     """Say whether a group fits after a change."""
     return fits(changed_cluster(cluster, change), changed_group(group, change))
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A group that the scheduler does not place, and the cluster after all that it does place."""
+
+    cluster: Cluster
+    group: PodGroup
+    scheduler: Scheduler
+    """It has just failed to place the group alone."""
+
+    def without(self, change: Callable[[PodGroup], PodGroup]) -> bool:
+        """Say whether the group fits if it is written otherwise."""
+        return fits(self.cluster, change(self.group))
+
+    def changes(self, *found: Change) -> tuple[Change, ...]:
+        """Keep the changes after which the group fits."""
+        return tuple(one for one in found if helps(self.cluster, self.group, one))
 
 
 def changed_cluster(cluster: Cluster, change: Change) -> Cluster:

@@ -11,7 +11,7 @@ from kthena_components.placement.rivals import among_others, hold
 from kthena_components.placement.volcano.jobs import Job
 from kthena_components.placement.volcano.scheduler import Scheduler
 
-_MOST = 1000
+MOST_COPIES = 1000
 """More copies than this are not counted."""
 
 
@@ -83,7 +83,7 @@ def _copies(cluster: Cluster, group: PodGroup) -> int:
         scheduler, jobs = among_others(cluster, copies)
         scheduler.run(most=0)
         fitting = sum(map(starts, jobs))
-        if fitting < number or number >= _MOST:
+        if fitting < number or number >= MOST_COPIES:
             return fitting
         number *= 2
 

@@ -92,12 +92,22 @@ def lacking(cluster: Cluster, group: PodGroup) -> list[tuple[str, ...]]:
     """List the resources without whose request a group would fit: each alone, or some together."""
     names = list(dict.fromkeys(name for pods in group.pods for name in pods.requests))
     found: list[tuple[str, ...]]
-    found = [(name,) for name in names if fits(cluster, _not_asking(group, name))]
+    found = [(name,) for name in names if _lacks(cluster, group, name)]
     if not found and fits(_with_plenty(cluster, [PODS]), group):
         found = [(PODS,)]
     if not found and fits(_with_plenty(cluster, names), group):
         found = [_together(cluster, group, names)]
     return found
+
+
+def _lacks(cluster: Cluster, group: PodGroup, name: str) -> bool:
+    """Say whether a group would fit without the request of one resource.
+
+    A pod that requests nothing else would need no place, so nodes get plenty of it there.
+    """
+    if any(not pods.requests.keys() - {name} for pods in group.pods):
+        return fits(_with_plenty(cluster, [name]), group)
+    return fits(cluster, _not_asking(group, name))
 
 
 def _together(cluster: Cluster, group: PodGroup, names: Sequence[str]) -> tuple[str, ...]:

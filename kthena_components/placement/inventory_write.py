@@ -56,8 +56,7 @@ def write_inventory(cluster: Cluster) -> str:
         ),
         **_neighbours(cluster),
     }
-    return yaml.dump(fields, Dumper=_Dumper, sort_keys=False, width=120, allow_unicode=True,
-                     default_flow_style=None)  # fmt: skip
+    return yaml.dump(fields, Dumper=_Dumper, sort_keys=False, width=120, default_flow_style=None)
 
 
 class _Dumper(yaml.SafeDumper):

@@ -10,9 +10,9 @@ from decimal import Decimal
 
 from kthena_components.cluster.node_fit import Amounts, untolerated
 from kthena_components.core.findings import count_of
-from kthena_components.core.values.display import listing
 from kthena_components.core.values.read import mapping
 from kthena_components.placement.changes import (
+    Case,
     fits,
     helps,
     tree_of_hyper_nodes,
@@ -27,17 +27,16 @@ from kthena_components.placement.model import (
     Cluster,
     Obstacle,
     PodGroup,
-    Queue,
     Quota,
     Topology,
 )
 from kthena_components.placement.quotas import shortages
-from kthena_components.placement.reasons_of_others import Case, neighbours, outside_volumes
+from kthena_components.placement.reasons_of_others import neighbours, outside_volumes
+from kthena_components.placement.reasons_of_queues import queue
 from kthena_components.placement.relief import freed_or_added_nodes, smaller_pods_or_larger_nodes
 from kthena_components.placement.volcano.scheduler import Scheduler
 
 _PRODUCT = ("gpu.product", "gpu.memory", "accelerator", "gpu.family")
-_QUEUES = frozenset({"proportion", "capacity", "overcommit"})
 
 
 def explain(cluster: Cluster, empty: Cluster, group: PodGroup) -> list[Obstacle]:
@@ -50,11 +49,9 @@ def explain(cluster: Cluster, empty: Cluster, group: PodGroup) -> list[Obstacle]
     """
     found = _causes(cluster, group)
     if not found:
-        found = [
-            replace(one, changes=tuple(
-                change for change in one.changes if helps(cluster, group, change)))
-            for one in _causes(empty, group)
-        ]  # fmt: skip
+        found = [replace(one, changes=tuple(
+            change for change in one.changes if helps(cluster, group, change)))
+            for one in _causes(empty, group)]  # fmt: skip
     changes = () if found else freed_or_added_nodes(cluster, group)
     text = "the scheduler's order of choices finds no place for all of its pods"
     return found or [Obstacle(cause=Cause.ORDER, text=text, changes=changes)]
@@ -65,7 +62,7 @@ def _causes(cluster: Cluster, group: PodGroup) -> list[Obstacle]:
     scheduler = Scheduler(replace(cluster, waiting=()), [group])
     scheduler.run(most=0)
     case = Case(cluster, group, scheduler)
-    for reasons in (_limit_range, _quota, _gang, _tree, _queue, _refused, neighbours, _tier, _room):
+    for reasons in (_limit_range, _quota, _gang, _tree, queue, _refused, neighbours, _tier, _room):
         found = list(reasons(case))
         if found:
             return found
@@ -134,85 +131,6 @@ def _tree(case: Case) -> Iterator[Obstacle]:
         text += "scheduler places no group with a networkTopology"
         repaired = case.changes(tree_of_hyper_nodes(case.cluster))
         yield Obstacle(cause=Cause.MEMBERSHIP, text=text, changes=repaired)
-
-
-def _queue(case: Case) -> Iterator[Obstacle]:
-    """Find a queue that is missing, closed, or has too little left."""
-    group, queues = case.group, case.scheduler.queues
-    job = case.scheduler.jobs[0]
-    if not job.by_volcano:
-        return
-    if why := queues.missing(job):
-        yield Obstacle(cause=Cause.QUEUE, text=why, changes=_usable_queue(case))
-        return
-    config = case.cluster.scheduler
-    unlimited = replace(config, plugins=config.plugins - _QUEUES)
-    if not fits(replace(case.cluster, scheduler=unlimited), group):
-        return
-    yield _over_capability(case) or _over_promises(case)
-
-
-_NAMED = 3
-"""Other queues that a sentence names."""
-
-
-def _usable_queue(case: Case) -> tuple[Change, ...]:
-    """Offer to add or open the queue, and to name another one."""
-    shares, name = case.scheduler.queues.shares, case.group.queue
-    share = shares.get(name)
-    own = Change(text=f"Add the queue {name}", queue=Queue(name=name))
-    if share is not None:
-        own = Change(text=f"Open the queue {name}", queue=replace(share.queue, open=True))
-    others = [
-        replace(case.group, queue=one)
-        for one, other in shares.items() if one not in {name, "root"} and other.queue.open
-    ]  # fmt: skip
-    useful = [one for one in others if fits(case.cluster, one)][:_NAMED]
-    listed = listing([one.queue for one in useful], "or") if useful else ""
-    named = [Change(text=f"Name the queue {listed} in its place", group=one) for one in useful[:1]]
-    return case.changes(own, *named)
-
-
-def _over_capability(case: Case) -> Obstacle | None:
-    """Compare what a group asks for with what its queue may have at most."""
-    name, dimensions = case.group.queue, case.scheduler.dimensions
-    share = case.scheduler.queues.shares[name]
-    limits, capability = [], dict(share.queue.capability)
-    for at, resource in enumerate(dimensions.names):
-        if resource not in capability:
-            continue
-        number = sum(task.shape.request[at] for task in case.scheduler.jobs[0].tasks)
-        asked = max(dimensions.amount(resource, number),
-                    (case.group.min_resources or {}).get(resource, Decimal(0)))  # fmt: skip
-        held = dimensions.amount(resource, int(share.used[at]))
-        if held + asked > capability[resource]:
-            most = capability[resource]
-            limits.append(
-                f"of {most} {_short(resource)}, {held} are used and {asked} are asked for"
-            )
-            capability[resource] = held + asked
-    if not limits:
-        return None
-    raised = ", ".join(f"{amount} {_short(key)}" for key, amount in capability.items())
-    change = Change(text=f"Raise the capability of the queue {name} to {raised}",
-                    queue=replace(share.queue, capability=capability))  # fmt: skip
-    text = f"the queue {name} has reached its capability: {'; '.join(limits)}"
-    return Obstacle(cause=Cause.QUEUE, text=text, changes=case.changes(change))
-
-
-def _over_promises(case: Case) -> Obstacle:
-    """Report that minResources, or the share of a queue, does not suffice."""
-    name = case.group.queue
-    over = case.scheduler.queues.blocking(case.scheduler.jobs[0])
-    text = f"the queue {name} has used what it deserves beside the others"
-    if over:
-        resources = ", ".join(sorted({_short(resource) for _, resource in over}))
-        text = "its minResources exceed what the cluster and the queue "
-        text += f"{name} may promise ({resources}), so that it stays Pending"
-    smaller = Change(text="Leave out minResources",
-                     group=replace(case.group, min_resources=None))  # fmt: skip
-    relief = case.changes(smaller) or freed_or_added_nodes(case.cluster, case.group)
-    return Obstacle(cause=Cause.QUEUE, text=text, changes=relief)
 
 
 _OTHER_NODES = {
@@ -334,7 +252,3 @@ def _first_of_each(case: Case, found: Iterable[Change]) -> tuple[Change, ...]:
         if added not in helpful and case.changes(one):
             helpful[added] = one
     return tuple(helpful.values())
-
-
-def _short(name: str) -> str:
-    return "GPUs" if name == "nvidia.com/gpu" else name

@@ -1,37 +1,16 @@
 """Why other pods or volumes keep a group from its place, and what would help. Pure."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from kthena_components.cluster.objects import labels_of, name_of, namespace_of
 from kthena_components.core.findings import count_of
-from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence, spec_of
-from kthena_components.placement.changes import SpecChange, fits, helps, with_specs
+from kthena_components.placement.changes import Case, SpecChange, fits, with_specs
 from kthena_components.placement.free_nodes import largest, refusals, slots
-from kthena_components.placement.model import Body, Cause, Change, Cluster, Obstacle, PodGroup
+from kthena_components.placement.model import Body, Cause, Change, Obstacle
 from kthena_components.placement.relief import freed_or_added_nodes
-from kthena_components.placement.volcano.scheduler import Scheduler
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """A group that the scheduler does not place, and the cluster after all that it does place."""
-
-    cluster: Cluster
-    group: PodGroup
-    scheduler: Scheduler
-    """It has just failed to place the group alone."""
-
-    def without(self, change: Callable[[PodGroup], PodGroup]) -> bool:
-        """Say whether the group fits if it is written otherwise."""
-        return fits(self.cluster, change(self.group))
-
-    def changes(self, *found: Change) -> tuple[Change, ...]:
-        """Keep the changes after which the group fits."""
-        return tuple(one for one in found if helps(self.cluster, self.group, one))
-
 
 _BETWEEN = ("podAffinity", "podAntiAffinity")
 

@@ -1,7 +1,8 @@
 """Finds the fewest nodes to uncordon, free or add, or smaller pods, so that a group fits. Pure."""
 
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from itertools import islice
@@ -19,11 +20,12 @@ from kthena_components.placement.changes import (
 from kthena_components.placement.free_nodes import largest, named_amount, slots
 from kthena_components.placement.model import Change, Cluster, Node, PodGroup
 from kthena_components.placement.volcano.scheduler import Scheduler
+from kthena_components.placement.volcano.shapes import Shape
 
-_TRIED, _TRIED_IF_LARGE = 24, 6
-"""Changes that are tried for one group, in small and large clusters."""
-_LIKED = 3
-"""Kinds of nodes of which more are tried."""
+_TRIED, _TRIED_IF_LARGE = (24, 8), (6, 3)
+"""Sets of nodes that are tried for one group, and of these with one number of nodes."""
+_LIKED, _MORE = 3, 8
+"""Kinds of nodes of which more are tried, and numbers from the smallest on that may suffice."""
 _LARGE = 300
 """Nodes of a large cluster."""
 
@@ -38,7 +40,7 @@ def opened_nodes(cluster: Cluster, group: PodGroup) -> tuple[Change, ...]:
         return ()
     changes = (
         Change(text=f"Uncordon or repair {_named(where, names)}", opened_nodes=tuple(names))
-        for where, names in _fewest(opened, group, lambda node: node.name in closed)
+        for where, names in _fewest(opened, group, lambda node: node.name in closed, frees=False)
     )
     found = next((one for one in changes if helps(cluster, group, one)), None)
     every = f"Uncordon or repair all nodes that are cordoned or not ready ({len(closed)})"
@@ -53,7 +55,7 @@ def freed_nodes(cluster: Cluster, group: PodGroup) -> tuple[Change, ...]:
 
     changes = (
         Change(text=f"Free {_named(where, names)}", freed_nodes=tuple(names))
-        for where, names in _fewest(cluster, group, usable)
+        for where, names in _fewest(cluster, group, usable, frees=True)
     )
     return tuple(islice((one for one in changes if helps(cluster, group, one)), 1))
 
@@ -64,30 +66,82 @@ def _named(where: str, names: Sequence[str]) -> str:
 
 
 def _fewest(
-    cluster: Cluster, group: PodGroup, usable: Callable[[Node], bool]
-) -> Iterable[tuple[str, list[str]]]:
-    """List some nodes of one HyperNode with its name, the fewest first, as many as are tried."""
-    options = sorted(_usable_nodes(cluster, Scheduler(cluster, [group]), usable),
-                     key=lambda one: (len(one[1]), not one[0]))  # fmt: skip
-    return islice(options, _TRIED if len(cluster.nodes) < _LARGE else _TRIED_IF_LARGE)
-
-
-def _usable_nodes(
-    cluster: Cluster, scheduler: Scheduler, usable: Callable[[Node], bool]
+    cluster: Cluster, group: PodGroup, usable: Callable[[Node], bool], *, frees: bool
 ) -> Iterator[tuple[str, list[str]]]:
-    """For each HyperNode, list its usable nodes that accept the pods: more and more of them."""
-    shape = largest(scheduler)
-    needed = len(scheduler.jobs[0].tasks)
-    counts = slots(scheduler, shape)
-    taken = {at for at, node in enumerate(cluster.nodes) if shape.accepted[at] and usable(node)}
-    for one in scheduler.tree.all:
-        within = sorted(
-            (node for node in one.nodes if node in taken),
-            key=lambda node: (counts[node] > 0, -sum(scheduler.room.allocatable[node][3:]), node),
-        )
-        name = one.domain.name if one.domain else ""
-        for number in range(1, min(len(within), needed) + 1):
-            yield name, [cluster.nodes[node].name for node in within[:number]]
+    """List some nodes of one HyperNode with its name, the fewest first, as many as are tried."""
+    most, of_each = _TRIED if len(cluster.nodes) < _LARGE else _TRIED_IF_LARGE
+    sets = _Sets(cluster, Scheduler(cluster, [group]), usable, frees=frees)
+    seen = Counter[int]()
+    for where, nodes in sorted(sets.all(), key=lambda one: (len(one[1]), not one[0])):
+        seen[len(nodes)] += 1
+        if seen[len(nodes)] <= of_each and most:
+            most -= 1
+            yield where, [cluster.nodes[node].name for node in nodes]
+
+
+class _Sets:
+    """Sets of nodes that may suffice for a group if they are freed or opened.
+
+    Each shape of pods is counted as if the others were not there, so none that suffices is missed
+    for its size.
+    """
+
+    def __init__(
+        self, cluster: Cluster, scheduler: Scheduler, usable: Callable[[Node], bool], *, frees: bool
+    ) -> None:
+        """Count the slots that each node has, and those that each usable node would have.
+
+        Args:
+            cluster: If nodes are to be opened, with these nodes open.
+            scheduler: Of the group alone.
+            usable: Which nodes can be freed or opened.
+            frees: Whether they are freed.
+        """
+        job, room = scheduler.jobs[0], scheduler.room
+        self._tree, self._cap, self._most = scheduler.tree, job.cap, len(job.tasks)
+        self._needed = (job.minimum or len(job.tasks)) - job.unscheduled
+        self._shapes = Counter(task.shape for task in job.tasks if not task.shape.empty)
+        self._usable = {at for at, node in enumerate(cluster.nodes) if usable(node)
+                        and any(shape.accepted[at] for shape in self._shapes)}  # fmt: skip
+        self._now = {shape: slots(scheduler, shape) for shape in self._shapes}
+        self._gains = dict[Shape, dict[int, int]]()
+        for shape, now in self._now.items():
+            gains = self._gains[shape] = {}
+            for at in self._usable:
+                then = room.allocatable[at] if frees and shape.accepted[at] else None
+                gains[at] = room.slots(shape, then) - now[at] if then else 0
+                if not frees:
+                    gains[at], now[at] = now[at], 0
+
+    def all(self) -> Iterator[tuple[str, list[int]]]:
+        """For each HyperNode, list its usable nodes: as many as may suffice, and more and more."""
+        everywhere = {shape: sum(now) for shape, now in self._now.items()}
+        for one in self._tree.all:
+            if self._cap is not None and one.tier > self._cap:
+                continue
+            within = sorted(self._usable & one.nodes, key=lambda node: (-self._gain(node), node))
+            have = everywhere
+            if self._cap is not None:
+                have = {shape: sum(now[node] for node in one.nodes)
+                        for shape, now in self._now.items()}  # fmt: skip
+            name = one.domain.name if one.domain else ""
+            least = self._least(within, have)
+            for number in range(least, min(len(within), self._most) + 1):
+                yield name, within[:number]
+
+    def _gain(self, node: int) -> int:
+        return sum(min(number, self._gains[shape][node]) for shape, number in self._shapes.items())
+
+    def _least(self, within: Sequence[int], have: Mapping[Shape, int]) -> int:
+        """Return how many of some nodes may suffice; more than there are if they never do."""
+        slots_left = dict(have)
+        for number in range(len(within) + 1):
+            for shape, gains in self._gains.items() if number else ():
+                slots_left[shape] += gains[within[number - 1]]
+            found = sum(min(wanted, slots_left[shape]) for shape, wanted in self._shapes.items())
+            if found >= self._needed:
+                return max(1, number)
+        return len(within) + 1
 
 
 def freed_or_added_nodes(cluster: Cluster, group: PodGroup) -> tuple[Change, ...]:
@@ -100,20 +154,31 @@ def freed_or_added_nodes(cluster: Cluster, group: PodGroup) -> tuple[Change, ...
 def added_nodes(cluster: Cluster, group: PodGroup) -> tuple[Change, ...]:
     """Return the fewest nodes with which a group fits: like one, and in its HyperNodes."""
     scheduler = Scheduler(cluster, [group])
-    liked = _liked(cluster, scheduler)
-    pods = len(scheduler.jobs[0].tasks)
-    for number in dict.fromkeys((*range(1, min(8, pods) + 1), pods)):
-        for at in liked:
-            if not scheduler.has_room(like=at, added=number):
-                continue
-            node = cluster.nodes[at]
-            added = tuple(copy_of(node, f"{node.name}-new-{n}") for n in range(number))
-            nodes = "one node" if number == 1 else count_of(number, "node")
-            change = Change(text=f"Add {nodes} like {node.name}{_to(scheduler, at)}",
-                            added_nodes=added, like=node.name)  # fmt: skip
-            if helps(cluster, group, change):
-                return (change,)
+    tried = ((number, at) for at in _liked(cluster, scheduler) for number in _more(scheduler, at))
+    for number, at in sorted(tried, key=lambda pair: pair[0]):
+        node = cluster.nodes[at]
+        added = tuple(copy_of(node, f"{node.name}-new-{n}") for n in range(number))
+        nodes = "one node" if number == 1 else count_of(number, "node")
+        change = Change(text=f"Add {nodes} like {node.name}{_to(scheduler, at)}",
+                        added_nodes=added, like=node.name)  # fmt: skip
+        if helps(cluster, group, change):
+            return (change,)
     return ()
+
+
+def _more(scheduler: Scheduler, at: int) -> list[int]:
+    """List how many nodes like one may suffice: the fewest, some more, and one for each pod."""
+    job, tree = scheduler.jobs[0], scheduler.tree
+    within = None
+    if job.cap is not None and at in tree.leaf_of:
+        above = [one for one in tree.above(tree.leaf_of[at]) if tree.all[one].tier <= job.cap]
+        within = above[-1] if above else None
+    most = len(job.tasks)
+    numbers = range(1, most + 1)
+    least = numbers.start + bisect_left(
+        numbers, x=True, key=lambda number: scheduler.has_room(within, at, number)
+    )
+    return list(dict.fromkeys((*range(least, min(least + _MORE, most)), most)))
 
 
 def smaller_pods_or_larger_nodes(

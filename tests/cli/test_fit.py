@@ -302,6 +302,39 @@ def test_growth_counts_whole_groups(tmp_path: Path, capsys: pytest.CaptureFixtur
     ]
 
 
+@pytest.mark.parametrize(("gpus", "more", "told"), [
+    (None, 2, "2x needs 1 more: they fit."),
+    (None, 2, "4x needs 3 more: they do not fit."),
+    (32, 1, "2x needs 1 more: they fit."),
+    (24, 0, "2x needs 1 more: they do not fit."),
+    (16, 0, "1x needs 0 more: they fit."),
+])  # fmt: skip
+def test_growth_to_a_multiple_within_the_quota_that_the_groups_use(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], gpus: int | None, more: int, told: str
+) -> None:
+    """The quota says nothing of what is asked about, because that does not run yet."""
+    factor = told.partition(" ")[0]
+    hard = {"requests.nvidia.com/gpu": gpus}
+    quotas = [] if gpus is None else [{"namespace": "serving", "name": "q", "hard": hard}]
+    fields = {**INVENTORY, "racks": 3, "nodes_per_rack": 3, "quotas": quotas}
+    asked = (written(tmp_path, "s.yaml", serving()), "--inventory",
+             written(tmp_path, "cluster.yaml", fields))  # fmt: skip
+    assert fit(capsys, *asked, "--grow", factor)[1].splitlines()[-1] == (
+        f"ModelServing serving/chat: groups that fit: 1 of 1, with room for {more} more. {told}"
+    )
+    (row,) = data(capsys, *asked, "--grow", factor)["grow"]
+    assert (row["more"], row["fits"]) == (more, "do not" not in told)
+
+
+@pytest.mark.parametrize("word", ["s.yaml", "0x", "x", "-1x", "2", "1.5x"])
+def test_growth_is_asked_by_a_factor(capsys: pytest.CaptureFixture[str], word: str) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["fit", "s.yaml", f"--grow={word}"])
+    told = capsys.readouterr().err
+    assert left.value.code == 2
+    assert f"'{word}' is not a factor such as 2x" in told
+
+
 def test_pods_without_a_gang_that_fit_in_part_are_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,13 +14,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kthena_components.cli.check.reports import FORMATS
-from kthena_components.cli.review.escaping import cell_text, visible_json
-from kthena_components.core.values.safe_text import visible, visible_lines
+from kthena_components.cli.review.escaping import cell_text
+from kthena_components.core.findings import Finding, tidy
+from kthena_components.core.values.safe_text import visible, visible_json, visible_lines
 from tests.cli.conftest import Command, Write
 from tests.support.manifests import pod
 
 PIECES = [
     *"\x00\x07\x1b\x7f\x85\x9b\xad\u061c\u200b\u200e\u2028\u202e\u2066\u2069\ufeff\U000e0041",
+    *"\u034f\u115f\u2800\u3164\ufe0f\u05d0\u0627\u0663\u0301\u20dd", "\u0301" * 9,
     *"@#!$%&~:/\\|*_`[]()<>\"' \n\r\t", "##[error]", "##vso[task.x]", "::error::", "https://",
     "ftp://", "www.", "@team", "a@b.example", "#12", "GH-12", "![x](", "<!--", "<a href=", "&#64;",
     "&commat;", "mailto:", "xmpp:", "\x1b]8;;http://x\x07", "word", "7", "é", "×",
@@ -60,6 +62,19 @@ def test_a_text_is_one_line_of_characters_that_show(text: str) -> None:
     assert not shown.lstrip().startswith("::")
     assert visible(shown) == shown
     assert visible_lines(text).count("\n") == text.count("\n")
+
+
+@pytest.mark.parametrize(("text", "shown"), [
+    ("cafe\u0301 \u0e17\u0e35\u0e48 日本 é", "cafe\u0301 \u0e17\u0e35\u0e48 日本 é"),
+    ("'\u0301x", r"'\u0301x"),
+    ("a\u0301\u0301\u0301\u0301\u0301b\u0301", "a\u0301\u0301\u0301\\u0301\\u0301b\u0301"),
+    ("rack-\u05d0\u05d1 4/8", r"rack-\u05d0\u05d1 4/8"),
+    ("a\ufe0f\u3164\u2800\u034f", r"a\ufe0f\u3164\u2800\u034f"),
+])  # fmt: skip
+def test_letters_stay_and_what_hides_or_turns_does_not(text: str, shown: str) -> None:
+    assert visible(text) == shown
+    finding = tidy(Finding(path=text, seen=f"{text}\n", remedy=text))
+    assert (finding.path, finding.seen, finding.remedy) == (shown, f"{shown}\\x0a", shown)
 
 
 @given(nasty)

@@ -19,6 +19,8 @@ NAMES = (
     "@somebody #1 https://x.y/z",
     "</title></svg><img src=x>",
     "モデル-サーバー",
+    "\u05d0\u05d1 4/8",
+    "\u0301x\u200b\u202e\u3164",
 )
 """Shorter than a label of Mermaid, so that it shows them whole."""
 LONG = "n" * 253

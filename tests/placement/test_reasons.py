@@ -11,6 +11,7 @@ from tests.support.for_each import for_each
 from tests.support.placement import (
     GPU,
     HARD,
+    SANDBOX,
     cluster,
     group,
     hyper_node,
@@ -21,6 +22,7 @@ from tests.support.placement import (
     role,
 )
 
+CAPACITY = replace(SANDBOX, plugins=SANDBOX.plugins - {"proportion"} | {"capacity"})
 BUSY = {f"r{rack}-n0": 8.0 for rack in range(4)}
 TEAM = {"key": "team", "value": "research", "effect": "NoSchedule"}
 PAIR = [node("a"), node("b")]
@@ -100,6 +102,17 @@ CASES: dict[str, tuple[Cluster, PodGroup, Cause, str, list[str]]] = {
         "2 of 3 pods can be placed, on 2 nodes: no node has more than 1 free slots for pods",
         ["Add one node like a"],
     ),
+    "pods per node, and GPUs are all that is requested": (
+        cluster([node("a", pods=1), node("b", pods=1)]),
+        group(replace(pods(3), requests={GPU: Decimal(1)})), Cause.PODS,
+        "2 of 3 pods can be placed, on 2 nodes: no node has more than 1 free slots for pods",
+        ["Add one node like a"],
+    ),
+    "GPUs that are all that is requested": (
+        cluster([node("a", gpus=1)]), group(replace(pods(3), requests={GPU: Decimal(1)})),
+        Cause.GPUS, "1 of 3 pods can be placed, on 1 node: each requests 1 GPU",
+        ["Add 2 nodes like a"],
+    ),
     "a taint": (
         cluster([node("a", taints=[TEAM]), node("b")]), group(pods(2)), Cause.TAINT,
         ("1 of 2 pods can be placed; excluded: 1 node with the taint "
@@ -121,6 +134,32 @@ CASES: dict[str, tuple[Cluster, PodGroup, Cause, str, list[str]]] = {
         limited(gpus=8), group(pods(2)), Cause.QUEUE,
         "the queue default has reached its capability: of 8 GPUs, 0 are used and 16 are asked for",
         ["Raise the capability of the queue default to 16 GPUs"],
+    ),
+    "a queue above it": (
+        racks(2, 2, scheduler=CAPACITY, queues=(
+            Queue(name="root"), Queue(name="org", parent="root", capability={GPU: Decimal(8)}),
+            Queue(name="team", parent="org", capability={GPU: Decimal(24)}))),
+        group(pods(2), queue="team"), Cause.QUEUE,
+        ("the queue org, which is above team, has reached its capability: of 8 GPUs, 0 are used "
+         "and 16 are asked for"),
+        ["Raise the capability of the queue org to 16 GPUs"],
+    ),
+    "what a queue deserves": (
+        racks(2, 2, queues=(Queue(name="default"),
+                            Queue(name="other", guarantee={GPU: Decimal(24)}))),
+        group(pods(2)), Cause.QUEUE,
+        ("the queue default has used what it deserves beside the others: of 8 GPUs, 0 are used and "
+         "16 are asked for"),
+        ["Add one node like r0-n0 to r0"],
+    ),
+    "what the guarantees of other queues leave": (
+        racks(2, 2, scheduler=CAPACITY, queues=(
+            Queue(name="root"), Queue(name="default", parent="root"),
+            Queue(name="other", parent="root", guarantee={GPU: Decimal(24)}))),
+        group(pods(2)), Cause.QUEUE,
+        ("the queue default has used what it deserves beside the others: of 8 GPUs, 0 are used and "
+         "16 are asked for"),
+        ["Add one node like r0-n0 to r0"],
     ),
     "a queue that does not exist": (
         racks(2), group(pods(1), queue="none"), Cause.QUEUE, "the queue none does not exist",
@@ -226,12 +265,52 @@ def test_a_freed_node_frees_its_part_of_the_queue() -> None:
     assert change.text == "Free 2 nodes in r0: r0-n0, r0-n1"
 
 
-def test_all_closed_nodes_are_named_together_where_too_many_would_be_tried() -> None:
-    where = racks(*[2] * 30)
-    closed = replace(where, nodes=[replace(one, accepts_pods=False) for one in where.nodes])
-    (outcome,) = place(closed, [group(pods(2), topology=HARD[1])])
+@for_each("count", [4, 30, 120])
+def test_the_smallest_change_is_found_among_many_racks(count: int) -> None:
+    """Sets of nodes that are too small for the gang are not tried, so that larger ones are."""
+    held = {f"r{rack}-n{n}": 8.0 for rack in range(count) for n in range(4)}
+    one_free = {name: gpus for name, gpus in held.items() if not name.endswith("n0")}
+    where = racks(*[4] * count, used=one_free)
+    three, twelve = group(pods(3), topology=HARD[1]), group(pods(12, 4))
+    assert _changes(where, three) == ["Allow tier 2", "Free 2 nodes in r0: r0-n1, r0-n2"]
+    full = racks(*[4] * count, used=held)
+    assert _changes(full, three) == ["Free 3 nodes in r0: r0-n0, r0-n1, r0-n2"]
+    (told,) = _changes(full, twelve)
+    assert told.startswith("Free 6 nodes in spine: r0-n0, ")
+    closed = replace(where, nodes=[
+        replace(one, accepts_pods=bool(one.used)) for one in where.nodes])  # fmt: skip
+    assert _changes(closed, group(pods(3))) == [
+        "Uncordon or repair 3 nodes in spine: r0-n0, r1-n0, r2-n0"
+    ]
+
+
+@for_each("where, one, told", [
+    (racks(2, 2, 2), group(pods(26), topology=HARD[1]), "Add 24 nodes like r0-n0 to r0"),
+    (racks(2, 2, 2), group(pods(30, 4), topology=HARD[2]), "Add 9 nodes like r0-n0 to r0"),
+    (racks(2, 2, 2), group(pods(30, 4)), "Add 9 nodes like r0-n0 to r0"),
+    (cluster([node("a"), node("b")]), group(pods(30, 4)), "Add 13 nodes like a"),
+])  # fmt: skip
+def test_the_fewest_nodes_to_add_are_counted(where: Cluster, one: PodGroup, told: str) -> None:
+    assert _changes(where, one)[-1] == told
+
+
+def _changes(where: Cluster, one: PodGroup) -> list[str]:
+    (outcome,) = place(where, [one])
+    found = [change for obstacle in outcome.obstacles for change in obstacle.changes]
+    assert all(helps(where, one, change) for change in found)
+    return [change.text for change in found]
+
+
+def test_all_closed_nodes_are_named_together_where_no_part_of_them_suffices() -> None:
+    """Each of two subgroups needs two nodes of a rack, and the first four are of four racks."""
+    names = [f"r{rack}-n{n}" for n in range(2) for rack in range(30)]
+    leaves = [hyper_node(f"r{rack}", 1, names[rack::30]) for rack in range(30)]
+    closed = cluster([node(name, accepts=False) for name in names], leaves)
+    engines = [role("p", str(n), 2) for n in range(2)]
+    one = group(*engines, subgroups=(per_instance("p", 2, 2, HARD[1]),))
+    (outcome,) = place(closed, [one])
     (obstacle,) = outcome.obstacles
     (change,) = obstacle.changes
-    assert obstacle.text == "none of 2 pods can be placed; excluded: 60 nodes cordoned or not ready"
+    assert obstacle.text == "none of 4 pods can be placed; excluded: 60 nodes cordoned or not ready"
     assert change.text == "Uncordon or repair all nodes that are cordoned or not ready (60)"
     assert helps(closed, outcome.group, change)

@@ -6,12 +6,12 @@ from dataclasses import field
 from typing import Any, Protocol
 
 from kthena_components.cli.check.results import Result, Summary
-from kthena_components.cli.review.escaping import cell_text, visible_json
+from kthena_components.cli.review.escaping import cell_text
 from kthena_components.cli.terminal import paint
 from kthena_components.core.findings import Level
 from kthena_components.core.remedies import fixes_as_json
 from kthena_components.core.values.dataclass import dataclass
-from kthena_components.core.values.safe_text import visible
+from kthena_components.core.values.safe_text import visible, visible_json
 from kthena_components.reading.files import Unreadable
 
 Write = Callable[[str], object]

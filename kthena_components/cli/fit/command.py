@@ -1,7 +1,6 @@
 """`kthena-components fit`: reads its options, answers, and writes rows, data and a page."""
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 from kthena_components.cli.connect import WRONG, add_cluster, opened
 from kthena_components.cli.inventory import add_racks_from, live_cluster, stop
 from kthena_components.cli.terminal import Progress, paint
-from kthena_components.core.values.safe_text import visible
+from kthena_components.core.values.safe_text import visible, visible_json
 
 if TYPE_CHECKING:
     from kthena_components.cli.fit.what_if import WhatIf
@@ -60,6 +59,13 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", 
     parser.add_argument(
         "--html", metavar="FILE", type=Path, help="also write a picture as one HTML file"
     )
+    _add_what_if(parser)
+    add_racks_from(parser)
+    add_cluster(parser)
+    parser.set_defaults(run=lambda asked: run(asked, parser))
+
+
+def _add_what_if(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--lose",
         metavar="node=NAME|rack=HYPERNODE|1",
@@ -68,12 +74,21 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", 
     )
     parser.add_argument(
         "--grow",
-        action="store_true",
-        help="say how many more groups of each serving fit, each serving alone",
+        metavar="Nx",
+        nargs="?",
+        const=0,
+        type=_factor,
+        help="say how many more groups of each serving fit, each serving alone; 2x: also whether "
+        "twice as many groups do. Stacks and paths come before it",
     )
-    add_racks_from(parser)
-    add_cluster(parser)
-    parser.set_defaults(run=lambda asked: run(asked, parser))
+
+
+def _factor(text: str) -> int:
+    if not (text[:-1].isdecimal() and text.endswith("x") and int(text[:-1])):
+        raise argparse.ArgumentTypeError(
+            f"'{visible(text)}' is not a factor such as 2x; write stacks and paths before --grow"
+        )
+    return int(text[:-1])
 
 
 def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
@@ -132,7 +147,9 @@ def _write(
         except OSError as error:
             parser.exit(WRONG, f"{parser.prog}: {asked.html}: {error.strerror or error}\n")
     if asked.output == "json":
-        sys.stdout.write(f"{json.dumps({**describe(question.drawn, outcomes), **what_if.data})}\n")
+        sys.stdout.write(
+            f"{visible_json({**describe(question.drawn, outcomes), **what_if.data})}\n"
+        )
     else:
         width = get_terminal_size().columns if sys.stdout.isatty() else WIDTH
         rows = draw_rows(picture, width=width, blocks=_draws_blocks(), paint=_in_colour)
@@ -151,7 +168,7 @@ def _what_if(
     from kthena_components.cli.fit.what_if import NothingToLoseError, what_if  # noqa: PLC0415
 
     try:
-        return what_if(question.drawn, outcomes, lose=asked.lose, grows=asked.grow)
+        return what_if(question.drawn, outcomes, lose=asked.lose, grow_to=asked.grow)
     except NothingToLoseError as error:
         parser.exit(WRONG, f"{parser.prog}: --lose: {visible(str(error))}\n")
 

@@ -9,7 +9,7 @@ from tabulate import tabulate
 from kthena_components.cluster.objects import accelerators
 from kthena_components.core.findings import count_of
 from kthena_components.core.values.display import sentence
-from kthena_components.core.values.safe_text import visible_lines
+from kthena_components.core.values.safe_text import visible
 from kthena_components.placement.answer import STAYS
 from kthena_components.placement.model import Cluster, Outcome, Verdict
 
@@ -36,13 +36,13 @@ def render(cluster: Cluster, outcomes: Sequence[Outcome], rows: Sequence[str]) -
     """
     if not outcomes:
         return "Nothing here has pods."
-    table = [_row(outcome) for outcome in outcomes]
+    table = [[*map(visible, _row(outcome))] for outcome in outcomes]
     told = [line for outcome in outcomes for line in _told(outcome)]
     parts = [
-        visible_lines(tabulate(table, HEADERS, "simple", disable_numparse=True)),
-        visible_lines("\n".join(told)),
+        tabulate(table, HEADERS, "simple", disable_numparse=True),
+        "\n".join(map(visible, told)),
         "\n".join(rows),
-        visible_lines("\n".join([summary(outcomes), *_about(cluster)])),
+        "\n".join(map(visible, [summary(outcomes), *_about(cluster)])),
     ]
     return "\n\n".join(filter(None, parts))
 

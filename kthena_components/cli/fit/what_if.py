@@ -6,13 +6,15 @@ from typing import Any
 from kthena_components.core.findings import count_of, nearest
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.placement.answer import with_placed
-from kthena_components.placement.faults import Hit, Loss, grow, lose, nodes_of, worst
+from kthena_components.placement.faults import MOST_COPIES, Hit, Loss, grow, lose, nodes_of, worst
 from kthena_components.placement.model import Cluster, Outcome, PodGroup, Verdict
 
 WORST = "1"
 """The single node whose loss strands the most."""
 _SHOWN = 3
 _GROWTH = "{owner}: groups that fit: {fit} of {groups}, with room for {more} more."
+_GROWN = _GROWTH + " {factor}x needs {needed} more: {told}."
+_FIT = {True: "they fit", False: "they do not fit", None: "so many are not counted"}
 
 
 class NothingToLoseError(LookupError):
@@ -28,7 +30,7 @@ class WhatIf:
 
 
 def what_if(
-    cluster: Cluster, outcomes: Sequence[Outcome], *, lose: str | None, grows: bool
+    cluster: Cluster, outcomes: Sequence[Outcome], *, lose: str | None, grow_to: int | None
 ) -> WhatIf:
     """Answer what a loss of nodes strands, and how many more groups fit.
 
@@ -36,7 +38,7 @@ def what_if(
         cluster: Without the groups of the outcomes.
         outcomes: The answers; those that fit count as running.
         lose: `node=NAME`, `rack=HYPERNODE`, or `1` for the worst single node. None: not asked.
-        grows: Whether the growth is asked.
+        grow_to: Whether so many times the groups fit. 0: only how many more do. None: not asked.
 
     Raises:
         NothingToLoseError: There is nothing of that name.
@@ -48,10 +50,10 @@ def what_if(
         loss = worst(placed) if lose == WORST else _lose(placed, lose)
         lines += ["", *_told_of_loss(loss, lose)]
         data["lose"] = {"nodes": list(loss.nodes), "groups": [_hit(hit) for hit in loss.hits]}
-    if grows:
-        growth = list(_growth(placed, outcomes))
+    if grow_to is not None:
+        growth = list(_growth(placed, outcomes, grow_to))
         data["grow"] = growth
-        lines += ["", *(_GROWTH.format(**row) for row in growth)]
+        lines += ["", *map(_told_of_growth, growth)]
     return WhatIf(lines, data)
 
 
@@ -99,7 +101,8 @@ def _told_of_loss(loss: Loss, wanted: str) -> Iterator[str]:
         group, placement = each.running.group, each.placement
         lost = count_of(each.lost, "pod")
         if placement is None:
-            yield f"  {group.title} loses {lost} and waits: no node that they may use has room."
+            they = "it" if each.lost == 1 else "they"
+            yield f"  {group.title} loses {lost} and waits: no node that {they} may use has room."
         else:
             moved = [
                 new for old, new in zip(each.running.nodes, placement.nodes, strict=True)
@@ -122,7 +125,13 @@ def _names(nodes: Sequence[str]) -> str:
     return f"{', '.join(names[:_SHOWN])}{more}"
 
 
-def _growth(cluster: Cluster, outcomes: Sequence[Outcome]) -> Iterator[dict[str, Any]]:
+def _told_of_growth(row: dict[str, Any]) -> str:
+    if "factor" not in row:
+        return _GROWTH.format(**row)
+    return _GROWN.format(**row, told=_FIT[row["fits"]])
+
+
+def _growth(cluster: Cluster, outcomes: Sequence[Outcome], factor: int) -> Iterator[dict[str, Any]]:
     """Count for each serving its groups, those that fit, and how many more do."""
     owners: dict[str, list[PodGroup]] = {}
     for outcome in outcomes:
@@ -132,4 +141,9 @@ def _growth(cluster: Cluster, outcomes: Sequence[Outcome]) -> Iterator[dict[str,
     fitting = {outcome.group.title for outcome in outcomes if outcome.verdict is Verdict.FITS}
     for (owner, groups), more in zip(owners.items(), counts, strict=True):
         now = sum(group.title in fitting for group in groups)
-        yield {"owner": owner, "groups": len(groups), "fit": now, "more": more}
+        row: dict[str, Any] = {"owner": owner, "groups": len(groups), "fit": now, "more": more}
+        if factor:
+            needed = max(0, factor * len(groups) - now)
+            fits = True if more >= needed else None if more >= MOST_COPIES else False
+            row |= {"factor": factor, "needed": needed, "fits": fits}
+        yield row

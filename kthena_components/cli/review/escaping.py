@@ -1,13 +1,11 @@
-"""Escapes untrusted text for JSON and Markdown.
+"""Escapes untrusted text for Markdown.
 
 In Markdown, no part of a text is a link, a mention or a reference (`references.py`).
 """
 
-import json
-
 from kthena_components.cli.review.references import APART, MARK, broken, code_and_text
 from kthena_components.core.values.regex import regex
-from kthena_components.core.values.safe_text import COMMAND, visible
+from kthena_components.core.values.safe_text import visible
 
 _BLOCK = regex(r"^(?=[-+=/]|\d+[.)])")
 """The beginning of a list, a heading, a horizontal rule, or a quick action of GitLab."""
@@ -26,13 +24,3 @@ def _escaped(text: str) -> str:
     for mark in "|*_`[]~#":
         plain = plain.replace(mark, f"\\{mark}")
     return plain.replace(MARK, APART)
-
-
-def visible_json(value: object, indent: int | None = None) -> str:
-    r"""Write JSON with escapes for invisible characters, such as `\u202e`, and for `##vso[`."""
-    text = COMMAND.sub(r"#\\u0023", json.dumps(value, ensure_ascii=False, indent=indent))
-    if text.isprintable():
-        return text
-    return "".join(
-        char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1] for char in text
-    )

@@ -1,13 +1,12 @@
 """`kthena-components size`: the shapes in which a model fits on GPUs, the cheapest first."""
 
 import argparse
-import json
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kthena_components.cli.terminal import Progress
-from kthena_components.core.values.safe_text import shell_word, visible, visible_lines
+from kthena_components.core.values.safe_text import shell_word, visible, visible_json, visible_lines
 
 if TYPE_CHECKING:
     from kthena_components.sizing import Answer, Question
@@ -143,7 +142,7 @@ def _written(question: "Question", answer: "Answer", asked: argparse.Namespace) 
         origin = f"written by kthena-components size {words}"
         return write_serving(question, answer, asked.write, asked.shape, origin)
     if asked.output == "json":
-        return f"{json.dumps(as_json(question, answer), ensure_ascii=False)}\n"
+        return f"{visible_json(as_json(question, answer))}\n"
     return as_text(question, answer)
 
 

@@ -4,8 +4,10 @@ Checked files may be untrusted, and messages quote them in terminals, pipeline l
 Generated files quote them, too: a comment there is `visible`, so it stays one line.
 """
 
+import json
 import shlex
-from collections.abc import Callable, Mapping
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping
 
 from kthena_components.core.values.regex import regex
 
@@ -17,6 +19,24 @@ Source: actions/runner src/Runner.Common/ActionCommand.cs: TryParse searches the
 it.
 """
 
+_HIDDEN = regex(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef"
+    "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\U00010800-\U00010fff\U0001e800-\U0001efff]"
+)
+r"""Characters that `str.isprintable` accepts, and that show nothing or turn the line around.
+
+The first row is invisible. The second is written from right to left: after a name in it, the
+numbers of a row stand on the wrong side.
+
+Source: Unicode 14.0, DerivedCoreProperties.txt (Default_Ignorable_Code_Point) with U+2800, whose
+pattern is empty; DerivedBidiClass.txt (the blocks whose characters are R or AL).
+"""
+_MOST_MARKS = 3
+"""Combining marks on one letter. More of them cover the rows above and below."""
+
+MARKS = frozenset({"Mn", "Me"})
+"""Unicode's categories of what is drawn on the character before it."""
+
 _LAYOUT = dict.fromkeys(map(ord, "\n\t"))
 _SURROGATE = regex(r"[\ud800-\udfff]")
 
@@ -25,16 +45,45 @@ def visible(text: str) -> str:
     r"""Write a text as one line in which every character shows: ESC as `\x1b`, U+202E as `\u202e`.
 
     Escapes control characters, line ends, characters that change the direction or have no width,
-    and every space except the plain one. Also breaks `##[` and a leading `::`, which are commands
-    to GitHub's and other pipelines.
+    letters that are written from right to left, combining marks without a letter, and every space
+    except the plain one. Also breaks `##[` and a leading `::`, which are commands to GitHub's and
+    other pipelines.
     """
-    if not text.isprintable():
-        text = "".join(char if char.isprintable() else escaped(char) for char in text)
+    if not (text.isascii() and text.isprintable()):
+        text = "".join(_shown(text))
     if "##" in text:
         text = COMMAND.sub(r"#\\x23", text)
     if text.lstrip().startswith("::"):
         text = text.replace(":", r"\x3a", 1)
     return text
+
+
+def _shown(text: str) -> Iterator[str]:
+    """Write each character, or its escape. A combining mark needs a letter or number before it."""
+    marks = _MOST_MARKS
+    for char in text:
+        kind = unicodedata.category(char)
+        is_mark = kind in MARKS
+        shows = _has_place(char) and not (is_mark and marks >= _MOST_MARKS)
+        yield char if shows else escaped(char)
+        marks = marks + 1 if is_mark else 0 if kind[0] in "LN" else _MOST_MARKS
+
+
+def _has_place(char: str) -> bool:
+    return char.isprintable() and not _HIDDEN.match(char)
+
+
+def visible_json(value: object, indent: int | None = None) -> str:
+    r"""Write JSON with escapes for invisible characters, such as `\u202e`, and for `##vso[`."""
+    text = COMMAND.sub(r"#\\u0023", json.dumps(value, ensure_ascii=False, indent=indent))
+    if text.isascii() and text.replace("\n", "").isprintable():
+        return text
+    return "".join(
+        char
+        if char == "\n" or (_has_place(char) and unicodedata.category(char) not in MARKS)
+        else json.dumps(char)[1:-1]
+        for char in text
+    )
 
 
 def printable(text: str, escape: Callable[[str], str]) -> str:
