@@ -28,7 +28,7 @@ from kthena_components.convert.conversion import (
     Conversion,
     Converted,
     Kept,
-    check_version,
+    check_head,
     title_of,
     with_changes,
 )
@@ -52,6 +52,7 @@ from kthena_components.convert.sources import (
 from kthena_components.core import naming
 from kthena_components.core.facts.context import Context
 from kthena_components.core.findings import Finding, SpecError
+from kthena_components.core.naming import DNS_1035
 from kthena_components.core.plan.lws_variables import with_kthena_names
 from kthena_components.core.plan.read_back import split_name
 from kthena_components.core.plan.templates import mirror_requests
@@ -105,7 +106,7 @@ class _Result:
         for index, (merged, backend) in servings.items():
             try:
                 for body in (merged.source, *merged.others.values()):
-                    check_version(body)
+                    check_head(body, self.changes.arguments)
                 shared = names[_first_name(merged)] > 1
                 part, used = _convert(merged, backend, unused, self.changes, shared=shared)
             except SpecError as error:
@@ -119,7 +120,7 @@ class _Result:
         """Convert the servings that no backend describes, by their engines or by their pods."""
         for index, body in bodies.items():
             try:
-                check_version(body)
+                check_head(body, self.changes.arguments)
                 if is_sketched(body):
                     part = convert_engines(body, self.changes, objects)
                 else:
@@ -180,11 +181,14 @@ def _convert(
     args |= {**({"labels": labels} if labels else {}), **({"waivers": waivers} if waivers else {})}
     kept = same or bool(converter.only_here)
     given = {k: v for k, v in args.items() if kept or k != "backend_options"}
+    renamed = "name" in changes.arguments and not DNS_1035.fullmatch(str(args.get("name")))
+    if renamed:  # no serving can have the name of the object
+        given, args = ({**each, "name": changes.arguments["name"]} for each in (given, args))
     beside = read_beside(args, given, others, title_of(body), changes)
     own, args = beside.compiled, beside.args
     written = [manifest.body for manifest in own.manifests]
     result = converter.filled(written_as_one(written, converter))
-    if not same:
+    if renamed or not same:
         source, result = _unnamed(source), _unnamed(result)
     for_target, notes = _for_target(args, found, changes)
     defaults = _specified(source) - _specified(merged.whole)
