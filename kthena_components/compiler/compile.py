@@ -54,7 +54,7 @@ _OF_SEVERAL = frozenset(
     | {"gang-covers-engine", "name-fits", "config-map-key-exists"}
 )
 """Rules that compare roles, or read fields of the whole serving."""
-_OF_ONE_ROLE = frozenset(map(rule_name, (*CHECKS, *ROLE_RULES))) - _OF_SEVERAL
+_OF_ONE_ROLE = frozenset(rule_name(rule) for rule in (*CHECKS, *ROLE_RULES)) - _OF_SEVERAL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +107,7 @@ def _of_other_roles(
     No plan can be made of a role with such a finding, and so none of the serving.
     """
     heads = {_HEAD.split(each.path, maxsplit=1)[0] for each in wrong} - {"roles"}
-    given = args.get("roles") if isinstance(args, Mapping) else None
+    given = args.get("roles")
     if not isinstance(given, list | tuple) or heads & _DECIDING:
         return []
     places = {found[1] for each in wrong if (found := _PLACE.match(each.path))}
@@ -124,8 +124,8 @@ def _of_other_roles(
     try:
         compile_serving(some, today=today, gpus=gpus)
     except SpecError as error:
-        found = [each for each in error.findings if _PLACE.match(each.path)]
-        moved = (each.at(place) for each in found if each.rule in _OF_ONE_ROLE)
+        told = [each for each in error.findings if _PLACE.match(each.path)]
+        moved = (each.at(place) for each in told if each.rule in _OF_ONE_ROLE)
         return [
             replace(f, seen=place(f.seen), remedy=Remedy(place(f.remedy), fixes_of(f.remedy)))
             for f in moved
