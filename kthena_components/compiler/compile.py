@@ -54,7 +54,7 @@ _OF_SEVERAL = frozenset(
     | {"gang-covers-engine", "name-fits", "config-map-key-exists"}
 )
 """Rules that compare roles, or read fields of the whole serving."""
-_OF_ONE_ROLE = frozenset(rule_name(rule) for rule in (*CHECKS, *ROLE_RULES)) - _OF_SEVERAL
+_OF_ONE_ROLE = frozenset(map(rule_name, CHECKS)).union(map(rule_name, ROLE_RULES)) - _OF_SEVERAL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

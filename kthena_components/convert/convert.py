@@ -178,16 +178,13 @@ def _convert(
     if same and any(map(_lacks_requests, sequence(args.get("roles")))):
         args["fill_requests"] = False
     labels = _own_labels(source)
+    args |= (renamed := _renamed(args, changes))
     args |= {**({"labels": labels} if labels else {}), **({"waivers": waivers} if waivers else {})}
     kept = same or bool(converter.only_here)
     given = {k: v for k, v in args.items() if kept or k != "backend_options"}
-    renamed = "name" in changes.arguments and not DNS_1035.fullmatch(str(args.get("name")))
-    if renamed:  # no serving can have the name of the object
-        given, args = ({**each, "name": changes.arguments["name"]} for each in (given, args))
     beside = read_beside(args, given, others, title_of(body), changes)
     own, args = beside.compiled, beside.args
-    written = [manifest.body for manifest in own.manifests]
-    result = converter.filled(written_as_one(written, converter))
+    result = converter.filled(written_as_one([made.body for made in own.manifests], converter))
     if renamed or not same:
         source, result = _unnamed(source), _unnamed(result)
     for_target, notes = _for_target(args, found, changes)
@@ -212,6 +209,12 @@ def _convert(
         ),
     )
     return converted, beside.used
+
+
+def _renamed(args: Mapping[str, Any], changes: Changes) -> dict[str, Any]:
+    """Return the given name, if no serving can have the name of the object."""
+    fits, given = DNS_1035.fullmatch(str(args.get("name"))), changes.arguments
+    return {} if fits or "name" not in given else {"name": given["name"]}
 
 
 def _lacks_requests(role: object) -> bool:

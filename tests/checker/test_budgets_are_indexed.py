@@ -1,19 +1,26 @@
 """A budget is compared only with the pods that have one of its labels."""
 
+from collections.abc import Mapping
+
 import pytest
 
 from kthena_components.checker import disruption_budget
 from kthena_components.checker.all_objects import check_objects_together
 from kthena_components.core.objects.cluster_objects import selects
+from kthena_components.core.objects.object import PodSet
+from kthena_components.core.values.unknown import Unknown
 
 NUMBER = 30
 
 
 def test_each_budget_is_compared_with_its_own_pods(monkeypatch: pytest.MonkeyPatch) -> None:
     compared = []
-    monkeypatch.setattr(
-        disruption_budget, "selects", lambda *pair: compared.append(1) or selects(*pair)
-    )
+
+    def counted(wanted: Mapping[str, object], pods: PodSet) -> bool | Unknown:
+        compared.append(pods)
+        return selects(wanted, pods)
+
+    monkeypatch.setattr(disruption_budget, "selects", counted)
     bodies = {}
     for number in range(NUMBER):
         labels = {"app": f"llama-{number}"}

@@ -335,12 +335,6 @@ def _for_convert(finding: Finding) -> Finding:
     remedy = _REMOVE.sub(f"remove it with --set {removed}=null", finding.remedy)
     remedy = _VALUE.sub(rf"write --set {finding.path}=\1", remedy)
     if text := _TEXT.match(remedy):
-        plain = shell_word(f"{finding.path}={text[1]}")
-        remedy = f"write --set {plain if is_text(text[1]) else _in_quotes(finding.path, text[1])}"
+        plain, quoted = f"{finding.path}={text[1]}", f"\"{finding.path}='{text[1]}'\""
+        remedy = f"write --set {shell_word(plain) if is_text(text[1]) else quoted}"
     return replace(finding, remedy=_BACKEND.sub("convert it to ", remedy))
-
-
-def _in_quotes(path: str, text: str) -> str:
-    """Return an argument of --set whose value YAML would not read as a text without quotes."""
-    quoted = f"{path}='{text}'"
-    return f'"{quoted}"' if text.isalnum() else shell_word(quoted)

@@ -36,8 +36,7 @@ def gang_covers_engine(facts: ServingFacts) -> Iterator[Finding]:
             yield Finding(
                 path=engine.path,
                 seen=f"{title(engine)} has {count_of(engine.pods, 'pod')} that must start "
-                "together, "
-                "and nothing schedules them as a gang",
+                "together, and nothing schedules them as a gang",
                 remedy="let Volcano schedule the pods (scheduler volcano)",
                 level=Level.ADVISORY,
             )

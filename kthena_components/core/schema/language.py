@@ -1,8 +1,7 @@
 """A small schema language for objects, and the walk that checks a value by it.
 
-A shape states the fields, their types, and their limits. CRDs are read into it (crds.py), and
-Kubernetes' pods (pod.py). The walk never raises, whatever a manifest contains, and never descends
-below the shape.
+A shape states the fields, their types, and their limits: of CRDs (crds.py) and of pods (pod.py).
+The walk never raises, whatever a manifest contains, and never descends below the shape.
 
 Source: how the API server applies a CRD's schema, k8s.io/apiextensions-apiserver
 pkg/apiserver/schema (pruning, defaulting, listtype) and pkg/apiserver/validation. A null is a
@@ -23,8 +22,8 @@ from kthena_components.core.findings import (
     suggest,
     suggest_name,
 )
-from kthena_components.core.naming import dns_name
 from kthena_components.core.remedies import Remedy, fixes_of, remove, write
+from kthena_components.core.schema.names import NAMES, no_name
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.read import (
@@ -43,7 +42,6 @@ _QUANTITY = regex(
 """As in core/values/quantity.py, but linear in texts of any length."""
 _KEY_DEFAULTS = {"protocol": "TCP", "name": ""}
 """Defaults of keys of lists."""
-_NAMES = frozenset({"metadata.name", "metadata.generateName"})
 _LONGEST_MATCHED = 4096
 """Maximum length of a text that is matched with a pattern."""
 UNDECLARED = "is no field of its schema"
@@ -262,20 +260,8 @@ def _number(value: int, schema: Whole, path: str) -> Iterator[Finding]:
         yield _mistake(path, seen, f"write {schema.most} or less")
 
 
-def no_name(value: float, path: str, rule: str = "") -> Finding:
-    """Report a name of an object that YAML reads as a number, or as true or false.
-
-    The same characters in quotes, such as "Y" or "1.0", are a name of few kinds.
-    """
-    read = {True: ", as YAML reads Y, yes and on", False: ", as YAML reads N, no and off"}
-    told = read[value] if isinstance(value, bool) else ""
-    shown = display(value)
-    seen = f"is {shown}{told}, but must be a text"
-    return Finding(path=path, seen=seen, remedy=write(f"chat-{dns_name(shown)}"), rule=rule)
-
-
 def _wrong_kind(value: object, schema: Schema, path: str) -> Finding:
-    if path in _NAMES and isinstance(value, int | float):
+    if path in NAMES and isinstance(value, int | float):
         return no_name(value, path, SCHEMA)
     quoted = "write it in quotes" if isinstance(value, int | float) else "write a text"
     match schema:
@@ -295,8 +281,8 @@ def _wrong_kind(value: object, schema: Schema, path: str) -> Finding:
             wanted, remedy = "a list", "write a list"
         case _:
             wanted, remedy = "a map", "write a map"
-    seen = f"is {display(value)}, but must be {wanted}"
-    return _mistake(path, seen, _shaped(value, schema) or remedy)
+    remedy = _shaped(value, schema) or remedy
+    return _mistake(path, f"is {display(value)}, but must be {wanted}", remedy)
 
 
 def _shaped(value: object, schema: Schema) -> Remedy | None:
