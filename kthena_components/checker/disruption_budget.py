@@ -1,12 +1,14 @@
 """The rule disruption-budget: a PodDisruptionBudget lets nodes be drained."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
 
 from kthena_components.checker.autoscaler_conflict import scale_of
 from kthena_components.core.findings import Finding, Level, advise, count_of, part_of_rule
-from kthena_components.core.objects.cluster_objects import ClusterObjects, selects
+from kthena_components.core.objects.cluster_objects import ClusterObjects, PodIndex, selects
 from kthena_components.core.objects.object import JOB, MODEL_SERVING, Object, PodSet, gpus_of
 from kthena_components.core.remedies import either, write
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import is_budget, scaled
 from kthena_components.core.values.read import first_unknown, mapping, pairs, require_known
@@ -25,8 +27,20 @@ _OWNERS = frozenset(
     }
 )
 """Kinds whose pods no StatefulSet, ReplicaSet or other controller with a number of pods has."""
-_MOST = 1_000_000
-"""Maximum number of comparisons of pods with selectors."""
+
+
+@dataclass(slots=True)
+class _Beside:
+    """The pods of one namespace in one file."""
+
+    index: PodIndex = field(default_factory=PodIndex)
+    places: dict[int, int] = field(default_factory=dict)
+    """The places of the pods among all, by their identity."""
+
+    def candidates(self, wanted: Mapping[str, object]) -> list[PodSet]:
+        """Return the pods that a selector may match, in the order in which they were given."""
+        labels = {key: value for key, value in wanted.items() if isinstance(value, str)}
+        return sorted(self.index.candidates(labels), key=lambda pods: self.places[id(pods)])
 
 
 def disruption_budget(cluster: ClusterObjects) -> Iterator[Finding]:
@@ -47,11 +61,7 @@ def disruption_budget(cluster: ClusterObjects) -> Iterator[Finding]:
     getScaleController; Kubernetes documentation, Specifying a Disruption Budget for your
     Application, Arbitrary workloads and arbitrary selectors.
     """
-    left = _MOST
     for entry in cluster.of(_BUDGET):
-        left -= len(cluster.pods)
-        if left < 0:
-            return
         selector = mapping(entry.spec.get("selector"))
         if selector.get("matchExpressions"):
             continue
@@ -64,15 +74,23 @@ def _chosen(cluster: ClusterObjects, entry: Object, labels: object) -> list[PodS
     wanted = {str(key): value for key, value in pairs(labels)}
     if gap := first_unknown(labels, entry.namespace, *wanted.values()):
         return gap
-    beside = [
-        pods
-        for pods in cluster.pods
-        if pods.owner.namespace == entry.namespace and cluster.source_of(pods.owner) == source
-    ]
-    found = [(pods, selects(wanted, pods)) for pods in beside]
+    beside = cluster.once(_beside)[0].get((entry.namespace, source))
+    near = beside.candidates(wanted) if beside else []
+    found = [(pods, selects(wanted, pods)) for pods in near]
     gap = next((said for _, said in found if isinstance(said, Unknown)), None)
     chosen = [pods for pods, said in found if said is True and _surely(wanted, pods)]
     return gap or (chosen if wanted else [])
+
+
+def _beside(cluster: ClusterObjects) -> Iterator[dict[tuple[object, str], _Beside]]:
+    """Yield the pods by namespace and file."""
+    found: dict[tuple[object, str], _Beside] = {}
+    for place, pods in enumerate(cluster.pods):
+        key = (pods.owner.namespace, cluster.source_of(pods.owner))
+        beside = found.setdefault(key, _Beside())
+        beside.index.add(pods)
+        beside.places[id(pods)] = place
+    yield found
 
 
 def _surely(wanted: Mapping[str, object], pods: PodSet) -> bool:
@@ -190,9 +208,16 @@ def _one_less(pods: MaybeInt, *, grows: bool = True) -> str:
 
 def _is_scaled(cluster: ClusterObjects, owner: Object) -> bool:
     """Return whether an autoscaler of the cluster names an object."""
+    kinds = cluster.once(_scaled)[0].get(owner.name, ())
+    return owner.kind in kinds or None in kinds
+
+
+def _scaled(cluster: ClusterObjects) -> Iterator[dict[object, list[object]]]:
+    """Yield the kinds that autoscalers state, by the name of the target; None for any kind."""
+    found: dict[object, list[object]] = {}
     for kind in (HPA, SCALED_OBJECT):
         for entry in cluster.of(kind):
             target = mapping(entry.spec.get("scaleTargetRef"))
-            if target.get("name") == owner.name and target.get("kind", owner.kind) == owner.kind:
-                return True
-    return False
+            if isinstance(name := target.get("name"), str):
+                found.setdefault(name, []).append(target.get("kind"))
+    yield found

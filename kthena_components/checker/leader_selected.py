@@ -24,7 +24,7 @@ from kthena_components.core.facts.split_engines import (
     starts_first,
 )
 from kthena_components.core.facts.split_objects import Service, SplitObjects
-from kthena_components.core.findings import Finding, advise, refuse
+from kthena_components.core.findings import Finding, advise, count_of, refuse
 from kthena_components.core.rules.pod_ranks import repeats_rank
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import is_name
@@ -143,7 +143,10 @@ def _by_service(
         for part in parts:
             yield part, _finding(objects, part, heads[0], _OTHER_PODS)
     elif len(several) >= _TWO:
-        seen = f"selects the first pods of {len(several)} engines, {display(several[0].name)} and "
+        seen = (
+            f"selects the first pods of {count_of(len(several), 'engine')}, "
+            f"{display(several[0].name)} and "
+        )
         seen += display(several[1].name)
         remedy = "give each engine a Service of its own, whose selector matches its first pod only"
         for part in parts:
@@ -292,6 +295,6 @@ def _several(objects: SplitObjects) -> Iterator[Finding]:
         if one is None or (not by_name and len(numbers) >= head.count):
             continue
         report = refuse if by_name or objects.complete else advise
-        seen = f"starts an engine of its own in each of the {head.count} pods of "
+        seen = f"starts an engine of its own in each of the {count_of(head.count, 'pod')} of "
         seen += f"{display(head.name)}, but its workers only look for one at {display(one.asks)}"
         yield report(head.pod.command_path, seen, "write replicas: 1")

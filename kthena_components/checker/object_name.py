@@ -16,6 +16,7 @@ from kthena_components.core.naming import (
 from kthena_components.core.objects.object import GroupKind, Object
 from kthena_components.core.remedies import write
 from kthena_components.core.schema.metadata import STEM
+from kthena_components.core.schema.names import no_name
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import count, mapping, unknown_in
 from kthena_components.core.values.regex import regex
@@ -102,8 +103,7 @@ def object_name(found: Object) -> Iterator[Finding]:
                 yield from _check(found, form, field, name, random)
             return
         if isinstance(name, int | float) and found.kind != "Pod":  # pod-schema reports it
-            seen = f"is {display(name)}, but must be a text"
-            yield Finding(path=f"metadata.{field}", seen=seen, remedy="write it in quotes")
+            yield no_name(name, f"metadata.{field}")
             return
 
 

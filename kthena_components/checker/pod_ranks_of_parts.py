@@ -16,7 +16,7 @@ from kthena_components.core.facts.split_engines import (
 )
 from kthena_components.core.facts.split_joins import copies_of, first_copies
 from kthena_components.core.facts.split_objects import SplitObjects, is_one
-from kthena_components.core.findings import Finding, advise, refuse
+from kthena_components.core.findings import Finding, advise, count_of, refuse
 from kthena_components.core.rules.pod_ranks import repeats_rank
 from kthena_components.core.rules.support.first_rank_address import PORT_OPTIONS, is_itself
 from kthena_components.core.values.display import display
@@ -205,7 +205,10 @@ def _is_told(part: EnginePart, data: int) -> bool:
 
 def _remedy(parts: Sequence[EnginePart], total: int, data: int) -> str:
     if total != data:
-        return f"start {data} copies in all pods together, or count {total} in the {_SIZE} of each"
+        return (
+            f"start {count_of(data, 'copy')} in all pods together, or count {total} in "
+            f"the {_SIZE} of each"
+        )
     begin, starts = 0, []
     for part in parts:
         starts.append(f"{begin} in {display(part.name)}")

@@ -63,7 +63,10 @@ def _check(
         needed = gpus // replicas * more
         if more and used + needed > budget:
             surge = "is not stated, which is 25%" if stated[1] is None else f"is {display(up)}"
-            extra = f"{surge}, and adds {count_of(more, 'replica')} of {gpus // replicas} GPUs"
+            extra = (
+                f"{surge}, and adds {count_of(more, 'replica')} of "
+                f"{count_of(gpus // replicas, 'GPU')}"
+            )
             yield _short(at, extra, used + needed, budget, stuck=fewer == 0)
 
 
@@ -75,7 +78,7 @@ def _at_once(
     at = found.at(rollout.at)
     require_known(at, gpus)
     if isinstance(gpus, int) and gpus and used + gpus > budget:
-        extra = f"{rollout.all_at_once}, and adds {gpus} GPUs"
+        extra = f"{rollout.all_at_once}, and adds {count_of(gpus, 'GPU')}"
         yield _short(at, extra, used + gpus, budget, stuck=True)
 
 

@@ -91,7 +91,7 @@ def _tiers(domains: list[Domain]) -> str:
     for tier in sorted({domain.tier for domain in domains}):
         sizes = [len(domain.nodes) for domain in domains if domain.tier == tier]
         least, most = min(sizes), max(sizes)
-        each = count_of(most, "node") if least == most else f"{least} to {most} nodes"
+        each = count_of(most, "node") if least == most else f"{least} to {count_of(most, 'node')}"
         told.append(f"{len(sizes)} of tier {tier} with {each}{' each' if len(sizes) > 1 else ''}")
     return ", ".join(told)
 

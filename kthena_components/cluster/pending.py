@@ -92,7 +92,9 @@ def plain(message: str) -> str:
         return short(_lacks(message.strip().rstrip(".")))
     where = f" of {origin['domain']}" if origin["domain"] else ""
     total = int(origin["all"])
-    nodes = f"the only node{where}" if total == 1 else f"any of the {total} nodes{where}"
+    nodes = (
+        f"the only node{where}" if total == 1 else f"any of the {count_of(total, 'node')}{where}"
+    )
     told = f"{origin['pod']} does not fit on {nodes}: {_lacks(origin['why'])}"
     would = int(split["would"] or 0) if split else 0
     return short(f"{count_of(would, 'pod')} would fit, but {told}" if would else told)

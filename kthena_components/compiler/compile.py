@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from kthena_components import systems
 from kthena_components.checker.waivers import listed, unwaivable, waive
 from kthena_components.compiler.refusals import name_takers, read_options, refuse
-from kthena_components.core.findings import Finding, Level, SpecError, nearest
+from kthena_components.core.findings import Finding, Level, SpecError, nearest, rule_name
 from kthena_components.core.hardware import NO_CHOICE, GpuChoice
 from kthena_components.core.objects.object import VOLCANO
 from kthena_components.core.plan.build import (
@@ -26,11 +26,11 @@ from kthena_components.core.plan.checks import plan_values
 from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.plan.serving_plan import ServingPlan
-from kthena_components.core.remedies import either, remove
+from kthena_components.core.remedies import Remedy, either, fixes_of, remove
 from kthena_components.core.remedies import write as set_to
-from kthena_components.core.rules.registry import MODEL_RULES, run_checks
+from kthena_components.core.rules.registry import CHECKS, MODEL_RULES, run_checks
 from kthena_components.core.spec.parse import parse_spec
-from kthena_components.core.spec.rules.engine_overlay_counted import BLOCKING
+from kthena_components.core.spec.rules.engine_overlay_counted import BLOCKING, ROLE_RULES
 from kthena_components.core.spec.rules.roles_pods_gang_expose import check_spec
 from kthena_components.core.spec.serving_spec import (
     GroupSpec,
@@ -39,10 +39,22 @@ from kthena_components.core.spec.serving_spec import (
     StandaloneRoleSpec,
 )
 from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.regex import regex
 from kthena_components.systems.kubernetes.emit import emit_budget, emit_claims
 
 if TYPE_CHECKING:
     from kthena_components.systems.emitter import Emitter
+
+_PLACE = regex(r"roles\[(\d+)\]")
+_HEAD = regex(r"[.\[]")
+_DECIDING = frozenset({"", "backend", "kthena_version", "scheduler_name", "fill_requests"})
+"""Fields that decide how each role is written."""
+_OF_SEVERAL = frozenset(
+    {"kv-halves-complete", "kv-halves-alike", "kv-halves-parallel", "options-agree"}
+    | {"gang-covers-engine", "name-fits", "config-map-key-exists"}
+)
+"""Rules that compare roles, or read fields of the whole serving."""
+_OF_ONE_ROLE = frozenset(map(rule_name, CHECKS)).union(map(rule_name, ROLE_RULES)) - _OF_SEVERAL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +84,53 @@ def compile_serving(
         today: The day on which waivers are checked; without it, all are ignored.
         gpus: The GPUs of pods whose templates name none.
     """
-    spec = parse_spec(ModelServingSpec, args, subject)
-    return _compile(spec, check_spec(spec), lambda: build_plan(spec), subject, today, gpus=gpus)
+    try:
+        spec = parse_spec(ModelServingSpec, args, subject)
+    except SpecError as error:
+        more = _of_other_roles(args, error.findings, today, gpus)
+        raise SpecError([*error.findings, *more], subject) from None
+    findings = check_spec(spec)
+    try:
+        return _compile(spec, findings, lambda: build_plan(spec), subject, today, gpus=gpus)
+    except SpecError as error:
+        blocking = [each for each in error.findings if each.rule in BLOCKING]
+        more = _of_other_roles(args, blocking, today, gpus) if blocking else []
+        new = [each for each in more if each not in error.findings]
+        raise SpecError([*error.findings, *new], subject) from None
+
+
+def _of_other_roles(
+    args: Mapping[str, Any], wrong: Sequence[Finding], today: date | None, gpus: GpuChoice
+) -> list[Finding]:
+    """Check the roles without findings by the rules about one role, as if they were all.
+
+    No plan can be made of a role with such a finding, and so none of the serving.
+    """
+    heads = {_HEAD.split(each.path, maxsplit=1)[0] for each in wrong} - {"roles"}
+    given = args.get("roles")
+    if not isinstance(given, list | tuple) or heads & _DECIDING:
+        return []
+    places = {found[1] for each in wrong if (found := _PLACE.match(each.path))}
+    left = [index for index in range(len(given)) if str(index) not in places]
+    if not left or (len(left) == len(given) and not heads):
+        return []
+    kept = {key: value for key, value in args.items() if key not in {*heads, "gang_policy"}}
+    named = {"name": "chat"} if "name" in heads else {}
+    some = {**kept, **named, "roles": [given[index] for index in left]}
+
+    def place(text: str) -> str:
+        return _PLACE.sub(lambda at: f"roles[{left[int(at[1])]}]", text)
+
+    try:
+        compile_serving(some, today=today, gpus=gpus)
+    except SpecError as error:
+        told = [each for each in error.findings if _PLACE.match(each.path)]
+        moved = (each.at(place) for each in told if each.rule in _OF_ONE_ROLE)
+        return [
+            replace(f, seen=place(f.seen), remedy=Remedy(place(f.remedy), fixes_of(f.remedy)))
+            for f in moved
+        ]
+    return []
 
 
 def compile_group(

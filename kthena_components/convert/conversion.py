@@ -1,8 +1,8 @@
 """The options of a conversion, and its result: servings, and the objects that are kept."""
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field, replace
 from datetime import date
 from typing import Any
 
@@ -11,10 +11,14 @@ from kthena_components.checker.crd_schema import served_versions
 from kthena_components.compiler.compile import Compiled
 from kthena_components.convert.lost_fields import Loss
 from kthena_components.core.findings import Finding, SpecError
+from kthena_components.core.remedies import fixes_of
+from kthena_components.core.schema.names import no_name
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import group_kind, mapping, name_of
+from kthena_components.core.values.read import group_kind, is_name, mapping, name_of
 from kthena_components.systems.system import Body
+
+_RULE = "convertible"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,25 +62,50 @@ class Conversion:
 
 def title_of(body: Body) -> str:
     """Return the kind, the namespace and the name of an object."""
-    namespace = mapping(body.get("metadata")).get("namespace")
-    return f"{group_kind(body)[1]} {f'{namespace}/' if namespace else ''}{name_of(body)}"
+    metadata, kind = mapping(body.get("metadata")), group_kind(body)[1]
+    namespace = f"{metadata['namespace']}/" if metadata.get("namespace") else ""
+    if any(is_name(metadata.get(key)) for key in ("name", "generateName")):
+        return f"{kind} {namespace}{name_of(body)}"
+    return f"{kind} without a name{f' in {namespace[:-1]}' if namespace else ''}"
 
 
-def check_version(body: Body) -> None:
-    """Refuse an object in an API version whose fields are not known.
+def check_head(body: Body, given: Mapping[str, Any]) -> None:
+    """Refuse an object in an API version whose fields are not known, or with a name that is none.
+
+    Args:
+        body: The object.
+        given: Arguments of the result, which may have another name.
 
     Raises:
-        SpecError: No known release of its system has that version.
+        SpecError: No known release of its system has that version, or its name is no text.
     """
+    findings = [*_wrong_version(body), *(() if "name" in given else _wrong_name(body))]
+    if findings:
+        raise SpecError(findings, title_of(body))
+
+
+def _wrong_name(body: Body) -> Iterator[Finding]:
+    """Report a name that YAML reads as another value, because it is not in quotes."""
+    metadata = mapping(body.get("metadata"))
+    name = metadata.get("name")
+    if isinstance(name, int | float):
+        found = no_name(name, "metadata.name", _RULE)
+        fitting = fixes_of(found.remedy)[0][0].value
+        yield replace(found, remedy=f"{found.remedy}, or add --set name={fitting}")
+    elif name in {None, ""} and not metadata.get("generateName"):
+        remedy = "write for example 'chat', or add --set name=chat"
+        yield Finding(path="metadata.name", seen="is missing", remedy=remedy, rule=_RULE)
+
+
+def _wrong_version(body: Body) -> Iterator[Finding]:
     version, known = body.get("apiVersion"), served_versions(group_kind(body))
     if known and version not in known:
-        finding = Finding(
+        yield Finding(
             path="apiVersion",
             seen=f"is {display(version)}, in which no known release serves {group_kind(body)[1]}",
             remedy=f"write {' or '.join(known)}",
-            rule="convertible",
+            rule=_RULE,
         )
-        raise SpecError([finding], title_of(body))
 
 
 def no_backend(body: Body) -> Finding:
@@ -85,7 +114,7 @@ def no_backend(body: Body) -> Finding:
         path="kind",
         seen=f"is {body.get('kind')}, for which there is no backend",
         remedy=f"choose one with --backend: {', '.join(systems.EMITTERS)}",
-        rule="convertible",
+        rule=_RULE,
     )
 
 

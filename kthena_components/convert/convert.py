@@ -28,7 +28,7 @@ from kthena_components.convert.conversion import (
     Conversion,
     Converted,
     Kept,
-    check_version,
+    check_head,
     title_of,
     with_changes,
 )
@@ -52,6 +52,7 @@ from kthena_components.convert.sources import (
 from kthena_components.core import naming
 from kthena_components.core.facts.context import Context
 from kthena_components.core.findings import Finding, SpecError
+from kthena_components.core.naming import DNS_1035
 from kthena_components.core.plan.lws_variables import with_kthena_names
 from kthena_components.core.plan.read_back import split_name
 from kthena_components.core.plan.templates import mirror_requests
@@ -105,7 +106,7 @@ class _Result:
         for index, (merged, backend) in servings.items():
             try:
                 for body in (merged.source, *merged.others.values()):
-                    check_version(body)
+                    check_head(body, self.changes.arguments)
                 shared = names[_first_name(merged)] > 1
                 part, used = _convert(merged, backend, unused, self.changes, shared=shared)
             except SpecError as error:
@@ -119,7 +120,7 @@ class _Result:
         """Convert the servings that no backend describes, by their engines or by their pods."""
         for index, body in bodies.items():
             try:
-                check_version(body)
+                check_head(body, self.changes.arguments)
                 if is_sketched(body):
                     part = convert_engines(body, self.changes, objects)
                 else:
@@ -177,14 +178,14 @@ def _convert(
     if same and any(map(_lacks_requests, sequence(args.get("roles")))):
         args["fill_requests"] = False
     labels = _own_labels(source)
+    args |= (renamed := _renamed(args, changes))
     args |= {**({"labels": labels} if labels else {}), **({"waivers": waivers} if waivers else {})}
     kept = same or bool(converter.only_here)
     given = {k: v for k, v in args.items() if kept or k != "backend_options"}
     beside = read_beside(args, given, others, title_of(body), changes)
     own, args = beside.compiled, beside.args
-    written = [manifest.body for manifest in own.manifests]
-    result = converter.filled(written_as_one(written, converter))
-    if not same:
+    result = converter.filled(written_as_one([made.body for made in own.manifests], converter))
+    if renamed or not same:
         source, result = _unnamed(source), _unnamed(result)
     for_target, notes = _for_target(args, found, changes)
     defaults = _specified(source) - _specified(merged.whole)
@@ -208,6 +209,12 @@ def _convert(
         ),
     )
     return converted, beside.used
+
+
+def _renamed(args: Mapping[str, Any], changes: Changes) -> dict[str, Any]:
+    """Return the given name, if no serving can have the name of the object."""
+    fits, given = DNS_1035.fullmatch(str(args.get("name"))), changes.arguments
+    return {} if fits or "name" not in given else {"name": given["name"]}
 
 
 def _lacks_requests(role: object) -> bool:

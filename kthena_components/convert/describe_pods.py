@@ -202,7 +202,7 @@ def _engine(
     entries = _count(taken[0], body) == engines or len(taken) == 1
     if number != engines * pods or not entries:
         wanted = f"{count_of(engines, 'engine')} of {count_of(pods, 'pod')}"
-        seen = f"makes {number} pods, which are not {wanted}"
+        seen = f"makes {count_of(number, 'pod')}, which are not {wanted}"
         raise _refusal(taken[0].path, seen, "state as many pods as its command line does", body)
     kept = (taken[0], taken[1]) if len(taken) > 1 else (taken[0],)
     return entry, PodRole(

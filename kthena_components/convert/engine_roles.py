@@ -16,7 +16,7 @@ from kthena_components.core.engines.writer import Words, words_for
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts
-from kthena_components.core.findings import Finding
+from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.objects.object import PodSet
 from kthena_components.core.plan.read_back import stated
 from kthena_components.core.spec.enums import EngineKind, Launcher
@@ -272,7 +272,7 @@ def refused_role(role: EngineRole) -> Iterator[Finding]:
     own = engine.worker
     several = own is not None and not role.folded and role.pods > 1
     if several and own and _differ(own.gpus, engine.entry.gpus):
-        seen = f"has pods of {engine.entry.gpus} and of {own.gpus} GPUs in one engine"
+        seen = f"has pods of {engine.entry.gpus} and of {count_of(own.gpus, 'GPU')} in one engine"
         yield _wrong(engine.path, seen)
     if role.lead.shares_claims:
         seen = "has a resource claim that pods share, or single requests of one"

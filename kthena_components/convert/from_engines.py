@@ -37,7 +37,7 @@ from kthena_components.convert.engine_scripts import (
 )
 from kthena_components.convert.lost_fields import Loss, find_losses, find_unread, leaves, together
 from kthena_components.core.facts.serving import GangFacts
-from kthena_components.core.findings import Finding, SpecError, path_of
+from kthena_components.core.findings import Finding, SpecError, count_of, path_of
 from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.values.read import group_kind
 from kthena_components.core.values.safe_text import shell_word
@@ -137,7 +137,7 @@ def _notes(described: ByEngines) -> Iterator[str]:
     for index, role in enumerate(described.roles):
         engine = described.args["roles"][index]["engine"]
         joined = (
-            f", its {role.pods} pods joined by launcher {launcher}"
+            f", its {count_of(role.pods, 'pod')} joined by launcher {launcher}"
             if (launcher := engine.get("launcher"))
             else ""
         )

@@ -296,8 +296,9 @@ def with_same_end(word: str, known: Iterable[str]) -> str | None:
 
 
 def count_of(number: object, word: str) -> str:
-    """Write a count with its noun: `1 pod`, `2 pods`."""
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+    """Write a count with its noun: `1 pod`, `2 pods`, `2 copies`."""
+    plural = f"{word[:-1]}ies" if word.endswith("py") else f"{word}s"
+    return f"{number} {word if number == 1 else plural}"
 
 
 def _plain(word: str) -> str:

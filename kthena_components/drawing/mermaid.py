@@ -113,14 +113,15 @@ def _rack_with_nodes(
         if len(engines) > len(told):
             told.append(f"{len(engines) - len(told)} more")
         used = _change(before[node.name].used if node.name in before else None, node.used)
-        yield f"    r{index}n{number}[{_label(node.name, f'{used} of {node.gpus} GPUs', *told)}]"
+        told_of = f"{used} of {count_of(node.gpus, 'GPU')}"
+        yield f"    r{index}n{number}[{_label(node.name, told_of, *told)}]"
     yield "  end"
 
 
 def _counts(rack: RackBox, before: dict[str, NodeBox]) -> str:
     seen = [before[node.name].used for node in rack.nodes if node.name in before]
     used = _change(sum(seen) if before else None, rack.used)
-    return f"{used} of {rack.gpus} GPUs"
+    return f"{used} of {count_of(rack.gpus, 'GPU')}"
 
 
 def _change(before: int | None, now: int) -> str:

@@ -216,7 +216,7 @@ def _rack(
     figure = tag(grid, "figure")
     caption = tag(figure, "figcaption")
     tag(caption, "span", rack.name or "In no rack")
-    tag(caption, "span", f"{rack.used}/{rack.gpus} GPUs", class_="quiet")
+    tag(caption, "span", f"{rack.used}/{count_of(rack.gpus, 'GPU')}", class_="quiet")
     if rack.within:
         tag(figure, "p", f"in {', '.join(rack.within)}", class_="quiet")
     old = before.get(rack.name) if before is not None else None

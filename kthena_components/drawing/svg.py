@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from kthena_components.core.findings import count_of
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.safe_text import visible
 from kthena_components.drawing.picture import (
@@ -137,7 +138,7 @@ def _short(number: float) -> str:
 
 def describe_node(node: NodeBox) -> str:
     """Describe a node in a sentence."""
-    told = f"{node.name}: {node.used} of {node.gpus} GPUs in use"
+    told = f"{node.name}: {node.used} of {count_of(node.gpus, 'GPU')} in use"
     product = f", {node.product}" if node.product else ""
     return f"{told}{product}{f', {node.closed}' if node.closed else ''}"
 
@@ -149,7 +150,8 @@ def describe_part(part: Part) -> str:
     if part.pod is None:
         return f"{part.gpus} in use by pods that are not shown"
     return (
-        f"{part.pod.group} {part.pod.engine}, pod {part.pod.name}: {part.gpus} GPUs, {part.state}"
+        f"{part.pod.group} {part.pod.engine}, pod {part.pod.name}: "
+        f"{count_of(part.gpus, 'GPU')}, {part.state}"
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import date
 
-from kthena_components.core.findings import Finding, Level
+from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.placement.model import Cluster, Outcome, Verdict
 
 RULE = "placement-fits"
@@ -35,7 +35,7 @@ def stale(cluster: Cluster, today: date) -> Iterator[Finding]:
     if cluster.taken is None:
         return
     days, read = (today - cluster.taken.date()).days, f"the snapshot of {cluster.source}"
-    told = f"{read} is {days} days old, and after {MOST_DAYS} days it says little"
+    told = f"{read} is {count_of(days, 'day')} old, and after {MOST_DAYS} days it says little"
     if days < 0:
         told = f"{read} is of {cluster.taken.date()}, which is after today, so its age is not known"
     if not 0 <= days <= MOST_DAYS:

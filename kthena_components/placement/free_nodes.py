@@ -51,7 +51,11 @@ def free_nodes(scheduler: Scheduler, cap: int | None, resources: Sequence[str] =
 
 def _finding(found: int, needed: int) -> str:
     if not found:
-        return "1 pod cannot be placed" if needed == 1 else f"none of {needed} pods can be placed"
+        return (
+            "1 pod cannot be placed"
+            if needed == 1
+            else f"none of {count_of(needed, 'pod')} can be placed"
+        )
     return f"{min(found, needed)} of {count_of(needed, 'pod')} can be placed"
 
 

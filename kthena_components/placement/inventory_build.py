@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Any
 
 from kthena_components.cluster.node_fit import USUAL_PODS, Amounts
-from kthena_components.core.findings import Finding, Level, nearest
+from kthena_components.core.findings import Finding, Level, count_of, nearest
 from kthena_components.core.hardware.names import find_gpu
 from kthena_components.core.topology.domains import Domain, read_domains
 from kthena_components.core.topology.hypernode_tree import check_tree, place_of
@@ -280,7 +280,8 @@ def _lost(fields: InventoryFields, nodes: set[str]) -> Iterator[Finding]:
         if size != len(running.nodes):
             yield Finding(
                 path=f"running[{index}].nodes",
-                seen=f"lists {len(running.nodes)} nodes, but the group has {size} pods",
+                seen=f"lists {count_of(len(running.nodes), 'node')}, but the group has "
+                f"{count_of(size, 'pod')}",
                 remedy="list the node of each pod, and '' for one that waits",
             )  # fmt: skip
         for number, name in enumerate(running.nodes):

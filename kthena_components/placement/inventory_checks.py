@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Iterable, Iterator
 
-from kthena_components.core.findings import Finding, nearest
+from kthena_components.core.findings import Finding, count_of, nearest
 from kthena_components.core.values.go_regex import trouble_in_go
 from kthena_components.placement.inventory_fields import MOST_COPIES, InventoryFields
 from kthena_components.placement.limit_ranges import LIMIT_RANGE
@@ -19,7 +19,8 @@ def check_size(fields: InventoryFields) -> Iterator[Finding]:
     number = sum(sizes) + len(fields.nodes)
     if number > MOST_COPIES:
         yield Finding(
-            path="racks", seen=f"have {number} nodes, and at most {MOST_COPIES} are read",
+            path="racks",
+            seen=f"have {count_of(number, 'node')}, and at most {MOST_COPIES} are read",
             remedy="describe a part of the cluster",
         )  # fmt: skip
 

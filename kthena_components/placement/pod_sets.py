@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kthena_components.core import naming
+from kthena_components.core.findings import count_of
 from kthena_components.core.objects.object import Object
 from kthena_components.core.objects.object import PodSet as Template
 from kthena_components.core.values.dataclass import dataclass
@@ -99,7 +100,11 @@ def pod_sets(
 
 def _number(stated: MaybeInt) -> MaybeInt:
     known = isinstance(stated, int) and stated > _MOST
-    return Unknown(f"{stated} pods of one template are too many to place") if known else stated
+    return (
+        Unknown(f"{count_of(stated, 'pod')} of one template are too many to place")
+        if known
+        else stated
+    )
 
 
 def _gap(pods: Template, spec: object, task: object) -> Unknown | None:

@@ -13,6 +13,7 @@ from kthena_components.checker.cluster_objects import read_objects
 from kthena_components.cluster.objects import accelerators
 from kthena_components.core import naming
 from kthena_components.core.facts.serving import gpu_demand
+from kthena_components.core.findings import count_of
 from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import JOB, MODEL_SERVING, POD_GROUP, Object
 from kthena_components.core.objects.object import PodSet as Template
@@ -157,7 +158,11 @@ def _without_templates(
     gpus = gpu_demand(facts).gpus if facts is not None else demand.gpus if demand else 0
     if gpus == 0:
         return None
-    many = f"{NO_TEMPLATES}; all request {gpus} GPUs" if isinstance(gpus, int) else NO_TEMPLATES
+    many = (
+        f"{NO_TEMPLATES}; all request {count_of(gpus, 'GPU')}"
+        if isinstance(gpus, int)
+        else NO_TEMPLATES
+    )
     return PodGroup(
         namespace=templates.namespace,
         name=templates.name,

@@ -6,7 +6,7 @@ from functools import partial
 
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.facts.serving import ServingFacts
-from kthena_components.core.findings import Finding, Level, SpecError, checked_by
+from kthena_components.core.findings import Finding, Level, SpecError, checked_by, count_of
 from kthena_components.core.memory import GIB, cache_per_token_on_gpu
 from kthena_components.core.memory.engine import Placed, cache_of, length_of, placed_engines
 from kthena_components.core.memory.estimate import Estimate, Verdict, estimate_of
@@ -283,7 +283,11 @@ def _within(question: Question, row: Row) -> Row | Impossible:
     if row.nodes <= question.nodes:
         return row
     seen = (
-        f"{question.requests} requests at once need {row.engines} engines of {row.at_once} each, "
+        f"{question.requests} requests at once need {count_of(row.engines, 'engine')} "
+        f"of {row.at_once} each, "
     )
-    seen += f"{row.gpus} GPUs on {row.nodes} nodes, and there are {question.nodes}"
+    seen += (
+        f"{count_of(row.gpus, 'GPU')} on {count_of(row.nodes, 'node')}, and there are "
+        f"{question.nodes}"
+    )
     return Impossible(shape=row.shape, seen=seen, rule=None)

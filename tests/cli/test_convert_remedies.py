@@ -1,8 +1,11 @@
 """What `convert` says about arguments that a target rejects works as it is written."""
 
 import re
+import shlex
 from itertools import product
 from pathlib import Path
+
+import yaml
 
 from kthena_components.systems import EMITTERS
 from tests.cli.conftest import Command
@@ -31,3 +34,23 @@ def test_each_change_makes_its_finding_go_away(name: str, target: str, command: 
             path, change = found.groups()
             left = told(command, source, target, "--set", change)
             assert not any(each.startswith(f"  {path}: ") for each in left), (line, left)
+
+
+NAMES = ("Y", "off", "1e3", "0x10", "null", "~", "1.0", '""', '"1.0"', '"Y"', '"8b"', '"llama.3"')
+"""What YAML reads as something else, and texts that are no name of a serving."""
+
+
+@for_each("name, source", product(NAMES, ("leaderworkerset", "kthena", "deployment")))
+def test_a_name_that_is_none(name: str, source: str, command: Command, tmp_path: Path) -> None:
+    body = yaml.safe_load(bases()[source].read_text())
+    body["metadata"]["name"] = "NAME"
+    file = tmp_path / "serving.yaml"
+    file.write_text(yaml.safe_dump(body).replace("NAME", name))
+    target = "lws" if source == "kthena" else "kthena"
+    lines = [line for line in told(command, file, target) if "name: " in line or ": 1 pro" in line]
+    read = yaml.safe_load(name)
+    assert read == "" or isinstance(read, str) or f"{body['kind']} without a name" in lines[0]
+    change = re.search(r"--set ('.*'|\".*\"|\S+?)\.? \[", lines[-1])
+    assert change, lines
+    left = told(command, file, target, "--set", *shlex.split(change[1]))
+    assert not any("name: " in line for line in left), (lines, left)

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,6 +27,7 @@ from tests.cli.previews import (
     violation,
 )
 from tests.rules.cases import documents
+from tests.support.for_each import for_each
 from tests.support.specs import changed
 
 WRONG = (
@@ -301,3 +303,40 @@ def test_memory_that_the_policies_did_not_check_is_not_advice(review: Review) ->
     ran = review(prod=events(violation(str(note), "", "advisory")))
     assert ran.lines.count(f"- {note}") == 1
     assert ran.lines[ran.lines.index(f"- {note}") - 2] == "Not checked:"
+
+
+def memory(review: Review, text: str) -> list[str]:
+    """Return the lines of a review about memory."""
+    return [line for line in review(prod=text).lines if "[memory-weights-fit]" in line]
+
+
+def engine(**pod: Any) -> dict[str, Any]:
+    """Give the step that creates a Deployment with an engine of 8 GPUs."""
+    of = urn("kubernetes:apps/v1:Deployment", "llama")
+    container = {
+        "name": "engine",
+        "image": "vllm/vllm-openai:v0.9.2",
+        "args": ["--model", "meta-llama/Llama-3.1-8B-Instruct", "--tensor-parallel-size", "8"],
+        "resources": {"limits": {"nvidia.com/gpu": "8"}},
+    }
+    template = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [container], **pod}}
+    spec = {"selector": {"matchLabels": {"app": "a"}}, "template": template}
+    return step("create", of, None, {"metadata": {"name": "llama"}, "spec": spec})
+
+
+@for_each("write", [document, lambda *told: events(*told, packs=0)])
+def test_without_a_pack_the_review_says_that_no_gpu_is_named(write: Any, review: Review) -> None:
+    (line,) = memory(review, write(engine()))
+    assert line.startswith(
+        "- memory of Deployment default/llama was not checked, because nothing names the GPU. "
+        "Name it by resources.gpu of a role"
+    )
+    named = {"nodeSelector": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}}
+    assert memory(review, write(engine(**named))) == []
+    by_stack = write(engine()).replace('"shop:token"', '"kthena-components:gpu": "h100", "token"')
+    assert '"kthena-components:gpu"' in by_stack
+    assert memory(review, by_stack) == []
+
+
+def test_the_review_leaves_memory_to_the_pack(review: Review) -> None:
+    assert memory(review, events(engine())) == []

@@ -209,7 +209,7 @@ WRONG: list[tuple[str, Body, list[str]]] = [
     (
         "pods without nodes",
         {"racks": 1, "nodes_per_rack": 1, "running": [RUNNING]},
-        [("running[0].nodes: lists 1 nodes, but the group has 2 pods: list the node of each pod, "
+        [("running[0].nodes: lists 1 node, but the group has 2 pods: list the node of each pod, "
          "and '' for one that waits.")],
     ),
     (

@@ -49,6 +49,7 @@ from kthena_components.core.values.regex import regex
 from kthena_components.core.values.safe_text import lone_surrogate, shell_word, visible
 from kthena_components.reading.files import STDIN, shown_name
 from kthena_components.reading.loader import Loader
+from kthena_components.reading.pulumi_agreement import is_text
 from kthena_components.systems import EMITTERS
 
 DONE, REFUSED, WRONG = 0, 1, 2
@@ -65,6 +66,7 @@ _EXITS = """exit status:
 
 _REMOVE = regex(r"^remove (it|gang_policy)\b")
 _VALUE = regex(r"^write ([A-Za-z0-9.-]+)(?=,|$)")
+_TEXT = regex(r"^(?:write for example|put it in quotes:) '([^']*)'$")
 _BACKEND = regex(r"\b(?:(?:write|use a ModelServing with) )?backend: (?=[a-z])")
 _OF_OBJECTS = "convertible"
 """The rule of findings about what only the object states."""
@@ -332,4 +334,7 @@ def _for_convert(finding: Finding) -> Finding:
     removed = finding.path if found is None or found[1] == "it" else found[1]
     remedy = _REMOVE.sub(f"remove it with --set {removed}=null", finding.remedy)
     remedy = _VALUE.sub(rf"write --set {finding.path}=\1", remedy)
+    if text := _TEXT.match(remedy):
+        plain, quoted = f"{finding.path}={text[1]}", f"\"{finding.path}='{text[1]}'\""
+        remedy = f"write --set {shell_word(plain) if is_text(text[1]) else quoted}"
     return replace(finding, remedy=_BACKEND.sub("convert it to ", remedy))

@@ -17,7 +17,7 @@ from kthena_components.cli.review.stack_file_settings import stack_values
 from kthena_components.compiler.compile import Compiled, compile_serving
 from kthena_components.convert.conversion import Converted, Kept, title_of
 from kthena_components.core import naming
-from kthena_components.core.findings import Finding, SpecError
+from kthena_components.core.findings import Finding, SpecError, count_of
 from kthena_components.core.naming import MODEL_SERVING
 from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.plan.stack_file import objects_once, parse_stack
@@ -214,7 +214,7 @@ def _literal(value: Any, depth: int) -> str:
 def _prove(written: Sequence[Any], servings: Sequence[Converted], today: date | None) -> None:
     """Compile what was written, and compare its objects with the converted ones."""
     if len(written) != len(servings):
-        raise ProofError(f"{len(written)} of {len(servings)} servings were written")
+        raise ProofError(f"{len(written)} of {count_of(len(servings), 'serving')} were written")
     for args, serving in zip(written, servings, strict=True):
         try:
             again = compile_serving(args, today=today)

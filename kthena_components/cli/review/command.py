@@ -34,7 +34,13 @@ from kthena_components.cli.review.preview import (
     Weight,
     read_preview,
 )
-from kthena_components.cli.review.stack import Reviewed, StateError, read_state, reviewed
+from kthena_components.cli.review.stack import (
+    Reviewed,
+    StateError,
+    read_state,
+    reviewed,
+    unchecked_memory,
+)
 from kthena_components.core.findings import Finding, Level, today
 from kthena_components.core.objects.object import pulumi_identity
 from kthena_components.core.values.safe_text import visible
@@ -238,6 +244,7 @@ def _write(found: BranchReview, levels: Levels, by: ReviewOptions | None = None)
             continue
         _add_state(preview, found)
         said = list(check_updates(preview, levels, today()))
+        said += [_said(each, "") for each in levels.apply(unchecked_memory(preview))]
         if waivers is not None:
             preview.said = list(waivers.apply(preview.said, preview))
             said = list(waivers.apply(said, preview))

@@ -153,7 +153,7 @@ def _shapes(stack: Reviewed) -> Iterator[str]:
         yield _table(changed, stack.gpus, same)
         yield f"GPUs: **{stack.gpus}**"
     else:
-        yield f"No sizes change: {count_of(same, 'role')}, {stack.gpus} GPUs."
+        yield f"No sizes change: {count_of(same, 'role')}, {count_of(stack.gpus, 'GPU')}."
         table = _table(stack.pairs, stack.gpus)
         yield f"<details><summary>Sizes</summary>\n\n{table}\n\n</details>"
 

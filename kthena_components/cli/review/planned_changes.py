@@ -9,6 +9,7 @@ from typing import Any
 from kthena_components.checker.manifest import read_manifest
 from kthena_components.cli.review.preview import Step
 from kthena_components.core import naming
+from kthena_components.core.findings import count_of
 from kthena_components.core.objects.object import pulumi_identity
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
@@ -127,7 +128,8 @@ def _steps_of(step: Step) -> str:
     if any(isinstance(n, bool) or not isinstance(n, int) for n in counts) or counts[0] == counts[1]:
         return "remaining pods keep running"
     return (
-        f"from {display(counts[0])} to {display(counts[1])} replicas; remaining pods keep running"
+        f"from {display(counts[0])} to {count_of(display(counts[1]), 'replica')}; "
+        "remaining pods keep running"
     )
 
 

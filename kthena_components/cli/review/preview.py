@@ -1,7 +1,8 @@
 """Reads the steps, findings and result of a `pulumi preview`.
 
 It accepts two forms: one JSON document (`--json`), which has no findings of policies, and the
-events of the engine, one JSON object per line (`--event-log FILE`). It ignores the configuration.
+events of the engine, one JSON object per line (`--event-log FILE`). Of the configuration it reads
+only the name of the GPU.
 """
 
 import json
@@ -154,6 +155,8 @@ class Preview:
     """What may be shown of these errors; empty for one of which nothing may be."""
     hidden: tuple[str, ...] = ()
     """Values that no reason may quote."""
+    gpu: str = ""
+    """The GPU that the stack names; nothing else of its configuration is kept."""
     exits: int = 0
     """Errors that only report the end of the program."""
 
@@ -208,6 +211,7 @@ def _objects(text: str) -> Iterator[Mapping[str, Any]]:
 
 
 def _take_document(preview: Preview, document: Mapping[str, Any]) -> None:
+    _take_gpu(preview, mapping(document.get("config")))
     for item in sequence(document.get("steps")):
         step = mapping(item)
         _take_step(preview, step, mapping(step.get("oldState")), mapping(step.get("newState")))
@@ -217,6 +221,7 @@ def _take_document(preview: Preview, document: Mapping[str, Any]) -> None:
 
 
 def _take_event(preview: Preview, event: Mapping[str, Any]) -> None:
+    _take_gpu(preview, mapping(mapping(event.get("preludeEvent")).get("config")))
     data = mapping(mapping(event.get("resourcePreEvent")).get("metadata"))
     if data:
         _take_step(preview, data, mapping(data.get("old")), mapping(data.get("new")))
@@ -228,6 +233,12 @@ def _take_event(preview: Preview, event: Mapping[str, Any]) -> None:
         preview.ended = True
         preview.failed = preview.failed or told.get("result") == "failed"
         preview.packs = len(mapping(told.get("PolicyPacks")))
+
+
+def _take_gpu(preview: Preview, config: Mapping[str, Any]) -> None:
+    """Keep the key `gpu` of our namespace or of the project, as the policy pack reads it."""
+    named = (_text(value) for key, value in config.items() if key.endswith(":gpu"))
+    preview.gpu = preview.gpu or next(filter(None, named), "")
 
 
 def _take_step(

@@ -5,11 +5,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from kthena_components.checker.secrecy import check_sealed
+from kthena_components.checker.unnamed_gpus import memory_unchecked_in
 from kthena_components.cli.review.preview import STACK_TYPE, Preview, Said, Step, Weight
 from kthena_components.cli.review.serving_sizes import Gpus, Pair, gpus_of, pairs_of, unregistered
-from kthena_components.core.findings import RULE_FAULT, count_of
+from kthena_components.core.findings import RULE_FAULT, Finding, count_of
+from kthena_components.core.hardware import NO_CHOICE, parse_choice
+from kthena_components.core.objects.object import pulumi_identity
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.unknown import Unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +62,24 @@ def reviewed(preview: Preview, more: Iterable[Said] = ()) -> Reviewed:
         pairs += unregistered(preview)
     said = _once([*preview.said, *more])
     return Reviewed(preview=preview, said=said, pairs=pairs, gpus=gpus_of(pairs))
+
+
+def unchecked_memory(preview: Preview) -> list[Finding]:
+    """Say once that memory was not checked: what the policy pack says of a preview.
+
+    A stopped preview lacks objects, and one with the pack has the pack's answer.
+    """
+    if preview.packs or preview.refusals or preview.errors:
+        return []
+    gpus = parse_choice([preview.gpu] if preview.gpu else [])
+    if isinstance(gpus, Unknown):
+        gpus = NO_CHOICE
+    bodies = {
+        step.urn: {**step.new, **pulumi_identity(step.type)}
+        for step in preview.steps.values()
+        if step.new and step.op != "delete" and step.type.startswith("kubernetes:")
+    }
+    return check_sealed(lambda found: list(memory_unchecked_in(found.values(), gpus)), bodies)
 
 
 def _once(said: Iterable[Said]) -> list[Said]:

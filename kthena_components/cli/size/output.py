@@ -85,7 +85,7 @@ def _limit(row: Row) -> str:
     if row.doubt is not None:
         return "memory: tight"
     if row.copies > 1:
-        return f"{row.copies} copies of each token"
+        return f"{count_of(row.copies, 'copy')} of each token"
     return "weights" if row.weights > row.cache else "cache"
 
 

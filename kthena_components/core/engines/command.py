@@ -27,6 +27,7 @@ from kthena_components.core.engines.programs import (
     may_start_one,
     shell_operand,
 )
+from kthena_components.core.findings import count_of
 from kthena_components.core.values.dataclass import replace
 from kthena_components.core.values.images import read_image
 from kthena_components.core.values.unknown import MaybeText, Unknown
@@ -181,7 +182,9 @@ def _merge(engines: Sequence[CommandFacts]) -> CommandFacts:
     for name in _VALUES:
         values = [getattr(facts, name) for facts in engines]
         if any(value != values[0] for value in values):
-            unlike[name] = Unknown(f"the script starts {len(engines)} engines that differ in it")
+            unlike[name] = Unknown(
+                f"the script starts {count_of(len(engines), 'engine')} that differ in it"
+            )
     problems = tuple(dict.fromkeys(problem for facts in engines for problem in facts.problems))
     where = {name: text for name, text in engines[0].where.items() if name not in unlike}
     return replace(
@@ -200,7 +203,7 @@ def _options(engines: Sequence[CommandFacts]) -> Mapping[str, Any]:
     found: dict[str, Any] = {}
     for name in dict.fromkeys(name for facts in engines for name in facts.options):
         first, *rest = [facts.options.get(name, missing) for facts in engines]
-        differs = Unknown(f"the script starts {len(engines)} engines that differ in it")
+        differs = Unknown(f"the script starts {count_of(len(engines), 'engine')} that differ in it")
         found[name] = first if all(value == first for value in rest) else differs
     return MappingProxyType(found)
 

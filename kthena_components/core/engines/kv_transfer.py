@@ -10,6 +10,7 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from kthena_components.core.engines.launch import Launch, Refusal, Transfer, release_name
+from kthena_components.core.findings import count_of
 from kthena_components.core.values.images import Version, write_version
 from kthena_components.core.values.read import mapping
 
@@ -150,8 +151,8 @@ def _refused_by_vllm(launch: Launch) -> Iterator[Refusal]:
         first = write_version(_NIXL_OVER_PODS)
         seen = (
             f"is 'nixl', and the image states vLLM {stated}, in which the other engine finds only "
-            f"the ranks in the entry; a copy of {launch.copy} ranks has pods of "
-            f"{launch.gpus_per_pod} GPUs"
+            f"the ranks in the entry; a copy of {count_of(launch.copy, 'rank')} has pods of "
+            f"{count_of(launch.gpus_per_pod, 'GPU')}"
         )
         yield Refusal(
             "kv_transfer.connector", seen, f"use vllm/vllm-openai:v{first} or later", _RULE

@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from kthena_components.core.findings import count_of
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.images import Version, write_version
 from kthena_components.core.values.regex import regex
@@ -168,7 +169,7 @@ def _missing(launch: Launch, option: str, needs: Since, title: str, image: str) 
         "parallelism.pipeline": str(launch.pipeline),
         "parallelism.expert": "true",
     }[needs.field]
-    pods = f" over {launch.pods} pods" if launch.pods > 1 else ""
+    pods = f" over {count_of(launch.pods, 'pod')}" if launch.pods > 1 else ""
     seen = (
         f"is {value}{pods}, for which {title} needs {option}; it has that since {first}, and the "
         f"image states {stated}"

@@ -29,6 +29,7 @@ from kthena_components.core.engines.launch import (
 from kthena_components.core.engines.option_table import release_for
 from kthena_components.core.engines.placeholders import Scope, stated_variable
 from kthena_components.core.engines.vllm import is_set, offloads
+from kthena_components.core.findings import count_of
 from kthena_components.core.remedies import write
 from kthena_components.core.values.images import Version
 from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown
@@ -146,13 +147,17 @@ def unsupported_sglang(launch: Launch) -> list[Refusal]:
         seen = f"is '{launch.launcher}', and the pods of SGLang join by themselves"
         refusals.append(Refusal("launcher", seen, write("native"), "engine-launch"))
     if launch.pods > 1 and launch.data > 1:
-        seen = f"is {launch.data} over {launch.pods} pods, and SGLang has data 1 across pods"
+        seen = (
+            f"is {launch.data} over {count_of(launch.pods, 'pod')}, and SGLang has data "
+            "1 across pods"
+        )
         remedy: str = write(1, "set data to 1 and use more replicas of the role")
         refusals.append(Refusal("parallelism.data", seen, remedy, "sglang-data-multi-node"))
     if launch.copy % launch.pods:
         seen = (
-            f"has tensor {launch.tensor} x pipeline {launch.pipeline} = {launch.copy} GPUs, which "
-            f"SGLang cannot spread evenly over {launch.pods} pods"
+            f"has tensor {launch.tensor} x pipeline {launch.pipeline} = "
+            f"{count_of(launch.copy, 'GPU')}, which "
+            f"SGLang cannot spread evenly over {count_of(launch.pods, 'pod')}"
         )
         remedy = f"make tensor x pipeline a multiple of {launch.pods}"
         refusals.append(Refusal("parallelism", seen, remedy, "engine-launch"))

@@ -16,6 +16,7 @@ from kthena_components.core.engines.option_table import release_for
 from kthena_components.core.engines.options import Dialect, Option, Use, build_dialect
 from kthena_components.core.engines.placeholders import Scope
 from kthena_components.core.engines.programs import RANK_LAUNCHER
+from kthena_components.core.findings import count_of
 from kthena_components.core.remedies import either, remove, write
 
 
@@ -202,8 +203,9 @@ def _refused(launch: Launch) -> Iterator[Refusal]:
         yield Refusal("parallelism.data", seen, remedy, "engine-launch")
     if launch.copy % launch.pods:
         seen = (
-            f"has tensor {launch.tensor} x pipeline {launch.pipeline} = {launch.copy} GPUs, which "
-            f"do not spread evenly over {launch.pods} pods"
+            f"has tensor {launch.tensor} x pipeline {launch.pipeline} = "
+            f"{count_of(launch.copy, 'GPU')}, which "
+            f"do not spread evenly over {count_of(launch.pods, 'pod')}"
         )
         remedy = f"make tensor x pipeline a multiple of {launch.pods}"
         yield Refusal("parallelism", seen, remedy, "engine-launch")

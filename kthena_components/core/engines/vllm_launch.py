@@ -19,6 +19,7 @@ from kthena_components.core.engines.launch import (
     release_name,
     script,
 )
+from kthena_components.core.findings import count_of
 from kthena_components.core.values.images import Version, write_version
 
 IMAGE = "vllm/vllm-openai"
@@ -172,14 +173,16 @@ def _ray_by_release(launch: Launch) -> list[Refusal]:
     stated, first = release_name("vllm", launch.release), write_version(RAY_SCRIPT_SINCE)
     if launch.before(RAY_SCRIPT_SINCE):
         seen = (
-            f"states vLLM {stated}, and the script that joins {launch.pods} pods with Ray, "
+            f"states vLLM {stated}, and the script that joins "
+            f"{count_of(launch.pods, 'pod')} with Ray, "
             f"multi-node-serving.sh, is in its images since {first}"
         )
         return [Refusal("image", seen, f"use {IMAGE}:v{first} or later", "engine-launch")]
     if launch.release == RAY_STOPS and launch.copy > launch.gpus_per_pod:
         seen = (
-            f"states vLLM {stated}, whose workers reject a copy of {launch.copy} ranks that Ray "
-            f"spreads over pods of {launch.gpus_per_pod} GPUs"
+            f"states vLLM {stated}, whose workers reject a copy of "
+            f"{count_of(launch.copy, 'rank')} that Ray "
+            f"spreads over pods of {count_of(launch.gpus_per_pod, 'GPU')}"
         )
         remedy = f"use {IMAGE}:v{write_version(RAY_STARTS_AGAIN)} or later, or launcher: native"
         return [Refusal("image", seen, remedy, "engine-launch")]
@@ -192,13 +195,14 @@ def _copies_over_pods(launch: Launch) -> list[Refusal]:
     if launch.copy > launch.gpus_per_pod:
         seen = (
             f"is {launch.data}, and one copy has tensor {launch.tensor} x pipeline "
-            f"{launch.pipeline} = {launch.copy} GPUs, more than the {launch.gpus_per_pod} of a "
+            f"{launch.pipeline} = {count_of(launch.copy, 'GPU')}, more than the "
+            f"{launch.gpus_per_pod} of a "
             "pod; several copies that each span pods are not written"
         )
         remedy = "set data to 1, or tensor x pipeline to what one pod has"
         return [Refusal("parallelism.data", seen, remedy, "data-parallel-layout")]
     if launch.data % launch.pods:
-        seen = f"is {launch.data}, which does not spread evenly over {launch.pods} pods"
+        seen = f"is {launch.data}, which does not spread evenly over {count_of(launch.pods, 'pod')}"
         remedy = f"set data to a multiple of {launch.pods}"
         return [Refusal("parallelism.data", seen, remedy, "data-parallel-layout")]
     return []

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from functools import cache
 
+from kthena_components.core.findings import count_of
 from kthena_components.core.hardware.gpu_table import (
     Gpu,
     gpu_of,
@@ -96,7 +97,7 @@ def _requested(word: str) -> tuple[Gpu, ...]:
 def _listed(gpus: tuple[Gpu, ...]) -> str:
     names = [short_name(gpu) for gpu in gpus]
     if len(names) > _NEAR:
-        return f"any of {len(names)} GPUs, such as {', '.join(names[:_NEAR])}"
+        return f"any of {count_of(len(names), 'GPU')}, such as {', '.join(names[:_NEAR])}"
     return f"{', '.join(names[:-1])} or {names[-1]}"
 
 

@@ -280,6 +280,10 @@ class PodIndex:
             gap = gap or unknown_in(found)
         return gap or False
 
+    def candidates(self, wanted: Mapping[str, str]) -> list[PodSet]:
+        """Return the pods that a selector may match, in any order."""
+        return [*self._candidates(wanted), *self.hidden]
+
     def _candidates(self, wanted: Mapping[str, str]) -> Iterable[PodSet]:
         """Return the pods that may match: those with the rarest of the labels."""
         own = [pair for pair in wanted.items() if pair[0] not in EACH_POD]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from kthena_components.core.engines.facts import set_size
-from kthena_components.core.findings import Finding, Level
+from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.memory.sharding import divisors, model_shape
 from kthena_components.core.models import ModelShape
 from kthena_components.core.remedies import either, set_option, without
@@ -172,7 +172,10 @@ def _over_heads(heads: int, kv_heads: int, tensor: int, decode: int) -> Iterator
     if tensor <= kv_heads:
         seen = f"which needs more than tensor {tensor} for {kv_heads} KV heads"
     elif decode > copies:
-        seen = f"but tensor {tensor} has only {copies} copies of each of {kv_heads} KV heads"
+        seen = (
+            f"but tensor {tensor} has only {count_of(copies, 'copy')} of each of "
+            f"{kv_heads} KV heads"
+        )
     elif queries % decode:
         seen = f"which does not divide the {queries} attention heads of a KV head"
     else:

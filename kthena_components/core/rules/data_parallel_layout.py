@@ -89,10 +89,13 @@ def _copies_on_nodes(start: Start) -> Iterator[Finding]:
             remedy = either(
                 without("--data-parallel-backend"), without(*nodes_too, text=listing(nodes_too))
             )
-            yield from start.refused(f"{seen} nodes without Ray", remedy)
+            yield from start.refused(f"{count_of(seen, 'node')} without Ray", remedy)
         rank = command.node_rank
         if isinstance(rank, int) and rank >= nodes:
-            seen = f"has --node-rank {rank}, and counts its {nodes} nodes from 0 to {nodes - 1}"
+            seen = (
+                f"has --node-rank {rank}, and counts its {count_of(nodes, 'node')} from "
+                f"0 to {nodes - 1}"
+            )
             yield from start.refused(seen, f"write a rank below {nodes}")
         yield from _spread(start, *sizes)
 
@@ -121,7 +124,8 @@ def _spread(start: Start, nodes: int, *sizes: int) -> Iterator[Finding]:
     if local and local <= data and (uneven := _uneven(start, nodes, copy, data, local)):
         yield from start.refused(
             f"has {ranks} on --nnodes {nodes} with data {local} in a node, and a copy of "
-            f"the model needs a whole number of nodes with equally many of its {copy} ranks",
+            "the model needs a whole number of nodes with equally many of its "
+            f"{count_of(copy, 'rank')}",
             "change --data-parallel-size-local or --nnodes",
             uneven,
         )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kthena_components.core.findings import Finding, Level
+from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.memory.sharding import model_shape
 from kthena_components.core.models import ModelShape
 from kthena_components.core.remedies import either, set_option, without
@@ -61,7 +61,8 @@ def process_alone(start: Start) -> Iterator[Finding]:
     level = start.since(_VARIABLES) if by_variable and own else None
     if level is not None and isinstance(data, int) and not start.engine.entry.others:
         seen = (
-            f"has VLLM_DP_SIZE={data}, with which its process is one of {data} copies, and waits "
+            f"has VLLM_DP_SIZE={data}, with which its process is one of "
+            f"{count_of(data, 'copy')}, and waits "
             "at 127.0.0.1 for the others, which nothing in its pod starts"
         )
         remedy = either(
@@ -108,7 +109,10 @@ def _external(start: Start) -> Iterator[Finding]:
         yield from _alone(start, f"{_EXTERNAL} and --data-parallel-rank")
         return
     if isinstance(local, int) and local != 1:
-        seen = f"is balanced externally with {local} copies in this pod, and vLLM requires one"
+        seen = (
+            f"is balanced externally with {count_of(local, 'copy')} in this pod, and "
+            "vLLM requires one"
+        )
         yield from start.refused(
             seen,
             either(
@@ -224,7 +228,9 @@ def _ranks(start: Start) -> Iterator[Finding]:
     if inferred and start.since(_AMBIGUOUS) is None:
         return
     if isinstance(rank, int) and isinstance(data, int) and data > 1 and rank >= data:
-        seen = f"has {flag} {rank}, and its {data} copies are counted from 0 to {data - 1}"
+        seen = (
+            f"has {flag} {rank}, and its {count_of(data, 'copy')} are counted from 0 to {data - 1}"
+        )
         yield from start.refused(seen, f"write a rank below {data}", level)
 
 
@@ -248,7 +254,7 @@ def _each_port(start: Start) -> Iterator[Finding]:
     elif local <= data and data % local:
         seen = f"with data {data}, of which {local} are in each pod"
     elif local <= data and isinstance(first, int) and first + local > data:
-        seen = f"with {local} copies from rank {first} on, of {data}"
+        seen = f"with {count_of(local, 'copy')} from rank {first} on, of {data}"
         remedy = "write a smaller --data-parallel-start-rank or --node-rank"
     if seen:
         yield from start.refused(f"serves each copy at its own port {seen}", remedy)

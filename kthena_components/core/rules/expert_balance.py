@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 
-from kthena_components.core.findings import Finding
+from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.memory.sharding import model_shape
 from kthena_components.core.models.config import ModelShape
 from kthena_components.core.remedies import Remedy, either, set_option, together, without
@@ -106,7 +106,10 @@ def _evenly(start: Start, *, balanced: bool) -> Iterator[Finding]:
         if start.option(option) is None:
             option = "--eplb-config.num_redundant_experts"
         remedy = set_option(option, extra + more, f"write {extra + more} redundant experts")
-    seen = f"divides {experts} over {ranks} ranks, which leaves a remainder of {whole % ranks}"
+    seen = (
+        f"divides {experts} over {count_of(ranks, 'rank')}, which leaves a remainder of "
+        f"{whole % ranks}"
+    )
     yield from start.refused(f"{seen}, and each must get as many", remedy, level)
 
 
@@ -195,7 +198,10 @@ def _sglang(start: Start) -> Iterator[Finding]:
     if known(ranks) == 1 and (level or grouped):
         seen = "balances experts (--enable-eplb) over one rank"
         if level is None:
-            seen += f", and {start.product} divides it by {start.command.nnodes} nodes and ends"
+            seen += (
+                f", and {start.product} divides it by "
+                f"{count_of(start.command.nnodes, 'node')} and ends"
+            )
         remedy = either(
             "write --ep-size and the ranks that share the experts", without("--enable-eplb")
         )

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.findings import Finding, Level
+from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.remedies import set_option, without
 from kthena_components.core.rules.support.engine_pods import others
 from kthena_components.core.rules.support.engine_startup import Start, starts
@@ -69,7 +69,10 @@ def _check(start: Start, other: CommandFacts, path: str) -> Iterator[Finding]:
         remedy = without(_START) if by_zero else "remove --headless from the workers"
         yield _finding(start, start.engine.entry.command_path, seen, remedy, level)
     elif not each and not other.headless and isinstance(local, int) and local < data:
-        seen = f"has {data} copies with {local} in its first pod, and no --headless in its workers"
+        seen = (
+            f"has {count_of(data, 'copy')} with {local} in its first pod, and no "
+            "--headless in its workers"
+        )
         remedy = set_option("--headless", True, "add --headless to the workers")
         yield _finding(start, path, f"{seen}{_REFUSED}", remedy, level)
 

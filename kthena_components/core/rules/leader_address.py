@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.findings import Finding, Level
+from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.rules.support.first_rank_address import (
     WITH_PORT,
     Meeting,
@@ -107,7 +107,7 @@ def _one_copy(facts: ServingFacts, engine: EngineFacts, meeting: Meeting) -> str
     host = value.partition(":")[0].partition(".")[0]
     if not facts.name or not re.fullmatch(rf"{re.escape(facts.name)}-(?:[\w-]*-)?\d+", host):
         return ""
-    return f"the name of one pod, but there are {copies} copies of the engine"
+    return f"the name of one pod, but there are {count_of(copies, 'copy')} of the engine"
 
 
 def _finding(

@@ -46,7 +46,8 @@ def leader_worker_same_gpus(engine: EngineFacts) -> Iterator[Finding]:
     if isinstance(entry, int) and isinstance(worker, int) and entry != worker:
         yield Finding(
             path=engine.worker.gpus_path,
-            seen=f"{title(engine)} gives its entry pod {entry} GPUs and each worker {worker}, "
+            seen=f"{title(engine)} gives its entry pod {count_of(entry, 'GPU')} and each "
+            f"worker {worker}, "
             "and an engine distributes its ranks evenly",
             remedy=either(*_alike(engine, entry, worker)),
         )
@@ -166,7 +167,7 @@ def _rank(
         seen = f"gives its workers --node-rank {rank}, and with --nnodes {nodes} the last is "
         seen += str(nodes - 1)
     elif workers > 1:
-        seen = f"gives each of its {workers} workers --node-rank {rank}"
+        seen = f"gives each of its {count_of(workers, 'worker')} --node-rank {rank}"
     else:
         return
     yield Finding(
@@ -192,8 +193,11 @@ def _copies(
     data, _, first, local, pods = sizes
     started, start = first + (pods - 1) * local, worker.data_start_rank or 0
     if started != data:
-        each = "its worker" if pods == _TWO else f"each of its {pods - 1} workers"
-        seen = f"starts {first} copies in its entry and {local} in {each}, {started} in all, but "
+        each = "its worker" if pods == _TWO else f"each of its {count_of(pods - 1, 'worker')}"
+        seen = (
+            f"starts {count_of(first, 'copy')} in its entry and {local} in {each}, "
+            f"{started} in all, but "
+        )
         seen += f"has --data-parallel-size {data}"
         both = (engine.entry.command_path, path)
         remedy: str = either(
@@ -204,7 +208,7 @@ def _copies(
             "another --data-parallel-size-local",
         )
     elif isinstance(start, int) and (start != first or pods > _TWO):
-        whose = "its worker" if pods == _TWO else f"each of its {pods - 1} workers"
+        whose = "its worker" if pods == _TWO else f"each of its {count_of(pods - 1, 'worker')}"
         missing = "no --data-parallel-start-rank, which means 0"
         stated = missing if worker.data_start_rank is None else f"{_START} {start}"
         seen = f"gives {whose} {stated}, but the copies of the first worker begin at {first}"

@@ -64,8 +64,9 @@ def _uneven_experts(sharding: Sharding, experts: int) -> Iterator[Finding]:
         copies, flag = more + ranks - total % ranks, "--ep-num-redundant-experts"
         more_copies = set_option(flag, copies, f"set {flag} to {copies}")
         yield sharding.finding(
-            f"spreads {spread} over {ranks} ranks, which leaves a remainder of {total % ranks}",
-            either(f"spread them over {fewer} ranks" if fewer else "", more_copies),
+            f"spreads {spread} over {count_of(ranks, 'rank')}, which leaves a remainder of "
+            f"{total % ranks}",
+            either(f"spread them over {count_of(fewer, 'rank')}" if fewer else "", more_copies),
         )
 
 

@@ -111,7 +111,7 @@ def _per_host(engine: EngineFacts, command: CommandFacts) -> Iterator[Finding]:
             engine,
             f"starts up to {count_of(most, 'rank')} on a host, but a pod has "
             f"{count_of(gpus, 'GPU')}",
-            f"start {gpus} ranks on each",
+            f"start {count_of(gpus, 'rank')} on each",
         )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.engines.facts import one_of_sizes
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.findings import Finding
+from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.memory.sharding import Sharding, fits, is_whole, model_shape
 from kthena_components.core.models import ModelShape
 from kthena_components.core.remedies import Remedy
@@ -36,7 +36,8 @@ def nodes_whole(facts: ServingFacts) -> Iterator[Finding]:
             nearest = one_of_sizes(command, "tensor", _nearest_whole(tensor, gpus))
             yield Finding(
                 path=engine.entry.command_path,
-                seen=f"{title(engine)} has tensor {tensor} on pods of {gpus} GPUs, so one tensor "
+                seen=f"{title(engine)} has tensor {tensor} on pods of "
+                f"{count_of(gpus, 'GPU')}, so one tensor "
                 "group would fill a part of a pod, and a pod would hold parts of two groups",
                 remedy=_whole_sizes(engine, command, (gpus, pods)) or nearest,
             )

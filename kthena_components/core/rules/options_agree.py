@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from kthena_components.core.engines.option_table import rows_of
 from kthena_components.core.facts.serving import ServingFacts
-from kthena_components.core.findings import Finding
+from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.remedies import either, set_option, without
 from kthena_components.core.rules.support.engine_startup import Start, starts
 from kthena_components.core.values.images import Version
@@ -131,7 +131,10 @@ def _vllm(start: Start) -> Iterator[Finding]:
     level, group = start.since(_OFFLOAD), start.number("--offload-group-size")
     offloaded = start.number("--offload-num-in-group")
     if level and group is not None and offloaded is not None and 0 < group < offloaded:
-        seen = f"offloads {offloaded} layers (--offload-num-in-group) of each group of {group}"
+        seen = (
+            f"offloads {count_of(offloaded, 'layer')} (--offload-num-in-group) of each "
+            f"group of {group}"
+        )
         yield from start.refused(
             seen,
             set_option("--offload-num-in-group", group, then=" or less"),

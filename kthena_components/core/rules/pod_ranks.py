@@ -239,7 +239,8 @@ def _alike(
     for one in _stated_alike(command):
         yield Finding(
             path=engine.entry.command_path,
-            seen=f"{title(engine)} has {count} pods, and each states {one.option} {one.rank}, but "
+            seen=f"{title(engine)} has {count_of(count, 'pod')}, and each states "
+            f"{one.option} {one.rank}, but "
             "the ranks of an engine differ",
             remedy=_in_order(one, count, told),
         )

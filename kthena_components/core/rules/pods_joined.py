@@ -76,7 +76,7 @@ def _remedy(engine: EngineFacts, command: CommandFacts, copy: int) -> str:
     remedy = _REMEDIES[str(command.engine)].format(pods=pods, ranks=copy)
     if not (command.executor == "ray" and command.ray_role is None):
         return remedy
-    larger = f"request {copy} GPUs, or " if pods == "N" and copy <= _MOST_GPUS else ""
+    larger = f"request {count_of(copy, 'GPU')}, or " if pods == "N" and copy <= _MOST_GPUS else ""
     return f"{larger}{_HEAD}, and {remedy}"
 
 

@@ -42,11 +42,12 @@ def pp_within_layers(sharding: Sharding) -> Iterator[Finding]:
     elif (above := -(-layers // stages) * stages / layers - 1) > _LITTLE:
         least = layers // stages
         seen = (
-            f"splits {layers} layers over pipeline {stages}, so that its fullest stage has "
+            f"splits {count_of(layers, 'layer')} over pipeline {stages}, so that its "
+            "fullest stage has "
             f"{least + 1} and its emptiest {least}: the others wait for it, and a step takes "
             f"{above:.0%} longer than with an even split"
         )
-        memory = f"leave memory for {least + 1} layers on each GPU"
+        memory = f"leave memory for {count_of(least + 1, 'layer')} on each GPU"
         remedy = either(_even(sharding, layers, stages), memory)
         yield sharding.finding(seen, remedy, Level.ADVISORY)
 

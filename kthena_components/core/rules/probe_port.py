@@ -13,7 +13,7 @@ from kthena_components.core.facts.listening import (
 )
 from kthena_components.core.facts.ports import ProbeFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.findings import Finding, Level, part_of_rule
+from kthena_components.core.findings import Finding, Level, count_of, part_of_rule
 from kthena_components.core.remedies import write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import require_known
@@ -103,7 +103,10 @@ def _of_headless(engine: EngineFacts) -> Iterator[Finding]:
         return
     for probe in pod.own.ports.probes:
         if probe.kind != "readinessProbe" and probe.port == found.answers:
-            seen = f"is {probe.port}, on which only one of the {siblings.count} pods of this "
+            seen = (
+                f"is {probe.port}, on which only one of the "
+                f"{count_of(siblings.count, 'pod')} of this "
+            )
             seen += "template listens: each other one answers no requests, "
             yield Finding(
                 path=probe.path,

@@ -33,7 +33,8 @@ def ray_over_pods(engine: EngineFacts) -> Iterator[Finding]:
     if spread is not None:
         yield Finding(
             path=engine.entry.command_path,
-            seen=f"{title(engine)} has a copy of {spread.copy} ranks, which Ray spreads over "
+            seen=f"{title(engine)} has a copy of {count_of(spread.copy, 'rank')}, which "
+            "Ray spreads over "
             f"pods of {count_of(spread.gpus, 'GPU')}, and every worker of vLLM "
             f"{write_version(spread.version)} exits when its pod has fewer GPUs than the copy "
             "has ranks",
@@ -72,7 +73,7 @@ def pp_with_ray(engine: EngineFacts) -> Iterator[Finding]:
         yield Finding(
             path=engine.entry.command_path,
             seen=f"{title(engine)} has {spread.stages} pipeline stages in a copy of "
-            f"{spread.copy} ranks, which Ray spreads over pods of "
+            f"{count_of(spread.copy, 'rank')}, which Ray spreads over pods of "
             f"{count_of(spread.gpus, 'GPU')}, and in vLLM {write_version(spread.version)} a "
             "rank that Ray places out of order can get the KV cache layout of another stage",
             remedy="connect the pods with --nnodes and --node-rank, or use vLLM 0.21.0 or later",

@@ -10,7 +10,7 @@ from kthena_components.core.facts.container import (
 )
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.findings import Finding, Level, advise, part_of_rule
+from kthena_components.core.findings import Finding, Level, advise, count_of, part_of_rule
 from kthena_components.core.remedies import together, write
 from kthena_components.core.rules.support.engine_pods import pods_of
 from kthena_components.core.rules.support.engine_startup import Start
@@ -165,7 +165,10 @@ def _check(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
     if level is not None and limit <= queue:
         yield _small(own.shm_path, limit, queue, level, start)
     elif limit <= USUAL:
-        seen = f"is {_shown(limit)}, and the {ranks} ranks of {title(engine)} exchange data there"
+        seen = (
+            f"is {_shown(limit)}, and the {count_of(ranks, 'rank')} of {title(engine)} "
+            "exchange data there"
+        )
         yield advise(own.shm_path, seen, "write some GiB")
 
 

@@ -101,7 +101,7 @@ def ffn_divisible(sharding: Sharding) -> Iterator[Finding]:
         if part.rest:
             a = "an" if part.what.startswith("e") else "a"
             seen = (
-                f"splits {a} {part.what} of {part.size} over {part.ranks} ranks, "
+                f"splits {a} {part.what} of {part.size} over {count_of(part.ranks, 'rank')}, "
                 f"which leaves a remainder of {part.rest}"
             )
             yield sharding.finding(seen, nearest_sizes(sharding, fits))

@@ -103,7 +103,11 @@ def _on_cpus(engine: EngineFacts, ranks: int) -> str:
         return cpus.because
     if ranks == 1:
         return "it requests no GPU, like an engine on CPUs"
-    return f"it runs on CPUs, and its {ranks} ranks use NUMA nodes of the node" if cpus else ""
+    return (
+        f"it runs on CPUs, and its {count_of(ranks, 'rank')} use NUMA nodes of the node"
+        if cpus
+        else ""
+    )
 
 
 def _each_alone(engine: EngineFacts, command: CommandFacts, ranks: int) -> bool:
@@ -122,7 +126,8 @@ def _several(engine: EngineFacts, command: CommandFacts, ranks: int) -> Finding:
     return Finding(
         path=engine.entry.command_path,
         seen=f"{title(engine)} starts {_product(engine, command)} = {count_of(ranks, 'rank')} in "
-        f"each of its {engine.pods} pods, and nothing joins them: each pod is an engine alone",
+        f"each of its {count_of(engine.pods, 'pod')}, and nothing joins them: each pod is "
+        "an engine alone",
         remedy="give the engine 1 pod and the group more replicas, or connect the pods",
         level=Level.ADVISORY,
     )
@@ -160,7 +165,7 @@ def _hidden(engine: EngineFacts, ranks: int) -> str:
             return ""
     seen = seen_by(devices, entry.gpus).count
     each = "its pod" if pods == 1 else "each pod"
-    shown = f"CUDA_VISIBLE_DEVICES shows it {seen} of the {entry.gpus} GPUs of {each}"
+    shown = f"CUDA_VISIBLE_DEVICES shows it {seen} of the {count_of(entry.gpus, 'GPU')} of {each}"
     return shown if seen * pods == ranks else ""
 
 
@@ -192,10 +197,13 @@ def _pods(engine: EngineFacts, held: int) -> str:
     if pods == 1:
         return f"pod has {count_of(held, 'GPU')}"
     if shared:
-        return f"{pods} pods hold {held}, because they share those of {shared}"
+        return f"{count_of(pods, 'pod')} hold {held}, because they share those of {shared}"
     if worker != entry:
-        return f"{pods} pods (entry {entry}, workers {worker} GPUs) hold {held}"
-    return f"{pods} pods × {count_of(entry, 'GPU')} hold {held}"
+        return (
+            f"{count_of(pods, 'pod')} (entry {entry}, workers "
+            f"{count_of(worker, 'GPU')}) hold {held}"
+        )
+    return f"{count_of(pods, 'pod')} × {count_of(entry, 'GPU')} hold {held}"
 
 
 def _product(engine: EngineFacts, command: CommandFacts) -> str:

@@ -1,8 +1,7 @@
 """A small schema language for objects, and the walk that checks a value by it.
 
-A shape states the fields, their types, and their limits. CRDs are read into it (crds.py), and
-Kubernetes' pods (pod.py). The walk never raises, whatever a manifest contains, and never descends
-below the shape.
+A shape states the fields, their types, and their limits: of CRDs (crds.py) and of pods (pod.py).
+The walk never raises, whatever a manifest contains, and never descends below the shape.
 
 Source: how the API server applies a CRD's schema, k8s.io/apiextensions-apiserver
 pkg/apiserver/schema (pruning, defaulting, listtype) and pkg/apiserver/validation. A null is a
@@ -24,6 +23,7 @@ from kthena_components.core.findings import (
     suggest_name,
 )
 from kthena_components.core.remedies import Remedy, fixes_of, remove, write
+from kthena_components.core.schema.names import NAMES, no_name
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.read import (
@@ -261,6 +261,8 @@ def _number(value: int, schema: Whole, path: str) -> Iterator[Finding]:
 
 
 def _wrong_kind(value: object, schema: Schema, path: str) -> Finding:
+    if path in NAMES and isinstance(value, int | float):
+        return no_name(value, path, SCHEMA)
     quoted = "write it in quotes" if isinstance(value, int | float) else "write a text"
     match schema:
         case Text():
@@ -279,8 +281,8 @@ def _wrong_kind(value: object, schema: Schema, path: str) -> Finding:
             wanted, remedy = "a list", "write a list"
         case _:
             wanted, remedy = "a map", "write a map"
-    seen = f"is {display(value)}, but must be {wanted}"
-    return _mistake(path, seen, _shaped(value, schema) or remedy)
+    remedy = _shaped(value, schema) or remedy
+    return _mistake(path, f"is {display(value)}, but must be {wanted}", remedy)
 
 
 def _shaped(value: object, schema: Schema) -> Remedy | None:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 
+from kthena_components.core.findings import count_of
 from kthena_components.core.topology.domains import holds
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence
@@ -115,11 +116,14 @@ class Job:
         if self.judges_tasks:
             for role, least in self.group.task_minimum.items():
                 if counts[role] < least:
-                    return f"minTaskMember wants {least} pods of {role}, and it has {counts[role]}"
+                    return (
+                        f"minTaskMember wants {count_of(least, 'pod')} of {role}, and "
+                        f"it has {counts[role]}"
+                    )
         if not self._subgroups(ready=False):
             return next(self._too_few())
         if len(self.tasks) < self.minimum:
-            return f"minMember is {self.minimum}, and it has {len(self.tasks)} pods"
+            return f"minMember is {self.minimum}, and it has {count_of(len(self.tasks), 'pod')}"
         return ""
 
     def continues(self, subgroup: Subgroup) -> bool:

@@ -7,7 +7,7 @@ pkg/model-booster-controller/convert/model_serving.go and its templates.
 from collections.abc import Iterator
 
 from kthena_components.core.engines.vllm_launch import RAY_SCRIPT_MOVED, RAY_SCRIPT_SINCE
-from kthena_components.core.findings import Finding, Level, join_path
+from kthena_components.core.findings import Finding, Level, count_of, join_path
 from kthena_components.core.plan.limits import UPDATE, Limit, Stated, loss
 from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.remedies import elsewhere, remove, write
@@ -230,7 +230,10 @@ def _refuse_several(role: RolePlan, at: str) -> Iterator[Finding]:
         seen = f"is {launch.launcher}, but Kthena joins the pods of a ModelBooster with Ray"
         yield loss(f"{at}.launcher", seen, elsewhere("write ray"))
     if launch.data > 1:
-        seen = f"is {launch.data} over {launch.pods} pods, for which Kthena has no command line"
+        seen = (
+            f"is {launch.data} over {count_of(launch.pods, 'pod')}, for which Kthena "
+            "has no command line"
+        )
         yield loss(f"{at}.parallelism.data", seen, elsewhere("write 1"))
     release = launch.release
     if release is not None and not RAY_SCRIPT_SINCE <= release < RAY_SCRIPT_MOVED:

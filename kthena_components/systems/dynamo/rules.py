@@ -86,7 +86,10 @@ def _launched(
     gpus = known(stated, at)
     read = _read(words, _SIZES[0]) * _read(words, _SIZES[1])
     if 0 < gpus < copy and read <= gpus:
-        seen = f"is {nodes} nodes for {copy} ranks, but the operator reads {read} of them "
+        seen = (
+            f"is {count_of(nodes, 'node')} for {count_of(copy, 'rank')}, but the "
+            f"operator reads {read} of them "
+        )
         seen += "from args, and would start the whole engine in each pod"
         remedy = f"write {_SIZES[0]} and its number as 2 words of args"
         yield from refuse(at, seen, remedy, _LAUNCH, Level.ADVISORY)
@@ -212,7 +215,7 @@ def _pickers(graph: Graph) -> Iterator[Finding]:
     for item in pickers:
         replicas = whole(item.fields.get("replicas"))
         if item.fields.get("multinode") is not None and isinstance(item.nodes, int):
-            seen = f"is {item.nodes} nodes, but an endpoint picker runs on 1"
+            seen = f"is {count_of(item.nodes, 'node')}, but an endpoint picker runs on 1"
             yield from refuse(f"{item.path}.multinode", seen, remove())
         if isinstance(replicas, int) and replicas >= 0 and replicas != 1:
             seen = f"is {display(replicas)}, but there is 1 endpoint picker"

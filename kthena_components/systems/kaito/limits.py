@@ -75,7 +75,9 @@ LIMITS = (
     Limit("roles[].max_unavailable", f"is {{}}, {_NO_UPDATE}"),
     Limit(
         "roles",
-        lambda one: f"has {len(one.value)} roles, but an InferenceSet has engines of one role",
+        lambda one: (
+            f"has {count_of(len(one.value), 'role')}, but an InferenceSet has engines of one role"
+        ),
         when=lambda one: one.several,
         remedy=elsewhere("write one serving for each role"),
     ),

@@ -251,7 +251,8 @@ def _refuse_other(
     if made.nodes > _MOST_NODES:
         yield loss(
             "backend_options.preset",
-            f"needs {made.nodes} nodes of {node.name}: {counted}, and KAITO 0.11 starts at most "
+            f"needs {count_of(made.nodes, 'node')} of {node.name}: {counted}, and KAITO "
+            "0.11 starts at most "
             f"{_MOST_NODES} nodes",
             "choose nodes with more GPU memory, or a shorter --max-model-len",
         )

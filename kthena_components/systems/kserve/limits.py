@@ -46,7 +46,8 @@ def _too_many(one: Stated) -> str:
     """Describe several engines: KServe counts the workers of one head, whatever minReplicas is."""
     role = one.plan.roles[0]
     return (
-        f"gives {count_of(one.plan.groups * role.replicas, 'engine')} of {role.pods} pods, but an "
+        f"gives {count_of(one.plan.groups * role.replicas, 'engine')} of "
+        f"{count_of(role.pods, 'pod')}, but an "
         "InferenceService with workers is one engine"
     )
 
@@ -77,7 +78,9 @@ LIMITS = (
         lambda one: not is_llm(one.plan),
         Limit(
             "roles",
-            lambda one: f"has {len(one.value)} roles, but an InferenceService serves with one",
+            lambda one: (
+                f"has {count_of(len(one.value), 'role')}, but an InferenceService serves with one"
+            ),
             when=lambda one: one.several,
             remedy=elsewhere(
                 "write one ModelServing for each role, backend_options.kind: "
@@ -94,7 +97,8 @@ LIMITS = (
         Limit(
             "recovery_policy",
             lambda one: (
-                f"is {one.value}, for {_recreated_together(one)} pods, but KServe recreates only "
+                f"is {one.value}, for {count_of(_recreated_together(one), 'pod')}, but "
+                "KServe recreates only "
                 "the pod that failed"
             ),
             takes="several pods: only `None`",

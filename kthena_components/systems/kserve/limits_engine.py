@@ -55,7 +55,8 @@ def _refuse_options(plan: ServingPlan, role: RolePlan) -> Iterator[Finding]:
     if options.storage_uri is None:
         yield wrong_option(
             "storage_uri",
-            f"is missing, but KServe accepts an engine of {role.pods} pods only with a model from "
+            f"is missing, but KServe accepts an engine of {count_of(role.pods, 'pod')} "
+            "only with a model from "
             "a volume or an image",
             "write pvc://claim/path, with a claim that is ReadWriteMany, or oci://image",
         )
@@ -69,7 +70,7 @@ def _refuse_sizes(role: RolePlan) -> Iterator[Finding]:
         yield loss(
             at,
             f"must request GPUs in the head and in the workers, of one of the types "
-            f"{', '.join(GPU_TYPES)}: KServe calculates the {role.pods} pods from them",
+            f"{', '.join(GPU_TYPES)}: KServe calculates the {count_of(role.pods, 'pod')} from them",
             elsewhere("request them"),
         )
     elif sizes.head_gpus != sizes.worker_gpus:
@@ -101,8 +102,8 @@ def _refuse_variables(role: RolePlan) -> Iterator[Finding]:
     if role.worker_replicas > 1 and index:
         yield loss(
             join_path(role.path, "engine.launcher" if role.engine else "worker_template"),
-            f"uses {index}, but KServe does not number the {role.worker_replicas} "
-            "workers of an engine",
+            f"uses {index}, but KServe does not number the "
+            f"{count_of(role.worker_replicas, 'worker')} of an engine",
             elsewhere(ray if launched else ""),
         )
     main = main_container(role.worker)
@@ -144,7 +145,8 @@ def _refuse_fields(role: RolePlan) -> Iterator[Finding]:
     if len(containers(role.worker)) > 1:
         yield loss(
             join_path(place(role, "worker_template"), "spec.containers"),
-            f"has {len(containers(role.worker))} containers, but KServe accepts one in a worker",
+            f"has {count_of(len(containers(role.worker)), 'container')}, but KServe "
+            "accepts one in a worker",
             elsewhere("make the others initContainers with restartPolicy: Always"),
         )
 

@@ -71,7 +71,8 @@ LIMITS = only_if(
     Limit(
         "gang_policy.min_role_replicas",
         lambda one: (
-            f"requests {gang_copies(one)} engines together, but each engine is a gang of its own"
+            f"requests {count_of(gang_copies(one), 'engine')} together, but each engine is "
+            "a gang of its own"
         ),
         when=lambda one: gang_copies(one) > 1,
         remedy=elsewhere("remove gang_policy"),
@@ -116,7 +117,8 @@ def _refuse_budget(plan: ServingPlan) -> Iterator[Finding]:
         if engines > 1:
             yield loss(
                 f"{UPDATE}.max_unavailable",
-                f"gives {engines} engines of role '{role.name}', but KServe updates one at a time",
+                f"gives {count_of(engines, 'engine')} of role '{role.name}', but KServe "
+                "updates one at a time",
                 elsewhere(remove()),
             )
 
@@ -141,7 +143,8 @@ def _refuse_engine(plan: ServingPlan, role: RolePlan) -> Iterator[Finding]:
     elif pipeline != pods:
         yield loss(
             at,
-            f"starts pipeline {pipeline}, for which KServe creates {pipeline} of {pods} pods",
+            f"starts pipeline {pipeline}, for which KServe creates {pipeline} of "
+            f"{count_of(pods, 'pod')}",
             elsewhere(f"write pipeline {pods}"),
         )
 

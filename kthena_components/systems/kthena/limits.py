@@ -93,7 +93,8 @@ def limits_of_roles(kind: str) -> tuple[Limit, Limit]:
         Limit(
             "roles",
             lambda one: (
-                f"has {len(one.value)} roles ({', '.join(role.name for role in one.value)}), "
+                f"has {count_of(len(one.value), 'role')} "
+                f"({', '.join(role.name for role in one.value)}), "
                 f"and a {kind} has at most {_MOST_ROLES}"
             ),
             when=lambda one: len(one.value) > _MOST_ROLES,

@@ -13,6 +13,7 @@ from kthena_components.core.findings import (
     Finding,
     Level,
     checked_by,
+    count_of,
     join_path,
     suggest_name,
 )
@@ -109,7 +110,7 @@ def _refuse_roles(plan: ServingPlan, scaling: AutoscalingSpec) -> Iterator[Findi
             seen = f"is not a role; the roles are {', '.join(known)}"
             yield wrong(f"{_AT}.roles.{name}", seen, suggest_name(name, known, scaling.roles))
     if len(scaling.roles) > _MOST_ROLES and since(plan, KthenaVersion.V1_0):
-        seen = f"has {len(scaling.roles)} roles, but an AutoscalingPolicy scales 1 or 2"
+        seen = f"has {count_of(len(scaling.roles), 'role')}, but an AutoscalingPolicy scales 1 or 2"
         yield wrong(f"{_AT}.roles", seen, "remove the others")
 
 

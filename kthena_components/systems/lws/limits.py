@@ -52,7 +52,8 @@ _ONE_PER_ENGINE = (
     Limit(
         "gang_policy.min_role_replicas",
         lambda one: (
-            f"requests {gang_copies(one)} engines together, but LWS schedules each engine as a "
+            f"requests {count_of(gang_copies(one), 'engine')} together, but LWS schedules "
+            "each engine as a "
             "gang of its own"
         ),
         takes="at most 1 engine",
@@ -71,7 +72,10 @@ _SEVERAL_ROLES = only_if(
     lambda one: one.several,
     Limit(
         "roles",
-        lambda one: f"has {len(one.value)} roles, and a DisaggregatedSet has at most {_MOST_ROLES}",
+        lambda one: (
+            f"has {count_of(len(one.value), 'role')}, and a DisaggregatedSet has at most "
+            f"{_MOST_ROLES}"
+        ),
         when=lambda one: len(one.value) > _MOST_ROLES,
         remedy=elsewhere("split the serving"),
     ),
@@ -119,7 +123,7 @@ LIMITS = (
         "recovery_policy",
         lambda one: (
             f"is {one.value}, but LWS recreates the engine whose pod failed, and a ServingGroup "
-            f"has {_engines(one)} engines"
+            f"has {count_of(_engines(one), 'engine')}"
         ),
         takes="`ServingGroupRecreate` only with one engine per group",
         when=lambda one: one.value is RecoveryPolicy.SERVING_GROUP_RECREATE and _engines(one) > 1,

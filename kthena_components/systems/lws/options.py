@@ -150,7 +150,8 @@ def _refuse_exclusive(plan: ServingPlan, options: LwsOptions) -> Iterator[Findin
         yield wrong_option(
             "exclusive_topology",
             "is given, so LWS creates the workers of an engine after its leader is scheduled; "
-            f"Volcano schedules the {together[0].pods} pods of role '{together[0].name}' together, "
+            f"Volcano schedules the {count_of(together[0].pods, 'pod')} of role "
+            f"'{together[0].name}' together, "
             "so none is ever scheduled",
             either("write scheduler_name: default-scheduler", remove()),
         )

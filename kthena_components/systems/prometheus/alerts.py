@@ -9,6 +9,7 @@ Volcano v1.14.1 pkg/scheduler/metrics/metrics.go.
 from collections.abc import Iterator
 from typing import Any
 
+from kthena_components.core.findings import count_of
 from kthena_components.core.plan.scrape_targets import ScrapeTargets, Unit
 from kthena_components.core.plan.serving_plan import ServingPlan
 
@@ -53,11 +54,12 @@ def ready_pods(plan: ServingPlan, unit: Unit) -> str:
 
 
 def _not_whole(plan: ServingPlan, unit: Unit) -> Iterator[dict[str, Any]]:
-    of = "" if unit.size is None else f" of {unit.size}"
+    of = "" if unit.size is None else f" of {count_of(unit.size, 'pod')}"
+    are = "is" if unit.size == 1 else "are"
     yield _alert(
         "ServingGroupNotWhole",
         f"sum by (namespace, group) ({ready_pods(plan, unit)}) < {_size(plan, unit)}",
-        f"only {{{{ $value }}}}{of} pods of {{{{ $labels.group }}}} are ready",
+        f"only {{{{ $value }}}}{of or ' pods'} of {{{{ $labels.group }}}} {are} ready",
         "It serves only with all of its pods. Read the events of those that are not ready.",
         # Until then it may be loading its weights.
         after=f"{plan.ready_timeout_seconds}s",
@@ -65,10 +67,11 @@ def _not_whole(plan: ServingPlan, unit: Unit) -> Iterator[dict[str, Any]]:
     if unit.number is None:
         return
     exists = series_of(plan, unit, "kube_pod_info")
+    have = "has pods" if unit.number == 1 else "have pods"
     yield _alert(
         "ServingGroupMissing",
         f"(count(count by (group) ({exists})) or vector(0)) < {unit.number}",
-        f"only {{{{ $value }}}} of {unit.number} groups have pods",
+        f"only {{{{ $value }}}} of {count_of(unit.number, 'group')} {have}",
         "The controller does not create the others, or kube-state-metrics is not scraped.",
         after=_WAIT,
     )

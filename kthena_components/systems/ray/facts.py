@@ -10,6 +10,7 @@ from dataclasses import replace
 from kthena_components.core.facts.pod import DeviceFacts, PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import admitted_together, fill_requests
+from kthena_components.core.findings import count_of
 from kthena_components.core.objects.engine_containers import Sketch
 from kthena_components.core.objects.object import Object, PodSet, copies_in, pod_set
 from kthena_components.core.values.read import mapping, name_of, sequence
@@ -234,7 +235,10 @@ def _refused(view: RayView) -> str:
         if isinstance(ranks, Unknown):
             return f"runs {one.name} on a number of GPUs that is not known: {ranks.because}"
         if not size or (ranks > size and ranks % size):
-            return f"runs {one.name} on {ranks} GPUs, which are no whole pods of {size} GPUs"
+            return (
+                f"runs {one.name} on {count_of(ranks, 'GPU')}, which are no whole pods "
+                f"of {count_of(size, 'GPU')}"
+            )
     return ""
 
 

@@ -231,7 +231,7 @@ SCALED: dict[str, tuple[Args, dict[str, Any], str]] = {
         (
             f"{AT}.min_replicas: is 1, which Kthena rejects: "
             "spec.rolloutStrategy.rollingUpdateConfiguration.maxUnavailable is 50%, which of 1 "
-            "groups "
+            "group "
             "rounds down to 0, so nothing could ever be updated. Write another number, or "
             "change that. "
             "[backend-options]"

@@ -40,7 +40,7 @@ def test_what_is_neither_count_nor_percentage_is_refused(field: str, budget: Any
         (0, 2, "0"),
         ("0%", 2, "0%, which of 2 groups rounds down to 0"),
         ("49%", 2, "49%, which of 2 groups rounds down to 0"),
-        ("50%", 1, "50%, which of 1 groups rounds down to 0"),
+        ("50%", 1, "50%, which of 1 group rounds down to 0"),
         ("50%", 0, "50%, which of 0 groups rounds down to 0"),
     ],
 )

@@ -65,7 +65,7 @@ def role_names_unique(spec: ModelServingSpec) -> Iterator[Finding]:
             yield Finding(
                 path=f"roles[{at[1]}].name",
                 rule="role-names-unique",
-                seen=f"{count} roles have the name '{name}' "
+                seen=f"{count_of(count, 'role')} have the name '{name}' "
                 f"({', '.join(f'roles[{i}]' for i in at)}), and role names must be unique",
                 remedy="rename all but one",
             )
@@ -152,7 +152,7 @@ def expose_role(spec: ModelServingSpec) -> Iterator[Finding]:
         yield Finding(
             path="expose.role",
             rule="expose-role",
-            seen=f"is missing, and there are {len(names)} roles ({', '.join(names)}) "
+            seen=f"is missing, and there are {count_of(len(names), 'role')} ({', '.join(names)}) "
             "to send requests to",
             remedy="name the role whose entry pods answer",
         )

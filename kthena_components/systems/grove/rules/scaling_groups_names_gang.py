@@ -121,7 +121,7 @@ def grove_gang(view: CliqueSet) -> Iterator[Finding]:
         if gap := first_unknown(minimum, pods):
             yield not_checked(at, gap)
         elif isinstance(minimum, int) and isinstance(pods, int) and 0 < minimum < pods:
-            seen = f"is {minimum} of {pods} pods, and one engine needs all of them"
+            seen = f"is {minimum} of {count_of(pods, 'pod')}, and one engine needs all of them"
             yield from refuse(at, seen, either(write(pods), remove()), _GANG, Level.ADVISORY)
 
 

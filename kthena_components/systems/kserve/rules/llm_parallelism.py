@@ -126,7 +126,7 @@ def _data(workload: LlmWorkload, at: str) -> Iterator[Finding]:
     pods = max(data // local, 1)
     seen = (
         f"is {data}, and dataLocal {local} does not divide it: KServe creates {data} ÷ {local} = "
-        f"{count_of(pods, 'pod')} for {pods * local} copies of the model, and "
+        f"{count_of(pods, 'pod')} for {count_of(pods * local, 'copy')} of the model, and "
         f"the engine waits for {data}"
     )
     lower, upper = data // local * local, (data // local + 1) * local

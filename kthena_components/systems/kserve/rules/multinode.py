@@ -3,7 +3,14 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kthena_components.core.findings import Finding, Level, advise, not_checked, part_of_rule
+from kthena_components.core.findings import (
+    Finding,
+    Level,
+    advise,
+    count_of,
+    not_checked,
+    part_of_rule,
+)
 from kthena_components.core.remedies import or_more, remove
 from kthena_components.core.schema.versions import is_since, known_version
 from kthena_components.core.values.display import display
@@ -90,7 +97,7 @@ def _one_worker(view: Service, many: MultiNode) -> Iterator[Finding]:
     count = len(containers) if isinstance(containers, list | tuple) else 0
     require_known(at, containers)
     if count > 1:
-        seen = f"has {count} containers, but KServe accepts one worker container"
+        seen = f"has {count_of(count, 'container')}, but KServe accepts one worker container"
         yield _refused(at, seen, "keep worker-container only")
     elif count == 0 and not view.is_service and many.fields:
         yield _refused(at, "is empty, but a runtime has one worker container", "add it")

@@ -53,7 +53,11 @@ def kserve_multinode_mode(view: Service) -> Iterator[Finding]:
     require_known(at, given)
     if isinstance(given, str) and given in _WITHOUT_WORKERS:
         nodes = view.many.nodes
-        pods = f" of {nodes.pods} pods" if isinstance(nodes, RayNodes) and nodes.pods > 1 else ""
+        pods = (
+            f" of {count_of(nodes.pods, 'pod')}"
+            if isinstance(nodes, RayNodes) and nodes.pods > 1
+            else ""
+        )
         yield Finding(
             path=at,
             seen=f"is {display(given)}, in which KServe {_WITHOUT_WORKERS[given]}, and no workers "
@@ -174,7 +178,8 @@ def _short(many: MultiNode, nodes: RayNodes) -> Finding:
         f"{many.head.path}.resources",
         f"{_ranks(many)}, but a head with {count_of(nodes.head_gpus, 'GPU')} and {workers} have "
         f"{nodes.held}, and KServe deploys nothing",
-        f"request {_share(many, nodes.worker_gpus)} GPUs in the head and in the worker container",
+        f"request {count_of(_share(many, nodes.worker_gpus), 'GPU')} in the head and in "
+        "the worker container",
     )
 
 
@@ -199,10 +204,16 @@ def _misplaced(many: MultiNode, nodes: RayNodes) -> Iterator[Finding]:
     if not isinstance(total, int):
         return
     if nodes.held > total:
-        reserved = f"{nodes.held} GPUs reserved for {total}"
-        remedy = f"request {_share(many, nodes.worker_gpus)} GPUs in the head and in the worker "
+        reserved = f"{count_of(nodes.held, 'GPU')} reserved for {total}"
+        remedy = (
+            f"request {count_of(_share(many, nodes.worker_gpus), 'GPU')} in the head "
+            "and in the worker "
+        )
         if nodes.pods == 1:
-            at, remedy = f"{many.head.path}.resources", f"request {total} GPUs in the head "
+            at, remedy = (
+                f"{many.head.path}.resources",
+                f"request {count_of(total, 'GPU')} in the head ",
+            )
         seen = f"{_ranks(many)}, but KServe creates {_pods(nodes)}: {reserved}"
         yield _finding(at, seen, f"{remedy}container")
     elif nodes.pods == 1 and total > 1:
@@ -212,14 +223,16 @@ def _misplaced(many: MultiNode, nodes: RayNodes) -> Iterator[Finding]:
         yield _finding(many.path, f"{seen}{unused}", remedy, Level.ADVISORY)
     elif worker is None and isinstance(head, int) and head > 1:
         seen = f"{_unasked(many.worker)}, so each worker gets 1: KServe creates {_pods(nodes)}"
-        yield _finding(at, seen, f"request {_share(many, head)} GPUs in the worker container")
+        yield _finding(
+            at, seen, f"request {count_of(_share(many, head), 'GPU')} in the worker container"
+        )
     elif worker is None and head is None and isinstance(many.tensor, int) and many.tensor > 1:
         seen = f"{_unasked(many.worker)}, nor has the head: for {_product(many)} KServe creates "
-        remedy = f"request {many.tensor} GPUs in the head and in the worker container"
+        remedy = f"request {count_of(many.tensor, 'GPU')} in the head and in the worker container"
         yield _finding(at, f"{seen}{_pods(nodes)}", remedy, Level.ADVISORY)
     elif nodes.pods > 1 and nodes.head_gpus != nodes.worker_gpus:
         seen = f"for {_product(many)} KServe creates {_pods(nodes)}, which is uneven"
-        remedy = f"request {_share(many, nodes.worker_gpus)} GPUs in each"
+        remedy = f"request {count_of(_share(many, nodes.worker_gpus), 'GPU')} in each"
         yield _finding(at, seen, remedy, Level.ADVISORY)
 
 
@@ -257,7 +270,7 @@ def _product(many: MultiNode) -> str:
 
 
 def _ranks(many: MultiNode) -> str:
-    return f"{_product(many)} ranks"
+    return f"{count_of(_product(many), 'rank')}"
 
 
 def _pods(nodes: RayNodes) -> str:
@@ -265,7 +278,7 @@ def _pods(nodes: RayNodes) -> str:
     if nodes.pods == 1:
         return f"1 pod, {head}"
     rest = f"{count_of(nodes.pods - 1, 'worker')} of {count_of(nodes.worker_gpus, 'GPU')}"
-    return f"{nodes.pods} pods, {head} and {rest}"
+    return f"{count_of(nodes.pods, 'pod')}, {head} and {rest}"
 
 
 def _finding(path: str, seen: str, remedy: str, level: Level = Level.MANDATORY) -> Finding:

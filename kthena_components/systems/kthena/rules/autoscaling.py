@@ -11,6 +11,7 @@ from typing import Any
 from kthena_components.core.findings import (
     Finding,
     advise,
+    count_of,
     not_checked,
     part_of_rule,
     refuse,
@@ -225,7 +226,8 @@ def _within(path: str, fields: Fields, roles: list[Fields]) -> Iterator[Finding]
             yield refuse(path, seen, "let both be scaled to zero, or neither")
         if (above > 0 and low > most * above) or (below > 0 and high < least * below):
             seen = (
-                f"cannot be kept by {low} to {high} replicas of one role and {below} to {above} of "
+                f"cannot be kept by {low} to {count_of(high, 'replica')} of one role and "
+                f"{below} to {above} of "
                 "the other"
             )
             yield refuse(path, seen, "write wider bounds, or another ratio")
@@ -260,7 +262,7 @@ def kthena_autoscaling_target(view: Policy) -> Iterator[Finding]:
     if ROLES in view.targets and roles is not None and not unknown_in(roles):
         number = len(mapping(roles))
         if not 1 <= number <= _MOST_ROLES:
-            seen = f"has {number} roles, but a policy scales 1 or 2"
+            seen = f"has {count_of(number, 'role')}, but a policy scales 1 or 2"
             remedy = "write a policy for each pair" if number else "add a role"
             yield refuse(f"spec.{ROLES}.roles", seen, remedy)
     told = set[str]()

@@ -5,7 +5,14 @@ Source: volcano-sh/kthena pkg/model-booster-controller, pkg/apis/workload/v1alph
 
 from collections.abc import Iterator
 
-from kthena_components.core.findings import Finding, Level, each_of, not_checked, part_of_rule
+from kthena_components.core.findings import (
+    Finding,
+    Level,
+    count_of,
+    each_of,
+    not_checked,
+    part_of_rule,
+)
 from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.read import mapping, require_known, text, unknown_in, whole
@@ -65,7 +72,7 @@ def _types(backend: Backend) -> Iterator[Finding]:
     for path, gap in gaps:
         yield not_checked(f"{path}.type", gap)
     if backend.kind == _PLAIN and len(types) != 1:
-        seen = f"has {len(types)} workers, and a backend of type {_PLAIN} has exactly 1"
+        seen = f"has {count_of(len(types), 'worker')}, and a backend of type {_PLAIN} has exactly 1"
         yield _refused(at, seen, "write one worker, and its pods and replicas")
     wanted = ("server",) if backend.kind == _PLAIN else ("prefill", "decode")
     for path, kind in types:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from kthena_components.core import naming
 from kthena_components.core.findings import (
     Finding,
+    count_of,
     each_of,
     join_path,
     not_checked,
@@ -123,7 +124,7 @@ def kthena_role_count(view: Serving) -> Iterator[Finding]:
     if isinstance(roles, list | tuple) and not roles:
         yield Finding(path=path, seen="is empty, so nothing would run", remedy="add a role")
     elif isinstance(roles, list | tuple) and len(roles) > _ROLES:
-        seen = f"has {len(roles)} roles, but Kthena accepts at most {_ROLES}"
+        seen = f"has {count_of(len(roles), 'role')}, but Kthena accepts at most {_ROLES}"
         yield Finding(path=path, seen=seen, remedy=f"remove {len(roles) - _ROLES}")
 
 

@@ -5,7 +5,7 @@ Each function is one rule of rules.RULES.
 
 from collections.abc import Iterator, Mapping
 
-from kthena_components.core.findings import Finding, join_path, not_checked, part_of_rule
+from kthena_components.core.findings import Finding, count_of, join_path, not_checked, part_of_rule
 from kthena_components.core.remedies import at_least, at_most, either, or_more, remove, write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import is_budget, scaled
@@ -54,7 +54,7 @@ def kthena_rolling_update(view: Serving) -> Iterator[Finding]:
     path = f"{_CONFIGURATION}.maxUnavailable"
     yield from _format(path, budget)
     if view.since("0.3") or _is_zero(configuration.get(SURGE)):
-        yield from _not_zero(path, budget, view.replicas, "groups")
+        yield from _not_zero(path, budget, view.replicas, "group")
     yield from _partition(view, _budget(configuration.get("partition")))
 
 
@@ -91,7 +91,7 @@ def kthena_role_budget(view: Serving) -> Iterator[Finding]:
         path, budget = f"{role.path}.maxUnavailable", _budget(stated)
         yield from _of_rollout(path, stated, view)
         yield from _format(path, budget)
-        yield from _not_zero(path, budget, role.replicas, "replicas")
+        yield from _not_zero(path, budget, role.replicas, "replica")
         yield from _within(path, budget, role)
 
 
@@ -110,7 +110,7 @@ def _within(path: str, budget: MaybeInt | MaybeText | None, role: Role) -> Itera
         return
     replicas = known(role.replicas, path)
     if replicas is not None and budget > replicas >= 0:
-        seen = f"is {display(budget)}, but the role has {role.replicas} replicas"
+        seen = f"is {display(budget)}, but the role has {count_of(role.replicas, 'replica')}"
         remedy = f"write at most {role.replicas}" if role.replicas else remove()
         yield Finding(path=path, seen=seen, remedy=remedy)
 
@@ -203,7 +203,8 @@ def _not_zero(
     path: str, budget: MaybeInt | MaybeText | None, of: MaybeInt | None, what: str
 ) -> Iterator[Finding]:
     if is_known(budget) and known(_share(budget, of), path) == 0:
-        rounds = f", which of {of} {what} rounds down to 0" if isinstance(budget, str) else ""
+        share = f", which of {count_of(of, what)} rounds down to 0"
+        rounds = share if isinstance(budget, str) else ""
         shown = display(budget).strip("'")
         seen = f"is {shown}{rounds}, so nothing could ever be updated"
         yield Finding(path=path, seen=seen, remedy=at_least(1))

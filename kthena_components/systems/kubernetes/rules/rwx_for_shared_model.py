@@ -5,7 +5,7 @@ from dataclasses import field
 from typing import Any
 
 from kthena_components.core import naming
-from kthena_components.core.findings import Finding, Level, not_checked, part_of_rule
+from kthena_components.core.findings import Finding, Level, count_of, not_checked, part_of_rule
 from kthena_components.core.objects.cluster_objects import ClusterObjects, Key
 from kthena_components.core.objects.object import GroupKind, Object, PodSet
 from kthena_components.core.values.dataclass import dataclass
@@ -113,7 +113,7 @@ def _check(claim: Object, users: _Users, name: str) -> Iterator[Finding]:
         yield Finding(
             path=users.path,
             seen=f"is {display(name)}, which is {narrow} and is {once} at a time, but "
-            f"{number} pods "
+            f"{count_of(number, 'pod')} "
             "mount it",
             remedy=f"write accessModes: [ReadWriteMany] in the claim {display(name)}, or give each "
             "pod its own claim",

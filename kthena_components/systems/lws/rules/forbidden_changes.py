@@ -67,7 +67,7 @@ def _stuck(path: str, was: int, now: int, held: int, holds: int) -> Finding:
     return Finding(
         path=path,
         seen=f"rises from {was} to {now} while a group goes from {count_of(held, 'GPU')} to "
-        f"{holds}: the new groups come first, so {most} GPUs are needed at once, "
+        f"{holds}: the new groups come first, so {count_of(most, 'GPU')} are needed at once, "
         f"not {now * holds}",
         remedy="lower the GPUs in one update, and raise replicas in the next",
         level=Level.ADVISORY,

@@ -8,7 +8,7 @@ pkg/webhooks/disaggregatedset/disaggregatedset_webhook.go.
 
 from collections.abc import Iterator, Mapping
 
-from kthena_components.core.findings import Finding, not_checked, part_of_rule
+from kthena_components.core.findings import Finding, count_of, not_checked, part_of_rule
 from kthena_components.core.remedies import either, or_more, remove, write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import is_budget, scaled
@@ -54,7 +54,7 @@ def _can_begin(group: Group, rolling: Mapping[str, object], at: str) -> Iterator
     if not isinstance(replicas, int) or replicas <= 0:
         return
     if scaled(down, replicas, 1, up=False) == 0 == scaled(up, replicas, 0, up=True):
-        of = f" of {replicas} replicas" if "%" in str(down) else ""
+        of = f" of {count_of(replicas, 'replica')}" if "%" in str(down) else ""
         seen = f"is {display(down)}{of} and maxSurge is {display(0 if up is None else up)}"
         remedy = either(
             write(1, "write maxUnavailable: 1"), write(1, "maxSurge: 1", at=f"{at}.maxSurge")

@@ -8,7 +8,7 @@ roles of a DisaggregatedSet.
 from collections.abc import Iterator, Mapping
 
 from kthena_components.core import naming
-from kthena_components.core.findings import Finding, Level, not_checked, part_of_rule
+from kthena_components.core.findings import Finding, Level, count_of, not_checked, part_of_rule
 from kthena_components.core.remedies import at_most, either, write
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.read import (
@@ -92,7 +92,8 @@ def _counts(group: Group) -> Iterator[Finding]:
     size, replicas = group.size, group.replicas
     if isinstance(size, int) and isinstance(replicas, int) and size > 0 < replicas > _INT32 // size:
         seen = (
-            f"creates {display(size)} × {display(replicas)} pods, but may create at most {_INT32}"
+            f"creates {display(size)} × {count_of(display(replicas), 'pod')}, but may "
+            f"create at most {_INT32}"
         )
         yield refusal(f"{group.path}.replicas", seen, f"write at most {_INT32 // size}")
 
@@ -136,7 +137,7 @@ def _subgroups(group: Group) -> Iterator[Finding]:
 def _divides(at: str, number: int, size: int, kind: object) -> Iterator[Finding]:
     excluded = kind == "LeaderExcluded"
     if number > size:
-        seen = f"is {display(number)}, but the group has {size} pods"
+        seen = f"is {display(number)}, but the group has {count_of(size, 'pod')}"
         yield refusal(at, seen, at_most(size))
     elif not _fits(number, size, excluded):
         seen = f"is {number}, which divides neither {size} (size) nor {size - 1} (without leader)"
@@ -174,7 +175,7 @@ def lws_gang_startup(view: Sets) -> Iterator[Finding]:
             yield Finding(
                 path=at,
                 seen=f"is LeaderReady, but {gang} requests a gang: it would contain only the "
-                f"leader, and not the {group.size} pods of a group",
+                f"leader, and not the {count_of(group.size, 'pod')} of a group",
                 remedy=either(
                     write("LeaderCreated", "write LeaderCreated"), "disable gang scheduling"
                 ),

@@ -78,7 +78,7 @@ def _fit(cluster: Cluster, served: tuple[Served, ...]) -> Iterator[Finding]:
             path=_AT,
             seen=f"starts {_shown(served)} = {count_of(high, 'rank')}, but the cluster has at "
             f"least {count_of(least, 'GPU')}, and {least - high} of them stay idle",
-            remedy=f"add replicas, or give the worker groups {high} GPUs",
+            remedy=f"add replicas, or give the worker groups {count_of(high, 'GPU')}",
             level=Level.ADVISORY,
         )
 
@@ -90,8 +90,9 @@ def _too_few(cluster: Cluster, served: tuple[Served, ...], low: int, most: int) 
         path=_AT,
         seen=f"starts {_shown(served)} = {count_of(low, 'rank')}, but the cluster has at most "
         f"{has}, and Ray waits for the others forever",
-        remedy=f"lower the parallelism or the replicas to {most} ranks, or give the worker "
-        f"groups {low} GPUs",
+        remedy=f"lower the parallelism or the replicas to {count_of(most, 'rank')}, or "
+        "give the worker "
+        f"groups {count_of(low, 'GPU')}",
     )
 
 
@@ -184,15 +185,20 @@ def _may_have_more(group: Group) -> bool:
     return pod.claimed is not None or pod.gap is not None or pod.sliced is not None
 
 
+def _gpus(amount: float) -> str:
+    """Write an amount of GPUs, which may be a fraction."""
+    return count_of(1 if amount == 1 else f"{amount:g}", "GPU")
+
+
 def _deployment(one: Reserved, most: int) -> Iterator[Finding]:
     if one.actor is not None and one.actor > most:
-        seen = f"gives each replica of {display(one.name)} {one.actor:g} GPUs"
-        remedy = f"write num_gpus {most} or less, or give the pods {one.actor:g} GPUs"
+        seen = f"gives each replica of {display(one.name)} {_gpus(one.actor)}"
+        remedy = f"write num_gpus {most} or less, or give the pods {_gpus(one.actor)}"
     elif one.bundles and (sum(one.bundles) if one.together else max(one.bundles)) > most:
         amount = sum(one.bundles) if one.together else max(one.bundles)
         what = "the bundles of a replica, which are STRICT_PACK," if one.together else "a bundle"
-        seen = f"gives {what} of {display(one.name)} {amount:g} GPUs"
-        remedy = f"make them smaller, or give the pods {amount:g} GPUs"
+        seen = f"gives {what} of {display(one.name)} {_gpus(amount)}"
+        remedy = f"make them smaller, or give the pods {_gpus(amount)}"
     else:
         return
     yield Finding(

@@ -152,7 +152,8 @@ def ray_worker_groups(view: RayView) -> Iterator[Finding]:
         if gpus != size:
             yield _finding(
                 group.pod.gpus_path,
-                f"gives the pods of group '{group.name}' {gpus} GPUs and those of group "
+                f"gives the pods of group '{group.name}' {count_of(gpus, 'GPU')} and those "
+                "of group "
                 f"'{first.name}' {size}, and one engine runs on both",
                 either(
                     gpus_of_pod(group.pod, size, f"write {size} in both"),
@@ -194,7 +195,8 @@ def ray_cluster_gpus(view: RayView) -> Iterator[Finding]:
         f"starts {count_of(ranks, 'rank')}, but the Ray cluster has "
         f"{count_of(most if many else least, 'GPU')} ({held}), and "
         + ("Ray waits for the others forever" if many else "the others stay idle"),
-        f"change the parallelism to {most if many else least} ranks, or the groups' replicas",
+        f"change the parallelism to {count_of(most if many else least, 'rank')}, or the "
+        "groups' replicas",
         _GPUS,
     )
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from kthena_components.core.findings import Finding, Level, not_checked, part_of_rule
+from kthena_components.core.findings import Finding, Level, count_of, not_checked, part_of_rule
 from kthena_components.core.remedies import write
 from kthena_components.core.rules.support.admission import refuse
 from kthena_components.core.values.display import display
@@ -69,7 +69,10 @@ def _schedulers(view: RbgView, at: str, queue: object) -> Iterator[Finding]:
         yield not_checked(at, gap, _RULE)
     elif others:
         stated = display(others[0]) if others[0] else "not stated"
-        seen = f"is {display(queue)}, but schedulerName of {len(others)} of {len(names)} roles is "
+        seen = (
+            f"is {display(queue)}, but schedulerName of {len(others)} of "
+            f"{count_of(len(names), 'role')} is "
+        )
         seen += f"{stated}, and Volcano only gang-schedules its own pods"
         yield from refuse(at, seen, "write schedulerName: volcano", _RULE, Level.ADVISORY)
 
@@ -92,5 +95,5 @@ def _alone(role: RbgRole) -> Iterator[Finding]:
         return
     require_known(role.path, own, size)
     if isinstance(size, int) and size > 1:
-        seen = f"creates {size} pods that must start together, but requests no gang"
+        seen = f"creates {count_of(size, 'pod')} that must start together, but requests no gang"
         yield from refuse(role.path, seen, f'annotate {_GANG}: "true"', _RULE, Level.ADVISORY)

@@ -146,7 +146,11 @@ def _budgets(rolling: Mapping[str, Any], at: str, replicas: int) -> Iterator[Fin
             seen = f"is {display(rolling.get(key))}, but must be a count or a percentage"
             yield from refuse(f"{at}.{key}", seen, "write for example 1 or 25%", _ROLLOUT)
     if down == 0 and up == 0:
-        of = f" of {replicas} replicas" if "%" in str(rolling.get("maxUnavailable")) else ""
+        of = (
+            f" of {count_of(replicas, 'replica')}"
+            if "%" in str(rolling.get("maxUnavailable"))
+            else ""
+        )
         seen = f"is {display(rolling.get('maxUnavailable'))}{of} and maxSurge is "
         seen += f"{display(rolling.get('maxSurge', 0))}, so no update could start"
         remedy = either(
@@ -155,7 +159,10 @@ def _budgets(rolling: Mapping[str, Any], at: str, replicas: int) -> Iterator[Fin
         yield from refuse(f"{at}.maxUnavailable", seen, remedy, _ROLLOUT)
     if kept is not None and kept >= replicas:
         stated = f"is {display(rolling.get('partition'))}, "
-        seen = f"{stated}but must be below the {replicas} replicas, or none would be updated"
+        seen = (
+            f"{stated}but must be below the {count_of(replicas, 'replica')}, or none "
+            "would be updated"
+        )
         yield from refuse(f"{at}.partition", seen, f"write {replicas - 1} or less", _ROLLOUT)
 
 

@@ -173,7 +173,8 @@ def _rollout(
     )
     yield Finding(
         path=at,
-        seen=f"is {display(stated[0])}, so an update of the {replicas} replicas creates "
+        seen=f"is {display(stated[0])}, so an update of the "
+        f"{count_of(replicas, 'replica')} creates "
         f"{count_of(new, 'pod')} at first, but the gang of the new ReplicaSet waits for {member} "
         "(group-min-member), and the update never ends",
         remedy=remedy,
