@@ -5,7 +5,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from kthena_components.placement.inventory import InventoryError, parse_inventory
@@ -100,5 +100,7 @@ def test_an_amount_is_refused_in_one_sentence_or_read_back(
 ) -> None:
     text = where(value) if callable(where) else with_amount(where, value)
     read = amount_of(value)
+    # A dump has more pods, and what all of them use must not be above the limit, either.
+    assume(callable(where) or read is None or read <= MOST - 2**20)
     assert (one_sentence(text) is None) == (read is not None)
     assert read is None or 0 <= read <= MOST

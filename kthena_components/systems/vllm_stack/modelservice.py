@@ -95,6 +95,9 @@ class _Engine:
         """Return the number of pods of one copy."""
         multinode = mapping(self.release.values).get("multinode", False)
         if multinode is False and not self.release.beside:
+            every, local = self.size("data"), mapping(self.role.get("parallelism")).get("dataLocal")
+            if isinstance(every, int) and isinstance(local, int) and 1 < local < every:
+                return Unknown("other copies of the engine may be elsewhere")
             return 1
         if multinode is not True:
             return Unknown("multinode is not known")

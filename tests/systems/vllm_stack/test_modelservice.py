@@ -66,6 +66,10 @@ def told(changes: dict[str, Any], body: dict[str, Any] = FLUX) -> list[str]:
         # The chart requests 4 × dataLocal, which is 1, and vLLM starts both of its ranks here.
         ({GPUS: {}, f"{SIZES}.data": 2}, "8 ranks, but its pod has 4 GPUs"),
         (
+            {GPUS: {}, f"{SIZES}.data": 2, f"{SIZES}.dataLocal": 1},
+            "8 ranks, but its pod has 4 GPUs",
+        ),
+        (
             {
                 f"{DECODE}.containers[0].modelCommand": "custom",
                 f"{DECODE}.containers[0].command": ["vllm", "serve", "x", "-tp", "8"],
@@ -122,6 +126,8 @@ def test_a_contradiction_is_told(changes: dict[str, Any], said: str) -> None:
         {f"{SIZES}.data": 2, VERSION: "0.3.5"},
         {f"{SIZES}.tensor": 8, "spec.values.accelerator": {"dra": True}},
         {f"{SIZES}.tensor": 8, "spec.values.accelerator": {"type": "google"}},
+        # 8 of the 16 copies are here, and another release may start the others.
+        {**WIDE, "spec.values.multinode": False},
         {**WIDE, **dict.fromkeys([f"{SIZES}.workers"], 2)},
         {**WIDE, VERSION: "0.3.13"},
         {**NODES, f"{SIZES}.tensor": 8, f"{SIZES}.workers": 2, GPUS: {}},
