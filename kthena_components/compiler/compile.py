@@ -84,19 +84,23 @@ def compile_serving(
         today: The day on which waivers are checked; without it, all are ignored.
         gpus: The GPUs of pods whose templates name none.
     """
+    read = False
     try:
         spec = parse_spec(ModelServingSpec, args, subject)
+        read = True
+        return _compile_spec(spec, subject, today, gpus)
     except SpecError as error:
-        more = _of_other_roles(args, error.findings, today, gpus)
-        raise SpecError([*error.findings, *more], subject) from None
-    findings = check_spec(spec)
-    try:
-        return _compile(spec, findings, lambda: build_plan(spec), subject, today, gpus=gpus)
-    except SpecError as error:
-        blocking = [each for each in error.findings if each.rule in BLOCKING]
-        more = _of_other_roles(args, blocking, today, gpus) if blocking else []
+        stopping = [each for each in error.findings if not read or each.rule in BLOCKING]
+        more = _of_other_roles(args, stopping, today, gpus) if stopping else []
         new = [each for each in more if each not in error.findings]
         raise SpecError([*error.findings, *new], subject) from None
+
+
+def _compile_spec(
+    spec: ModelServingSpec, subject: str, today: date | None, gpus: GpuChoice
+) -> Compiled:
+    findings = check_spec(spec)
+    return _compile(spec, findings, lambda: build_plan(spec), subject, today, gpus=gpus)
 
 
 def _of_other_roles(
@@ -122,7 +126,7 @@ def _of_other_roles(
         return _PLACE.sub(lambda at: f"roles[{left[int(at[1])]}]", text)
 
     try:
-        compile_serving(some, today=today, gpus=gpus)
+        _compile_spec(parse_spec(ModelServingSpec, some, ""), "", today, gpus)
     except SpecError as error:
         told = [each for each in error.findings if _PLACE.match(each.path)]
         moved = (each.at(place) for each in told if each.rule in _OF_ONE_ROLE)

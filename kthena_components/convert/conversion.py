@@ -92,7 +92,7 @@ def _wrong_name(body: Body) -> Iterator[Finding]:
         found = no_name(name, "metadata.name", _RULE)
         fitting = fixes_of(found.remedy)[0][0].value
         yield replace(found, remedy=f"{found.remedy}, or add --set name={fitting}")
-    elif name in {None, ""} and not metadata.get("generateName"):
+    elif name in (None, "") and not metadata.get("generateName"):
         remedy = "write for example 'chat', or add --set name=chat"
         yield Finding(path="metadata.name", seen="is missing", remedy=remedy, rule=_RULE)
 

@@ -126,9 +126,6 @@ UNKNOWN: list[tuple[str, dict[str, Any], str]] = [
     ("kubeai-model", {"spec.resourceProfile": "nvidia-gpu-h100"}, "and not <name>:<count>"),
     ("nim-service", {"spec.multiNode": REMOVED}, "the NIM chooses its profile"),
     ("nim-service", {"spec.resources": REMOVED, "spec.draResources": [{}]}, ""),
-    # As the operator took it before v3.0: the sizes of its ranks are in these two.
-    ("nim-service", {"spec.multiNode": {"size": 2, "gpusPerPod": 8}}, "states no parallelism"),
-    ("nim-service", {"spec.multiNode": {}}, "states no parallelism"),
     ("ome-inference-service", {"spec.engine.runner.resources": REMOVED}, "a runtime says"),
     ("ome-inference-service", {"spec.acceleratorSelector": {"acceleratorClass": "a"}},
      "an AcceleratorClass decides"),
@@ -138,6 +135,15 @@ UNKNOWN: list[tuple[str, dict[str, Any], str]] = [
     ("mpi-job", {f"{MPI}.Launcher.template.spec.containers[0].command": ["mpirun", "train"]},
      "no command line of a known engine was found"),
 ]  # fmt: skip
+
+
+@for_each("multi_node", [{"size": 2, "gpusPerPod": 8}, {}])
+def test_sizes_of_ranks_as_no_release_of_the_nim_operator_takes_them_are_not_checked(
+    multi_node: dict[str, Any],
+) -> None:
+    changes = {"spec.multiNode": multi_node}
+    assert all(each.startswith("[crd-schema]") for each in told("nim-service", changes))
+    assert "states no parallelism" in "\n".join(told("nim-service", changes, Level.UNKNOWN))
 
 
 @pytest.mark.parametrize(("base", "changes", "text"), UNKNOWN)

@@ -150,10 +150,10 @@ def _others(
         The containers. None if any of them may listen on ports that nothing states.
     """
     listed = sequence(spec.get("containers"))
-    inits = (mapping(each) for each in sequence(spec.get("initContainers")) if each is not sidecar)
-    if len(listed) > _MOST or any(init.get("restartPolicy") is not None for init in inits):
+    if len(listed) > _MOST or not any(each is container for each in listed):
         return None
-    if not any(each is container for each in listed):
+    inits = (mapping(each) for each in sequence(spec.get("initContainers")) if each is not sidecar)
+    if any(init.get("restartPolicy") is not None for init in inits):
         return None
     others = [mapping(each) for each in listed if each is not container and each is not sidecar]
     return others if all(_is_plain(each, spec) for each in others) else None

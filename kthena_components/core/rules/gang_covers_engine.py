@@ -59,7 +59,7 @@ def _without_gang(facts: ServingFacts) -> Iterator[Finding]:
             continue
         yield Finding(
             path=engine.path,
-            seen=f"{title(engine)} has {engine.pods} pods that must start together, "
+            seen=f"{title(engine)} has {count_of(engine.pods, 'pod')} that must start together, "
             "and nothing schedules them as a gang",
             remedy="let Volcano schedule the pods (scheduler volcano)",
             level=Level.ADVISORY,

@@ -83,7 +83,8 @@ def _of_ranks(engine: EngineFacts) -> Iterator[Finding]:
             one is None or one.may_listen(port) or port == one.health for one in found
         ):
             continue
-        seen = f"is {port}, on which none of the {len(found)} pods of this template listens: "
+        many = count_of(len(found), "pod")
+        seen = f"is {port}, on which none of the {many} of this template listens: "
         seen += f"{TITLES[str(pod.command and pod.command.engine)]} answers on {answers}, "
         some = any(one is not None and one.answers is None and one.health is None for one in found)
         remedy = _on_one(probe) if some and probe.kind != "readinessProbe" else write(answers)
