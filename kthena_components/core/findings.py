@@ -14,8 +14,7 @@ from typing import Any, ParamSpec, TypeVar, TypeVarTuple
 
 from kthena_components.core.remedies import Fix, moved, remove, rename, settled, write
 from kthena_components.core.values.dataclass import dataclass, replace
-from kthena_components.core.values.regex import regex
-from kthena_components.core.values.safe_text import visible
+from kthena_components.core.values.safe_text import visible, visible_around_marks
 from kthena_components.core.values.unknown import NotKnownError, Unknown, show_tokens
 
 T = TypeVar("T")
@@ -313,20 +312,12 @@ def not_checked(path: str, gap: Unknown, rule: str = "") -> Finding:
 
 
 _LONGEST = 1600
-_MARK = regex("([\ue000-\ue003])")
-
-
-def _one_line(text: str) -> str:
-    """Make a text visible but for the marks around values that come later."""
-    if text.isascii():
-        return visible(text)
-    return "".join(part if _MARK.match(part) else visible(part) for part in _MARK.split(text))
 
 
 def tidy(finding: Finding) -> Finding:
     """Put a finding into one line of limited length, in which every character shows."""
     given = finding.path, finding.seen, finding.remedy
-    path, seen, remedy = map(_one_line, given)
+    path, seen, remedy = map(visible_around_marks, given)
     if (path, seen, remedy) == given and len(seen) + len(remedy) <= _LONGEST:
         return finding
     kept = finding.remedy if _cut(remedy) == finding.remedy else _cut(remedy)

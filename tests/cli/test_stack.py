@@ -223,7 +223,8 @@ def test_little_is_held_of_each_object(write: Write) -> None:
     assert path.stat().st_size > 12_000
     list(check([str(path)], CheckOptions(), Summary()))
     # The interpreter's table of strings grows now and then, by megabytes, but not in each run.
-    peak = min(peak_of(path.parent) for _ in range(2))
+    # And the first run fills what is kept of templates.
+    peak = min(peak_of(path.parent) for _ in range(4))
     assert peak < 25 * path.stat().st_size + 60 * 8_000
 
 

@@ -98,10 +98,10 @@ def test_of_a_killed_process_nothing_is_written(
     corpus(tmp_path, random.Random(1))
     judge = checking.check_safely
 
-    def killed(body, given, context=None, asked=()):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
+    def killed(body, *beside):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN002, ANN202
         if body.get("kind") == "StatefulSet":
             os.kill(os.getpid(), signal.SIGKILL)
-        return judge(body, given, context, asked)
+        return judge(body, *beside)
 
     monkeypatch.setattr(checking, "check_safely", killed)
     done = run("--jobs", "2", "--format", "json", ".")

@@ -38,6 +38,7 @@ MARKS = frozenset({"Mn", "Me"})
 """Unicode's categories of what is drawn on the character before it."""
 
 _LAYOUT = dict.fromkeys(map(ord, "\n\t"))
+_MARK = regex("([\ue000-\ue003])")
 _SURROGATE = regex(r"[\ud800-\udfff]")
 
 
@@ -56,6 +57,13 @@ def visible(text: str) -> str:
     if text.lstrip().startswith("::"):
         text = text.replace(":", r"\x3a", 1)
     return text
+
+
+def visible_around_marks(text: str) -> str:
+    """Make a text visible, but keep the marks around values that come later."""
+    if text.isascii():
+        return visible(text)
+    return "".join(part if _MARK.match(part) else visible(part) for part in _MARK.split(text))
 
 
 def _shown(text: str) -> Iterator[str]:
