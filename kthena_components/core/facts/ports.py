@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field, replace
 from typing import Any
 
+from kthena_components.core.engines.shapes import idle_command
 from kthena_components.core.facts.routing_sidecar import RoutingSidecar, read_sidecar
+from kthena_components.core.facts.wait_loops import wait_loops
 from kthena_components.core.values.caches import cached_by_text
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence, unknown_in, unknown_inside, whole
@@ -30,8 +32,6 @@ _PASSES_ON = regex(r"(?i)istio|linkerd|dapr|consul|kong|traefik|gateway|mesh|vll
 """Programs beside an engine that listen on ports that they do not state, and other engines."""
 _HIDING = ("$", "{{", "valueFrom", "envFrom")
 """What hides a value in a container."""
-_IDLE = regex(r"(?:(?:\S*/)?(?:sh|bash) -c )?(?:tail -[fF] \S+|sleep (?:\d+|inf|infinity))")
-"""The command line of a container that does nothing."""
 _DIGITS = regex(r"[0-9]{1,5}", re.ASCII)
 _BESIDE = regex(r"(?<![&<>])&(?![&>0-9])")
 """A program that a script starts in the background."""
@@ -41,12 +41,8 @@ _SERVERS = regex(
     r"|(?<!multi-node-serving)\.(?:sh|py)\b"
 )
 """Programs in an engine's container that may listen, too, and files that may start some."""
-_WAITING = regex(r"\b(?:until|while\s+!)\s[^;\n]{0,400}?\b(?:curl|wget|nc)\b[^;\n]{0,400}")
-"""The condition of a loop that ends when something answers."""
-_OF_LEADER = regex(
-    r"\$[({]?[A-Z_]*(?:LEADER|ENTRY|MASTER|HEAD)[A-Z_]*[)}]?(?::| +)([0-9]{2,5})(?![0-9])", re.ASCII
-)
-"""A port of the host that a controller's variable names."""
+_OF_LEADER = regex(r"\$[({]?[A-Z_]*(?:LEADER|ENTRY|MASTER|HEAD)[A-Z_]*[)}]?", re.ASCII)
+"""The host that a controller's variable names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,16 +125,8 @@ def _may_listen(word: str) -> bool:
 
 def read_waits(container: Mapping[str, Any]) -> frozenset[int]:
     """Return the ports of an engine's first pod that a script asks until they answer."""
-    words = (word for key in ("command", "args") for word in sequence(container.get(key)))
-    scripts = (text for text in words if isinstance(text, str) and _may_wait(text))
-    loops = (loop[0] for script in scripts for loop in _WAITING.finditer(script))
-    ports = (port[1] for loop in loops for port in _OF_LEADER.finditer(loop))
-    return frozenset(int(port) for port in ports)
-
-
-def _may_wait(text: str) -> bool:
-    """Return whether a text may have such a loop: quicker than the pattern for most words."""
-    return "until" in text or "while" in text
+    loops = (loop for loop in wait_loops(container) if _OF_LEADER.fullmatch(loop.host))
+    return frozenset(loop.port for loop in loops if loop.port is not None)
 
 
 def _others(
@@ -171,7 +159,7 @@ def _is_plain(container: Mapping[str, Any], spec: Mapping[str, Any]) -> bool:
     if any(_SERVERS.search(text) or _PASSES_ON.search(text) for text in texts):
         return False
     if not container.get("ports"):
-        return _IDLE.fullmatch(" ".join(map(str, words))) is not None
+        return idle_command([*map(str, words)]) != ""
     volumes = (mapping(each) for each in sequence(spec.get("volumes")))
     empty = [each.get("name") for each in volumes if "emptyDir" in each]
     mounts = map(mapping, sequence(container.get("volumeMounts")))

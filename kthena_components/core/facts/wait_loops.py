@@ -23,13 +23,12 @@ from kthena_components.core.engines.bash.syntax import (
     While,
     Word,
 )
+from kthena_components.core.engines.programs import SHELLS, base_name, shell_operand
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown
 
-_SHELLS = frozenset({"sh", "bash", "ash", "dash"})
-_SCRIPT = regex(r"-[a-z]*c")
 _VARIABLE = regex(r"\$\((\w+)\)")
 _PLACE = regex(r"(?:https?://)?([^/:\s]+)(?::(\d{1,5}))?(?:[/?].*)?")
 _DEVICE = regex(r"/dev/tcp/([^/\s]+)/(\d{1,5})")
@@ -70,15 +69,12 @@ def wait_loops(container: Mapping[str, Any]) -> list[WaitLoop]:
         return []
     if not all(isinstance(word, str) for word in words):
         return []
-    shell, *rest = words
-    while rest and rest[0].startswith("-") and not _SCRIPT.fullmatch(rest[0]):
-        rest.pop(0)
-    is_script = len(rest) > 1 and _SCRIPT.fullmatch(rest[0]) is not None
-    if shell.rpartition("/")[2] not in _SHELLS or not is_script:
+    at, is_text = shell_operand(words, 1) if base_name(words[0]) in SHELLS else (0, False)
+    if not is_text or at >= len(words):
         return []
     values = dict(_values(container))
     # The kubelet puts in the values of variables, and leaves the others to the shell.
-    text = _VARIABLE.sub(lambda found: values.get(found[1], found[0]), rest[1])
+    text = _VARIABLE.sub(lambda found: values.get(found[1], found[0]), words[at])
     read = parse(text)
     return [] if isinstance(read, Unknown) else [*_Reader(values).loops(read)]
 
@@ -187,8 +183,8 @@ class _Reader:
         if words[:1] == ("timeout",):
             start = next((i for i, w in enumerate(words) if i and w[:1].isalpha()), len(words))
             words = words[start:]
-        name, rest = (words[0].rpartition("/")[2], words[1:]) if words else ("", ())
-        if name in _SHELLS:
+        name, rest = (base_name(words[0]), words[1:]) if words else ("", ())
+        if name in SHELLS:
             found = _DEVICE.search(" ".join(rest))
             return WaitLoop(host=found[1], port=int(found[2])) if found else None
         read = _CLIENTS.get(name)

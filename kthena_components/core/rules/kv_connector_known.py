@@ -1,15 +1,13 @@
 """The rule kv-connector-known."""
 
 from collections.abc import Iterator
-from difflib import get_close_matches
 
 from kthena_components.core.engines.kv_transfer import CONNECTORS, has_connector, releases_with
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.rules.support.engine_startup import Start, starts
+from kthena_components.core.rules.support.messages import slip_of
 
-_ALIKE = 0.9
-"""Similarity of two names, 0 to 1, from which one is the other with a slip."""
 _ROLES = ("kv_producer", "kv_consumer", "kv_both")
 
 
@@ -55,13 +53,8 @@ def _connector(start: Start, name: str) -> Iterator[Finding]:
         level = Level.MANDATORY if release.sure else Level.ADVISORY
         remedy = f"use a vLLM with it ({releases_with(name)}), or another connector"
         yield from start.refused(seen, remedy, level)
-    elif release.sure or _near(name):
-        correct = f"write {_near(name)}" if _near(name) else "correct its name"
+    elif release.sure or slip_of(name, CONNECTORS):
+        meant = slip_of(name, CONNECTORS)  # Plugins add words: MooncakeConnectorV1.
+        correct = f"write {meant}" if meant else "correct its name"
         remedy = f"{correct}, or give kv_connector_module_path if a module of yours has it"
         yield from start.refused(seen, remedy, Level.ADVISORY)
-
-
-def _near(name: str) -> str:
-    """Return the connector that a name is with a slip; plugins add words: MooncakeConnectorV1."""
-    near = get_close_matches(name, CONNECTORS, n=1, cutoff=_ALIKE)
-    return near[0] if near and abs(len(near[0]) - len(name)) <= 1 else ""

@@ -32,6 +32,8 @@ CHARTS = {
     "kserve": "kserve",
     "kserve-crd": "kserve",
     "kserve-resources": "kserve",
+    "kserve-llmisvc-crd": "kserve",
+    "kserve-llmisvc-resources": "kserve",
     "grove-charts": "grove",
     "k8s-nim-operator": "nim",
     "workspace": "kaito",

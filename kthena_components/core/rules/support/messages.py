@@ -1,6 +1,7 @@
 """Shared words of messages."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from difflib import get_close_matches
 from functools import wraps
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
@@ -141,3 +142,10 @@ def named(names: Sequence[str]) -> str:
 def _clause(names: Sequence[str], lacks: Iterable[Lack]) -> str:
     verb = "has" if len(names) == 1 else "have"
     return f"{named(names)} {verb} no {listing((lack.what for lack in lacks), 'or')}"
+
+
+def slip_of(word: str, known: Iterable[str]) -> str | None:
+    """Return the known word that another one is with one letter wrong, missing or too many."""
+    near = get_close_matches(word, known := tuple(known), n=1, cutoff=0.9)
+    alike = near and word not in known and abs(len(near[0]) - len(word)) <= 1
+    return near[0] if alike else None

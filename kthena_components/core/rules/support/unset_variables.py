@@ -1,15 +1,12 @@
 """Values that a command line takes from variables which nothing sets in its pods."""
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 from kthena_components.core.engines.controller_env import LATE_VARIABLES
 from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.rules.support.messages import slip_of
 from kthena_components.core.values.images import read_image
 from kthena_components.core.values.unknown import NotSet, OfController, SetLater, Varying
-
-_ALIKE = 0.9
-"""Similarity of two names, 0 to 1, from which one is the other with a slip."""
 
 
 def no_value(told: Iterable[str] | None, pod: PodFacts, value: object) -> str:
@@ -39,10 +36,7 @@ def no_value(told: Iterable[str] | None, pod: PodFacts, value: object) -> str:
 def _sets(told: Iterable[str], name: str) -> bool:
     """Return whether a controller sets a variable, which a slip in a name of its own is not."""
     names = tuple(told)
-    near = get_close_matches(name, names, n=1, cutoff=_ALIKE)
-    if near and name != near[0] and abs(len(name) - len(near[0])) <= 1:
-        return False
-    return any(name.startswith(own) for own in names)
+    return slip_of(name, names) is None and any(name.startswith(own) for own in names)
 
 
 def in_order(value: object) -> str:
