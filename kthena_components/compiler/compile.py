@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 _PLACE = regex(r"roles\[(\d+)\]")
 _HEAD = regex(r"[.\[]")
+_NAME = "chat"
+"""The name of a serving whose own one is wrong."""
 _DECIDING = frozenset({"", "backend", "kthena_version", "scheduler_name", "fill_requests"})
 """Fields that decide how each role is written."""
 _OF_SEVERAL = frozenset(
@@ -87,20 +89,13 @@ def compile_serving(
     read = False
     try:
         spec = parse_spec(ModelServingSpec, args, subject)
-        read = True
-        return _compile_spec(spec, subject, today, gpus)
+        read, findings = True, check_spec(spec)
+        return _compile(spec, findings, lambda: build_plan(spec), subject, today, gpus=gpus)
     except SpecError as error:
         stopping = [each for each in error.findings if not read or each.rule in BLOCKING]
         more = _of_other_roles(args, stopping, today, gpus) if stopping else []
         new = [each for each in more if each not in error.findings]
         raise SpecError([*error.findings, *new], subject) from None
-
-
-def _compile_spec(
-    spec: ModelServingSpec, subject: str, today: date | None, gpus: GpuChoice
-) -> Compiled:
-    findings = check_spec(spec)
-    return _compile(spec, findings, lambda: build_plan(spec), subject, today, gpus=gpus)
 
 
 def _of_other_roles(
@@ -110,23 +105,25 @@ def _of_other_roles(
 
     No plan can be made of a role with such a finding, and so none of the serving.
     """
-    heads = {_HEAD.split(each.path, maxsplit=1)[0] for each in wrong} - {"roles"}
+    heads = {_head(each.path, args) for each in wrong} - {"roles"}
     given = args.get("roles")
     if not isinstance(given, list | tuple) or heads & _DECIDING:
         return []
     places = {found[1] for each in wrong if (found := _PLACE.match(each.path))}
     left = [index for index in range(len(given)) if str(index) not in places]
-    if not left or (len(left) == len(given) and not heads):
-        return []
     kept = {key: value for key, value in args.items() if key not in {*heads, "gang_policy"}}
-    named = {"name": "chat"} if "name" in heads else {}
+    named = {"name": _NAME} if "name" in heads else {}
+    # Whatever is left out has to be less than before: what is compiled may be wrong again.
+    less = len(left) < len(given) or heads & (args.keys() - {"name"})
+    if not left or not (less or (named and args.get("name") != _NAME)):
+        return []
     some = {**kept, **named, "roles": [given[index] for index in left]}
 
     def place(text: str) -> str:
         return _PLACE.sub(lambda at: f"roles[{left[int(at[1])]}]", text)
 
     try:
-        _compile_spec(parse_spec(ModelServingSpec, some, ""), "", today, gpus)
+        compile_serving(some, today=today, gpus=gpus)
     except SpecError as error:
         told = [each for each in error.findings if _PLACE.match(each.path)]
         moved = (each.at(place) for each in told if each.rule in _OF_ONE_ROLE)
@@ -135,6 +132,12 @@ def _of_other_roles(
             for f in moved
         ]
     return []
+
+
+def _head(path: str, args: Mapping[str, Any]) -> str:
+    """Return the field of a serving that a path is in; a wrong one may have dots in its name."""
+    own = (key for key in args if path == key or path.startswith((f"{key}.", f"{key}[")))
+    return next(own, _HEAD.split(path, maxsplit=1)[0])
 
 
 def compile_group(

@@ -333,6 +333,16 @@ TWICE = {
 }
 
 
+@for_each("option", ["--data-parallel-multi-port-external-lb", "--api-server-count=2"])
+def test_a_pod_that_may_start_other_copies_than_its_rank_is_not_compared(option: str) -> None:
+    words = [*RANKS, "--data-parallel-address=head-0.head-svc", option]
+    named = {name: workload(name, words, gpus=1) for name in ("head", "second")}
+    parts = list(filter(None, (read_engine_part_of(body, at) for at, body in named.items())))
+    found = check_split_engines(parts, named, complete=True, files={})
+    assert len(parts) == len(named)
+    assert [each for each in found if each.rule == "pod-ranks"] == []
+
+
 @for_each("name", TWICE)
 def test_files_may_be_alternatives(name: str) -> None:
     named = {f"o{number}": body for number, body in enumerate(TWICE[name])}

@@ -49,6 +49,17 @@ def test_findings_beside_a_wrong_field_of_the_serving(more: dict[str, Any]) -> N
     assert set(found) > set(told(TOO_MANY_RANKS, RIGHT))
 
 
+def test_a_wrong_role_and_wrong_fields_of_the_serving_end() -> None:
+    found = told(NO_FIELD, TOO_MANY_RANKS, NO_PLAN, name="A_B", replicas="many", bogus=1)
+    assert len(found) == len(set(found))
+    assert "roles[1].engine.parallelism world-size-equals-gpus" in found
+
+
+def test_a_field_with_dots_in_its_name_ends() -> None:
+    more = {"modelserving.volcano.sh/revision": "a", "replicas": 0}
+    assert "roles[0].engine.parallelism world-size-equals-gpus" in told(TOO_MANY_RANKS, **more)
+
+
 def test_right_roles_get_no_finding() -> None:
     decode = {**RIGHT, "engine": {**ENGINE, "kv_transfer": {"role": "decode", "connector": "nixl"}}}
     assert told(NO_FIELD, decode) == ["roles[0].bogus unknown-field"]

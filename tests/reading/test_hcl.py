@@ -27,6 +27,7 @@ VALUES: dict[str, Any] = {
     '"${var.a == "x" ? "y" : "z"}"': Expression('"${var.a == "x" ? "y" : "z"}"'),
     "[for each in var.a : { b = each }]": Expression("[for each in var.a : { b = each }]"),
     "{ (var.a) = 1 }": Expression("{ (var.a) = 1 }"),
+    '{ "${var.a}" = 1 }': Expression('{ "${var.a}" = 1 }'),
     "1 + 2": Expression("1 + 2"),
     'var.a ? "b" : "c"': Expression('var.a ? "b" : "c"'),
     'merge({\n a = 1\n}, {\n b = "}"\n})': Call("merge", ({"a": 1}, {"b": "}"})),

@@ -203,7 +203,7 @@ def shared_by_all(
             if isinstance(document, Document):
                 sharing.add(document.body, shown_name(path))
     definitions = LateDefinitions(defining, stated)
-    pins = {k: v for k, v in find_pins([*again, *deploying]).items() if k not in stated}
+    pins = find_pins([*again, *deploying])
     return Context(sharing=sharing, definitions=definitions, referenced=wide, pins=pins)
 
 
