@@ -176,7 +176,7 @@ def _at_least(
     if stated == "100%":
         seen = "is 100%, so no pod may be evicted, and no drain of a node ends"
         yield Finding(path=path, seen=seen, remedy=_one_less(number, grows=False), level=level)
-    elif any(_is_scaled(cluster, one.owner) for one in chosen):
+    elif any(_is_scaled(cluster, one.owner, path) for one in chosen):
         return
     else:
         pods = known(number, path)
@@ -206,18 +206,33 @@ def _one_less(pods: MaybeInt, *, grows: bool = True) -> str:
     return "write maxUnavailable 1 in its place"
 
 
-def _is_scaled(cluster: ClusterObjects, owner: Object) -> bool:
-    """Return whether an autoscaler of the cluster names an object."""
-    kinds = cluster.once(_scaled)[0].get(owner.name, ())
-    return owner.kind in kinds or None in kinds
+def _is_scaled(cluster: ClusterObjects, owner: Object, path: str) -> bool:
+    """Return whether an autoscaler of the cluster names an object.
+
+    Raises:
+        NotKnownError: An autoscaler may name it.
+    """
+    targets = cluster.once(_scaled)[0]
+    kinds = targets.get(owner.name, ())
+    if owner.kind in kinds or None in kinds:
+        return True
+    require_known(path, *kinds, *targets.get(None, ()))
+    return False
 
 
 def _scaled(cluster: ClusterObjects) -> Iterator[dict[object, list[object]]]:
-    """Yield the kinds that autoscalers state, by the name of the target; None for any kind."""
+    """Yield the kinds that autoscalers state, by the name of the target; None for any kind.
+
+    What is not known of a target without a name is there for None.
+    """
     found: dict[object, list[object]] = {}
     for kind in (HPA, SCALED_OBJECT):
         for entry in cluster.of(kind):
-            target = mapping(entry.spec.get("scaleTargetRef"))
-            if isinstance(name := target.get("name"), str):
+            stated = entry.spec.get("scaleTargetRef")
+            target = mapping(stated)
+            gap = first_unknown(stated, target.get("name"))
+            if gap is not None:
+                found.setdefault(None, []).append(gap)
+            elif isinstance(name := target.get("name"), str):
                 found.setdefault(name, []).append(target.get("kind"))
     yield found
