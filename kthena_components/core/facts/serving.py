@@ -170,10 +170,9 @@ def ranks_of(engine: EngineFacts, command: CommandFacts) -> MaybeInt:
     per_rank, pods = command.per_rank_world, engine.pods
     if isinstance(command.data_mode, Unknown):
         return command.data_mode
-    continues = _continues(command)
-    if command.data_mode == "internal" and not continues:
+    if command.data_mode == "internal" and not starts_later_copies(command):
         return command.world
-    here = command.data_local if continues or command.data_mode == "hybrid" else 1
+    here = 1 if command.data_mode == "external" else command.data_local
     for value in (per_rank, pods, here):
         if isinstance(value, Unknown):
             return value
@@ -182,10 +181,11 @@ def ranks_of(engine: EngineFacts, command: CommandFacts) -> MaybeInt:
     return per_rank * here * pods
 
 
-def _continues(command: CommandFacts) -> bool:
+def starts_later_copies(command: CommandFacts) -> bool:
     """Return whether the first pod of an object starts later copies of another object's engine."""
     first = command.data_start_rank
     behind = command.headless is True and isinstance(first, int) and first > 0
+    behind = behind and command.data_mode == "internal"
     return behind and command.nnodes in {None, 1} and isinstance(command.data_local, int)
 
 

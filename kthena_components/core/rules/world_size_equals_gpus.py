@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from kthena_components.core.engines import CommandFacts
-from kthena_components.core.facts.serving import EngineFacts, gpus_of, ranks_of
+from kthena_components.core.facts.serving import EngineFacts, gpus_of, ranks_of, starts_later_copies
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.remedies import either, set_option
 from kthena_components.core.rules.data_parallel_layout import product
@@ -208,9 +208,10 @@ def _pods(engine: EngineFacts, held: int) -> str:
 
 def _product(engine: EngineFacts, command: CommandFacts) -> str:
     parts = [f"{word} {size}" for word, size in sizes_of(command)]
-    if command.data_mode == "hybrid":
+    later = starts_later_copies(command)
+    if command.data_mode == "hybrid" or later:
         parts.append(f"data {command.data_local} a pod")
-    if command.data_mode != "internal":
+    if command.data_mode != "internal" or later:
         parts.append(count_of(engine.pods, "pod"))
     return " × ".join(parts)
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.engines.facts import OPTIONS_BY_FIELD, set_size
 from kthena_components.core.facts.pod import DeviceFacts, PodFacts
-from kthena_components.core.facts.serving import EngineFacts
+from kthena_components.core.facts.serving import EngineFacts, starts_later_copies
 from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.memory.engine import Placed, placed_engine
 from kthena_components.core.memory.sharding import Sharding, fits, is_whole, model_shape
@@ -119,6 +119,7 @@ def gpu_remedy(engine: EngineFacts, command: CommandFacts, ranks: int, held: int
                 set_size(command, _FIELD.get(word, word), wanted, f"set {word} to {wanted}")
             )
     alike = 0 < held == gpus * pods and command.data_mode == "internal"
+    alike = alike and not starts_later_copies(command)
     alike = alike and command.engine != _ONE_POD
     # With sizes that another rule refuses, other GPUs do not help.
     if not ways or _suits(engine, command, sizes):
@@ -251,7 +252,7 @@ def _fits(command: CommandFacts, sizes: Mapping[str, int], gpus: int, pods: int)
 def sizes_of(command: CommandFacts) -> list[tuple[str, int]]:
     """Return the sizes whose product is the number of ranks, with their names in messages."""
     sizes = [("tensor", command.tensor), ("pipeline", command.pipeline)]
-    if command.data_mode == "internal":
+    if command.data_mode == "internal" and not starts_later_copies(command):
         sizes.append(("data", command.data))
     sizes.append(("context", command.prefill_context))
     return [
