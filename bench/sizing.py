@@ -1,8 +1,9 @@
 """Random questions to `size`: every row must be what the compiler and `check` accept.
 
-    python -m bench.sizing 200
+    python -m bench.sizing 200 7
 
-writes one line per mistake, the slowest question, and how many rows each backend took.
+asks 200 questions of the seed 7, and writes one line per mistake, the slowest question, and how
+many rows each backend took.
 """
 
 import copy
@@ -105,11 +106,11 @@ def _completed(question: Question, row: Row, backend: str) -> dict[str, Any]:
     return args
 
 
-def main(count: int) -> int:
+def main(count: int = 200, seed: int = 1) -> int:
     """Ask and compare, and return 1 if there is a mistake."""
     taken: Counter[str] = Counter()
     slowest, rows, wrong = 0.0, 0, 0
-    for question in questions(1, count):
+    for question in questions(seed, count):
         before = time.process_time()
         answer = find_shapes(question)
         slowest = max(slowest, time.process_time() - before)
@@ -123,4 +124,4 @@ def main(count: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 200))
+    sys.exit(main(*map(int, sys.argv[1:])))

@@ -224,6 +224,7 @@ def _resized(base: ServingFacts, shape: Shape) -> ServingFacts:
         pipeline=shape.pipeline,
         data=shape.data,
         decode_context=shape.decode_context,
+        expert=shape.expert,
     )
     entry = replace(engine.entry, command=command)
     return replace(base, engines=(replace(engine, entry=entry),))

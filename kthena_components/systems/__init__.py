@@ -69,6 +69,7 @@ _KINDS: Mapping[str, Mapping[str, str]] = {
         "argoproj.io": "Application",
         "helm.sh": "Release",
         "helm.toolkit.fluxcd.io": "HelmRelease",
+        "production-stack.vllm.ai": "VLLMRuntime",
     },
     "jobset": {"jobset.x-k8s.io": "JobSet"},
     "kubeflow": {"kubeflow.org": "MPIJob"},

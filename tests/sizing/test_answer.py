@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bench.sizing import mistakes_of, questions
@@ -65,6 +65,7 @@ def test_rows_are_cheapest_first_and_within_the_nodes(drawn: Question) -> None:
 @pytest.mark.property
 @settings(max_examples=4, deadline=None)
 @given(st.sampled_from(DRAWN))
+@example(question("stepfun-ai/Step-3.7-Flash", "mi325x", resource="amd.com/gpu", nodes=1))
 def test_the_memory_of_a_row_is_that_of_its_compiled_serving(drawn: Question) -> None:
     for row in find_shapes(drawn).rows:
         ((_, placed),) = placed_engines(compiled_facts(drawn, row))

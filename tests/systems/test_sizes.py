@@ -54,6 +54,7 @@ ENGINES = {
     "ome-inference-service": ("llama-engine", 1, 8),
     "replication-controller": ("llama", 1, 8),
     "pod-template": ("llama", 1, 8),
+    "vllm-runtime": ("llama", 1, 8),
 }
 
 
@@ -91,6 +92,14 @@ WRONG: list[tuple[str, dict[str, Any], str, str]] = [
     ("mpi-job", {f"{MPI}.Worker.template.spec.containers[0].resources": resources(4)}, WORLD,
      "2 pods × 4 GPUs hold 8"),
     ("kubeai-model", {"spec.resourceProfile": "nvidia-gpu-h100:4"}, WORLD, "its pod has 4 GPUs"),
+    ("vllm-runtime", {"spec.vllmConfig.tensorParallelSize": 16}, WORLD,
+     "o.spec.vllmConfig: engine 'llama' starts tensor 16"),
+    ("vllm-runtime", {"spec.vllmConfig.extraArgs": ["--pipeline-parallel-size=2"]}, WORLD,
+     "starts tensor 8 × pipeline 2"),
+    ("vllm-runtime", {"spec.deploymentConfig.resources.gpu": "4"}, WORLD, "its pod has 4 GPUs"),
+    ("vllm-runtime", {"spec.deploymentConfig.nodeSelectorTerms": [{"matchExpressions": [
+        {"key": "nvidia.com/gpu.product", "operator": "In", "values": ["NVIDIA-L4"]}]}],
+      "spec.model.modelURL": "meta-llama/Llama-3.1-405B-Instruct"}, "memory-weights-fit", "L4"),
     ("nim-service", {"spec.resources": resources(4)}, WORLD, "2 pods × 4 GPUs hold 8"),
     ("ome-serving-runtime",
      {f"{LEADER}.args[0]": "--tp-size=16", f"{LEADER}.resources": resources(4),
@@ -132,6 +141,8 @@ UNKNOWN: list[tuple[str, dict[str, Any], str]] = [
     ("ome-cluster-serving-runtime", {"spec.acceleratorRequirements": {}},
      "an AcceleratorClass decides"),
     ("playground", {}, "further flags are in the BackendRuntime"),
+    ("vllm-runtime", {"spec.vllmConfig.tensorParallelSize": REMOVED,
+                      "spec.deploymentConfig.resources": {}}, "it requests no GPU"),
     ("mpi-job", {f"{MPI}.Launcher.template.spec.containers[0].command": ["mpirun", "train"]},
      "no command line of a known engine was found"),
 ]  # fmt: skip

@@ -22,6 +22,11 @@ from kthena_components.core.values.unknown import Unknown
 _SEPARATORS = regex(r"[-_.\s]")
 _SIZE = regex(r"(?<![a-z0-9.])\d+(?:\.\d+)?b(?![a-z0-9])")
 """The number of parameters in a name, but not of the active ones: 30b in qwen3-30b-a3b."""
+_VERSION = regex(r"-v\d[\d.]*$")
+_BYTES = {"bf16": 2, "fp8": 1, "int8": 1}
+"""Bytes of a parameter, where almost all have the same."""
+_GIB, _BILLION, _ROUNDED = 2**30, 10**9, 0.05
+"""By which share the number of parameters in a name may differ from that of the weights."""
 _LONGEST = 60
 """Maximum length of a name in a message."""
 _OWN = ("fp8_block", "group", "draft_layers", "weights_gib", "weights_source")
@@ -64,26 +69,51 @@ def find_by_folder(path: object, served: object = None) -> ModelShape | None:
 
 
 def _may_be(model: ModelShape, served: object) -> bool:
+    """Return whether a name has a size of the model's name, or as many parameters, or no size."""
     sizes = set(_SIZE.findall(served.casefold())) if isinstance(served, str) else set()
-    return not sizes or not sizes.isdisjoint(_SIZE.findall(model.name.casefold()))
+    stated = _SIZE.findall(model.name.casefold())
+    alike = any(_has_parameters(model, size) for size in sizes) if not stated else False
+    return not sizes or not sizes.isdisjoint(stated) or alike
+
+
+def _has_parameters(model: ModelShape, size: str) -> bool:
+    """Return whether a size such as 671b is the number of a model's parameters, rounded."""
+    each = _BYTES.get(model.dtype or "")
+    number = (model.weights_gib or 0) * _GIB / each / _BILLION if each else 0
+    return abs(number - float(size.removesuffix("b"))) < _ROUNDED * number
 
 
 def find_by_spelling(name: object) -> ModelShape | None:
     """Find the model from whose short name a name differs in separators only.
 
-    Names of Kubernetes objects have no dots: qwen2-5-7b-instruct.
+    Names of Kubernetes objects have no dots: qwen2-5-7b-instruct. A name may also lack the version
+    at the end, if there is one version only, and state the number of parameters: deepseek-r1-671b.
     """
-    return _by_spelling().get(_plain(name)) if isinstance(name, str) else None
+    if not isinstance(name, str):
+        return None
+    unsized = _by_spelling().get(_plain(_SIZE.sub("", name.casefold())))
+    rough = unsized if unsized is not None and _may_be(unsized, name) else None
+    return _by_spelling().get(_plain(name)) or rough
 
 
 @cache
 def _by_spelling() -> Mapping[str, ModelShape]:
     """Return the shapes by short names without separators, if one model only has the name."""
-    found: dict[str, ModelShape | None] = {}
-    for name, shape in _index().items():
-        if "/" not in name and found.setdefault(_plain(name), shape) is not shape:
-            found[_plain(name)] = None
+    short = {name: shape for name, shape in _index().items() if "/" not in name}
+    stems = ((_VERSION.sub("", name), name) for name in short if _VERSION.search(name))
+    sized = ((stem, short[name]) for stem, name in stems if _SIZE.search(stem))
+    found = {**_one_each(sized), **_one_each(short.items())}
     return {name: shape for name, shape in found.items() if shape is not None}
+
+
+def _one_each(named: Iterable[tuple[str, ModelShape]]) -> dict[str, ModelShape | None]:
+    """Map names without separators to their shapes; to None if there are several."""
+    found: dict[str, ModelShape | None] = {}
+    for name, shape in named:
+        key = _plain(name)
+        if found.setdefault(key, shape) is not shape:
+            found[key] = None
+    return found
 
 
 def _plain(name: str) -> str:

@@ -35,6 +35,8 @@ def test_a_folder_is_named_after_its_model(path: str) -> None:
 SERVED = {
     "deepseek-r1": True,
     "deepseek-r1-qwen-14b-w4a16": False,
+    "deepseek-r1-671b": True,
+    "deepseek-r1-70b": False,
     "qwen3-30b-a3b": False,
     None: True,
 }
@@ -58,6 +60,13 @@ SPELLED = {
     "mine/llama-3-1-8b-instruct": None,
     "llama3-1-8b": "meta-llama/Llama-3.1-8B-Instruct",
     "llama3-8b-chat": None,
+    "deepseek-r1-671b": "deepseek-ai/DeepSeek-V3",
+    "deepseek-r1-70b": None,
+    "qwen3-30b": None,
+    "deepseek-coder-7b-instruct": "deepseek-ai/deepseek-llm-7b-chat",
+    "tinyllama-1-1b-chat": "TinyLlama/TinyLlama-1.1B-Chat-v1.0",
+    "mistral-7b-instruct": None,
+    "deepseek": None,
     "qwen": None,
     "": None,
     "-": None,

@@ -45,7 +45,10 @@ LOOSE = {
     "DeepSeek-V2-Lite": (0.05, "two shared experts"),
 }
 """Rows whose weights hold something that the shape does not tell: how much at most, and what."""
-OTHER = ("NVIDIA-Nemotron", "DeepSeek-V4", "gemma-4-E4B", "Kimi-K3", "opt-")
+OTHER = (
+    *("NVIDIA-Nemotron", "DeepSeek-V4", "gemma-4-E4B", "Kimi-K3"),
+    *("opt-", "gpt2", "distilgpt2"),
+)
 """Rows of another kind: layers or experts of two matrices, of fewer bits or with a narrower state,
 embeddings for each layer.
 """

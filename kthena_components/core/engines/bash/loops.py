@@ -96,7 +96,7 @@ def _while(
             last = shell.status
             if _same(before, shell.state.layers[-1]):
                 return Flow.ENDED  # the next round finds what this one found
-        return _unclear(shell, test, once)
+        return _unclear(shell, test, once, last)
 
     return shell.framed(LOOP, rounds, IN_LOOP)
 
@@ -107,19 +107,34 @@ def _same(before: dict[str, object], after: dict[str, object]) -> bool:
 
 
 def _unclear(
-    shell: Shell, test: Callable[[], tuple[Flow, Status]], once: Callable[[], Flow]
+    shell: Shell,
+    test: Callable[[], tuple[Flow, Status]],
+    once: Callable[[], Flow],
+    last: Status = 0,
 ) -> Flow:
-    """Run a loop of which it is not known how often it runs."""
+    """Run a loop of which it is not known how often it runs.
+
+    Its status is that of its last round, and 0 without one.
+    """
+    ends: list[Status] = [last]
 
     def again() -> Flow:
         flow, status = test()
         if flow is not Flow.GOES:
             return flow
         doubt = status if isinstance(status, Doubt) else Doubt.OPEN
-        return shell.branch([once, lambda: Flow.GOES], doubt)
+        return shell.branch([one_round, lambda: Flow.GOES], doubt)
+
+    def one_round() -> Flow:
+        flow = once()
+        ends.append(shell.status)
+        return flow
 
     flow = shell.settle(again)
-    return shell.done(Doubt.OPEN) if flow is Flow.GOES else flow
+    if flow is not Flow.GOES:
+        return flow
+    succeeds = all(end in (0, Doubt.LIKELY) for end in ends)
+    return shell.done(Doubt.LIKELY if succeeds else Doubt.OPEN)
 
 
 def loop_over(shell: Shell, node: For) -> Flow:
