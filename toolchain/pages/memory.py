@@ -64,14 +64,10 @@ def _rows(rows: list[tuple[Measured, float, float]]) -> Iterator[str]:
     used = [row for row in rows if not row[0].held_out]
     kept = [row for row in rows if row[0].held_out]
     groups = (
-        ("not used, h", [row for row in kept if row[0].id.startswith("h")]),
-        ("not used, i", [row for row in kept if row[0].id.startswith("i")]),
-        ("not used, j", [row for row in kept if row[0].id.startswith("j")]),
-        ("not used, k", [row for row in kept if row[0].id.startswith("k")]),
-        ("not used, m", [row for row in kept if row[0].id.startswith("m")]),
-        ("not used, p", [row for row in kept if row[0].id.startswith("p")]),
-        ("not used, q", [row for row in kept if row[0].id.startswith("q")]),
-        ("not used, r", [row for row in kept if row[0].id.startswith("r")]),
+        *(
+            (f"not used, {letter}", [row for row in kept if row[0].id.startswith(letter)])
+            for letter in "hijkmpqrs"
+        ),
         ("used, NVIDIA", [row for row in used if not _is_amd(row[0])]),
         ("used, AMD, dense", [row for row in used if _is_amd(row[0]) and not _is_moe(row[0])]),
         ("used, AMD, with experts", [row for row in used if _is_amd(row[0]) and _is_moe(row[0])]),

@@ -3,9 +3,10 @@
 vLLM runs the encoder once with the largest image that its processor allows, or with as many as a
 batch holds, and keeps what it returns while the language model runs: profile_run in
 vllm/v1/worker/gpu_model_runner.py, vllm/multimodal/encoder_budget.py. It needs the most in a
-feed-forward layer, where patches, positions, residual, norm, and the inner width before and after
-its function are in memory: vllm/model_executor/models/qwen3_vl.py Qwen3_VisionMLP. A tower from
-transformers has gate, up and product there, and no other rank has a part of it: gemma4_mm.py.
+layer's attention, where queries and keys are in memory before and after they are rotated, or in its
+feed-forward part, with the inner width before and after its function: Qwen2_5_VisionAttention in
+vllm/model_executor/models/qwen2_5_vl.py, Qwen3_VisionMLP in qwen3_vl.py. A tower from transformers
+has gate, up and product there, and no other rank has a part of it: gemma4_mm.py.
 """
 
 import json
@@ -14,6 +15,7 @@ from typing import Any
 
 from kthena_components.core.memory.sizes import GIB
 from kthena_components.core.models import ModelShape
+from kthena_components.core.values.images import Version
 
 _PATCH = 3 * 2 * 16 * 16
 """Numbers of a patch: colours, images of a film, and the square of 16 pixels."""
@@ -21,6 +23,13 @@ _PATCHES = 4
 """Patches that become one token."""
 _STATES = 3
 """Widths of a patch: its state, the norm, and its position, which is kept for all layers."""
+_ATTENTION = (((0, 12), 3, 18), ((0, 15), 4, 6))
+"""Widths of a patch in attention before a release: those of each rank (state, norm, position,
+result) and those that ranks share. Before 0.12 queries and keys were rotated in 32 bits."""
+_CONTIGUOUS = (4, 8)
+"""The same since 0.15, which copies queries and keys before it rotates them (vllm#32687)."""
+_GATHERING, _GATHERED_UNTIL = (9, 3), (0, 12)
+"""The same while ranks gather queries, keys and values: all_gather_interleave before 0.12."""
 _INNER = 4
 """Inner width of a feed-forward layer for the hidden size."""
 _WIDTHS, _GATED = 2, 3
@@ -31,18 +40,34 @@ _OFF = ("--language-model-only", "--skip-mm-profiling")
 """Options without which the encoder runs."""
 
 
-def encoder_peak(shape: ModelShape, tokens: int, ranks: int) -> float:
+def encoder_peak(shape: ModelShape, tokens: int, ranks: int, release: Version | None) -> float:
     """Return the peak of the encoder; 0 if the table of models has no largest image.
 
     Args:
         shape: The model.
         tokens: Tokens of a batch.
-        ranks: Ranks that share its feed-forward layers.
+        ranks: Ranks that share its layers.
+        release: The release of vLLM. None: the newest.
     """
     hidden = shape.vision_hidden or 0
-    inner = _WIDTHS / ranks if shape.image_tokens is None else _GATED
-    width = _PATCH + _STATES * hidden + inner * _INNER * hidden
-    return _images(shape, tokens) * (shape.image_patches or 0) * width * _BYTES / GIB
+    if shape.image_tokens is None:
+        widths = max(_STATES + _WIDTHS * _INNER / ranks, _in_attention(ranks, release))
+    else:
+        widths = _STATES + _GATED * _INNER
+    numbers = _PATCH + widths * hidden
+    return _images(shape, tokens) * (shape.image_patches or 0) * numbers * _BYTES / GIB
+
+
+def _in_attention(ranks: int, release: Version | None) -> float:
+    """Return the widths of a patch that are in memory at once in a layer's attention."""
+    whole, shared = _CONTIGUOUS
+    if release is not None:
+        sizes = ((each, part) for until, each, part in _ATTENTION if release < until)
+        whole, shared = next(sizes, _CONTIGUOUS)
+    most = whole + shared / ranks
+    if ranks == 1 or release is None or release >= _GATHERED_UNTIL:
+        return most
+    return max(most, _GATHERING[0] + _GATHERING[1] / ranks)
 
 
 def kept_images(shape: ModelShape, tokens: int) -> float:

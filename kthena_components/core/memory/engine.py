@@ -17,6 +17,7 @@ from kthena_components.core.memory import (
     weights_on_gpu,
 )
 from kthena_components.core.memory.assumed_model import assumed_model
+from kthena_components.core.memory.batch import StartUp, batch_of
 from kthena_components.core.memory.checkpoint import loaded_part, weights_of
 from kthena_components.core.memory.encoder import is_whole, runs_encoder
 from kthena_components.core.memory.indexers import (
@@ -31,6 +32,7 @@ from kthena_components.core.memory.sharding import (
     ENGINES,
     VLLM,
     attention_ranks,
+    gathers_tokens,
     model_shape,
 )
 from kthena_components.core.memory.share import (
@@ -53,11 +55,9 @@ _FREE = 0.9
 _AUTO = 16
 """Tokens of one block: the minimum of an engine that chooses its own length."""
 _SPARSE = (
-    "--nsa-prefill-backend",
-    "--nsa-decode-backend",
-    "--dsa-prefill-backend",
-    "--dsa-decode-backend",
-)
+    "--nsa-prefill-backend", "--nsa-decode-backend",
+    "--dsa-prefill-backend", "--dsa-decode-backend",
+)  # fmt: skip
 """Options for the backends of sparse attention in SGLang, with their older and newer names."""
 _LENGTH_FLAGS = {"sglang": "--context-length", "trtllm": "--max_seq_len"}
 
@@ -103,8 +103,8 @@ class Placed:
         gib = loaded_weights(shape, split, self.gib, self._rocm_width)
         gib += copies.expanding_copies(shape, split, always=engine == "sglang")
         if engine in VLLM:
-            gib += copies.kept_buffers(shape, start_up.batch_of(self._start)[1], self.version)
-        return gib + (copies.encoder_copies(shape, split) if self._encoder_ranks == 1 else 0.0)
+            gib += copies.kept_buffers(shape, batch_of(self._start)[1], self.version)
+        return gib + copies.encoder_copies(shape, split) * (self._encoder_ranks == 1)
 
     @property
     def _encoder_ranks(self) -> int:
@@ -138,24 +138,25 @@ class Placed:
         return start_up.terms_of(self._start) if self.command.engine in VLLM else None
 
     @property
-    def _start(self) -> start_up.StartUp:
+    def _start(self) -> StartUp:
         stated, kind = self.command.max_model_len, self.command.kv_cache_dtype
         length = stated if isinstance(stated, int) else self.shape.context
         fp8 = isinstance(kind, str) and kind.startswith("fp8")
-        return start_up.StartUp(
+        gpu, release = self.gpu.name, self.version
+        workspace = prefill_workspace(self.shape, gpu, length, fp8=fp8, release=release)
+        return StartUp(
             shape=self.shape,
             split=self.split,
-            gpu=self.gpu.name,
+            gpu=gpu,
             memory_gib=self.usable,
-            version=self.version,
+            version=release,
             length=length,
-            workspace=prefill_workspace(
-                self.shape, self.gpu.name, length, fp8=fp8, release=self.version
-            ),
+            workspace=workspace,
             sequences=count_option(self.command, "--max-num-seqs"),
             tokens=count_option(self.command, "--max-num-batched-tokens"),
             encoder_ranks=self._encoder_ranks,
             eager=self.command.options.get("--enforce-eager") is True,
+            gathers=gathers_tokens(self.engine, self.command),
         )
 
     @property

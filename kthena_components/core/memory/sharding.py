@@ -18,6 +18,10 @@ VLLM = frozenset({"vllm", "huggingfaceserver"})
 """Engines whose expert parallelism uses all ranks or is off."""
 ENGINES = frozenset({*VLLM, "sglang", "trtllm"})
 """Engines whose command line names the model."""
+_GATHERING = (None, "allgather_reducescatter", "naive")
+"""Transports between data-parallel copies that gather all tokens; the first one is the default."""
+_TRANSPORTS = ("VLLM_ALL2ALL_BACKEND", "VLLM_FUSED_MOE_CHUNK_SIZE")
+"""Variables for the transport, and for the tokens that experts run on at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +157,16 @@ def attention_ranks(command: CommandFacts) -> MaybeInt:
 
 
 NO_MODEL = Unknown("its command line names no model")
+
+
+def gathers_tokens(engine: EngineFacts, command: CommandFacts) -> bool:
+    """Return whether experts of data-parallel copies run on the tokens of all of them.
+
+    Other transports send an expert its tokens only. A variable may choose one, or a smaller piece:
+    VLLM_ALL2ALL_BACKEND and VLLM_FUSED_MOE_CHUNK_SIZE in vllm/envs.py.
+    """
+    gathers = command.options.get("--all2all-backend") in _GATHERING
+    return gathers and engine.entry.stated.isdisjoint(_TRANSPORTS)
 
 
 def model_shape(

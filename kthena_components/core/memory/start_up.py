@@ -7,30 +7,13 @@ topk_topp_sampler.py, vllm/engine/arg_utils.py; before 0.8 vllm/worker/worker.py
 compares them with published start-ups.
 """
 
+from dataclasses import replace
+
+from kthena_components.core.memory.batch import ENGINE_V1, UNIFIED, StartUp, batch_of, is_split
 from kthena_components.core.memory.encoder import encoder_peak, kept_images
 from kthena_components.core.memory.indexers import compressed_attention, compressed_workspace
-from kthena_components.core.memory.sizes import GIB, Split
-from kthena_components.core.models import ModelShape
+from kthena_components.core.memory.sizes import GIB
 from kthena_components.core.values.dataclass import dataclass
-from kthena_components.core.values.images import Version
-
-_ENGINE_V1 = (0, 8)
-"""The first release that runs the V1 engine by default."""
-_SMALL, _LARGE, _LARGEST = (256, 2048), (1024, 8192), (1024, 16384)
-"""Concurrent sequences and tokens of a batch, by class of GPU."""
-_BY_NAME, _BY_NAME_UNTIL, _MANY_UNTIL = ("H100", "H200"), (0, 8, 5), (0, 8, 4)
-"""GPUs with the larger defaults in the first releases of V1, the first release that goes by memory,
-and the first one with fewer sequences on other GPUs."""
-_LARGE_GPU, _LARGEST_GPU = 70, 160
-"""GiB from which a GPU has the larger defaults."""
-_A100_SMALL, _LARGEST_SINCE = (0, 9), (0, 28)
-"""The first releases with an exception for A100, and with a class for the largest GPUs."""
-_UNIFIED = "GB10"
-"""A GPU that shares its memory with the host. NVML does not report that memory, so its defaults are
-the smaller ones: get_batch_defaults in vllm/engine/arg_utils.py takes 0 after any error."""
-_LONGEST_WHOLE, _CHUNK, _CHUNK_UNTIL = 32768, 512, (0, 7)
-"""Length up to which V0 does not split a prompt, and the tokens of a part in its older releases.
-Its run has no sampler then, as no prompt ends."""
 
 _TOKEN = 2
 """Bytes of a number of the activations."""
@@ -47,13 +30,22 @@ _CHOSEN = 8
 """Experts for each token: the table of models does not have the number, and most have 8."""
 _LATENT_TOKENS = 65536
 """Tokens of latents that are expanded at once: mla_attention.py, the workspace of prefills."""
-_ALIGNED = 128
-"""Rows to which DeepGEMM fills up the batch of each expert."""
+_ALIGNED, _DEEP_GEMM_SINCE = 128, (0, 11)
+"""Rows to which DeepGEMM fills up the batch of each expert, and the first release with it by
+default: VLLM_USE_DEEP_GEMM in vllm/envs.py."""
+_PIECES = (((0, 12), 32768), ((0, 18), 16384))
+"""Tokens that experts run on at once before a release: VLLM_FUSED_MOE_CHUNK_SIZE in vllm/envs.py of
+0.10.1, 0.11.0, 0.13.0 and 0.15.0. 0.18.0 has none: they run on all at once."""
 _KEPT_UNTIL = (0, 12)
 """The first release that frees the workspaces of FP8 experts before it samples."""
 
-_DRIVER = 0.14
-"""What CUDA's libraries allocate by themselves: 0.13 GiB in most start-ups, 0.25 since 0.18."""
+_DRIVER, _LATER_DRIVER, _LATER, _SMALL_GPU = 0.14, 0.25, (0, 18), "GeForce"
+"""What CUDA's libraries allocate by themselves, as start-ups state `non-torch memory`: 0.13 GiB in
+most of them, 0.23 to 0.26 since 0.18 on GPUs of servers and workstations, 0.07 on one of 16 GB."""
+_CONTEXT, _COUNT_CONTEXT = 0.44, (((0, 6, 4), (0, 6, 5)), ((0, 8), (0, 9, 2)))
+"""The same with CUDA's context, as a start-up of 0.6.4 states it (vllm#10360), and the releases
+that count it: all of the GPU that is not PyTorch's, `non_torch_allocations` in vllm/worker/
+worker.py after vllm#9352 and before #10511, and in vllm/v1/worker/gpu_worker.py before #19312."""
 _WITH_HOST = 1.25
 """The same where GPU and host share their memory: vLLM takes what the host has available for free,
 so what its processes take meanwhile counts, too (vllm/utils/mem_utils.py MemorySnapshot)."""
@@ -86,36 +78,6 @@ runs models whose layers all store every token, without experts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StartUp:
-    """What decides how much memory vLLM uses beside weights and cache."""
-
-    shape: ModelShape
-    split: Split
-    gpu: str
-    """Name of the GPU."""
-    memory_gib: float
-    """Its memory."""
-    version: Version | None
-    """The release. None: the newest."""
-    length: int | None = None
-    """Tokens of the longest request."""
-    sequences: int | None = None
-    """Concurrent sequences as stated."""
-    tokens: int | None = None
-    """Tokens of a batch as stated."""
-    workspace: float = 0.0
-    """GiB that are reserved for prefills of sparse attention."""
-    encoder_ranks: int = 0
-    """Ranks that share the encoder of images; 0 if it does not run."""
-    eager: bool = False
-    """Whether no CUDA graphs are captured."""
-
-    def before(self, version: Version) -> bool:
-        """Return whether the release is older; an unknown one is the newest."""
-        return self.version is not None and self.version < version
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
     """The parts of the memory beside weights and cache."""
 
@@ -128,8 +90,8 @@ class Terms:
     graphs: float
     """CUDA graphs."""
     doubt: float = 0.0
-    """By how much peak and graphs may be lower: if the image samples with FlashInfer, and if its
-    model runner counts no graphs."""
+    """By how much peak and graphs may be lower: if the image samples with FlashInfer, if its model
+    runner counts no graphs, and if data-parallel copies do not gather their tokens."""
 
     @property
     def total(self) -> float:
@@ -142,10 +104,10 @@ def terms_of(start: StartUp) -> Terms | None:
     peak = _peak(start)
     return None if peak is None else Terms(
         peak=peak,
-        driver=_driver(start.gpu),
+        driver=_driver(start),
         communication=_communication(start),
         graphs=_graphs(start),
-        doubt=_doubt(start),
+        doubt=_doubt(start) + _gathered(start, peak),
     )  # fmt: skip
 
 
@@ -154,15 +116,8 @@ def least_of(start: StartUp) -> float:
 
     Its run ends with the sampler, whatever the layers are: _dummy_sampler_run.
     """
-    rest = _driver(start.gpu) + _communication(start) + _graphs(start)
+    rest = _driver(start) + _communication(start) + _graphs(start)
     return rest + (_sampler(start) or 0.0)
-
-
-def batch_of(start: StartUp) -> tuple[int, int]:
-    """Return the concurrent sequences and the tokens of a batch, stated or by default."""
-    sequences, tokens = _defaults(start)
-    tokens = start.tokens or tokens
-    return min(start.sequences or sequences, tokens), tokens
 
 
 def is_linked(gpu: str) -> bool:
@@ -170,29 +125,9 @@ def is_linked(gpu: str) -> bool:
     return gpu.startswith((*_LINKED, "AMD"))
 
 
-def _defaults(start: StartUp) -> tuple[int, int]:
-    if start.before(_ENGINE_V1):
-        if _is_split(start):
-            return _SMALL[0], _CHUNK if start.before(_CHUNK_UNTIL) else _SMALL[1]
-        return _SMALL[0], max(start.length or 0, _SMALL[1])
-    if start.before(_BY_NAME_UNTIL):
-        sequences, tokens = _LARGE if any(name in start.gpu for name in _BY_NAME) else _SMALL
-        return _LARGE[0] if start.before(_MANY_UNTIL) else sequences, tokens
-    if start.memory_gib >= _LARGEST_GPU and not start.before(_LARGEST_SINCE):
-        return _LARGEST
-    small = "A100" in start.gpu and not start.before(_A100_SMALL)
-    small = small or _UNIFIED in start.gpu
-    return _LARGE if start.memory_gib >= _LARGE_GPU and not small else _SMALL
-
-
-def _is_split(start: StartUp) -> bool:
-    """Return whether V0 splits prompts by default."""
-    return start.before(_ENGINE_V1) and (start.length or 0) > _LONGEST_WHOLE
-
-
 def _peak(start: StartUp) -> float | None:
     layers, sampler = _layers(start), _sampler(start)
-    if _is_split(start):
+    if is_split(start):
         return layers
     if layers is None or sampler is None:
         return None
@@ -201,7 +136,7 @@ def _peak(start: StartUp) -> float | None:
         return most
     _, tokens = batch_of(start)
     kept = kept_images(start.shape, tokens)
-    return max(most + kept, encoder_peak(start.shape, tokens, start.encoder_ranks))
+    return max(most + kept, encoder_peak(start.shape, tokens, start.encoder_ranks, start.version))
 
 
 def _sampler(start: StartUp) -> float | None:
@@ -222,10 +157,17 @@ def _doubt(start: StartUp) -> float:
     if not start.before(since) and start.before(until):
         dense = start.shape.full_cache and start.shape.experts == 0
         return _graphs(start) if dense else 0.0
-    if start.before(_ENGINE_V1) or not start.before(_SINCE_UNSORTED):
+    if start.before(ENGINE_V1) or not start.before(_SINCE_UNSORTED):
         return 0.0
     sequences, _ = batch_of(start)
     return sequences * (start.shape.vocab or 0) * (_SORTED - _FLASHINFER) / GIB
+
+
+def _gathered(start: StartUp, peak: float) -> float:
+    """Return what the tokens of other data-parallel copies add to the peak."""
+    if start.copies == 1 or not start.gathers:
+        return 0.0
+    return peak - (_peak(replace(start, gathers=False)) or peak)
 
 
 def _workspace(start: StartUp) -> float:
@@ -260,19 +202,26 @@ def _dense(start: StartUp, tokens: int) -> int:
 def _experts(start: StartUp, tokens: int, hidden: int, sparse: int) -> int:
     """Count the numbers of a layer with experts: vllm/model_executor/layers/fused_moe.
 
+    With data-parallel copies, each rank gathers the tokens of all copies, unless an option takes
+    other transports: AgRsAll2AllManager in vllm/distributed/device_communicators/all2all.py, and
+    NaiveAll2AllManager before 0.11. Each copy runs its largest batch at the same time.
     Their workspaces and those of sparse attention lie in the same memory:
     vllm/v1/worker/workspace.py.
     """
     shape = start.shape
     if shape.expert_ffn is None:
         return sparse
-    rows = tokens * _CHOSEN
-    if shape.fp8_block is not None and start.gpu.startswith("NVIDIA H"):
+    whole = tokens * start.copies if start.gathers else tokens
+    gathered = whole * hidden if whole > tokens else 0
+    piece = next((size for until, size in _PIECES if start.before(until)), whole)
+    rows = min(whole, piece) * _CHOSEN
+    deep_gemm = shape.fp8_block is not None and not start.before(_DEEP_GEMM_SINCE)
+    if deep_gemm and start.gpu.startswith("NVIDIA H"):
         # DeepGEMM: two workspaces and a quantised copy, with rows filled up for each expert.
         rows += _ALIGNED * (shape.experts or 0)
-        return max(rows * hidden * 2, sparse) + rows * hidden // 2
+        return gathered + max(rows * hidden * 2, sparse) + rows * hidden // 2
     inner = shape.expert_ffn // start.split.tensor
-    return max(rows * (max(2 * inner, hidden) + inner), sparse)
+    return gathered + max(rows * (max(2 * inner, hidden) + inner), sparse)
 
 
 def _latents(start: StartUp) -> int:
@@ -287,14 +236,22 @@ def _latents(start: StartUp) -> int:
     return _LATENT_TOKENS * heads * 2 * (shape.head_dim or 128)
 
 
-def _driver(gpu: str) -> float:
-    if gpu.startswith("AMD"):
+def _driver(start: StartUp) -> float:
+    if start.gpu.startswith("AMD"):
         return _ROCM
-    return _WITH_HOST if _UNIFIED in gpu else _DRIVER
+    if UNIFIED in start.gpu:
+        return _WITH_HOST
+    whole = any(not start.before(since) and start.before(until) for since, until in _COUNT_CONTEXT)
+    if whole:
+        return _CONTEXT
+    older = start.before(_LATER) or _SMALL_GPU in start.gpu
+    return _DRIVER if older else _LATER_DRIVER
 
 
 def _communication(start: StartUp) -> float:
     ranks = start.split.tensor
+    if ranks == 1 and start.copies > 1:
+        return _CHANNELS if start.gpu.startswith(_LINKED) else _PCIE
     if ranks == 1:
         return _PCIE if start.split.pipeline > 1 else 0.0
     if start.gpu.startswith("AMD"):
