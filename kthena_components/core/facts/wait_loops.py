@@ -1,8 +1,9 @@
-"""Reads what the script of a container surely waits for before it starts anything.
+"""Reads what the script of a container waits for, and what the command of a probe asks.
 
 Only loops are read that run in any case and end when a server answers, or when a name is in DNS.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -31,6 +32,17 @@ from kthena_components.core.values.unknown import Unknown
 
 _VARIABLE = regex(r"\$\((\w+)\)")
 _PLACE = regex(r"(?:https?://)?([^/:\s]+)(?::(\d{1,5}))?(?:[/?].*)?")
+ITSELF = regex(r"localhost|127(?:\.\d+){3}|0\.0\.0\.0|\$HOSTNAME|\$\(hostname(?: -[fi])?\)")
+"""The host of a script's own pod."""
+_PYTHON = regex(r"python(?:3(?:\.\d+)?)?", re.ASCII)
+_OPENS = regex(r"(?:urlopen|requests\.get|httpx\.get)\(\s*['\"](https?://[^'\"{}%\s]+)['\"]")
+_DECIDES = regex(r"\b(?:try|suppress|def|lambda|for|while|if|and|or|prox\w*)\b")
+"""Words with which Python code may go on after an error, or may not ask at all."""
+_ELSEWHERE = (
+    *("-x", "--proxy", "--preproxy", "--socks", "--retry", "--unix-socket"),
+    *("--abstract-unix-socket", "--connect-to", "--resolve", "-K", "--config"),
+)
+"""Options of curl that ask another server, or ask again."""
 _DEVICE = regex(r"/dev/tcp/([^/\s]+)/(\d{1,5})")
 _TAKES_NEXT = regex(r"-[a-zA-Z]*[wiqG]")
 """Options of nc whose value is the next word."""
@@ -79,6 +91,25 @@ def wait_loops(container: Mapping[str, Any]) -> list[WaitLoop]:
     return [] if isinstance(read, Unknown) else [*_Reader(values).loops(read)]
 
 
+def asked_by(command: Sequence[str], container: Mapping[str, Any]) -> WaitLoop | None:
+    """Return what a command asks that fails unless it answers; None if that is not known.
+
+    Args:
+        command: The command of a probe.
+        container: Its container, whose variables the kubelet puts in.
+
+    Source: kubernetes pkg/kubelet/prober/prober.go (ExpandContainerCommandOnlyStatic).
+    """
+    reader = _Reader(dict(_values(container)))
+    expanded = (_VARIABLE.sub(lambda m: reader.values.get(m[1], m[0]), each) for each in command)
+    words = _without_timeout(tuple(expanded))
+    if not words or base_name(words[0]) not in SHELLS:
+        return reader.asked(words)
+    at, is_text = shell_operand(words, 1)
+    read = parse(words[at]) if is_text and at < len(words) else None
+    return reader.fails_without(read) if isinstance(read, Block) else None
+
+
 def _values(container: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for item in map(mapping, sequence(container.get("env"))):
         name, value = item.get("name"), item.get("value")
@@ -105,6 +136,23 @@ class _Reader:
                     yield found
                 elif not is_next or not self._is_quiet(each):
                     return
+
+    def fails_without(self, block: Block) -> WaitLoop | None:
+        """Return what must answer for some statements to succeed."""
+        if len(block.items) != 1 or block.items[0][1]:  # The last is in the background.
+            return None
+        statement = block.items[0][0]
+        rest = statement.rest if isinstance(statement, Chain) else ()
+        first = statement.first if isinstance(statement, Chain) else statement
+        if any(mark != "&&" and not self._fails(each) for mark, each in rest):
+            return None
+        asking = (each for mark, each in (("&&", first), *rest) if mark == "&&")
+        plain = (each for each in asking if not (isinstance(each, Pipeline) and each.negated))
+        return next(filter(None, (self._condition(each, until=True) for each in plain)), None)
+
+    def _fails(self, statement: Statement) -> bool:
+        words = self._words(statement) if isinstance(statement, Simple) else ()
+        return words in {("false",), ("exit",)} or (words[:1] == ("exit",) and words[1] != "0")
 
     def _is_quiet(self, statement: Statement) -> bool:
         """Return whether a statement ends, and starts nothing that goes on."""
@@ -153,7 +201,7 @@ class _Reader:
             if words[:1] == ("[",):
                 found = self._compared(statement, words, until=until)
             elif until:
-                found = self._device(statement.redirects) or self._asked(words)
+                found = self._device(statement.redirects) or self.asked(words)
         return found
 
     def _searches(self, statement: Statement) -> bool:
@@ -178,16 +226,14 @@ class _Reader:
                 return WaitLoop(host=found[1], port=int(found[2]))
         return None
 
-    def _asked(self, words: Sequence[str]) -> WaitLoop | None:
+    def asked(self, words: Sequence[str]) -> WaitLoop | None:
         """Return what a command asks that fails until something answers."""
-        if words[:1] == ("timeout",):
-            start = next((i for i, w in enumerate(words) if i and w[:1].isalpha()), len(words))
-            words = words[start:]
+        words = _without_timeout(words)
         name, rest = (base_name(words[0]), words[1:]) if words else ("", ())
         if name in SHELLS:
             found = _DEVICE.search(" ".join(rest))
             return WaitLoop(host=found[1], port=int(found[2])) if found else None
-        read = _CLIENTS.get(name)
+        read = _of_python if _PYTHON.fullmatch(name) else _CLIENTS.get(name)
         return read(rest) if read is not None else None
 
     def _words(self, statement: Simple) -> tuple[str, ...]:
@@ -205,6 +251,19 @@ class _Reader:
         return str(piece.written)
 
 
+def _without_timeout(words: Sequence[str]) -> Sequence[str]:
+    if words[:1] != ("timeout",):
+        return words
+    return words[next((i for i, w in enumerate(words) if i and w[:1].isalpha()), len(words)) :]
+
+
+def _of_python(words: Sequence[str]) -> WaitLoop | None:
+    """Read `python3 -c "…urlopen('http://…')"`, which ends with an error if nothing answers."""
+    code = words[1].replace("exit(0 if ", "exit(") if len(words) > 1 and words[0] == "-c" else ""
+    urls = _OPENS.findall(code)
+    return None if _DECIDES.search(code) or len(urls) != 1 else _of_url(urls)
+
+
 def _of_netcat(words: Sequence[str]) -> WaitLoop | None:
     operands, skips = [], False
     for word in words:
@@ -219,7 +278,7 @@ def _of_netcat(words: Sequence[str]) -> WaitLoop | None:
 
 
 def _of_url(words: Sequence[str]) -> WaitLoop | None:
-    if any(word.startswith(("-x", "--proxy", "--retry")) for word in words):
+    if any(word.startswith(_ELSEWHERE) for word in words):
         return None
     urls = [word for word in words if word.startswith(("http://", "https://"))]
     urls = urls or [w for w in words[-1:] if ":" in w and not w.startswith("-")]

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from kthena_components.core import naming
-from kthena_components.core.facts.wait_loops import WaitLoop, wait_loops
+from kthena_components.core.facts.wait_loops import ITSELF, WaitLoop, wait_loops
 from kthena_components.core.findings import Finding, advise, refuse
 from kthena_components.core.objects.cluster_objects import ClusterObjects, selects
 from kthena_components.core.objects.object import MODEL_SERVING, Object, PodSet
@@ -23,7 +23,6 @@ from kthena_components.systems.kubernetes.selectors import owner_title
 
 _SERVICE, _STATEFUL_SET = ("", "Service"), ("apps", "StatefulSet")
 _LWS = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
-_ITSELF = regex(r"localhost|127(?:\.\d+){3}|0\.0\.0\.0|\$HOSTNAME|\$\(hostname(?: -[fi])?\)")
 _LEADER = {
     _LWS: (regex(r"\$\(?LWS_LEADER_ADDRESS\)?"), "leaderTemplate"),
     MODEL_SERVING: (regex(r"\$\(?ENTRY_ADDRESS\)?"), "entryTemplate"),
@@ -91,7 +90,7 @@ class _Never(NamedTuple):
 
 
 def _never(cluster: ClusterObjects, pods: PodSet, loop: WaitLoop) -> _Never | None:
-    if _ITSELF.fullmatch(loop.host):
+    if ITSELF.fullmatch(loop.host):
         return _Never("which is its own pod") if loop.port is not None else None
     variable, field = _LEADER.get(pods.owner.group_kind, (None, ""))
     if variable is not None and variable.fullmatch(loop.host):
