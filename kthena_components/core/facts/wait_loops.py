@@ -13,6 +13,7 @@ from kthena_components.core.engines.bash.syntax import (
     Block,
     Chain,
     Function,
+    If,
     Parameter,
     Pipeline,
     Redirected,
@@ -37,7 +38,7 @@ ITSELF = regex(r"localhost|127(?:\.\d+){3}|0\.0\.0\.0|\$HOSTNAME|\$\(hostname(?:
 _PYTHON = regex(r"python(?:3(?:\.\d+)?)?", re.ASCII)
 _OPENS = regex(r"(?:urlopen|requests\.get|httpx\.get)\(\s*['\"](https?://[^'\"{}%\s]+)['\"]")
 _DECIDES = regex(r"\b(?:try|suppress|def|lambda|for|while|if|and|or|prox\w*)\b")
-"""Words with which Python code may go on after an error, or may not ask at all."""
+"""Words with which Python code may go on after an error, or never ask."""
 _ELSEWHERE = (
     *("-x", "--proxy", "--preproxy", "--socks", "--retry", "--unix-socket"),
     *("--abstract-unix-socket", "--connect-to", "--resolve", "-K", "--config"),
@@ -53,6 +54,8 @@ _QUIET = frozenset(
     }
 )
 """Commands that start no server."""
+_ALWAYS = frozenset({("true",), (":",)})
+_LEAVES = frozenset({("break",), ("exit",), ("exit", "0")})
 _SUCCESS = ("200", "'200'", '"200"')
 _EQUAL, _UNEQUAL = frozenset({"=", "==", "-eq"}), frozenset({"!=", "-ne"})
 _TEST_WORDS = 5
@@ -94,9 +97,7 @@ def wait_loops(container: Mapping[str, Any]) -> list[WaitLoop]:
 def asked_by(command: Sequence[str], container: Mapping[str, Any]) -> WaitLoop | None:
     """Return what a command asks that fails unless it answers; None if that is not known.
 
-    Args:
-        command: The command of a probe.
-        container: Its container, whose variables the kubelet puts in.
+    The kubelet puts in the variables of the container.
 
     Source: kubernetes pkg/kubelet/prober/prober.go (ExpandContainerCommandOnlyStatic).
     """
@@ -147,8 +148,11 @@ class _Reader:
         if any(mark != "&&" and not self._fails(each) for mark, each in rest):
             return None
         asking = (each for mark, each in (("&&", first), *rest) if mark == "&&")
-        plain = (each for each in asking if not (isinstance(each, Pipeline) and each.negated))
-        return next(filter(None, (self._condition(each, until=True) for each in plain)), None)
+        return next(filter(None, map(self._unless_negated, asking)), None)
+
+    def _unless_negated(self, statement: Statement) -> WaitLoop | None:
+        negated = isinstance(statement, Pipeline) and statement.negated
+        return None if negated else self._condition(statement, until=True)
 
     def _fails(self, statement: Statement) -> bool:
         words = self._words(statement) if isinstance(statement, Simple) else ()
@@ -170,14 +174,34 @@ class _Reader:
 
     def _loop(self, loop: While) -> WaitLoop | None:
         """Return what a loop waits for, if it does nothing else."""
-        if len(loop.condition.items) != 1 or not all(map(self._only_waits, loop.body.items)):
+        if len(loop.condition.items) != 1:
             return None
         condition, in_background = loop.condition.items[0]
+        if isinstance(condition, Simple) and self._words(condition) in _ALWAYS:
+            return None if loop.until else self._left(loop.body)
+        if not all(map(self._only_waits, loop.body.items)):
+            return None
         negated = isinstance(condition, Pipeline) and condition.negated
         if in_background:
             return None
         until = loop.until is not negated
         return self._condition(condition, until=until)
+
+    def _left(self, body: Block) -> WaitLoop | None:
+        """Return what must answer for a loop to be left that has no other end."""
+        leaving = [item for item in body.items if not self._only_waits(item)]
+        if len(leaving) != 1 or leaving[0][1]:
+            return None
+        statement, test, then = leaving[0][0], None, None
+        if isinstance(statement, Chain) and [mark for mark, _ in statement.rest] == ["&&"]:
+            test, then = statement.first, statement.rest[0][1]
+        elif isinstance(statement, If) and len(statement.branches) == 1:
+            asked, inside = statement.branches[0]
+            is_one = len(asked.items) == 1 and all(map(self._only_waits, inside.items[:-1]))
+            if is_one and inside.items and all(map(self._only_waits, statement.otherwise.items)):
+                test, then = asked.items[0][0], inside.items[-1][0]
+        leaves = isinstance(then, Simple) and self._words(then) in _LEAVES
+        return self._unless_negated(test) if test is not None and leaves else None
 
     def _only_waits(self, item: tuple[Statement, bool]) -> bool:
         statement, in_background = item

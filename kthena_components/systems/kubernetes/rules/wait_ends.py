@@ -39,7 +39,8 @@ def wait_ends(cluster: ClusterObjects) -> Iterator[Finding]:
     StatefulSet: that one waits for itself. The same applies to a loop in front of a server in its
     script. A name in DNS is there before that with publishNotReadyAddresses only, and for a later
     pod of a StatefulSet with podManagementPolicy Parallel only. Checked are `until` and `while !`
-    loops that run in any case and do not count, in pods with accelerators or an engine's image.
+    loops, and `while true` with one break, that run in any case and do not count, in pods with
+    accelerators or an engine's image.
 
     Pass: an init container with `until nc -z redis 6379`, or that of a worker that waits for the
     head's Service; a loop that breaks after some tries.
