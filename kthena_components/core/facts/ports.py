@@ -242,9 +242,8 @@ def _of_command(container: Mapping[str, Any], path: str, kind: str) -> Iterator[
     """Read a command that asks a port of its own pod."""
     command = mapping(mapping(container.get(kind)).get("exec")).get("command")
     words = sequence(command)
-    env = [mapping(each).get("name") for each in sequence(container.get("env"))]
     # A variable may name a proxy that answers for the pod.
-    if unknown_inside(command) or any(unknown_in(n) or _PROXY.fullmatch(str(n)) for n in env):
+    if unknown_inside(command) or _has_variable(container, _PROXY):
         return
     known = all(isinstance(word, str) for word in words)
     asked = asked_by(words, container) if known else None
@@ -255,8 +254,17 @@ def _of_command(container: Mapping[str, Any], path: str, kind: str) -> Iterator[
 
 def _may_speak_grpc(container: Mapping[str, Any]) -> bool:
     """Return whether an option or a variable may start a gRPC server."""
-    stated = [container.get(key) for key in ("command", "args", "env")]
-    return bool(container.get("envFrom")) or _GRPC.search(str(stated)) is not None
+    stated = str([container.get(key) for key in ("command", "args", "env")])
+    return _GRPC.search(stated) is not None or _has_variable(container, _GRPC)
+
+
+def _has_variable(container: Mapping[str, Any], pattern: re.Pattern[str]) -> bool:
+    """Return whether a container may have a variable with such a name."""
+    env = container.get("env")
+    listed = [env, *sequence(env), *(mapping(each).get("name") for each in sequence(env))]
+    names = (each for each in listed if isinstance(each, str))
+    hidden = container.get("envFrom") or any(map(unknown_in, listed))
+    return bool(hidden) or any(map(pattern.search, names))
 
 
 def _request(action: Mapping[str, Any]) -> tuple[str, str]:
