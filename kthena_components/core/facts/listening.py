@@ -184,7 +184,8 @@ def restarting_probe(pod: PodFacts, *, first: bool | None = None) -> ProbeFacts 
         return None
     restarting = (probe for probe in pod.own.ports.probes if probe.kind != "readinessProbe")
     probe = next(restarting, None)  # A livenessProbe waits for the startupProbe.
-    return probe if probe is not None and probe.port == found.answers else None
+    asks = probe is not None and probe.action != "grpc" and probe.port == found.answers
+    return probe if asks else None
 
 
 def _answers(command: CommandFacts, *, first: bool | None) -> MaybeInt | bool | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from kthena_components.core.engines.shapes import idle_command
 from kthena_components.core.facts.routing_sidecar import RoutingSidecar, read_sidecar
-from kthena_components.core.facts.wait_loops import wait_loops
+from kthena_components.core.facts.wait_loops import ITSELF, asked_by, wait_loops
 from kthena_components.core.values.caches import cached_by_text
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence, unknown_in, unknown_inside, whole
@@ -18,7 +18,7 @@ from kthena_components.core.values.unknown import MaybeInt, Unknown
 PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
 DECIDING = frozenset({"startupProbe", "readinessProbe"})
 """The probes without which a pod is ready as soon as its containers run."""
-_ACTIONS = ("httpGet", "tcpSocket")
+_ACTIONS = ("httpGet", "tcpSocket", "grpc")
 _TIMES = {
     "initialDelaySeconds": 0,
     "periodSeconds": 10,
@@ -41,6 +41,8 @@ _SERVERS = regex(
     r"|(?<!multi-node-serving)\.(?:sh|py)\b"
 )
 """Programs in an engine's container that may listen, too, and files that may start some."""
+_GRPC = regex(r"(?i)grpc")
+_PROXY = regex(r"(?i)(?:http|https|all)_proxy", re.ASCII)
 _OF_LEADER = regex(r"\$[({]?[A-Z_]*(?:LEADER|ENTRY|MASTER|HEAD)[A-Z_]*[)}]?", re.ASCII)
 """The host that a controller's variable names."""
 
@@ -50,7 +52,9 @@ class ProbeFacts:
     """A probe that connects to a port of the same pod."""
 
     path: str = field(compare=False)
-    """Path of the port."""
+    """Path of the port, or of the command that asks it."""
+    action: str = "httpGet"
+    """httpGet, tcpSocket, grpc or exec."""
     kind: str
     """readinessProbe and so on."""
     port: MaybeInt | None
@@ -215,20 +219,52 @@ def _probes(
                 continue
             port = resolved(stated, named)
             port = hidden if port is None and hidden else port
+            if name == "grpc" and _may_speak_grpc(container):
+                continue
             text = stated if isinstance(stated, str) and not isinstance(port, Unknown) else ""
             at = f"{path}.{kind}.{name}.port"
-            waits = kind == "livenessProbe" and container.get("startupProbe")
-            patience = None if waits else _patience(mapping(container.get(kind)))
             scheme, target = _request(mapping(action)) if name == "httpGet" else ("", "")
             yield ProbeFacts(
                 path=at,
+                action=name,
                 kind=kind,
                 port=port,
                 name=text,
-                patience=patience,
+                patience=_patience(container, kind),
                 scheme=scheme,
                 target=target,
             )
+
+        yield from _of_command(container, f"{path}.{kind}.exec.command", kind)
+
+
+def _of_command(container: Mapping[str, Any], path: str, kind: str) -> Iterator[ProbeFacts]:
+    """Read a command that asks a port of its own pod."""
+    command = mapping(mapping(container.get(kind)).get("exec")).get("command")
+    words = sequence(command)
+    # A variable may name a proxy that answers for the pod.
+    if unknown_inside(command) or _has_variable(container, _PROXY):
+        return
+    known = all(isinstance(word, str) for word in words)
+    asked = asked_by(words, container) if known else None
+    if asked is not None and asked.port is not None and ITSELF.fullmatch(asked.host):
+        patience = _patience(container, kind)
+        yield ProbeFacts(path=path, action="exec", kind=kind, port=asked.port, patience=patience)
+
+
+def _may_speak_grpc(container: Mapping[str, Any]) -> bool:
+    """Return whether an option or a variable may start a gRPC server."""
+    stated = str([container.get(key) for key in ("command", "args", "env")])
+    return _GRPC.search(stated) is not None or _has_variable(container, _GRPC)
+
+
+def _has_variable(container: Mapping[str, Any], pattern: re.Pattern[str]) -> bool:
+    """Return whether a container may have a variable with such a name."""
+    env = container.get("env")
+    listed = [env, *sequence(env), *(mapping(each).get("name") for each in sequence(env))]
+    names = (each for each in listed if isinstance(each, str))
+    hidden = container.get("envFrom") or any(map(unknown_in, listed))
+    return bool(hidden) or any(map(pattern.search, names))
 
 
 def _request(action: Mapping[str, Any]) -> tuple[str, str]:
@@ -239,12 +275,17 @@ def _request(action: Mapping[str, Any]) -> tuple[str, str]:
     return (str(scheme) if known else ""), (str(path) if stated else "")
 
 
-def _patience(probe: Mapping[str, Any]) -> int | None:
+def _patience(container: Mapping[str, Any], kind: str) -> int | None:
     """Return the seconds after which the kubelet acts at the latest if a probe never succeeds.
+
+    A livenessProbe waits for the startupProbe.
 
     Source: kubernetes pkg/kubelet/prober/worker.go (a first delay of up to one period), and the
     defaults in pkg/apis/core/v1/defaults.go SetDefaults_Probe.
     """
+    probe = mapping(container.get(kind))
+    if kind == "livenessProbe" and container.get("startupProbe"):
+        return None
     stated = [whole(probe.get(name, usual)) for name, usual in _TIMES.items()]
     delay, period, failures, timeout = (n if isinstance(n, int) else -1 for n in stated)
     if min(delay, period, failures, timeout) < 0:

@@ -1,8 +1,9 @@
-"""Reads what the script of a container surely waits for before it starts anything.
+"""Reads what the script of a container waits for, and what the command of a probe asks.
 
 Only loops are read that run in any case and end when a server answers, or when a name is in DNS.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from kthena_components.core.engines.bash.syntax import (
     Block,
     Chain,
     Function,
+    If,
     Parameter,
     Pipeline,
     Redirected,
@@ -31,6 +33,17 @@ from kthena_components.core.values.unknown import Unknown
 
 _VARIABLE = regex(r"\$\((\w+)\)")
 _PLACE = regex(r"(?:https?://)?([^/:\s]+)(?::(\d{1,5}))?(?:[/?].*)?")
+ITSELF = regex(r"localhost|127(?:\.\d+){3}|0\.0\.0\.0|\$HOSTNAME|\$\(hostname(?: -[fi])?\)")
+"""The host of a script's own pod."""
+_PYTHON = regex(r"python(?:3(?:\.\d+)?)?", re.ASCII)
+_OPENS = regex(r"(?:urlopen|requests\.get|httpx\.get)\(\s*['\"](https?://[^'\"{}%\s]+)['\"]")
+_DECIDES = regex(r"\b(?:try|suppress|def|lambda|for|while|if|and|or|prox\w*)\b")
+"""Words with which Python code may go on after an error, or never ask."""
+_ELSEWHERE = (
+    *("-x", "--proxy", "--preproxy", "--socks", "--retry", "--unix-socket"),
+    *("--abstract-unix-socket", "--connect-to", "--resolve", "-K", "--config"),
+)
+"""Options of curl that ask another server, or ask again."""
 _DEVICE = regex(r"/dev/tcp/([^/\s]+)/(\d{1,5})")
 _TAKES_NEXT = regex(r"-[a-zA-Z]*[wiqG]")
 """Options of nc whose value is the next word."""
@@ -41,6 +54,8 @@ _QUIET = frozenset(
     }
 )
 """Commands that start no server."""
+_ALWAYS = frozenset({("true",), (":",)})
+_LEAVES = frozenset({("break",), ("exit",), ("exit", "0")})
 _SUCCESS = ("200", "'200'", '"200"')
 _EQUAL, _UNEQUAL = frozenset({"=", "==", "-eq"}), frozenset({"!=", "-ne"})
 _TEST_WORDS = 5
@@ -79,6 +94,23 @@ def wait_loops(container: Mapping[str, Any]) -> list[WaitLoop]:
     return [] if isinstance(read, Unknown) else [*_Reader(values).loops(read)]
 
 
+def asked_by(command: Sequence[str], container: Mapping[str, Any]) -> WaitLoop | None:
+    """Return what a command asks that fails unless it answers; None if that is not known.
+
+    The kubelet puts in the variables of the container.
+
+    Source: kubernetes pkg/kubelet/prober/prober.go (ExpandContainerCommandOnlyStatic).
+    """
+    reader = _Reader(dict(_values(container)))
+    expanded = (_VARIABLE.sub(lambda m: reader.values.get(m[1], m[0]), each) for each in command)
+    words = _without_timeout(tuple(expanded))
+    if not words or base_name(words[0]) not in SHELLS:
+        return reader.asked(words)
+    at, is_text = shell_operand(words, 1)
+    read = parse(words[at]) if is_text and at < len(words) else None
+    return reader.fails_without(read) if isinstance(read, Block) else None
+
+
 def _values(container: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for item in map(mapping, sequence(container.get("env"))):
         name, value = item.get("name"), item.get("value")
@@ -106,6 +138,26 @@ class _Reader:
                 elif not is_next or not self._is_quiet(each):
                     return
 
+    def fails_without(self, block: Block) -> WaitLoop | None:
+        """Return what must answer for some statements to succeed."""
+        if len(block.items) != 1 or block.items[0][1]:  # The last is in the background.
+            return None
+        statement = block.items[0][0]
+        rest = statement.rest if isinstance(statement, Chain) else ()
+        first = statement.first if isinstance(statement, Chain) else statement
+        if any(mark != "&&" and not self._fails(each) for mark, each in rest):
+            return None
+        asking = (each for mark, each in (("&&", first), *rest) if mark == "&&")
+        return next(filter(None, map(self._unless_negated, asking)), None)
+
+    def _unless_negated(self, statement: Statement) -> WaitLoop | None:
+        negated = isinstance(statement, Pipeline) and statement.negated
+        return None if negated else self._condition(statement, until=True)
+
+    def _fails(self, statement: Statement) -> bool:
+        words = self._words(statement) if isinstance(statement, Simple) else ()
+        return words in {("false",), ("exit",)} or (words[:1] == ("exit",) and words[1] != "0")
+
     def _is_quiet(self, statement: Statement) -> bool:
         """Return whether a statement ends, and starts nothing that goes on."""
         if isinstance(statement, Function):
@@ -122,14 +174,34 @@ class _Reader:
 
     def _loop(self, loop: While) -> WaitLoop | None:
         """Return what a loop waits for, if it does nothing else."""
-        if len(loop.condition.items) != 1 or not all(map(self._only_waits, loop.body.items)):
+        if len(loop.condition.items) != 1:
             return None
         condition, in_background = loop.condition.items[0]
+        if isinstance(condition, Simple) and self._words(condition) in _ALWAYS:
+            return None if loop.until else self._left(loop.body)
+        if not all(map(self._only_waits, loop.body.items)):
+            return None
         negated = isinstance(condition, Pipeline) and condition.negated
         if in_background:
             return None
         until = loop.until is not negated
         return self._condition(condition, until=until)
+
+    def _left(self, body: Block) -> WaitLoop | None:
+        """Return what must answer for a loop to be left that has no other end."""
+        leaving = [item for item in body.items if not self._only_waits(item)]
+        if len(leaving) != 1 or leaving[0][1]:
+            return None
+        statement, test, then = leaving[0][0], None, None
+        if isinstance(statement, Chain) and [mark for mark, _ in statement.rest] == ["&&"]:
+            test, then = statement.first, statement.rest[0][1]
+        elif isinstance(statement, If) and len(statement.branches) == 1:
+            asked, inside = statement.branches[0]
+            is_one = len(asked.items) == 1 and all(map(self._only_waits, inside.items[:-1]))
+            if is_one and inside.items and all(map(self._only_waits, statement.otherwise.items)):
+                test, then = asked.items[0][0], inside.items[-1][0]
+        leaves = isinstance(then, Simple) and self._words(then) in _LEAVES
+        return self._unless_negated(test) if test is not None and leaves else None
 
     def _only_waits(self, item: tuple[Statement, bool]) -> bool:
         statement, in_background = item
@@ -153,7 +225,7 @@ class _Reader:
             if words[:1] == ("[",):
                 found = self._compared(statement, words, until=until)
             elif until:
-                found = self._device(statement.redirects) or self._asked(words)
+                found = self._device(statement.redirects) or self.asked(words)
         return found
 
     def _searches(self, statement: Statement) -> bool:
@@ -178,16 +250,14 @@ class _Reader:
                 return WaitLoop(host=found[1], port=int(found[2]))
         return None
 
-    def _asked(self, words: Sequence[str]) -> WaitLoop | None:
+    def asked(self, words: Sequence[str]) -> WaitLoop | None:
         """Return what a command asks that fails until something answers."""
-        if words[:1] == ("timeout",):
-            start = next((i for i, w in enumerate(words) if i and w[:1].isalpha()), len(words))
-            words = words[start:]
+        words = _without_timeout(words)
         name, rest = (base_name(words[0]), words[1:]) if words else ("", ())
         if name in SHELLS:
             found = _DEVICE.search(" ".join(rest))
             return WaitLoop(host=found[1], port=int(found[2])) if found else None
-        read = _CLIENTS.get(name)
+        read = _of_python if _PYTHON.fullmatch(name) else _CLIENTS.get(name)
         return read(rest) if read is not None else None
 
     def _words(self, statement: Simple) -> tuple[str, ...]:
@@ -205,6 +275,19 @@ class _Reader:
         return str(piece.written)
 
 
+def _without_timeout(words: Sequence[str]) -> Sequence[str]:
+    if words[:1] != ("timeout",):
+        return words
+    return words[next((i for i, w in enumerate(words) if i and w[:1].isalpha()), len(words)) :]
+
+
+def _of_python(words: Sequence[str]) -> WaitLoop | None:
+    """Read `python3 -c "…urlopen('http://…')"`, which ends with an error if nothing answers."""
+    code = words[1].replace("exit(0 if ", "exit(") if len(words) > 1 and words[0] == "-c" else ""
+    urls = _OPENS.findall(code)
+    return None if _DECIDES.search(code) or len(urls) != 1 else _of_url(urls)
+
+
 def _of_netcat(words: Sequence[str]) -> WaitLoop | None:
     operands, skips = [], False
     for word in words:
@@ -219,7 +302,7 @@ def _of_netcat(words: Sequence[str]) -> WaitLoop | None:
 
 
 def _of_url(words: Sequence[str]) -> WaitLoop | None:
-    if any(word.startswith(("-x", "--proxy", "--retry")) for word in words):
+    if any(word.startswith(_ELSEWHERE) for word in words):
         return None
     urls = [word for word in words if word.startswith(("http://", "https://"))]
     urls = urls or [w for w in words[-1:] if ":" in w and not w.startswith("-")]

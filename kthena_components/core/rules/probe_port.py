@@ -17,6 +17,7 @@ from kthena_components.core.findings import Finding, Level, count_of, part_of_ru
 from kthena_components.core.remedies import write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import require_known
+from kthena_components.core.values.unknown import MaybeInt
 
 _EFFECTS = {
     "startupProbe": "so it is restarted again and again",
@@ -33,28 +34,31 @@ _OF_OTHERS = frozenset(
 
 
 def probe_port(facts: ServingFacts) -> Iterator[Finding]:
-    """The HTTP and TCP probes of an engine's container ask a port on which it listens.
+    """The probes of an engine's container ask a port on which it listens, in its protocol.
 
     An engine listens on its --port; vLLM and trtllm-serve without one on 8000, SGLang on 30000. It
     listens on its --host; without one, SGLang and trtllm-serve only on the loopback address, which
     the kubelet does not reach. vLLM with --headless and a worker of Ray answer no requests, and
     vLLM with --uds answers on a Unix socket. SGLang's pods without the first rank have a server for
     probes only, with /health, at their --host and --port. With --ssl-keyfile and --ssl-certfile, a
-    server answers HTTPS only. vLLM has /health, not /healthz or /ready. Not checked are containers
-    in which something else may listen: other containers in the pod than a routing sidecar of llm-d
-    and those that state their ports and mount no files, programs that a script starts in the
-    background, numbers elsewhere in the command line.
+    server answers HTTPS only. vLLM has /health, not /healthz or /ready. These servers speak HTTP,
+    and gRPC only with an option or a variable that names it. A command that asks localhost, such as
+    curl, nc or Python's urlopen, fails where nothing listens. Not checked are containers in which
+    something else may listen: other containers in the pod than a routing sidecar of llm-d and those
+    that state their ports and mount no files, programs that a script starts in the background,
+    numbers elsewhere in the command line.
 
     Pass: --port 8080 and a readinessProbe on 8080, or on a port http with containerPort 8080.
     Fail: vllm serve without --port and a readinessProbe on 8080; a probe on 8000 of a worker, or of
     vllm serve with --uds /run/vllm.sock; a livenessProbe on 8000 in the only template of 2 pods, of
-    which one has --headless; scheme HTTP for vllm serve with --ssl-certfile; path /healthz.
+    which one has --headless; scheme HTTP for vllm serve with --ssl-certfile; path /healthz; a gRPC
+    probe; exec of curl localhost:8080 for vllm serve.
     Level: mandatory; advisory for another path than the server has.
     Source: vLLM vllm/entrypoints/openai/cli_args.py, vllm/entrypoints/serve/instrumentator and
     issue 1245, in which /livez and /readyz were asked for; SGLang sglang/srt/server_args.py and
     sglang/srt/utils launch_dummy_health_check_server; uvicorn/config.py; TensorRT-LLM
     tensorrt_llm/commands/serve.py; Kubernetes documentation, Liveness, Readiness and Startup
-    Probes; kubernetes pkg/probe/util.go.
+    Probes; kubernetes pkg/probe/util.go and pkg/probe/grpc/grpc.go; curl's manual, exit status 7.
     """
     for engine in facts.engines:
         for pod in (engine.entry, engine.worker):
@@ -79,15 +83,17 @@ def _of_ranks(engine: EngineFacts) -> Iterator[Finding]:
         return
     for probe in pod.own.ports.probes:
         port = probe.port
-        if not isinstance(port, int) or any(
-            one is None or one.may_listen(port) or port == one.health for one in found
+        if (
+            probe.action == "grpc"
+            or not isinstance(port, int)
+            or any(one is None or one.may_listen(port) or port == one.health for one in found)
         ):
             continue
         many = count_of(len(found), "pod")
-        seen = f"is {port}, on which none of the {many} of this template listens: "
+        seen = f"{_asks(probe)}, on which none of the {many} of this template listens: "
         seen += f"{TITLES[str(pod.command and pod.command.engine)]} answers on {answers}, "
         some = any(one is not None and one.answers is None and one.health is None for one in found)
-        remedy = _on_one(probe) if some and probe.kind != "readinessProbe" else write(answers)
+        remedy = _on_one(probe) if some and probe.kind != "readinessProbe" else _ask(probe, answers)
         yield Finding(path=probe.path, seen=f"{seen}{_EFFECTS[probe.kind]}", remedy=remedy)
 
 
@@ -105,7 +111,7 @@ def _of_headless(engine: EngineFacts) -> Iterator[Finding]:
     for probe in pod.own.ports.probes:
         if probe.kind != "readinessProbe" and probe.port == found.answers:
             seen = (
-                f"is {probe.port}, on which only one of the "
+                f"{_asks(probe)}, on which only one of the "
                 f"{count_of(siblings.count, 'pod')} of this "
             )
             seen += "template listens: each other one answers no requests, "
@@ -133,18 +139,37 @@ def _check(probe: ProbeFacts, found: Listening) -> Iterator[Finding]:
             f"{_EFFECTS[probe.kind]}",
             remedy="name a port of the container so, or write its number",
         )
+    elif probe.action == "grpc":
+        yield from _of_grpc(probe, found)
     elif isinstance(probe.port, int) and not found.may_listen(probe.port):
-        name = f"{display(probe.name)} ({probe.port})" if probe.name else str(probe.port)
         yield Finding(
             path=probe.path,
-            seen=f"is {name}, but {found.title}, {_EFFECTS[probe.kind]}",
-            remedy=_remedy(found),
+            seen=f"{_asks(probe)}, but {found.title}, {_EFFECTS[probe.kind]}",
+            remedy=_remedy(probe, found),
         )
+    elif probe.action == "exec":  # It is in the pod, and so reaches the loopback address.
+        return
     elif isinstance(probe.port, int) and probe.port == found.answers and found.hidden_title:
         yield _hidden(probe, found)
     elif isinstance(probe.port, int) and probe.port == found.answers:
         yield from _without_tls(probe, found)
         yield from _of_another_server(probe, found)
+
+
+def _of_grpc(probe: ProbeFacts, found: Listening) -> Iterator[Finding]:
+    """Report a gRPC probe of a server that only speaks HTTP, or of a port without a server."""
+    port = probe.port
+    if not isinstance(port, int) or (port != found.answers and found.may_listen(port)):
+        return
+    where = "there and " if port == found.answers else f"on {found.answers} and "
+    name = TITLES.get(str(found.engine), "")
+    seen = f"asks port {port} for gRPC, but {found.title}"
+    remedy = _remedy(probe, found)
+    if found.answers is not None:
+        seen = f"asks port {port} for gRPC, but {name} listens {where}speaks HTTP"
+        remedy = f"replace it by httpGet with path {_HEALTH[0]} and port {found.answers}"
+    path = probe.path.removesuffix(".port")
+    yield Finding(path=path, seen=f"{seen}, {_EFFECTS[probe.kind]}", remedy=remedy)
 
 
 def _of_another_server(probe: ProbeFacts, found: Listening) -> Iterator[Finding]:
@@ -162,16 +187,16 @@ def _of_other_rank(probe: ProbeFacts, found: Listening) -> Iterator[Finding]:
     It has a server for probes only, at the --host and --port of its command line.
     """
     port = found.health
-    if not isinstance(port, int) or not isinstance(probe.port, int):
+    if probe.action == "grpc" or not isinstance(port, int) or not isinstance(probe.port, int):
         return
-    where = f"is {probe.port}, but a pod of SGLang without the first rank answers"
+    where = f"{_asks(probe)}, but a pod of SGLang without the first rank answers"
     if probe.port != port and not found.may_listen(probe.port):
         yield Finding(
             path=probe.path,
             seen=f"{where} probes on {port}, {_EFFECTS[probe.kind]}",
-            remedy=write(port),
+            remedy=_ask(probe, port),
         )
-    elif probe.port == port and found.hidden_title:
+    elif probe.port == port and found.hidden_title and probe.action != "exec":
         yield _hidden(probe, found)
     elif probe.port == port and probe.target and probe.target.partition("?")[0] not in _HEALTH:
         seen = f"is {display(probe.target)}, but a pod of SGLang without the first rank answers "
@@ -208,7 +233,18 @@ def _beside_port(
     return Finding(path=f"{at}.{field}", seen=seen, remedy=write(value), level=level)
 
 
-def _remedy(found: Listening) -> str:
+def _asks(probe: ProbeFacts) -> str:
+    """Return the port that a probe asks, as a clause about its field."""
+    if probe.action == "exec":
+        return f"asks port {probe.port} of its own pod"
+    return f"is {display(probe.name)} ({probe.port})" if probe.name else f"is {probe.port}"
+
+
+def _ask(probe: ProbeFacts, port: MaybeInt) -> str:
+    return f"ask port {port} instead" if probe.action == "exec" else write(port)
+
+
+def _remedy(probe: ProbeFacts, found: Listening) -> str:
     if found.socket:
         return ON_A_PORT
-    return "remove the probe" if found.answers is None else write(found.answers)
+    return "remove the probe" if found.answers is None else _ask(probe, found.answers)

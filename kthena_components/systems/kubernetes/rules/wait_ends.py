@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from kthena_components.core import naming
-from kthena_components.core.facts.wait_loops import WaitLoop, wait_loops
+from kthena_components.core.facts.wait_loops import ITSELF, WaitLoop, wait_loops
 from kthena_components.core.findings import Finding, advise, refuse
 from kthena_components.core.objects.cluster_objects import ClusterObjects, selects
 from kthena_components.core.objects.object import MODEL_SERVING, Object, PodSet
@@ -23,7 +23,6 @@ from kthena_components.systems.kubernetes.selectors import owner_title
 
 _SERVICE, _STATEFUL_SET = ("", "Service"), ("apps", "StatefulSet")
 _LWS = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
-_ITSELF = regex(r"localhost|127(?:\.\d+){3}|0\.0\.0\.0|\$HOSTNAME|\$\(hostname(?: -[fi])?\)")
 _LEADER = {
     _LWS: (regex(r"\$\(?LWS_LEADER_ADDRESS\)?"), "leaderTemplate"),
     MODEL_SERVING: (regex(r"\$\(?ENTRY_ADDRESS\)?"), "entryTemplate"),
@@ -40,7 +39,8 @@ def wait_ends(cluster: ClusterObjects) -> Iterator[Finding]:
     StatefulSet: that one waits for itself. The same applies to a loop in front of a server in its
     script. A name in DNS is there before that with publishNotReadyAddresses only, and for a later
     pod of a StatefulSet with podManagementPolicy Parallel only. Checked are `until` and `while !`
-    loops that run in any case and do not count, in pods with accelerators or an engine's image.
+    loops, and `while true` with one break, that run in any case and do not count, in pods with
+    accelerators or an engine's image.
 
     Pass: an init container with `until nc -z redis 6379`, or that of a worker that waits for the
     head's Service; a loop that breaks after some tries.
@@ -91,7 +91,7 @@ class _Never(NamedTuple):
 
 
 def _never(cluster: ClusterObjects, pods: PodSet, loop: WaitLoop) -> _Never | None:
-    if _ITSELF.fullmatch(loop.host):
+    if ITSELF.fullmatch(loop.host):
         return _Never("which is its own pod") if loop.port is not None else None
     variable, field = _LEADER.get(pods.owner.group_kind, (None, ""))
     if variable is not None and variable.fullmatch(loop.host):
