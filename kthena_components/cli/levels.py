@@ -1,6 +1,5 @@
 """Reads the options `--level`, `--kthena-version`, `--volcano-version` and `--release`."""
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import replace
@@ -19,7 +18,6 @@ from kthena_components.checker.levels import (
 from kthena_components.core.findings import suggest
 from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.reading.maps import parse_map
-from kthena_components.reading.pulumi_agreement import DisputedError, check_json
 
 POLICY = "serving-rules"
 """The policy whose settings the command line uses from a config file of the policy pack."""
@@ -48,18 +46,13 @@ def read_settings(
 def _read(level: str) -> Settings:
     if level in ENVIRONMENTS:
         return Settings(levels=environment_levels(level))
-    text = _text(level)
+    stated = parse_map(_text(level), f"{level.removesuffix('.json')}.json")
+    if isinstance(stated, Unreadable):
+        raise SettingError(str(replace(stated, file=level)))
     try:
-        stated = json.loads(text)
-        check_json(text)
         return _settings(stated)
-    except DisputedError as error:
-        mark = error.problem_mark
-        raise SettingError(f"{level}:{mark.line + 1}:{mark.column + 1}: {error}") from error
     except SettingError as error:
         raise SettingError(f"{level}: {error}") from error
-    except (ValueError, RecursionError) as error:
-        raise SettingError(f"{level}: not valid JSON: {error}") from error
 
 
 def read_policies(text: str, file: str) -> PackConfig:
@@ -81,10 +74,15 @@ def read_policies(text: str, file: str) -> PackConfig:
 
 def _settings(stated: object) -> Settings:
     """Read levels by rule, or a config of policies if one of the values is a map."""
-    if isinstance(stated, Mapping) and any(isinstance(part, Mapping) for part in stated.values()):
+    if isinstance(stated, Mapping) and (
+        POLICY in stated or any(isinstance(part, Mapping) for part in stated.values())
+    ):
         config = stated.get(POLICY)
         if not isinstance(config, Mapping):
-            raise SettingError(f"this config of policies has no entry {POLICY}; add it")
+            raise SettingError(
+                f"this config of policies has no entry {POLICY} that is a map; write for example "
+                f'{{"{POLICY}": {{"environment": "prod"}}}}'
+            )
         settings = parse_settings(_without_level(config))
         others = _without_level(stated.get(TOGETHER))
         limits = parse_settings(others, together=True)

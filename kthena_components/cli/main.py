@@ -2,16 +2,19 @@
 
 import argparse
 import os
+import re
 import signal
 import sys
 from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 from kthena_components import __version__
 
 WRONG = 2
+_NO_VALUE = re.compile(r"--[a-z-]+=")
 INTERRUPTED = 128 + signal.SIGINT
 """Exit status that shells use for a command that Ctrl-C ended."""
 COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
@@ -41,6 +44,10 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - as long as the process
+    if sys.stdout is None:
+        return _told("standard output is closed: redirect it to a file, or to /dev/null")
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
@@ -48,19 +55,92 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if "_ARGCOMPLETE" in os.environ:
         _complete(_parser(COMMANDS))
     try:
-        named = next((word for word in arguments if not word.startswith("-")), "")
-        if named and named not in COMMANDS and arguments[0] == named:
-            return _no_command(named)
-        asked = _parser({named}).parse_args(arguments)
-        status: int = asked.run(asked)
+        try:
+            return _run(arguments)
+        finally:
+            sys.stdout.flush()
     except BrokenPipeError:
-        # The reader has closed the pipe. Without this, Python reports that again when it exits.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return WRONG
+    except OSError as error:
+        if error.filename is None:
+            _drop_output()
+        return _told(_cause(error))
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
         return INTERRUPTED
+
+
+def _run(arguments: Sequence[str]) -> int:
+    named = next((word for word in arguments if not word.startswith("-")), "")
+    if named and named not in COMMANDS and arguments[0] == named:
+        return _no_command(named)
+    if empty := _empty(arguments):
+        return _told(empty)
+    asked = _parser({named}).parse_args(arguments)
+    status: int = asked.run(asked)
     return status
+
+
+def _empty(arguments: Sequence[str]) -> str:
+    """Say which argument is empty, as of a shell variable that is not set; "" if none is."""
+    for before, word in zip(("", *arguments), arguments, strict=False):
+        named = before if not word else word[:-1] if _NO_VALUE.fullmatch(word) else None
+        if named is not None:
+            whose = f"the value of {named}" if named.startswith("--") else "an argument"
+            return f"{whose} is empty: write it, or leave it out; a shell variable may not be set"
+    return ""
+
+
+def _drop_output() -> None:
+    """Write the rest to nowhere. Otherwise Python reports the same error again when it exits."""
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _cause(error: OSError) -> str:
+    """Say which file or stream an error is about. Only a stream has no name."""
+    why = error.strerror or str(error)
+    if error.filename is not None:
+        return f"{error.filename!s:.200}: {why}"
+    try:
+        Path.cwd()
+    except OSError:
+        return "the current folder does not exist any more: change to another one"
+    return f"standard output cannot be written: {why}"
+
+
+def _told(why: str) -> int:
+    """Write one sentence, if anybody can read it, and return the exit status of wrong usage."""
+    from kthena_components.core.values.safe_text import visible  # noqa: PLC0415 - only for a mistake
+
+    with suppress(OSError):
+        sys.stderr.write(f"kthena-components: {visible(why)}\n")
+    return WRONG
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that says what is meant by an option or a word that it does not know."""
+
+    def parse_known_args(  # type: ignore[override] # its overloads differ in the namespace only
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        """Parse arguments. Those of a command are refused by the parser of the command."""
+        asked, rest = super().parse_known_args(args, namespace)
+        if rest:
+            self.error(self._unknown(rest[0]))
+        return asked, rest
+
+    def _unknown(self, word: str) -> str:
+        if not word.startswith("-"):
+            return f"{word[:80]!r} is one argument too many: remove it"
+        from kthena_components.core.findings import nearest  # noqa: PLC0415 - only for a mistake
+
+        name = word.partition("=")[0]
+        close = nearest(name, self._option_string_actions)
+        return f"there is no option {name[:80]!r}; " + (
+            f"write {close}" if close else f"'{self.prog} --help' lists all"
+        )
 
 
 def _no_command(name: str) -> int:
@@ -87,7 +167,7 @@ def _parser(used: Container[str]) -> argparse.ArgumentParser:
     Args:
         used: The commands whose arguments are parsed. Of the others it has the line of help only.
     """
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="kthena-components", description="Check multi-node LLM serving on Kubernetes."
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")

@@ -14,6 +14,7 @@ from kthena_components import __version__
 from kthena_components.cli.policy_pack import MISSING, can_run, write_pack
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.safe_text import visible
+from kthena_components.reading.files import unwritten
 
 WROTE, WRONG = 0, 2
 TEMPLATES = Path(str(files("kthena_components"))) / "templates"
@@ -60,7 +61,7 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         if not told:
             write_project(folder, name, asked.language, with_ci=with_ci)
     except OSError as error:
-        told = str(error)
+        told = unwritten(folder, error)
     if told:
         parser.exit(WRONG, f"{parser.prog}: {visible(told)}\n")
     sys.stdout.write(_next_steps(folder, asked.language, with_ci=with_ci))

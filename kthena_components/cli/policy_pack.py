@@ -10,6 +10,7 @@ from pathlib import Path
 from kthena_components import __version__
 from kthena_components.checker.levels import ENVIRONMENTS
 from kthena_components.core.values.safe_text import visible
+from kthena_components.reading.files import unwritten
 
 FOLDER, SETTINGS, START, LEVELS = "policies", "PulumiPolicy.yaml", "__main__.py", "levels"
 WROTE, WRONG = 0, 2
@@ -64,7 +65,7 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         if not told:
             write_pack(asked.folder)
     except OSError as error:
-        told = str(error)
+        told = unwritten(asked.folder, error)
     if told:
         parser.exit(WRONG, f"{parser.prog}: {visible(told)}\n")
     sys.stdout.write(f"wrote {visible(str(asked.folder))}\n")
@@ -121,7 +122,7 @@ def complete(judge: Path, *, runs: bool) -> None:
         if sys.prefix != sys.base_prefix and not own.exists():
             own.symlink_to(sys.prefix)
     except OSError as error:
-        raise PackError(f"the policies of the base cannot be written: {error}") from error
+        raise PackError(f"the policies of the base: {unwritten(judge, error)}") from error
 
 
 def virtualenv_from(folder: Path) -> str | None:

@@ -47,11 +47,13 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", 
         action="store_true",
         help="print the role of who reads an inventory instead, which lists and changes nothing",
     )
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=lambda asked: run(asked, parser))
 
 
-def run(asked: argparse.Namespace) -> int:
+def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Write the roles to standard output and return the exit status."""
+    if asked.inventory and asked.namespace:
+        parser.error("--inventory reads the whole cluster: leave out --namespace")
     if asked.inventory:
         written = roles(INVENTORY, name="kthena-components-inventory")
         sys.stdout.write(yaml.safe_dump_all(written, sort_keys=False))

@@ -13,6 +13,7 @@ from kthena_components.cli.connect import WRONG, add_cluster, opened
 from kthena_components.cli.terminal import Progress
 from kthena_components.core.findings import suggest
 from kthena_components.core.values.safe_text import visible, visible_json, visible_lines
+from kthena_components.reading.files import unwritten
 
 if TYPE_CHECKING:
     from kthena_components.cluster.client import Cluster
@@ -144,5 +145,5 @@ def _draw(
     try:
         asked.html.write_text(draw_page(picture), encoding="utf-8")
     except OSError as error:
-        told = f"{parser.prog}: --html {asked.html}: {error.strerror or error}"
+        told = f"{parser.prog}: --html {unwritten(asked.html, error)}"
         parser.exit(WRONG, f"{visible(told)}\n")

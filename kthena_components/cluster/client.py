@@ -72,7 +72,10 @@ class Cluster:
         try:
             client = open_client(**source, context=context)
         except (ConfigException, OSError) as error:
-            raise ClusterError(0, "NoKubeconfig", str(error)) from error
+            told = str(error)
+            if isinstance(error, OSError) and error.filename is not None:
+                told = f"{error.filename} cannot be read: {error.strerror}"
+            raise ClusterError(0, "NoKubeconfig", told) from error
         client.configuration.retries = False
         _trim_tokens(client.configuration)
         return cls(client)

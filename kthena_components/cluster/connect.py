@@ -80,6 +80,8 @@ def _no_kubeconfig(said: str, file: Path | None) -> str:
     missing = _NO_CONTEXT.search(said)
     if missing:
         return f"the kubeconfig has no {missing[2]} '{missing[1]}'. {_CHOOSE}"
+    if "key current-context" in said:
+        return f"{file or 'the kubeconfig'} has no current-context. Name a context with --context"
     return f"{said.removeprefix('Invalid kube-config file. ')}. {_CHOOSE}"
 
 

@@ -126,7 +126,7 @@ SAME = "same"
 TEMPLATES = ("entry_template", "worker_template")
 """Arguments of a role with a pod template."""
 _KEY = r"[A-Za-z0-9_/-]+(?:\[\d{1,4}\])?"
-_PATH = re.compile(rf"{_KEY}(?:\.{_KEY})*")
+_PATH = re.compile(rf"{_KEY}(?:\.{_KEY}){{0,50}}")
 _PART = re.compile(r"[^.\[\]]+|\[\d+\]")
 
 
@@ -157,7 +157,9 @@ def with_changes(args: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[st
     result: Any = dict(args)
     for path, value in changes.items():
         if not _PATH.fullmatch(path):
-            raise ChangeError(f"'{path}' is not the path of an argument, such as roles[0].replicas")
+            raise ChangeError(
+                f"'{path[:80]}' is not the path of an argument, such as roles[0].replicas"
+            )
         result = _changed(result, _PART.findall(path), value, path)
     return dict(result)
 

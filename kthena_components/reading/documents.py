@@ -229,6 +229,9 @@ def _document(loader: Any, piece: str, before: int, wanted: Wanted) -> Document:
     return Document(body=body, line=line, node=node, shift=before, may_have_blanks=blanks)
 
 
+_TABBED = regex(r"a tab character that violates|next token found character that cannot start")
+
+
 def unreadable(error: Exception, piece: str, before: int, file: str) -> Unreadable:
     """Report where and why a piece of a file, after some lines, cannot be read."""
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
@@ -251,11 +254,31 @@ def _reason(error: Exception) -> str:
     if isinstance(error, yaml.reader.ReaderError):
         return f"is not valid YAML: character U+{_code(error.character):04X} is not allowed"
     if isinstance(error, yaml.MarkedYAMLError):
-        told = " ".join(part for part in (error.context, error.problem) if part)
-        return f"is not valid YAML: {' '.join(told.split())}"
+        return _mistake(error)
     if isinstance(error, RecursionError):
         return "is nested too deeply to be read"
+    if "integer string conversion" in str(error):
+        return "has a whole number of more digits than any field takes: write a smaller one"
     return " ".join(str(error).split()) or f"cannot be read: {type(error).__name__}"
+
+
+def _mistake(error: yaml.MarkedYAMLError) -> str:
+    """Say what is wrong in a YAML text."""
+    told = " ".join(part for part in (error.context, error.problem) if part)
+    if _TABBED.search(told):
+        return "is not valid YAML: has a tab before a field: indent with blanks only"
+    if "found another document" in told:
+        return "has a second document after ---, and is read as one: remove all but one"
+    return f"is not valid YAML: {' '.join(told.split())}"
+
+
+def broken_json(error: Exception) -> str:
+    """Explain why a text that must be JSON cannot be read: a clause without its subject."""
+    if isinstance(error, json.JSONDecodeError):
+        return f"is not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
+    if isinstance(error, UnicodeDecodeError):
+        return f"is not UTF-8 at byte {error.start}"
+    return _reason(error)
 
 
 def _code(character: object) -> int:

@@ -65,6 +65,10 @@ def read_text(path: str, *, named: bool = True) -> str | Unreadable:
             or be a device.
     """
     name = shown_name(path)
+    if not path:
+        return Unreadable(file="''", because="is no path: name a file or a folder")
+    if path == STDIN and named and sys.stdin is None:
+        return Unreadable(file=name, because="is closed: pass a file, or pipe one into the command")
     try:
         data = _bytes(path, named=named)
     except _OddError as error:
@@ -95,6 +99,14 @@ def _decoded(data: bytes, name: str) -> str | Unreadable:
             column=error.start - (before.rfind(b"\n") + 1) + 1,
             is_object=may_name_object(data),  # kubectl replaces such bytes
         )
+
+
+def unwritten(path: str | Path, error: OSError) -> str:
+    """Say that a file or a folder cannot be written, and why."""
+    why = error.strerror or str(error)
+    if isinstance(error, FileExistsError):
+        why = "it is a file, or a link that leads nowhere. Name a folder"
+    return f"{error.filename or path} cannot be written: {why}"
 
 
 def is_pointer(data: bytes) -> bool:

@@ -63,8 +63,8 @@ def find_files(paths: Iterable[str]) -> Found:
     found, roots = Found(), list[str]()
     listed: list[str | Unreadable | _Link] = []
     read: set[str] = set()
-    for path in paths:
-        if path == STDIN or not Path(path).is_dir():
+    for path in dict.fromkeys(paths):  # a file that is named twice is one file
+        if path == STDIN or not os.path.isdir(path):  # noqa: PTH112 - a path may be too long
             found.named.add(path)
             listed.append(path)
             continue

@@ -60,7 +60,7 @@ def _parsed(text: str, file: str, *, is_settings: bool) -> Mapping[str, Any] | U
         else:
             content = _yaml(text, is_settings=is_settings)
     except json.JSONDecodeError as error:
-        because = f"is not JSON: {error.msg}"
+        because = f"is not JSON: {error.msg}" if text.strip() else "is empty: write at least {}"
         return Unreadable(file=file, because=because, line=error.lineno, column=error.colno)
     except Exception as error:  # noqa: BLE001 - PyYAML raises all sorts for odd scalars
         told = unreadable(error, text, 0, file)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from enum import Enum
 from inspect import isawaitable
+from pathlib import PurePath
 from typing import Any, TypeAlias
 
 import pulumi
@@ -164,6 +165,10 @@ class _Hiding:
 
 def _instead_of(value: object) -> str:
     """Say what to pass in place of an object: a resource has a name, other objects have fields."""
+    if isinstance(value, PurePath):
+        return "convert it to text with str(…)"
+    if isinstance(value, Iterable) and not isinstance(value, bytes | type):
+        return "convert it to a list with list(…), or a set with sorted(…)"
     if not isinstance(value, pulumi.Resource):
         return "write its fields as a map"
     if hasattr(type(value), "metadata"):

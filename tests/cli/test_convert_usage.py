@@ -81,3 +81,9 @@ def test_a_program_that_is_not_what_was_converted_is_not_written(
     ran = command("convert", "--to", "typescript", file(model_serving()))
     assert (ran.status, ran.out) == (2, "")
     assert said in ran.err
+
+
+def test_a_path_of_too_many_parts_is_no_path(command: Command, file: Any) -> None:
+    ran = command("convert", "--to", "lws", "--set", f"a{'.b' * 5000}=1", file(model_serving()))
+    assert ran.status == 2
+    assert "is not the path of an argument, such as roles[0].replicas" in ran.err

@@ -118,8 +118,8 @@ def test_a_gpu_of_others_hides_no_weights_that_none_holds(run: Command, write: W
 WRONG = {
     "h10": "--gpu: 'h10' is not in the table of GPUs; near names: h100, h20, a10",
     "a100": "--gpu: 'a100' may be a100-40gb or a100-80gb",
-    "": "--gpu: '' is not in the table of GPUs",
-    "pool=": "--gpu: '' is not in the table of GPUs",
+    "": "the value of --gpu is empty: write it, or leave it out",
+    "pool=": "--gpu: 'pool=' names no GPU: write a name such as h200",
     "h100,h200": "--gpu: all pods have two GPUs, NVIDIA H100 and NVIDIA H200",
 }
 

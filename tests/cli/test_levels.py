@@ -53,8 +53,8 @@ def test_a_file_weighs_rules(weigh: Weigh, text: str, counts: str, status: int) 
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("{", "levels.json: not valid JSON: "),
-        ("[]", "levels.json: must be a map from rules to levels"),
+        ("{", "levels.json:1:2: is not JSON: "),
+        ("[]", "levels.json: contains no map of settings"),
         (
             '{"world-size-equal-gpu": "advisory"}',
             "levels.json: there is no rule 'world-size-equal-gpu'; write 'world-size-equals-gpus'",
@@ -64,7 +64,7 @@ def test_a_file_weighs_rules(weigh: Weigh, text: str, counts: str, status: int) 
             "levels.json: 'name-fits' is \"error\"; known: mandatory, advisory, disabled",
         ),
         ('{"name-fits": ["mandatory"]}', "levels.json: 'name-fits' is [\"mandatory\"]; known: "),
-        ("[" * 100_000, "levels.json: not valid JSON: "),
+        ("[" * 100_000, "levels.json:1: is nested too deeply"),
         (
             '{"name-fits": "mandatory",\n"name-fits": "disabled"}',
             "levels.json:2:1: states 'name-fits'",
@@ -104,7 +104,13 @@ def test_a_config_of_the_pack_is_read_whole(run: Command, write: Write) -> None:
 @pytest.mark.parametrize(
     ("config", "told"),
     [
-        ('{"serving-advice": {}}', "this config of policies has no entry serving-rules; add it"),
+        (
+            '{"serving-advice": {}}',
+            (
+                "this config of policies has no entry serving-rules that is a map; "
+                'write for example {"serving-rules": {"environment": "prod"}}'
+            ),
+        ),
         (
             '{"serving-rules": {"level": {}}}',
             "there is no setting 'level' here; write 'levels'",

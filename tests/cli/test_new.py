@@ -122,7 +122,7 @@ def test_the_next_steps_can_be_pasted(tmp_path: Path, capsys: pytest.CaptureFixt
     assert f"  cd '{tmp_path}/a b'\n" in capsys.readouterr().out
 
 
-@for_each("name", ["my chat", "", "ö", "a/b", "x" * 101, "a\n", "${PROJECT}"])
+@for_each("name", ["my chat", "ö", "a/b", "x" * 101, "a\n", "${PROJECT}"])
 def test_a_wrong_name_is_one_sentence(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

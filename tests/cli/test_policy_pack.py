@@ -93,7 +93,7 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(
     with pytest.raises(SystemExit) as left:
         main(["policy-pack", str(tmp_path / "file")])
     assert left.value.code == 2
-    assert "File exists" in capsys.readouterr().err
+    assert "it is a file" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["__main__.py", "PulumiPolicy.yaml"])

@@ -66,7 +66,7 @@ def test_stack_files_end_as_the_project_does(suffix: str, tmp_path: Path) -> Non
         ("", "contains no map of settings"),
         ("[]", "contains no map of settings"),
         ("name: p\nname: q", "Pulumi.yaml:2:1: states 'name' twice in one map"),
-        ("name: p\n---\nname: q", "expected a single document"),
+        ("name: p\n---\nname: q", "has a second document after ---"),
         ("a: 1", "name is None, but must be letters"),
         ("name: 3", "name is 3, but must be letters"),
         ("name: 'a:b'", "name is 'a:b', but must be letters"),

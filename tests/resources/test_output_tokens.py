@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from enum import Enum, StrEnum
+from pathlib import Path
 from typing import Any
 
 import pulumi
@@ -184,7 +185,12 @@ def test_args_objects_are_refused_with_the_remedy() -> None:
         "roles[0].entry_template: is of the type PodArgs, but must be plain data: a map, a "
         "list, text or a number. Write its fields as a map. [type]"
     )
-    assert found[1].startswith("x: is of the type set, but must be plain data")
+    assert found[1] == (
+        "x: is of the type set, but must be plain data: a map, a list, text or a number. Convert "
+        "it to a list with list(…), or a set with sorted(…). [type]"
+    )
+    assert findings({"model": Path("a")})[0].endswith("Convert it to text with str(…). [type]")
+    assert "list(…)" in findings({"roles": iter(["a"])})[0]
 
 
 def test_a_resource_is_refused_with_what_to_pass() -> None:

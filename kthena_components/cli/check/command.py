@@ -15,9 +15,9 @@ from kthena_components.cli.check.workers import WorkerError
 from kthena_components.cli.levels import read_settings
 from kthena_components.cli.model_config import ModelConfigError, read_shapes
 from kthena_components.cli.terminal import Progress
-from kthena_components.core.findings import count_of, today
+from kthena_components.core.findings import count_of, suggest, today
 from kthena_components.core.hardware import parse_choice
-from kthena_components.core.schema.versions import NAMED
+from kthena_components.core.schema.versions import NAMED, VERSIONS
 from kthena_components.core.values.safe_text import visible
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.reading.files import Unreadable
@@ -66,13 +66,31 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
 
 def _settings(asked: argparse.Namespace) -> Settings:
     named = {system: getattr(asked, f"{system}_version") for system in NAMED}
-    others = dict(word.partition("=")[::2] for word in asked.release)
-    versions = {**parse_releases(others), **{k: v for k, v in named.items() if v is not None}}
+    versions = {
+        **parse_releases(_releases(asked.release)),
+        **{k: v for k, v in named.items() if v is not None},
+    }
     settings = read_settings(asked.level, versions)
     choice = parse_choice(asked.gpu)
     if isinstance(choice, Unknown):
         raise SettingError(f"--gpu: {choice.because}")
     return replace(settings, gpus=choice) if choice else settings
+
+
+def _releases(words: Sequence[str]) -> dict[str, str]:
+    """Read the values of --release."""
+    found: dict[str, str] = {}
+    for word in words:
+        system, _, version = word.partition("=")
+        if system not in VERSIONS:
+            raise SettingError(f"--release {word}: there is no '{system}'; "
+                               f"{suggest(system, VERSIONS)}")  # fmt: skip
+        if not version:
+            newest = f"{system}={VERSIONS[system][-1]}"
+            raise SettingError(f"--release {word}: write SYSTEM=VERSION, such as {newest}")
+        if found.setdefault(system, version) != version:
+            raise SettingError(f"--release: {system} is {found[system]} and {version}: keep one")
+    return found
 
 
 def _about_rules(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> str | None:

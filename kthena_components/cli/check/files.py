@@ -30,7 +30,7 @@ from kthena_components.core.models import ModelShape
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping
 from kthena_components.reading.documents import read_documents
-from kthena_components.reading.files import Unreadable
+from kthena_components.reading.files import Unreadable, shown_name
 from kthena_components.reading.folders import Found, find_files
 from kthena_components.reading.layout import Layout, arrange
 from kthena_components.reading.releases.find import states_releases, texts_of
@@ -154,7 +154,7 @@ def _weighed(
     """Count something that was not read, and decide whether the run fails."""
     is_rendering = told in rendered.notes
     strict = given.strict_read or (is_rendering and given.render is True)
-    is_named = told.file in found.named or told.file in found.folders
+    is_named = told.file in found.folders or told.file in map(shown_name, found.named)
     if strict or told.is_object or (is_named and not is_rendering):
         summary.unreadable += 1
         return replace(told, is_note=False)

@@ -1,12 +1,11 @@
 """`kthena-components check`: its options. The modules that check are imported when it runs."""
 
 import argparse
-from collections.abc import Callable
 
 from kthena_components.cli.check.reports import FORMATS
+from kthena_components.cli.numbers import number_of
 from kthena_components.core.schema.versions import NAMED, TITLES, VERSIONS
 
-_DIGITS = 9
 _EXITS = """exit status:
   0  no mandatory findings
   1  at least one mandatory finding
@@ -47,7 +46,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", 
     parser.add_argument(
         "--jobs",
         metavar="N",
-        type=_number_of("processes", least=1),
+        type=number_of("processes", least=1),
         help="check files in N processes; default: one for each processor, if there are enough "
         "files",
     )
@@ -134,7 +133,7 @@ def _together(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--gpu-budget",
         metavar="N",
-        type=_number_of("GPUs"),
+        type=number_of("GPUs"),
         help="the maximum number of GPUs that all pods together may request",
     )
     parser.add_argument(
@@ -144,15 +143,3 @@ def _together(parser: argparse.ArgumentParser) -> None:
         help="the GPU resources (nvidia.com/gpu) and products (NVIDIA-H100-80GB-HBM3) that pods "
         "may request",
     )
-
-
-def _number_of(things: str, least: int = 0) -> Callable[[str], int]:
-    """Return a function that parses a number of things."""
-
-    def parse(text: str) -> int:
-        usual = text.isascii() and text.isdecimal() and len(text) <= _DIGITS
-        if not usual or int(text) < least:
-            raise argparse.ArgumentTypeError(f"{text[:80]!r} is not a number of {things}")
-        return int(text)
-
-    return parse

@@ -188,7 +188,7 @@ def _changes(asked: argparse.Namespace) -> Changes:
         UsageError: It is wrong.
     """
     if asked.from_cluster == bool(asked.paths):
-        raise UsageError("name files, or write --from-cluster")
+        raise UsageError("name files, or write --from-cluster alone")
     if asked.namespace and not asked.from_cluster:
         raise UsageError("--namespace is only for --from-cluster")
     if asked.to is None:
@@ -216,9 +216,9 @@ def _argument(text: str) -> tuple[str, Any]:
         raise UsageError(f"--set {text}: write FIELD=VALUE")
     try:
         found = yaml.load(value, Loader=Loader)  # noqa: S506 - it builds only plain values
-    except yaml.YAMLError as error:
-        told = " ".join(str(error).split())
-        raise UsageError(f"--set {text}: the value is not valid YAML: {told}") from None
+    except yaml.YAMLError:
+        told = "the value is not valid YAML: put a text with special characters into double quotes"
+        raise UsageError(f"--set {text}: {told}") from None
     if half := lone_surrogate(found):
         raise UsageError(f"--set {text}: the value has {half}, half a character: write it in UTF-8")
     return path, found

@@ -11,6 +11,7 @@ from kthena_components.cli.connect import WRONG, add_cluster, opened
 from kthena_components.cli.inventory import add_racks_from, live_cluster, stop
 from kthena_components.cli.terminal import Progress, paint
 from kthena_components.core.values.safe_text import visible, visible_json
+from kthena_components.reading.files import unwritten
 
 if TYPE_CHECKING:
     from kthena_components.cli.fit.what_if import WhatIf
@@ -145,7 +146,7 @@ def _write(
         try:
             asked.html.write_text(draw_page(picture), encoding="utf-8")
         except OSError as error:
-            parser.exit(WRONG, f"{parser.prog}: {asked.html}: {error.strerror or error}\n")
+            parser.exit(WRONG, f"{parser.prog}: --html {visible(unwritten(asked.html, error))}\n")
     if asked.output == "json":
         sys.stdout.write(
             f"{visible_json({**describe(question.drawn, outcomes), **what_if.data})}\n"

@@ -179,6 +179,8 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         if not all(stated.partition("=")):
             parser.error(f"write STACK=FILE instead of '{stated}'")
     previews = [tuple(stated.split("=", 1)) for stated in asked.previews]
+    if len(dict(previews)) < len(previews):
+        parser.error("a stack is named twice: name each stack once")
     states = dict(stated.split("=", 1) for stated in asked.state)
     if unknown := [stack for stack in states if stack not in dict(previews)]:
         parser.error(f"--state {unknown[0]}: there is no preview of a stack with this name")

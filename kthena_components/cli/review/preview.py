@@ -19,6 +19,7 @@ from kthena_components.cli.review.failures import reason_of, secret_values, with
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.regex import regex
+from kthena_components.reading.documents import broken_json
 
 STACK_TYPE = "pulumi:pulumi:Stack"
 _URN_PARTS = 4
@@ -173,7 +174,10 @@ def read_preview(stack: str, path: str) -> Preview:
     except OSError as error:
         raise PreviewError(f"{path}: cannot read the file: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        raise PreviewError(f"{path}: not a Pulumi preview: {error}") from error
+        told = f"is no preview of Pulumi, because it {broken_json(error)}"
+        raise PreviewError(
+            f"{path}: {told}: write it with `pulumi preview --event-log FILE`"
+        ) from error
 
 
 def parse_preview(stack: str, text: str, *, hidden: Sequence[str] = ()) -> Preview:

@@ -15,6 +15,7 @@ from kthena_components.core.objects.object import pulumi_identity
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import Unknown
+from kthena_components.reading.documents import broken_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +127,7 @@ def read_state(path: str) -> dict[str, Step]:
     try:
         stated = mapping(json.loads(Path(path).read_text(encoding="utf-8")))
     except (OSError, ValueError, RecursionError) as error:
-        why = error.strerror if isinstance(error, OSError) else error
+        why = error.strerror if isinstance(error, OSError) else f"it {broken_json(error)}"
         raise StateError(f"{path}: cannot read the state: {why}") from error
     deployment = stated.get("deployment")
     if not isinstance(deployment, dict):

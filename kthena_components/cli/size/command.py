@@ -2,9 +2,9 @@
 
 import argparse
 import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from kthena_components.cli.numbers import amount_of, number_of
 from kthena_components.cli.terminal import Progress
 from kthena_components.core.values.safe_text import shell_word, visible, visible_json, visible_lines
 
@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from kthena_components.sizing import Answer, Question
 
 FOUND, NOTHING, WRONG = 0, 1, 2
-_MOST = 10**9
 _EXITS = """exit status:
   0  at least one shape fits
   1  no shape fits, or the backend of --write does not take it
@@ -50,13 +49,13 @@ def _about_requests(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--context",
         metavar="TOKENS",
-        type=_number_of("tokens"),
+        type=number_of("tokens", least=1),
         help="the length of a request, prompt and answer together; default: the model's maximum",
     )
     parser.add_argument(
         "--requests",
         metavar="N",
-        type=_number_of("requests"),
+        type=number_of("requests", least=1),
         help="how many requests of that length must fit at once; default: 1 in each engine",
     )
 
@@ -81,7 +80,7 @@ def _about_the_engine(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--weights",
         metavar="GIB",
-        type=_amount_of("GiB"),
+        type=amount_of("GiB"),
         help="the size of all weights; default: as in the table, or in the folder of --hf-config",
     )
 
@@ -90,7 +89,7 @@ def _about_the_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--price",
         metavar="PRICE",
-        type=_amount_of("money"),
+        type=amount_of("money"),
         help="the price of one GPU for an hour, in any currency: adds the cost of a day",
     )
     parser.add_argument(
@@ -144,30 +143,3 @@ def _written(question: "Question", answer: "Answer", asked: argparse.Namespace) 
     if asked.output == "json":
         return f"{visible_json(as_json(question, answer))}\n"
     return as_text(question, answer)
-
-
-def _number_of(things: str) -> Callable[[str], int]:
-    """Return a function that parses a number of things."""
-
-    def parse(text: str) -> int:
-        usual = text.isascii() and text.isdecimal() and len(text) < len(str(_MOST))
-        if not usual or not int(text):
-            raise argparse.ArgumentTypeError(f"{text[:80]!r} is not a number of {things}")
-        return int(text)
-
-    return parse
-
-
-def _amount_of(thing: str) -> Callable[[str], float]:
-    """Return a function that parses an amount above zero."""
-
-    def parse(text: str) -> float:
-        try:
-            amount = float(text)
-        except ValueError:
-            amount = 0.0
-        if not 0 < amount < _MOST:
-            raise argparse.ArgumentTypeError(f"{text[:80]!r} is not an amount of {thing}")
-        return amount
-
-    return parse

@@ -25,7 +25,7 @@ from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.sizing import Question
 from kthena_components.sizing.question import newest_image
 
-_NODES = regex(r"(?:([0-9]{1,4}) ?[x×] ?)?([0-9]{1,4})")
+_NODES = regex(r"(?:([0-9]{1,4}) ?[xX×] ?)?([0-9]{1,4})")
 _INDEX = "model.safetensors.index.json"
 """The file beside config.json that states the size of all weights."""
 _GIB = 2**30
@@ -46,6 +46,8 @@ def read_question(asked: argparse.Namespace) -> Question:
     """
     if asked.shape is not None and asked.write is None:
         raise UsageError("--shape is only for --write")
+    if len((asked.image or "").split()) > 1:
+        raise UsageError(f"--image {asked.image!r}: write registry/name:tag, without blanks")
     gpu = find_gpu(asked.gpu)
     if isinstance(gpu, Unknown):
         near = "near names" in gpu.because
@@ -76,7 +78,10 @@ def _nodes(text: str) -> tuple[int, int]:
     found = _NODES.fullmatch(text.strip())
     nodes, gpus = (int(number or 1) for number in found.groups()) if found else (0, 0)
     if not nodes or not gpus:
-        raise UsageError(f"--nodes {text!r}: write the nodes and the GPUs of each, such as 4x8")
+        raise UsageError(
+            f"--nodes {text!r}: write the nodes and the GPUs of each, such as 4x8, with at "
+            "most 4 digits each"
+        )
     return nodes, gpus
 
 

@@ -74,15 +74,20 @@ def parse_choice(stated: Iterable[str]) -> GpuChoice | Unknown:
     pools: dict[str, Gpu] = {}
     for text in (part.strip() for each in stated for part in each.split(",")):
         pool, equals, name = text.rpartition("=")
+        if not name:
+            return Unknown(f"'{text[:_LONGEST]}' names no GPU: write a name such as h200")
         gpu = find_gpu(name)
         if isinstance(gpu, Unknown):
             return gpu
         if equals and not pool:
-            return Unknown(f"'{text[:_LONGEST]}' names no pool before the =")
+            return Unknown(
+                f"'{text[:_LONGEST]}' names no pool before the =: write for example "
+                f"POOL={name[:_LONGEST]}, or only {name[:_LONGEST]} for all pods"
+            )
         taken = pools.get(pool) if equals else default
         if taken is not None and taken is not gpu:
             whose = f"the pool '{pool[:_LONGEST]}' has" if equals else "all pods have"
-            return Unknown(f"{whose} two GPUs, {taken.name} and {gpu.name}")
+            return Unknown(f"{whose} two GPUs, {taken.name} and {gpu.name}: keep one of them")
         if equals:
             pools[pool] = gpu
         else:
