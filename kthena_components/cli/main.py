@@ -1,7 +1,6 @@
 """The command `kthena-components`. The modules of a command are imported when it is used."""
 
 import argparse
-import gc
 import os
 import signal
 import sys
@@ -13,7 +12,6 @@ from typing import Final
 from kthena_components import __version__
 
 WRONG = 2
-_OBJECTS = 50_000
 INTERRUPTED = 128 + signal.SIGINT
 """Exit status that shells use for a command that Ctrl-C ended."""
 COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
@@ -43,9 +41,6 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
-    # The modules stay, almost all other objects are freed with their document, and none is in a
-    # cycle: the collector would waste a tenth of the time, of the start as well.
-    gc.set_threshold(_OBJECTS, 20, 20)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")

@@ -1,6 +1,7 @@
 """`kthena-components check`: reads its options, checks the files, and writes the findings."""
 
 import argparse
+import gc
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,6 +23,7 @@ from kthena_components.core.values.unknown import Unknown
 from kthena_components.reading.files import Unreadable
 
 CLEAN, FOUND, WRONG = 0, 1, 2
+_OBJECTS = 50_000
 
 
 def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
@@ -37,6 +39,9 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         return CLEAN
     if not asked.paths:
         parser.error("give a file, a folder, or - for standard input")
+    # Almost all objects are freed with their document and none is in a cycle, so the collector
+    # would waste a tenth of the time.
+    gc.set_threshold(_OBJECTS, 20, 20)
     types = tuple(word.strip() for word in asked.gpu_types.split(",") if word.strip())
     given = CheckOptions(
         settings=settings,
