@@ -10,7 +10,7 @@ from datetime import date
 from types import MappingProxyType
 from typing import Any
 
-from kthena_components.checker.cluster_rules import compare_objects
+from kthena_components.checker.cluster_rules import compare_objects, only_together
 from kthena_components.checker.engine_parts import read_engine_part_of
 from kthena_components.checker.manifest import (
     check_manifest,
@@ -151,7 +151,9 @@ def check_objects_together(
         objects, StackOptions(budget=budget, gpu_types=gpu_types, versions=versions)
     )
     findings += run_rule(_completed, bodies, context, name=READING_ALL)
-    if findings:
+    # A rule over all objects says nothing that was said of one, and this checks each once more.
+    together = only_together()
+    if any(finding.rule not in together for finding in findings):
         alone = (
             finding
             for body in bodies.values()

@@ -15,7 +15,14 @@ from kthena_components.checker.cluster_objects import read_objects
 from kthena_components.checker.disruption_budget import disruption_budget
 from kthena_components.checker.surge_needs_spare_gpus import surge_needs_spare_gpus
 from kthena_components.core.facts.serving import GpuDemand
-from kthena_components.core.findings import Finding, checked_by, once_each, run_rule, tidy
+from kthena_components.core.findings import (
+    Finding,
+    checked_by,
+    once_each,
+    rule_name,
+    run_rule,
+    tidy,
+)
 from kthena_components.core.objects.cluster_objects import Ports
 from kthena_components.systems.kubernetes.rules.gpu_budget import gpu_budget, gpu_type_allowed
 from kthena_components.systems.system import ClusterRule
@@ -31,6 +38,12 @@ def cluster_rules() -> tuple[ClusterRule, ...]:
     """List every rule that only needs the objects."""
     comparing = map(systems.find_system, systems.COMPARING)
     return (*(rule for system in comparing for rule in system.cluster_rules), *OWN_RULES)
+
+
+@cache
+def only_together() -> frozenset[str]:
+    """Return the names of these rules, which no rule over a single object has."""
+    return frozenset(map(rule_name, cluster_rules()))
 
 
 def compare_objects(

@@ -18,7 +18,8 @@ from kthena_components.systems.system import Kind
 
 def with_pods(kind: Kind[Any], found: Object, view: Any, facts: ServingFacts) -> ServingFacts:
     """Return the facts with the pods of the engines whose command lines state a rank."""
-    if kind.pods is None or not any(map(states_rank, facts.engines)):
+    unread = (engine for engine in facts.engines if engine.siblings is None)
+    if kind.pods is None or not any(map(states_rank, unread)):
         return facts
     told = NOTHING if kind.tells is None else kind.tells(view)
     numbers, owned, engines = _numbers(told), dict[int, list[PodSet]](), list[EngineFacts]()

@@ -5,7 +5,6 @@ fields of the component.
 """
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +12,7 @@ from kthena_components.core import naming
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.spec.launch import ENGINE_CONTAINER
 from kthena_components.core.values.read import mapping
+from kthena_components.policies.secret_marks import plain
 
 _COMPONENT = "kthena:index:"
 _OF_SERVING = {"priorityClassName": "priority_class of the serving"}
@@ -27,17 +27,17 @@ _first: dict[tuple[str, str, str], str] = {}
 """The URN that was the first with a text, by serving. It may be analyzed again."""
 
 
-def advice_of_component(urn: str, props: Mapping[str, Any], finding: Finding) -> Finding | None:
+def advice_of_component(urn: str, props: Any, finding: Finding) -> Finding | None:
     """Return a finding with a component's fields; None if an equal object has said it already.
 
     Args:
         urn: URN of the object.
-        props: Its properties.
+        props: Its properties, as the SDK gives them.
         finding: Any finding about it. Mandatory ones, and those of other objects, stay.
     """
     if finding.level is Level.MANDATORY or _COMPONENT not in urn.rpartition("$")[0]:
         return finding
-    metadata = mapping(mapping(props).get("metadata"))
+    metadata = mapping(mapping(plain(props)).get("metadata"))
     serving = mapping(metadata.get("labels")).get(naming.NAME)
     if not isinstance(serving, str):
         return finding

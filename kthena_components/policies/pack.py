@@ -138,7 +138,7 @@ def validate_resource(
     for finding in settings.levels.apply(_safely(check)):
         if finding.level not in levels:
             continue
-        told = advice_of_component(args.urn, plain(args.props), finding)
+        told = advice_of_component(args.urn, args.props, finding)
         if told is not None:
             report(_text(told), None)
 

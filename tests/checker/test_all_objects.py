@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from kthena_components.checker import all_objects
 from tests.checker.cluster_samples import (
     ENOUGH,
     ENV,
@@ -219,3 +220,15 @@ RIGHT: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("changes", RIGHT.values(), ids=RIGHT)
 def test_nothing_is_said_at_the_boundary(changes: dict[str, Any]) -> None:
     assert said(**changes) == []
+
+
+def test_single_objects_are_not_checked_again_for_rules_over_all_objects(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        all_objects, "check_manifest", lambda *_, **__: pytest.fail("checked again")
+    )
+    gang = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup"}
+    body = {**gang, "metadata": {"name": "chat"}, "spec": {"minMember": 0, "queue": "prod"}}
+    found = all_objects.check_objects_together({"gang": body})
+    assert "queue-exists" in {finding.rule for finding in found}

@@ -1,16 +1,21 @@
 """Every rule's docstring is its documentation."""
 
 import ast
+import inspect
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import kthena_components
 from kthena_components.checker.catalogue import ANY_MANIFEST, INPUT, all_rules, rule_names
+from kthena_components.checker.cluster_rules import only_together
 from kthena_components.checker.input_findings import INPUT_DOCS, MANIFEST_DOCS
 from kthena_components.checker.stack_findings import EDGE_DOCS
-from kthena_components.core.findings import Level
+from kthena_components.core.findings import Level, rule_name
+from kthena_components.core.rules.production import PRODUCTION
+from kthena_components.core.rules.registry import CHECKS
 from kthena_components.core.rules.support.documentation import Example, RuleDoc, read_docstring
 from kthena_components.core.spec.rules import cache_claims_startup_grace as pod_rules
 from kthena_components.core.spec.rules import engine_overlay_counted as role_rules
@@ -18,6 +23,7 @@ from kthena_components.core.spec.rules import gpu_model_image_adapter_amount as 
 from kthena_components.core.spec.rules import roles_pods_gang_expose as spec_rules
 from kthena_components.core.spec.rules import rollout as rollout_rules
 from kthena_components.core.spec.rules import template_scheduler_labels_image as template_rules
+from kthena_components.systems import all_systems
 from tests.support.for_each import for_each
 
 INPUT_RULES = (*(engine_rules, spec_rules, rollout_rules, role_rules, pod_rules, template_rules),)
@@ -27,6 +33,19 @@ each_rule = for_each("rule", all_rules(), ids=lambda rule: rule.name)
 
 def test_names_are_unique() -> None:
     assert [name for name, n in Counter(r.name for r in all_rules()).items() if n > 1] == []
+
+
+def test_no_rule_over_one_object_gives_the_name_of_a_rule_over_all() -> None:
+    """Findings of rules over all objects are then not among those of single objects."""
+    kinds = [kind for system in all_systems() for kind in system.kinds]
+    single: list[Callable[..., Any]] = [
+        *CHECKS,
+        *PRODUCTION,
+        *(rule for kind in kinds for rule in kind.rules),
+    ]
+    texts = {Path(inspect.getfile(inspect.unwrap(rule))).read_text() for rule in single}
+    assert only_together().isdisjoint(map(rule_name, single))
+    assert [name for name in only_together() if any(f'"{name}"' in text for text in texts)] == []
 
 
 @each_rule

@@ -207,6 +207,8 @@ def expand_kubernetes(text: str, scope: Scope) -> str:
     still add the variable: it becomes a gap here. Source: kubernetes
     third_party/forked/golang/expansion/expand.go.
     """
+    if "$" not in text:
+        return hide_gaps(text)
 
     def replace(match: re.Match[str]) -> str:
         if match[1]:
@@ -215,8 +217,6 @@ def expand_kubernetes(text: str, scope: Scope) -> str:
             return match[0]
         return scope.insert(match[2], match[0])
 
-    if "$" not in text:
-        return text if text.isascii() else hide_gaps(text)
     # Behind the last `)` no reference can close; looking for it at every `$(` would be quadratic.
     end = text.rfind(")") + 1
     return _REFERENCE.sub(replace, hide_gaps(text[:end])) + hide_gaps(text[end:]).replace("$$", "$")

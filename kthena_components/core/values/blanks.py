@@ -59,7 +59,7 @@ _HINT_PATTERNS = (
     regex(r"\[\[ ?[A-Za-z_][\w.-]{0,63} ?\]\]"),
     regex(r"\(\( ?[A-Za-z_][\w./-]{0,63} ?\)\)"),
     regex(r"--[a-z][a-z0-9-]*[\"']?(?:=|,|\s)[\s\\\"'-]*[A-Z]"),
-    regex(r"Ref[\"']?:\s*\{?\s*(?:[\"']?key\b.*\n\s*)?[\"']?name[\"']?\s*:\s*[\"']?[A-Z]"),
+    regex(r"Ref[\"']?:\s*+\{?\s*+(?:[\"']?key\b.*\n\s*+)?[\"']?name[\"']?\s*+:\s*+[\"']?[A-Z]"),
     regex(r"ame[\"']?\s*:\s*[\"']?[A-Z][A-Z0-9_]{0,63}_NAME"),
     regex(r"-[tpde]p[\"']?(?:=|,|\s)[\s\\\"'-]*[A-Z]"),
     *(
@@ -72,7 +72,7 @@ _HINT_PATTERNS = (
             "cpu",
             "memory",
             "image",
-            "\n {1,4}[\"']?name",
+            "\n {1,4}+[\"']?name",
             "laimName",
             "lassName",
             "countName",

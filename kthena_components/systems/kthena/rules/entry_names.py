@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from kthena_components.core import naming
@@ -38,19 +39,24 @@ def kthena_entry_names(view: Serving) -> Iterator[Finding]:
     if not isinstance(view.name, str) or not all(isinstance(r.name, str) for r in view.roles):
         return
     roles = {str(role.name): role for role in view.roles}
-    begins = re.escape(view.name)
-    name = re.compile(
-        rf"(?<![\w.-])({begins}-[a-z0-9-]*-\d{{1,9}}-\d{{1,9}})(?![\w-])(\.[\w.-]*\w)?"
-    )
     for role in view.roles:
         told: set[str] = set()
         for path, text in _texts(role):
-            for found in name.finditer(text) if view.name in text else ():
+            for found in _own_names(view.name).finditer(text) if view.name in text else ():
                 rest = (found[2] or "").strip(".")
                 seen, remedy = _wrong(view, roles, found[1], rest)
                 if seen and found[0] not in told and _is_host(view, text, found, rest):
                     told.add(found[0])
                     yield Finding(path=path, seen=f"has {display(found[0])}, {seen}", remedy=remedy)
+
+
+@lru_cache(maxsize=1)
+def _own_names(serving: str) -> re.Pattern[str]:
+    """Return the pattern of names that begin with that of a ModelServing. Few objects need it."""
+    begins = re.escape(serving)
+    return re.compile(
+        rf"(?<![\w.-])({begins}-[a-z0-9-]*-\d{{1,9}}-\d{{1,9}})(?![\w-])(\.[\w.-]*\w)?"
+    )
 
 
 def _is_host(view: Serving, text: str, found: re.Match[str], rest: str) -> bool:
