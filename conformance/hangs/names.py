@@ -12,7 +12,7 @@ from kthena_components.core.remedies import REMOVED
 
 _PART = "part"
 _HTTP = 8000
-_HTTP_PROBE = {"readinessProbe": {"httpGet": {"path": "/health", "port": _HTTP}}}
+_HTTP_PROBE: Body = {"readinessProbe": {"httpGet": {"path": "/health", "port": _HTTP}}}
 _SECONDS = "0.5"
 _STUBS = """
 known() { case " $NAMES " in *" $1 "*) ;; *) return 1 ;; esac; }
