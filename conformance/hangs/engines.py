@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from conformance.support.cluster import NAMESPACE, Scene
-from kthena_components.cluster.client import Cluster, ClusterError
+from kthena_components.cluster.client import Cluster
 from sandbox.cluster import Sandbox
 
 APP = "app"
@@ -71,15 +71,21 @@ def answer(scene: Scene, number: int) -> None:
     if not all(_finds(scene, pod, ranks["0"]) for pod in pods):
         return
     for pod in pods:
-        if not is_ready(pod):
-            status = pod["status"]
-            conditions = [
-                {**stated, "status": "True"} if stated["type"] in _DECIDING else stated
-                for stated in status["conditions"]
-            ]
-            started = [{**stated, "ready": True} for stated in status["containerStatuses"]]
-            change = {"status": {"conditions": conditions, "containerStatuses": started}}
-            scene.api.patch(pod, change, "status")
+        make_ready(scene, pod)
+
+
+def make_ready(scene: Scene, pod: dict[str, Any]) -> None:
+    """Report that the containers of a pod are ready."""
+    if is_ready(pod):
+        return
+    status = pod["status"]
+    conditions = [
+        {**stated, "status": "True"} if stated["type"] in _DECIDING else stated
+        for stated in status["conditions"]
+    ]
+    started = [{**stated, "ready": True} for stated in status["containerStatuses"]]
+    change = {"status": {"conditions": conditions, "containerStatuses": started}}
+    scene.api.patch(pod, change, "status")
 
 
 def is_ready(pod: dict[str, Any]) -> bool:
@@ -94,23 +100,27 @@ def ready_pods(scene: Scene) -> int:
 
 
 def _finds(scene: Scene, pod: dict[str, Any], first: dict[str, Any]) -> bool:
-    """Return whether a pod looks for the first one at a name that a DNS server has.
+    """Return whether a pod looks for the first one at a name that leads to it alone."""
+    asked = _argument(pod, "--dist-init-addr").partition(":")[0]
+    return addresses(scene).get(asked) == [first["metadata"]["name"]]
 
-    These names are those of the ready addresses of a Service.
+
+def addresses(scene: Scene) -> dict[str, list[str]]:
+    """Return the names that a DNS server has, each with the pods to which it leads.
+
+    These are the Services with ready addresses, and the names of pods among these addresses.
     """
-    host, _, domain = _argument(pod, "--dist-init-addr").partition(":")[0].partition(".")
-    service = f"{_SERVICE}={domain.partition('.')[0]}"
-    try:
-        slices = scene.api.list("discovery.k8s.io/v1", "EndpointSlice", NAMESPACE, service)
-    except ClusterError:  # no text that may be a Service's name
-        return False
-    return any(
-        point.get("hostname") == host
-        and point["conditions"].get("ready")
-        and point["targetRef"]["name"] == first["metadata"]["name"]
-        for one in slices
-        for point in one.get("endpoints") or ()
-    )
+    found: dict[str, list[str]] = {}
+    for one in scene.api.list("discovery.k8s.io/v1", "EndpointSlice", NAMESPACE):
+        service = one["metadata"]["labels"][_SERVICE]
+        for point in one.get("endpoints") or ():
+            if point["conditions"].get("ready"):
+                pod = point["targetRef"]["name"]
+                host = point.get("hostname")
+                names = [service, *([f"{host}.{service}"] if host else [])]
+                for name in (*names, *(f"{name}.{NAMESPACE}" for name in names)):
+                    found.setdefault(name, []).append(pod)
+    return found
 
 
 def _argument(pod: dict[str, Any], option: str) -> str:

@@ -9,7 +9,9 @@ from conformance.hangs.engines import APP, ENGINE
 from conformance.support.cluster import NAMESPACE, PODGROUP, Scene
 from conformance.validation.cases import VERSIONS
 from conformance.volcano.gangs import opened
+from kthena_components.checker.all_objects import check_split_engines
 from kthena_components.checker.cluster_rules import compare_objects
+from kthena_components.checker.engine_parts import read_engine_part_of
 from kthena_components.checker.manifest import check_manifest
 from kthena_components.cluster.client import ClusterError
 from kthena_components.core import naming
@@ -87,6 +89,9 @@ def _reported(pair: Pair, objects: Mapping[str, Body]) -> list[Finding]:
         for name, body in objects.items()
         for each in check_manifest(body, name, versions=VERSIONS)
     ]
+    read = (read_engine_part_of(body, name) for name, body in objects.items())
+    parts = [part for part in read if part is not None]
+    found += check_split_engines(parts, objects, complete=True)
     bodies = [*objects.values(), *pair.around]
     found += compare_objects(bodies, [*objects, *("" for _ in pair.around)], versions=VERSIONS)
     return [

@@ -3,6 +3,7 @@
 from conformance.__main__ import Context
 from conformance.hangs.engines import leave_probes_to_us
 from conformance.hangs.gangs import BELOW, ORDERED, PLACED, QUEUED, RACKS, SIZE
+from conformance.hangs.names import ENTRIES, LEADERS, WAITS
 from conformance.hangs.pairs import hold, make
 from conformance.hangs.pods import DRAINS, SCALED, STARTS
 from conformance.support.cluster import Scene
@@ -22,7 +23,8 @@ def run(context: Context) -> None:
         scene = Scene(sandbox.api, context.part)
         for rack in RACKS:
             scene.api.patch(rack, {"spec": rack["spec"]})
-        every = (*STARTS, *ORDERED, *QUEUED, *PLACED, *SCALED, *DRAINS)
+        every = (*STARTS, *ENTRIES, *LEADERS, *WAITS)
+        every += (*ORDERED, *QUEUED, *PLACED, *SCALED, *DRAINS)
         for pair in every[:: max(1, round(1 / context.scale))]:
             hold(scene, pair)
         for pair in BELOW:

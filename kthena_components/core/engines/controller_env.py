@@ -4,7 +4,9 @@ The one list of them. A test compares it with what the systems say that their co
 the pods (`tells` of a Kind).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
+from functools import cache
 
 from kthena_components.core.values.regex import regex
 
@@ -54,28 +56,43 @@ _NUMBER = regex(r"INDEX|TPU_WORKER_ID")
 """Names of variables that number the pods."""
 
 
+_NAMED = {name: by for by, names in _SET_BY.items() for name in names}
+_ALIKE = 0.84
+
+
+def misspelled(name: str, known: Iterable[str] = tuple(_NAMED)) -> str | None:
+    """Return the variable that a name has with a letter or two wrong, missing or too many.
+
+    The first words of both are the same, because NODE_INDEX is not POD_INDEX.
+    """
+    return None if name in _NAMED else _nearest(name, tuple(known))
+
+
+@cache
+def _nearest(name: str, known: tuple[str, ...]) -> str | None:
+    own = name.partition("_")[0]
+    like = [k for k in known if k.partition("_")[0] == own and abs(len(k) - len(name)) <= 1]
+    near = [] if name in known else get_close_matches(name, like, n=1, cutoff=_ALIKE)
+    return near[0] if near else None
+
+
 class _Late(Mapping[str, str]):
     """Each variable with its controller. Iteration gives those that are known by their names."""
 
-    def __init__(self) -> None:
-        self._named = {name: by for by, names in _SET_BY.items() for name in names}
-
     def __getitem__(self, name: str) -> str:
-        if name in self._named:
-            return self._named[name]
-        found = next((by for prefix, by in _PREFIXES.items() if name.startswith(prefix)), None)
-        if found is None:
+        if name not in self:
             raise KeyError(name)
-        return found
+        begun = (by for prefix, by in _PREFIXES.items() if name.startswith(prefix))
+        return _NAMED.get(name) or next(begun)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._named or (isinstance(name, str) and name.startswith(_BEGINNINGS))
+        return name in _NAMED or (isinstance(name, str) and name.startswith(_BEGINNINGS))
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._named)
+        return iter(_NAMED)
 
     def __len__(self) -> int:
-        return len(self._named)
+        return len(_NAMED)
 
 
 LATE_VARIABLES: Mapping[str, str] = _Late()

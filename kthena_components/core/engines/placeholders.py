@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Protocol
 
-from kthena_components.core.engines.controller_env import LATE_VARIABLES, numbers_pods
+from kthena_components.core.engines.controller_env import LATE_VARIABLES, misspelled, numbers_pods
 from kthena_components.core.engines.files import Absent, Files, read_file
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.images import Image
@@ -111,7 +111,9 @@ class Scope:
             hidden = next((by for prefix, by in self.hidden if name.startswith(prefix)), None)
         if value is None and name in self.late:
             # Which controller creates the pod is not known here: maybe none that sets it.
-            text = f"no env sets {name}; {self.late[name]} does in the pods that it creates"
+            own = misspelled(name)
+            does = f"sets {own}" if own else "does"
+            text = f"no env sets {name}; {self.late[name]} {does} in the pods that it creates"
             elsewhere = hidden is not None
             kind = Varying if numbers_pods(name) else OfController
             return kind(text, name, elsewhere)

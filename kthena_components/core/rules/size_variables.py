@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from kthena_components.core.engines.controller_env import misspelled
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding
@@ -44,13 +45,13 @@ def size_variables(facts: ServingFacts) -> Iterator[Finding]:
     LWS_WORKER_INDEX and LWS_GROUP_SIZE, the plugin env of a Volcano Job VC_TASK_INDEX. Without a
     value, `$(NAME)` stays as it is and `$NAME` is empty: the engine refuses the option, or each pod
     computes the same rank from it. A name of no known controller may be filled in before the
-    object is applied, and is not checked. In the value of a variable, Kubernetes replaces only
-    references to variables that come before it.
+    object is applied, and is not checked, unless it misspells one that the controller sets. In the
+    value of a variable, Kubernetes replaces only references to variables that come before it.
 
     Pass: --node-rank $(LWS_WORKER_INDEX) in a LeaderWorkerSet of size 2.
-    Fail: --node-rank $(LWS_WORKER_INDEX) in a ModelServing, where it is WORKER_INDEX; --node-rank
-    $((VC_TASK_INDEX + 1)) in a Volcano Job without the plugin env; --tp $(TP) with the variables
-    TP $(GPUS) and then GPUS 8.
+    Fail: --node-rank $(LWS_WORKER_INDEX) in a ModelServing, where it is WORKER_INDEX; --nnodes
+    $(LWS_GROUP_SIX) in a LeaderWorkerSet; --node-rank $((VC_TASK_INDEX + 1)) in a Volcano Job
+    without the plugin env; --tp $(TP) with the variables TP $(GPUS) and then GPUS 8.
     Level: mandatory.
     Source: Kubernetes documentation, Define Dependent Environment Variables; volcano-sh/kthena
     v1.0.0 pkg/apis/workload/v1alpha1/model_serving_types.go; kubernetes-sigs/lws pkg/utils/pod/
@@ -69,7 +70,9 @@ def _check(facts: ServingFacts, engine: EngineFacts, pod: PodFacts) -> Iterator[
         return
     for option, field in _FIELDS.items():
         value = getattr(command, field)
-        open_ended = isinstance(value, NotSet) and not isinstance(value, SetLater)
+        open_ended = isinstance(value, NotSet) and not (
+            isinstance(value, SetLater) or misspelled(value.name, told)
+        )
         seen = "" if open_ended else no_value(told, pod, value)
         if not seen:
             continue

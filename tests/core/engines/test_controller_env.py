@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kthena_components.core.engines.controller_env import LATE_VARIABLES, numbers_pods
+from kthena_components.core.engines.controller_env import LATE_VARIABLES, misspelled, numbers_pods
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.plan.controller_variables import Told
 from kthena_components.core.values.read import group_kind
@@ -44,3 +44,10 @@ def test_indices_of_jobs_number_the_pods(name: str) -> None:
 
 def test_other_names_are_not_late() -> None:
     assert [name for name in ("HOME", "TP", "MODEL", "VCPUS") if name in LATE_VARIABLES] == []
+
+
+def test_a_misspelled_name_is_like_one_of_a_controller() -> None:
+    slips = ("LWS_GROUP_SIX", "POD_IDEX", "GROUP_SIX", "VC_TASK_INDX", "RBG_ROLE_IDEX")
+    assert [name for name in slips if not misspelled(name)] == []
+    others = (*LATE_VARIABLES, "NODE_INDEX", "LWS_NAME", "GROVE_PCSG_INDEX", "VC_HEAD_HOSTS")
+    assert [name for name in others if misspelled(name)] == []

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable
 
-from kthena_components.core.engines.controller_env import LATE_VARIABLES
+from kthena_components.core.engines.controller_env import LATE_VARIABLES, misspelled
 from kthena_components.core.facts.pod import PodFacts
-from kthena_components.core.rules.support.messages import slip_of
 from kthena_components.core.values.images import read_image
 from kthena_components.core.values.unknown import NotSet, OfController, SetLater, Varying
 
@@ -24,19 +23,27 @@ def no_value(told: Iterable[str] | None, pod: PodFacts, value: object) -> str:
         return ""
     if isinstance(value, NotSet):
         then = "is empty" if value.in_shell else "stays as it is"
-        return f"and nothing sets {name}, so it {then}"
+        own = misspelled(name, told)
+        other = f": the controller sets {own}" if own else ""
+        return f"and nothing sets {name}, so it {then}{other}"
     if isinstance(value, OfController | Varying) and value.elsewhere:
         return ""
-    by = LATE_VARIABLES[name]
-    if by in {LATE_VARIABLES.get(own) for own in told}:
-        return f"and {by} does not set {name} in these pods"
+    return _by_controller(told, name)
+
+
+def _by_controller(told: Iterable[str], name: str) -> str:
+    by, own = LATE_VARIABLES[name], misspelled(name)
+    if by in {LATE_VARIABLES.get(each) for each in told}:
+        return f"and {by} does not set {name} in these pods" + (f", but {own}" if own else "")
+    if own:
+        return f"and nothing sets {name}: {by} sets {own}, in the pods that it creates"
     return f"but only {by} sets {name}, in the pods that it creates"
 
 
 def _sets(told: Iterable[str], name: str) -> bool:
     """Return whether a controller sets a variable, which a slip in a name of its own is not."""
     names = tuple(told)
-    return slip_of(name, names) is None and any(name.startswith(own) for own in names)
+    return misspelled(name, names) is None and any(name.startswith(own) for own in names)
 
 
 def in_order(value: object) -> str:
