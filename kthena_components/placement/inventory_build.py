@@ -16,7 +16,6 @@ from kthena_components.core.topology.spec import HyperNodeSpec, TopologyPlan
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.quantity import render_quantity
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.placement.inventory_checks import check_fields, check_size
 from kthena_components.placement.inventory_fields import (
     InventoryFields,
     MachineFields,
@@ -24,6 +23,8 @@ from kthena_components.placement.inventory_fields import (
     RackFields,
 )
 from kthena_components.placement.inventory_groups import (
+    check_fields,
+    check_size,
     groups_of,
     neighbours_of,
     queues_of,

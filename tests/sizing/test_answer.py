@@ -19,7 +19,7 @@ from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.spec.enums import EngineKind
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.sizing import Question, Row, find_shapes
-from kthena_components.sizing.question import newest_image
+from kthena_components.sizing.question_and_shapes import newest_image
 
 DRAWN = list(questions(7, 60))
 

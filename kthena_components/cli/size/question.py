@@ -23,7 +23,7 @@ from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.sizing import Question
-from kthena_components.sizing.question import newest_image
+from kthena_components.sizing.question_and_shapes import newest_image
 
 _NODES = regex(r"(?:([0-9]{1,4}) ?[x×] ?)?([0-9]{1,4})")
 _INDEX = "model.safetensors.index.json"

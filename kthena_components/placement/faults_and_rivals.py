@@ -1,14 +1,14 @@
-"""What happens to running groups if nodes are lost, and how many more copies of one fit. Pure."""
+"""What happens if nodes are lost, how many more copies fit, and what else waits for nodes. Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from kthena_components.core.topology.domains import lowest
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.placement.changes import starts
 from kthena_components.placement.model import Cluster, Placement, PodGroup, Running
-from kthena_components.placement.rivals import among_others, hold
-from kthena_components.placement.volcano.jobs import Job
+from kthena_components.placement.volcano.allocate import count
+from kthena_components.placement.volcano.jobs import Job, Task
 from kthena_components.placement.volcano.scheduler import Scheduler
 
 MOST_COPIES = 1000
@@ -93,3 +93,56 @@ def _placement(cluster: Cluster, job: Job) -> Placement | None:
         return None
     names = tuple(cluster.nodes[task.node].name for task in job.tasks if task.node is not None)
     return Placement(nodes=names, domain=lowest(cluster.domains, frozenset(names)))
+
+
+def among_others(cluster: Cluster, groups: Sequence[PodGroup]) -> tuple[Scheduler, list[Job]]:
+    """Return the scheduler of a cluster with all that waits in it, and the jobs of some groups.
+
+    What waits in the cluster was created first; the scheduler then orders all of them.
+    """
+    partly = [one for one in cluster.running if not all(one.nodes)]
+    first = [*(one.group for one in partly), *cluster.waiting]
+    scheduler = Scheduler(cluster, [*first, *groups])
+    for one, job in zip(partly, scheduler.jobs, strict=False):
+        hold(scheduler, job, one.nodes)
+    return scheduler, scheduler.jobs[len(first) :]
+
+
+def hold(
+    scheduler: Scheduler, job: Job, nodes: Sequence[str], gone: frozenset[str] = frozenset()
+) -> None:
+    """Keep the pods of a running group on their nodes, except those that are lost.
+
+    The cluster's use contains the lost pods, too, but on nodes that take no pods any more.
+    """
+    place = {node.name: at for at, node in enumerate(scheduler.cluster.nodes)}
+    job.enqueued = True
+    for task, name in zip(job.tasks, nodes, strict=True):
+        if name in gone and job.by_volcano and job.group.queue in scheduler.queues.shares:
+            scheduler.queues.account(job.group.queue, task.shape.request, sign=-1)
+        if name in gone:
+            scheduler.neighbours.leave(task.peer, place[name])
+        if name in place and name not in gone:
+            count(job, task, place[name])
+            task.runs = True
+            scheduler.allocator.preference.landed(task.subgroup, place[name])
+    for subgroup in job.subgroups.values():
+        if subgroup.topology is not None and any(t.node is not None for t in subgroup.tasks):
+            subgroup.allocated = _holding(scheduler, subgroup.tasks, nodes, place)
+            job.allocated = scheduler.tree.common(job.allocated, subgroup.allocated)
+    if job.group.topology is not None and any(task.node is not None for task in job.tasks):
+        job.allocated = _holding(scheduler, job.tasks, nodes, place)
+
+
+def _holding(
+    scheduler: Scheduler, tasks: Iterable[Task], nodes: Sequence[str], place: Mapping[str, int]
+) -> int:
+    """Return the lowest HyperNode that contains the nodes of some pods, lost ones too.
+
+    The scheduler remembers the HyperNode that it has chosen for the group. After a restart it
+    knows less: only subgroups with a topology then have one.
+    """
+    tree = scheduler.tree
+    had = {place[nodes[task.position]] for task in tasks if nodes[task.position] in place}
+    holding = [at for at, one in enumerate(tree.all) if had <= one.nodes]
+    return min(holding, key=lambda at: tree.all[at].tier)

@@ -1,10 +1,4 @@
-"""Finds the secrets in the properties that the engine sends.
-
-The engine marks secrets, but the SDK removes the marks before a policy runs, and has no public API
-that keeps them. So this module replaces the SDK's function that reads properties: each mark becomes
-a `Sealed`, which the SDK's proxies keep. If another release of the SDK reads properties elsewhere,
-they lack the key `_READ`, and all their values count as secret.
-"""
+"""Finds the secrets that the engine marks, and keeps the GPU that the config of the stack names."""
 
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
@@ -13,6 +7,7 @@ from typing import Any
 from pulumi_policy import policy as sdk
 
 from kthena_components.checker.secrecy import SECRET_SIGNATURE, SIGNATURE, Sealed
+from kthena_components.core.hardware import NO_CHOICE, GpuChoice, parse_choice
 
 _EXACT = 2**53
 """The largest whole number up to which a double holds each one."""
@@ -84,3 +79,36 @@ def plain(value: Any) -> Any:
 
 def _content(value: Any) -> Any:
     return value if isinstance(value, dict | list | tuple) else value["__target"]
+
+
+_OURS = "kthena-components"
+_METHOD = "ConfigureStack"
+_named: list[GpuChoice] = []
+
+
+def keep_gpu() -> None:
+    """Make the SDK keep the GPU of the stack."""
+    servicer: Any = getattr(sdk, "_PolicyAnalyzerServicer", None)
+    own: Any = getattr(servicer, _METHOD, None)
+
+    def configure(self: Any, request: Any, context: Any) -> Any:
+        keys = [f"{project}:gpu" for project in (request.project, _OURS)]
+        stated = (request.config[key] for key in keys if key in request.config)
+        _keep("" if set(keys) & {*request.config_secret_keys} else next(stated, ""))
+        return own(self, request, context)
+
+    if own is not None:
+        setattr(servicer, _METHOD, configure)
+
+
+def _keep(stated: str) -> None:
+    choice = parse_choice([stated] if stated else [])
+    _named[:] = [choice] if isinstance(choice, GpuChoice) else []
+
+
+def gpus_of_stack() -> GpuChoice:
+    """Return the GPUs that the stack names; none if it names none that is known.
+
+    A branch may change them, so those of the pack's own config take precedence.
+    """
+    return _named[0] if _named else NO_CHOICE
