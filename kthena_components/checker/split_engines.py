@@ -5,9 +5,8 @@ from typing import Any
 
 from kthena_components.checker.engine_parts import COMPARED, PORTS
 from kthena_components.checker.leader_alone import leader_alone
-from kthena_components.checker.leader_published import leader_published
 from kthena_components.checker.leader_selected import changes_port, leader_selected
-from kthena_components.checker.leaders_apart import leaders_apart
+from kthena_components.checker.leaders_apart_and_published import leader_published, leaders_apart
 from kthena_components.checker.pod_ranks_of_parts import pod_ranks_of_parts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.split_engines import EnginePart, is_whole

@@ -24,7 +24,7 @@ from kthena_components.core.facts.device_requests import (
     required_values,
     unread_part,
 )
-from kthena_components.core.hardware.names import CLASS_OF, NVIDIA
+from kthena_components.core.hardware.gpu_table import CLASS_OF, NVIDIA
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import add_resources, render_quantity

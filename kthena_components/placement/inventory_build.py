@@ -9,7 +9,7 @@ from typing import Any
 
 from kthena_components.cluster.node_fit import USUAL_PODS, Amounts
 from kthena_components.core.findings import Finding, Level, count_of, nearest
-from kthena_components.core.hardware.names import find_gpu
+from kthena_components.core.hardware.gpu_table import find_gpu
 from kthena_components.core.topology.domains import Domain, read_domains
 from kthena_components.core.topology.hypernode_tree import check_tree, place_of
 from kthena_components.core.topology.spec import HyperNodeSpec, TopologyPlan

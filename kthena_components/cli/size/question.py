@@ -10,7 +10,7 @@ from typing import Any
 from kthena_components.cli.model_config import ModelConfigError, shape_of
 from kthena_components.core.findings import count_of, nearest
 from kthena_components.core.hardware import GpuFacts
-from kthena_components.core.hardware.names import find_gpu
+from kthena_components.core.hardware.gpu_table import find_gpu
 from kthena_components.core.models import (
     ModelShape,
     all_names,

@@ -1,21 +1,31 @@
-"""The rule leader-selected, for the first pods of several engines: each has its own workers."""
+"""The rules leader-selected and first-pod-published, where first pods are objects."""
 
 from collections.abc import Iterator
 from dataclasses import replace
 
 from kthena_components.checker.leader_selected import needs_workers
 from kthena_components.core.engines import CommandFacts
+from kthena_components.core.facts.listening import waits_for_engine
 from kthena_components.core.facts.split_addresses import Asked
 from kthena_components.core.facts.split_engines import (
     EnginePart,
     group_of_head,
     is_head,
+    selects,
     spreads_copies,
     starts_first,
 )
 from kthena_components.core.facts.split_joins import joined
-from kthena_components.core.facts.split_objects import SplitObjects, is_one
-from kthena_components.core.findings import Finding, advise, count_of, refuse
+from kthena_components.core.facts.split_objects import Service, SplitObjects, is_one
+from kthena_components.core.findings import (
+    Finding,
+    advise,
+    count_of,
+    join_path,
+    not_checked,
+    refuse,
+)
+from kthena_components.core.remedies import write
 from kthena_components.core.rules.support.first_rank_address import (
     PORT_OPTIONS,
     is_itself,
@@ -23,6 +33,7 @@ from kthena_components.core.rules.support.first_rank_address import (
     port_of,
 )
 from kthena_components.core.values.display import display
+from kthena_components.core.values.read import first_unknown, mapping
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import MaybeInt, product, total
 
@@ -122,3 +133,36 @@ def _gpus(parts: list[EnginePart]) -> MaybeInt:
 
 def _needed(head: EnginePart) -> object:
     return head.pod.command.per_rank_world if head.pod.command is not None else None
+
+
+_PUBLISHED = "first-pod-published"
+
+
+def leader_published(objects: SplitObjects) -> Iterator[Finding]:
+    """Report a Service that names a first pod only when its workers have found it.
+
+    The rule is documented in systems/kubernetes/rules/first_pod.py.
+    """
+    told: set[str] = set()
+    for head in filter(is_head, objects.parts):
+        if not waits_for_engine(head.pod) or not needs_workers(head):
+            continue
+        for asked, _ in objects.meeting(head):
+            service = objects.service_of(asked)
+            if service is None or not selects(service.body, head) or service.path in told:
+                continue
+            told.add(service.path)
+            yield from _check(service, head)
+
+
+def _check(service: Service, head: EnginePart) -> Iterator[Finding]:
+    stated = service.body.get("spec")
+    spec = mapping(stated)
+    published = spec.get("publishNotReadyAddresses")
+    at = join_path(service.path, "spec.publishNotReadyAddresses")
+    if gap := first_unknown(published, stated):
+        yield not_checked(at, gap, _PUBLISHED)
+    elif published is not True:
+        seen = f"is not true, but the workers of {head.kind} {display(head.name)} look for its pod "
+        seen += "by this Service, and that is ready only when all pods of the engine have met"
+        yield refuse(at, seen, write(value=True), _PUBLISHED)
