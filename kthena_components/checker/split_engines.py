@@ -22,7 +22,7 @@ from kthena_components.core.findings import (
     run_rule,
 )
 from kthena_components.core.objects.object import POD_GROUP
-from kthena_components.core.rules.kv_halves_alike import kv_halves_alike
+from kthena_components.core.rules.kv_connector_and_halves import kv_halves_alike
 from kthena_components.core.rules.kv_halves_parallel import kv_halves_parallel
 from kthena_components.core.rules.registry import run_checks
 from kthena_components.core.rules.support.fixes import placed

@@ -1,4 +1,4 @@
-"""The rule hf-token-from-secret."""
+"""Rules of what pods read of other objects: the token from a Secret, and keys of ConfigMaps."""
 
 from collections.abc import Iterator
 
@@ -8,8 +8,8 @@ from kthena_components.core.facts.container import (
     TokenKind,
 )
 from kthena_components.core.facts.pod import PodFacts
-from kthena_components.core.facts.serving import EngineFacts
-from kthena_components.core.findings import Finding
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.findings import Finding, Level
 from kthena_components.core.rules.support.engine_pods import pods_of
 from kthena_components.core.rules.support.messages import cannot_check, each_engine, title
 
@@ -54,4 +54,41 @@ def _token(engine: EngineFacts, container: ContainerFacts, token: TokenFacts) ->
         path=token.path,
         seen=f"{title(engine)}, container '{container.name}' {seen}{rest}",
         remedy=f"give {name} with valueFrom.secretKeyRef, and revoke this token",
+    )
+
+
+def config_map_key_exists(facts: ServingFacts) -> Iterator[Finding]:
+    """A ConfigMap has every key that a pod uses, including its engine's config file.
+
+    A missing key of a variable or a volume item keeps the container from starting; an engine
+    without its config file exits at once. ConfigMaps that are not among the objects, or whose data
+    is not known yet, are not checked here: the rules that need their values report it.
+
+    Pass: --config /etc/vllm/tp8.yaml on a volume of a ConfigMap with the 1 key tp8.yaml.
+    Fail: the same with the 1 key tp8.yml; configMapKeyRef key TP8 in a ConfigMap with the key tp8.
+    Level: advisory.
+    Source: kubernetes pkg/kubelet/kubelet_pods.go makeEnvironmentVariables and
+    pkg/volume/configmap/configmap.go MakePayload.
+    """
+    for engine in facts.engines:
+        found = dict.fromkeys(
+            pair for pod in (engine.entry, engine.worker) if pod for pair in _missing(pod)
+        )
+        for path, because in found:
+            yield _finding(engine, path, because)
+
+
+def _missing(pod: PodFacts) -> Iterator[tuple[str, str]]:
+    for key in pod.missing:
+        yield key.path, key.because
+    for because in pod.command.missing_files if pod.command else ():
+        yield pod.command_path, because
+
+
+def _finding(engine: EngineFacts, path: str, because: str) -> Finding:
+    return Finding(
+        path=path,
+        seen=f"{title(engine)} does not start as it is written, because {because}",
+        remedy="add the key to the ConfigMap, or name one that it has",
+        level=Level.ADVISORY,
     )
