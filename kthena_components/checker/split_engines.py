@@ -1,4 +1,8 @@
-"""Checks engines whose head and workers are objects of their own, and their gangs and halves."""
+"""Checks engines whose head and workers are objects of their own, and their gangs and halves.
+
+The rules about halves are documented in core/rules/kv_connector_and_halves.py and
+kv_halves_parallel.py.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

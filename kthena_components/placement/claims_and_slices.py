@@ -1,4 +1,16 @@
-"""Turns pods' resource claims into amounts, and reads devices of ResourceSlices. Pure."""
+"""Turns pods' resource claims into amounts, and reads devices of ResourceSlices. Pure.
+
+Only what is read in full counts: requests of a number of whole GPUs of one class, which selectors
+restrict by the driver, the type and the product alone. Of all others it is said what is not known.
+
+Source of the claims: kubernetes v1.34
+staging/src/k8s.io/dynamic-resource-allocation/structured/internal; the scheduler allocates all
+claims of a pod, whether its containers use them or not.
+
+Source of the slices: kubernetes v1.34 staging/src/k8s.io/api/resource/v1/types.go; a pool counts by
+the slices of its newest generation:
+staging/src/k8s.io/dynamic-resource-allocation/structured/internal/pools.go.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace

@@ -1,4 +1,10 @@
-"""What happens if nodes are lost, how many more copies fit, and what else waits for nodes. Pure."""
+"""What happens if nodes are lost, how many more copies fit, and what else waits for nodes. Pure.
+
+Source: Volcano v1.14.1 pkg/scheduler/actions/allocate/allocate.go (a group that runs is a job as
+long as it has pending pods) and pkg/scheduler/framework/session.go (recoverAllocatedHyperNode):
+while any pod of a group with a topology runs, its other pods must stay below the highest allowed
+ancestor of the HyperNode that the group has.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace

@@ -1,4 +1,12 @@
-"""What the quotas and LimitRanges of a namespace do with new pods. Pure."""
+"""What the quotas and LimitRanges of a namespace do with new pods. Pure.
+
+Source: Kubernetes 1.34 pkg/quota/v1/evaluator/core/pods.go and
+staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go. A pod counts from its
+creation, also while it waits for a node. Limits are not compared.
+
+Source: Kubernetes 1.34 plugin/pkg/admission/limitranger/admission.go, and
+SetDefaults_LimitRangeItem and SetDefaults_Pod of pkg/apis/core/v1/defaults.go.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -1,4 +1,8 @@
-"""Advice about the objects of a component, and whether the pods of a stack fit into a cluster."""
+"""Advice about the objects of a component, and whether the pods of a stack fit into a cluster.
+
+Advice is given once: a serving has many equal objects, such as a StatefulSet for each group, and a
+user changes the fields of the component.
+"""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

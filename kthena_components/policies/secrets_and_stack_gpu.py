@@ -1,4 +1,17 @@
-"""Finds the secrets that the engine marks, and keeps the GPU that the config of the stack names."""
+"""Finds the secrets that the engine marks, and keeps the GPU that the config of the stack names.
+
+The engine marks secrets, but the SDK removes the marks before a policy runs, and has no public API
+that keeps them. So this module replaces the SDK's function that reads properties: each mark becomes
+a `Sealed`, which the SDK's proxies keep. If another release of the SDK reads properties elsewhere,
+they lack the key `_READ`, and all their values count as secret.
+
+The engine sends the config to the pack, so no code of a branch runs for it. But the SDK keeps only
+the tags of the stack, and has no public API for its config. So this module wraps the SDK's method.
+If another release has no such method, the stack names no GPU.
+
+Source: pulumi v3.259.0 sdk/go/common/resource/plugin/analyzer_plugin.go, ConfigureStack;
+pulumi-policy 1.21, policy.py.
+"""
 
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version

@@ -1,4 +1,7 @@
-"""Registers manifests as Pulumi resources, with the stack that they belong to."""
+"""Registers manifests as Pulumi resources, with the stack that they belong to.
+
+Manifests decide content and order of objects; naming.py decides Pulumi's names.
+"""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence

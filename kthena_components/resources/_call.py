@@ -1,4 +1,8 @@
-"""Says what is wrong with the arguments and the options of a component's call."""
+"""Says what is wrong with the arguments and the options of a component's call.
+
+Pulumi applies most options to the component alone, which has no object. What each one does is in
+docs/own-program.md, and tests/pulumi/test_options.py shows it with the engine.
+"""
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping

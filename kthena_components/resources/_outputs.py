@@ -1,4 +1,8 @@
-"""Passes Outputs through pure code as text tokens, and hides secrets in findings."""
+"""Passes Outputs through pure code as text tokens, and hides secrets in findings.
+
+Nothing here decides where an Output is allowed: the type or pattern of a field that must be known
+rejects the token. To hide secrets, no Output is read.
+"""
 
 import json
 import operator

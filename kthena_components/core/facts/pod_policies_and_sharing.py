@@ -1,4 +1,14 @@
-"""Reads what applies to pods, and accelerators that a device plugin counts more than once."""
+"""Reads what applies to pods, and accelerators that a device plugin counts more than once.
+
+Source of the policies: kubernetes plugin/pkg/admission/priority/admission.go,
+pkg/registry/core/pod/storage eviction.go,
+staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/helpers.go LabelSelectorAsSelector.
+
+With time slices or MPS, NVIDIA's device plugin offers each GPU several times under one name. A
+pod that requests several may get the same device, so its number of devices is unknown.
+
+Source of the sharing: k8s-device-plugin api/config/v1/sharing.go and replicas.go.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import field

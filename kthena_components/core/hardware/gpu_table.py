@@ -1,4 +1,8 @@
-"""The tables of GPUs and of cloud instance types, and a GPU by anything people call it."""
+"""The tables of GPUs and of cloud instance types, and a GPU by anything people call it.
+
+What people call a GPU is a name, a node label, an instance type, a resource of pods, or a system of
+AIConfigurator. Readers of node labels are stricter: a label is compared as a whole.
+"""
 
 import difflib
 import json

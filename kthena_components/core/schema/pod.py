@@ -1,4 +1,12 @@
-"""The schema of a pod template, as in Kubernetes, with its limits of numbers and words."""
+"""The schema of a pod template, as in Kubernetes, with its limits of numbers and words.
+
+pod_fields.json lists every field with its type, the required ones, and the keys of lists, as an API
+server of Kubernetes 1.34 publishes them in its OpenAPI document; a conformance test compares the
+table with it. The document states neither the limits here nor the fields that the API server
+requires all the same.
+
+Source of the limits: kubernetes v1.34 pkg/apis/core/validation/validation.go ValidatePodSpec.
+"""
 
 import json
 from collections.abc import Iterator, Mapping

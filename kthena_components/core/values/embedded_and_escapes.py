@@ -1,4 +1,11 @@
-"""Texts inside manifests: YAML in a field, Go's numbers, and words written with escapes."""
+r"""Texts inside manifests: YAML in a field, Go's numbers, and words written with escapes.
+
+Pure: a text is converted to a value, or to the reason why it is invalid.
+
+A parser reads `"\x76llm"` as `vllm`, and `!!binary dmxsbQ==`, too. So a search in the text alone
+misses words. Other ways to write a text change no word: folded lines and aliases keep it whole.
+Source: yaml.org/spec/1.1, 5.6 (escapes) and 8.1 (tags); RFC 8259, 7.
+"""
 
 import re
 from collections.abc import Callable

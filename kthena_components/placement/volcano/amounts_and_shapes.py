@@ -1,4 +1,11 @@
-"""Amounts of resources as tuples of numbers, and equal pods and nodes, asked once. Pure."""
+"""Amounts of resources as tuples of numbers, and equal pods and nodes, asked once. Pure.
+
+Source: Volcano v1.14.1 pkg/scheduler/api/resource_info.go. Volcano counts CPU and devices in
+thousandths, and memory and pods in units.
+
+Two pods have one shape if they request the same and their specs choose nodes alike. Two nodes are
+of one class if they have the same taints and the same values of all labels that pods ask for.
+"""
 
 import json
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,10 @@
-"""Which HyperNodes are equal, and which the scheduler prefers for the next pods. Pure."""
+"""Which HyperNodes are equal, and which the scheduler prefers for the next pods. Pure.
+
+Source: Volcano v1.14.1 pkg/scheduler/plugins/network-topology-aware/network_topology_aware.go,
+HyperNodeOrderFn and batchNodeOrderFn.
+
+Racks that are still empty, or filled alike, are tried once in place of one by one.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence

@@ -1,4 +1,12 @@
-"""Reads fleet.yaml of Rancher Fleet, and helmfiles: those with Go templates only helmfile knows."""
+"""Reads fleet.yaml of Rancher Fleet, and helmfiles: those with Go templates only helmfile knows.
+
+In Fleet, later values override earlier ones: `values`, then `valuesFiles`; those of a target
+override both. Source: rancher/fleet internal/bundlereader/resources.go (generateValues) and
+internal/cmd/controller/options/calculate.go (Merge).
+
+In a helmfile, too: `values` in their order, then `set`. Paths start at the file.
+Source: helmfile docs/index.md, pkg/state/state.go (flagsForTemplate, namespaceAndValuesFlags).
+"""
 
 import json
 import os

@@ -1,4 +1,13 @@
-"""Facts and pods of Dynamo's graphs and components, and their engines for `convert`."""
+"""Facts and pods of Dynamo's graphs and components, and their engines for `convert`.
+
+A component with `multinode` runs one engine on that many pods, and the operator adds the options
+that connect them to the command. Manifests do not contain them, so they are added here, too.
+Source: ai-dynamo/dynamo deploy/operator/internal/dynamo/backend_vllm.go, backend_sglang.go,
+backend_trtllm.go.
+
+Source: ai-dynamo/dynamo deploy/operator/internal/dynamo/graph.go, GenerateBasePodSpec, and
+api/v1alpha1/common.go VolumeMount.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

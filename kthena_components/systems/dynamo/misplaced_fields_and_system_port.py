@@ -1,4 +1,9 @@
-"""The rule dynamo-system-port, and amounts in fields that Dynamo's CRDs do not have."""
+"""The rule dynamo-system-port, and amounts in fields that Dynamo's CRDs do not have.
+
+Source: ai-dynamo/dynamo deploy/operator/api/v1alpha1/common.go, ResourceItem. The field for nodes
+of early releases is in docs/guides, Multinode Deployment Guide;
+api/v1alpha1/dynamocomponentdeployment_types.go MultinodeSpec has the field of later ones.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -1,4 +1,11 @@
-"""`backend_options` of the kthena backend, with its autoscaling, and how the CRDs spell them."""
+"""`backend_options` of the kthena backend, with its autoscaling, and how the CRDs spell them.
+
+Source: Kthena v0.3.0 to v1.0.0 pkg/apis/workload/v1alpha1 and pkg/model-serving-controller/plugins.
+
+The names of the fields of autoscaling are those of the CRD. Source: Kthena v1.0.0
+pkg/apis/workload/v1alpha1/autoscalingpolicy_types.go and pkg/autoscaler; for earlier versions
+v0.4.0 pkg/apis/workload/v1alpha1/autoscalingpolicybinding_types.go.
+"""
 
 from collections.abc import Iterator
 from decimal import Decimal

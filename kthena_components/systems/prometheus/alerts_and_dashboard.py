@@ -1,4 +1,13 @@
-"""Writes alerts about the pods of a serving, and a Grafana dashboard of it."""
+"""Writes alerts about the pods of a serving, and a Grafana dashboard of it.
+
+Source of the fields: Grafana 11 packages/grafana-schema, Dashboard and TimeSeries (version 39);
+of the metrics: see scrapes_and_panels.py.
+
+kube-state-metrics knows pods by their names; labels only if it is told to export them. All these
+metrics are STABLE there. Volcano has a number of tasks that wait, but by the name of a PodGroup
+without its namespace (volcano_unschedule_task_count). Source: kube-state-metrics v2
+docs/metrics/workload/pod-metrics.md; Volcano v1.14.1 pkg/scheduler/metrics/metrics.go.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -1,4 +1,14 @@
-"""Which entry pods have metrics and at which port, and the panels for them."""
+"""Which entry pods have metrics and at which port, and the panels for them.
+
+vLLM and SGLang serve metrics at `/metrics` of their HTTP port, which needs no API key. Source: vLLM
+0.6.0 to 0.33.0 vllm/entrypoints; SGLang 0.4.6 to 0.5.23 sglang/srt/entrypoints and
+sglang/srt/utils.
+
+tests/systems/prometheus/engine_metrics.json has the metrics of the releases that are read; each
+query finds something in each of them. `$own` stands for the labels of the serving. A counter or a
+gauge of SGLang and vLLM has further labels, such as a rank, so everything is summed by role and
+group.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple

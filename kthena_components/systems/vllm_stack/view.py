@@ -1,4 +1,10 @@
-"""Reads releases of the charts by Pulumi, Flux or Argo CD: values, and vllm-stack's models."""
+"""Reads releases of the charts by Pulumi, Flux or Argo CD: values, and vllm-stack's models.
+
+The chart's objects do not contain the command of an engine on Ray, which is in a ConfigMap; the
+values do. Source: vllm-project/production-stack helm/templates.
+
+A values file alone is not read: it does not name its chart.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import field

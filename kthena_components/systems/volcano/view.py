@@ -1,4 +1,11 @@
-"""Reads Volcano's objects with HyperNodes, and every object that may have a topology."""
+"""Reads Volcano's objects with HyperNodes, and every object that may have a topology.
+
+Reading never raises. A value that is not known yet is Unknown, one of the wrong type is None: the
+schema reports it, and the rules between fields skip it.
+
+No HyperNode is validated here: a cluster may contain whatever its API server once accepted.
+rules/hypernode.py checks HyperNodes, and core/topology/hypernode_tree.py the tree.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, field

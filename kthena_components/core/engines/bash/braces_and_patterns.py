@@ -1,4 +1,9 @@
-"""Brace expansion, `{a,b}`, and patterns of a shell, `*`, `?` and `[…]`."""
+"""Brace expansion, `{a,b}`, and patterns of a shell, `*`, `?` and `[…]`.
+
+Source: bash's manual, 3.5.1; braces.c.
+
+Python's fnmatch does the matching: its expressions do not run away.
+"""
 
 import fnmatch
 import re

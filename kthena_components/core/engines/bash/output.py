@@ -1,4 +1,8 @@
-"""What commands write wherever they run, what `read` makes of it, and files written by `>`."""
+"""What commands write wherever they run, what `read` makes of it, and files written by `>`.
+
+What written files hold is known only as long as no program runs that is not read here: it may
+change them.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,4 +1,7 @@
-"""KubeRay's rules about every Ray cluster and about a RayService."""
+"""KubeRay's rules about every Ray cluster and about a RayService.
+
+KubeRay creates no pods for a cluster that violates one. A rule's docstring documents it.
+"""
 
 from collections.abc import Iterator
 
