@@ -21,7 +21,7 @@ from kthena_components.core.hardware import GpuFacts, known_gpus
 from kthena_components.core.models import known_models
 from kthena_components.core.spec.enums import EngineKind
 from kthena_components.sizing import Answer, Question, Row, find_shapes
-from kthena_components.sizing.question import newest_image
+from kthena_components.sizing.question_and_shapes import newest_image
 from kthena_components.systems import EMITTERS
 
 _NODES = ((1, 8), (2, 8), (4, 8), (1, 4), (4, 4), (8, 8), (3, 8), (1, 1), (2, 6))

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from kthena_components.cluster.client import Cluster, ClusterError
-from kthena_components.cluster.fetch_servings import stacks_in
+from kthena_components.cluster.fetch_servings_and_inventory import stacks_in
 from kthena_components.cluster.objects import takes_pods
 from kthena_components.core.findings import count_of
 from sandbox import commands

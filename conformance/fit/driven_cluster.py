@@ -27,7 +27,7 @@ from conformance.fit.random_impossible import claim
 from conformance.support.cluster import NAMESPACE, PODGROUP
 from conformance.support.waiting import wait
 from kthena_components.cluster.client import Cluster, ClusterError
-from kthena_components.cluster.fetch_inventory import fetch_inventory
+from kthena_components.cluster.fetch_servings_and_inventory import fetch_inventory
 from kthena_components.cluster.objects import annotations_of, labels_of, name_of, status_of
 from kthena_components.core import naming
 from sandbox.cluster import Sandbox

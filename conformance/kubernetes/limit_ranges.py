@@ -16,7 +16,7 @@ from conformance.support.waiting import wait
 from kthena_components.cluster.client import Cluster, ClusterError
 from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.placement.limit_ranges import refusals, with_defaults
+from kthena_components.placement.quotas_and_limit_ranges import refusals, with_defaults
 
 NUMBER, LEAST = 300, 120
 _AMOUNTS = {

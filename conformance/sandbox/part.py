@@ -24,7 +24,7 @@ from conformance.support.waiting import wait
 from kthena_components.cluster.client import Cluster
 from kthena_components.cluster.doctor import diagnose
 from kthena_components.cluster.fetch import fetch
-from kthena_components.cluster.fetch_servings import NODE, POD, look_at_servings
+from kthena_components.cluster.fetch_servings_and_inventory import NODE, POD, look_at_servings
 from kthena_components.cluster.objects import name_of
 from kthena_components.cluster.requirements import (
     HYPER_NODE,

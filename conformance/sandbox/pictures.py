@@ -8,7 +8,7 @@ from conformance.report import Part
 from conformance.support.pictures import GPU, Body, differences, drawn
 from conformance.support.waiting import wait
 from kthena_components.cluster.client import Cluster
-from kthena_components.cluster.fetch_servings import NODE, POD
+from kthena_components.cluster.fetch_servings_and_inventory import NODE, POD
 from kthena_components.cluster.requirements import HYPER_NODE
 from kthena_components.core import naming
 

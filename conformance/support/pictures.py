@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kthena_components.cluster.client import Cluster
-from kthena_components.cluster.fetch_servings import POD, listed, look_at_servings
+from kthena_components.cluster.fetch_servings_and_inventory import POD, listed, look_at_servings
 from kthena_components.drawing.from_servings import picture_of_servings
 from kthena_components.drawing.page import draw_page
 from kthena_components.drawing.picture import Picture

@@ -17,7 +17,7 @@ from conformance.volcano.gangs import (
     racks_of,
     serving,
 )
-from kthena_components.cluster.fetch_servings import look_at_servings
+from kthena_components.cluster.fetch_servings_and_inventory import look_at_servings
 from kthena_components.cluster.status import waits
 from sandbox.nodes import node
 

@@ -13,7 +13,10 @@ from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import first_unknown, mapping
 from kthena_components.systems import INDEX, find_kind
-from kthena_components.systems.kubernetes.rules.autoscalers import HPA, SCALED_OBJECT
+from kthena_components.systems.kubernetes.rules.autoscalers_and_coscheduling_pods import (
+    HPA,
+    SCALED_OBJECT,
+)
 
 _RULE = "autoscaler-conflict"
 

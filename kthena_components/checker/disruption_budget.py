@@ -13,7 +13,10 @@ from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import is_budget, scaled
 from kthena_components.core.values.read import first_unknown, mapping, pairs, require_known
 from kthena_components.core.values.unknown import MaybeInt, Unknown, known, total
-from kthena_components.systems.kubernetes.rules.autoscalers import HPA, SCALED_OBJECT
+from kthena_components.systems.kubernetes.rules.autoscalers_and_coscheduling_pods import (
+    HPA,
+    SCALED_OBJECT,
+)
 
 _BUDGET = ("policy", "PodDisruptionBudget")
 _OWNERS = frozenset(

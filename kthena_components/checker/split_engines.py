@@ -1,21 +1,39 @@
-"""Checks engines whose head and workers are objects of their own by the rules for them."""
+"""Checks engines whose head and workers are objects of their own, and their gangs and halves.
+
+The rules about halves are documented in core/rules/kv_connector_and_halves.py and
+kv_halves_parallel.py.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kthena_components.checker.engine_parts import COMPARED, PORTS
-from kthena_components.checker.gang_covers_parts import gang_covers_parts
-from kthena_components.checker.kv_halves_of_parts import kv_halves_of_parts
 from kthena_components.checker.leader_alone import leader_alone
-from kthena_components.checker.leader_published import leader_published
 from kthena_components.checker.leader_selected import changes_port, leader_selected
-from kthena_components.checker.leaders_apart import leaders_apart
+from kthena_components.checker.leaders_apart_and_published import leader_published, leaders_apart
 from kthena_components.checker.pod_ranks_of_parts import pod_ranks_of_parts
-from kthena_components.core.facts.split_engines import EnginePart
-from kthena_components.core.facts.split_joins import join_engines
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.facts.split_engines import EnginePart, is_whole
+from kthena_components.core.facts.split_joins import join_engines, joined
 from kthena_components.core.facts.split_objects import SplitObjects
-from kthena_components.core.findings import Finding, Level, run_rule
+from kthena_components.core.findings import (
+    Finding,
+    Level,
+    checked_by,
+    count_of,
+    join_path,
+    refuse,
+    run_rule,
+)
+from kthena_components.core.objects.object import POD_GROUP
+from kthena_components.core.rules.kv_connector_and_halves import kv_halves_alike
+from kthena_components.core.rules.kv_halves_parallel import kv_halves_parallel
 from kthena_components.core.rules.registry import run_checks
+from kthena_components.core.rules.support.fixes import placed
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import count, group_kind, is_map, mapping, name_of
+from kthena_components.core.values.unknown import Unknown
+from kthena_components.systems.kubernetes.selectors import POOLS
 
 
 def check_parts(
@@ -51,3 +69,111 @@ def check_parts(
             if is_new and finding.level is not Level.UNKNOWN and not mapped:
                 told.add(finding)
                 yield finding
+
+
+_RULE = "gang-covers-engine"
+_OTHER_MINIMA = ("minTaskMember", "subGroupPolicy")
+"""Fields by which a PodGroup may wait for more pods than minMember."""
+
+
+def gang_covers_parts(objects: SplitObjects) -> Iterator[Finding]:
+    """Report a PodGroup that may start with some pods of an engine.
+
+    The rule is documented in core/rules/gang_covers_engine.py.
+    """
+    if not any(part.gang for part in objects.parts):
+        return
+    named = objects.named
+    groups = {_key(body): path for path, body in named.items() if group_kind(body) == POD_GROUP}
+    told: set[str] = set()
+    for head, pods in _engines(objects):
+        path = groups.get((head.namespace, head.gang), "")
+        spec = mapping(named[path].get("spec")) if path else {}
+        member = count(spec.get("minMember"), 0)
+        other = any(spec.get(field) for field in _OTHER_MINIMA)
+        if other or path in told or not isinstance(member, int) or not 0 < member < pods:
+            continue
+        told.add(path)
+        seen = f"the gang needs {count_of(member, 'pod')} to start, but the engine of {head.kind} "
+        seen += f"{display(head.name)} has {pods} that must start together"
+        at = join_path(path, "spec.minMember")
+        yield refuse(at, seen, f"write minMember {pods}", _RULE)
+
+
+def _key(body: Mapping[str, Any]) -> tuple[str, str]:
+    return str(mapping(body.get("metadata")).get("namespace") or ""), name_of(body)
+
+
+def _engines(objects: SplitObjects) -> Iterator[tuple[EnginePart, int]]:
+    """Return engines whose pods all name one PodGroup, with the number of their pods."""
+    for part in objects.parts:
+        if part.gang and is_whole(part):
+            yield part, part.count
+    for head, workers in joined(objects):
+        if head.gang and all(worker.gang == head.gang for worker in workers):
+            yield head, head.count + sum(worker.count for worker in workers)
+
+
+_RULES = (kv_halves_alike, kv_halves_parallel)
+_ROLE = "llm-d.ai/role"
+"""The label by which the scheduler of llm-d finds prefill and decode (llm-d-inference-scheduler
+pkg/plugins/filter/pd_role.go)."""
+_SEVERAL = 2
+_ELSEWHERE = Unknown("other halves may be elsewhere")
+
+
+def kv_halves_of_parts(objects: SplitObjects) -> Iterator[Finding]:
+    """Report a prefill and a decode engine that get requests together and do not fit.
+
+    That is so if an InferencePool selects both, or if the pods of one have llm-d's routing sidecar
+    and the labels of both differ in the role only.
+    """
+    for group in (*_by_pool(objects), *_by_labels(objects.parts)):
+        if len(group) < _SEVERAL:
+            continue
+        alone = {_said(finding) for part in group for finding in _checked([part])}
+        for finding in _checked(group):
+            if finding.level is not Level.UNKNOWN and _said(finding) not in alone:
+                yield finding
+
+
+def _said(finding: Finding) -> tuple[str, str]:
+    return finding.path, finding.seen
+
+
+def _checked(group: Sequence[EnginePart]) -> list[Finding]:
+    engines = tuple(map(_engine, group))
+    facts = ServingFacts(path="", name="", engines=engines, told=(), unread=_ELSEWHERE)
+    return [placed(finding) for finding in checked_by(_RULES, facts)]
+
+
+def _engine(part: EnginePart) -> EngineFacts:
+    """Return an engine whose name says which half it is, if its labels do."""
+    role = dict(part.labels).get(_ROLE, "") if part.labelled else ""
+    name = part.name if role in part.name else f"{part.name} ({role})"
+    return EngineFacts(
+        path=part.path, name=name, pods=part.count, replicas=1, entry=part.pod, worker=None
+    )
+
+
+def _by_pool(objects: SplitObjects) -> Iterator[list[EnginePart]]:
+    for body in objects.named.values():
+        if group_kind(body) not in POOLS:
+            continue
+        selector = mapping(mapping(body.get("spec")).get("selector"))
+        labels = selector["matchLabels"] if is_map(selector.get("matchLabels")) else selector
+        space = str(mapping(body.get("metadata")).get("namespace") or "")
+        wanted = set(labels.items()) if all(isinstance(v, str) for v in labels.values()) else None
+        if wanted:
+            yield objects.labelled(space, wanted)
+
+
+def _by_labels(parts: Sequence[EnginePart]) -> Iterator[list[EnginePart]]:
+    groups: dict[object, list[EnginePart]] = {}
+    for part in parts:
+        rest = frozenset(pair for pair in part.labels if pair[0] != _ROLE)
+        if part.labelled and rest != part.labels:
+            groups.setdefault((part.namespace, rest), []).append(part)
+    for group in groups.values():
+        if any(part.pod.sidecar is not None for part in group):
+            yield group

@@ -32,7 +32,7 @@ Source: kthena_components/core/topology/spec.py.""",
 Pass: one regexMatch.
 Fail: a second regexMatch; matchExpressions.
 Level: not checked.
-Source: kthena_components/systems/volcano/view_hyper_node.py.""",
+Source: kthena_components/systems/volcano/view.py.""",
     "inventory-label-missing": """Each node of an inventory has the labels that place it.
 
 Pass: tiers rack and spine, a node with both labels.

@@ -71,7 +71,7 @@ def live_cluster(
     api: "client.Cluster", asked: argparse.Namespace, parser: argparse.ArgumentParser
 ) -> "Cluster":
     """Read a cluster. If that fails, exit with one sentence for each reason."""
-    from kthena_components.cluster.fetch_inventory import (  # noqa: PLC0415
+    from kthena_components.cluster.fetch_servings_and_inventory import (  # noqa: PLC0415
         MissingRightsError,
         fetch_inventory,
     )

@@ -103,7 +103,7 @@ def _look(
     cluster: "Cluster", asked: argparse.Namespace, parser: argparse.ArgumentParser
 ) -> tuple[int, str]:
     # Imported here because it needs the extra `cluster`.
-    from kthena_components.cluster.fetch_servings import look_at_servings  # noqa: PLC0415
+    from kthena_components.cluster.fetch_servings_and_inventory import look_at_servings  # noqa: PLC0415
     from kthena_components.cluster.status import describe_status, render_status  # noqa: PLC0415
 
     with Progress(sys.stderr, "reading the cluster"):
@@ -133,7 +133,7 @@ def _draw(
     cluster: "Cluster", seen: "Servings", asked: argparse.Namespace, parser: argparse.ArgumentParser
 ) -> None:
     """Write the page of --html."""
-    from kthena_components.cluster.fetch_servings import POD, listed  # noqa: PLC0415
+    from kthena_components.cluster.fetch_servings_and_inventory import POD, listed  # noqa: PLC0415
     from kthena_components.drawing.from_servings import picture_of_servings  # noqa: PLC0415
     from kthena_components.drawing.page import draw_page  # noqa: PLC0415
 

@@ -11,7 +11,14 @@ from typing import Any
 
 from kthena_components.cluster.access import MONITORING, allows, own_kinds
 from kthena_components.cluster.client import Cluster, ClusterError
-from kthena_components.cluster.fetch_servings import NODE, POD, listed, listed_if_served, read, why
+from kthena_components.cluster.fetch_servings_and_inventory import (
+    NODE,
+    POD,
+    listed,
+    listed_if_served,
+    read,
+    why,
+)
 from kthena_components.cluster.requirements import (
     HYPER_NODE,
     MODEL_SERVING,

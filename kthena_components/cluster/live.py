@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kthena_components.cluster.client import Cluster, ClusterError
-from kthena_components.cluster.fetch_servings import read, why
+from kthena_components.cluster.fetch_servings_and_inventory import read, why
 from kthena_components.cluster.objects import Body
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import Unknown

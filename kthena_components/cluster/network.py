@@ -13,7 +13,7 @@ from kthena_components.core.spec.serving_spec import TopologySpec
 from kthena_components.core.topology.domains import Domain
 from kthena_components.core.topology.hypernode_tree import check_tree
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.systems.volcano.view_hyper_node import read_hyper_nodes
+from kthena_components.systems.volcano.view import read_hyper_nodes
 
 SUBJECT = "HyperNodes"
 _PLACE = re.compile(r"(?:hyper_nodes|manifests)\[([0-9]+)\]")

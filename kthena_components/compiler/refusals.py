@@ -36,7 +36,7 @@ def refuse(plan: ServingPlan, backend: "Emitter") -> list[Finding]:
         findings += plan_requests(plan)
     if plan.monitoring:
         # Most servings are not monitored, so this is loaded only for those that are.
-        from kthena_components.systems.prometheus.scrapes import refuse_metrics  # noqa: PLC0415
+        from kthena_components.systems.prometheus.scrapes_and_panels import refuse_metrics  # noqa: PLC0415
 
         findings += refuse_metrics(plan)
     return findings

@@ -30,8 +30,8 @@ from kthena_components.placement.model import (
     Verdict,
 )
 from kthena_components.placement.place import place
-from kthena_components.placement.pod_requests import slot_and
-from kthena_components.placement.quotas import Quotas, less, released
+from kthena_components.placement.pod_sets import slot_and
+from kthena_components.placement.quotas_and_limit_ranges import Quotas, less, released
 from kthena_components.placement.updates import Surge, notes_of, surges_of
 from kthena_components.placement.volcano.known import not_known
 from kthena_components.placement.workloads import pod_groups_of

@@ -21,8 +21,8 @@ from kthena_components.placement.model import (
     Running,
     Topology,
 )
-from kthena_components.placement.pod_requests import slot_and
-from kthena_components.placement.quotas import less
+from kthena_components.placement.pod_sets import slot_and
+from kthena_components.placement.quotas_and_limit_ranges import less
 from kthena_components.placement.volcano.jobs import Job
 from kthena_components.placement.volcano.scheduler import Scheduler
 

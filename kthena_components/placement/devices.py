@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from kthena_components.cluster.node_fit import Amounts
 from kthena_components.cluster.objects import CLAIMED, labels_of
-from kthena_components.core.hardware.names import CLASSES
+from kthena_components.core.hardware.gpu_table import CLASSES
 from kthena_components.core.values.quantity import add_resources
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.placement.claims import PRODUCT
+from kthena_components.placement.claims_and_slices import PRODUCT
 from kthena_components.placement.model import (
     VOLCANO,
     Cluster,

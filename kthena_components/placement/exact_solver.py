@@ -11,9 +11,9 @@ from importlib.util import find_spec
 from typing import Any
 
 from kthena_components.core.values.dataclass import dataclass
+from kthena_components.placement.volcano.amounts_and_shapes import Shape
 from kthena_components.placement.volcano.jobs import Job, Subgroup
 from kthena_components.placement.volcano.scheduler import Scheduler
-from kthena_components.placement.volcano.shapes import Shape
 
 _STEPS = 5.0
 """The limit of one question, in CP-SAT's deterministic time: about as many seconds."""

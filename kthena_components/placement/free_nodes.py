@@ -10,9 +10,8 @@ from kthena_components.core.values.display import listing
 from kthena_components.core.values.quantity import render_quantity
 from kthena_components.placement.changes import fits
 from kthena_components.placement.model import Cluster, PodGroup
-from kthena_components.placement.volcano.amounts import PODS
+from kthena_components.placement.volcano.amounts_and_shapes import PODS, Shape
 from kthena_components.placement.volcano.scheduler import Scheduler
-from kthena_components.placement.volcano.shapes import Shape
 
 _PLENTY = Decimal(2**60)
 

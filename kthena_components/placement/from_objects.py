@@ -31,8 +31,8 @@ from kthena_components.core.topology.spec import HyperNodeSpec, TopologyPlan
 from kthena_components.core.values.quantity import add_resources
 from kthena_components.core.values.read import group_kind, mapping, sequence
 from kthena_components.core.values.unknown import Unknown
+from kthena_components.placement.claims_and_slices import SLICE, devices_of
 from kthena_components.placement.inventory_build import in_two
-from kthena_components.placement.limit_ranges import LIMIT_RANGE
 from kthena_components.placement.model import Cluster, Node, Queue, Quota, Running, Scheduler, Scope
 from kthena_components.placement.pod_groups import (
     groups_in,
@@ -40,8 +40,8 @@ from kthena_components.placement.pod_groups import (
     number_or,
     oldest_first,
 )
-from kthena_components.placement.pod_requests import scheduled_requests, slot_and
-from kthena_components.placement.pod_sets import priority_classes
+from kthena_components.placement.pod_sets import priority_classes, scheduled_requests, slot_and
+from kthena_components.placement.quotas_and_limit_ranges import LIMIT_RANGE
 from kthena_components.placement.racks import (
     KUEUE,
     USUAL,
@@ -50,7 +50,6 @@ from kthena_components.placement.racks import (
     racks_of,
     usual_labels,
 )
-from kthena_components.placement.slices import SLICE, devices_of
 from kthena_components.placement.stated_amounts import check_amounts
 from kthena_components.systems.volcano.emit_cluster import emit_hyper_nodes, read_hyper_node
 

@@ -9,14 +9,13 @@ from typing import Any
 
 from kthena_components.cluster.node_fit import USUAL_PODS, Amounts
 from kthena_components.core.findings import Finding, Level, count_of, nearest
-from kthena_components.core.hardware.names import find_gpu
+from kthena_components.core.hardware.gpu_table import find_gpu
 from kthena_components.core.topology.domains import Domain, read_domains
 from kthena_components.core.topology.hypernode_tree import check_tree, place_of
 from kthena_components.core.topology.spec import HyperNodeSpec, TopologyPlan
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.quantity import render_quantity
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.placement.inventory_checks import check_fields, check_size
 from kthena_components.placement.inventory_fields import (
     InventoryFields,
     MachineFields,
@@ -24,6 +23,8 @@ from kthena_components.placement.inventory_fields import (
     RackFields,
 )
 from kthena_components.placement.inventory_groups import (
+    check_fields,
+    check_size,
     groups_of,
     neighbours_of,
     queues_of,

@@ -13,6 +13,7 @@ from kthena_components.core.topology.domains import lowest
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.placement.changes import after, fits, starts
 from kthena_components.placement.exact_solver import solve
+from kthena_components.placement.faults_and_rivals import among_others
 from kthena_components.placement.free_nodes import slots
 from kthena_components.placement.model import (
     Change,
@@ -23,9 +24,8 @@ from kthena_components.placement.model import (
     PodGroup,
     Verdict,
 )
-from kthena_components.placement.quotas import released
+from kthena_components.placement.quotas_and_limit_ranges import released
 from kthena_components.placement.reasons import explain
-from kthena_components.placement.rivals import among_others
 from kthena_components.placement.volcano.jobs import Job, policy_of
 from kthena_components.placement.volcano.pod_terms import asks_others, selects_namespaces
 from kthena_components.placement.volcano.scheduler import Scheduler

@@ -27,12 +27,13 @@ from kthena_components.placement.model import (
     SubGroupPolicy,
     Topology,
 )
-from kthena_components.placement.pod_requests import deciding_spec, scheduled_requests
 from kthena_components.placement.pod_sets import (
     controller_of,
+    deciding_spec,
     labelled_owner,
     owner_of,
     priority_in,
+    scheduled_requests,
 )
 
 _ENDED = frozenset({"Succeeded", "Failed"})

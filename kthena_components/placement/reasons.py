@@ -30,9 +30,12 @@ from kthena_components.placement.model import (
     Quota,
     Topology,
 )
-from kthena_components.placement.quotas import shortages
-from kthena_components.placement.reasons_of_others import neighbours, outside_volumes
-from kthena_components.placement.reasons_of_queues import queue
+from kthena_components.placement.quotas_and_limit_ranges import shortages
+from kthena_components.placement.reasons_of_others_and_queues import (
+    neighbours,
+    outside_volumes,
+    queue,
+)
 from kthena_components.placement.relief import freed_or_added_nodes, smaller_pods_or_larger_nodes
 from kthena_components.placement.volcano.scheduler import Scheduler
 

@@ -19,8 +19,8 @@ from kthena_components.placement.changes import (
 )
 from kthena_components.placement.free_nodes import largest, named_amount, slots
 from kthena_components.placement.model import Change, Cluster, Node, PodGroup
+from kthena_components.placement.volcano.amounts_and_shapes import Shape
 from kthena_components.placement.volcano.scheduler import Scheduler
-from kthena_components.placement.volcano.shapes import Shape
 
 _TRIED, _TRIED_IF_LARGE = (24, 8), (6, 3)
 """Sets of nodes that are tried for one group, and of these with one number of nodes."""

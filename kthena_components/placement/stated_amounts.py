@@ -14,7 +14,7 @@ from kthena_components.core.objects.object import POD_GROUP, QUEUE, GroupKind
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.core.values.read import mapping, sequence
-from kthena_components.placement.limit_ranges import LIMIT_RANGE
+from kthena_components.placement.quotas_and_limit_ranges import LIMIT_RANGE
 
 MOST: Final = 2**63 - 1
 WANTED: Final = "an amount from 0 to 2^63 - 1, such as 96 or 2Ti"

@@ -20,7 +20,6 @@ from kthena_components.core.objects.object import PodSet as Template
 from kthena_components.core.values.read import mapping, text, unknown_within
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.placement.gangs import groups_of_job, groups_of_serving, groups_of_sets
-from kthena_components.placement.limit_ranges import ranges_among
 from kthena_components.placement.model import PodGroup, PodSet
 from kthena_components.placement.pod_groups import read_pod_group
 from kthena_components.placement.pod_sets import (
@@ -30,6 +29,7 @@ from kthena_components.placement.pod_sets import (
     priority_classes,
     priority_in,
 )
+from kthena_components.placement.quotas_and_limit_ranges import ranges_among
 from kthena_components.systems import find_kind
 from kthena_components.systems.lws.view import DISAGGREGATED_SET, LEADER_WORKER_SET
 from kthena_components.systems.matrixinfer.view import MODEL_INFERS

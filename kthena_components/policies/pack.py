@@ -47,16 +47,16 @@ from kthena_components.core.hardware import NO_CHOICE, GpuChoice
 from kthena_components.core.objects.object import pulumi_identity
 from kthena_components.core.plan.report import read_shape
 from kthena_components.core.rules.registry import run_checks
-from kthena_components.policies.component_advice import advice_of_component
-from kthena_components.policies.placement import check_placement
-from kthena_components.policies.secret_marks import (
+from kthena_components.policies.advice_and_placement import advice_of_component, check_placement
+from kthena_components.policies.secrets_and_stack_gpu import (
     NO_MARKS,
+    gpus_of_stack,
     has_marks,
+    keep_gpu,
     keep_marks,
     plain,
     read_props,
 )
-from kthena_components.policies.stack_gpu import gpus_of_stack, keep_gpu
 
 KUBERNETES = "kubernetes"
 COMPONENTS = frozenset(f"kthena:index:{name}" for name in ("ModelServing", "ServingGroup", "Role"))

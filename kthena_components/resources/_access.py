@@ -135,7 +135,7 @@ def live(access: Access, place: Place) -> tuple[str, Mapping[str, Any] | None] |
 
 
 def _read(cluster: Any, body: Mapping[str, Any]) -> Any:
-    from kthena_components.cluster.fetch_servings import read  # noqa: PLC0415 - needs the extra
+    from kthena_components.cluster.fetch_servings_and_inventory import read  # noqa: PLC0415 - needs the extra
 
     return read(cluster, body)
 

@@ -1,11 +1,13 @@
-"""Passes Outputs through the pure code as text tokens, and restores them in the result.
+"""Passes Outputs through pure code as text tokens, and hides secrets in findings.
 
 Nothing here decides where an Output is allowed: the type or pattern of a field that must be known
-rejects the token.
+rejects the token. To hide secrets, no Output is read.
 """
 
+import json
+import operator
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from enum import Enum
 from inspect import isawaitable
@@ -15,10 +17,10 @@ from typing import Any, TypeAlias
 import pulumi
 from pulumi import _types
 
+from kthena_components.checker.secrecy import conceal, hide
 from kthena_components.core.findings import Finding, Level, SpecError, path_of
 from kthena_components.core.values.display import SECRET, display
 from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN, OUTPUT_TOKEN
-from kthena_components.resources._hidden_secrets import config_secrets, holds_secret
 
 Path: TypeAlias = tuple[str | int, ...]
 
@@ -260,3 +262,74 @@ def _plain(value: Any) -> Any:
 
 def _is_object(value: object) -> bool:
     return _types.is_input_type(type(value))
+
+
+_SHORT = 4
+"""Secret texts shorter than this are only hidden as whole values, not inside longer texts."""
+
+
+def hide_values(values: Mapping[str, str], keys: Collection[str]) -> dict[str, str]:
+    """Hide the config values of some keys, but not whether they exist."""
+    return {key: _hidden(text) if key in keys else text for key, text in values.items()}
+
+
+def _hidden(text: str) -> str:
+    value = _structure(text)
+    return json.dumps(hide(value)) if isinstance(value, list | dict) else SECRET if text else ""
+
+
+def _structure(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def shown_of_args(
+    findings: Sequence[Finding], check: Callable[[Any], Iterable[Finding]], args: Any
+) -> Sequence[Finding]:
+    """Return the findings of a component's args without secrets read as plain text.
+
+    `config.get` returns the value of a secret key like any other text.
+    """
+    shadow = _without(args, config_secrets()) if findings else args
+    return findings if shadow is args else conceal(findings, check, shadow)
+
+
+def config_secrets() -> frozenset[str]:
+    """Return every text and number among the secret config values of the running program."""
+    values = pulumi.runtime.get_config_env()
+    keys = pulumi.runtime.get_config_secret_keys_env()
+    stated = [values[key] for key in keys if key in values]
+    return frozenset(leaf for text in stated for leaf in (text, *_leaves(_structure(text)))) - {""}
+
+
+def holds_secret(text: str, secrets: Iterable[str]) -> bool:
+    """Return whether a text is or contains one of some secret texts."""
+    return any(text == secret or (len(secret) >= _SHORT and secret in text) for secret in secrets)
+
+
+def _leaves(value: Any) -> list[str]:
+    if isinstance(value, list | dict):
+        items = value.values() if isinstance(value, dict) else value
+        return [leaf for item in items for leaf in _leaves(item)]
+    return [] if value is None or isinstance(value, bool) else [str(value)]
+
+
+def _without(value: Any, secrets: frozenset[str]) -> Any:
+    """Hide texts and numbers that contain a secret, including keys; return other values as is."""
+    if isinstance(value, Mapping):
+        fields = {
+            _without_secrets(key, secrets): _without(item, secrets) for key, item in value.items()
+        }
+        same = fields.keys() == value.keys() and all(fields[key] is value[key] for key in fields)
+        return value if same else fields
+    if isinstance(value, list | tuple):
+        items = [_without(item, secrets) for item in value]
+        return value if all(map(operator.is_, items, value)) else items
+    return _without_secrets(value, secrets)
+
+
+def _without_secrets(value: Any, secrets: frozenset[str]) -> Any:
+    known = isinstance(value, str | int | float) and not isinstance(value, bool)
+    return SECRET if known and holds_secret(str(value), secrets) else value

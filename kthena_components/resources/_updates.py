@@ -91,7 +91,7 @@ def _live_and_stored(
     cluster: Any, body: Mapping[str, Any]
 ) -> tuple[Mapping[str, Any], list[Mapping[str, Any]]] | None:
     """Read a ModelServing and its ControllerRevisions; None if one of them cannot be read."""
-    from kthena_components.cluster.fetch_servings import listed, read  # noqa: PLC0415
+    from kthena_components.cluster.fetch_servings_and_inventory import listed, read  # noqa: PLC0415
 
     metadata = mapping(body.get("metadata"))
     name, namespace = str(metadata.get("name")), str(metadata.get("namespace"))
@@ -162,7 +162,7 @@ def reasons(access: Access, namespace: str, serving: str) -> list[str]:
 
 def _waits(cluster: Any, namespace: str, serving: str) -> list[str]:
     # They need the extra.
-    from kthena_components.cluster.fetch_servings import look_at_servings  # noqa: PLC0415
+    from kthena_components.cluster.fetch_servings_and_inventory import look_at_servings  # noqa: PLC0415
     from kthena_components.cluster.status import waits  # noqa: PLC0415
 
     seen = look_at_servings(cluster, namespace).only(serving)

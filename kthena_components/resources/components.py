@@ -15,14 +15,13 @@ from kthena_components.core import naming
 from kthena_components.core.findings import Finding, SpecError, count_of, render_findings
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.resources._apply import ROLE, SERVING_GROUP, Scope, apply, awaited
-from kthena_components.resources._call import refuse_call
+from kthena_components.resources._call import refuse_call, refuse_options
 from kthena_components.resources._duplicate_objects import claim, running
-from kthena_components.resources._hidden_secrets import shown_of_args
 from kthena_components.resources._model import read_hf_configs
-from kthena_components.resources._options import refuse_options
 from kthena_components.resources._outputs import (
     Outputs,
     report,
+    shown_of_args,
     to_tokens,
     without_objects,
     without_tokens,

@@ -14,7 +14,7 @@ from kthena_components.core.naming import is_dns_name
 from kthena_components.core.plan.stack_file import OutputMode, SecretSpec, StackConfig, StackSpec
 from kthena_components.core.values.safe_text import shell_word
 from kthena_components.resources._access import provider_version
-from kthena_components.resources._metadata import completed
+from kthena_components.resources._apply import completed
 
 _KEY = re.compile(r"[-._a-zA-Z0-9]{1,253}")
 

@@ -33,10 +33,9 @@ from kthena_components.core.plan.stack_file import (
 )
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.resources._access import Access, mark_reaching, provider_version
-from kthena_components.resources._hidden_secrets import hide_values
-from kthena_components.resources._metadata import mark_rendering
+from kthena_components.resources._apply import mark_rendering
 from kthena_components.resources._model import read_hf_configs
-from kthena_components.resources._outputs import to_tokens
+from kthena_components.resources._outputs import hide_values, to_tokens
 from kthena_components.resources.cluster import UNREACHABLE, askable_context, check_cluster
 from kthena_components.resources.components import HyperNodeTopology, ModelServing, Queue
 from kthena_components.resources.secrets import check_secrets, register_secrets, unused_secrets

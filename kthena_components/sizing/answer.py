@@ -20,8 +20,13 @@ from kthena_components.core.spec.rules.roles_pods_gang_expose import check_spec
 from kthena_components.core.spec.serving_spec import ModelServingSpec
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.sizing.question import Question
-from kthena_components.sizing.shapes import Shape, copies_of_a_token, pod_counts, shapes_on
+from kthena_components.sizing.question_and_shapes import (
+    Question,
+    Shape,
+    copies_of_a_token,
+    pod_counts,
+    shapes_on,
+)
 
 _SENSIBLE = 8
 """An engine has at most this many times the GPUs of the smallest one: more engines serve more."""

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.facts.engine_grouping import engines_among, templates_of
-from kthena_components.core.facts.pod_hosts import HostedPods, PodHosts
+from kthena_components.core.facts.network import HostedPods, PodHosts
 from kthena_components.core.facts.serving import EngineFacts, NameFacts, ServingFacts, StartOrder
 from kthena_components.core.facts.workload import NO_SCHEDULER, admitted_together
 from kthena_components.core.naming import DNS_LABEL

@@ -9,7 +9,7 @@ import pytest
 
 from kthena_components.cli import status as command
 from kthena_components.cli.main import main
-from kthena_components.cluster import connect, fetch_servings
+from kthena_components.cluster import connect, fetch_servings_and_inventory
 from kthena_components.cluster.status import (
     Servings,
     describe_status,
@@ -144,7 +144,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Servings]]:
         return answers.pop(0)
 
     monkeypatch.setattr(connect, "open_cluster", lambda *_: (object(), "v1.34"))
-    monkeypatch.setattr(fetch_servings, "look_at_servings", look)
+    monkeypatch.setattr(fetch_servings_and_inventory, "look_at_servings", look)
     monkeypatch.setattr(command, "_PERIOD", 0)
     yield answers
     assert answers == []

@@ -6,7 +6,10 @@ from typing import Any
 import pytest
 
 from kthena_components.cluster.client import ClusterError
-from kthena_components.cluster.fetch_inventory import MissingRightsError, fetch_inventory
+from kthena_components.cluster.fetch_servings_and_inventory import (
+    MissingRightsError,
+    fetch_inventory,
+)
 from kthena_components.cluster.requirements import INVENTORY
 from tests.cluster.objects import node
 

@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from kthena_components.cluster.client import Cluster, ClusterError
-from kthena_components.cluster.fetch_servings import stacks_in
+from kthena_components.cluster.fetch_servings_and_inventory import stacks_in
 from kthena_components.convert.lost_fields import find_losses
 from kthena_components.core.naming import STACK
 

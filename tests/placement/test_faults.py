@@ -1,6 +1,6 @@
 """Lost nodes, and more copies."""
 
-from kthena_components.placement.faults import grow, lose, nodes_of, worst
+from kthena_components.placement.faults_and_rivals import grow, lose, nodes_of, worst
 from kthena_components.placement.model import Running
 from tests.support.placement import HARD, group, pods, racks
 

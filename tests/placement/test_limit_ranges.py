@@ -13,8 +13,8 @@ from kthena_components.placement.answer import answer, ask
 from kthena_components.placement.from_objects import cluster_of
 from kthena_components.placement.inventory import parse_inventory
 from kthena_components.placement.inventory_write import write_inventory
-from kthena_components.placement.limit_ranges import refusals, with_defaults
 from kthena_components.placement.model import Cause, Outcome, Verdict
+from kthena_components.placement.quotas_and_limit_ranges import refusals, with_defaults
 from tests.support.for_each import for_each
 from tests.support.placement import GPU, racks
 

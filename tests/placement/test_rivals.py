@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from kthena_components.placement.faults import grow
+from kthena_components.placement.faults_and_rivals import grow
 from kthena_components.placement.model import Cluster, Queue, Running, Scheduler, Verdict
 from kthena_components.placement.place import place
 from tests.support.for_each import for_each

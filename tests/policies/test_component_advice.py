@@ -9,8 +9,8 @@ import pytest
 
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import Finding, Level
-from kthena_components.policies import component_advice
-from kthena_components.policies.component_advice import advice_of_component
+from kthena_components.policies import advice_and_placement
+from kthena_components.policies.advice_and_placement import advice_of_component
 from kthena_components.policies.pack import check_resource
 from tests.support.specs import ENGINE_RAY, changed
 
@@ -21,9 +21,9 @@ ASKED = frozenset({"production-availability", "production-cache"})
 
 @pytest.fixture(autouse=True)
 def _fresh() -> Iterator[None]:
-    component_advice._first.clear()
+    advice_and_placement._first.clear()
     yield
-    component_advice._first.clear()
+    advice_and_placement._first.clear()
 
 
 def objects(**changes: Any) -> list[tuple[str, dict[str, Any]]]:
@@ -52,7 +52,7 @@ def test_the_remedies_are_fields_of_the_component_and_work() -> None:
     rules = {each.rule: each.remedy for each in advice(OURS)}
     assert rules["production-availability"].startswith("write priority_class of the serving")
     assert rules["production-cache"] == "write cache.claim or cache.host_path of the role"
-    component_advice._first.clear()
+    advice_and_placement._first.clear()
     done = advice(OURS, **{"priority_class": "gold", "roles[0].cache": {"claim": "weights"}})
     assert "production-cache" not in {each.rule for each in done}
     assert not [each for each in done if "priority_class" in each.remedy]

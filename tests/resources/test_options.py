@@ -11,7 +11,7 @@ import pytest
 
 from kthena_components import RefusedError
 from kthena_components.provider.host import KthenaProvider
-from kthena_components.resources import _options
+from kthena_components.resources import _call
 from tests.provider.test_host import ROLE
 from tests.resources.build import serving
 from tests.support.pages import ROOT
@@ -52,7 +52,7 @@ def refused(args: dict[str, Any], **options: Any) -> list[str]:
 def test_an_option_that_reaches_no_object_is_refused(option: str) -> None:
     (told,) = refused(ENGINE_RAY, **{option: VALUES[option]})
     assert told.startswith(f"opts.{option}: is given, but Pulumi applies it to the component and")
-    assert told.endswith(f"[{_options.RULE}]")
+    assert told.endswith(f"[{_call.RULE}]")
 
 
 def test_all_of_them_are_told_at_once() -> None:
@@ -63,7 +63,7 @@ def test_all_of_them_are_told_at_once() -> None:
 def test_every_option_of_the_sdk_is_known_here() -> None:
     """A new one needs a decision: tried with the engine, then refused or documented."""
     stated = set(inspect.signature(pulumi.ResourceOptions.__init__).parameters) - {"self"}
-    known = REACHING | OF_PLUGINS | set(_options._WITHOUT_EFFECT)
+    known = REACHING | OF_PLUGINS | set(_call._WITHOUT_EFFECT)
     assert stated - known == set()
     page = (ROOT / "docs" / "own-program.md").read_text()
     assert [each for each in known - OF_PLUGINS if f"`{each}`" not in page] == []

@@ -5,7 +5,7 @@ from typing import Any
 import pulumi
 
 from kthena_components.core import naming
-from kthena_components.resources._metadata import mark_rendering
+from kthena_components.resources._apply import mark_rendering
 from tests.resources.build import serving
 from tests.support.recorder import record
 from tests.support.specs import ENGINE_RAY, REMOVED, Args, changed

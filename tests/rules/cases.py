@@ -16,7 +16,7 @@ from kthena_components.checker.manifest import check_manifest, read_demand
 from kthena_components.checker.update_rules import check_change
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.facts.context import Context, ReferencedObjects, gather
-from kthena_components.core.facts.pod_policies import LimitRanges, PodPolicies
+from kthena_components.core.facts.pod_policies_and_sharing import LimitRanges, PodPolicies
 from kthena_components.core.findings import Finding, Level, SpecError
 from kthena_components.core.rules.production import PRODUCTION_NAMES
 from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN

@@ -11,7 +11,7 @@ from bench.sizing import mistakes_of, questions
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.hardware import Gpu, GpuFacts
-from kthena_components.core.hardware.names import find_gpu
+from kthena_components.core.hardware.gpu_table import find_gpu
 from kthena_components.core.memory.engine import Placed, placed_engines
 from kthena_components.core.memory.estimate import Verdict, estimate_of
 from kthena_components.core.models import ModelShape, find_model
@@ -19,7 +19,7 @@ from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.spec.enums import EngineKind
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.sizing import Question, Row, find_shapes
-from kthena_components.sizing.question import newest_image
+from kthena_components.sizing.question_and_shapes import newest_image
 
 DRAWN = list(questions(7, 60))
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kthena_components.core.models import ModelShape, known_models
-from kthena_components.sizing.shapes import Shape, pod_counts, shapes_on
+from kthena_components.sizing.question_and_shapes import Shape, pod_counts, shapes_on
 from tests.support.strategies import law
 
 NODES = st.sampled_from([1, 2, 4, 6, 8, 16])

@@ -6,9 +6,11 @@ from dataclasses import replace
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding
 from kthena_components.core.findings import run_rule as run
-from kthena_components.core.rules.kv_connector_known import kv_connector_known
-from kthena_components.core.rules.kv_halves_alike import kv_halves_alike
-from kthena_components.core.rules.kv_halves_complete import kv_halves_complete
+from kthena_components.core.rules.kv_connector_and_halves import (
+    kv_connector_known,
+    kv_halves_alike,
+    kv_halves_complete,
+)
 from kthena_components.core.rules.kv_halves_parallel import kv_halves_parallel
 from tests.support.startup import IMAGES, LAUNCH, serving
 

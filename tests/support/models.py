@@ -3,11 +3,11 @@
 from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, run_rule
-from kthena_components.core.rules.fp8_block_multiple import fp8_block_multiple
+from kthena_components.core.rules.fp8_blocks_and_quantization_groups import fp8_block_multiple
 from kthena_components.core.rules.moe import moe_expert_shape
-from kthena_components.core.rules.pp_within_layers import pp_within_layers
-from kthena_components.core.rules.tp_heads_and_ffn import (
+from kthena_components.core.rules.tp_heads_ffn_pp_layers import (
     ffn_divisible,
+    pp_within_layers,
     tp_divides_heads,
     tp_divides_kv_heads,
 )

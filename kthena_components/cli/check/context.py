@@ -13,10 +13,10 @@ from kthena_components.core.facts.context import (
     Definitions,
     ReferencedObjects,
 )
-from kthena_components.core.facts.sharing import MARKS, Sharing
+from kthena_components.core.facts.pod_policies_and_sharing import MARKS, Sharing
 from kthena_components.core.objects.object import GroupKind
 from kthena_components.core.schema.crds import CrdTable
-from kthena_components.core.values.escapes import may_have
+from kthena_components.core.values.embedded_and_escapes import may_have
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.reading.documents import Document, read_documents

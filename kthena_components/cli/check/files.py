@@ -24,7 +24,7 @@ from kthena_components.cli.check.workers import jobs_for, side_by_side
 from kthena_components.cli.objects import KubeObject, is_checked, is_wanted, objects_of
 from kthena_components.cli.sources import Place, RenderedSource, Source
 from kthena_components.core.facts.context import NO_CONTEXT, Context, ReferencedObjects
-from kthena_components.core.facts.pod_policies import AROUND, LimitRanges, PodPolicies
+from kthena_components.core.facts.pod_policies_and_sharing import AROUND, LimitRanges, PodPolicies
 from kthena_components.core.findings import READING, Finding, Level, fault
 from kthena_components.core.models import ModelShape
 from kthena_components.core.values.dataclass import dataclass

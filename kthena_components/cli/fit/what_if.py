@@ -6,7 +6,15 @@ from typing import Any
 from kthena_components.core.findings import count_of, nearest
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.placement.answer import with_placed
-from kthena_components.placement.faults import MOST_COPIES, Hit, Loss, grow, lose, nodes_of, worst
+from kthena_components.placement.faults_and_rivals import (
+    MOST_COPIES,
+    Hit,
+    Loss,
+    grow,
+    lose,
+    nodes_of,
+    worst,
+)
 from kthena_components.placement.model import Cluster, Outcome, PodGroup, Verdict
 
 WORST = "1"

@@ -10,7 +10,7 @@ from typing import Any
 from kthena_components.cli.model_config import ModelConfigError, shape_of
 from kthena_components.core.findings import count_of, nearest
 from kthena_components.core.hardware import GpuFacts
-from kthena_components.core.hardware.names import find_gpu
+from kthena_components.core.hardware.gpu_table import find_gpu
 from kthena_components.core.models import (
     ModelShape,
     all_names,
@@ -23,7 +23,7 @@ from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.sizing import Question
-from kthena_components.sizing.question import newest_image
+from kthena_components.sizing.question_and_shapes import newest_image
 
 _NODES = regex(r"(?:([0-9]{1,4}) ?[xX×] ?)?([0-9]{1,4})")
 _INDEX = "model.safetensors.index.json"

@@ -27,8 +27,7 @@ from kthena_components.core.engines.programs import (
     find_program,
     shell_operand,
 )
-from kthena_components.core.engines.sglang import read_sglang
-from kthena_components.core.engines.sglang_serve import serves_diffusion, without_model_type
+from kthena_components.core.engines.sglang import read_sglang, serves_diffusion, without_model_type
 from kthena_components.core.engines.tgi import read_tgi
 from kthena_components.core.engines.trtllm import read_dynamo, read_trtllm
 from kthena_components.core.engines.vllm import read_api_server, read_inside, read_vllm

@@ -8,8 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
-from kthena_components.core.facts.pod_policies import LimitRanges, PodPolicies
-from kthena_components.core.facts.sharing import Sharing
+from kthena_components.core.facts.pod_policies_and_sharing import LimitRanges, PodPolicies, Sharing
 from kthena_components.core.hardware import NO_CHOICE, GpuChoice, GpuFacts, find_gpu
 from kthena_components.core.models import ModelShape, shape_from_config
 from kthena_components.core.values.dataclass import dataclass, replace

@@ -10,7 +10,7 @@ from typing import Any
 
 from kthena_components.core.facts.context import Context
 from kthena_components.core.hardware import GpuFacts, find_gpu
-from kthena_components.core.hardware.names import CLASSES, MIG, NVIDIA
+from kthena_components.core.hardware.gpu_table import CLASSES, MIG, NVIDIA
 from kthena_components.core.hardware.placement import largest_of
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display

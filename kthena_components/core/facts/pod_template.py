@@ -33,7 +33,6 @@ from kthena_components.core.facts.devices import (
     selects_gke,
     slices,
 )
-from kthena_components.core.facts.downloads import downloaded_model
 from kthena_components.core.facts.files import PodVolumes
 from kthena_components.core.facts.inputs import read_argv
 from kthena_components.core.facts.network import (
@@ -44,7 +43,7 @@ from kthena_components.core.facts.network import (
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.findings import join_path
 from kthena_components.core.hardware import GpuFacts, parted_chips, stated_gpu
-from kthena_components.core.models import ModelShape
+from kthena_components.core.models import ModelShape, find_by_folder, find_model
 from kthena_components.core.values.dataclass import replace
 from kthena_components.core.values.read import first_unknown, mapping, sequence
 from kthena_components.core.values.unknown import (
@@ -269,3 +268,44 @@ def _shaped(
         return replace(pod, shape=shape)
     downloaded = downloaded_model(spec, model)
     return pod if downloaded is None else replace(pod, downloaded=downloaded)
+
+
+def downloaded_model(spec: Mapping[str, Any], folder: object) -> ModelShape | None:
+    """Return the model that an init container downloads to a folder; None if none is named.
+
+    The container's words have the folder, or one above it, and name one model of the table by its
+    name or by a URI: `--source hf://Qwen/Qwen3-8B --output-dir /models/mine`.
+
+    Args:
+        spec: The spec of the pod.
+        folder: The model in the engine's command line.
+    """
+    if not isinstance(folder, str) or not folder.startswith("/"):
+        return None
+    for container in map(mapping, sequence(spec.get("initContainers"))):
+        words = set(_words(read_argv(container)))
+        if any(_holds(word, folder) for word in words):
+            found = {shape.name: shape for word in words if (shape := _named(word))}
+            if len(found) == 1:
+                return next(iter(found.values()))
+    return None
+
+
+def _words(argv: Iterable[object]) -> Iterable[str]:
+    """Return the words of a command or of its script, and the values behind `=`."""
+    for text in argv:
+        for word in text.split() if isinstance(text, str) else ():
+            yield word.rpartition("=")[2].strip("\"'")
+
+
+def _holds(word: str, folder: str) -> bool:
+    return (
+        len(word) > 1 and word.startswith("/") and f"{folder}/".startswith(f"{word.rstrip('/')}/")
+    )
+
+
+def _named(word: str) -> ModelShape | None:
+    if word.startswith("/"):
+        return None
+    shape = find_model(word) if "://" not in word and "/" in word else find_by_folder(word)
+    return None if isinstance(shape, Unknown) else shape

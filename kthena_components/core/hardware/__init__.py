@@ -14,13 +14,15 @@ from kthena_components.core.hardware.choice import (
 from kthena_components.core.hardware.gpu_table import (
     Gpu,
     Instance,
+    find_gpu,
     find_instance,
     gpu_of,
     gpu_of_label,
     known_gpus,
     known_instances,
+    node_label,
+    short_name,
 )
-from kthena_components.core.hardware.names import find_gpu, node_label, short_name
 from kthena_components.core.hardware.placement import GpuFacts, parted_chips, stated_gpu
 
 __all__ = [

@@ -5,8 +5,7 @@ from dataclasses import field
 from functools import cache, lru_cache
 from typing import Any
 
-from kthena_components.core.hardware.gpu_table import Gpu, known_gpus
-from kthena_components.core.hardware.names import find_gpu
+from kthena_components.core.hardware.gpu_table import Gpu, find_gpu, known_gpus
 from kthena_components.core.hardware.placement import GpuFacts
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping

@@ -7,8 +7,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from kthena_components.core.hardware.gpu_table import Gpu, find_instance, gpu_of, gpu_of_label
-from kthena_components.core.hardware.names import gpu_of_type
+from kthena_components.core.hardware.gpu_table import (
+    Gpu,
+    find_instance,
+    gpu_of,
+    gpu_of_label,
+    gpu_of_type,
+)
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.unknown import Unknown, is_unresolved
 

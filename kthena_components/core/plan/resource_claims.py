@@ -13,7 +13,7 @@ from typing import Any
 
 from kthena_components.core.facts.claims import TEMPLATE
 from kthena_components.core.facts.context import ReferencedObjects
-from kthena_components.core.hardware.names import CLASS_OF
+from kthena_components.core.hardware.gpu_table import CLASS_OF
 from kthena_components.core.spec.serving_spec import ResourceClaimSpec, ResourcesSpec, RoleSpec
 
 API_VERSION = f"{TEMPLATE[0]}/v1"

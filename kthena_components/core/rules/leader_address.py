@@ -15,7 +15,7 @@ from kthena_components.core.rules.support.first_rank_address import (
     meetings,
 )
 from kthena_components.core.rules.support.messages import title
-from kthena_components.core.rules.support.unset_variables import (
+from kthena_components.core.rules.support.own_rank_and_unset_variables import (
     in_order,
     may_be_of_image,
     no_value,

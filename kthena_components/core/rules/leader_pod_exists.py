@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 
 from kthena_components.core.facts.listening import waits_for_engine
+from kthena_components.core.facts.network import HostedPods, PodHosts
 from kthena_components.core.facts.pod import PodFacts
-from kthena_components.core.facts.pod_hosts import HostedPods, PodHosts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding
 from kthena_components.core.rules.support.first_rank_address import Meeting, meeting_of, meetings

@@ -15,7 +15,7 @@ from kthena_components.core.rules.support.messages import (
     part_of_engine,
     title,
 )
-from kthena_components.core.rules.support.own_rank import own_rank, workers_of
+from kthena_components.core.rules.support.own_rank_and_unset_variables import own_rank, workers_of
 from kthena_components.core.values.read import first_unknown, require_known
 from kthena_components.core.values.unknown import Unknown, all_known
 

@@ -9,7 +9,7 @@ from kthena_components.core.facts.serving import EngineFacts, ServingFacts, Sibl
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.remedies import Remedy, fixes_of, placed_at, set_option, together
 from kthena_components.core.rules.support.messages import title
-from kthena_components.core.rules.support.own_rank import Ranked, own_rank
+from kthena_components.core.rules.support.own_rank_and_unset_variables import Ranked, own_rank
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.unknown import Unknown
 

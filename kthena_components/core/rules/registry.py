@@ -7,31 +7,52 @@ from collections.abc import Callable, Iterator
 
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, checked_by
-from kthena_components.core.rules.config_map_key_exists import config_map_key_exists
+from kthena_components.core.rules.context_and_scheduler_sizes import (
+    context_within_model,
+    scheduler_sizes,
+)
 from kthena_components.core.rules.context_parallel_layout import context_parallel_layout
-from kthena_components.core.rules.context_within_model import context_within_model
 from kthena_components.core.rules.data_parallel_layout import data_parallel_layout
 from kthena_components.core.rules.draft import draft_pipeline, draft_tensor
-from kthena_components.core.rules.engine_config_file import engine_config_file
-from kthena_components.core.rules.engine_option_keys import engine_option_keys
-from kthena_components.core.rules.engine_option_known import engine_option_known
+from kthena_components.core.rules.engine_options import (
+    engine_config_file,
+    engine_option_keys,
+    engine_option_known,
+)
 from kthena_components.core.rules.equals_group import (
     nnodes_equals_group,
     ray_cluster_size_equals_group,
 )
-from kthena_components.core.rules.executor_stated import executor_stated
+from kthena_components.core.rules.executor_and_ray_over_pods import (
+    executor_stated,
+    pp_with_ray,
+    ray_over_pods,
+)
 from kthena_components.core.rules.expert_balance import expert_balance
-from kthena_components.core.rules.fp8_block_multiple import BLOCKS, fp8_block_multiple
+from kthena_components.core.rules.fp8_blocks_and_quantization_groups import (
+    BLOCKS,
+    GROUPS,
+    fp8_block_multiple,
+    quantization_groups,
+)
 from kthena_components.core.rules.gang_covers_engine import gang_covers_engine
-from kthena_components.core.rules.gpu_requests_equal_limits import gpu_requests_equal_limits
+from kthena_components.core.rules.gpu_requests_and_vendor import (
+    gpu_requests_equal_limits,
+    one_gpu_vendor,
+)
 from kthena_components.core.rules.headless import headless_copies, headless_workers
-from kthena_components.core.rules.hf_token_from_secret import hf_token_from_secret
+from kthena_components.core.rules.hf_token_and_config_map_key import (
+    config_map_key_exists,
+    hf_token_from_secret,
+)
 from kthena_components.core.rules.host_ip_per_pod import host_ip_per_pod
 from kthena_components.core.rules.image import engine_image, image_pinned
 from kthena_components.core.rules.init_container_ends import init_container_ends
-from kthena_components.core.rules.kv_connector_known import kv_connector_known
-from kthena_components.core.rules.kv_halves_alike import kv_halves_alike
-from kthena_components.core.rules.kv_halves_complete import kv_halves_complete
+from kthena_components.core.rules.kv_connector_and_halves import (
+    kv_connector_known,
+    kv_halves_alike,
+    kv_halves_complete,
+)
 from kthena_components.core.rules.kv_halves_parallel import kv_halves_parallel
 from kthena_components.core.rules.leader_address import leader_address
 from kthena_components.core.rules.leader_pod_exists import leader_pod_exists
@@ -42,7 +63,10 @@ from kthena_components.core.rules.leader_worker_same import (
 )
 from kthena_components.core.rules.master_address import master_address
 from kthena_components.core.rules.memory import memory_one_sequence, memory_weights_fit
-from kthena_components.core.rules.memory_fraction_range import memory_fraction_range
+from kthena_components.core.rules.memory_fraction_and_offload import (
+    memory_fraction_range,
+    offload_within_memory,
+)
 from kthena_components.core.rules.model_stated import model_stated
 from kthena_components.core.rules.moe import EXPERTS, moe_expert_shape, moe_ranks
 from kthena_components.core.rules.mpi_ranks import mpi_ranks
@@ -50,32 +74,31 @@ from kthena_components.core.rules.name_fits import name_fits
 from kthena_components.core.rules.network import host_network_names, network_interface
 from kthena_components.core.rules.nixl_side_channel_host import nixl_side_channel_host
 from kthena_components.core.rules.nodes_whole import nodes_whole
-from kthena_components.core.rules.offload_within_memory import offload_within_memory
-from kthena_components.core.rules.one_gpu_vendor import one_gpu_vendor
 from kthena_components.core.rules.options_agree import options_agree
 from kthena_components.core.rules.pod_ranks import pod_ranks
 from kthena_components.core.rules.pods_joined import pods_joined
 from kthena_components.core.rules.ports_distinct import ports_distinct
-from kthena_components.core.rules.pp_within_layers import STAGES, pp_within_layers
 from kthena_components.core.rules.probe_covers import probe_covers_loading, probe_covers_sleep
 from kthena_components.core.rules.probe_port import probe_port
-from kthena_components.core.rules.quantization_groups import GROUPS, quantization_groups
-from kthena_components.core.rules.ray_image import ray_in_image, ray_script_in_image
-from kthena_components.core.rules.ray_num_gpus import ray_num_gpus
-from kthena_components.core.rules.ray_over_pods import pp_with_ray, ray_over_pods
-from kthena_components.core.rules.ray_start_order import ray_start_order
+from kthena_components.core.rules.ray_image_gpus_start import (
+    ray_in_image,
+    ray_num_gpus,
+    ray_script_in_image,
+    ray_start_order,
+)
 from kthena_components.core.rules.routing_sidecar_port import routing_sidecar_port
-from kthena_components.core.rules.scheduler_sizes import scheduler_sizes
 from kthena_components.core.rules.sglang_layout import sglang_layout
 from kthena_components.core.rules.shm import shm_present, shm_size
 from kthena_components.core.rules.size_variables import size_variables
 from kthena_components.core.rules.start_order import start_order
 from kthena_components.core.rules.support.fixes import placed
-from kthena_components.core.rules.tp_heads_and_ffn import (
+from kthena_components.core.rules.tp_heads_ffn_pp_layers import (
     FEED_FORWARD,
     HEADS,
     KV_HEADS,
+    STAGES,
     ffn_divisible,
+    pp_within_layers,
     tp_divides_heads,
     tp_divides_kv_heads,
 )

@@ -9,15 +9,16 @@ from kthena_components.core.findings import Finding
 from kthena_components.core.remedies import set_option
 from kthena_components.core.rules.support.engine_pods import pods_of
 from kthena_components.core.rules.support.messages import title
-from kthena_components.core.rules.support.own_rank import (
+from kthena_components.core.rules.support.own_rank_and_unset_variables import (
     RANKS,
     Ranked,
+    in_order,
+    no_value,
     own_rank,
     set_by,
     total_of,
     workers_of,
 )
-from kthena_components.core.rules.support.unset_variables import in_order, no_value
 from kthena_components.core.values.unknown import NotSet, SetLater
 
 _FIELDS = {

@@ -8,6 +8,7 @@ from typing import Any
 
 from kthena_components.core.findings import Finding, Level, join_path
 from kthena_components.core.schema.metadata import is_qualified
+from kthena_components.core.schema.pod import check_limits
 from kthena_components.core.schema.pod_amounts import check_amounts, check_pod_amounts
 from kthena_components.core.schema.pod_containers import check_hooks, check_variables
 from kthena_components.core.schema.pod_host import (
@@ -18,7 +19,6 @@ from kthena_components.core.schema.pod_host import (
     check_security,
     check_sysctls,
 )
-from kthena_components.core.schema.pod_limits import check_limits
 from kthena_components.core.schema.pod_placement import check_placement
 from kthena_components.core.schema.pod_texts import (
     check_domain,

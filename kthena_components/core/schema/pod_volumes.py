@@ -85,7 +85,7 @@ NONE_ADDED = Added()
 
 
 def check_volumes(pod: Mapping[str, Any], path: str) -> Iterator[Finding]:
-    """Report volumes that Kubernetes rejects, beside the limits of pod_limits.py."""
+    """Report volumes that Kubernetes rejects, beside the limits of pod.py."""
     first: dict[str, int] = {}
     for index, item in enumerate(sequence(pod.get("volumes"))):
         at, volume = f"{path}.volumes[{index}]", mapping(item)

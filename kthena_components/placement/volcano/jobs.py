@@ -13,10 +13,9 @@ from kthena_components.core.topology.domains import holds
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.placement.model import PodGroup, PodSet, SubGroupPolicy, Topology
-from kthena_components.placement.volcano.amounts import Vector, plus
+from kthena_components.placement.volcano.amounts_and_shapes import Shape, Shapes, Vector, plus
 from kthena_components.placement.volcano.neighbours import Neighbours
 from kthena_components.placement.volcano.pod_terms import Peer
-from kthena_components.placement.volcano.shapes import Shape, Shapes
 from kthena_components.placement.volcano.tree import Caps
 
 

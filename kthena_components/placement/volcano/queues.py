@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.placement.model import Cluster, Queue
-from kthena_components.placement.volcano.amounts import PODS, Dimensions, Vector, plus
+from kthena_components.placement.volcano.amounts_and_shapes import PODS, Dimensions, Vector, plus
 from kthena_components.placement.volcano.jobs import Job
 
 Numbers = list[float]

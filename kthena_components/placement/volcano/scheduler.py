@@ -10,20 +10,19 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import count as numbers
 
 from kthena_components.placement.model import VOLCANO, Cluster, PodGroup
-from kthena_components.placement.quotas import Quotas
+from kthena_components.placement.quotas_and_limit_ranges import Quotas
 from kthena_components.placement.volcano.allocate import (
     Allocator,
     Step,
     count,
     uncount,
 )
-from kthena_components.placement.volcano.amounts import Dimensions
+from kthena_components.placement.volcano.amounts_and_shapes import Dimensions, Shapes
 from kthena_components.placement.volcano.jobs import Job, Reading, read_job
 from kthena_components.placement.volcano.neighbours import Neighbours
 from kthena_components.placement.volcano.queues import Queues
 from kthena_components.placement.volcano.room import Room
 from kthena_components.placement.volcano.scores import read_scores
-from kthena_components.placement.volcano.shapes import Shapes
 from kthena_components.placement.volcano.tree import Caps, Tree
 from kthena_components.placement.volcano.worksheet import Worksheet, worksheet
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.placement.model import Scheduler
-from kthena_components.placement.volcano.amounts import CPU, MEMORY, Dimensions, Vector
+from kthena_components.placement.volcano.amounts_and_shapes import CPU, MEMORY, Dimensions, Vector
 
 _FULL = 100.0
 _GPU = "nvidia.com/gpu"

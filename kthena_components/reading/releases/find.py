@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from kthena_components.core.values.dataclass import dataclass
-from kthena_components.core.values.escapes import may_have
+from kthena_components.core.values.embedded_and_escapes import may_have
 from kthena_components.core.values.read import group_kind, mapping, sequence
 from kthena_components.core.values.regex import regex
 from kthena_components.reading.documents import read_documents
@@ -13,9 +13,13 @@ from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.reading.layout import boundary_of
 from kthena_components.reading.releases.application_sets import application_set
 from kthena_components.reading.releases.argo import applications
-from kthena_components.reading.releases.fleet import NAMES, fleet
+from kthena_components.reading.releases.fleet_and_helmfile import (
+    NAMES,
+    fleet,
+    helmfile,
+    is_helmfile,
+)
 from kthena_components.reading.releases.flux import flux_kustomization, helm_release
-from kthena_components.reading.releases.helmfile import helmfile, is_helmfile
 from kthena_components.reading.releases.model import Place, Statement
 from kthena_components.reading.releases.repository import Repository
 from kthena_components.reading.releases.terraform import SUFFIXES, terraform

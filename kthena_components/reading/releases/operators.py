@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from kthena_components.core.facts.context import Pin
-from kthena_components.core.values.escapes import may_have
+from kthena_components.core.values.embedded_and_escapes import may_have
 from kthena_components.core.values.read import group_kind, mapping, sequence
 from kthena_components.core.values.regex import regex
 from kthena_components.reading.documents import read_documents
@@ -21,8 +21,7 @@ from kthena_components.reading.files import Unreadable, read_text, shown_name
 from kthena_components.reading.folders import TERRAFORM
 from kthena_components.reading.hcl import Expression, HclError, blocks_in
 from kthena_components.reading.maps import parse_kube_map
-from kthena_components.reading.releases.fleet import NAMES
-from kthena_components.reading.releases.helmfile import is_helmfile
+from kthena_components.reading.releases.fleet_and_helmfile import NAMES, is_helmfile
 
 CHARTS = {
     "kuberay-operator": "ray",

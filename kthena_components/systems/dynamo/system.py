@@ -1,7 +1,7 @@
 """NVIDIA Dynamo: graphs of components, and single ones."""
 
-from kthena_components.systems.dynamo.convert import sketch
-from kthena_components.systems.dynamo.facts import demand, facts, kept, pods
+from kthena_components.systems.dynamo.facts import demand, facts, kept, pods, sketch
+from kthena_components.systems.dynamo.misplaced_fields_and_system_port import dynamo_system_port
 from kthena_components.systems.dynamo.rules import (
     dynamo_gpu_memory,
     dynamo_launch,
@@ -10,7 +10,6 @@ from kthena_components.systems.dynamo.rules import (
     dynamo_restart,
     dynamo_shape,
 )
-from kthena_components.systems.dynamo.system_port import dynamo_system_port
 from kthena_components.systems.dynamo.view import COMPONENT, GRAPH, read_graph
 from kthena_components.systems.system import PRODUCTION, Kind, System
 

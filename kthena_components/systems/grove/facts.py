@@ -9,8 +9,8 @@ from dataclasses import replace
 from functools import partial
 
 from kthena_components.core.facts.engine_grouping import EngineTemplate, engines_of
+from kthena_components.core.facts.network import HostedPods, PodHosts
 from kthena_components.core.facts.pod import PodFacts
-from kthena_components.core.facts.pod_hosts import HostedPods, PodHosts
 from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts, StartOrder
 from kthena_components.core.facts.workload import fill_requests, is_serving, relocated

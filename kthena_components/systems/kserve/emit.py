@@ -1,8 +1,20 @@
-"""Writes an InferenceService or an LLMInferenceService of KServe.
+"""Writes an InferenceService or an LLMInferenceService of KServe, and reads back its facts.
 
 Source: kserve v0.20.0; docs/backends/kserve.md lists every field.
+
+The readers of facts.py read one object by itself, whose runtime may state anything. The emitted
+object and its runtime are both known here.
 """
 
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from kthena_components.core import naming
+from kthena_components.core.facts.pod_template import read_pod
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.objects.object import Object, read_object
+from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.plan.rights import BUDGETS, SERVICES, Resource
 from kthena_components.core.plan.scrape_targets import (
@@ -12,11 +24,13 @@ from kthena_components.core.plan.scrape_targets import (
     only_with_pods,
 )
 from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
+from kthena_components.core.values.read import mapping, sequence, text
 from kthena_components.systems.emitter import FOR_ALL, IDLE_WORKERS, Emitter
 from kthena_components.systems.kserve.convert import CONVERTER
 from kthena_components.systems.kserve.emit_llm import (
     CONFIG,
     LLM,
+    MAIN,
     VERSION,
     emit_llm,
     leader_labels,
@@ -25,10 +39,143 @@ from kthena_components.systems.kserve.emit_llm import (
 from kthena_components.systems.kserve.emit_llm import entry_labels as llm_labels
 from kthena_components.systems.kserve.emit_service import RUNTIME, emit_service, service_name
 from kthena_components.systems.kserve.limits import LIMITS, names, refuse
+from kthena_components.systems.kserve.nodes import RayNodes
 from kthena_components.systems.kserve.options import KserveOptions, is_llm
-from kthena_components.systems.kserve.read_back import SIZES, planned, read_back
-from kthena_components.systems.kserve.view import GROUP, SERVICE
+from kthena_components.systems.kserve.templates import HEAD, OWN_ENV, WORKER, named, named_role
+from kthena_components.systems.kserve.view import (
+    GPU_TYPES,
+    GROUP,
+    SERVICE,
+    MultiNode,
+    Service,
+    read_service,
+)
+from kthena_components.systems.kserve.view_llm import LlmService, LlmWorkload, read_llm_service
 from kthena_components.systems.kubernetes.emit import emit_front
+
+Body = Mapping[str, Any]
+SIZES = (naming.GROUP_SIZE, naming.LWS_GROUP_SIZE)
+_OF_KSERVE = frozenset({"modelFormat", "runtime", "storageUri"})
+_NOT_OF_PODS = frozenset({"model", "workerSpec", "minReplicas", "deploymentStrategy"})
+
+
+def planned(plan: ServingPlan) -> list[ServingFacts]:
+    """Return the facts of a plan without ServingGroups and gangs, with KServe's container names."""
+    roles = tuple(_as_main(role) if is_llm(plan) else named_role(role) for role in plan.roles)
+    found = facts_from_plan(replace(plan, roles=roles), SIZES)
+    engines = tuple(
+        replace(engine, replicas=plan.groups * role.replicas)
+        for engine, role in zip(found.engines, plan.roles, strict=True)
+    )
+    return [replace(found, engines=engines, gang=None, gang_expected=False)]
+
+
+def _as_main(role: RolePlan) -> RolePlan:
+    worker = None if role.worker is None else named(role.worker, MAIN)
+    return replace(role, entry=named(role.entry, MAIN), worker=worker)
+
+
+def read_back(bodies: Sequence[Body]) -> list[ServingFacts]:
+    """Read the services of both kinds among some objects, each with its runtime."""
+    found = [read_object(body) for body in bodies]
+    runtimes = {one.name: one for one in found if one.group_kind == (GROUP, "ServingRuntime")}
+    services = (one for one in found if one.group_kind == (GROUP, SERVICE))
+    read = [fact for one in services for fact in _facts(read_service(one), runtimes)]
+    llms = (read_llm_service(one) for one in found if one.group_kind == (GROUP, LLM))
+    return read + [fact for one in llms for fact in _llm_facts(one)]
+
+
+def _llm_facts(view: LlmService) -> Iterator[ServingFacts]:
+    """Read the pods of an LLMInferenceService that no preset changes."""
+    name = text(mapping(view.object.metadata.get("labels")).get(naming.NAME))
+    if isinstance(name, str):
+        engines = tuple(_workload(view, workload) for workload in view.workloads)
+        yield ServingFacts(path=view.object.at("spec"), name=name, engines=engines)
+
+
+def _workload(view: LlmService, workload: LlmWorkload) -> EngineFacts:
+    at, pods, fields = view.object.at(workload.path), workload.pods, workload.fields
+    metadata = {"annotations": mapping(fields.get("annotations"))}
+    env = dict.fromkeys(SIZES, str(pods)) if isinstance(pods, int) else {}
+    entry, worker = (
+        read_pod({"metadata": metadata, "spec": fields.get(key)}, f"{at}.{key}", env)
+        for key in ("template", "worker")
+    )
+    name = text(mapping(fields.get("labels")).get(naming.ROLE))
+    return EngineFacts(
+        path=at,
+        name=name if isinstance(name, str) else "",
+        pods=pods,
+        replicas=workload.replicas,
+        entry=entry,
+        worker=worker,
+    )
+
+
+def _facts(view: Service, runtimes: Mapping[Any, Object]) -> Iterator[ServingFacts]:
+    labels = mapping(view.object.metadata.get("labels"))
+    name, role = text(labels.get(naming.NAME)), text(labels.get(naming.ROLE))
+    if not isinstance(name, str) or not isinstance(role, str):
+        return
+    runtime = runtimes.get(text(mapping(view.holder.get("model")).get("runtime")))
+    spec = runtime.spec if runtime else {}
+    engine = _single(view, role)
+    if view.many is not None:
+        engine = _several(view, view.many, role, spec)
+    yield ServingFacts(path=view.object.at("spec"), name=name, engines=(engine,))
+
+
+def _single(view: Service, role: str) -> EngineFacts:
+    pods = _template(view.holder, view.holder, sequence(view.holder.get("containers")))
+    return _engine(view, role, 1, pods, None)
+
+
+def _several(view: Service, many: MultiNode, role: str, runtime: Body) -> EngineFacts:
+    """Read head and worker as KServe merges them, with the GPUs that it calculates."""
+    nodes = many.nodes
+    made = nodes if isinstance(nodes, RayNodes) else RayNodes(pods=0, worker_gpus=0, head_gpus=0)
+    model = mapping(view.holder.get("model"))
+    main = {key: value for key, value in model.items() if key not in _OF_KSERVE}
+    beside = sequence(view.holder.get("containers"))
+    head = [_with_gpus({**main, "name": HEAD}, made.head_gpus), *beside]
+    listed = map(mapping, sequence(many.fields.get("containers"))[:1])
+    rest = [_with_gpus({**one, "name": WORKER}, made.worker_gpus) for one in listed]
+    entry = _template(view.holder, runtime, head)
+    worker = _template(many.fields, mapping(runtime.get("workerSpec")), rest)
+    return _engine(view, role, made.pods, entry, worker)
+
+
+def _with_gpus(container: Body, gpus: int) -> Body:
+    """Write calculated GPUs over the stated ones, and leave out variables that KServe sets."""
+    resources = {
+        kind: {
+            key: str(gpus) if key in GPU_TYPES else amount
+            for key, amount in mapping(stated).items()
+        }
+        for kind, stated in mapping(container.get("resources")).items()
+    }
+    env = [
+        item for item in sequence(container.get("env")) if mapping(item).get("name") not in OWN_ENV
+    ]
+    return {**container, "resources": resources, "env": env}
+
+
+def _template(fields: Body, beside: Body, containers: Sequence[Any]) -> Body:
+    spec = {key: value for key, value in fields.items() if key not in _NOT_OF_PODS}
+    metadata = {"annotations": mapping(beside.get("annotations"))}
+    return {"metadata": metadata, "spec": {**spec, "containers": list(containers)}}
+
+
+def _engine(view: Service, role: str, pods: int, entry: Body, worker: Body | None) -> EngineFacts:
+    at, env = view.object.at(view.path), dict.fromkeys(SIZES, str(pods))
+    return EngineFacts(
+        path=at,
+        name=role,
+        pods=pods,
+        replicas=view.replicas,
+        entry=read_pod(entry, at, env),
+        worker=None if worker is None else read_pod(worker, f"{at}.workerSpec", env),
+    )
 
 
 def emit(plan: ServingPlan) -> tuple[Manifest, ...]:

@@ -19,10 +19,10 @@ from kthena_components.systems.kserve.rules.autoscaling import (
     kserve_autoscaling,
     kserve_llm_scaling,
 )
-from kthena_components.systems.kserve.rules.llm_parallelism import kserve_llm_parallelism
-from kthena_components.systems.kserve.rules.llm_parts import (
+from kthena_components.systems.kserve.rules.llm_parallelism_and_parts import (
     kserve_llm_adapters,
     kserve_llm_devices,
+    kserve_llm_parallelism,
     kserve_llm_parts,
 )
 from kthena_components.systems.kserve.rules.multinode import kserve_multinode

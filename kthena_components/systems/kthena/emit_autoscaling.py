@@ -14,12 +14,13 @@ from kthena_components.core.plan.manifest import REPLICAS, Manifest
 from kthena_components.core.plan.serving_plan import ServingPlan
 from kthena_components.core.spec.enums import KthenaVersion
 from kthena_components.systems.kthena.limits import since
-from kthena_components.systems.kthena.options import options_of, render
-from kthena_components.systems.kthena.options_autoscaling import (
+from kthena_components.systems.kthena.options import (
     AutoscalingSpec,
     MetricSourceSpec,
     RoleScalingSpec,
     metrics_of,
+    options_of,
+    render,
     sources_of,
     units,
 )

@@ -28,15 +28,16 @@ from kthena_components.systems.kthena.emit_autoscaling import (
     policy_body,
 )
 from kthena_components.systems.kthena.limits import since
-from kthena_components.systems.kthena.options import options_of, wrong
-from kthena_components.systems.kthena.options_autoscaling import (
+from kthena_components.systems.kthena.options import (
     AutoscalingSpec,
     MetricSourceSpec,
     MetricSpec,
     RoleScalingSpec,
     metrics_of,
+    options_of,
     sources_of,
     units,
+    wrong,
 )
 from kthena_components.systems.kthena.rules.autoscaling import kthena_autoscaling_ratio
 from kthena_components.systems.kthena.rules.version_image_template import RULES

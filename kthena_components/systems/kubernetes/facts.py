@@ -10,7 +10,7 @@ from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.facts.members import Numbers, Template, with_members, with_siblings
-from kthena_components.core.facts.pod_hosts import HostedPods, PodHosts
+from kthena_components.core.facts.network import HostedPods, PodHosts
 from kthena_components.core.facts.serving import EngineFacts, NameFacts, ServingFacts, StartOrder
 from kthena_components.core.facts.workload import (
     NO_SCHEDULER,

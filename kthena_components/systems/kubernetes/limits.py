@@ -14,7 +14,7 @@ WITHOUT_VOLCANO = Limit(
     "scheduler_name", takes="another than Volcano has no gang, topology or queue"
 )
 ENGINES_WITH_METRICS = Limit("monitoring", takes="engines with metrics")
-"""Reported by systems/prometheus/scrapes.py."""
+"""Reported by systems/prometheus/scrapes_and_panels.py."""
 _SERVICE = "use a Service that selects the entries by their labels"
 
 

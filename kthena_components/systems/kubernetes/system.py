@@ -22,15 +22,12 @@ from kthena_components.systems.kubernetes.facts import (
     tells_of_job,
     tells_of_set,
 )
-from kthena_components.systems.kubernetes.rules.autoscalers import (
+from kthena_components.systems.kubernetes.rules.autoscalers_and_coscheduling_pods import (
+    COSCHEDULING,
     LIMIT_RANGE,
     autoscaler_range,
     autoscaler_replicas,
     autoscaler_requests,
-)
-from kthena_components.systems.kubernetes.rules.compute_domain_nodes import compute_domain_nodes
-from kthena_components.systems.kubernetes.rules.coscheduling_pods import (
-    COSCHEDULING,
     coscheduling_pods,
 )
 from kthena_components.systems.kubernetes.rules.first_pod import (
@@ -46,8 +43,8 @@ from kthena_components.systems.kubernetes.rules.inference_pools import (
     picker_of_inference_pool,
     route_to_inference_pool,
 )
-from kthena_components.systems.kubernetes.rules.object_twice import object_twice
-from kthena_components.systems.kubernetes.rules.resource_claims import (
+from kthena_components.systems.kubernetes.rules.resource_claims_and_compute_domains import (
+    compute_domain_nodes,
     resource_claim_exists,
     resource_claim_request,
     resource_claim_used,
@@ -61,7 +58,8 @@ from kthena_components.systems.kubernetes.rules.secret_key_exists import SOURCES
 from kthena_components.systems.kubernetes.rules.selected_pods_answer import (
     selected_pods_answer,
 )
-from kthena_components.systems.kubernetes.rules.selector_matches_template import (
+from kthena_components.systems.kubernetes.rules.selector_matches_template_object_twice import (
+    object_twice,
     selector_matches_template,
 )
 from kthena_components.systems.kubernetes.rules.services import (

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from kthena_components.core import naming
 from kthena_components.core.facts.context import Context
+from kthena_components.core.facts.network import HostedPods, PodHosts
 from kthena_components.core.facts.pod import PodFacts
-from kthena_components.core.facts.pod_hosts import HostedPods, PodHosts
 from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, NameFacts, ServingFacts, StartOrder
 from kthena_components.core.facts.workload import (

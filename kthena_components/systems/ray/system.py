@@ -18,10 +18,12 @@ from kthena_components.systems.ray.rules.autoscaler_and_fault_tolerance import (
     ray_autoscaler,
     ray_fault_tolerance,
 )
-from kthena_components.systems.ray.rules.cluster_name_replicas_once import (
+from kthena_components.systems.ray.rules.cluster_name_replicas_once_service import (
     ray_cluster_upgrade,
     ray_name,
     ray_replicas,
+    ray_service,
+    ray_service_upgrade,
     ray_stated_once,
 )
 from kthena_components.systems.ray.rules.job_gpus import ray_job_gpus
@@ -36,7 +38,6 @@ from kthena_components.systems.ray.rules.serve_and_engine_kwargs import (
     ray_serve_gpus,
     ray_serve_placement,
 )
-from kthena_components.systems.ray.rules.service import ray_service, ray_service_upgrade
 from kthena_components.systems.ray.rules.worker_groups_gpus_params import (
     ray_cluster_gpus,
     ray_start_params,

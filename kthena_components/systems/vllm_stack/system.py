@@ -10,8 +10,12 @@ from kthena_components.systems.vllm_stack.rules import (
     vllm_stack_ignored,
     vllm_stack_ray,
 )
-from kthena_components.systems.vllm_stack.values import APPLICATION, HELM_RELEASE, RELEASE
-from kthena_components.systems.vllm_stack.view import read_releases
+from kthena_components.systems.vllm_stack.view import (
+    APPLICATION,
+    HELM_RELEASE,
+    RELEASE,
+    read_releases,
+)
 
 _MADE = "production-stack's operator makes a Deployment of it"
 

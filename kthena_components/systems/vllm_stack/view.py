@@ -1,25 +1,183 @@
-"""Reads releases of the Helm chart vllm-stack, by Pulumi, Flux or Argo CD, as models.
+"""Reads releases of the charts by Pulumi, Flux or Argo CD: values, and vllm-stack's models.
 
 The chart's objects do not contain the command of an engine on Ray, which is in a ConfigMap; the
 values do. Source: vllm-project/production-stack helm/templates.
+
+A values file alone is not read: it does not name its chart.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import Any
 
-from kthena_components.core.objects.object import Object
+from kthena_components.core.objects.object import GroupKind, Object
 from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.display import display
+from kthena_components.core.values.embedded_and_escapes import read_yaml_text
+from kthena_components.core.values.helm_set import parsed, steps_of, with_value
 from kthena_components.core.values.images import Version
-from kthena_components.core.values.read import first_unknown, is_name, mapping
-from kthena_components.core.values.unknown import Unknown
-from kthena_components.systems.vllm_stack.values import (
-    BESIDE,
-    MODELSERVICE,
-    VLLM_STACK,
-    ChartValues,
-    values_of,
+from kthena_components.core.values.read import (
+    first_unknown,
+    inside,
+    is_name,
+    mapping,
+    sequence,
+    unknown_in,
 )
+from kthena_components.core.values.regex import regex
+from kthena_components.core.values.unknown import UNKNOWN_WORD, Unknown, is_unresolved
+
+RELEASE: GroupKind = ("helm.sh", "Release")
+"""How policies name Pulumi's Release, whose type is kubernetes:helm.sh/v3:Release."""
+HELM_RELEASE: GroupKind = ("helm.toolkit.fluxcd.io", "HelmRelease")
+APPLICATION: GroupKind = ("argoproj.io", "Application")
+VLLM_STACK = "vllm-stack"
+MODELSERVICE = "llm-d-modelservice"
+_GIT_PATHS = {VLLM_STACK: ("vllm-project/production-stack", "helm")}
+"""The repository and the folder of a chart that the folder does not name."""
+_CHARTS = (VLLM_STACK, MODELSERVICE)
+_RELEASE_OF = regex(r"(?:[a-z-]{1,40}-)?[v=]?([0-9]{1,4})\.([0-9]{1,4})\.([0-9]{1,4})")
+BESIDE = Unknown("the models may be in other values")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChartValues:
+    """The values of one release of a chart."""
+
+    chart: str
+    path: str
+    values: object
+    beside: bool
+    """Whether there are values elsewhere, too."""
+    namespace: object
+    version: Version | Unknown | None
+    """Version of the chart. None: not stated, so the newest."""
+    overridden: Mapping[str, str] = field(default_factory=dict)
+    """Values that a parameter of Argo CD sets, with the path of the parameter."""
+
+
+def values_of(found: Object) -> Iterator[ChartValues]:
+    """Find the values of the charts, in each place where its tool keeps them."""
+    body, kind, spec = found.body, found.group_kind, mapping(found.body.get("spec"))
+    if kind == RELEASE and (chart := _chart_of(body.get("chart"))):
+        yield ChartValues(
+            chart=chart,
+            path="values",
+            values=body.get("values"),
+            beside=bool(body.get("valueYamlFiles")),
+            namespace=body.get("namespace"),
+            version=_version(body.get("version")),
+        )
+    elif kind == HELM_RELEASE and (chart := _flux_chart(spec)):
+        yield ChartValues(
+            chart=chart,
+            path="spec.values",
+            values=spec.get("values"),
+            beside=bool(spec.get("valuesFrom")),
+            namespace=spec.get("targetNamespace") or found.metadata.get("namespace"),
+            version=_version(inside(inside(spec.get("chart"), "spec"), "version")),
+        )
+    elif kind == APPLICATION:
+        sources = [("spec.source", spec.get("source"))]
+        sources += [(f"spec.sources[{i}]", v) for i, v in enumerate(sequence(spec.get("sources")))]
+        goes = mapping(spec.get("destination")).get("namespace")
+        for at, source in sources:
+            if chart := _argo_chart(mapping(source)):
+                yield _argo(chart, mapping(source), f"{at}.helm", goes)
+
+
+def _chart_of(value: object) -> str:
+    """Return which chart a name, a path or a URL is; empty for another one."""
+    if not isinstance(value, str) or is_unresolved(value):
+        return ""
+    last = value.rstrip("/").rpartition("/")[2].partition(":")[0]
+    packed = last.endswith(".tgz")
+    return next((c for c in _CHARTS if last == c or (packed and last.startswith(f"{c}-"))), "")
+
+
+def _flux_chart(spec: Mapping[str, Any]) -> str:
+    named = mapping(mapping(spec.get("chart")).get("spec")).get("chart")
+    return _chart_of(named) or _chart_of(mapping(spec.get("chartRef")).get("name"))
+
+
+def _argo_chart(source: Mapping[str, Any]) -> str:
+    repository, place = source.get("repoURL"), source.get("path")
+    if isinstance(repository, str) and isinstance(place, str):
+        for chart, (own, folder) in _GIT_PATHS.items():
+            if repository.removesuffix(".git").endswith(own) and place.strip("./") == folder:
+                return chart
+    return _chart_of(source.get("chart")) or _chart_of(place)
+
+
+def _version(stated: object) -> Version | Unknown | None:
+    """Read the chart's version; one that is a range is unknown."""
+    if stated is None:
+        return None
+    found = _RELEASE_OF.fullmatch(stated.strip()) if isinstance(stated, str) else None
+    if found is not None:
+        return tuple(map(int, found.groups()))
+    return unknown_in(stated) or Unknown(f"{display(stated)} may be several releases of the chart")
+
+
+def _argo(chart: str, source: Mapping[str, Any], path: str, namespace: object) -> ChartValues:
+    """Read Argo CD's values: an object overrides a text, and parameters override both."""
+    helm, version = mapping(source.get("helm")), source.get("targetRevision")
+    if version in ("", "HEAD", "main"):
+        version = None
+    values, key = helm.get("valuesObject"), "valuesObject"
+    if values is None:
+        values, key = read_yaml_text(helm.get("values"), "values"), "values"
+    beside, overridden = bool(helm.get("valueFiles")), {}
+    for at, name, value in _parameters(helm):
+        steps = steps_of(name)
+        if isinstance(steps, Unknown):
+            values = steps
+            break
+        if beside and not _has_lists(values, steps):
+            values = BESIDE
+            break
+        values = with_value(values, steps, value)
+        overridden[str(name)] = f"{path}.{at}.value"
+    return ChartValues(
+        chart=chart,
+        path=f"{path}.{key}",
+        values=values,
+        beside=beside,
+        namespace=namespace,
+        version=_version(version),
+        overridden=overridden,
+    )
+
+
+def _parameters(helm: Mapping[str, Any]) -> Iterator[tuple[str, object, object]]:
+    """List the path, the name and the value of each parameter, in the order of Helm's options.
+
+    Helm applies --set, then --set-string, then --set-file. Source: helm v3 pkg/cli/values;
+    argo-cd util/helm/cmd.go (template).
+    """
+    stated = [
+        (f"parameters[{i}]", mapping(v)) for i, v in enumerate(sequence(helm.get("parameters")))
+    ]
+    for forced in (False, True):
+        for at, item in stated:
+            if (item.get("forceString") is True) is forced:
+                yield at, item.get("name"), parsed(item.get("value", ""), as_text=forced)
+    for i, item in enumerate(sequence(helm.get("fileParameters"))):
+        yield f"fileParameters[{i}]", mapping(item).get("name"), UNKNOWN_WORD
+
+
+def _has_lists(values: object, steps: tuple[str | int, ...]) -> bool:
+    """Return whether the lists on the way to a value are in these values, with its items."""
+    lists = [at for at, step in enumerate(steps) if isinstance(step, int)]
+    for step in steps[: lists[-1] + 1] if lists else ():
+        if isinstance(step, int):
+            if not isinstance(values, list | tuple) or step >= len(values):
+                return False
+            values = values[step]
+        else:
+            values = mapping(values).get(step)
+    return True
+
 
 _MODELS = "servingEngineSpec.modelSpec"
 _WITH_RAY, _BY_MODEL, _ENABLED = (0, 1, 3), (0, 1, 4), (0, 1, 11)

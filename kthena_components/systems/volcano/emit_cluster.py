@@ -25,7 +25,7 @@ from kthena_components.systems.volcano.rules.queue_references import (
     queue_cycle,
     queue_within_parent,
 )
-from kthena_components.systems.volcano.view_hyper_node import (
+from kthena_components.systems.volcano.view import (
     GROUP,
     KIND,
     HyperNodesRead,

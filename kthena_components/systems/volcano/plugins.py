@@ -7,7 +7,7 @@ patchDefaultPlugins, which adds svc to the plugins that need it.
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from kthena_components.core.facts.pod_hosts import HostedPods, PodHosts
+from kthena_components.core.facts.network import HostedPods, PodHosts
 from kthena_components.core.objects.object import Object, copies_in
 from kthena_components.core.values.read import (
     inside,

@@ -7,7 +7,7 @@ import pytest
 
 from kthena_components.checker.manifest import check_manifest
 from kthena_components.core.facts.context import Context
-from kthena_components.core.facts.pod_policies import LimitRanges
+from kthena_components.core.facts.pod_policies_and_sharing import LimitRanges
 from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.values.unknown import Unknown
 

@@ -6,7 +6,7 @@ import pytest
 
 from kthena_components.checker.manifest import check_manifest
 from kthena_components.core.facts.context import Context
-from kthena_components.core.facts.sharing import Sharing
+from kthena_components.core.facts.pod_policies_and_sharing import Sharing
 from tests.support.for_each import for_each
 
 SLICES = """

@@ -7,8 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kthena_components.core.hardware import known_gpus, known_instances
-from kthena_components.core.hardware.gpu_table import Gpu, Machine, known_machines
-from kthena_components.core.hardware.names import find_gpu, short_name
+from kthena_components.core.hardware.gpu_table import (
+    Gpu,
+    Machine,
+    find_gpu,
+    known_machines,
+    short_name,
+)
 from kthena_components.core.values.unknown import Unknown
 from tests.support.for_each import for_each
 from tests.support.strategies import law

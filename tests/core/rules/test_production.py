@@ -9,7 +9,7 @@ import pytest
 from kthena_components.checker.manifest import check_manifest, read_manifest
 from kthena_components.checker.waivers import PREFIX
 from kthena_components.compiler.compile import compile_serving
-from kthena_components.core.facts.pod_policies import PodPolicies
+from kthena_components.core.facts.pod_policies_and_sharing import PodPolicies
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.rules.production import PRODUCTION, PRODUCTION_NAMES
 from kthena_components.core.values.read import group_kind

@@ -8,7 +8,7 @@ from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, run_rule
-from kthena_components.core.rules.ray_over_pods import pp_with_ray, ray_over_pods
+from kthena_components.core.rules.executor_and_ray_over_pods import pp_with_ray, ray_over_pods
 from tests.support.specs import ENGINE_RAY, NATIVE_8B, changed, gpu_template
 from tests.support.strategies import LATE
 

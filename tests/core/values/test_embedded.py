@@ -2,7 +2,12 @@
 
 import pytest
 
-from kthena_components.core.values.embedded import MOST_LEVELS, MOST_TEXT, go_text, read_yaml_text
+from kthena_components.core.values.embedded_and_escapes import (
+    MOST_LEVELS,
+    MOST_TEXT,
+    go_text,
+    read_yaml_text,
+)
 from kthena_components.core.values.unknown import Unknown
 from tests.support.peers import LATE
 

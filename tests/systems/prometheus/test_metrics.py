@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kthena_components.systems.prometheus.panels import PANELS
+from kthena_components.systems.prometheus.scrapes_and_panels import PANELS
 from tests.support.for_each import for_each
 from tests.systems.prometheus.monitored import MONITORED, alerts, compiled, expressions
 from toolchain.engine_metrics import metrics_in, releases_of

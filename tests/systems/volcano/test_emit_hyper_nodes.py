@@ -15,7 +15,7 @@ from kthena_components.core.topology.spec import (
     build_topology,
 )
 from kthena_components.systems.volcano.emit_cluster import emit_hyper_nodes
-from kthena_components.systems.volcano.view_hyper_node import read_hyper_node, read_hyper_nodes
+from kthena_components.systems.volcano.view import read_hyper_node, read_hyper_nodes
 
 TREE = [
     {"name": "spine", "tier": 2, "tier_name": "spine", "children": ["rack-a", "rack-b", "rack-c"]},

@@ -9,7 +9,7 @@ from dataclasses import field
 from enum import Enum
 from functools import lru_cache
 
-from kthena_components.core.engines.bash.patterns import has_glob
+from kthena_components.core.engines.bash.braces_and_patterns import has_glob
 from kthena_components.core.engines.bash.shell import Shell
 from kthena_components.core.engines.bash.shell_state import BLANKS, Many
 from kthena_components.core.engines.placeholders import has_gap

@@ -6,13 +6,13 @@ Source: POSIX.1-2024, Shell Command Language, 2.9.1.
 from collections.abc import Iterable, Sequence
 
 from kthena_components.core.engines.bash.arithmetic import forget_changed
+from kthena_components.core.engines.bash.braces_and_patterns import plain_text
 from kthena_components.core.engines.bash.builtins import BUILTINS
 from kthena_components.core.engines.bash.call import Call, program
 from kthena_components.core.engines.bash.declare import assign, computed, declare
 from kthena_components.core.engines.bash.expand import Expander
 from kthena_components.core.engines.bash.names import Numbers
-from kthena_components.core.engines.bash.output import PROGRAMS
-from kthena_components.core.engines.bash.patterns import plain_text
+from kthena_components.core.engines.bash.output import PROGRAMS, discards, with_output
 from kthena_components.core.engines.bash.shared_state import BeyondError
 from kthena_components.core.engines.bash.shell import FUNCTION, Doubt, Flow, Shell, Way
 from kthena_components.core.engines.bash.shell_state import (
@@ -35,7 +35,6 @@ from kthena_components.core.engines.bash.syntax import (
     Substitution,
     Word,
 )
-from kthena_components.core.engines.bash.written_files import discards, with_output
 from kthena_components.core.values.unknown import Unknown
 
 _DECLARERS = frozenset({"declare", "export", "local", "readonly", "typeset"})

@@ -7,10 +7,15 @@ import re
 from collections.abc import Iterable, Iterator
 
 from kthena_components.core.engines.bash import arithmetic, parameters
-from kthena_components.core.engines.bash.braces import expand_braces, has_braces, hides_braces
+from kthena_components.core.engines.bash.braces_and_patterns import (
+    escape,
+    expand_braces,
+    has_braces,
+    hides_braces,
+    plain_text,
+)
 from kthena_components.core.engines.bash.chunks import NEXT, NONE, Chunk, Chunks, Fields
 from kthena_components.core.engines.bash.names import Numbers
-from kthena_components.core.engines.bash.patterns import escape, plain_text
 from kthena_components.core.engines.bash.shared_state import BeyondError
 from kthena_components.core.engines.bash.shell import Doubt, Flow, Shell
 from kthena_components.core.engines.bash.shell_state import BLANKS, Many, is_known

@@ -1,16 +1,30 @@
-"""What commands write that write the same wherever they run, and what `read` makes of a line."""
+"""What commands write wherever they run, what `read` makes of it, and files written by `>`.
+
+What written files hold is known only as long as no program runs that is not read here: it may
+change them.
+"""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from kthena_components.core.engines.bash.braces_and_patterns import is_plain, unescaped
 from kthena_components.core.engines.bash.call import Call, path_of, text_of
 from kthena_components.core.engines.bash.chunks import separators
-from kthena_components.core.engines.bash.patterns import is_plain, unescaped
-from kthena_components.core.engines.bash.shell import Doubt, Flow
-from kthena_components.core.engines.bash.shell_state import BLANKS, FOLDER, Array, Many, is_known
+from kthena_components.core.engines.bash.expand import Expander
+from kthena_components.core.engines.bash.shell import Doubt, Flow, Shell, Way
+from kthena_components.core.engines.bash.shell_state import (
+    BLANKS,
+    FOLDER,
+    OUTPUT,
+    WRITTEN,
+    Array,
+    Many,
+    is_known,
+)
+from kthena_components.core.engines.bash.syntax import Parameter, Redirect, Text, Word
 from kthena_components.core.engines.placeholders import has_gap
 from kthena_components.core.values.regex import regex
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.unknown import MaybeText, Unknown
 
 _PERCENT = "\0"
 """Stands for `%%`: no word holds it."""
@@ -186,3 +200,51 @@ PROGRAMS: Mapping[str, Callable[[Call], str | None]] = {
     "seq": _seq,
 }
 """Programs whose output is known where their words are."""
+
+
+_NEW, _MORE = frozenset({">", ">|"}), ">>"
+_LOST = Unknown("a program may have changed what the script wrote")
+_GAP = Unknown("the script writes a value into it that is not known")
+
+
+def discards(redirects: Iterable[Redirect]) -> bool:
+    """Return whether a command's output goes elsewhere."""
+    return any(r.descriptor in {1, -1} and r.mark != "<" for r in redirects)
+
+
+def with_output(shell: Shell, redirects: Iterable[Redirect], body: Way) -> Flow:
+    """Run something whose output goes elsewhere, and note what a file holds then."""
+    state = shell.state
+    wanted = state.get(OUTPUT)
+    outputs = [r for r in redirects if r.descriptor in {1, -1} and r.mark != "<"]
+    target = outputs[0] if len(outputs) == 1 and wanted is None else None
+    is_file = target is not None and target.descriptor == 1 and target.mark in {*_NEW, _MORE}
+    path = _path(shell, target.target) if target is not None and is_file else None
+    # Inside of `$(…)`, a path that leaves it would take the file's text for the output.
+    state.set(OUTPUT, "" if is_file else None)
+    flow = body()
+    text = state.get(OUTPUT)
+    state.set(OUTPUT, wanted)
+    if target is not None and path is not None:
+        _note(shell, path, text, adds=target.mark == _MORE)
+    elif any(r.mark not in {">&", "<&"} for r in outputs):
+        state.set(WRITTEN, _LOST)
+    return flow
+
+
+def _path(shell: Shell, target: Word) -> str | None:
+    """Return the path of a file that is written; None if it is not known."""
+    plain = all(
+        isinstance(p, Text) or (isinstance(p, Parameter) and not p.operator) for p in target
+    )
+    return path_of(shell, Expander(shell).text(target)) if plain else None
+
+
+def _note(shell: Shell, path: str, text: object, *, adds: bool) -> None:
+    written = shell.state.get(WRITTEN, {})
+    if isinstance(written, Unknown):
+        return
+    before = written.get(path) if adds else ""
+    known = isinstance(text, str) and isinstance(before, str) and not has_gap(text)
+    made: MaybeText = f"{before}{text}" if known else _GAP
+    shell.state.set(WRITTEN, {**written, path: made})

@@ -11,6 +11,7 @@ from kthena_components.core.engines.bash import loops
 from kthena_components.core.engines.bash.commands import forget_set, redirected, simple
 from kthena_components.core.engines.bash.conditions import condition
 from kthena_components.core.engines.bash.expand import Expander
+from kthena_components.core.engines.bash.output import discards, with_output
 from kthena_components.core.engines.bash.shared_state import BeyondError
 from kthena_components.core.engines.bash.shell import Doubt, Flow, Shell, Way
 from kthena_components.core.engines.bash.shell_state import BLOCKED, OUTPUT, RUNNING, STATUS
@@ -32,7 +33,6 @@ from kthena_components.core.engines.bash.syntax import (
     Text,
     While,
 )
-from kthena_components.core.engines.bash.written_files import discards, with_output
 from kthena_components.core.values.unknown import Unknown
 
 _TESTS = frozenset({"[", "test"})

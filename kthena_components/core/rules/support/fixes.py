@@ -17,7 +17,7 @@ from kthena_components.core.memory.engine import Placed, placed_engine
 from kthena_components.core.memory.sharding import Sharding, fits, is_whole, model_shape
 from kthena_components.core.models.config import ModelShape
 from kthena_components.core.remedies import Change, Remedy, either, mapped, remove, together, write
-from kthena_components.core.rules.fp8_block_multiple import breaks_blocks
+from kthena_components.core.rules.fp8_blocks_and_quantization_groups import breaks_blocks
 from kthena_components.core.values.regex import regex
 
 _WORDS = (".args", ".command", ".extra_args")

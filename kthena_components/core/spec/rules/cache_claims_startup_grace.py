@@ -6,7 +6,7 @@ Each function is one rule and yields its findings; POD_RULES is the list.
 from collections.abc import Callable, Iterator
 
 from kthena_components.core.findings import Finding
-from kthena_components.core.hardware.names import CLASS_OF, CLASSES
+from kthena_components.core.hardware.gpu_table import CLASS_OF, CLASSES
 from kthena_components.core.remedies import either, or_more, remove, write
 from kthena_components.core.spec.launch import grace_seconds
 from kthena_components.core.spec.serving_spec import (

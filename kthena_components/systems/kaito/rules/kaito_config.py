@@ -13,10 +13,12 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of, nearest, run_rule
 from kthena_components.core.models import ModelShape
-from kthena_components.core.rules.context_within_model import context_within_model
-from kthena_components.core.rules.engine_option_known import OPTIONS
-from kthena_components.core.rules.memory_fraction_range import memory_fraction_range
-from kthena_components.core.rules.scheduler_sizes import scheduler_sizes
+from kthena_components.core.rules.context_and_scheduler_sizes import (
+    context_within_model,
+    scheduler_sizes,
+)
+from kthena_components.core.rules.engine_options import OPTIONS
+from kthena_components.core.rules.memory_fraction_and_offload import memory_fraction_range
 from kthena_components.core.values.blanks import is_blank, may_have_blanks
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display

@@ -7,8 +7,11 @@ from typing import Any
 from kthena_components.core.findings import Finding, Level, each_of, nearest, part_of_rule
 from kthena_components.core.memory.sharding import divisors
 from kthena_components.core.remedies import either, or_more, remove
-from kthena_components.core.rules.pp_within_layers import pp_within_layers
-from kthena_components.core.rules.tp_heads_and_ffn import tp_divides_heads, tp_divides_kv_heads
+from kthena_components.core.rules.tp_heads_ffn_pp_layers import (
+    pp_within_layers,
+    tp_divides_heads,
+    tp_divides_kv_heads,
+)
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping, require_known, text, unknown_inside
 from kthena_components.core.values.unknown import Unknown, is_known, known

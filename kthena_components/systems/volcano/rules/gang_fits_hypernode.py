@@ -31,8 +31,7 @@ from kthena_components.core.values.read import (
     unknown_within,
 )
 from kthena_components.core.values.unknown import MaybeInt, Unknown, known
-from kthena_components.systems.volcano.view import Topology
-from kthena_components.systems.volcano.view_hyper_node import read_hyper_node
+from kthena_components.systems.volcano.view import Topology, read_hyper_node
 
 if TYPE_CHECKING:  # most files that are checked have no HyperNode
     from kthena_components.core.topology.spec import HyperNodeSpec

@@ -37,7 +37,7 @@ from kthena_components.core.values.read import (
     unknown_in,
 )
 from kthena_components.core.values.unknown import MaybeInt, Unknown, known, total
-from kthena_components.systems.kubernetes.rules.autoscalers import numbers_of
+from kthena_components.systems.kubernetes.rules.autoscalers_and_coscheduling_pods import numbers_of
 from kthena_components.systems.volcano.view import Topology, topologies
 
 _NOBODY = Unknown("none of these pods has its name")

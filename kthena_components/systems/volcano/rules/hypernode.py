@@ -27,8 +27,7 @@ from kthena_components.core.values.read import (
     unknown_inside,
 )
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.systems.volcano.view import Rule
-from kthena_components.systems.volcano.view_hyper_node import SELECTORS, read_hyper_node
+from kthena_components.systems.volcano.view import SELECTORS, Rule, read_hyper_node
 
 _LONGEST_PATTERN = 10_000
 """Maximum length of a pattern that is read."""

@@ -23,8 +23,7 @@ from kthena_components.core.values.read import (
 )
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown, is_unresolved, known
-from kthena_components.systems.volcano.view import Topology, topologies
-from kthena_components.systems.volcano.view_hyper_node import read_hyper_node
+from kthena_components.systems.volcano.view import Topology, read_hyper_node, topologies
 
 if TYPE_CHECKING:  # most files that are checked have no HyperNode
     from kthena_components.core.topology.spec import HyperNodeSpec

@@ -1,0 +1,168 @@
+"""The rules leader-selected and first-pod-published, where first pods are objects."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from kthena_components.checker.leader_selected import needs_workers
+from kthena_components.core.engines import CommandFacts
+from kthena_components.core.facts.listening import waits_for_engine
+from kthena_components.core.facts.split_addresses import Asked
+from kthena_components.core.facts.split_engines import (
+    EnginePart,
+    group_of_head,
+    is_head,
+    selects,
+    spreads_copies,
+    starts_first,
+)
+from kthena_components.core.facts.split_joins import joined
+from kthena_components.core.facts.split_objects import Service, SplitObjects, is_one
+from kthena_components.core.findings import (
+    Finding,
+    advise,
+    count_of,
+    join_path,
+    not_checked,
+    refuse,
+)
+from kthena_components.core.remedies import write
+from kthena_components.core.rules.support.first_rank_address import (
+    PORT_OPTIONS,
+    is_itself,
+    meeting_of,
+    port_of,
+)
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import first_unknown, mapping
+from kthena_components.core.values.regex import regex
+from kthena_components.core.values.unknown import MaybeInt, product, total
+
+_RULE, _RAY = "leader-selected", "ray"
+_TWO = 2
+_DATA, _MASTER = "--data-parallel-address", "--master-addr"
+_HOST = regex(r"(?:tcp://)?([A-Za-z0-9][A-Za-z0-9.-]*)(?::\d+)?")
+
+
+def leaders_apart(objects: SplitObjects) -> Iterator[Finding]:
+    """Report first pods of two engines at one address, and workers that all join one of two.
+
+    The rule is documented in checker/leader_selected.py.
+    """
+    first: dict[tuple[object, ...], EnginePart] = {}
+    for part in objects.parts:
+        where, shown = next(_places(objects, part), ((), ""))
+        other = first.setdefault(where, part) if where else part
+        if is_one(other, part) or _is_told(objects, part, other):
+            continue
+        is_its = objects.part_named(str(where[3]), part.namespace) is part
+        wrong, right = (other, part) if is_its else (part, other)
+        seen = f"starts the first rank of an engine that meets at {shown}, and so does "
+        seen += f"{display(right.name)}, but only one pod is found there"
+        remedy = "write the address of its own first pod in this engine, or another rank if it "
+        remedy += f"belongs to {display(right.name)}"
+        report = refuse if objects.are_together(other, part) else advise
+        yield report(wrong.pod.command_path, seen, remedy, _RULE)
+    yield from _left_alone(objects)
+
+
+def _places(objects: SplitObjects, part: EnginePart) -> Iterator[tuple[tuple[object, ...], str]]:
+    """Return where the first ranks of a part meet the others, and how that is written."""
+    for command in part.commands:
+        if command.data_mode != "internal" or not starts_first(replace(part, commands=(command,))):
+            continue
+        option, address = _address(command)
+        found = _HOST.fullmatch(address) if isinstance(address, str) else None
+        if found is None or is_itself(address):
+            continue
+        port: object = port_of(str(address))
+        if option in PORT_OPTIONS:
+            port = command.options.get(*PORT_OPTIONS[option])
+        if isinstance(port, int):
+            asked = objects.asked_by(replace(part, asks=found[1]))
+            asked = asked or Asked(found[1], part.namespace)
+            yield (command.engine, *asked, port), f"port {port} of {display(found[1])}"
+
+
+def _address(command: CommandFacts) -> tuple[str, object]:
+    if spreads_copies(command):
+        return _DATA, command.options.get(_DATA) or command.options.get(_MASTER)
+    meeting = meeting_of(command)
+    return (meeting.option, meeting.address) if meeting is not None else ("", None)
+
+
+def _is_told(objects: SplitObjects, part: EnginePart, other: EnginePart) -> bool:
+    """Return whether another rule reports that two pods have one address."""
+    both = (
+        asked
+        for name in objects.reached(part) & objects.reached(other)
+        for asked, _ in objects.meeting(other)
+        if asked.name == name and not asked.pod
+    )
+    one = any(head is other and part in workers for head, workers in joined(objects))
+    return one or next(both, None) is not None
+
+
+def _left_alone(objects: SplitObjects) -> Iterator[Finding]:
+    """Report workers of Ray that join an engine which has enough, and not another one."""
+    heads = [head for head in objects.parts if is_head(head) and needs_workers(head)]
+    heads = [head for head in heads if (group := group_of_head(head)) and group.way == _RAY]
+    joining = {head: objects.joining(head) for head in heads}
+    for head in (head for head in heads if not joining[head]):
+        if any(objects.asked_by(part) is None for part in objects.workers_of(head)):
+            continue
+        for other in (each for each in heads if each.namespace == head.namespace):
+            workers = [each for each in joining[other] if objects.are_together(head, each)]
+            if len(workers) < _TWO or not objects.are_together(head, other):
+                continue
+            part, needed = workers[-1], _needed(other)
+            held, own = _gpus([other, *workers]), _gpus([part])
+            if not (isinstance(held, int) and isinstance(own, int) and own > 0):
+                continue
+            if isinstance(needed, int) and held - own >= needed:
+                seen = f"joins {display(other.name)}, which then has {count_of(held, 'GPU')} and "
+                seen += f"needs {needed}, but no pods join {display(head.name)}, which needs "
+                seen += f"{_needed(head)} and has {head.pod.gpus}"
+                remedy = f"write the address of {display(head.name)}"
+                yield refuse(part.pod.command_path, seen, remedy, _RULE)
+                break
+
+
+def _gpus(parts: list[EnginePart]) -> MaybeInt:
+    return total([product(part.pod.gpus, part.count) for part in parts])
+
+
+def _needed(head: EnginePart) -> object:
+    return head.pod.command.per_rank_world if head.pod.command is not None else None
+
+
+_PUBLISHED = "first-pod-published"
+
+
+def leader_published(objects: SplitObjects) -> Iterator[Finding]:
+    """Report a Service that names a first pod only when its workers have found it.
+
+    The rule is documented in systems/kubernetes/rules/first_pod.py.
+    """
+    told: set[str] = set()
+    for head in filter(is_head, objects.parts):
+        if not waits_for_engine(head.pod) or not needs_workers(head):
+            continue
+        for asked, _ in objects.meeting(head):
+            service = objects.service_of(asked)
+            if service is None or not selects(service.body, head) or service.path in told:
+                continue
+            told.add(service.path)
+            yield from _check(service, head)
+
+
+def _check(service: Service, head: EnginePart) -> Iterator[Finding]:
+    stated = service.body.get("spec")
+    spec = mapping(stated)
+    published = spec.get("publishNotReadyAddresses")
+    at = join_path(service.path, "spec.publishNotReadyAddresses")
+    if gap := first_unknown(published, stated):
+        yield not_checked(at, gap, _PUBLISHED)
+    elif published is not True:
+        seen = f"is not true, but the workers of {head.kind} {display(head.name)} look for its pod "
+        seen += "by this Service, and that is ready only when all pods of the engine have met"
+        yield refuse(at, seen, write(value=True), _PUBLISHED)

@@ -1,0 +1,221 @@
+"""Brace expansion, `{a,b}`, and patterns of a shell, `*`, `?` and `[…]`.
+
+Source: bash's manual, 3.5.1; braces.c.
+
+Python's fnmatch does the matching: its expressions do not run away.
+"""
+
+import fnmatch
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+from kthena_components.core.engines.bash.shared_state import BeyondError
+from kthena_components.core.engines.bash.syntax import Parameter, Piece, Text, Word
+from kthena_components.core.engines.placeholders import has_gap
+from kthena_components.core.values.display import SECRET
+from kthena_components.core.values.regex import regex
+
+_MOST_WORDS = 1000
+_MOST_BRACES = 100
+_RANGE = regex(r"(-?[0-9]{1,9})\.\.(-?[0-9]{1,9})(?:\.\.(-?[0-9]{1,9}))?")
+_LETTERS = regex(r"([A-Za-z])\.\.([A-Za-z])(?:\.\.(-?[0-9]{1,9}))?")
+_PADDED = regex(r"-?0[0-9]")
+
+_HIDDEN = regex(r'"[^"]*\{[^"]*(?:,|\.\.)[^"]*\}')
+
+Token = str | Piece
+"""One character that may be a brace or a comma, or anything else."""
+
+
+def has_braces(word: Word) -> bool:
+    """Return quickly whether a word may have a brace expansion."""
+    return any(isinstance(piece, Text) and not piece.quoted and "{" in piece.text for piece in word)
+
+
+def hides_braces(word: Word) -> bool:
+    """Return whether quotes inside of quotes hold braces: bash may take them for unquoted."""
+    return any(
+        isinstance(piece, Parameter) and piece.quoted and _HIDDEN.search(piece.written) is not None
+        for piece in word
+    )
+
+
+def expand_braces(word: Word) -> list[Word]:
+    """Return the words that one becomes."""
+    tokens: list[Token] = []
+    if sum(piece.text.count("{") for piece in word if isinstance(piece, Text)) > _MOST_BRACES:
+        raise BeyondError(f"a word of its script has more than {_MOST_BRACES} braces")
+    for piece in word:
+        plain = isinstance(piece, Text) and not piece.quoted
+        tokens += piece.text if plain and isinstance(piece, Text) else [piece]
+    return [_joined(made) for made in _expand(tokens)]
+
+
+def _joined(tokens: Sequence[Token]) -> Word:
+    pieces: list[Piece] = []
+    text = ""
+    for token in tokens:
+        if isinstance(token, str):
+            text += token
+            continue
+        if text:
+            pieces.append(Text(text, quoted=False))
+        pieces.append(token)
+        text = ""
+    return (*pieces, Text(text, quoted=False)) if text else tuple(pieces)
+
+
+def _expand(tokens: Sequence[Token]) -> list[list[Token]]:
+    start = 0
+    while start < len(tokens):
+        found = _alternatives(tokens, start) if tokens[start] == "{" else None
+        if found is not None:
+            close, alternatives = found
+            heads = [[*tokens[:start], *one] for one in alternatives]
+            tails = _expand(tokens[close + 1 :])
+            if len(heads) * len(tails) > _MOST_WORDS:
+                raise BeyondError(f"its braces expand to more than {_MOST_WORDS} words")
+            return [[*head, *tail] for head in heads for tail in tails]
+        start += 1
+    return [list(tokens)]
+
+
+def _alternatives(tokens: Sequence[Token], start: int) -> tuple[int, list[list[Token]]] | None:
+    """Return where a brace closes and what it stands for; None if it stands for itself."""
+    depth, cuts = 0, [start]
+    for at in range(start, len(tokens)):
+        char = tokens[at]
+        if char == "{":
+            depth += 1
+        elif char == "," and depth == 1:
+            cuts.append(at)
+        elif char == "}":
+            depth -= 1
+            if not depth:
+                break
+    else:
+        return None
+    if len(cuts) > 1:
+        parts = zip(cuts, [*cuts[1:], at], strict=True)
+        return at, [made for a, b in parts for made in _expand(tokens[a + 1 : b])]
+    inside = tokens[start + 1 : at]
+    if not all(isinstance(token, str) for token in inside):
+        return None
+    made = list(_sequence("".join(map(str, inside))))
+    return (at, [list(one) for one in made]) if made else None
+
+
+def _sequence(inside: str) -> Iterator[str]:
+    """Return the members of `a..b` or `a..b..step`; none where it is no sequence."""
+    numbers, letters = _RANGE.fullmatch(inside), _LETTERS.fullmatch(inside)
+    match = numbers or letters
+    if match is None:
+        return
+    if numbers:
+        first, last = int(match[1]), int(match[2])
+    else:
+        first, last = ord(match[1]), ord(match[2])
+    step = abs(int(match[3] or 1)) or 1
+    if abs(last - first) // step >= _MOST_WORDS:
+        raise BeyondError(f"its braces expand to more than {_MOST_WORDS} words")
+    padded = numbers and any(_PADDED.match(end) for end in match.groups()[:2])
+    width = max(len(match[1]), len(match[2])) if padded else 0
+    for value in range(first, last + 1, step) if first <= last else range(first, last - 1, -step):
+        yield f"{value:0{width}d}" if numbers else chr(value)
+
+
+_LONGEST = 200
+_SPECIAL = regex(r"([\\*?\[\](])")
+_EXTENDED = regex(r"[?*+@!]\(")
+_CONTROLS = {
+    "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t",
+    "v": "\v", "\\": "\\", "'": "'", '"': '"', "?": "?",
+}  # fmt: skip
+_ESCAPE = regex(r"\\([abeEfnrtv\\'\"?])")
+_PART = regex(r"\\(.)|\[([!^]?)([^\\\[\]/!^-][^\\\[\]/]*)\]|([*?])|([^\\*?\[])", re.DOTALL)
+
+
+def escape(text: str) -> str:
+    """Write a quoted text as a part of a pattern."""
+    return _SPECIAL.sub(r"\\\1", text)
+
+
+def has_glob(text: str) -> bool:
+    """Return whether a text may stand for names of files. `[secret]` stands for a hidden value."""
+    rest = text.replace(SECRET, "")
+    return "*" in rest or "?" in rest or ("[" in rest and "]" in rest)
+
+
+@lru_cache(maxsize=256)
+def compiled(pattern: str) -> re.Pattern[str] | None:
+    """Return the expression of a pattern; None if it has a form that is not read."""
+    if len(pattern) > _LONGEST or not pattern.isascii() or _EXTENDED.search(pattern):
+        return None
+    written, at = "", 0
+    while at < len(pattern):
+        part = _PART.match(pattern, at)
+        if part is None:
+            return None
+        at = part.end()
+        quoted, negated, inside, wild, plain = part.groups()
+        if inside:
+            # Ranges of letters follow the locale, and classes have names.
+            if re.search(r"[A-Za-z]-|\[:", inside):
+                return None
+            written += f"[{'!' if negated else ''}{inside}]"
+        else:
+            written += wild or f"[{quoted or plain}]".replace("[!]", "!").replace("[^]", "^")
+    try:
+        return re.compile(fnmatch.translate(written))
+    except re.error:
+        return None
+
+
+def _expression(text: str, pattern: str) -> re.Pattern[str] | None:
+    """Return the expression of a pattern; None also if it depends on the locale what it fits."""
+    by_character = not text.isascii() and ("?" in pattern or "[" in pattern)
+    return None if by_character else compiled(pattern)
+
+
+def matches(text: str, pattern: str) -> bool | None:
+    """Return whether a whole text fits a pattern; None if that is not known."""
+    expression = _expression(text, pattern)
+    return None if expression is None else expression.match(text) is not None
+
+
+def trimmed(text: str, pattern: str, operator: str) -> str | None:
+    """Return a text without the part that `#`, `##`, `%` or `%%` takes off."""
+    expression = _expression(text, pattern)
+    if expression is None or len(text) > _LONGEST:
+        return None
+    cuts = range(len(text) + 1)
+    front = operator.startswith("#")
+    for cut in cuts if operator in {"#", "%%"} else reversed(cuts):
+        if expression.match(text[:cut] if front else text[cut:]):
+            return text[cut:] if front else text[:cut]
+    return text
+
+
+def unescaped(text: str) -> str | None:
+    """Replace the escapes of `$'…'` that are a letter or a sign; None if there are others.
+
+    Source: bash's lib/sh/strtrans.c (ansicstr).
+    """
+    others = _ESCAPE.sub("", text)
+    return None if "\\" in others else _ESCAPE.sub(lambda match: _CONTROLS[match[1]], text)
+
+
+def is_plain(text: str) -> bool:
+    """Return whether a text has no escapes but those for a line, a tab and a backslash."""
+    return re.fullmatch(r"(?:[^\\]|\\[nt\\])*", text) is not None
+
+
+def plain_text(word: Word) -> str | None:
+    """Return the text of a word that stands for itself; None for any other."""
+    piece = word[0] if len(word) == 1 else None
+    if not isinstance(piece, Text) or piece.bash:
+        return None
+    text = piece.text
+    special = "~" in text or "{" in text or has_glob(text) or has_gap(text)
+    return text if piece.quoted or not special else None

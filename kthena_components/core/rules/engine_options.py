@@ -1,0 +1,191 @@
+"""Rules of options: their names, the keys in their values, and the engine's config file."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kthena_components.core.engines import Problem
+from kthena_components.core.engines.option_table import Keys, Table, load
+from kthena_components.core.engines.options import TITLES
+from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.findings import Finding, Level, suggest
+from kthena_components.core.remedies import plain
+from kthena_components.core.rules.support.engine_startup import Start, starts
+from kthena_components.core.rules.support.messages import title
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import mapping
+from kthena_components.core.values.unknown import is_unresolved
+
+
+def engine_option_keys(facts: ServingFacts) -> Iterator[Finding]:
+    """The engine's release has every key of the JSON objects in its options, and some words there.
+
+    The options are --speculative-config, --compilation-config with its pass_config,
+    --kv-transfer-config, --kv-events-config and --eplb-config of vLLM, whole or as
+    --eplb-config.num_redundant_experts, and --kv-events-config of SGLang.
+    The keys are those of the classes of each release: docs/engines.md. Older releases ignore other
+    keys, so what they say has no effect; newer ones refuse them. The words are those of `method` in
+    --speculative-config and of cudagraph_mode in --compilation-config, since vLLM 0.10.1, and of
+    publisher in --kv-events-config, since 0.11.1. SGLang ignores other keys, and does not start
+    with another publisher.
+
+    Pass: --speculative-config '{"model": "m", "num_speculative_tokens": 3}'.
+    Fail: --speculative-config '{"model": "m", "num_speculative_token": 3}'; with vLLM 0.12,
+    --compilation-config.cudagraph_modes=NONE; --compilation-config.cudagraph_mode=FULL_DECODE;
+    --speculative-config.method=eagel.
+    Level: mandatory; advisory if the release ignores the key, or the image states no release, or
+    the words are those of the releases before and after.
+    Source: vllm/config of the releases, run as they are published; KVEventsConfig and
+    EventPublisherFactory in sglang/srt/disaggregation/kv_events.py of each release.
+    """
+    for start in starts(facts, "vllm", "sglang"):
+        release, table = start.command.release, load(str(start.command.engine))
+        if release is None:
+            continue
+        for option in table.keyed:
+            name, _, inner = option.partition(".")
+            stated = _stated(start, name)
+            if not isinstance(stated, Mapping):
+                continue
+            taken = table.keys_in(option, release.version)
+            if taken is None:
+                continue
+            for key in _inside(stated, inner) if inner else stated:
+                if isinstance(key, str) and not _is_in(key, taken.keys):
+                    yield from _wrong(start, table, taken, key)
+        yield from _words(start, table)
+
+
+def _stated(start: Start, option: str) -> Any:
+    """Return the value of an option. SGLang's parser takes it as text, and reads it later."""
+    stated = start.option(option)
+    if not isinstance(stated, str) or is_unresolved(stated):
+        return stated
+    try:
+        return json.loads(stated)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _words(start: Start, table: Table) -> Iterator[Finding]:
+    """Report words that a release does not take in a key. Those in capitals may be lower case."""
+    release = start.command.release
+    for option, key in sorted({(row.option, row.key) for row in table.words}):
+        stated = _stated(start, option)
+        word = stated.get(key) if isinstance(stated, Mapping) else None
+        if release is None or not isinstance(word, str) or is_unresolved(word):
+            continue
+        taken = table.words_in(option, key, release.version)
+        if taken is None:
+            continue
+        near = word.upper() if all(map(str.isupper, taken.words)) else word
+        if near not in taken.words:
+            level = Level.MANDATORY if release.sure and not taken.between else Level.ADVISORY
+            seen = (
+                f"states {display(word)} as {key} of {option}, which {start.product} does not take"
+            )
+            yield from start.refused(seen, plain(suggest(near, taken.words)), level)
+
+
+def _inside(stated: Mapping[Any, Any], outer: str) -> Iterator[Any]:
+    """Yield the keys of a map in an option: of {"outer": {"a": 1}}, and of {"outer.a": 1}."""
+    yield from mapping(stated.get(outer))
+    for key in stated:
+        first, _, inner = key.partition(".") if isinstance(key, str) else ("", "", "")
+        if inner and first.replace("-", "_") == outer:
+            yield inner
+
+
+def _is_in(key: str, taken: frozenset[str]) -> bool:
+    """Return whether a release takes a key; newer ones take hyphens as underscores."""
+    first = key.rstrip("+").partition(".")[0]  # vLLM also takes a.b=c, and a+=c for a list
+    return key in taken or first.replace("-", "_") in taken
+
+
+def _wrong(start: Start, table: Table, taken: Keys, key: str) -> Iterator[Finding]:
+    release = start.command.release
+    sure = release is not None and release.sure and not taken.ignores
+    lacks = "ignores" if taken.ignores else "does not have there"
+    seen = f"states {display(key)} in {taken.option}, which {start.product} {lacks}"
+    remedy = plain(suggest(key, taken.keys))
+    if span := table.releases_with(taken.option, key):
+        seen += f": {TITLES[table.engine]} {span[0]} to {span[1]} have it"
+        remedy = "remove it, or use one of these releases"
+    yield from start.refused(seen, remedy, Level.MANDATORY if sure else Level.ADVISORY)
+
+
+OPTIONS = "engine-option-known"
+
+
+def engine_option_known(facts: ServingFacts) -> Iterator[Finding]:
+    """The engine's release has every option of the command line, and accepts its values.
+
+    The options are those of each release's parser, for vLLM since 0.6, SGLang since 0.4.6 and
+    TensorRT-LLM since 0.18.2: docs/engines.md. The tag of the project's own image states the
+    release. For another image, or a tag without a release, the newest release is assumed, or the
+    one in the tag if the image has the engine's name (vllm-cpu:v0.11.0-x), and findings that
+    depend on the release are advisory. The rule reports unknown options, ambiguous
+    abbreviations, words that belong to no option, values for switches, missing values, and values
+    of the wrong type or not among the choices. It reads config files as the release does: what is
+    not a map in YAML, a second --config, and a line of vLLM with --config that does not begin with
+    the model, end the start. For programs with further options of their own,
+    unknown options are not reported. Since vLLM 0.17.0 a line with --served-model-name that names
+    the model as a bare word begins with it.
+
+    No release reads an option with dashes instead of hyphens, in another case, in quotes, or behind
+    `--`, and no container starts a command whose words are in one item of the list. `$NAME` and
+    `${NAME}` stay as they are where no shell runs: Kubernetes expands $(NAME) only. These are
+    mandatory whatever the image; a NAME that nothing in the pod sets is advisory, because a tool
+    may fill it in before.
+
+    Pass: --nnodes 2 with vllm/vllm-openai:v0.11.1.
+    Fail: --nnodes 2 with vllm/vllm-openai:v0.11.0; --swap-space 4 with v0.18.0; --max-model-length;
+        command ["vllm serve M -tp 8"]; an option that starts with an en dash; vllm serve -tp 8 M
+        --served-model-name m.
+    Level: mandatory; advisory if the release is uncertain or the engine starts anyway.
+    Source: vllm/engine/arg_utils.py, vllm/utils/argparse_utils.py and sglang/srt/server_args.py of
+        the releases, run as they are published; CPython's Lib/argparse.py.
+    """
+    for engine in facts.engines:
+        told: set[Problem] = set()
+        for pod in filter(None, (engine.entry, engine.worker)):
+            for problem in pod.command.problems if pod.command else ():
+                if problem.option and problem not in told:
+                    told.add(problem)
+                    yield _finding(engine, pod, problem)
+
+
+def _finding(engine: EngineFacts, pod: PodFacts, problem: Problem) -> Finding:
+    return Finding(
+        path=pod.flags_path or pod.command_path,
+        seen=f"{title(engine)}: {problem.text}",
+        remedy=problem.remedy or f"correct {problem.flag}",
+        level=Level.MANDATORY if problem.hard else Level.ADVISORY,
+    )
+
+
+FILE = "engine-config-file"
+
+
+def engine_config_file(facts: ServingFacts) -> Iterator[Finding]:
+    """The name of an engine's config file ends in .yaml or .yml.
+
+    vLLM requires lower case. Another rule reports what is in the file, and `--config=F`, which no
+    release reads.
+
+    Pass: --config /config/vllm-0.33.yaml.
+    Fail: --config /config/vllm-0.33.json; --config /config/2.YAML for vLLM.
+    Level: mandatory.
+    Source: vllm/utils/argparse_utils.py load_config_file;
+        sglang/srt/utils/server_args_config_parser.py.
+    """
+    for start in starts(facts, "vllm", "sglang"):
+        path, written = start.option("--config"), start.command.where.get("config", "")
+        ignored = written.partition(" ")[0] != "--config"
+        if not isinstance(path, str) or start.command.release is None or ignored:
+            continue
+        name = path.casefold() if start.command.engine == "sglang" else path
+        if name.rpartition(".")[2] not in {"yaml", "yml"}:
+            seen = f"has --config {path}, and {start.product} reads files named .yaml or .yml"
+            yield from start.refused(seen, "name it so")

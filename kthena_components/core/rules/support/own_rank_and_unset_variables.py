@@ -1,0 +1,156 @@
+"""What the pods of a template write for their ranks, and variables which nothing sets."""
+
+from collections.abc import Iterable, Sequence
+
+from kthena_components.core.engines import CommandFacts
+from kthena_components.core.engines.controller_env import LATE_VARIABLES, misspelled
+from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.serving import EngineFacts
+from kthena_components.core.remedies import set_option
+from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.images import read_image
+from kthena_components.core.values.unknown import NotSet, OfController, SetLater, Varying
+
+_START = "--data-parallel-start-rank"
+RANKS = frozenset({"--node-rank", "--data-parallel-rank", _START})
+_OF_ENGINE = ("WORKER_INDEX", "LWS_WORKER_INDEX", "RBG_LWP_WORKER_INDEX", "POD_GROUP_INDEX")
+"""Variables of controllers with the number of a pod in its engine."""
+_OF_TEMPLATE = ("GROVE_PCLQ_POD_INDEX", "VC_TASK_INDEX", "JOB_COMPLETION_INDEX")
+"""Variables of controllers with the number of a pod among those of its template."""
+_POD_INDEX = "POD_INDEX"
+_LABEL = "apps.kubernetes.io/pod-index"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranked:
+    """The pods of one template, which need ranks of their own."""
+
+    option: str
+    first: int
+    """The rank of the first of them."""
+    count: int | None
+    """How many there are. None: not known."""
+    step: int = 1
+    """Ranks in a pod."""
+
+
+def set_by(told: Sequence[str] | None, names: Sequence[str]) -> str:
+    """Return the variable that a controller sets first of some; empty if it sets none."""
+    stated = [own for own in told or () if own in names]
+    begun = [
+        name for name in names for own in told or () if own[-1:] == "_" and name.startswith(own)
+    ]
+    return next(iter((*stated, *begun)), "")
+
+
+def own_rank(pods: Ranked, told: Sequence[str] | None) -> str:
+    """Say how each pod of a template gets its rank.
+
+    Args:
+        pods: The pods.
+        told: Variables that their controller sets, and beginnings of them. None: not known.
+    """
+    of_engine, of_template = set_by(told, _OF_ENGINE), set_by(told, _OF_TEMPLATE)
+    if of_engine:
+        return _from(pods, of_engine, 0 if pods.first == 0 else 1)
+    if pods.count == 1:
+        return set_option(pods.option, pods.first)
+    if of_template:
+        return _from(pods, of_template, 0)
+    if told is None:
+        return f"give each pod its own {pods.option}, from {pods.first}"
+    taken = _from(pods, _POD_INDEX, 0)
+    return f"{taken}, and set {_POD_INDEX} in env from the label {_LABEL} of a StatefulSet's pods"
+
+
+def _from(pods: Ranked, name: str, begin: int) -> str:
+    """Take a rank from the number of a pod. Kubernetes computes nothing, but a shell does.
+
+    Args:
+        pods: The pods.
+        name: The variable with the number of each.
+        begin: The number of the first of them.
+    """
+    rest = pods.first - begin * pods.step
+    if rest == 0 and pods.step == 1:
+        return set_option(pods.option, f"$({name})")
+    term = name if pods.step == 1 else f"{name} * {pods.step}"
+    term += f" {'+' if rest > 0 else '-'} {abs(rest)}" if rest else ""
+    return f"start it in a shell with {pods.option} $(({term}))"
+
+
+def workers_of(
+    engine: EngineFacts, option: str, command: CommandFacts, first: int | None = None
+) -> Ranked:
+    """Return the workers of an engine, whose ranks begin behind those of the entry.
+
+    Args:
+        engine: The engine.
+        option: The option with their ranks.
+        command: Their command line.
+        first: Their first rank, if the entry has not as many as each of them.
+    """
+    step = total_of(option, command)[1]
+    count = engine.pods - 1 if isinstance(engine.pods, int) else None
+    return Ranked(option=option, first=first or step, count=count, step=step)
+
+
+def total_of(option: str, command: CommandFacts) -> tuple[int | None, int]:
+    """Return how many ranks a command line counts, if that is known, and how many a pod has."""
+    total = command.nnodes if option == "--node-rank" else command.data
+    local = command.data_local if option == _START else 1
+    step = local if isinstance(local, int) and local > 0 else 1
+    return (total if isinstance(total, int) else None), step
+
+
+def no_value(told: Iterable[str] | None, pod: PodFacts, value: object) -> str:
+    """Explain which variable of a value is not set in a pod; empty if it is, or if that is unclear.
+
+    Args:
+        told: Variables that the controller of the pod sets, and beginnings of them. None: unknown.
+        pod: The pod.
+        value: The value, from the pod's command line.
+    """
+    name = getattr(value, "name", "") if isinstance(value, NotSet | OfController | Varying) else ""
+    if isinstance(value, SetLater):
+        return f"and {name} follows in env, so the reference to it stays as it is"
+    if told is None or not name or name in pod.stated or _sets(told, name):
+        return ""
+    if isinstance(value, NotSet):
+        then = "is empty" if value.in_shell else "stays as it is"
+        own = misspelled(name, told)
+        other = f": the controller sets {own}" if own else ""
+        return f"and nothing sets {name}, so it {then}{other}"
+    if isinstance(value, OfController | Varying) and value.elsewhere:
+        return ""
+    return _by_controller(told, name)
+
+
+def _by_controller(told: Iterable[str], name: str) -> str:
+    by, own = LATE_VARIABLES[name], misspelled(name)
+    if by in {LATE_VARIABLES.get(each) for each in told}:
+        return f"and {by} does not set {name} in these pods" + (f", but {own}" if own else "")
+    if own:
+        return f"and nothing sets {name}: {by} sets {own}, in the pods that it creates"
+    return f"but only {by} sets {name}, in the pods that it creates"
+
+
+def _sets(told: Iterable[str], name: str) -> bool:
+    """Return whether a controller sets a variable, which a slip in a name of its own is not."""
+    names = tuple(told)
+    return misspelled(name, names) is None and any(name.startswith(own) for own in names)
+
+
+def in_order(value: object) -> str:
+    """Say how a reference in an env gets its value; empty if the order is not what is wrong."""
+    if not isinstance(value, SetLater):
+        return ""
+    return f"move {value.name} in front of the variable in env that refers to it"
+
+
+def may_be_of_image(pod: PodFacts, value: object) -> bool:
+    """Return whether an image that is not an engine's own may set the variable of a value."""
+    image = pod.own.image if pod.own is not None else None
+    if not isinstance(value, NotSet) or not value.in_shell:
+        return False
+    return not isinstance(image, str) or read_image(image).engine is None

@@ -1,0 +1,277 @@
+"""The rules about autoscalers, and the rule coscheduling-pods."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from kthena_components.core import naming
+from kthena_components.core.findings import (
+    Finding,
+    Level,
+    advise,
+    count_of,
+    each_of,
+    not_checked,
+    refuse,
+)
+from kthena_components.core.objects.cluster_objects import ClusterObjects
+from kthena_components.core.objects.object import GroupKind, Object, PodSet
+from kthena_components.core.remedies import at_most, either, or_more, remove, write
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import (
+    count,
+    mapping,
+    require_known,
+    sequence,
+    unknown_in,
+    unknown_inside,
+    unknown_within,
+    whole,
+)
+from kthena_components.core.values.unknown import MaybeInt, Unknown, known, total
+
+COSCHEDULING: GroupKind = ("scheduling.x-k8s.io", "PodGroup")
+_DEFAULT = (None, "", "default-scheduler")
+
+
+def _groups(cluster: ClusterObjects) -> Iterator[tuple[ClusterObjects, Object, list[PodSet]]]:
+    """Return the PodGroups with the pods that have their label."""
+    labelled: dict[tuple[object, object], list[PodSet]] = {}
+    for pods in cluster.pods if cluster.of(COSCHEDULING) else ():
+        if isinstance(name := pods.labels.get(naming.COSCHEDULING), str):
+            labelled.setdefault((pods.owner.namespace, name), []).append(pods)
+    for group in cluster.of(COSCHEDULING):
+        yield cluster, group, labelled.get((group.namespace, group.name), [])
+
+
+@each_of(_groups)
+def coscheduling_pods(
+    cluster: ClusterObjects, group: Object, pods: list[PodSet]
+) -> Iterator[Finding]:
+    """At least minMember pods have the label of their PodGroup; otherwise none of them starts.
+
+    The PodGroup is that of the coscheduling plugin (scheduling.x-k8s.io), and the label is
+    scheduling.x-k8s.io/pod-group.
+
+    Pass: minMember 2, and a LeaderWorkerSet of 2 pods with the label.
+    Fail: minMember 4, and a LeaderWorkerSet of 2 pods with the label.
+    Level: mandatory; advice if these are not all objects of the cluster, or if pods have the
+    default scheduler, which need not have the plugin. Without pods, nothing is reported.
+    Source: kubernetes-sigs/scheduler-plugins pkg/coscheduling/core/core.go PreFilter;
+    apis/scheduling/v1alpha1/types.go.
+    """
+    path = group.at("spec.minMember")
+    least = known(count(group.spec.get("minMember"), 0), path)
+    if not pods or least is None:
+        return
+    require_known(path, group.name, group.namespace)
+    number = known(total(numbers_of(cluster, pods)), path)
+    if number >= least:
+        return
+    schedulers = [one.spec.get("schedulerName") for one in pods]
+    sure = cluster.complete and not any(name in _DEFAULT for name in schedulers)
+    report = refuse if sure else advise
+    have = f"{number} has" if number == 1 else f"{number} have"
+    seen = f"the PodGroup waits for {count_of(least, 'pod')}, but {have} its label, so it never "
+    yield report(path, f"{seen}starts", write(number, f"write minMember {number}"))
+
+
+HPA: GroupKind = ("autoscaling", "HorizontalPodAutoscaler")
+SCALED_OBJECT: GroupKind = ("keda.sh", "ScaledObject")
+_FIELDS: Mapping[GroupKind, tuple[str, int, str, int | None]] = {
+    HPA: ("minReplicas", 1, "maxReplicas", None),
+    SCALED_OBJECT: ("minReplicaCount", 0, "maxReplicaCount", 100),
+}
+"""The fields of the least and the most replicas, each with its default."""
+
+
+def _scalers(cluster: ClusterObjects) -> Iterator[tuple[Object, tuple[str, int, str, int | None]]]:
+    yield from ((entry, fields) for kind, fields in _FIELDS.items() for entry in cluster.of(kind))
+
+
+@each_of(_scalers)
+def autoscaler_range(entry: Object, fields: tuple[str, int, str, int | None]) -> Iterator[Finding]:
+    """The least replicas of an autoscaler are at most its most replicas, which are at least 1.
+
+    It applies to a HorizontalPodAutoscaler, whose minReplicas is 0 with a metric of type Object or
+    External only, and to KEDA's ScaledObject, whose idleReplicaCount is also below minReplicaCount.
+
+    Pass: minReplicas 1, maxReplicas 3.
+    Fail: minReplicas 5, maxReplicas 4; maxReplicas 0; minReplicas 0 and a metric of type Pods;
+    minReplicaCount 1, idleReplicaCount 1.
+    Level: mandatory. The API server rejects a HorizontalPodAutoscaler, and KEDA creates none.
+    Source: kubernetes pkg/apis/autoscaling/validation/validation.go
+    validateHorizontalPodAutoscalerSpec and validateMetrics; kedacore/keda
+    apis/keda/v1alpha1/scaledobject_types.go CheckReplicaCountBoundsAreValid.
+    """
+    (lower, fewest, upper, most), path = fields, entry.at(f"spec.{fields[2]}")
+    least = known(whole(entry.spec.get(lower, fewest)), path)
+    top = known(whole(entry.spec.get(upper, most)), path)
+    is_keda = entry.group_kind == SCALED_OBJECT
+    idle = known(whole(entry.spec.get("idleReplicaCount")), path) if is_keda else None
+    if top is not None and least is not None:
+        yield from _bounds(entry, lower, least, upper, top)
+    if least == 0 and not is_keda and not _scales_from_zero(entry):
+        seen = "is 0, but no metric is of type Object or External, and only these exist without "
+        yield Finding(path=entry.at(f"spec.{lower}"), seen=f"{seen}pods", remedy=or_more(1))
+    if idle is not None and least is not None and idle >= least:
+        seen = f"is {idle}, but must be less than {lower}, which is {least}"
+        yield Finding(path=entry.at("spec.idleReplicaCount"), seen=seen, remedy=remove())
+
+
+def _scales_from_zero(entry: Object) -> bool:
+    """Return whether an autoscaler may have a metric that needs no pods."""
+    metrics = entry.spec.get("metrics")
+    kinds = [mapping(each).get("type") for each in sequence(metrics)]
+    return unknown_inside(metrics) is not None or not {"Object", "External"}.isdisjoint(kinds)
+
+
+def _bounds(entry: Object, lower: str, least: int, upper: str, top: int) -> Iterator[Finding]:
+    path = entry.at(f"spec.{upper}")
+    if top < 1:
+        seen = f"is {top}, but must be at least 1"
+        yield Finding(path=path, seen=seen, remedy=or_more(max(least, 1)))
+    elif least > top:
+        seen = f"is {top}, but {lower} is {least}, and no number of replicas is in that range"
+        fewer = at_most(top).then(f" as {lower}")
+        remedy = either(or_more(least), write(top, fewer, at=entry.at(f"spec.{lower}")))
+        yield Finding(path=path, seen=seen, remedy=remedy)
+
+
+def autoscaler_replicas(cluster: ClusterObjects) -> Iterator[Finding]:
+    """What an autoscaler scales states no replicas: each apply would set them back.
+
+    The API server keeps the autoscaler's number if the field is not in the manifest.
+
+    Pass: a HorizontalPodAutoscaler, and a Deployment without replicas.
+    Fail: a HorizontalPodAutoscaler, and a Deployment with replicas 2 in the same file.
+    Level: advisory; an apply that ignores the field is not visible here.
+    Source: Kubernetes documentation, Horizontal Pod Autoscaling, Migrating Deployments and
+    StatefulSets to horizontal autoscaling.
+    """
+    told: set[int] = set()
+    for kind in _FIELDS:
+        for entry in cluster.of(kind):
+            found = target_of(cluster, entry, kind)
+            if found is None or found.index in told or found.spec.get("replicas") is None:
+                continue
+            told.add(found.index)
+            replicas = found.spec["replicas"]
+            yield Finding(
+                path=found.at("spec.replicas"),
+                seen=f"is {display(replicas)}, which each apply sets again, but the {entry.kind} "
+                f"{display(entry.name)} scales it",
+                remedy=remove(),
+                level=Level.ADVISORY,
+                most=Level.ADVISORY,
+            )
+
+
+def target_of(cluster: ClusterObjects, entry: Object, kind: GroupKind) -> Object | None:
+    """Find what an autoscaler scales, in its own file if files may be alternatives."""
+    stated = mapping(entry.spec.get("scaleTargetRef"))
+    usual = ("apps/v1", "Deployment") if kind == SCALED_OBJECT else ("", "")
+    version, named = stated.get("apiVersion", usual[0]), stated.get("kind", usual[1])
+    name = stated.get("name")
+    if not all(isinstance(word, str) for word in (version, named, name, entry.namespace)):
+        return None
+    group = str(version).rpartition("/")[0]
+    key = (str(entry.namespace), str(name))
+    found = cluster.named((group, str(named))).get(key)
+    if found is None or cluster.source_of(found) != cluster.source_of(entry):
+        return None
+    return found
+
+
+def numbers_of(cluster: ClusterObjects, pods: Sequence[PodSet]) -> list[MaybeInt]:
+    """Return how many pods there are of each set; Unknown if an autoscaler may change that."""
+    scaled = dict(cluster.once(_scaled))
+    return [scaled.get(one.owner.index) or scaled.get(-1) or one.count for one in pods]
+
+
+def _scaled(cluster: ClusterObjects) -> Iterator[tuple[int, Unknown]]:
+    """Return what autoscalers scale, by index, with the reason; -1 if that is not known."""
+    for kind in _FIELDS:
+        for entry in cluster.of(kind):
+            gap = unknown_inside(entry.spec.get("scaleTargetRef")) or unknown_in(entry.namespace)
+            found = None if gap else target_of(cluster, entry, kind)
+            if gap or found is not None:
+                why = f"the {entry.kind} {display(entry.name)} sets the number of these pods"
+                yield (-1 if found is None else found.index), gap or Unknown(why)
+
+
+LIMIT_RANGE: GroupKind = ("", "LimitRange")
+_LWS = "LeaderWorkerSet"
+_SCALED = frozenset({"Deployment", "StatefulSet", "ReplicaSet", "ReplicationController", _LWS})
+_KINDS = frozenset({"cpu", "memory"})
+
+
+def autoscaler_requests(cluster: ClusterObjects) -> Iterator[Finding]:
+    """Each container has a request of the resource whose utilization an autoscaler measures.
+
+    A limit counts as request. A HorizontalPodAutoscaler of a LeaderWorkerSet measures the leaders.
+    Nothing is reported if a LimitRange is among the objects of the namespace.
+
+    Pass: target cpu of type Utilization, and containers with requests.cpu; of type AverageValue.
+    Fail: target cpu of type Utilization, and a container with a request of GPUs only.
+    Level: mandatory; advice if it has other metrics, or if these are not all objects of the
+    cluster: a LimitRange there may state requests.
+    Source: kubernetes pkg/controller/podautoscaler/replica_calculator.go calculatePodRequests;
+    kubernetes-sigs/lws pkg/controllers/leaderworkerset_controller.go (hpaPodSelector).
+    """
+    limited = {found.namespace for found in cluster.of(LIMIT_RANGE)}
+    for entry in cluster.of(HPA):
+        measured = [*_measured(entry)]
+        target = target_of(cluster, entry, HPA) if measured else None
+        if target is None or target.kind not in _SCALED or entry.namespace in limited:
+            continue
+        for path, resource, container in measured:
+            for pods in _pods(cluster, target):
+                yield from _missing(cluster, entry, path, (resource, container), pods)
+
+
+def _measured(entry: Object) -> Iterator[tuple[str, str, object]]:
+    """Return the resources whose utilization an autoscaler measures, each with its path."""
+    if entry.spec.get("targetCPUUtilizationPercentage") is not None:
+        yield "spec.targetCPUUtilizationPercentage", "cpu", None
+    for index, metric in enumerate(map(mapping, sequence(entry.spec.get("metrics")))):
+        field = {"Resource": "resource", "ContainerResource": "containerResource"}
+        name = field.get(str(metric.get("type")), "")
+        stated = mapping(metric.get(name))
+        percent = mapping(stated.get("target")).get("type") == "Utilization"
+        percent = percent or "targetAverageUtilization" in stated
+        if percent and str(stated.get("name")) in _KINDS:
+            container = stated.get("container") if name == "containerResource" else None
+            yield f"spec.metrics[{index}].{name}", stated["name"], container
+
+
+def _pods(cluster: ClusterObjects, target: Object) -> list[PodSet]:
+    """Return the pods that are measured, without those of a LeaderWorkerSet's workers."""
+    own = [pods for pods in cluster.pods_of.get(target.index, ()) if pods.count != 0]
+    return own[:1] if target.kind == _LWS else own
+
+
+def _missing(
+    cluster: ClusterObjects, entry: Object, path: str, what: tuple[str, object], pods: PodSet
+) -> Iterator[Finding]:
+    resource, named = what
+    at = entry.at(path)
+    if mapping(pods.spec.get("resources")):
+        return
+    for container in map(mapping, sequence(pods.spec.get("containers"))):
+        if named is not None and container.get("name") != named:
+            continue
+        if gap := unknown_within(container.get("resources")):
+            yield not_checked(at, gap)
+        elif not _states(container, resource):
+            sure = cluster.complete and len(sequence(entry.spec.get("metrics"))) <= 1
+            report = refuse if sure else advise
+            seen = f"measures the utilization of {resource}, but container "
+            seen += f"{display(container.get('name'))} of {pods.owner.kind} "
+            seen += f"{display(pods.owner.name)} has no request of {resource}, so it never gets it"
+            yield report(at, seen, f"add requests.{resource} there, or use the type AverageValue")
+            return
+
+
+def _states(container: Mapping[str, Any], resource: str) -> bool:
+    amounts = mapping(container.get("resources"))
+    return any(mapping(amounts.get(key)).get(resource) for key in ("requests", "limits"))
