@@ -14,7 +14,7 @@ from kthena_components.core import naming
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.spec.launch import ENGINE_CONTAINER
 from kthena_components.core.values.read import mapping
-from kthena_components.policies.secret_marks import plain
+from kthena_components.policies.secrets_and_stack_gpu import plain
 
 _COMPONENT = "kthena:index:"
 _OF_SERVING = {"priorityClassName": "priority_class of the serving"}
