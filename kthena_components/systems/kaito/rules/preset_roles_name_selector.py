@@ -1,7 +1,7 @@
 """Checks KAITO's Workspace, InferenceSet and MultiRoleInference.
 
 Mandatory rules cover what its admission rejects, or what its controller cannot deploy, as of v0.12.
-capacity.py checks the number of nodes.
+capacity_and_instance_type.py checks the number of nodes.
 """
 
 from collections.abc import Callable, Iterator, Mapping
