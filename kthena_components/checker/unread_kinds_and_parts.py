@@ -12,7 +12,7 @@ from kthena_components.core.objects.object import Object
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.read import group_kind, mapping, pairs, sequence, spec_of
 from kthena_components.core.values.unknown import Unknown, is_unresolved
-from kthena_components.systems import find_kind
+from kthena_components.systems import INDEX, find_kind
 from kthena_components.systems.system import Body, Kind
 
 _RULE = "kind-read"
@@ -41,17 +41,36 @@ def kind_read(found: Object) -> Iterator[Finding]:
     is reported for whole objects in it, and for values such as `tensorParallelSize: 8`: a script is
     read with the pod that mounts it.
 
+    A kind that differs from one that is read in upper and lower case only is rejected by the API
+    server, so that is mandatory.
+
     Pass: a Deployment; an object of any kind that starts no engine and requests 1 GPU.
-    Fail: a PyTorchJob whose container requests 8 nvidia.com/gpu.
-    Level: not checked.
-    Source: docs/kinds.md lists the kinds that are read.
+    Fail: a PyTorchJob whose container requests 8 nvidia.com/gpu; the kind Modelserving.
+    Level: not checked; mandatory for a kind in other upper and lower case.
+    Source: docs/kinds.md lists the kinds that are read; names of kinds are compared as they are in
+    k8s.io/apimachinery pkg/api/meta/restmapper.go.
     """
     if is_foreign(found.body):
+        meant = meant_kind(found.body)
+        if meant is not None:
+            group, name = group_kind(found.body)
+            seen = (
+                f"is {name}, but {group} has {meant}, and the API server rejects any other spelling"
+            )
+            yield Finding(path=found.at("kind"), seen=seen, remedy=f"write {meant}", rule=_RULE)
+            return
         sign = next(_signs(found.body), None)
         if sign is not None:
             version, name = display(found.body.get("apiVersion")), key_text(found.kind)
             kind = f"{name} ({version.strip(_QUOTE)})"
             yield _told(found, sign, f"no rule reads objects of kind {kind}; this one {sign.what}")
+
+
+def meant_kind(body: Body) -> str | None:
+    """Return the kind that is read and differs from this one in upper and lower case only."""
+    group, name = group_kind(body)
+    known = (kind for each, kind in INDEX if group and each == group)
+    return next((kind for kind in known if kind.lower() == name.lower()), None)
 
 
 def _signs(body: Body) -> Iterator[Sign]:

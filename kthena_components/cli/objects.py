@@ -10,7 +10,7 @@ import yaml
 
 from kthena_components.checker.manifest import has_rules, is_compared
 from kthena_components.checker.object_name import may_be_wrong
-from kthena_components.checker.unread_kinds_and_parts import is_foreign
+from kthena_components.checker.unread_kinds_and_parts import is_foreign, meant_kind
 from kthena_components.core.engines.controller_env import LATE_VARIABLES
 from kthena_components.core.engines.dialects import takes_number
 from kthena_components.core.objects.engine_detection import may_hold_signs
@@ -84,7 +84,9 @@ def is_wanted(version: object, kind: object, text: str) -> bool:
     if is_checked(version, kind) or (isinstance(kind, str) and kind.endswith(_LIST)):
         return True
     body = {"apiVersion": version, "kind": kind}
-    return (is_foreign(body) and may_hold_signs(text)) or may_be_wrong(group_kind(body), text)
+    if is_foreign(body) and (may_hold_signs(text) or meant_kind(body) is not None):
+        return True
+    return may_be_wrong(group_kind(body), text)
 
 
 def is_checked(version: object, kind: object) -> bool:

@@ -162,6 +162,36 @@ def test_an_object_that_nobody_reads_is_listed_where_it_matters(run: Command, wr
     assert "0 not checked" in run("a.yaml", "--level", "levels.json").out
 
 
+@pytest.mark.parametrize(
+    ("version", "kind", "right"),
+    [
+        ("workload.serving.volcano.sh/v1alpha1", "Modelserving", "ModelServing"),
+        ("leaderworkerset.x-k8s.io/v1", "leaderworkerset", "LeaderWorkerSet"),
+        ("apps/v1", "Statefulset", "StatefulSet"),
+    ],
+)
+def test_kinds_are_case_sensitive(
+    version: str, kind: str, right: str, run: Command, write: Write
+) -> None:
+    write("a.yaml", f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: chat}}\nspec: {{}}\n")
+    done = run("a.yaml")
+    group = version.partition("/")[0]
+    assert done.lines[0] == (
+        f"a.yaml:2: mandatory: {kind} chat: kind: is {kind}, but {group} has {right}, "
+        f"and the API server rejects any other spelling. Write {right}. [kind-read]"
+    )
+    assert done.status == 1
+
+
+@pytest.mark.parametrize("kind", ["Modelserver2", "pods", "Podset", "secret"])
+def test_another_name_is_no_slip_in_upper_and_lower_case(
+    kind: str, run: Command, write: Write
+) -> None:
+    version = "v1" if kind == "secret" else "workload.serving.volcano.sh/v1alpha1"
+    write("a.yaml", f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: chat}}\nspec: {{}}\n")
+    assert run("a.yaml").status == 0
+
+
 def test_objects_in_a_list_and_in_json_are_listed_as_well(run: Command, write: Write) -> None:
     job = '{"apiVersion": "x.io/v1", "kind": "Job", "spec": {"args": ["--tensor-parallel-size=8"]}}'
     write("a.json", f'{{"apiVersion": "v1", "kind": "List", "items": [{job}, {job}]}}')
