@@ -14,7 +14,7 @@ from kthena_components.core.objects.object import HYPER_NODE, QUEUE
 from kthena_components.core.topology.domains import lowest
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.quantity import add_resources
-from kthena_components.core.values.read import group_kind
+from kthena_components.core.values.read import group_kind, mapping, sequence
 from kthena_components.placement.anonymous import with_names_of
 from kthena_components.placement.changes import queue_line, with_hyper_nodes
 from kthena_components.placement.devices import with_devices
@@ -38,6 +38,11 @@ from kthena_components.placement.workloads import pod_groups_of
 
 Body = Mapping[str, Any]
 STAYS = "runs already and stays"
+_NO_PRODUCT = (
+    "no node states its GPU, so the GPU that pods select by labels was not compared: write the "
+    "`product` of the nodes into the inventory, such as `product: H200`"
+)
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,11 +88,44 @@ def ask(cluster: Cluster, objects: Iterable[Body]) -> Asked:
     gone += [
         Running(group=one, nodes=("",) * one.size) for one in named.waiting if id(one) not in kept
     ]
-    left = replace(without(named, gone), waiting=tuple(waiting))
+    compared = [_without_labels(group, named.unstated_labels) for group in groups]
+    if compared != groups:
+        named = replace(named, notes=(*named.notes, _NO_PRODUCT))
+    waits = tuple(_without_labels(one, named.unstated_labels) for one in waiting)
+    left = replace(without(named, gone), waiting=waits)
     replaced = {running.group.owner for running in gone if any(running.nodes)}
     surges = surges_of(bodies, groups) if replaced else []
-    return Asked(cluster=left, groups=tuple(groups), staying=staying, before=named,
+    return Asked(cluster=left, groups=tuple(compared), staying=staying, before=named,
                  surges=tuple(one for one in surges if one.owner in replaced))  # fmt: skip
+
+
+def _without_labels(group: PodGroup, labels: frozenset[str]) -> PodGroup:
+    """Leave out what pods ask of labels that an inventory does not state."""
+    if not labels:
+        return group
+    pods = tuple(replace(one, spec=_unselected(one.spec, labels)) for one in group.pods)
+    return group if pods == tuple(group.pods) else replace(group, pods=pods)
+
+
+def _unselected(spec: Body, labels: frozenset[str]) -> Body:
+    left = dict(spec)
+    if selector := mapping(spec.get("nodeSelector")):
+        left["nodeSelector"] = {key: each for key, each in selector.items() if key not in labels}
+    affinity = mapping(spec.get("affinity"))
+    node = mapping(affinity.get("nodeAffinity"))
+    terms = [
+        mapping(one) for one in sequence(mapping(node.get(_REQUIRED)).get("nodeSelectorTerms"))
+    ]
+    kept = [{**one, "matchExpressions": [each for each in sequence(one.get("matchExpressions"))
+                                         if mapping(each).get("key") not in labels]}
+            if one.get("matchExpressions") else one for one in terms]  # fmt: skip
+    if kept == terms:
+        return left
+    others = {key: each for key, each in node.items() if key != _REQUIRED}
+    # A term matches if all of its expressions do: one with none left matches any node.
+    if all(any(one.values()) for one in kept):
+        others[_REQUIRED] = {"nodeSelectorTerms": kept}
+    return {**left, "affinity": {**affinity, "nodeAffinity": others}}
 
 
 def answer(asked: Asked) -> list[Outcome]:

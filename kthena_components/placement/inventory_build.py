@@ -102,6 +102,7 @@ def build(fields: InventoryFields, source: str = "") -> tuple[Cluster, list[Find
         neighbours=neighbours_of(fields),
         scheduler=scheduler_of(fields.scheduler),
         priorities=fields.priorities,
+        unstated_labels=_unstated_labels(fields, described),
         unknown_devices=fields.unknown_devices,
         taken=fields.taken,
         source=source or fields.source,
@@ -198,6 +199,13 @@ def _resource_of(one: Described) -> str:
     gpu = find_gpu(one.first("product")) if one.first("product") else None
     known = () if gpu is None or isinstance(gpu, Unknown) else gpu.resources
     return next(iter(known), _GPU)
+
+
+def _unstated_labels(fields: InventoryFields, described: Sequence[Described]) -> frozenset[str]:
+    """Return the labels of the GPU if it was written by hand and no node says which it has."""
+    labels = frozenset({_PRODUCT, _MEMORY})
+    stated = any(one.first("product") or labels & one.merged("labels").keys() for one in described)
+    return frozenset() if stated or fields.taken is not None else labels
 
 
 def _not_stated(described: Sequence[Described]) -> Iterator[str]:

@@ -223,6 +223,8 @@ class Cluster:
     """Where it was read: a file, or a context."""
     notes: Sequence[str] = ()
     """What is not known of it, so was not compared. Each a clause, no full stop."""
+    unstated_labels: frozenset[str] = frozenset()
+    """Labels of the GPU that an inventory by hand does not state, so that nobody compares them."""
     unknown_devices: str = ""
     """Why it is not known which devices pods have claimed; empty if it is known. A clause."""
     taken_by_others: frozenset[str] = frozenset()

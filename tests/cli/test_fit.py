@@ -358,3 +358,38 @@ def test_pods_without_a_gang_that_fit_in_part_are_told(
     (found,) = data(capsys, path, "--inventory", cluster)["groups"]
     assert found["verdict"] == "in part"
     assert "3 pods are not, also on a cluster with nothing else on it" in found["note"]
+
+
+@pytest.mark.parametrize(
+    ("stated", "by_affinity", "status"),
+    [
+        pytest.param({}, False, 0, id="nothing-is-stated"),
+        pytest.param({}, True, 0, id="nothing-is-stated-for-an-affinity"),
+        pytest.param({"product": "H100"}, False, 1, id="another-product"),
+        pytest.param({"labels": {"nvidia.com/gpu.memory": "1"}}, False, 1, id="another-label"),
+        pytest.param({"taken": "2026-01-01T00:00:00Z"}, False, 1, id="read-from-a-cluster"),
+    ],
+)
+def test_a_gpu_that_no_node_states_is_not_compared(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    stated: dict[str, Any],
+    by_affinity: bool,
+    status: int,
+) -> None:
+    """A cluster's own nodes without the label are compared, as its scheduler does."""
+    key, product = "nvidia.com/gpu.product", "NVIDIA-H200"
+    term = {"matchExpressions": [{"key": key, "operator": "In", "values": [product]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    asks = (
+        {"affinity": {"nodeAffinity": required}}
+        if by_affinity
+        else {"nodeSelector": {key: product}}
+    )
+    body = serving()
+    role = body["spec"]["template"]["roles"][0]
+    role["entryTemplate"] = role["workerTemplate"] = {"spec": {**POD["spec"], **asks}}
+    cluster = written(tmp_path, "cluster.yaml", {**INVENTORY, **stated})
+    found, out, _ = fit(capsys, written(tmp_path, "chat.yaml", body), "--inventory", cluster)
+    assert found == status, out
+    assert ("product: H200" in out) == (status == 0), out

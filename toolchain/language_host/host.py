@@ -9,6 +9,7 @@ An official installation brings its own host, and then this file is not used.
 import json
 import os
 import queue
+import shlex
 import signal
 import subprocess
 import sys
@@ -70,7 +71,8 @@ class Interpreter:
         if not executable.exists():
             raise HostError(
                 f"The virtual environment {str(wanted)!r} of {info.root_directory} has no "
-                "bin/python. Make it first: in a checkout, run `make venv`."
+                f"bin/python. Make it first: `python3 -m venv {shlex.quote(str(folder))}`, "
+                "and install its requirements there. `make venv` makes that of a checkout only."
             )
         return cls(str(executable), folder)
 

@@ -96,7 +96,7 @@ def _lost(cluster: Cluster, wanted: str) -> tuple[str, ...]:
 
 def _told_of_loss(loss: Loss, wanted: str) -> Iterator[str]:
     if not loss.nodes:
-        yield "No pod runs on any node, so no loss strands one."
+        yield "No pod of these groups or of a PodGroup is on a node, so no loss strands one."
         return
     which = loss.nodes[0] if len(loss.nodes) == 1 else count_of(len(loss.nodes), "node")
     if wanted.startswith("rack="):
