@@ -82,11 +82,15 @@ def _run(arguments: Sequence[str]) -> int:
     return status
 
 
+_MAY_BE_EMPTY = frozenset({"--project"})
+"""Options whose empty value has a meaning: the root of a repository."""
+
+
 def _empty(arguments: Sequence[str]) -> str:
     """Say which argument is empty, as of a shell variable that is not set; "" if none is."""
     for before, word in zip(("", *arguments), arguments, strict=False):
         named = before if not word else word[:-1] if _NO_VALUE.fullmatch(word) else None
-        if named is not None:
+        if named is not None and named not in _MAY_BE_EMPTY:
             whose = f"the value of {named}" if named.startswith("--") else "an argument"
             return f"{whose} is empty: write it, or leave it out; a shell variable may not be set"
     return ""

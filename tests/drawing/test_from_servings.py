@@ -207,7 +207,10 @@ def test_a_page_that_cannot_be_written_is_one_sentence(
         main(["status", "--html", str(path)])
     said = capsys.readouterr()
     assert (ended.value.code, said.out) == (2, "")
-    assert said.err == f"kthena-components status: --html {path}: No such file or directory\n"
+    assert (
+        said.err
+        == f"kthena-components status: --html {path} cannot be written: No such file or directory\n"
+    )
 
 
 def test_the_page_of_a_live_cluster_is_drawn() -> None:
