@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+import kthena_components.cluster
 from kthena_components.cli.main import main
 from kthena_components.cluster.doctor import check_stack_file
 from kthena_components.cluster.snapshot import Status
@@ -108,6 +109,8 @@ def test_what_is_no_kubeconfig_is_told(
 def test_without_the_extra_its_name_is_told(
     command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    # What is imported here again must not stay the attribute of the package afterwards.
+    monkeypatch.setattr(kthena_components, "cluster", kthena_components.cluster)
     for name in [name for name in sys.modules if name.startswith("kthena_components.cluster")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "kubernetes", None)
