@@ -16,6 +16,7 @@ QUOTES = [
 OF_OTHERS = {
     ".metadata.annotations.kthena-components/stack",
     "an unhandled error occurred: Program exited with non-zero exit code: 1",
+    "The program ended with exit code 1.",
     "Server-Side Apply field conflict detected",
     "no stack named 'staging' found",
     "specified in 'config' not found in namespace",

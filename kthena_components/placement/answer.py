@@ -40,7 +40,7 @@ Body = Mapping[str, Any]
 STAYS = "runs already and stays"
 _NO_PRODUCT = (
     "no node states its GPU, so the GPU that pods select by labels was not compared: write the "
-    "`product` of the nodes into the inventory, such as `product: H200`"
+    "`product` of the nodes into the inventory"
 )
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
