@@ -39,7 +39,7 @@ def texts() -> tuple[str, ...]:
 
 
 def test_there_are_quotes() -> None:
-    assert len(QUOTES) > len(OF_OTHERS) * 5
+    assert len(QUOTES) > len(OF_OTHERS) * 4
     assert set(QUOTES) >= OF_OTHERS
 
 

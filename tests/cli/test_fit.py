@@ -392,4 +392,4 @@ def test_a_gpu_that_no_node_states_is_not_compared(
     cluster = written(tmp_path, "cluster.yaml", {**INVENTORY, **stated})
     found, out, _ = fit(capsys, written(tmp_path, "chat.yaml", body), "--inventory", cluster)
     assert found == status, out
-    assert ("product: H200" in out) == (status == 0), out
+    assert ("write the `product` of the nodes" in out) == (status == 0), out
