@@ -9,7 +9,7 @@ from typing import Any
 
 from kthena_components.cluster.node_fit import USUAL_PODS, Amounts
 from kthena_components.core.findings import Finding, Level, count_of, nearest
-from kthena_components.core.hardware.gpu_table import find_gpu
+from kthena_components.core.hardware import PRODUCT_KEYS, find_gpu, node_label
 from kthena_components.core.topology.domains import Domain, read_domains
 from kthena_components.core.topology.hypernode_tree import check_tree, place_of
 from kthena_components.core.topology.spec import HyperNodeSpec, TopologyPlan
@@ -37,7 +37,6 @@ from kthena_components.placement.racks import USUAL, missing_labels, racks_of, u
 from kthena_components.systems.volcano.emit_cluster import emit_hyper_nodes
 
 _GPU = "nvidia.com/gpu"
-_PRODUCT = "nvidia.com/gpu.product"
 _MEMORY = "nvidia.com/gpu.memory"
 _PLACE = re.compile(r"\bhyper_nodes\[\d+\]")
 UNSTATED: Amounts = {
@@ -184,13 +183,13 @@ def _body(one: Described, allocatable: Amounts) -> dict[str, Any]:
 
 
 def _product_labels(one: Described) -> dict[str, str]:
-    """Return the labels that NVIDIA's GPU feature discovery gives to nodes with the product."""
+    """Return the labels of nodes with the product, by GPU feature discovery or by the cloud."""
     gpu = find_gpu(one.first("product")) if one.first("product") else None
-    if gpu is None or isinstance(gpu, Unknown) or _GPU not in gpu.resources:
+    if gpu is None or isinstance(gpu, Unknown):
         return {}
-    named = next((label for label in gpu.labels if label.startswith(("NVIDIA-", "Tesla-"))), "")
-    memory = {_MEMORY: str(int(gpu.memory_gib * 1024))}
-    return {_PRODUCT: named, **memory} if named else memory
+    labels = dict(filter(None, (node_label(gpu, by) for by in ("product", "gke"))))
+    memory = {_MEMORY: str(int(gpu.memory_gib * 1024))} if _GPU in gpu.resources else {}
+    return {**labels, **memory}
 
 
 def _resource_of(one: Described) -> str:
@@ -203,7 +202,7 @@ def _resource_of(one: Described) -> str:
 
 def _unstated_labels(fields: InventoryFields, described: Sequence[Described]) -> frozenset[str]:
     """Return the labels of the GPU if it was written by hand and no node says which it has."""
-    labels = frozenset({_PRODUCT, _MEMORY})
+    labels = PRODUCT_KEYS | {_MEMORY}
     stated = any(one.first("product") or labels & one.merged("labels").keys() for one in described)
     return frozenset() if stated or fields.taken is not None else labels
 

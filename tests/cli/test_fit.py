@@ -243,6 +243,17 @@ def test_a_loss_tells_which_groups_come_back(
     )
 
 
+def test_a_loss_that_hits_nothing_says_of_whom(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    racks = [{"nodes": 4, "used": {"gpus": 8}}]
+    cluster = written(tmp_path, "cluster.yaml", {**INVENTORY, "racks": racks})
+    out = fit(
+        capsys, written(tmp_path, "s.yaml", serving()), "--inventory", cluster, "--lose", "1"
+    )[1]
+    assert "No pod of these groups or of a PodGroup is on a node, so no loss strands one." in out
+
+
 def test_a_loss_of_several_groups_has_their_number(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -360,9 +371,17 @@ def test_pods_without_a_gang_that_fit_in_part_are_told(
     assert "3 pods are not, also on a cluster with nothing else on it" in found["note"]
 
 
+LABELS = (
+    ("nvidia.com/gpu.product", "NVIDIA-H200"),
+    ("cloud.google.com/gke-accelerator", "nvidia-h200-141gb"),
+)
+
+
 @pytest.mark.parametrize(
     ("stated", "by_affinity", "status"),
     [
+        pytest.param({"product": "H200"}, False, 0, id="the-same-product"),
+        pytest.param({"product": "H200"}, True, 0, id="the-same-product-for-an-affinity"),
         pytest.param({}, False, 0, id="nothing-is-stated"),
         pytest.param({}, True, 0, id="nothing-is-stated-for-an-affinity"),
         pytest.param({"product": "H100"}, False, 1, id="another-product"),
@@ -378,18 +397,16 @@ def test_a_gpu_that_no_node_states_is_not_compared(
     status: int,
 ) -> None:
     """A cluster's own nodes without the label are compared, as its scheduler does."""
-    key, product = "nvidia.com/gpu.product", "NVIDIA-H200"
-    term = {"matchExpressions": [{"key": key, "operator": "In", "values": [product]}]}
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
-    asks = (
-        {"affinity": {"nodeAffinity": required}}
-        if by_affinity
-        else {"nodeSelector": {key: product}}
-    )
-    body = serving()
-    role = body["spec"]["template"]["roles"][0]
-    role["entryTemplate"] = role["workerTemplate"] = {"spec": {**POD["spec"], **asks}}
     cluster = written(tmp_path, "cluster.yaml", {**INVENTORY, **stated})
-    found, out, _ = fit(capsys, written(tmp_path, "chat.yaml", body), "--inventory", cluster)
-    assert found == status, out
-    assert ("write the `product` of the nodes" in out) == (status == 0), out
+    for key, value in LABELS:
+        term = {"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]}
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+        asks: dict[str, Any] = {"nodeSelector": {key: value}}
+        if by_affinity:
+            asks = {"affinity": {"nodeAffinity": required}}
+        body = serving()
+        role = body["spec"]["template"]["roles"][0]
+        role["entryTemplate"] = role["workerTemplate"] = {"spec": {**POD["spec"], **asks}}
+        found, out, _ = fit(capsys, written(tmp_path, "chat.yaml", body), "--inventory", cluster)
+        assert found == status, (key, out)
+        assert ("write the `product` of the nodes" in out) == (not stated), out

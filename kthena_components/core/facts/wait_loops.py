@@ -39,11 +39,11 @@ _PYTHON = regex(r"python(?:3(?:\.\d+)?)?", re.ASCII)
 _OPENS = regex(r"(?:urlopen|requests\.get|httpx\.get)\(\s*['\"](https?://[^'\"{}%\s]+)['\"]")
 _DECIDES = regex(r"\b(?:try|suppress|def|lambda|for|while|if|and|or|prox\w*)\b")
 """Words with which Python code may go on after an error, or never ask."""
-_ELSEWHERE = (
-    *("-x", "--proxy", "--preproxy", "--socks", "--retry", "--unix-socket"),
-    *("--abstract-unix-socket", "--connect-to", "--resolve", "-K", "--config"),
+_ELSEWHERE = regex(
+    r"-[a-zA-Z]*[xK].*"
+    r"|--(?:proxy|preproxy|socks|retry|unix|abstract-unix|connect-to|resolve|config).*"
 )
-"""Options of curl that ask another server, or ask again."""
+"""Options of curl that ask another server, or ask again. Short ones may be joined: -sx."""
 _DEVICE = regex(r"/dev/tcp/([^/\s]+)/(\d{1,5})")
 _TAKES_NEXT = regex(r"-[a-zA-Z]*[wiqG]")
 """Options of nc whose value is the next word."""
@@ -302,7 +302,7 @@ def _of_netcat(words: Sequence[str]) -> WaitLoop | None:
 
 
 def _of_url(words: Sequence[str]) -> WaitLoop | None:
-    if any(word.startswith(_ELSEWHERE) for word in words):
+    if any(map(_ELSEWHERE.fullmatch, words)):
         return None
     urls = [word for word in words if word.startswith(("http://", "https://"))]
     urls = urls or [w for w in words[-1:] if ":" in w and not w.startswith("-")]

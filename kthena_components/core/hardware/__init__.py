@@ -12,6 +12,7 @@ from kthena_components.core.hardware.choice import (
     parse_choice,
 )
 from kthena_components.core.hardware.gpu_table import (
+    PRODUCT_KEYS,
     Gpu,
     Instance,
     find_gpu,
@@ -27,6 +28,7 @@ from kthena_components.core.hardware.placement import GpuFacts, parted_chips, st
 
 __all__ = [
     "NO_CHOICE",
+    "PRODUCT_KEYS",
     "Gpu",
     "GpuChoice",
     "GpuFacts",

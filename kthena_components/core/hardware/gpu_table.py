@@ -152,6 +152,8 @@ _PRODUCTS = {
 }
 _OF_GKE = {"nvidia-": "cloud.google.com/gke-accelerator"}
 _KEYS = {"product": _PRODUCTS, "gke": _OF_GKE}
+PRODUCT_KEYS = frozenset(key for keys in _KEYS.values() for key in keys.values())
+"""The labels that `node_label` may return."""
 
 
 def find_gpu(name: str) -> Gpu | Unknown:

@@ -153,6 +153,8 @@ def _wrong_value(
             quoted = [word for word in known if _is_number(value, word)]
             several = sum(word.endswith(str(value)) for word in known) > 1
             remedy = write(close) if close and not several else "choose one of them"
+            begun = [word for word in known if word.startswith(f"{value}-")]
+            remedy = f"write {' or '.join(begun)}" if len(begun) > 1 else remedy
             remedy = write(quoted[0], f"write '{quoted[0]}', in quotes") if quoted else remedy
             rule = "known-value"
         case "string_pattern_mismatch":

@@ -101,8 +101,9 @@ def _refuse_route(
     plan: ServingPlan, options: KthenaOptions, route: ModelRouteSpec
 ) -> Iterator[Finding]:
     if not (route.model_name or route.lora_adapters or served(plan).model):
-        seen = "is missing, and the command lines do not show one name that the engines serve"
-        yield wrong(f"{_ROUTE}.model_name", seen, "write the name of the model in requests")
+        seen = "is missing, and its default is the engines' model, if they have one in common and "
+        remedy = "write the name of the model in requests: with --served-model-name, that name"
+        yield wrong(f"{_ROUTE}.model_name", f"{seen}no --served-model-name", remedy)
     limit = route.rate_limit
     if limit is not None and not (limit.input_tokens_per_unit or limit.output_tokens_per_unit):
         seen = "limits neither input nor output tokens"

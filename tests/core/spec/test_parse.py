@@ -339,3 +339,8 @@ def test_known_fields_are_found_below_lists_and_optionals(
 @pytest.mark.parametrize("location", [["nothing"], ["name", "more"], ["roles", "x"]])
 def test_there_are_no_fields_where_no_model_is(location: list[str | int]) -> None:
     assert known_fields(QueueSpec, location) == []
+
+
+def test_words_that_begin_with_a_value_are_offered() -> None:
+    told = said(changed(ENGINE_RAY, {"roles[0].resources.gpu": "a100"}))
+    assert told.endswith("Write a100-40gb or a100-80gb. [known-value]")

@@ -96,10 +96,9 @@ ROUTED: dict[str, tuple[Args, dict[str, Any], str]] = {
             "model_route": {},
         },
         (
-            "backend_options.model_route.model_name: is missing, and the command lines do not "
-            "show one "
-            "name that the engines serve. Write the name of the model in requests. "
-            "[backend-options]"
+            "backend_options.model_route.model_name: is missing, and its default is the engines' "
+            "model, if they have one in common and no --served-model-name. Write the name of the "
+            "model in requests: with --served-model-name, that name. [backend-options]"
         ),
     ),
     "role": (
