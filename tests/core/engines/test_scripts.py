@@ -136,8 +136,8 @@ def test_a_variable_is_expanded_as_the_shell_does(script: str, tensor: int) -> N
         ("((TP = 4)); vllm serve M -tp $TP", "TP is computed by the script"),
         ("if [ $X ]; then TP=4; fi; vllm serve M -tp $TP", "TP is set in a branch of the script"),
         (
-            "until a; do [ -f b ]; done && TP=4; vllm serve M -tp $TP",
-            "TP is set in a branch of the script",
+            "until a; do [ -f b ]; done && vllm serve M -tp 8",
+            "the script starts it on some paths only, and perhaps on none",
         ),
         ("read -r TP < f; vllm serve M -tp $TP", "the script reads TP itself"),
         ("vllm serve M -tp $(LOOP)", "LOOP is set after the variable that refers to it"),
