@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from conformance.report import Part
@@ -153,9 +154,23 @@ class Scene:
         if jobs:
             time.sleep(time.monotonic() - began)
         for body in reversed(self._shared):
+            if not wait(partial(self._deleted, body)):
+                raise TimeoutError(f"{self.about}: {body['kind']} has children for {PATIENCE:g} s")
+        self._shared.clear()
+
+    def _deleted(self, body: Body) -> bool:
+        """Delete an object. The webhook counts the children of a Queue in a cache.
+
+        The cache may still have a child that is gone.
+        """
+        try:
             if self.read(body):
                 self.api.delete(body)
-        self._shared.clear()
+        except ClusterError as error:
+            if "can not be deleted because it has" not in str(error):
+                raise
+            return False
+        return True
 
     def _gone(self) -> None:
         def left() -> list[str]:
