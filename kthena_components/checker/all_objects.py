@@ -4,15 +4,17 @@ The command line and the policies read them in their own ways, and both check `R
 """
 
 import json
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import date
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 from kthena_components.checker.cluster_rules import compare_objects, only_together
 from kthena_components.checker.engine_parts import read_engine_part_of
 from kthena_components.checker.manifest import (
+    CheckedObject,
     check_manifest,
     checked_elsewhere,
     has_rules,
@@ -67,7 +69,7 @@ class ReadObjects:
     sources: Sequence[str] = ()
     """Their files; one if left out."""
     ports: Mapping[int, Ports] | None = None
-    """Where their pods listen, by index, if their command lines are left out."""
+    """Where their pods listen, by index; read from the objects that are not in it."""
 
 
 def check_engines(objects: ReadObjects, *, complete: bool = False) -> list[Finding]:
@@ -126,6 +128,7 @@ def check_objects_together(
     gpu_types: Sequence[str] = (),
     versions: Mapping[str, str] = MappingProxyType({}),
     gpus: GpuChoice = NO_CHOICE,
+    checked: Mapping[str, CheckedObject] = MappingProxyType({}),
 ) -> list[Finding]:
     """Check objects of one cluster by the rules that need several objects.
 
@@ -139,49 +142,83 @@ def check_objects_together(
         gpu_types: Resources and products of accelerators that they may request; any if left out.
         versions: The releases that the cluster runs, by system; the newest if left out.
         gpus: The GPUs of pods whose manifests name none.
+        checked: What checks of single objects gave, by name, with the same versions and GPUs. The
+            other objects are read again.
     """
     beside = ReferencedObjects(COMPLETING, NAMED_BY)
     for body in bodies.values():
         beside.add(body)
     maps, named = gather(bodies.values()), Context(gpus=gpus)
     context = replace(named, config_maps=maps, referenced=beside, versions=versions)
-    objects = _read(bodies, context)
+    referring = {*_referring(bodies, context)}
+    alone = {name: one for name, one in checked.items() if name not in referring}
+    objects = _read(bodies, context, alone)
     findings = check_engines(objects)
     findings += compare(
         objects, StackOptions(budget=budget, gpu_types=gpu_types, versions=versions)
     )
-    findings += run_rule(_completed, bodies, context, name=READING_ALL)
-    # A rule over all objects says nothing that was said of one, and this checks each once more.
-    together = only_together()
-    if any(finding.rule not in together for finding in findings):
-        alone = (
-            finding
-            for body in bodies.values()
-            for finding in check_manifest(body, versions=versions, context=named)
-        )
-        said = {(finding.rule, finding.seen) for finding in alone}
-        findings = [f for f in findings if (f.rule, f.seen) not in said]
+    findings += run_rule(_completed, bodies, referring, context, name=READING_ALL)
+    findings = _of_several(
+        findings, bodies, checked, partial(check_manifest, versions=versions, context=named)
+    )
     stated = {name: found for name, body in bodies.items() if (found := annotated(body, name))}
     return findings if today is None or not stated else _waived(findings, bodies, stated, today)
 
 
-def _read(bodies: Bodies, context: Context) -> ReadObjects:
+def _of_several(
+    findings: list[Finding],
+    bodies: Bodies,
+    checked: Mapping[str, CheckedObject],
+    check: Callable[[Mapping[str, Any]], list[Finding]],
+) -> list[Finding]:
+    """Leave out what was said of a single object."""
+    together = only_together()
+    if all(finding.rule in together for finding in findings):
+        return findings
+    said = {
+        (finding.rule, finding.seen)
+        for name, body in bodies.items()
+        for finding in (checked[name].findings if name in checked else check(body))
+    }
+    return [finding for finding in findings if (finding.rule, finding.seen) not in said]
+
+
+def _read(bodies: Bodies, context: Context, checked: Mapping[str, CheckedObject]) -> ReadObjects:
     members = (read_part(mapping(body), name, context) for name, body in bodies.items())
     parts = (read_engine_part_of(body, name, context) for name, body in bodies.items())
-    held = ((i, read_demand(body, context)) for i, body in enumerate(bodies.values()))
+    held = (
+        (i, checked[name].demand if name in checked else read_demand(body, context))
+        for i, (name, body) in enumerate(bodies.items())
+    )
     return ReadObjects(
         bodies=[*bodies.values()],
         paths=[*bodies],
         members=(one for one in members if one is not None),
         engine_parts=(one for one in parts if one is not None),
         held=((i, demand) for i, demand in held if demand),
+        ports={i: checked[name].ports for i, name in enumerate(bodies) if name in checked},
     )
 
 
-def _completed(bodies: Bodies, context: Context) -> Iterator[Finding]:
-    """Check the objects that refer to others again, together with these."""
+def _referring(bodies: Bodies, context: Context) -> Iterator[str]:
+    """Return the names of the objects that may refer to others, if there are such others."""
     for name, body in bodies.items() if context.config_maps or context.referenced else ():
-        if _REFERS.search(json.dumps(body, default=str)):
+        if _refers(body):
+            yield name
+
+
+def _refers(body: Mapping[str, Any]) -> bool:
+    try:
+        text = json.dumps(body, default=str, skipkeys=True)
+    except (ValueError, RecursionError):  # nested too deep, or in itself
+        return True
+    return bool(_REFERS.search(text))
+
+
+def _completed(bodies: Bodies, names: Container[str], context: Context) -> Iterator[Finding]:
+    """Check the objects that refer to others again, together with these."""
+    for name, body in bodies.items():
+        if name in names:
             yield from check_manifest(body, name, context=context)
 
 

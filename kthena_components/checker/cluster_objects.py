@@ -1,6 +1,7 @@
 """Reads the objects of one cluster once, for the rules that compare them."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -32,11 +33,11 @@ def read_objects(
         demands: Accelerators of objects without pod templates, by index.
         complete: Whether the cluster has no other objects.
         sources: The file that each was read from; one file if left out.
-        ports: Where their pods listen, by index, if their command lines are left out.
+        ports: Where their pods listen, by index; read from the objects that are not in it.
         versions: The releases that the cluster runs, by system; the newest if left out.
     """
     cluster = ClusterObjects(complete=complete, sources=sources)
-    cluster.ports = read_ports if ports is None else lambda found: ports.get(found.index, {})
+    cluster.ports = partial(_listening, ports or {})
     claims = ReferencedObjects(CLAIMING, NAMED_BY)
     for manifest in manifests:
         if isinstance(manifest, Mapping):
@@ -58,6 +59,10 @@ def read_objects(
         gangs = kind.gangs(view) if kind is not None and kind.gangs is not None else ()
         cluster.add(found, view, pods=pods, demand=(demands or {}).get(index), gangs=gangs)
     return cluster
+
+
+def _listening(stated: Mapping[int, Ports], found: Object) -> Ports:
+    return stated[found.index] if found.index in stated else read_ports(found)
 
 
 def known(cluster: ClusterObjects) -> Iterator[tuple[Object, Kind[Any], Any]]:

@@ -70,7 +70,7 @@ def compare_objects(
             and all Services. If not, missing objects are reported as not checked, or not at all.
         sources: The file that each was read from; one file if left out. If these are not all
             objects of the cluster, the files may be alternatives.
-        ports: Where their pods listen, by index, if their command lines are left out.
+        ports: Where their pods listen, by index; read from the objects that are not in it.
         versions: The releases that the cluster runs, by system; the newest if left out.
     """
     cluster = read_objects(

@@ -164,6 +164,7 @@ class CheckedObject:
     """What one object gives: its findings, and what the rules over all objects need of it."""
 
     findings: list[Finding]
+    facts: ServingFacts | None = None
     demand: GpuDemand | None = None
     """Accelerators of pods without templates in it."""
     ports: Ports = field(default_factory=dict)
@@ -218,7 +219,7 @@ def _check(
     said = tuple(findings)
     findings += map(tidy, run_rule(part_read, kind, found, view, facts, said, name=PART_READ))
     found_all = _waived(findings, body, path, today, asked)
-    return CheckedObject(findings=found_all, demand=demand, ports=ports)
+    return CheckedObject(findings=found_all, facts=facts, demand=demand, ports=ports)
 
 
 def _named(found: Object) -> list[Finding]:
@@ -318,8 +319,7 @@ def read_whole(body: Body) -> Whole | None:
         return None
     view = kind.view(found := read_object(body))
     facts = _facts(kind, found, view)
-    demand = _demand(kind, view, facts)
-    return Whole(kind=kind, found=found, view=view, facts=facts, demand=demand)
+    return Whole(kind=kind, found=found, view=view, facts=facts, demand=_demand(kind, view, facts))
 
 
 def read_ports(found: Object) -> Ports:

@@ -36,19 +36,20 @@ class Sealed:
 
 def opened(tree: Any) -> Any:
     """Return a copy of an object with secret values opened; the object itself if it has none."""
-    return _without_seals(tree, lambda value: value) if _is_sealed(tree) else tree
+    return _without_seals(tree, lambda value: value) if is_sealed(tree) else tree
 
 
 def hidden(tree: Any) -> Any:
     """Return a copy of an object without secret values; the object itself if it has none."""
-    return _without_seals(tree, hide) if _is_sealed(tree) else tree
+    return _without_seals(tree, hide) if is_sealed(tree) else tree
 
 
-def _is_sealed(tree: Any) -> bool:
+def is_sealed(tree: Any) -> bool:
+    """Return whether an object has a sealed value."""
     if tree is None or isinstance(tree, str | int | float):
         return False
     if isinstance(tree, dict | list | tuple):
-        return any(map(_is_sealed, tree.values() if isinstance(tree, dict) else tree))
+        return any(map(is_sealed, tree.values() if isinstance(tree, dict) else tree))
     return isinstance(tree, Sealed)
 
 

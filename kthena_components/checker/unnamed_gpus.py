@@ -5,11 +5,13 @@ Source: docs/decisions/0051-a-missing-gpu-is-said-by-check.md.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from kthena_components.checker.manifest import read_manifest
 from kthena_components.core import naming
 from kthena_components.core.facts.context import Context
+from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.hardware import GpuChoice
 from kthena_components.core.rules.memory import memory_unchecked
@@ -23,17 +25,27 @@ _WAYS = (
 )
 
 
-def memory_unchecked_in(bodies: Iterable[Mapping[str, Any]], gpus: GpuChoice) -> Iterator[Finding]:
+def memory_unchecked_in(
+    bodies: Iterable[Mapping[str, Any]],
+    gpus: GpuChoice,
+    known: Mapping[int, bool] = MappingProxyType({}),
+) -> Iterator[Finding]:
     """Report once that engines were not compared with the memory of their GPUs.
 
     Args:
         bodies: The objects of a stack.
         gpus: The GPUs of pods whose manifests name none.
+        known: What `is_memory_unchecked` returned for some of the objects, by index.
     """
     found: set[str] = set()
-    for body in bodies:
+    for index, body in enumerate(bodies):
         owner = _owner(body)
-        if owner not in found and _is_unchecked(body, gpus):
+        if owner in found:
+            continue
+        unchecked = known.get(index)
+        if unchecked is None:
+            unchecked = is_memory_unchecked(read_manifest(body, context=Context(gpus=gpus)))
+        if unchecked:
             found.add(owner)
     if found:
         # The engine hands over resources in the order in which they come.
@@ -43,8 +55,8 @@ def memory_unchecked_in(bodies: Iterable[Mapping[str, Any]], gpus: GpuChoice) ->
         yield Finding(path="", seen=seen, remedy=_WAYS, rule=RULE, level=Level.UNKNOWN)
 
 
-def _is_unchecked(body: Mapping[str, Any], gpus: GpuChoice) -> bool:
-    facts = read_manifest(body, context=Context(gpus=gpus))
+def is_memory_unchecked(facts: ServingFacts | None) -> bool:
+    """Return whether an engine was not compared with memory, because nothing names its GPU."""
     return facts is not None and any(memory_unchecked(replace(facts, gpu_option=RULE)))
 
 

@@ -9,10 +9,8 @@ whatever the level.
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from datetime import date
-from functools import cache, partial
+from functools import partial
 from threading import local
-from types import MappingProxyType
 from typing import Any
 
 from pulumi_policy import (
@@ -36,17 +34,11 @@ from kthena_components.checker.levels import (
     Settings,
     parse_settings,
 )
-from kthena_components.checker.manifest import check_manifest, has_rules, is_compared
+from kthena_components.checker.manifest import is_compared
 from kthena_components.checker.secrecy import check_sealed
 from kthena_components.checker.unnamed_gpus import memory_unchecked_in
-from kthena_components.checker.unread_kinds_and_parts import is_foreign
-from kthena_components.checker.waivers import FIELD, listed, waive
-from kthena_components.core.facts.context import Context
 from kthena_components.core.findings import Finding, Level, fault, today
-from kthena_components.core.hardware import NO_CHOICE, GpuChoice
 from kthena_components.core.objects.object import pulumi_identity
-from kthena_components.core.plan.report import read_shape
-from kthena_components.core.rules.registry import run_checks
 from kthena_components.policies.advice_and_placement import advice_of_component, check_placement
 from kthena_components.policies.secrets_and_stack_gpu import (
     NO_MARKS,
@@ -54,17 +46,17 @@ from kthena_components.policies.secrets_and_stack_gpu import (
     has_marks,
     keep_gpu,
     keep_marks,
-    plain,
     read_props,
 )
-
-KUBERNETES = "kubernetes"
-COMPONENTS = frozenset(f"kthena:index:{name}" for name in ("ModelServing", "ServingGroup", "Role"))
-"""Components that register their sizes as rows (core/plan/report.py)."""
-_MADE_OF_OTHERS = tuple(
-    f"{KUBERNETES}:{name}" for name in ("yaml", "kustomize", "helm.sh/v3:Chart", "helm.sh/v4:Chart")
+from kthena_components.policies.single_resources import (
+    KUBERNETES,
+    check_once,
+    is_checked,
+    kept_of,
+    sent,
+    unchecked_memory_of,
 )
-"""Types whose objects are resources of their own, each of which is checked."""
+
 UNKNOWNS = re.compile("|".join(v for k, v in vars(proxy).items() if k.startswith("UNKNOWN_")))
 
 REFUSED = frozenset({Level.MANDATORY})
@@ -82,50 +74,6 @@ _alone: list[Settings] = []
 """The settings by which single resources were checked last. Empty: none was."""
 
 
-def check_resource(
-    resource_type: str,
-    props: Any,
-    versions: Mapping[str, str] = MappingProxyType({}),
-    today: date | None = None,
-    asked: frozenset[str] = frozenset(),
-    *,
-    gpus: GpuChoice = NO_CHOICE,
-) -> list[Finding]:
-    """Check one resource by every rule for its type, and apply its waivers.
-
-    Sealed values are checked, but findings never show them.
-    """
-    if not is_checked(resource_type):
-        return []
-    if resource_type in COMPONENTS:
-        return check_sealed(partial(_check_component, today=today), plain(props))
-    context = Context(gpus=gpus)
-    check = partial(check_manifest, context=context, today=today, versions=versions, asked=asked)
-    return check_sealed(check, {**plain(props), **pulumi_identity(resource_type)})
-
-
-def _check_component(fields: Body, today: date | None) -> list[Finding]:
-    found = run_checks(read_shape(fields))
-    if today is None:
-        return found
-    # The component itself reports invalid waivers.
-    return waive(found, listed(fields.get(FIELD)), today)[: len(found)]
-
-
-@cache
-def is_checked(resource_type: str) -> bool:
-    """Tell whether there are rules for a type, or it may make pods that nobody reads.
-
-    No rule reads a patch: its type is `DeploymentPatch`, and it shows a part of an object only.
-    """
-    if not resource_type.startswith(f"{KUBERNETES}:"):
-        return resource_type in COMPONENTS
-    if resource_type.startswith(_MADE_OF_OTHERS):
-        return False
-    identity = pulumi_identity(resource_type)
-    return has_rules(identity) or is_foreign(identity)
-
-
 def validate_resource(
     policy: str, levels: frozenset[Level], args: ResourceValidationArgs, report: ReportViolation
 ) -> None:
@@ -134,7 +82,7 @@ def validate_resource(
     _alone[:] = [settings]
     if policy in LED_BY and is_checked(args.resource_type) and not has_marks(args.props):
         _tell_once(policy, NO_MARKS, report)
-    check = partial(_check_once, args, settings)
+    check = partial(check_once, args, settings)
     for finding in settings.levels.apply(_safely(check)):
         if finding.level not in levels:
             continue
@@ -178,19 +126,6 @@ def _text(finding: Finding) -> str:
     return UNKNOWNS.sub("<output>", str(finding))
 
 
-def _check_once(args: ResourceValidationArgs, by: Settings) -> list[Finding]:
-    """Check a resource, or return the cached findings of the other policy."""
-    if not is_checked(args.resource_type):
-        return []
-    props, rules = read_props(args.props), by.levels.asked
-    asked = (args.resource_type, props, by.versions, today(), rules)
-    if getattr(_last, "asked", None) != (*asked, by.gpus):
-        _last.found = check_resource(*asked, gpus=by.gpus)
-        _last.asked = (*asked, by.gpus)
-    found: list[Finding] = _last.found
-    return found
-
-
 def _safely(check: Callable[[], Iterable[Finding]]) -> list[Finding]:
     """Run a check. An exception in it becomes a finding that something was not checked."""
     try:
@@ -216,19 +151,20 @@ def _safely_in_stack(args: StackValidationArgs, by: Settings) -> list[tuple[str,
     Each finding comes with the URN of its object, and its path is relative to the object.
     """
     limits = by.gpu_budget, by.gpu_types, by.versions, by.gpus, by.inventory
-    asked = (_clusters(args), today(), limits, [*_alone])
+    asked = (sent(args.resources), today(), limits, [*_alone])
     if getattr(_last, "stack", None) != asked:
+        clusters = _clusters(args)
         _last.in_stack = [
             (owner, replace(finding, path=finding.path.removeprefix(owner).removeprefix(".")))
-            for bodies in asked[0]
+            for bodies in clusters
             for finding in _safely(partial(_check_cluster, bodies, by))
             for owner in [owner_of(finding, bodies)]
         ]
         if by.inventory:
-            check = partial(_check_placement, asked[0], by.inventory)
+            check = partial(_check_placement, clusters, by.inventory)
             _last.in_stack += [("", finding) for finding in _safely(check)]
         for alone in _alone:
-            check = partial(_check_memory, asked[0], alone)
+            check = partial(_check_memory, clusters, alone)
             _last.in_stack += [("", finding) for finding in _safely(check)]
         _last.stack = asked
     found: list[tuple[str, Finding]] = _last.in_stack
@@ -243,6 +179,7 @@ def _check_cluster(bodies: Bodies, by: Settings) -> list[Finding]:
         gpu_types=by.gpu_types,
         versions=by.versions,
         gpus=by.gpus,
+        checked=kept_of(bodies, by),
     )
     return check_sealed(check, bodies)
 
@@ -257,7 +194,8 @@ def _check_placement(clusters: list[dict[str, Body]], path: str) -> list[Finding
 
 def _check_memory(clusters: list[dict[str, Body]], alone: Settings) -> list[Finding]:
     def check(bodies: Bodies) -> list[Finding]:
-        return alone.levels.apply(memory_unchecked_in(bodies.values(), alone.gpus))
+        known = unchecked_memory_of(bodies, alone)
+        return alone.levels.apply(memory_unchecked_in(bodies.values(), alone.gpus, known))
 
     return check_sealed(check, {urn: body for each in clusters for urn, body in each.items()})
 

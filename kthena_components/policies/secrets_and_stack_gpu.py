@@ -21,15 +21,23 @@ from pulumi_policy import policy as sdk
 
 from kthena_components.checker.secrecy import SECRET_SIGNATURE, SIGNATURE, Sealed
 from kthena_components.core.hardware import NO_CHOICE, GpuChoice, parse_choice
+from kthena_components.core.values.dataclass import dataclass
 
 _EXACT = 2**53
 """The largest whole number up to which a double holds each one."""
-_READ = "\ue011marked"
+_READ = "\ue011sent"
 NO_MARKS = (
     f"all values are hidden, because pulumi-policy {version('pulumi-policy')} does not show which "
     "ones are secret. Use release 1.21"
 )
 _UNMARKED: Any = getattr(sdk, "deserialize_properties", dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """The properties of a resource as the engine sent them. The SDK's proxies keep it whole."""
+
+    props: Mapping[str, Any]
 
 
 def keep_marks() -> None:
@@ -42,7 +50,7 @@ def read_marked(props: Mapping[str, Any], proxy_secrets: bool = False) -> Any:
     """Read properties as the SDK does, but wrap secrets in `Sealed`."""
     if proxy_secrets:  # for a remediation, where the SDK keeps the marks
         return _UNMARKED(props, proxy_secrets)
-    return {**{key: _sealed(item) for key, item in props.items()}, _READ: True}
+    return {**{key: _sealed(item) for key, item in props.items()}, _READ: _Sent(props)}
 
 
 def _sealed(sent: Any) -> Any:
@@ -60,15 +68,22 @@ def _sealed(sent: Any) -> Any:
 
 def has_marks(props: Any) -> bool:
     """Return whether the properties of a resource were read by `read_marked`."""
-    return isinstance(props, Mapping) and _content(props).get(_READ) is True
+    return isinstance(props, Mapping) and isinstance(content(props).get(_READ), _Sent)
+
+
+def sent_props(props: Any) -> Any:
+    """Return the properties of a resource as they were sent, to compare them.
+
+    Without the marks of the engine, all of them are sealed, so they equal none with marks.
+    """
+    return content(props)[_READ].props if has_marks(props) else Sealed(plain(props))
 
 
 def read_props(props: Any) -> dict[str, Any]:
     """Return the properties of a resource as plain data, with secrets in `Sealed`."""
-    fields: dict[str, Any] = plain(props)
-    if fields.pop(_READ, False) is True:
-        return fields
-    return {key: Sealed(item) for key, item in fields.items()}
+    if has_marks(props):
+        return {key: plain(_sealed(item)) for key, item in content(props)[_READ].props.items()}
+    return {key: Sealed(plain(item)) for key, item in content(props).items() if key != _READ}
 
 
 def plain(value: Any) -> Any:
@@ -84,13 +99,14 @@ def plain(value: Any) -> Any:
     if isinstance(value, Sealed):
         return Sealed(plain(value.value))
     if isinstance(value, Mapping):
-        return {key: plain(item) for key, item in _content(value).items()}
+        return {key: plain(item) for key, item in content(value).items()}
     if isinstance(value, Sequence):
-        return [plain(item) for item in _content(value)]
+        return [plain(item) for item in content(value)]
     return value
 
 
-def _content(value: Any) -> Any:
+def content(value: Any) -> Any:
+    """Return what the policy SDK's proxy of a map or list holds."""
     return value if isinstance(value, dict | list | tuple) else value["__target"]
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from kthena_components.checker import all_objects
+from kthena_components.checker.manifest import check_whole
 from tests.checker.cluster_samples import (
     ENOUGH,
     ENV,
@@ -15,6 +16,7 @@ from tests.checker.cluster_samples import (
     TIER_NAME,
     said,
 )
+from tests.rules.test_cases import CASES
 from tests.support.for_each import for_each
 from tests.support.specs import REMOVED, changed
 from tests.systems.volcano.samples import (
@@ -22,6 +24,9 @@ from tests.systems.volcano.samples import (
     hyper_node,
     secret_env,
 )
+
+ENOUGH_STACKS = 200
+"""Cases of several objects with rules, of which there are more."""
 
 
 def test_nothing_is_said_of_what_fits_together() -> None:
@@ -232,3 +237,17 @@ def test_single_objects_are_not_checked_again_for_rules_over_all_objects(
     body = {**gang, "metadata": {"name": "chat"}, "spec": {"minMember": 0, "queue": "prod"}}
     found = all_objects.check_objects_together({"gang": body})
     assert "queue-exists" in {finding.rule for finding in found}
+
+
+def _is_object(body: object) -> bool:
+    return isinstance(body, dict) and "kind" in body
+
+
+def test_kept_checks_of_single_objects_change_no_finding() -> None:
+    stacks = [case.input() for case in CASES if case.none is None]
+    stacks = [one for one in stacks if all(map(_is_object, one.values()))]
+    assert len(stacks) > ENOUGH_STACKS
+    for bodies in stacks:
+        checked = {name: check_whole(body) for name, body in bodies.items()}
+        again = all_objects.check_objects_together(bodies, budget=0)
+        assert all_objects.check_objects_together(bodies, budget=0, checked=checked) == again

@@ -2,10 +2,11 @@
 
 import pytest
 
-from kthena_components.policies import pack
+from kthena_components.policies import pack, single_resources
 
 
 @pytest.fixture(autouse=True)
 def nothing_told() -> None:
     pack._told.clear()
     pack._alone.clear()
+    single_resources._kept.clear()

@@ -11,7 +11,7 @@ from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import Finding, Level
 from kthena_components.policies import advice_and_placement
 from kthena_components.policies.advice_and_placement import advice_of_component
-from kthena_components.policies.pack import check_resource
+from kthena_components.policies.single_resources import check_resource
 from tests.support.specs import ENGINE_RAY, changed
 
 OURS = "urn:pulumi:dev::p::kthena:index:ModelServing$kubernetes:apps/v1:StatefulSet::"

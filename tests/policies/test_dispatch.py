@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 from pulumi_policy import ResourceValidationArgs
 
-from kthena_components.checker.manifest import check_manifest
-from kthena_components.core.findings import Finding
-from kthena_components.policies import pack
+from kthena_components.checker.manifest import CheckedObject, check_whole
+from kthena_components.policies import single_resources
 from tests.policies.objects import DEPLOYMENT, policy, resource, vllm, workload
 
 RIGHT, WRONG = workload(vllm("-tp", "8")), workload(vllm("-tp", "16"))
@@ -19,11 +18,11 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> list[Mapping[str, Any]]:
     """Give the manifests that the rules were asked about."""
     asked: list[Mapping[str, Any]] = []
 
-    def note(body: Mapping[str, Any], **by: Any) -> list[Finding]:
+    def note(body: Mapping[str, Any], **by: Any) -> CheckedObject:
         asked.append(body)
-        return check_manifest(body, **by)
+        return check_whole(body, **by)
 
-    monkeypatch.setattr(pack, "check_manifest", note)
+    monkeypatch.setattr(single_resources, "check_whole", note)
     return asked
 
 

@@ -118,7 +118,7 @@ def effects(config: Mapping[str, Any], patch: pytest.MonkeyPatch) -> dict[tuple[
                 args = StackValidationArgs([], more, {})
                 pack.validate_groups(name, told[name], args, report)
 
-            patch.setattr(pack, "_check_once", judge)
+            patch.setattr(pack, "check_once", judge)
             made.run(("resource", rule, own), ("serving-rules", "serving-advice"), resource)
             patch.setattr(
                 pack, "_safely_in_stack", lambda a, by, judge=judge: [("", f) for f in judge(a, by)]

@@ -12,7 +12,8 @@ from pulumi_policy.proxy import unknown_checking_proxy
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import Level
 from kthena_components.core.plan.report import shape
-from kthena_components.policies import pack
+from kthena_components.policies import pack, single_resources
+from kthena_components.policies.secrets_and_stack_gpu import plain
 from tests.policies.broken import emitted
 from tests.policies.objects import (
     COMPONENT,
@@ -64,7 +65,9 @@ fuzz = settings(max_examples=150, deadline=None)
 
 def judge(resource_type: str, props: Args) -> None:
     """Judge through proxies; unknown texts in them raise as soon as they are touched."""
-    for finding in pack.check_resource(resource_type, unknown_checking_proxy(props)):
+    for finding in single_resources.check_resource(
+        resource_type, plain(unknown_checking_proxy(props))
+    ):
         assert str(finding)
         assert finding.level in set(Level)
 
@@ -194,18 +197,19 @@ def test_a_fault_of_a_rule_is_advice_and_stops_nothing(monkeypatch: pytest.Monke
     def broken(*_: object, **__: object) -> None:
         raise KeyError("gone")
 
-    monkeypatch.setattr(pack, "check_manifest", broken)
+    monkeypatch.setattr(single_resources, "check_whole", broken)
     monkeypatch.setattr(pack, "check_objects_together", broken)
     wrong = model_serving(pod(vllm("-tp", "17")))
     assert refusals(MODEL_SERVING, wrong) == ""
     fault = (
         "was not checked, because checking failed with KeyError at "
-        "kthena_components.checker.secrecy:<line>. "
+        "<module>:<line>. "
         "Please report it; the findings of other rules are complete. [rule-fault]"
     )
-    assert re.sub(r":\d+\.", ":<line>.", advice(MODEL_SERVING, wrong)) == fault
+    place = re.compile(r"kthena_components\.[\w.]+:\d+\.")
+    assert place.sub("<module>:<line>.", advice(MODEL_SERVING, wrong)) == fault
     stack = [in_stack(body) for body in emitted(ENGINE_RAY)]
     assert group_refusals(stack) == []
     (owner, line), (_, memory) = group_advice(stack)
     assert memory.endswith("[memory-weights-fit]")
-    assert (owner, re.sub(r":\d+\.", ":<line>.", line)) == ("None", fault)
+    assert (owner, place.sub("<module>:<line>.", line)) == ("None", fault)

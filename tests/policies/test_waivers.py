@@ -8,7 +8,7 @@ import pytest
 from kthena_components.checker.waivers import PREFIX
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.plan.report import shape
-from kthena_components.policies import pack
+from kthena_components.policies import pack, single_resources
 from kthena_components.policies.secrets_and_stack_gpu import read_props
 from tests.policies.broken import native
 from tests.policies.objects import (
@@ -19,7 +19,9 @@ from tests.policies.objects import (
     group_advice,
     group_refusals,
     in_stack,
+    policy,
     refusals,
+    resource,
     vllm,
     workload,
 )
@@ -33,7 +35,8 @@ PIPELINE = {"roles[0].engine.parallelism.pipeline": 1}
 
 @pytest.fixture(autouse=True)
 def a_day(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pack, "today", lambda: TODAY)
+    for module in (pack, single_resources):
+        monkeypatch.setattr(module, "today", lambda: TODAY)
 
 
 def annotate(body: Args, text: object, rule: str = WORLD) -> Args:
@@ -134,18 +137,23 @@ def test_what_was_checked_for_one_policy_is_kept_for_the_other(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checked: list[object] = []
-    name = {"rules": "check_manifest", "groups": "check_objects_together"}[kind]
-    real = getattr(pack, name)
+    module, name = {
+        "rules": (single_resources, "check_whole"),
+        "groups": (pack, "check_objects_together"),
+    }[kind]
+    real = getattr(module, name)
 
     def count(*asked: Any, **by: Any) -> Any:
         checked.append(asked)
         return real(*asked, **by)
 
-    monkeypatch.setattr(pack, name, count)
+    monkeypatch.setattr(module, name, count)
     wrong = annotate(workload(vllm("-tp", "16"), name=f"kept-{kind}"), REASON)
     if kind == "rules":
-        assert refusals(DEPLOYMENT, wrong) == ""
-        assert advice(DEPLOYMENT, wrong) != ""
+        args, said = resource(DEPLOYMENT, wrong), list[str]()
+        for policy_name in ("serving-rules", "serving-advice"):
+            policy(policy_name).validate(args, lambda message, _: said.append(message))
+        assert len(said) == 1
     else:
         stack = uneven(f"2026-12-31 for {kind}")
         assert group_refusals(stack) != []
