@@ -268,7 +268,8 @@ def _demand(kind: Kind[Any], view: Any, facts: ServingFacts | None) -> GpuDemand
 
 
 def _ports(kind: Kind[Any], view: Any, facts: ServingFacts | None) -> Ports:
-    return {} if kind.pods is None or facts is None else ports_in(kind.pods(view), facts)
+    of_engines = {} if kind.pods is None or facts is None else ports_in(kind.pods(view), facts)
+    return of_engines if kind.listens is None else {**of_engines, **kind.listens(view)}
 
 
 def _waived(

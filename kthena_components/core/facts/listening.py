@@ -71,12 +71,14 @@ class Listening:
     """Whether it answers requests with TLS only. None: not known."""
     models: frozenset[str] | None = None
     """The names of its model. None: not known, or adapters have names, too."""
+    program: str = ""
+    """What listens if it is no engine."""
 
     @property
     def title(self) -> str:
         """Where the pods listen, as a clause."""
         if self.answers is not None:
-            return f"{TITLES[str(self.engine)]} listens on {self.answers}"
+            return f"{self.program or TITLES[str(self.engine)]} listens on {self.answers}"
         if self.socket:
             return f"vLLM listens on the Unix socket {self.socket} and on no port ({_SOCKET})"
         if self.engine == "vllm":
