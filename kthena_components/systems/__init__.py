@@ -117,7 +117,7 @@ NAMED_BY: Mapping[tuple[str, str], Sequence[str]] = {
 """Kinds of objects that refer to them, with the fields that lead to the name."""
 SYSTEMS: tuple[str, ...] = tuple(_KINDS)
 """The names of all systems."""
-COMPARING = ("volcano", "kubernetes", "kthena", "dynamo")
+COMPARING = ("volcano", "kubernetes", "kthena")
 """Systems with rules over all objects of a cluster."""
 EMITTERS = ("native", "kthena", "booster", "lws", "matrixinfer", "kaito", "kserve")
 """Systems for which a plan can be written, the default first."""

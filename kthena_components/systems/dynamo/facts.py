@@ -150,7 +150,7 @@ def pods(graph: Graph) -> Iterator[PodSet]:
     if graph.is_hidden:
         yield pod_set(graph.object, graph.at, LISTED_LATER, LISTED_LATER, by_controller=True)
     for component in graph.components:
-        yield pod_set(
+        found = pod_set(
             graph.object,
             component.path,
             whole_template_of(component),
@@ -159,6 +159,21 @@ def pods(graph: Graph) -> Iterator[PodSet]:
             spread=component.pods != 1,
             written=partial(written, component),
         )
+        yield replace(found, labels={**_added(graph, component), **found.labels})
+
+
+def _added(graph: Graph, component: Component) -> dict[str, Any]:
+    """Return labels that every release of the operator adds to the pods of a frontend.
+
+    Those of workers differ between releases. Source: ai-dynamo/dynamo deploy/operator/internal/
+    dynamo/graph.go, generateLabels.
+    """
+    if graph.is_single or component.kind != "frontend":
+        return {}
+    return {
+        "nvidia.com/dynamo-graph-deployment-name": graph.name,
+        "nvidia.com/dynamo-component-type": component.kind,
+    }
 
 
 def demand(graph: Graph) -> GpuDemand | None:

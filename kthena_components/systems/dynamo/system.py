@@ -10,9 +10,8 @@ from kthena_components.systems.dynamo.rules import (
     dynamo_restart,
     dynamo_shape,
 )
-from kthena_components.systems.dynamo.system_frontend_service_port import (
+from kthena_components.systems.dynamo.system_and_frontend_port import (
     dynamo_frontend_port,
-    dynamo_service_port,
     dynamo_system_port,
     listens,
 )
@@ -56,5 +55,4 @@ SYSTEM = System(
         )
         for group, name in (COMPONENT, GRAPH)
     ),
-    cluster_rules=(dynamo_service_port,),
 )

@@ -6,7 +6,6 @@ from typing import Any
 from kthena_components.core.facts.listening import Listening
 from kthena_components.core.facts.ports import PROBES, resolved
 from kthena_components.core.findings import Finding, Level, part_of_rule
-from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.remedies import write
 from kthena_components.core.rules.support.admission import refuse
 from kthena_components.core.values.display import display
@@ -21,8 +20,7 @@ from kthena_components.core.values.read import (
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import MaybeInt, Unknown, known
 from kthena_components.systems.dynamo.template import MAIN, template_of, written
-from kthena_components.systems.dynamo.view import GRAPH, Component, Graph
-from kthena_components.systems.kubernetes.selectors import Selector, owner_title, selectors
+from kthena_components.systems.dynamo.view import Component, Graph
 
 _VARIABLE, _PORT_NAME, _USUAL = "DYN_SYSTEM_PORT", "system", 9090
 _WORKERS = frozenset({"worker", "prefill", "decode"})
@@ -253,10 +251,6 @@ def _http_port(main: Mapping[str, Any]) -> MaybeInt | None:
     return resolved(stated, {})
 
 
-_GRAPH_LABEL = "nvidia.com/dynamo-graph-deployment-name"
-_TYPE_LABEL, _NAME_LABEL = "nvidia.com/dynamo-component-type", "nvidia.com/selector"
-
-
 def listens(graph: Graph) -> dict[str, Listening]:
     """Return where the frontends of a graph listen, by the paths of their components."""
     mains = [(item, _main(item)[1]) for item in graph.components if item.kind == _FRONTEND_KIND]
@@ -282,61 +276,3 @@ def _listening(main: Mapping[str, Any]) -> Listening:
         ray=False,
         named=tuple(sorted(named.items())),
     )
-
-
-def dynamo_service_port(cluster: ClusterObjects) -> Iterator[Finding]:
-    """A Service that selects a frontend by the operator's labels sends requests to its port.
-
-    The labels name the graph and the type of a component, or the component itself. One port that
-    fits is enough: the others may be for other purposes.
-
-    Pass: targetPort 8000 or http, and a frontend without --http-port.
-    Fail: targetPort 8080, or port 80 without targetPort, and a frontend without --http-port.
-    Level: mandatory.
-    Source: ai-dynamo/dynamo deploy/operator/internal/consts/consts.go and
-    internal/dynamo/graph.go (generateLabels, GetDynamoComponentName).
-    """
-    for each in selectors(cluster):
-        if each.owner.group_kind == ("", "Service") and each.targets and each.gap is None:
-            for view in map(cluster.views.get, (g.index for g in cluster.of(GRAPH))):
-                if isinstance(view, Graph) and view.object.namespace == each.place:
-                    yield from _of_service(cluster, each, view)
-
-
-@part_of_rule
-def _of_service(cluster: ClusterObjects, each: Selector, graph: Graph) -> Iterator[Finding]:
-    own = [item for item in graph.components if _selects(each.labels, graph, item)]
-    pods = [
-        pods
-        for pods in cluster.pods_of.get(graph.object.index, ())
-        if own and pods.path == own[0].path
-    ]
-    ports = cluster.listening(pods[0]) if len(own) == len(pods) == 1 else None
-    if ports is None or not ports.program:
-        return
-    first = each.targets[0]
-    at = each.owner.at(first.path)
-    require_known(at, ports.answers, *(target.stated for target in each.targets))
-    asked = [resolved(target.stated, dict(ports.named)) for target in each.targets]
-    wrong = not any(isinstance(port, int) and ports.may_listen(port) for port in asked)
-    if not wrong or first.stated == _HTTP:  # dynamo-frontend-port reports the name.
-        return
-    whose = f"in the pods of {owner_title(pods[0])}"
-    seen = f"is {display(first.stated)}, but {ports.title} {whose}"
-    if asked[0] is None:
-        seen = f"is {display(first.stated)}, which no port of {ports.program} is named {whose}"
-    field = "targetPort: " if first.path.endswith(".port") else ""
-    yield from refuse(at, seen, write(ports.answers, f"write {field}{ports.answers}"))
-
-
-def _selects(labels: Mapping[str, Any], graph: Graph, item: Component) -> bool:
-    """Return whether labels surely select the pods of a component, and of no other graph."""
-    if graph.is_single or item.kind != _FRONTEND_KIND or not isinstance(item.name, str):
-        return False
-    own = {
-        _GRAPH_LABEL: graph.name,
-        _TYPE_LABEL: item.kind,
-        _NAME_LABEL: f"{graph.name}-{item.name.lower()}",
-    }
-    is_one = _NAME_LABEL in labels or {_GRAPH_LABEL, _TYPE_LABEL} <= labels.keys()
-    return is_one and all(own.get(key) == value for key, value in labels.items())
