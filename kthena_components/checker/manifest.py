@@ -65,8 +65,7 @@ def read_manifest(
     kind = find_kind(group_kind(body))
     if kind is None or kind.facts is None:
         return None
-    found = read_object(body, path, context)
-    return _facts(kind, found, kind.view(found))
+    return _facts(kind, found := read_object(body, path, context), kind.view(found))
 
 
 def _facts(kind: Kind[Any], found: Object, view: Any) -> ServingFacts | None:
