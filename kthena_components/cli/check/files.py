@@ -24,7 +24,7 @@ from kthena_components.cli.check.results import Result, Summary, merge
 from kthena_components.cli.check.workers import jobs_for, side_by_side
 from kthena_components.cli.objects import KubeObject, is_checked, is_wanted, objects_of
 from kthena_components.cli.sources import Place, RenderedSource, Source
-from kthena_components.core.facts.context import NO_CONTEXT, Context, Pin, ReferencedObjects
+from kthena_components.core.facts.context import NO_CONTEXT, Context, ReferencedObjects
 from kthena_components.core.facts.pod_policies_and_sharing import AROUND, LimitRanges, PodPolicies
 from kthena_components.core.findings import READING, Finding, Level, fault
 from kthena_components.core.models import ModelShape
@@ -199,8 +199,7 @@ def check_sources(
         referenced=completing,
     )
     beside = _Beside(given, texts, context)
-    asked = replace(given.asked, pins=_near_all(context, sources)) if context.pins else given.asked
-    together = AllObjects(sources, asked, given.today, read=texts.read)
+    together = AllObjects(sources, _asked(given, context, sources), given.today, read=texts.read)
     for checked in side_by_side(
         lambda number: _file(number, sources[number], beside), len(sources), jobs
     ):
@@ -216,14 +215,14 @@ def check_sources(
             yield _result(together.source(told.kept), (told.file, told.line), body, finding)
 
 
-def _near_all(context: Context, sources: Sequence[Source]) -> Mapping[str, Sequence[Pin]]:
-    """Return the installed releases that hold for all objects together."""
+def _asked(given: CheckOptions, context: Context, sources: Sequence[Source]) -> StackOptions:
+    """Return the options for all objects together, with the installed releases that hold."""
     folders = {str(Path(source.name).parent) for source in sources}
     is_plain = not any(source.rendered_by for source in sources)
-    alike = is_plain and len({Path(folder).is_absolute() for folder in folders}) == 1
-    if not alike:
-        return context.pins
-    return near(context.pins, str(Path(os.path.commonpath(folders)) / "objects"))
+    if not is_plain or len({Path(folder).is_absolute() for folder in folders}) != 1:
+        return replace(given.asked, pins=context.pins)
+    place = str(Path(os.path.commonpath(folders)) / "objects")
+    return replace(given.asked, pins=near(context.pins, place))
 
 
 @dataclass(frozen=True, slots=True)

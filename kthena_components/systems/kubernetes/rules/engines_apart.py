@@ -37,7 +37,8 @@ def engines_apart(cluster: ClusterObjects) -> Iterator[Finding]:
     seen: dict[_Place, _First] = {}
     for pods in cluster.pods:
         ports = cluster.listening(pods)
-        place = None if ports is None or pods.count == 0 else _place(pods, ports)
+        is_there = isinstance(pods.count, int) and pods.count > 0
+        place = _place(pods, ports) if is_there and ports is not None else None
         if place is None or ports is None:
             continue
         other, _ = seen.setdefault(place, (pods, ports))
