@@ -150,8 +150,9 @@ language-schema: venv ## Regenerate the schema of the components for other langu
 	@mv .schema.json kthena_components/languages/schema.json
 
 .PHONY: engine-tables
-engine-tables: venv ## Add new engine releases to the tables of options and metrics, and regenerate docs/engines.md
+engine-tables: venv ## Add new engine releases to the tables of options, variables and metrics, and regenerate docs/engines.md
 	@$(RUN) -m toolchain.engine_flags $(ARGS)
+	@$(RUN) -m toolchain.engine_flags.variables
 	@$(RUN) -m toolchain.engine_metrics
 	@$(RUN) -m toolchain.pages.engines > docs/engines.md
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from kthena_components.checker.cluster_rules import compare_objects, only_together
 from kthena_components.checker.engine_parts import read_engine_part_of
+from kthena_components.checker.installed_releases import together_by_installed
 from kthena_components.checker.manifest import (
     CheckedObject,
     check_manifest,
@@ -21,7 +22,7 @@ from kthena_components.checker.manifest import (
     read_demand,
 )
 from kthena_components.checker.waivers import Stated, annotated, read_waiver, unused, waive
-from kthena_components.core.facts.context import Context, ReferencedObjects, gather
+from kthena_components.core.facts.context import Context, Pin, ReferencedObjects, gather
 from kthena_components.core.facts.serving import GpuDemand
 from kthena_components.core.facts.split_engines import EnginePart
 from kthena_components.core.findings import READING_ALL, Finding, run_rule
@@ -52,6 +53,8 @@ class StackOptions:
     gpu_types: Sequence[str] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
     """Releases that the cluster runs, by system."""
+    pins: Mapping[str, Sequence[Pin]] = field(default_factory=dict)
+    """Releases that files install, by system."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,17 +110,22 @@ def compare(objects: ReadObjects, asked: StackOptions) -> list[Finding]:
 
 
 def _compare(objects: ReadObjects, asked: StackOptions) -> list[Finding]:
-    return compare_objects(
-        objects.bodies,
-        objects.paths,
-        held=dict(objects.held),
-        budget=asked.budget,
-        gpu_types=asked.gpu_types,
-        complete=asked.whole,
-        sources=objects.sources,
-        ports=objects.ports,
-        versions=asked.versions,
-    )
+    held = dict(objects.held)
+
+    def compared(versions: Mapping[str, str]) -> list[Finding]:
+        return compare_objects(
+            objects.bodies,
+            objects.paths,
+            held=held,
+            budget=asked.budget,
+            gpu_types=asked.gpu_types,
+            complete=asked.whole,
+            sources=objects.sources,
+            ports=objects.ports,
+            versions=versions,
+        )
+
+    return together_by_installed(compared, asked.versions, asked.pins)
 
 
 def check_objects_together(

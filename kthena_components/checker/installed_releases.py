@@ -5,7 +5,7 @@ what not all of several installed releases refuse is not checked. The rules are 
 release older than those whose CRDs are: then only the rules about engines apply.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
@@ -51,8 +51,32 @@ def by_installed(check: _Check[_C_co], context: Context, body: Mapping[str, Any]
         return checked
     newest = checked.findings
     each = [_by(pin, check, context, body, newest) for pin in pins[:_MOST]]
-    findings = each[0] if len(each) == 1 else _agreed(each, of, pins)
+    findings = each[0] if len(each) == 1 else _agreed(each, _differ(INDEX[of], pins))
     return replace(checked, findings=findings)  # type: ignore[type-var]
+
+
+def together_by_installed(
+    compare: Callable[[Mapping[str, str]], list[Finding]],
+    versions: Mapping[str, str],
+    pins: Mapping[str, Sequence[Pin]],
+) -> list[Finding]:
+    """Compare all objects of a cluster, by the installed releases of each system.
+
+    Args:
+        compare: Compares them for the releases of some systems; the newest of the others.
+        versions: The releases that the user states.
+        pins: The installed ones, by system.
+    """
+    found = compare(versions)
+    for system, listed in pins.items():
+        own = list({pin.release: pin for pin in reversed(listed)}.values())[::-1][:_MOST]
+        first = read_release(VERSIONS[system][0])
+        if system in versions or any(read_release(pin.release)[:2] < first for pin in own):
+            continue
+        by_release = [compare({**versions, system: pin.release}) for pin in own]
+        each = [_weighed(system, *both, found) for both in zip(own, by_release, strict=True)]
+        found = each[0] if len(each) == 1 else _agreed(each, _differ(system, own))
+    return found
 
 
 def installed(of: GroupKind, context: Context) -> Sequence[Pin]:
@@ -74,14 +98,19 @@ def _by(
     """Return the findings for one release."""
     of = group_kind(body)
     system, kind = INDEX[of], find_kind(of)
-    first, last = VERSIONS[system][0], VERSIONS[system][-1]
-    title = TITLES[system]
+    first, title = VERSIONS[system][0], TITLES[system]
     if kind is not None and read_release(pin.release)[:2] < read_release(first):
         own = {*_SCHEMAS, *map(rule_name, kind.rules)}
         why = f"{pin.file} installs {title} {pin.release}, and only rules from {first} are known"
         return [_open(each, why) if each.rule in own else each for each in newest]
     versions = {**context.versions, system: pin.release}
     found = check(body, context=replace(context, versions=versions)).findings
+    return _weighed(system, pin, found, newest)
+
+
+def _weighed(system: str, pin: Pin, found: list[Finding], newest: list[Finding]) -> list[Finding]:
+    """Turn into advice what only an installed release refuses."""
+    title, last = TITLES[system], VERSIONS[system][-1]
     both = {(each.rule, each.path) for each in newest if each.level is Level.MANDATORY}
     only = f"{pin.file} installs {title} {pin.release}, and {title} {last} accepts it"
     return [
@@ -92,10 +121,13 @@ def _by(
     ]
 
 
-def _agreed(each: list[list[Finding]], of: GroupKind, pins: Sequence[Pin]) -> list[Finding]:
-    """Keep what all releases report, and turn the rest into what is not checked."""
+def _differ(system: str, pins: Sequence[Pin]) -> str:
     differ = listing(f"{pin.release} ({pin.file})" for pin in pins)
-    why = f"the files install {TITLES[INDEX[of]]} {differ}, which differ in this"
+    return f"the files install {TITLES[system]} {differ}, which differ in this"
+
+
+def _agreed(each: list[list[Finding]], why: str) -> list[Finding]:
+    """Keep what all releases report, and turn the rest into what is not checked."""
     by_place = [{(one.rule, one.path): one for one in found} for found in each]
     made: list[Finding] = []
     for key in dict.fromkeys(key for found in by_place for key in found):

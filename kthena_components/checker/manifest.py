@@ -65,8 +65,7 @@ def read_manifest(
     kind = find_kind(group_kind(body))
     if kind is None or kind.facts is None:
         return None
-    found = read_object(body, path, context)
-    return _facts(kind, found, kind.view(found))
+    return _facts(kind, found := read_object(body, path, context), kind.view(found))
 
 
 def _facts(kind: Kind[Any], found: Object, view: Any) -> ServingFacts | None:
@@ -269,7 +268,8 @@ def _demand(kind: Kind[Any], view: Any, facts: ServingFacts | None) -> GpuDemand
 
 
 def _ports(kind: Kind[Any], view: Any, facts: ServingFacts | None) -> Ports:
-    return {} if kind.pods is None or facts is None else ports_in(kind.pods(view), facts)
+    of_engines = {} if kind.pods is None or facts is None else ports_in(kind.pods(view), facts)
+    return of_engines if kind.listens is None else {**of_engines, **kind.listens(view)}
 
 
 def _waived(

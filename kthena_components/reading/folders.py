@@ -17,6 +17,7 @@ SUFFIXES = (".yaml", ".yml", ".json")
 CHART = "Chart.yaml"
 PACKED, SUBCHARTS = ".tgz", "charts"
 TERRAFORM = (".tf", ".tofu")
+SCRIPTS = (".sh", "Makefile")
 HELMFILE, HELMFILES, TEMPLATE = "helmfile", "helmfile.d", ".gotmpl"
 KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 """Source: sigs.k8s.io/kustomize/api/konfig, RecognizedKustomizationFileNames."""
@@ -45,6 +46,8 @@ class Found:
     """Files that Kustomize builds from, each with the folder that the user named."""
     deploying: list[str] = field(default_factory=list)
     """Files of Terraform and templates of helmfiles, which may deploy charts."""
+    scripts: list[str] = field(default_factory=list)
+    """Scripts, which may install operators."""
     links: list["_Link"] = field(default_factory=list)
     """Links to folders."""
 
@@ -118,6 +121,8 @@ def _note_source(entry: os.DirEntry[str], root: str, found: Found) -> None:
         found.packed += not (folder.name == SUBCHARTS and str(folder.parent) in found.charts)
     if _may_deploy(entry) and entry.is_file(follow_symlinks=False):
         found.deploying.append(str(Path(entry)))
+    if entry.name.endswith(SCRIPTS) and entry.is_file(follow_symlinks=False):
+        found.scripts.append(str(Path(entry)))
     if entry.name != CHART and entry.name not in KUSTOMIZATIONS:
         return
     if not Path(entry).is_file():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from kthena_components.core.facts.serving import GpuDemand, ServingFacts
 from kthena_components.core.findings import Finding
-from kthena_components.core.objects.cluster_objects import ClusterObjects, Gang
+from kthena_components.core.objects.cluster_objects import ClusterObjects, Gang, Ports
 from kthena_components.core.objects.object import GroupKind, Object, PodSet
 from kthena_components.core.objects.retained_fields import kept_spec
 from kthena_components.core.rules.support.old_and_new import Change
@@ -164,6 +164,8 @@ class Kind(Updates[V], Scaling[V], ConvertInput[V], PodTemplates, ObjectTraits, 
     """Facts for the rules of core/rules; None for an object that serves nothing."""
     pods: Callable[[V], Iterable[PodSet]] | None = None
     """The pods of templates in the object. None: they are counted from the facts."""
+    listens: Callable[[V], Ports] | None = None
+    """Where pods listen that start no engine. None: not known."""
     gangs: Callable[[V], Iterator[Gang]] | None = None
     """The pods that its controller puts into PodGroups. None: it creates none."""
     demand: Callable[[V], GpuDemand | None] | None = None

@@ -90,3 +90,52 @@ def test_what_only_the_installed_release_refuses_is_advice(run: Command, write: 
     assert ": mandatory: " not in found.out
     assert "b/main.tf installs LWS 0.6.2, and LWS 0.10 accepts it" in found.out
     assert "installs" not in run("b", "--release=lws=0.10").out
+
+
+SERVING = """apiVersion: workload.serving.volcano.sh/v1alpha1
+kind: ModelServing
+metadata: {name: llama, namespace: serving}
+spec: {}
+---
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: llama, namespace: serving}
+spec:
+  maxReplicas: 2
+  scaleTargetRef:
+    {apiVersion: workload.serving.volcano.sh/v1alpha1, kind: ModelServing, name: llama}
+"""
+NO_SCALE = "has no scale subresource in"
+
+
+def test_objects_are_compared_by_the_installed_release(run: Command, write: Write) -> None:
+    write("c/llama.yaml", SERVING)
+    assert NO_SCALE not in run("c").out
+    write("c/main.tf", PIN % ("a", "kthena", "0.2.0"))
+    (line,) = [each for each in run("c").lines if NO_SCALE in each]
+    assert ": advisory: " in line
+    assert "c/main.tf installs Kthena 0.2.0, and Kthena 1.0 accepts it" in line
+    assert NO_SCALE not in run("c", "--release=kthena=1.0").out
+    (line,) = [each for each in run("c", "--release=kthena=0.2").lines if NO_SCALE in each]
+    assert ": mandatory: " in line
+
+
+def test_objects_compared_by_releases_that_differ_are_left_open(run: Command, write: Write) -> None:
+    write("d/llama.yaml", SERVING)
+    write("d/a.tf", PIN % ("a", "kthena", "0.2.0"))
+    write("d/install.sh", "helm install k oci://ghcr.io/volcano-sh/charts/kthena --version v0.4.0")
+    (line,) = [each for each in run("d", "--whole").lines if NO_SCALE in each]
+    assert ": not checked: " in line
+    assert "install Kthena 0.2.0 (d/a.tf) and 0.4.0 (d/install.sh), which differ in this" in line
+
+
+def test_each_folder_has_the_release_that_it_installs(run: Command, write: Write) -> None:
+    for folder, release in (("one", "0.6.2"), ("two", "0.10.0")):
+        new = "rolloutStrategy: {type: RollingUpdate, rollingUpdateConfiguration: {partition: 1}}"
+        write(
+            f"e/{folder}/lws.yaml", LWS.replace("NEW", new).replace("name: a}", f"name: {folder}}}")
+        )
+        write(f"e/{folder}/install.sh", f"helm install lws x/lws --version {release}\n")
+    lines = [each for each in run("e").lines if "installs LWS" in each]
+    assert lines
+    assert all("e/one/lws.yaml" in each for each in lines)

@@ -5,6 +5,7 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping, 
 from contextlib import contextmanager
 from dataclasses import field, replace
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 from kthena_components.checker.all_objects import StackOptions
@@ -34,6 +35,7 @@ from kthena_components.reading.files import Unreadable, shown_name
 from kthena_components.reading.folders import Found, find_files
 from kthena_components.reading.layout import Layout, arrange
 from kthena_components.reading.releases.find import states_releases, texts_of
+from kthena_components.reading.releases.operators import near
 from kthena_components.rendering.result import Rendered
 from kthena_components.rendering.unchecked import unchecked
 from kthena_components.systems import COMPLETING, NAMED_BY
@@ -132,7 +134,8 @@ def _told_once(
         clusters = [[*plain, *built]]
     results: list[Result] = []
     paths = [*files, *(each.path for each in built)]
-    around = shared_by_all(paths, given.settings.versions, found.deploying)
+    others = (*found.deploying, *found.scripts)
+    around = shared_by_all(paths, given.settings.versions, others)
     for sources in clusters:
         for each in check_sources(sources, found.named, given, summary, around):
             if isinstance(each, Result) and each.rendered_by:
@@ -196,7 +199,7 @@ def check_sources(
         referenced=completing,
     )
     beside = _Beside(given, texts, context)
-    together = AllObjects(sources, given.asked, given.today, read=texts.read)
+    together = AllObjects(sources, _asked(given, context, sources), given.today, read=texts.read)
     for checked in side_by_side(
         lambda number: _file(number, sources[number], beside), len(sources), jobs
     ):
@@ -210,6 +213,16 @@ def check_sources(
         for finding in given.settings.levels.apply([told.finding]):
             body = {} if told.of_all else told.kept.body
             yield _result(together.source(told.kept), (told.file, told.line), body, finding)
+
+
+def _asked(given: CheckOptions, context: Context, sources: Sequence[Source]) -> StackOptions:
+    """Return the options for all objects together, with the installed releases that hold."""
+    folders = {str(Path(source.name).parent) for source in sources}
+    is_plain = not any(source.rendered_by for source in sources)
+    if not is_plain or len({Path(folder).is_absolute() for folder in folders}) != 1:
+        return replace(given.asked, pins=context.pins)
+    place = str(Path(os.path.commonpath(folders)) / "objects")
+    return replace(given.asked, pins=near(context.pins, place))
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +292,10 @@ def _checked(
     if partial is not None:
         return [partial]
     asked = frozenset[str]() if source.is_base else beside.given.settings.levels.asked
-    checked = check_safely(item.body, beside.given, beside.context, asked)
+    context = beside.context
+    if context.pins:
+        context = replace(context, pins=near(context.pins, source.place(item, "")[0]))
+    checked = check_safely(item.body, beside.given, context, asked)
     failed = kept.keep(source.about(item), shift, item, checked)
     return checked.findings + [finding for finding in failed if finding not in checked.findings]
 

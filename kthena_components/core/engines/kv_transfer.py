@@ -31,7 +31,7 @@ SGLANG_CONNECTORS = ("mooncake", "nixl")
 """Transfer backends of every known SGLang (sglang/srt/server_args.py)."""
 _BOOTSTRAP_PORT = 8998
 """Default of SGLang's `--disaggregation-bootstrap-port`."""
-_NIXL_OVER_PODS: Version = (0, 11, 1)
+NIXL_OVER_PODS: Version = (0, 11, 1)
 """In this release the entry answers handshakes for all ranks. Before, each rank listens in its own
 pod, and the other engine looks for all of them at the entry (nixl_connector.py,
 _nixl_handshake_listener).
@@ -147,8 +147,8 @@ def _refused_by_vllm(launch: Launch) -> Iterator[Refusal]:
         instead = f", or write {' or '.join(map(repr, others))}" if others else ""
         remedy = f"use vllm/vllm-openai:v{first} or later{instead}"
         yield Refusal("kv_transfer.connector", seen, remedy, _RULE)
-    elif word == "nixl" and launch.before(_NIXL_OVER_PODS) and launch.copy > launch.gpus_per_pod:
-        first = write_version(_NIXL_OVER_PODS)
+    elif word == "nixl" and launch.before(NIXL_OVER_PODS) and launch.copy > launch.gpus_per_pod:
+        first = write_version(NIXL_OVER_PODS)
         seen = (
             f"is 'nixl', and the image states vLLM {stated}, in which the other engine finds only "
             f"the ranks in the entry; a copy of {count_of(launch.copy, 'rank')} has pods of "
@@ -209,7 +209,7 @@ def _span(launch: Launch) -> int:
     if launch.kind == "sglang" or launch.transfer is None:
         return 1
     if launch.transfer.connector == "nixl":
-        return launch.data * (launch.tensor if launch.before(_NIXL_OVER_PODS) else 1)
+        return launch.data * (launch.tensor if launch.before(NIXL_OVER_PODS) else 1)
     return launch.data * launch.tensor if launch.before(_MOONCAKE_ONE_PORT) else 1
 
 

@@ -30,8 +30,8 @@ from kthena_components.core.values.unknown import (
 _GAP_OPEN, _GAP_CLOSE = "\ue002", "\ue003"
 _MAX_INSERTED = 1 << 21
 """Maximum characters that variables insert in total: Linux allows 2 MiB for a command line."""
-_MAX_SHOWN = 80
-"""Maximum characters of a word in a message."""
+_MAX_SHOWN = 120
+"""Maximum characters of a word in a message: as many as the address of a pod of Grove has."""
 
 Hidden = tuple[tuple[str, str], ...]
 """Prefixes of variables that an unreadable source may set, with that source."""

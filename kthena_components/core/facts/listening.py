@@ -71,12 +71,16 @@ class Listening:
     """Whether it answers requests with TLS only. None: not known."""
     models: frozenset[str] | None = None
     """The names of its model. None: not known, or adapters have names, too."""
+    program: str = ""
+    """What listens if it is no engine."""
+    meets: tuple[str, int] | None = None
+    """The host and the port at which they meet the other pods of their engine, as written."""
 
     @property
     def title(self) -> str:
         """Where the pods listen, as a clause."""
         if self.answers is not None:
-            return f"{TITLES[str(self.engine)]} listens on {self.answers}"
+            return f"{self.program or TITLES[str(self.engine)]} listens on {self.answers}"
         if self.socket:
             return f"vLLM listens on the Unix socket {self.socket} and on no port ({_SOCKET})"
         if self.engine == "vllm":
@@ -132,7 +136,21 @@ def listening(
         health=_port(command) if answers is None and command.engine == "sglang" else None,
         tls=_has_tls(command),
         models=_models(command),
+        meets=_meeting(command),
     )
+
+
+def _meeting(command: CommandFacts) -> tuple[str, int] | None:
+    """Return the host and the port of an engine over several pods; None if they are not known."""
+    if not isinstance(command.nnodes, int) or command.nnodes < _SEVERAL:
+        return None
+    host, port = command.options.get("--master-addr"), command.options.get("--master-port", 29501)
+    if command.engine == "sglang":
+        stated = command.options.get("--dist-init-addr")
+        host, _, number = stated.rpartition(":") if isinstance(stated, str) else ("", "", "")
+        port = int(number) if number.isdecimal() else None
+    is_here = not isinstance(host, str) or is_unresolved(host) or LOOPBACK.fullmatch(host)
+    return None if is_here or not isinstance(port, int) else (str(host), port)
 
 
 def server_port(command: CommandFacts) -> int | None:

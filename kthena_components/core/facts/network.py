@@ -84,6 +84,20 @@ def variable_names(container: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(name for name in names if isinstance(name, str))
 
 
+_OF_ENGINE = ("VLLM_", "SGLANG_", "SGL_")
+
+
+def engine_variables(container: Mapping[str, Any]) -> frozenset[str]:
+    """Return the variables with an engine's names that nothing else in a container mentions."""
+    names = [name for name in variable_names(container) if name.startswith(_OF_ENGINE)]
+    if not names:
+        return frozenset()
+    rest = {key: value for key, value in container.items() if key != "env"}
+    values = (mapping(item).get("value") for item in sequence(container.get("env")))
+    texts = str([rest, *values])
+    return frozenset(name for name in names if name not in texts)
+
+
 def asks_cluster(spec: Mapping[str, Any]) -> MaybeBool:
     """Return whether a pod asks the cluster's DNS server for names.
 

@@ -79,6 +79,8 @@ class PodFacts:
     """Variables about the network, by name."""
     stated: frozenset[str] = field(default=frozenset(), compare=False)
     """The names of the variables in its container's env."""
+    engine_variables: frozenset[str] = field(default=frozenset(), compare=False)
+    """Those with an engine's names that nothing else in the container mentions."""
     idle: str = ""
     """The command of the only container if it does nothing, ever: `sleep infinity`."""
     missing: tuple[MissingKey, ...] = ()

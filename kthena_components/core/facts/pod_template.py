@@ -37,6 +37,7 @@ from kthena_components.core.facts.files import PodVolumes
 from kthena_components.core.facts.inputs import read_argv
 from kthena_components.core.facts.network import (
     asks_cluster,
+    engine_variables,
     network_variables,
     variable_names,
 )
@@ -246,6 +247,7 @@ def _container(
         cluster_names=asks_cluster(spec),
         variables=network_variables(container, start.given, start.words, path),
         stated=variable_names(container),
+        engine_variables=engine_variables(container),
         idle=idle_command(start.words) if _is_bare(container, spec) else "",
         missing=tuple(start.given.missing),
     )

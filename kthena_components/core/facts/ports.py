@@ -8,7 +8,8 @@ from typing import Any
 
 from kthena_components.core.engines.shapes import idle_command
 from kthena_components.core.facts.routing_sidecar import RoutingSidecar, read_sidecar
-from kthena_components.core.facts.wait_loops import ITSELF, asked_by, wait_loops
+from kthena_components.core.facts.wait_loops import asked_by, wait_loops
+from kthena_components.core.facts.wait_programs import ITSELF
 from kthena_components.core.values.caches import cached_by_text
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence, unknown_in, unknown_inside, whole

@@ -3,8 +3,7 @@
 Only loops are read that run in any case and end when a server answers, or when a name is in DNS.
 """
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kthena_components.core.engines.bash.parse import parse
@@ -26,27 +25,13 @@ from kthena_components.core.engines.bash.syntax import (
     Word,
 )
 from kthena_components.core.engines.programs import SHELLS, base_name, shell_operand
-from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.facts.wait_programs import CLIENTS, PYTHON, WaitLoop, by_image
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown
 
 _VARIABLE = regex(r"\$\((\w+)\)")
-_PLACE = regex(r"(?:https?://)?([^/:\s]+)(?::(\d{1,5}))?(?:[/?].*)?")
-ITSELF = regex(r"localhost|127(?:\.\d+){3}|0\.0\.0\.0|\$HOSTNAME|\$\(hostname(?: -[fi])?\)")
-"""The host of a script's own pod."""
-_PYTHON = regex(r"python(?:3(?:\.\d+)?)?", re.ASCII)
-_OPENS = regex(r"(?:urlopen|requests\.get|httpx\.get)\(\s*['\"](https?://[^'\"{}%\s]+)['\"]")
-_DECIDES = regex(r"\b(?:try|suppress|def|lambda|for|while|if|and|or|prox\w*)\b")
-"""Words with which Python code may go on after an error, or never ask."""
-_ELSEWHERE = regex(
-    r"-[a-zA-Z]*[xK].*"
-    r"|--(?:proxy|preproxy|socks|retry|unix|abstract-unix|connect-to|resolve|config).*"
-)
-"""Options of curl that ask another server, or ask again. Short ones may be joined: -sx."""
 _DEVICE = regex(r"/dev/tcp/([^/\s]+)/(\d{1,5})")
-_TAKES_NEXT = regex(r"-[a-zA-Z]*[wiqG]")
-"""Options of nc whose value is the next word."""
 _QUIET = frozenset(
     {
         *("echo", "printf", "sleep", "date", "set", "export", "true", ":", "ls", "cat", "cd"),
@@ -54,6 +39,8 @@ _QUIET = frozenset(
     }
 )
 """Commands that start no server."""
+_MARKS = ("until", "while", "wait-for", "wait_for", "dockerize", "kubectl")
+"""Words without which a container is not read."""
 _ALWAYS = frozenset({("true",), (":",)})
 _LEAVES = frozenset({("break",), ("exit",), ("exit", "0")})
 _SUCCESS = ("200", "'200'", '"200"')
@@ -61,26 +48,34 @@ _EQUAL, _UNEQUAL = frozenset({"=", "==", "-eq"}), frozenset({"!=", "-ne"})
 _TEST_WORDS = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WaitLoop:
-    """What a script waits for."""
-
-    host: str
-    """As the script has it, with variables that are not known as $NAME."""
-    port: int | None
-    """None: it waits until the name of the host is in DNS."""
+def may_wait(container: Mapping[str, Any]) -> bool:
+    """Return whether a container may wait for something, by its image, its words or a hook."""
+    listed = (container.get("command"), container.get("args"), hook_of(container))
+    words = (container.get("image"), *(word for each in listed for word in sequence(each)))
+    texts = [word for word in words if isinstance(word, str)]
+    return any(mark in text for text in texts for mark in _MARKS)
 
 
-def may_wait(words: Sequence[object]) -> bool:
-    """Return whether words of a container may have such a loop."""
-    texts = (word for word in words if isinstance(word, str))
-    return any("until" in text or "while" in text for text in texts)
+def hook_of(container: Mapping[str, Any]) -> object:
+    """Return the command that the kubelet runs beside a container's own, before it is started."""
+    hook = mapping(mapping(container.get("lifecycle")).get("postStart"))
+    return mapping(hook.get("exec")).get("command")
+
+
+def required_by(container: Mapping[str, Any]) -> list[WaitLoop]:
+    """Return what a container waits for by a program that waits, and fails without an answer."""
+    words = [*sequence(container.get("command")), *sequence(container.get("args"))]
+    if not may_wait(container) or not all(isinstance(word, str) for word in words):
+        return []
+    is_whole = bool(sequence(container.get("command")))
+    found = asked_by(words if is_whole else by_image(container, words), container)
+    return [] if found is None else [found]
 
 
 def wait_loops(container: Mapping[str, Any]) -> list[WaitLoop]:
     """Return what the script of a container waits for in any case, before it starts a server."""
     words = [*sequence(container.get("command")), *sequence(container.get("args"))]
-    if not sequence(container.get("command")) or not may_wait(words):
+    if not sequence(container.get("command")) or not may_wait(container):
         return []
     if not all(isinstance(word, str) for word in words):
         return []
@@ -257,7 +252,7 @@ class _Reader:
         if name in SHELLS:
             found = _DEVICE.search(" ".join(rest))
             return WaitLoop(host=found[1], port=int(found[2])) if found else None
-        read = _of_python if _PYTHON.fullmatch(name) else _CLIENTS.get(name)
+        read = CLIENTS.get("python" if PYTHON.fullmatch(name) else name)
         return read(rest) if read is not None else None
 
     def _words(self, statement: Simple) -> tuple[str, ...]:
@@ -279,62 +274,3 @@ def _without_timeout(words: Sequence[str]) -> Sequence[str]:
     if words[:1] != ("timeout",):
         return words
     return words[next((i for i, w in enumerate(words) if i and w[:1].isalpha()), len(words)) :]
-
-
-def _of_python(words: Sequence[str]) -> WaitLoop | None:
-    """Read `python3 -c "…urlopen('http://…')"`, which ends with an error if nothing answers."""
-    code = words[1].replace("exit(0 if ", "exit(") if len(words) > 1 and words[0] == "-c" else ""
-    urls = _OPENS.findall(code)
-    return None if _DECIDES.search(code) or len(urls) != 1 else _of_url(urls)
-
-
-def _of_netcat(words: Sequence[str]) -> WaitLoop | None:
-    operands, skips = [], False
-    for word in words:
-        if skips or word.startswith("-"):
-            skips = not skips and _TAKES_NEXT.fullmatch(word) is not None
-        else:
-            operands.append(word)
-    listens = any(word.startswith("-") and "l" in word for word in words)
-    if listens or len(operands) != len(("host", "port")) or not operands[1].isdecimal():
-        return None
-    return WaitLoop(host=operands[0], port=int(operands[1]))
-
-
-def _of_url(words: Sequence[str]) -> WaitLoop | None:
-    if any(map(_ELSEWHERE.fullmatch, words)):
-        return None
-    urls = [word for word in words if word.startswith(("http://", "https://"))]
-    urls = urls or [w for w in words[-1:] if ":" in w and not w.startswith("-")]
-    found = _PLACE.fullmatch(urls[0]) if len(urls) == 1 else None
-    if found is None:
-        return None
-    usual = 443 if urls[0].startswith("https") else 80
-    return WaitLoop(host=found[1], port=int(found[2] or usual))
-
-
-def _of_ray(words: Sequence[str]) -> WaitLoop | None:
-    if words[:1] not in {("status",), ("health-check",)}:
-        return None
-    text = " ".join(words).replace("=", " ").split()
-    at = text.index("--address") + 1 if "--address" in text else len(text)
-    found = _PLACE.fullmatch(text[at]) if at < len(text) else None
-    return WaitLoop(host=found[1], port=int(found[2])) if found and found[2] else None
-
-
-def _of_name(words: Sequence[str]) -> WaitLoop | None:
-    operands = [word for word in words if not word.startswith("-")]
-    return WaitLoop(host=operands[0], port=None) if operands else None
-
-
-def _of_database(words: Sequence[str]) -> WaitLoop | None:
-    return _of_name(words[1:]) if words[:1] in {("hosts",), ("ahosts",)} else None
-
-
-_CLIENTS: dict[str, Callable[[Sequence[str]], WaitLoop | None]] = {
-    **dict.fromkeys(("nc", "ncat", "netcat"), _of_netcat),
-    **dict.fromkeys(("curl", "wget"), _of_url),
-    "nslookup": _of_name,
-    "getent": _of_database,
-    "ray": _of_ray,
-}

@@ -105,9 +105,9 @@ def _container(value: Any) -> Any:
     if not is_map(value):
         return value
     kept = {key: _kept(value[key]) for key in value if key in _CONTAINER}
-    words = (*sequence(value.get("command")), *sequence(value.get("args")))
-    if may_wait(words):
+    if may_wait(value):
         return kept | {key: _kept(value[key]) for key in _WAITING if key in value}
+    words = (*sequence(value.get("command")), *sequence(value.get("args")))
     if _routes(words):
         kept.update({key: _kept(value[key]) for key in ("command", "args") if key in value})
     env = value.get("env")

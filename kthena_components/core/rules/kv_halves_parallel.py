@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from kthena_components.core.engines.facts import one_of_sizes, set_size
+from kthena_components.core.engines.kv_transfer import NIXL_OVER_PODS
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.memory.sharding import model_shape
@@ -19,6 +20,7 @@ from kthena_components.core.rules.support.kv_halves import (
     halves_of,
     pairs_of,
 )
+from kthena_components.core.values.images import write_version
 
 RULE = "kv-halves-parallel"
 _NIXL_DECODE_WIDER = (0, 9, 1), (0, 14, 0)
@@ -95,10 +97,18 @@ def _one_stage(half: Half, stages: int) -> str:
     """Share each layer among the GPUs of all stages, or push the cache."""
     tensor = half.command.tensor
     text = "write pipeline 1"
-    flat = set_size(half.command, "pipeline", 1, text)
+    single = set_size(half.command, "pipeline", 1, text)
+    flat: str = single
     if isinstance(tensor, int):
+        text = f"write tensor {tensor * stages} and pipeline 1"
         wider = set_size(half.command, "tensor", tensor * stages, "")
-        flat = together(wider, flat, text=f"write tensor {tensor * stages} and pipeline 1")
+        flat = together(wider, single, text=text)
+        gpus = half.start.engine.entry.gpus
+        spans = isinstance(gpus, int) and tensor * stages > gpus
+        if spans and half.start.since((0, 0, 0), NIXL_OVER_PODS):
+            # Before, the other half looks for all ranks in the first pod.
+            first = write_version(NIXL_OVER_PODS)
+            flat = f"{text} in vLLM {first} or later, or GPUs for all ranks in one pod"
     prefill = half.one_way and half.sends and half.family != NIXL_PUSH
     pushed = f"use {NIXL_PUSH} of vLLM 0.26 or later in both halves"
     return either(flat, pushed) if prefill else flat

@@ -19,6 +19,7 @@ from kthena_components.core.rules.engine_options import (
     engine_option_keys,
     engine_option_known,
 )
+from kthena_components.core.rules.engine_variable_known import engine_variable_known
 from kthena_components.core.rules.equals_group import (
     nnodes_equals_group,
     ray_cluster_size_equals_group,
@@ -114,6 +115,7 @@ CHECKS: tuple[Check, ...] = (
     world_size_equals_gpus,
     engine_option_known,
     engine_option_keys,
+    engine_variable_known,
     model_stated,
     engine_config_file,
     nodes_whole,

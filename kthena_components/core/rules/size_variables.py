@@ -46,8 +46,9 @@ def size_variables(facts: ServingFacts) -> Iterator[Finding]:
     LWS_WORKER_INDEX and LWS_GROUP_SIZE, the plugin env of a Volcano Job VC_TASK_INDEX. Without a
     value, `$(NAME)` stays as it is and `$NAME` is empty: the engine refuses the option, or each pod
     computes the same rank from it. A name of no known controller may be filled in before the
-    object is applied, and is not checked, unless it misspells one that the controller sets. In the
-    value of a variable, Kubernetes replaces only references to variables that come before it.
+    object is applied, and is not checked, unless it misspells one that the controller or the env of
+    the container sets. In the value of a variable, Kubernetes replaces only references to variables
+    that come before it.
 
     Pass: --node-rank $(LWS_WORKER_INDEX) in a LeaderWorkerSet of size 2.
     Fail: --node-rank $(LWS_WORKER_INDEX) in a ModelServing, where it is WORKER_INDEX; --nnodes
@@ -57,7 +58,7 @@ def size_variables(facts: ServingFacts) -> Iterator[Finding]:
     Source: Kubernetes documentation, Define Dependent Environment Variables; volcano-sh/kthena
     v1.0.0 pkg/apis/workload/v1alpha1/model_serving_types.go; kubernetes-sigs/lws pkg/utils/pod/
     pod_utils.go; Volcano v1.14 pkg/controllers/job/plugins/env/env.go; kubernetes
-    pkg/kubelet/kubelet_pods.go makeEnvironmentVariables.
+    pkg/kubelet/kubelet_pods.go makeEnvironmentVariables; third_party/forked/golang/expansion.
     """
     for engine in facts.engines:
         # A leader and its workers may have one template.
@@ -72,7 +73,7 @@ def _check(facts: ServingFacts, engine: EngineFacts, pod: PodFacts) -> Iterator[
     for option, field in _FIELDS.items():
         value = getattr(command, field)
         open_ended = isinstance(value, NotSet) and not (
-            isinstance(value, SetLater) or misspelled(value.name, told)
+            isinstance(value, SetLater) or misspelled(value.name, (*told, *sorted(pod.stated)))
         )
         seen = "" if open_ended else no_value(told, pod, value)
         if not seen:
@@ -82,9 +83,19 @@ def _check(facts: ServingFacts, engine: EngineFacts, pod: PodFacts) -> Iterator[
         yield Finding(
             path=pod.command_path,
             seen=f"{title(engine)} {stated}, {seen}",
-            remedy=in_order(value) or _remedy(engine, pod, option, told),
+            remedy=in_order(value)
+            or _respelled(pod, option, value)
+            or _remedy(engine, pod, option, told),
         )
         return
+
+
+def _respelled(pod: PodFacts, option: str, value: object) -> str:
+    """Write the variable of the container's env that a name misspells; empty if it does not."""
+    if not isinstance(value, NotSet) or pod.command is None:
+        return ""
+    near, written = misspelled(value.name, sorted(pod.stated)), pod.command.written.get(option)
+    return set_option(option, written.replace(value.name, near)) if near and written else ""
 
 
 def _remedy(engine: EngineFacts, pod: PodFacts, option: str, told: tuple[str, ...]) -> str:

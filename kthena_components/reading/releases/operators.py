@@ -1,4 +1,4 @@
-"""Finds the releases of operators that files install, in Terraform and in files of GitOps.
+"""Finds the releases of operators that files install, in Terraform, charts and files of GitOps.
 
 Source: the charts' names and versions: ray-project/kuberay helm-chart/kuberay-operator,
 kubernetes-sigs/lws charts/lws, volcano-sh/kthena charts/kthena, volcano-sh/volcano
@@ -18,10 +18,11 @@ from kthena_components.core.values.read import group_kind, mapping, sequence
 from kthena_components.core.values.regex import regex
 from kthena_components.reading.documents import read_documents
 from kthena_components.reading.files import Unreadable, read_text, shown_name
-from kthena_components.reading.folders import TERRAFORM
+from kthena_components.reading.folders import CHART, KUSTOMIZATIONS, SCRIPTS, TERRAFORM
 from kthena_components.reading.hcl import Expression, HclError, blocks_in
 from kthena_components.reading.maps import parse_kube_map
 from kthena_components.reading.releases.fleet_and_helmfile import NAMES, is_helmfile
+from kthena_components.reading.releases.install_scripts import in_addresses, in_script
 
 CHARTS = {
     "kuberay-operator": "ray",
@@ -66,22 +67,34 @@ def find_pins(paths: Iterable[str]) -> dict[str, tuple[Pin, ...]]:
         text = read_text(path, named=False)
         if isinstance(text, Unreadable):
             continue
-        stated: Iterable[tuple[str, str, object]] = ()
-        if path.endswith(TERRAFORM):
+        if not path.endswith(TERRAFORM):
+            stated = _stated(text, path)
+        elif any(each in text.replace("_", "-") for each in CHARTS):
             folder = str(Path(path).parent)
-            if any(each in text.replace("_", "-") for each in CHARTS):
-                if folder not in known:
-                    known[folder] = _named_in(folder, files)
-                stated = _in_terraform(text, known[folder])
-        elif is_helmfile(path) or Path(path).name in NAMES:
-            stated = _in_map(text, path)
-        elif may_have(text, _may_state):
-            stated = _in_objects(text)
+            if folder not in known:
+                known[folder] = _named_in(folder, files)
+            stated = _in_terraform(text, known[folder])
+        else:
+            continue
         for chart, address, version in stated:
             system, release = _system(chart, address), _release(version)
             if system and release:
                 found.setdefault(system, {})[Pin(release, shown_name(path))] = None
     return {system: tuple(pins) for system, pins in found.items()}
+
+
+def _stated(text: str, path: str) -> Iterable[tuple[str, str, object]]:
+    """Return chart, address and version of what a file installs that is none of Terraform."""
+    name = Path(path).name
+    if name.endswith(SCRIPTS):
+        return in_script(text)
+    if name in KUSTOMIZATIONS:
+        return in_addresses(text)
+    if name == CHART:
+        return _in_chart(text, path)
+    if is_helmfile(path) or name in NAMES:
+        return _in_map(text, path)
+    return _in_objects(text) if may_have(text, _may_state) else ()
 
 
 def _may_state(text: str) -> bool:
@@ -178,6 +191,31 @@ def _in_map(text: str, path: str) -> Iterator[tuple[str, str, object]]:
                 yield chart, urls.get(chart.partition("/")[0], ""), each.get("version")
         helm = mapping(content.get("helm"))
         yield str(helm.get("chart")), str(helm.get("repo")), helm.get("version")
+
+
+def _in_chart(text: str, path: str) -> Iterator[tuple[str, str, object]]:
+    """Yield the charts on which a chart depends."""
+    content = parse_kube_map(text, path)
+    if isinstance(content, Unreadable):
+        return
+    for each in map(mapping, sequence(content.get("dependencies"))):
+        yield str(each.get("name")), str(each.get("repository")), each.get("version")
+
+
+def near(pins: Mapping[str, tuple[Pin, ...]], file: str) -> dict[str, tuple[Pin, ...]]:
+    """Return the releases that hold for a file: those of the nearest folder that states any.
+
+    A folder states what files in it and below it install.
+    """
+    return {system: _nearest(own, file) for system, own in pins.items()}
+
+
+def _nearest(pins: tuple[Pin, ...], file: str) -> tuple[Pin, ...]:
+    for folder in Path(file).parents:
+        found = tuple(pin for pin in pins if folder in Path(pin.file).parents)
+        if found:
+            return found
+    return pins
 
 
 def _in_objects(text: str) -> Iterator[tuple[str, str, object]]:

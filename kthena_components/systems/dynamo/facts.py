@@ -1,12 +1,9 @@
-"""Facts and pods of Dynamo's graphs and components, and their engines for `convert`.
+"""Facts and pods of Dynamo's graphs and components.
 
 A component with `multinode` runs one engine on that many pods, and the operator adds the options
 that connect them to the command. Manifests do not contain them, so they are added here, too.
 Source: ai-dynamo/dynamo deploy/operator/internal/dynamo/backend_vllm.go, backend_sglang.go,
 backend_trtllm.go.
-
-Source: ai-dynamo/dynamo deploy/operator/internal/dynamo/graph.go, GenerateBasePodSpec, and
-api/v1alpha1/common.go VolumeMount.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,7 +16,6 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, GpuDemand, ServingFacts, gpu_demand
 from kthena_components.core.facts.workload import fill_requests, is_serving, relocated
-from kthena_components.core.objects.engine_containers import Sketch
 from kthena_components.core.objects.object import PodSet, pod_set
 from kthena_components.core.objects.retained_fields import kept_pods, only
 from kthena_components.core.templates import HIDDEN
@@ -154,7 +150,7 @@ def pods(graph: Graph) -> Iterator[PodSet]:
     if graph.is_hidden:
         yield pod_set(graph.object, graph.at, LISTED_LATER, LISTED_LATER, by_controller=True)
     for component in graph.components:
-        yield pod_set(
+        found = pod_set(
             graph.object,
             component.path,
             whole_template_of(component),
@@ -163,6 +159,21 @@ def pods(graph: Graph) -> Iterator[PodSet]:
             spread=component.pods != 1,
             written=partial(written, component),
         )
+        yield replace(found, labels={**_added(graph, component), **found.labels})
+
+
+def _added(graph: Graph, component: Component) -> dict[str, Any]:
+    """Return labels that every release of the operator adds to the pods of a frontend.
+
+    Those of workers differ between releases. Source: ai-dynamo/dynamo deploy/operator/internal/
+    dynamo/graph.go, generateLabels.
+    """
+    if graph.is_single or component.kind != "frontend":
+        return {}
+    return {
+        "nvidia.com/dynamo-graph-deployment-name": graph.name,
+        "nvidia.com/dynamo-component-type": component.kind,
+    }
 
 
 def demand(graph: Graph) -> GpuDemand | None:
@@ -218,61 +229,3 @@ def _kept_pod(extra: Any) -> Any:
     elif _MAIN in extra:
         found[_MAIN] = main
     return found
-
-
-def sketch(graph: Graph) -> Sketch:
-    """Return the engines of a graph; its frontend and its planner start none."""
-    return Sketch(sets=tuple(_pods(graph, component) for component in graph.components))
-
-
-def _pods(graph: Graph, component: Component) -> PodSet:
-    number = product(component.replicas, component.pods)
-    template = _alpha(component) if component.alpha else _beta(component)
-    return pod_set(
-        graph.object, component.path, template, number, written=partial(written, component)
-    )
-
-
-def _beta(component: Component) -> object:
-    """Return the template of a v1beta1 component, with the variables of the graph."""
-    template = mapping(template_of(component))
-    spec, shared = mapping(template.get("spec")), component.shared
-    main, *others = [mapping(item) for item in sequence(spec.get("containers"))] or [{}]
-    own = [mapping(entry) for entry in sequence(main.get("env"))]
-    names = {entry.get("name") for entry in own}
-    more = [entry for entry in shared if mapping(entry).get("name") not in names]
-    made = {**main, "env": [*own, *more]} if more else main
-    return {**template, "spec": {**spec, "containers": [made, *others]}}
-
-
-def _alpha(component: Component) -> dict[str, Any]:
-    """Return the template of a v1alpha1 component, with its Secret and its claims."""
-    fields, spec = component.fields, mapping(mapping(template_of(component)).get("spec"))
-    main, *others = [mapping(item) for item in sequence(spec.get("containers"))] or [{}]
-    mounts = [mapping(mount) for mount in sequence(fields.get("volumeMounts"))]
-    made = {
-        **main,
-        "env": [entry for entry in sequence(main.get("env")) if entry is not None],
-        "envFrom": [*sequence(main.get("envFrom")), *_secret(fields)],
-        "volumeMounts": [
-            *sequence(main.get("volumeMounts")),
-            *({"name": m.get("name"), "mountPath": m.get("mountPoint")} for m in mounts),
-        ],
-    }
-    claims = [
-        {"name": m.get("name"), "persistentVolumeClaim": {"claimName": m.get("name")}}
-        for m in mounts
-    ]
-    return {
-        "metadata": fields.get("extraPodMetadata"),
-        "spec": {
-            **spec,
-            "containers": [{k: v for k, v in made.items() if v != []}, *others],
-            "volumes": [*sequence(spec.get("volumes")), *claims],
-        },
-    }
-
-
-def _secret(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
-    name = fields.get("envFromSecret")
-    return [] if name is None else [{"secretRef": {"name": name}}]

@@ -31,7 +31,7 @@ from kthena_components.core.values.read import (
     whole,
 )
 from kthena_components.core.values.unknown import MaybeInt, Unknown, known
-from kthena_components.systems.dynamo.misplaced_fields_and_system_port import (
+from kthena_components.systems.dynamo.misplaced_fields import (
     enough_nodes,
     misplaced_amounts,
     misplaced_nodes,

@@ -1,7 +1,7 @@
 """NVIDIA Dynamo: graphs of components, and single ones."""
 
-from kthena_components.systems.dynamo.facts import demand, facts, kept, pods, sketch
-from kthena_components.systems.dynamo.misplaced_fields_and_system_port import dynamo_system_port
+from kthena_components.systems.dynamo.convert import sketch
+from kthena_components.systems.dynamo.facts import demand, facts, kept, pods
 from kthena_components.systems.dynamo.rules import (
     dynamo_gpu_memory,
     dynamo_launch,
@@ -9,6 +9,11 @@ from kthena_components.systems.dynamo.rules import (
     dynamo_placement,
     dynamo_restart,
     dynamo_shape,
+)
+from kthena_components.systems.dynamo.system_and_frontend_port import (
+    dynamo_frontend_port,
+    dynamo_system_port,
+    listens,
 )
 from kthena_components.systems.dynamo.view import COMPONENT, GRAPH, read_graph
 from kthena_components.systems.system import PRODUCTION, Kind, System
@@ -29,6 +34,7 @@ SYSTEM = System(
             view=read_graph,
             facts=facts,
             pods=pods,
+            listens=listens,
             sketch=sketch,
             demand=demand,
             rules=(
@@ -39,6 +45,7 @@ SYSTEM = System(
                 dynamo_launch,
                 dynamo_name_length,
                 dynamo_system_port,
+                dynamo_frontend_port,
             ),
             kept=kept,
             # deploy/operator/api/v1alpha1: only a DynamoGraphDeploymentScalingAdapter has one.

@@ -70,12 +70,12 @@ def hosts(view: CliqueSet) -> PodHosts | None:
     found = view.object
     if view.gap is not None or not is_name(found.name):
         return None
-    domain = f"{found.name}-0"
+    domain, namespace = f"{found.name}-0", found.stated_namespace
     values = {
         "GROVE_PCS_NAME": str(found.name),
         "GROVE_PCS_INDEX": "0",
         "GROVE_PCSG_INDEX": "0",
-        "GROVE_HEADLESS_SERVICE": f"{domain}.default.svc.cluster.local",
+        "GROVE_HEADLESS_SERVICE": f"{domain}.{namespace or 'default'}.svc.cluster.local",
     }
     pods, groups = list[HostedPods](), list[str]()
     for group, cliques in view.together():
@@ -92,7 +92,12 @@ def hosts(view: CliqueSet) -> PodHosts | None:
         ]
     # With several groups, the variable has another value in each.
     group_of = {"GROVE_PCSG_NAME": groups[0]} if len(groups) == 1 else {}
-    return PodHosts(domain=domain, pods=tuple(pods), variables={**values, **group_of})
+    return PodHosts(
+        domain=domain,
+        pods=tuple(pods),
+        variables={**values, **group_of},
+        namespace=namespace,
+    )
 
 
 def _in_order(view: CliqueSet) -> Iterator[EngineFacts]:

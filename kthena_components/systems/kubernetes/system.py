@@ -30,6 +30,7 @@ from kthena_components.systems.kubernetes.rules.autoscalers_and_coscheduling_pod
     autoscaler_requests,
     coscheduling_pods,
 )
+from kthena_components.systems.kubernetes.rules.engines_apart import engines_apart
 from kthena_components.systems.kubernetes.rules.first_pod import (
     first_pod_named,
     first_pod_published,
@@ -258,6 +259,7 @@ SYSTEM = System(
         headless_service,
         first_pod_published,
         first_pod_selected,
+        engines_apart,
         secret_key_exists,
         rwx_for_shared_model,
         service_selects_pods,

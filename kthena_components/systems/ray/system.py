@@ -7,7 +7,8 @@ from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.plan.read_back import stated
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.regex import regex
-from kthena_components.systems.ray.facts import facts, pods_of_cluster, sketch
+from kthena_components.systems.ray.convert import sketch
+from kthena_components.systems.ray.facts import facts, pods_of_cluster
 from kthena_components.systems.ray.rules.auth_tls_network_history import (
     ray_auth,
     ray_history_server,

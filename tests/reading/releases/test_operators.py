@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from kthena_components.core.facts.context import Pin
-from kthena_components.reading.releases.operators import find_pins
+from kthena_components.reading.releases.operators import find_pins, near
 from tests.support.for_each import for_each
 
 RELEASE = 'resource "helm_release" "a" {\n  chart = "kuberay-operator"\n  version = %s\n}\n'
@@ -16,6 +16,8 @@ OCI = (
 )
 KUBERAY = "repoURL: 'https://github.com/ray-project/kuberay.git', path: helm-chart/kuberay-operator"
 HELMFILE = "repositories: [{name: k, url: 'https://kaito-project.github.io/kaito/charts/kaito'}]\n"
+CHART = "apiVersion: v2\nname: a\nversion: 0.1.0\ndependencies: [%s]\n"
+LWS = "https://github.com/kubernetes-sigs/lws"
 STATED: dict[tuple[str, str], dict[str, str]] = {
     ("a.tf", RELEASE % '"1.1.1"'): {"ray": "1.1.1"},
     ("a.tf", RELEASE % '"v1.4.0 "'): {"ray": "1.4.0"},
@@ -63,6 +65,38 @@ STATED: dict[tuple[str, str], dict[str, str]] = {
     },
     ("helmfile.yaml", "releases: [{chart: v/lws, version: 0.8.0, installed: false}]\n"): {},
     ("fleet.yaml", "helm: {chart: lws, repo: 'oci://x', version: 0.8.0}\n"): {"lws": "0.8.0"},
+    ("Chart.yaml", CHART % "{name: kuberay-operator, version: 1.3.2, repository: 'https://x'}"): {
+        "ray": "1.3.2"
+    },
+    ("Chart.yaml", CHART % "{name: kuberay-operator, version: ~1.3.0}"): {"ray": "1.3"},
+    ("Chart.yaml", CHART % "{name: kuberay-operator, version: '>=1.3.0'}"): {},
+    ("Chart.yaml", CHART % "{name: redis, version: 1.3.0}"): {},
+    ("a.sh", "helm install k kuberay/kuberay-operator --version 1.2.2\n"): {"ray": "1.2.2"},
+    (
+        "a.sh",
+        "helm upgrade -i lws oci://registry.k8s.io/lws/charts/lws \\\n  --version=0.6.1 --wait",
+    ): {"lws": "0.6.1"},
+    ("a.sh", "V=${V:-1.3.0}\nhelm install k kuberay/kuberay-operator --version ${V} | tee log"): {
+        "ray": "1.3.0"
+    },
+    ("a.sh", "helm install k kuberay/kuberay-operator --version $V"): {},
+    ("a.sh", "V=1.3.0\nV=1.4.0\nhelm install k kuberay/kuberay-operator --version $V"): {},
+    ("a.sh", "helm install k kuberay/kuberay-operator\nhelm install r r/redis --version 1.3.0"): {},
+    ("a.sh", "helm template k kuberay/kuberay-operator --version 1.3.0"): {},
+    ("a.sh", "# helm install k kuberay/kuberay-operator --version 1.3.0"): {},
+    ("Makefile", "up:\n\t@helm upgrade --install v volcano-sh/volcano -n v --version 1.14.1\n"): {
+        "volcano": "1.14.1"
+    },
+    ("a.sh", f"kubectl apply -f {LWS}/releases/download/v0.7.0/manifests.yaml"): {"lws": "0.7.0"},
+    ("a.sh", f"V=v0.7.0\nkubectl apply -f {LWS}/releases/download/$V/manifests.yaml"): {
+        "lws": "0.7.0"
+    },
+    ("a.sh", f"kubectl apply -f {LWS}/releases/latest/download/manifests.yaml"): {},
+    (
+        "kustomization.yaml",
+        "resources: ['github.com/ray-project/kuberay/ray-operator/config/default?ref=v1.4.2']",
+    ): {"ray": "1.4.2"},
+    ("kustomization.yaml", "resources: ['github.com/me/kuberay/a?ref=v1.4.2']"): {},
 }
 
 
@@ -84,3 +118,18 @@ def test_several_files_may_differ(tmp_path: Path) -> None:
         files.append(str(tmp_path / name))
     found = [Pin(r, file) for r, file in zip(("1.3.0", "1.4.0", "1.3.0"), files, strict=True)]
     assert find_pins(files) == {"ray": tuple(found)}
+
+
+def test_the_releases_of_the_nearest_folder_hold() -> None:
+    pins = {"ray": (Pin("1.3.0", "x/a/main.tf"), Pin("1.4.0", "x/b/ops/main.tf"))}
+    held = {file: [pin.release for pin in near(pins, file)["ray"]] for file in NEAR}
+    assert held == NEAR
+
+
+NEAR = {
+    "x/a/apps/job.yaml": ["1.3.0"],
+    "x/b/job.yaml": ["1.4.0"],
+    "x/c/job.yaml": ["1.3.0", "1.4.0"],
+    "y/job.yaml": ["1.3.0", "1.4.0"],
+}
+"""Files, and the releases that hold for each."""

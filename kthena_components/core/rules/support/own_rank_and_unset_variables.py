@@ -120,6 +120,8 @@ def no_value(told: Iterable[str] | None, pod: PodFacts, value: object) -> str:
         then = "is empty" if value.in_shell else "stays as it is"
         own = misspelled(name, told)
         other = f": the controller sets {own}" if own else ""
+        if not own and (near := misspelled(name, sorted(pod.stated))):
+            other = f": the container's env has {near}"
         return f"and nothing sets {name}, so it {then}{other}"
     if isinstance(value, OfController | Varying) and value.elsewhere:
         return ""

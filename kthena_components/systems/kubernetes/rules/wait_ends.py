@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from kthena_components.core import naming
-from kthena_components.core.facts.wait_loops import ITSELF, WaitLoop, wait_loops
+from kthena_components.core.facts.wait_loops import hook_of, required_by, wait_loops
+from kthena_components.core.facts.wait_programs import ITSELF, Ready, WaitLoop
 from kthena_components.core.findings import Finding, advise, refuse
 from kthena_components.core.objects.cluster_objects import ClusterObjects, selects
 from kthena_components.core.objects.object import MODEL_SERVING, Object, PodSet
@@ -46,21 +47,25 @@ def wait_ends(cluster: ClusterObjects) -> Iterator[Finding]:
     head's Service; a loop that breaks after some tries.
     Fail: `until nc -z chat 8000` in an init container of Deployment chat, and a Service chat that
     selects its pods; `until curl localhost:8000/health` before `vllm serve`; `until nslookup
-    chat-1.chat` in StatefulSet chat with OrderedReady.
+    chat-1.chat` in StatefulSet chat with OrderedReady; k8s-wait-for with `service chat`; a
+    postStart hook with `until curl chat:8000/health`.
     Level: mandatory; advisory for a Service whose labels other pods may have.
     Source: Kubernetes documentation, Init Containers; kubernetes
-    pkg/kubelet/kuberuntime/kuberuntime_container.go (computeInitContainerActions),
+    pkg/kubelet/kuberuntime/kuberuntime_container.go (computeInitContainerActions,
+    startContainer: the hook before the next container and the state Running),
     pkg/controller/statefulset/stateful_set_control.go and
-    staging/src/k8s.io/endpointslice/utils.go (ready).
+    staging/src/k8s.io/endpointslice/utils.go (ready); groundnuty/k8s-wait-for wait_for.sh;
+    vishnubob/wait-for-it wait-for-it.sh.
     """
     for pods in cluster.pods:
         if pods.count == 0 or not _may_wait(pods) or not has_engine(pods):
             continue
-        for at, container, is_init in _before_servers(pods):
-            for loop in wait_loops(container):
-                found = _never(cluster, pods, loop)
+        for at, container, when in _before_servers(pods):
+            waits = (*wait_loops(container), *(() if when == _ALONE else required_by(container)))
+            for loop in waits:
+                found = _never(cluster, pods, loop, is_hook=when == _HOOK)
                 if found is not None:
-                    yield _finding(pods, at, loop, found, is_init=is_init)
+                    yield _finding(pods, at, loop, found, when)
                     break
 
 
@@ -70,16 +75,38 @@ def _may_wait(pods: PodSet) -> bool:
     return not hidden and isinstance(pods.owner.namespace, str)
 
 
-def _before_servers(pods: PodSet) -> Iterator[tuple[str, Mapping[str, Any], bool]]:
-    """Return the containers that run while no other container of the pod serves."""
-    for index, container in enumerate(map(mapping, sequence(pods.spec.get("initContainers")))):
+_INIT, _ALONE, _HOOK = (
+    "is an init container, and ",
+    "",
+    "is run before its container is started, and ",
+)
+_THEN = {
+    _INIT: "the other containers start when it has ended",
+    _ALONE: "it starts nothing before",
+    _HOOK: "they are ready only when it has ended",
+}
+"""When a container waits, as the beginning of a clause, and what follows."""
+
+
+def _before_servers(pods: PodSet) -> Iterator[tuple[str, Mapping[str, Any], str]]:
+    """Return the containers that run while no other container of the pod serves, and hooks."""
+    inits = list(enumerate(map(mapping, sequence(pods.spec.get("initContainers")))))
+    for index, container in inits:
         if container.get("restartPolicy") is not None:
-            return
-        yield f"spec.initContainers[{index}]", container, True
-    listed = sequence(pods.spec.get("containers"))
-    only = mapping(listed[0]) if len(listed) == 1 else {}
-    if only and not only.get("lifecycle"):
-        yield "spec.containers[0]", only, False
+            break
+        yield f"spec.initContainers[{index}]", container, _INIT
+    listed = list(map(mapping, sequence(pods.spec.get("containers"))))
+    if (
+        len(listed) == 1
+        and not listed[0].get("lifecycle")
+        and not any(container.get("restartPolicy") is not None for _, container in inits)
+    ):
+        yield "spec.containers[0]", listed[0], _ALONE
+    for index, container in enumerate(listed):
+        command = hook_of(container)
+        if sequence(command):
+            hook = {"command": command, "env": container.get("env")}
+            yield f"spec.containers[{index}].lifecycle.postStart.exec.command", hook, _HOOK
 
 
 class _Never(NamedTuple):
@@ -90,11 +117,15 @@ class _Never(NamedTuple):
     sure: bool = True
 
 
-def _never(cluster: ClusterObjects, pods: PodSet, loop: WaitLoop) -> _Never | None:
+def _never(
+    cluster: ClusterObjects, pods: PodSet, loop: WaitLoop, *, is_hook: bool
+) -> _Never | None:
+    if loop.ready is not None:
+        return _of_ready(cluster, pods, loop.ready)
     if ITSELF.fullmatch(loop.host):
-        return _Never("which is its own pod") if loop.port is not None else None
+        return _Never("which is its own pod") if loop.port is not None and not is_hook else None
     variable, field = _LEADER.get(pods.owner.group_kind, (None, ""))
-    if variable is not None and variable.fullmatch(loop.host):
+    if variable is not None and variable.fullmatch(loop.host) and not is_hook:
         others = cluster.pods_of.get(pods.owner.index, ())
         is_first = pods.path.endswith(field) or all(each.path == pods.path for each in others)
         is_own = is_first and loop.port is not None
@@ -102,9 +133,13 @@ def _never(cluster: ClusterObjects, pods: PodSet, loop: WaitLoop) -> _Never | No
     first, *rest = loop.host.split(".")
     if not is_name(first) or not all(map(is_name, rest)):
         return None
-    return _of_set(cluster, pods, loop, first, rest) or _of_service(
-        cluster, pods, loop, first, rest
-    )
+    if not is_hook:
+        found = _of_set(cluster, pods, loop, first, rest)
+        return found or _of_service(cluster, pods, loop, first, rest)
+    # The container of a hook is there already, and answers where pods do that are not ready.
+    service = cluster.named(_SERVICE).get((str(pods.owner.namespace), first))
+    early = service is None or service.spec.get("publishNotReadyAddresses") not in (None, False)
+    return None if early else _of_service(cluster, pods, loop, first, rest)
 
 
 def _of_set(
@@ -112,22 +147,28 @@ def _of_set(
 ) -> _Never | None:
     """Explain why a pod of a StatefulSet never finds another one, or itself."""
     owner, service = pods.owner, pods.owner.spec.get("serviceName")
-    numbered = re.fullmatch(rf"{re.escape(str(owner.name))}-(\d{{1,9}})", first)
-    start = whole(mapping(owner.spec.get("ordinals")).get("start", 0))
-    if owner.group_kind != _STATEFUL_SET or numbered is None or rest[:1] != [service]:
+    if owner.group_kind != _STATEFUL_SET or rest[:1] != [service] or not _is_here(owner, rest[1:]):
         return None
-    if not _is_here(owner, rest[1:]) or not isinstance(start, int):
-        return None
-    number, count = int(numbered[1]), pods.count
-    if not isinstance(count, int) or not start <= number < start + count:
+    number = _number_in(pods, first)
+    if number is None:
         return None
     if loop.port is not None:
         return _Never(f"and {first} waits for itself")
     ordered = owner.spec.get("podManagementPolicy") in (None, "OrderedReady")
-    if ordered and number > start:
+    if ordered and number > 0:
         return _Never(f"but {first} is created when the pods before it are ready")
     found = cluster.named(_SERVICE).get((str(owner.namespace), str(service)))
     return _Never(f"{_LATE} {display(service)}") if _is_late(found) else None
+
+
+def _number_in(pods: PodSet, name: str) -> int | None:
+    """Return how many pods of a StatefulSet are before the one with a name; None for another."""
+    numbered = re.fullmatch(rf"{re.escape(str(pods.owner.name))}-(\d{{1,9}})", name)
+    start, count = whole(mapping(pods.owner.spec.get("ordinals")).get("start", 0)), pods.count
+    if numbered is None or not isinstance(start, int) or not isinstance(count, int):
+        return None
+    number = int(numbered[1]) - start
+    return number if 0 <= number < count else None
 
 
 _LATE = "but only ready pods have a name below the Service"
@@ -158,8 +199,7 @@ def _of_service(
     wanted = mapping(selector)
     if service.spec.get("type") == "ExternalName" or not wanted or unknown_inside(selector):
         return None
-    stated = pods.added is not None or wanted.keys() <= pods.labels.keys()
-    if not (stated or not pods.by_controller) or selects(wanted, pods) is not True:
+    if not _has(pods, wanted):
         return None
     if any(selects(wanted, each) is not False for each in _others(cluster, pods)):
         return None
@@ -169,6 +209,30 @@ def _of_service(
     sure = cluster.complete or (bool(own) and all(wanted.get(k) == v for k, v in own.items()))
     why = f"and that Service only selects the pods of {owner_title(pods)} themselves"
     return _Never(why, sure)
+
+
+def _of_ready(cluster: ClusterObjects, pods: PodSet, wanted: Ready) -> _Never | None:
+    """Explain why pods that are ready only after it are never ready."""
+    owner, kind, name = pods.owner, wanted.kind, wanted.name
+    if wanted.namespace not in {"", owner.namespace}:
+        return None
+    if kind == "pod" and wanted.labels:
+        return _Never("but these are among them") if _has(pods, wanted.labels) else None
+    if kind == "Service":
+        service = cluster.named(_SERVICE).get((str(owner.namespace), name))
+        selector = None if service is None else service.spec.get("selector")
+        own = selector and not unknown_inside(selector) and _has(pods, mapping(selector))
+        return _Never("but that Service selects these pods, too") if own else None
+    if kind == "pod" and owner.group_kind == _STATEFUL_SET and _number_in(pods, name) is not None:
+        return _Never(f"and {name} waits for itself")
+    is_owner = owner.kind == kind and owner.group in {"apps", "batch"} and owner.name == name
+    return _Never("whose pods these are") if is_owner else None
+
+
+def _has(pods: PodSet, wanted: Mapping[str, Any]) -> bool:
+    """Return whether pods surely have some labels."""
+    stated = pods.added is not None or wanted.keys() <= pods.labels.keys()
+    return (stated or not pods.by_controller) and selects(wanted, pods) is True
 
 
 def _own_labels(owner: Object) -> Mapping[str, Any]:
@@ -186,10 +250,21 @@ def _others(cluster: ClusterObjects, pods: PodSet) -> Iterator[PodSet]:
             yield each
 
 
-def _finding(pods: PodSet, at: str, loop: WaitLoop, found: _Never, *, is_init: bool) -> Finding:
+def _finding(pods: PodSet, at: str, loop: WaitLoop, found: _Never, when: str) -> Finding:
     what = f"{loop.host} is in DNS" if loop.port is None else f"{loop.host}:{loop.port} answers"
-    role = "is an init container, and " if is_init else ""
-    then = "the other containers start when it has ended" if is_init else "it starts nothing before"
-    seen = f"{role}waits until {what}, {found.why}: {then}, so these pods never start"
+    what = what if loop.ready is None else _readiness(loop.ready)
+    seen = f"{when}waits until {what}, {found.why}: {_THEN[when]}, so these pods never start"
     remedy = "remove the loop, or break it after some tries"
+    if loop.ready is not None:
+        remedy = "remove it, or wait for other pods"
     return (refuse if found.sure else advise)(pods.at(at), seen, remedy)
+
+
+def _readiness(wanted: Ready) -> str:
+    if wanted.labels:
+        shown = ",".join(f"{key}={value}" for key, value in wanted.labels.items())
+        return f"all pods with {shown} are ready"
+    if wanted.kind == "Service":
+        return f"all pods of Service {display(wanted.name)} are ready"
+    done = {"Job": "has ended", "pod": "is ready"}.get(wanted.kind, "is rolled out")
+    return f"{wanted.kind} {display(wanted.name)} {done}"

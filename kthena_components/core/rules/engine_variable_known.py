@@ -1,0 +1,78 @@
+"""The rule engine-variable-known."""
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from kthena_components.core.facts.serving import ServingFacts
+from kthena_components.core.findings import Finding, Level
+from kthena_components.core.rules.support.engine_startup import Start, all_starts
+from kthena_components.core.rules.support.messages import slip_of, title
+from kthena_components.core.values.images import Version, parse_version, read_image
+
+_TABLES = ("kthena_components.core.engines", "tables/variables.json")
+
+
+def engine_variable_known(facts: ServingFacts) -> Iterator[Finding]:
+    """No variable of an engine's container misspells one that its release reads.
+
+    An engine ignores a variable that it does not know, so the setting has no effect. Reported are
+    names that begin with VLLM_ or SGLANG_ in an engine's own image, that no release mentions, that
+    nothing else in the container mentions, and that differ from one of this release in a letter.
+
+    Pass: VLLM_HOST_IP; VLLM_USE_V1 with a vLLM that no longer reads it; MY_VARIABLE.
+    Fail: VLLM_HOST_IPS; SGLANG_ENABLE_TORCH_COMPIL.
+    Level: advisory, because the engine starts.
+    Source: vllm/envs.py (environment_variables) and sglang/srt/environ.py with the other files of
+    each published release; core/engines/tables/variables.json.
+    """
+    for start in all_starts(facts, "vllm", "sglang"):
+        pod = start.pod or start.engine.entry
+        engine, own, release = str(start.command.engine), pod.own, start.command.release
+        if own is None or release is None or not release.sure or not isinstance(own.image, str):
+            continue
+        if pod.engine_variables and read_image(own.image).is_own(engine):
+            yield from _misspelled(start, own.path, sorted(pod.engine_variables), release.version)
+
+
+def _misspelled(start: Start, path: str, names: list[str], version: Version) -> Iterator[Finding]:
+    every, here = _names(str(start.command.engine)), None
+    for name in names:
+        if name in every:
+            continue
+        here = _of_release(str(start.command.engine), version) if here is None else here
+        meant = slip_of(name, here)
+        if meant is not None:
+            yield Finding(
+                path=path,
+                seen=f"{title(start.engine)} has the variable {name}, which {start.product} does "
+                "not read, so it has no effect",
+                remedy=f"write {meant}",
+                level=Level.ADVISORY,
+            )
+
+
+@cache
+def _table(engine: str) -> Mapping[str, Any]:
+    package, file = _TABLES
+    rows: Mapping[str, Any] = json.loads(resources.files(package).joinpath(file).read_text())
+    return rows[engine]  # type: ignore[no-any-return]
+
+
+@cache
+def _names(engine: str) -> frozenset[str]:
+    return frozenset(_table(engine)["names"])
+
+
+@cache
+def _of_release(engine: str, version: Version) -> tuple[str, ...]:
+    """Return the variables that a release reads; none if the table lacks the release."""
+    table = _table(engine)
+    releases = [parse_version(each) for each in table["releases"]]
+    if version not in releases:
+        return ()
+    number = releases.index(version)
+    spans = table["names"].items()
+    return tuple(n for n, listed in spans if any(a <= number <= b for a, b in listed))

@@ -1,0 +1,37 @@
+"""The table of the variables that the releases of an engine mention."""
+
+import json
+from pathlib import Path
+
+from toolchain.engine_flags.__main__ import TABLES
+from toolchain.engine_flags.variables import PREFIXES, TABLE, by_release, mentioned, write
+
+HELD = {
+    "vllm": {
+        "0.6.0": ["VLLM_A", "VLLM_B"],
+        "0.6.1": ["VLLM_A"],
+        "0.10.0": ["VLLM_A", "VLLM_B"],
+        "0.10.1": ["VLLM_B"],
+    }
+}
+
+
+def test_a_written_table_is_read_again() -> None:
+    table = json.loads(write(HELD))
+    assert table["vllm"]["releases"] == ["0.6.0", "0.6.1", "0.10.0", "0.10.1"]
+    assert table["vllm"]["names"] == {"VLLM_A": [[0, 2]], "VLLM_B": [[0, 0], [2, 3]]}
+    assert by_release(table["vllm"]) == HELD["vllm"]
+
+
+def test_names_are_those_of_the_engine(tmp_path: Path) -> None:
+    (tmp_path / "envs.py").write_text(
+        'a = os.getenv("SGL_A"), "SGLANG_B_2", MY_SGLANG_C, "SGLANG_"'
+    )
+    assert mentioned(tmp_path, PREFIXES["sglang"]) == ["SGLANG_B_2", "SGL_A"]
+
+
+def test_the_table_has_the_releases_of_the_options() -> None:
+    table = json.loads(TABLE.read_text())
+    for engine in PREFIXES:
+        options = json.loads((TABLES / f"{engine}.json").read_text())
+        assert table[engine]["releases"] == [each["version"] for each in options["releases"]]
