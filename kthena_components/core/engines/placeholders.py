@@ -116,7 +116,7 @@ class Scope:
             text = f"no env sets {name}; {self.late[name]} {does} in the pods that it creates"
             elsewhere = hidden is not None
             kind = Varying if numbers_pods(name) else OfController
-            return kind(text, name, elsewhere)
+            return kind(text, name, elsewhere, self._place is not None)
         return Unknown(f"{name} may come from {hidden}") if hidden else value
 
     def _expand_env(self, name: str, value: str) -> MaybeText:
