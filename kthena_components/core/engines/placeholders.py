@@ -227,6 +227,15 @@ def expand_kubernetes(text: str, scope: Scope) -> str:
 # Reads the variables that set what the command line of an engine leaves open.
 
 
+NETWORK_VARIABLES = (
+    "GLOO_SOCKET_IFNAME",
+    "NCCL_SOCKET_IFNAME",
+    "VLLM_HOST_IP",
+    "VLLM_NIXL_SIDE_CHANNEL_HOST",
+)
+"""Variables with the interfaces and addresses at which processes meet."""
+
+
 def visible_devices(scope: Scope) -> MaybeText | None:
     """Return CUDA_VISIBLE_DEVICES; None if it is not stated."""
     return stated_variable(scope, "CUDA_VISIBLE_DEVICES")

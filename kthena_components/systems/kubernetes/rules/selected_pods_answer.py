@@ -9,10 +9,16 @@ from kthena_components.core.facts.ports import resolved
 from kthena_components.core.findings import Finding, Level, part_of_rule, refuse
 from kthena_components.core.objects.cluster_objects import ClusterObjects, PodIndex
 from kthena_components.core.objects.object import MODEL_SERVING, PodSet
-from kthena_components.core.remedies import set_option, write
+from kthena_components.core.remedies import remove, set_option, write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping, require_known, unknown_inside, whole
-from kthena_components.systems.kubernetes.selectors import Selector, owner_title, selectors
+from kthena_components.systems.kubernetes.selectors import (
+    POOLS,
+    Selector,
+    Target,
+    owner_title,
+    selectors,
+)
 
 _LWS_INDEX = "leaderworkerset.sigs.k8s.io/worker-index"
 _FIRST_LABELS = {"ModelServing": (naming.ENTRY, "true"), "LeaderWorkerSet": (_LWS_INDEX, "0")}
@@ -23,6 +29,8 @@ _NUMBER_LABELS = {
 }
 """The label with the number of a pod of a template, by kind."""
 _POD_NAME = "statefulset.kubernetes.io/pod-name"
+_PORTS = "--data-parallel-multi-port-external-lb"
+"""The option with which each copy of the model listens on a port of its own."""
 
 
 def selected_pods_answer(cluster: ClusterObjects) -> Iterator[Finding]:
@@ -35,19 +43,21 @@ def selected_pods_answer(cluster: ClusterObjects) -> Iterator[Finding]:
     trtllm-serve only on the loopback address. Workers of Ray, vLLM with --headless and the other
     ranks of SGLang answer none, also where all ranks are the pods of one StatefulSet. A Service may
     have ports for other purposes: one that fits is enough; by a port's name, only pods with that
-    name get requests. Not checked are pods in which something else may listen. On the network of
+    name get requests. Each port of an InferencePool is an endpoint of its own, and must fit. Not checked are pods in which something else may listen. On the network of
     their nodes other pods may listen, so this is advice if these are not all objects of the
     cluster, and not reported if others are there, too.
 
     Pass: targetPort 8000 and vllm serve; a selector that only matches the first pod of each engine.
     Fail: targetPort 8080 and vllm serve; a Service, and SGLang without --host 0.0.0.0; a Service
     that selects both pods of a StatefulSet with --nnodes 2, which have no readinessProbe; a router
-    with --service-discovery-port 8000, and SGLang's default port.
+    with --service-discovery-port 8000, and SGLang's default port; targetPorts 8000 to 8007, and
+    vLLM with --data-parallel-hybrid-lb, which listens on 8000 only.
     Level: mandatory.
     Source: Kubernetes documentation, Service; volcano-sh/kthena v1.0.0
     pkg/kthena-router/controller/modelserver_controller.go and router/router.go; vLLM
     vllm/entrypoints/openai/cli_args.py; SGLang sglang/srt/server_args.py; TensorRT-LLM
-    tensorrt_llm/commands/serve.py; sgl-router/py_src/sglang_router/router_args.py;
+    tensorrt_llm/commands/serve.py; kubernetes-sigs/gateway-api-inference-extension v1.5.0
+    api/v1/inferencepool_types.go targetPorts; llm-d pull request 1855; sgl-router/py_src/sglang_router/router_args.py;
     vllm-project/production-stack src/vllm_router/parsers/parser.py.
     """
     asking = [one for one in selectors(cluster) if one.targets and one.labels and not one.gap]
@@ -97,6 +107,8 @@ def _check(each: Selector, found: list[tuple[PodSet, Listening]]) -> Iterator[Fi
     inside = [(pods, ports) for pods, ports in named if _is_hidden(each, ports)]
     if engines:
         yield _wrong_port(each, *engines[0])
+    elif closed := _closed(each, named):
+        yield _also_closed(each, *closed)
     elif inside:
         pods, ports = inside[0]
         seen = f"matches {_title(pods)}, but {ports.hidden_title}, for the pod itself only"
@@ -122,6 +134,30 @@ def _numbers(each: Selector, ports: Listening) -> list[int]:
 
 def _reaches(each: Selector, ports: Listening) -> bool:
     return any(ports.may_listen(number) for number in _numbers(each, ports))
+
+
+def _closed(
+    each: Selector, found: list[tuple[PodSet, Listening]]
+) -> tuple[Target, PodSet, Listening] | None:
+    """Return a port of an InferencePool on which pods with other ports of it do not listen.
+
+    Each of its ports is an endpoint of its own.
+    """
+    if each.owner.group_kind not in POOLS:
+        return None
+    for pods, ports in found:
+        for target in each.targets:
+            number = resolved(target.stated, dict(ports.named))
+            if isinstance(number, int) and ports.answers and not ports.may_listen(number):
+                return target, pods, ports
+    return None
+
+
+def _also_closed(each: Selector, target: Target, pods: PodSet, ports: Listening) -> Finding:
+    seen = f"is {display(target.stated)}, but {ports.title} in the pods of {owner_title(pods)}, "
+    seen += "and each port gets its part of the requests"
+    at = each.owner.at(target.path.removesuffix(".number"))
+    return refuse(at, seen, remove(f"remove it, or listen on it with {_PORTS}"))
 
 
 def _is_hidden(each: Selector, ports: Listening) -> bool:
