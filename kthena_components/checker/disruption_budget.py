@@ -57,8 +57,9 @@ def disruption_budget(cluster: ClusterObjects) -> Iterator[Finding]:
     compared.
 
     Pass: maxUnavailable 1; minAvailable 1 for a Deployment with replicas 2.
-    Fail: maxUnavailable 0; both fields; minAvailable 2 or 90% for a Deployment with replicas 2; maxUnavailable 1
-    for a RayCluster; maxUnavailable 1 for a ModelServing, which allows it for all pods but one.
+    Fail: maxUnavailable 0; both fields; minAvailable 2 or 90% for a Deployment with replicas 2;
+    maxUnavailable 1 for a RayCluster; maxUnavailable 1 for a ModelServing, which allows it for all
+    pods but one.
     Level: mandatory if the pods have accelerators, else advisory; advisory for a ModelServing.
     Source: kubernetes pkg/apis/policy/validation/validation.go
     ValidatePodDisruptionBudgetSpec; pkg/controller/disruption/disruption.go getExpectedPodCount and

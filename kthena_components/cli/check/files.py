@@ -5,6 +5,7 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping, 
 from contextlib import contextmanager
 from dataclasses import field, replace
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 from kthena_components.checker.all_objects import StackOptions
@@ -147,8 +148,8 @@ def _told_once(
 def _of_released_charts(rendered: Rendered) -> list[Rendering]:
     """Return the renderings of charts by themselves that releases install with other values."""
     released = {each.released for each in rendered.renderings if each.released}
-    charts = [each for each in rendered.renderings if os.path.basename(each.fallback) == CHART]
-    return [e for e in charts if os.path.realpath(os.path.dirname(e.fallback)) in released]
+    charts = [each for each in rendered.renderings if Path(each.fallback).name == CHART]
+    return [each for each in charts if os.path.realpath(Path(each.fallback).parent) in released]
 
 
 def _plain(file: str, found: Found, bases: Container[str]) -> Source:

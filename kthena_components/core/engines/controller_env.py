@@ -67,7 +67,8 @@ grove operator/api/common/constants/constants.go."""
 _APPENDED = frozenset({"the ModelServing controller", "a plugin of a Volcano Job", "a Job"})
 """Controllers that add their variables behind those of the template: kthena
 pkg/model-serving-controller/utils/utils.go addEnvVars; volcano pkg/controllers/job/plugins/svc and
-env, OnPodCreate; kubernetes pkg/controller/job/indexed_job_utils.go addCompletionIndexEnvVariable."""
+env, OnPodCreate; kubernetes pkg/controller/job/indexed_job_utils.go
+addCompletionIndexEnvVariable."""
 _NUMBER = regex(r"INDEX|TPU_WORKER_ID")
 """Names of variables that number the pods."""
 

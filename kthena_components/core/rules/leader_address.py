@@ -40,9 +40,9 @@ def leader_address(facts: ServingFacts) -> Iterator[Finding]:
     LWS_LEADER_ADDRESS. A $(NAME) that nothing sets stays as it is, and $NAME in a script is empty,
     unless the image sets it. Kubernetes also leaves $(NAME) in the value of a variable that comes
     before NAME in env. Kthena and the plugins of a Volcano Job add theirs at the end, and
-    LeaderWorkerSet and Grove at the beginning. vLLM's --master-addr and --data-parallel-address are a host,
-    SGLang's --dist-init-addr and `ray start --address` have a port. The name of one pod is the
-    address of one copy of the engine.
+    LeaderWorkerSet and Grove at the beginning. vLLM's --master-addr and --data-parallel-address
+    are a host, SGLang's --dist-init-addr and `ray start --address` have a port. The name of one pod
+    is the address of one copy of the engine.
 
     Pass: --nnodes 2 --master-addr $(LWS_LEADER_ADDRESS) in a LeaderWorkerSet.
     Fail: $(LWS_LEADER_ADDRESS) in a ModelServing; $(LEADER) or $LEADER without a variable LEADER;
@@ -53,8 +53,9 @@ def leader_address(facts: ServingFacts) -> Iterator[Finding]:
     Source: Kubernetes documentation, Define Dependent Environment Variables; volcano-sh/kthena
     v1.0.0 pkg/apis/workload/v1alpha1/model_serving_types.go and pkg/model-serving-controller/utils/
     utils.go addEnvVars; volcano v1.14 pkg/controllers/job/plugins/svc OnPodCreate;
-    kubernetes-sigs/lws pkg/utils/pod/pod_utils.go; pytorch torch/distributed/rendezvous.py; ray src/ray/gcs_rpc_client (StrSplit of
-    the address).
+    kubernetes-sigs/lws pkg/utils/pod/pod_utils.go; ai-dynamo/grove
+    operator/internal/controller/common/component/utils/pod.go PrependEnvVarsToContainers; pytorch
+    torch/distributed/rendezvous.py; ray src/ray/gcs_rpc_client (StrSplit of the address).
     """
     for engine in facts.engines:
         for pod, meeting in meetings(engine):

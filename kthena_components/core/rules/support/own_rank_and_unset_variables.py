@@ -123,19 +123,16 @@ def no_value(told: Iterable[str] | None, pod: PodFacts, value: object) -> str:
         return f"and {name} follows in env, so the reference to it stays as it is"
     if told is None or not name or name in pod.stated:
         return ""
-    if _is_too_early(value) and _sets(told, name):
-        by = LATE_VARIABLES[name]
-        return f"and {by} adds {name} behind env, so the reference to it there stays as it is"
     if _sets(told, name):
-        return ""
+        stays = f"adds {name} behind env, so the reference to it there stays as it is"
+        return f"and {LATE_VARIABLES[name]} {stays}" if _is_too_early(value) else ""
     if isinstance(value, NotSet):
         then = "is empty" if value.in_shell else "stays as it is"
         own = misspelled(name, told)
         other = f": the controller sets {own}" if own else ""
         return f"and nothing sets {name}, so it {then}{other}"
-    if isinstance(value, OfController | Varying) and value.elsewhere:
-        return ""
-    return _by_controller(told, name)
+    hidden = isinstance(value, OfController | Varying) and value.elsewhere
+    return "" if hidden else _by_controller(told, name)
 
 
 def no_part(told: Iterable[str] | None, pod: PodFacts, value: object, shown: str) -> str:

@@ -229,7 +229,7 @@ def route_to_inference_pool(
         seen = f"is {display(group)}, but the InferencePool {display(name)} is in {other}"
         yield report(path, seen, write(other, f"write group: {other}"))
     elif cluster.complete and group in _GROUPS:
-        yield from _missing(cluster, _GROUPS[group], route.at(f"{at}.name"), (namespace, name))
+        yield from _missing(cluster, _GROUPS[str(group)], route.at(f"{at}.name"), (namespace, name))
 
 
 def _missing(

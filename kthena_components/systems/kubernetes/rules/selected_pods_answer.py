@@ -43,9 +43,10 @@ def selected_pods_answer(cluster: ClusterObjects) -> Iterator[Finding]:
     trtllm-serve only on the loopback address. Workers of Ray, vLLM with --headless and the other
     ranks of SGLang answer none, also where all ranks are the pods of one StatefulSet. A Service may
     have ports for other purposes: one that fits is enough; by a port's name, only pods with that
-    name get requests. Each port of an InferencePool is an endpoint of its own, and must fit. Not checked are pods in which something else may listen. On the network of
-    their nodes other pods may listen, so this is advice if these are not all objects of the
-    cluster, and not reported if others are there, too.
+    name get requests. Each port of an InferencePool is an endpoint of its own, and must fit. Not
+    checked are pods in which something else may listen. On the network of their nodes other pods
+    may listen, so this is advice if these are not all objects of the cluster, and not reported if
+    others are there, too.
 
     Pass: targetPort 8000 and vllm serve; a selector that only matches the first pod of each engine.
     Fail: targetPort 8080 and vllm serve; a Service, and SGLang without --host 0.0.0.0; a Service
@@ -57,8 +58,9 @@ def selected_pods_answer(cluster: ClusterObjects) -> Iterator[Finding]:
     pkg/kthena-router/controller/modelserver_controller.go and router/router.go; vLLM
     vllm/entrypoints/openai/cli_args.py; SGLang sglang/srt/server_args.py; TensorRT-LLM
     tensorrt_llm/commands/serve.py; kubernetes-sigs/gateway-api-inference-extension v1.5.0
-    api/v1/inferencepool_types.go targetPorts; llm-d pull request 1855; sgl-router/py_src/sglang_router/router_args.py;
-    vllm-project/production-stack src/vllm_router/parsers/parser.py.
+    api/v1/inferencepool_types.go targetPorts; llm-d pull request 1855;
+    sgl-router/py_src/sglang_router/router_args.py; vllm-project/production-stack
+    src/vllm_router/parsers/parser.py.
     """
     asking = [one for one in selectors(cluster) if one.targets and one.labels and not one.gap]
     indexes: dict[object, PodIndex] = {}
