@@ -9,13 +9,12 @@ from kthena_components.core.facts.ports import resolved
 from kthena_components.core.findings import Finding, Level, part_of_rule, refuse
 from kthena_components.core.objects.cluster_objects import ClusterObjects, PodIndex
 from kthena_components.core.objects.object import MODEL_SERVING, PodSet
-from kthena_components.core.remedies import remove, set_option, write
+from kthena_components.core.remedies import set_option, write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping, require_known, unknown_inside, whole
 from kthena_components.systems.kubernetes.selectors import (
     POOLS,
     Selector,
-    Target,
     owner_title,
     selectors,
 )
@@ -109,8 +108,8 @@ def _check(each: Selector, found: list[tuple[PodSet, Listening]]) -> Iterator[Fi
     inside = [(pods, ports) for pods, ports in named if _is_hidden(each, ports)]
     if engines:
         yield _wrong_port(each, *engines[0])
-    elif closed := _closed(each, named):
-        yield _also_closed(each, *closed)
+    elif closed := list(_closed(each, named)):
+        yield from closed
     elif inside:
         pods, ports = inside[0]
         seen = f"matches {_title(pods)}, but {ports.hidden_title}, for the pod itself only"
@@ -138,28 +137,30 @@ def _reaches(each: Selector, ports: Listening) -> bool:
     return any(ports.may_listen(number) for number in _numbers(each, ports))
 
 
-def _closed(
-    each: Selector, found: list[tuple[PodSet, Listening]]
-) -> tuple[Target, PodSet, Listening] | None:
-    """Return a port of an InferencePool on which pods with other ports of it do not listen.
+def _closed(each: Selector, found: list[tuple[PodSet, Listening]]) -> Iterator[Finding]:
+    """Report ports of an InferencePool on which pods with other ports of it do not listen.
 
     Each of its ports is an endpoint of its own.
     """
     if each.owner.group_kind not in POOLS:
-        return None
+        return
     for pods, ports in found:
-        for target in each.targets:
-            number = resolved(target.stated, dict(ports.named))
-            if isinstance(number, int) and ports.answers and not ports.may_listen(number):
-                return target, pods, ports
-    return None
+        numbers = _numbers(each, ports)
+        closed = [number for number in numbers if not ports.may_listen(number)]
+        if closed and ports.answers in numbers:
+            seen = (
+                f"has {_ports_of(closed)}, but {ports.title} in the pods of {owner_title(pods)}, "
+            )
+            seen += "and each port gets its part of the requests"
+            open_ports = [{"number": number} for number in numbers if number not in closed]
+            text = f"write the others only, or listen on them with {_PORTS}"
+            yield refuse(each.owner.at("spec.targetPorts"), seen, write(open_ports, text))
+            return
 
 
-def _also_closed(each: Selector, target: Target, pods: PodSet, ports: Listening) -> Finding:
-    seen = f"is {display(target.stated)}, but {ports.title} in the pods of {owner_title(pods)}, "
-    seen += "and each port gets its part of the requests"
-    at = each.owner.at(target.path.removesuffix(".number"))
-    return refuse(at, seen, remove(f"remove it, or listen on it with {_PORTS}"))
+def _ports_of(numbers: list[int]) -> str:
+    more = f" and {len(numbers) - 1} more" if len(numbers) > 1 else ""
+    return f"{numbers[0]}{more}"
 
 
 def _is_hidden(each: Selector, ports: Listening) -> bool:
