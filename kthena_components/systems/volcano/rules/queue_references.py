@@ -5,17 +5,10 @@ from decimal import Decimal
 from typing import Any
 
 from kthena_components.core import naming
-from kthena_components.core.findings import (
-    Finding,
-    advise,
-    each_of,
-    join_path,
-    not_checked,
-    part_of_rule,
-)
+from kthena_components.core.findings import Finding, each_of, join_path, not_checked, part_of_rule
 from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import JOB, MODEL_SERVING, POD_GROUP, QUEUE, Object
-from kthena_components.core.remedies import at_least, at_most, write
+from kthena_components.core.remedies import at_least, at_most
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.quantity import parse_quantity, render_quantity
 from kthena_components.core.values.read import (
@@ -59,10 +52,8 @@ def queue_exists(cluster: ClusterObjects, path: str, stated: MaybeText | None) -
     """The queue of pods exists and is open, and so is its parent.
 
     Pass: a Queue research, and a PodGroup with queue research; the queue default.
-    Fail: a queue whose status is Closed: Volcano's webhook rejects the PodGroup; among all objects
-    of the cluster, other Queues, and none of this name.
-    Level: mandatory for a closed queue; advisory for a missing one, if these are all objects of the
-    cluster; else not checked.
+    Fail: a queue whose status is Closed: Volcano's webhook rejects the PodGroup.
+    Level: mandatory for a closed queue; not checked for one that is elsewhere.
     Source: Volcano v1.14 pkg/webhooks/admission/podgroups/validate/validate_podgroup.go
     checkQueueState.
     """
@@ -70,13 +61,6 @@ def queue_exists(cluster: ClusterObjects, path: str, stated: MaybeText | None) -
         return
     name = known(stated, path)
     queue = cluster.named(QUEUE).get(("", str(name)))
-    if queue is None and cluster.complete and cluster.of(QUEUE):
-        seen = f"is {display(name)}, but no Queue has this name, and Volcano rejects a Job without "
-        seen += "its queue, and schedules no PodGroup without it"
-        queues = sorted(str(each.name) for each in cluster.of(QUEUE))
-        remedy = write(queues[0]) if len(queues) == 1 else "write the name of a Queue"
-        yield advise(path, seen, remedy)
-        return
     missing = Unknown(f"the queue {display(name)} is not among these objects")
     state = mapping(queue.body.get("status")).get("state") if queue else missing
     require_known(path, state)
