@@ -7,7 +7,7 @@ from kthena_components.checker.autoscaler_conflict import scale_of
 from kthena_components.core.findings import Finding, Level, advise, count_of, part_of_rule
 from kthena_components.core.objects.cluster_objects import ClusterObjects, PodIndex, selects
 from kthena_components.core.objects.object import JOB, MODEL_SERVING, Object, PodSet, gpus_of
-from kthena_components.core.remedies import either, write
+from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import is_budget, scaled
@@ -57,10 +57,12 @@ def disruption_budget(cluster: ClusterObjects) -> Iterator[Finding]:
     compared.
 
     Pass: maxUnavailable 1; minAvailable 1 for a Deployment with replicas 2.
-    Fail: maxUnavailable 0; minAvailable 2 or 90% for a Deployment with replicas 2; maxUnavailable 1
-    for a RayCluster; maxUnavailable 1 for a ModelServing, which allows it for all pods but one.
+    Fail: maxUnavailable 0; both fields; minAvailable 2 or 90% for a Deployment with replicas 2;
+    maxUnavailable 1 for a RayCluster; maxUnavailable 1 for a ModelServing, which allows it for all
+    pods but one.
     Level: mandatory if the pods have accelerators, else advisory; advisory for a ModelServing.
-    Source: kubernetes pkg/controller/disruption/disruption.go getExpectedPodCount and
+    Source: kubernetes pkg/apis/policy/validation/validation.go
+    ValidatePodDisruptionBudgetSpec; pkg/controller/disruption/disruption.go getExpectedPodCount and
     getScaleController; Kubernetes documentation, Specifying a Disruption Budget for your
     Application, Arbitrary workloads and arbitrary selectors.
     """
@@ -125,6 +127,10 @@ def _check(cluster: ClusterObjects, entry: Object, labels: object) -> Iterator[F
     if pods == 0 or (key == "minAvailable" and zero):
         return
     level = Level.MANDATORY if any(map(_has_gpus, chosen)) else Level.ADVISORY
+    least = entry.at("spec.minAvailable")
+    if key == "maxUnavailable" and entry.spec.get("minAvailable") is not None:
+        seen = "is stated beside maxUnavailable, and the API server accepts only one of the two"
+        yield Finding(path=least, seen=seen, remedy=remove(), level=level)
     if key == "maxUnavailable" and zero:
         seen = f"is {display(stated)}, so no pod may be evicted, and no drain of a node ends"
         yield Finding(path=path, seen=seen, remedy=write(1), level=level)

@@ -275,6 +275,7 @@ class _Releases:
             origin=origin,
             boundary=stated.place.boundary,
             fallback=stated.place.file,
+            released=os.path.realpath(stated.folder) if isinstance(stated, ChartRelease) else "",
         )
 
 

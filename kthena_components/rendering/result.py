@@ -28,6 +28,8 @@ class Rendering:
     """The real path of the folder that must contain each origin."""
     fallback: str
     """The file to point to if the origin is unknown, below the folder that the user named."""
+    released: str = ""
+    """The real path of the chart, if a release of other files states the values."""
     may_lack_values: bool = False
     """Whether it is a chart with nothing but its own values, which may leave fields empty."""
 

@@ -168,7 +168,11 @@ def mpi_slots(view: MpiJob) -> Iterator[Finding]:
             )
 
 
-_OWN_HOSTS = regex(r"oversubscribe|hostfile|rankfile|machinefile|(?<![\w-])(?:-H|--?hosts?)\b")
+_OF_SERVER = r"(?![\s=\",]*(?:0\.0\.0\.0|127\.0\.0\.1|localhost|::))"
+"""No host that mpirun could reach, but an address at which trtllm-serve listens."""
+_OWN_HOSTS = regex(
+    rf"oversubscribe|hostfile|rankfile|machinefile|(?<![\w-])(?:-H|--?hosts?\b{_OF_SERVER})"
+)
 """What names other hosts, or allows more ranks than slots."""
 
 

@@ -459,3 +459,12 @@ def test_other_names_of_values_files_count(run: Command, write: Write) -> None:
     write("m/charts/chat/prod_values.yaml", "tensor: 22\n")
     write("m/charts/chat/values_prod.yaml", "tensor: 23\n")
     assert tensors(run("m")) == {22, 23}
+
+
+def test_a_chart_is_not_installed_beside_its_release(run: Command, write: Write) -> None:
+    for name in (name for name in FILES if name.startswith("charts/")):
+        write(f"m/{name}", FILES[name].replace("{{ .Release.Name }}", "chat"))
+    write("m/app.yaml", application("{valuesObject: {tensor: 8}}"))
+    done = run("m", "--whole")
+    assert "2 renderings" in done.out
+    assert "[object-twice]" not in done.out

@@ -38,7 +38,7 @@ include/uapi/linux/binfmts.h). With pages of 4 KiB it is 131072."""
 _LONGEST_LINE = 256
 _NOT_VALUES = frozenset(
     [
-        *("engine", "hidden", "missing_files", "options", "problems", "ray_address"),
+        *("engine", "hidden", "missing_files", "network", "options", "problems", "ray_address"),
         *("ray_blocks", "ray_cluster_size", "ray_ends", "ray_gpus", "ray_port", "ray_role"),
         *("ray_script", "ray_written", "release", "slept", "where", "written"),
     ]
@@ -133,6 +133,7 @@ def _result(search: Search) -> CommandFacts | None:
         missing_files=tuple(dict.fromkeys(absent)),
         problems=ray.problems + facts.problems + tuple(map(_stray, dict.fromkeys(strays))),
         where=MappingProxyType({**where, **facts.where}),
+        network=MappingProxyType(search.network),
     )
 
 

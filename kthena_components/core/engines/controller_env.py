@@ -52,6 +52,23 @@ _PREFIXES: Mapping[str, str] = {
 }
 """Beginnings of names, some of which contain those of tasks."""
 _BEGINNINGS = tuple(_PREFIXES)
+_COMPLETE: Mapping[str, frozenset[str]] = {
+    "LWS_": frozenset(_OF_LWS),
+    "GROVE_": frozenset(
+        {
+            *("GROVE_PCS_NAME", "GROVE_PCS_INDEX", "GROVE_PCSG_NAME", "GROVE_PCSG_INDEX"),
+            *("GROVE_PCLQ_NAME", "GROVE_PCLQ_POD_INDEX", "GROVE_PCSG_TEMPLATE_NUM_PODS"),
+            "GROVE_HEADLESS_SERVICE",
+        }
+    ),
+}
+"""Beginnings of which all names are known: lws api/leaderworkerset/v1/leaderworkerset_types.go, and
+grove operator/api/common/constants/constants.go."""
+_APPENDED = frozenset({"the ModelServing controller", "a plugin of a Volcano Job", "a Job"})
+"""Controllers that add their variables behind those of the template: kthena
+pkg/model-serving-controller/utils/utils.go addEnvVars; volcano pkg/controllers/job/plugins/svc and
+env, OnPodCreate; kubernetes pkg/controller/job/indexed_job_utils.go
+addCompletionIndexEnvVariable."""
 _NUMBER = regex(r"INDEX|TPU_WORKER_ID")
 """Names of variables that number the pods."""
 
@@ -74,6 +91,19 @@ def _nearest(name: str, known: tuple[str, ...]) -> str | None:
     like = [k for k in known if k.partition("_")[0] == own and abs(len(k) - len(name)) <= 1]
     near = [] if name in known else get_close_matches(name, like, n=1, cutoff=_ALIKE)
     return near[0] if near else None
+
+
+def is_of_none(name: str) -> bool:
+    """Return whether a name has the beginning of a controller's variables, and is none of them."""
+    return any(name.startswith(begin) and name not in own for begin, own in _COMPLETE.items())
+
+
+def follows_env(name: str) -> bool:
+    """Return whether a controller adds a variable behind the env of the template.
+
+    Kubernetes then leaves a reference in that env as it is.
+    """
+    return name in LATE_VARIABLES and LATE_VARIABLES[name] in _APPENDED
 
 
 class _Late(Mapping[str, str]):

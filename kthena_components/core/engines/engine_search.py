@@ -17,7 +17,7 @@ from kthena_components.core.engines.facts import CommandFacts, Problem
 from kthena_components.core.engines.files import Files, Mount, read_file
 from kthena_components.core.engines.launchers import read_ray, read_ray_script, with_ranks
 from kthena_components.core.engines.lmdeploy import read_lmdeploy
-from kthena_components.core.engines.placeholders import Scope, Variables
+from kthena_components.core.engines.placeholders import NETWORK_VARIABLES, Scope, Variables
 from kthena_components.core.engines.programs import (
     OMNI,
     RAY_SCRIPTS,
@@ -64,6 +64,8 @@ class Search:
     shared: SharedState = field(init=False)
     unread: Unknown | None = None
     broken: Problem | None = None
+    network: dict[str, MaybeText] = field(default_factory=dict)
+    """Variables of the network in the processes of engines and of Ray."""
 
     def __post_init__(self) -> None:
         """Let scripts tell of the programs that they start."""
@@ -106,6 +108,7 @@ class Search:
         if start.program is Program.SHELL:
             return self.shell(words[start.at], arguments, run)
         self.scope.environment, self.scope.in_shell = run.environment, run.in_shell
+        self.keep_network()
         if start.program is Program.RAY_SCRIPT:
             ray = read_ray_script(words[start.at :], self.scope)
             self.shared.note(Started(ray=ray, ray_script=self.in_image(words[start.at])))
@@ -122,6 +125,15 @@ class Search:
             facts = _READERS[start.program](arguments, self.scope)
             self.shared.note(Started(engine=with_ranks(facts, words[: start.at], self.scope)))
         return False
+
+    def keep_network(self) -> None:
+        """Keep the variables of the network that the current program gets."""
+        for name in NETWORK_VARIABLES:
+            value = self.scope.look_up(name)
+            value = self.scope.read(value) if isinstance(value, str) else value
+            found = Unknown(f"the command may set {name}") if value is None else value
+            if self.network.setdefault(name, found) != found:
+                self.network[name] = Unknown(f"the script sets {name} to several values")
 
     def may_launch(self, words: Sequence[str]) -> bool:
         """Return whether a program that is not read may start others in the background."""

@@ -112,6 +112,10 @@ class Launch:
     """Whether the command also runs programs that are not read, and may start Ray."""
     devices: MaybeText | None = None
     """CUDA_VISIBLE_DEVICES of the engine's process. None: not set, as far as is stated."""
+    network: Mapping[str, MaybeText] = field(
+        default_factory=lambda: MappingProxyType({}), compare=False
+    )
+    """Variables of the network in the process of the engine or of Ray, if a script starts it."""
     by_dynamo: bool = field(default=False, compare=False)
     """Whether Dynamo's `dynamo.vllm` starts it and sets some variables for it."""
     slept: int = field(default=0, compare=False)

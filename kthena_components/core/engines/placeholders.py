@@ -116,7 +116,7 @@ class Scope:
             text = f"no env sets {name}; {self.late[name]} {does} in the pods that it creates"
             elsewhere = hidden is not None
             kind = Varying if numbers_pods(name) else OfController
-            return kind(text, name, elsewhere)
+            return kind(text, name, elsewhere, self._place is not None)
         return Unknown(f"{name} may come from {hidden}") if hidden else value
 
     def _expand_env(self, name: str, value: str) -> MaybeText:
@@ -225,6 +225,15 @@ def expand_kubernetes(text: str, scope: Scope) -> str:
 
 
 # Reads the variables that set what the command line of an engine leaves open.
+
+
+NETWORK_VARIABLES = (
+    "GLOO_SOCKET_IFNAME",
+    "NCCL_SOCKET_IFNAME",
+    "VLLM_HOST_IP",
+    "VLLM_NIXL_SIDE_CHANNEL_HOST",
+)
+"""Variables with the interfaces and addresses at which processes meet."""
 
 
 def visible_devices(scope: Scope) -> MaybeText | None:

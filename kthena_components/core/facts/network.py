@@ -6,7 +6,9 @@ from dataclasses import field
 from types import MappingProxyType
 from typing import Any
 
+from kthena_components.core.engines import CommandFacts
 from kthena_components.core.engines.controller_env import LATE_VARIABLES
+from kthena_components.core.engines.placeholders import NETWORK_VARIABLES
 from kthena_components.core.facts.inputs import Inputs
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence
@@ -20,12 +22,10 @@ from kthena_components.core.values.unknown import (
     is_unresolved,
 )
 
-GLOO, NCCL = "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"
-HOST_IP, NIXL_HOST = "VLLM_HOST_IP", "VLLM_NIXL_SIDE_CHANNEL_HOST"
+GLOO, NCCL, HOST_IP, NIXL_HOST = NETWORK_VARIABLES
 LOOPBACK = regex(r"localhost|127(?:\.[0-9]{1,3}){3}|\[?::1\]?", re.ASCII | re.IGNORECASE)
 """Hosts that only the pod itself reaches."""
 EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 - compared only
-_NAMES = (GLOO, NCCL, HOST_IP, NIXL_HOST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +34,8 @@ class VariableFacts:
 
     path: str = field(compare=False)
     value: MaybeText
+    by_script: bool = False
+    """Whether a script sets it, and not the env of the container."""
 
 
 Variables = Mapping[str, VariableFacts]
@@ -41,7 +43,11 @@ NO_VARIABLES: Variables = MappingProxyType({})
 
 
 def network_variables(
-    container: Mapping[str, Any], given: Inputs, argv: Sequence[str], path: str
+    container: Mapping[str, Any],
+    given: Inputs,
+    argv: Sequence[str],
+    command: CommandFacts | None,
+    path: str,
 ) -> Variables:
     """Return the variables of a container that are stated, or that may be set out of sight.
 
@@ -49,16 +55,19 @@ def network_variables(
         container: The container.
         given: Its inputs.
         argv: Its command line, which may set a variable itself.
+        command: What that starts.
         path: Path of the container.
     """
+    network = {} if command is None else command.network
     names = [mapping(item).get("name") for item in sequence(container.get("env"))]
     files = dict.fromkeys(mount.contents for mount in given.files)
     line = "\n".join(argv)
     found: dict[str, VariableFacts] = {}
-    for name in _NAMES:
+    for name in NETWORK_VARIABLES:
         value: MaybeText | None = given.env.get(name)
-        if name in line or any(each.mention(name) for each in files):
-            value = Unknown(f"the command may set {name}")
+        by_script = name in line or any(each.mention(name) for each in files)
+        if by_script:
+            value = network.get(name, Unknown(f"the command may set {name}"))
         elif value is None:
             by = next((by for prefix, by in given.hidden if name.startswith(prefix)), None)
             value = Unknown(f"{name} may come from {by}") if by else None
@@ -66,7 +75,11 @@ def network_variables(
             value = _referred(name, value, given.env)
         if value is not None:
             at = f"{path}.env[{names.index(name)}].value" if name in names else f"{path}.env"
-            found[name] = VariableFacts(path=at, value=value)
+            if by_script and value != given.env.get(name):
+                at = f"{path}.{'args' if 'args' in container else 'command'}"
+            else:
+                by_script = False
+            found[name] = VariableFacts(path=at, value=value, by_script=by_script)
     return MappingProxyType(found) if found else NO_VARIABLES
 
 

@@ -245,7 +245,7 @@ def _container(
         on_cpus=on_cpus(container, devices, start.command),
         on_host=spec.get("hostNetwork") not in (None, False),
         cluster_names=asks_cluster(spec),
-        variables=network_variables(container, start.given, start.words, path),
+        variables=network_variables(container, start.given, start.words, start.command, path),
         stated=variable_names(container),
         engine_variables=engine_variables(container),
         idle=idle_command(start.words) if _is_bare(container, spec) else "",

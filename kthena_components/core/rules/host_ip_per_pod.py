@@ -62,7 +62,8 @@ def _of_node(engine: EngineFacts, *, each: bool) -> VariableFacts | None:
     worker = engine.worker if each else None
     for pod in filter(None, (engine.entry, worker)):
         stated = pod.variables.get(HOST_IP)
-        if stated is not None and isinstance(stated.value, NodeAddress) and not pod.on_host:
+        of_node = stated is not None and isinstance(stated.value, NodeAddress)
+        if stated is not None and of_node and not pod.on_host and not stated.by_script:
             return stated
     return None
 
@@ -103,9 +104,11 @@ def _of_leader(engine: EngineFacts) -> VariableFacts | None:
 
 
 def _finding(stated: VariableFacts, seen: str, engine: EngineFacts, *, stops: bool) -> Finding:
+    said = "use a fieldRef to status.podIP, or remove the variable"
+    set_to = f"sets {HOST_IP}, which " if stated.by_script else ""
     return Finding(
         path=stated.path,
-        seen=f"{seen}, and each pod of {title(engine)} needs its own address",
-        remedy=remove("use a fieldRef to status.podIP, or remove the variable"),
+        seen=f"{set_to}{seen}, and each pod of {title(engine)} needs its own address",
+        remedy=said if stated.by_script else remove(said),
         level=Level.MANDATORY if stops else Level.ADVISORY,
     )

@@ -17,7 +17,9 @@ from kthena_components.core.rules.support.first_rank_address import (
 from kthena_components.core.rules.support.messages import title
 from kthena_components.core.rules.support.own_rank_and_unset_variables import (
     in_order,
+    may_be_newer,
     may_be_of_image,
+    no_part,
     no_value,
 )
 from kthena_components.core.values.display import display
@@ -36,19 +38,24 @@ def leader_address(facts: ServingFacts) -> Iterator[Finding]:
 
     A controller sets only its own variables: Kthena ENTRY_ADDRESS, LeaderWorkerSet
     LWS_LEADER_ADDRESS. A $(NAME) that nothing sets stays as it is, and $NAME in a script is empty,
-    unless the image sets it; so does $(NAME) in the value of a variable that comes before NAME in
-    env. vLLM's --master-addr and --data-parallel-address are a host,
-    SGLang's --dist-init-addr and `ray start --address` have a port. The name of one pod is the
-    address of one copy of the engine.
+    unless the image sets it. Kubernetes also leaves $(NAME) in the value of a variable that comes
+    before NAME in env. Kthena and the plugins of a Volcano Job add theirs at the end, and
+    LeaderWorkerSet and Grove at the beginning. vLLM's --master-addr and --data-parallel-address
+    are a host, SGLang's --dist-init-addr and `ray start --address` have a port. The name of one pod
+    is the address of one copy of the engine.
 
     Pass: --nnodes 2 --master-addr $(LWS_LEADER_ADDRESS) in a LeaderWorkerSet.
     Fail: $(LWS_LEADER_ADDRESS) in a ModelServing; $(LEADER) or $LEADER without a variable LEADER;
+    LEADER: $(ENTRY_ADDRESS) in the env of a ModelServing; $LWS_LEADER_ADDR;
     --master-addr chat-0.chat:29501, or chat-0.chat with 2 replicas; --dist-init-addr http://chat-0.chat:5000.
-    Level: mandatory; advisory for a $NAME that an image of your own may set.
+    Level: mandatory; advisory for a $NAME that an image of your own may set, and for a name that
+    begins like those of LeaderWorkerSet or Grove, which newer releases may set.
     Source: Kubernetes documentation, Define Dependent Environment Variables; volcano-sh/kthena
-    v1.0.0 pkg/apis/workload/v1alpha1/model_serving_types.go; kubernetes-sigs/lws pkg/utils/pod/
-    pod_utils.go; pytorch torch/distributed/rendezvous.py; ray src/ray/gcs_rpc_client (StrSplit of
-    the address).
+    v1.0.0 pkg/apis/workload/v1alpha1/model_serving_types.go and pkg/model-serving-controller/utils/
+    utils.go addEnvVars; volcano v1.14 pkg/controllers/job/plugins/svc OnPodCreate;
+    kubernetes-sigs/lws pkg/utils/pod/pod_utils.go; ai-dynamo/grove
+    operator/internal/controller/common/component/utils/pod.go PrependEnvVarsToContainers; pytorch
+    torch/distributed/rendezvous.py; ray src/ray/gcs_rpc_client (StrSplit of the address).
     """
     for engine in facts.engines:
         for pod, meeting in meetings(engine):
@@ -74,7 +81,8 @@ def _no_value(facts: ServingFacts, pod: PodFacts, meeting: Meeting) -> str:
     value = meeting.address
     if isinstance(value, NotSet) and _OF_SERVICE.fullmatch(value.name):
         return ""
-    return no_value(facts.told, pod, value)
+    seen = no_value(facts.told, pod, value)
+    return seen or no_part(facts.told, pod, value, meeting.shown)
 
 
 def _no_form(meeting: Meeting) -> str:
@@ -113,11 +121,12 @@ def _one_copy(facts: ServingFacts, engine: EngineFacts, meeting: Meeting) -> str
 def _finding(
     facts: ServingFacts, engine: EngineFacts, pod: PodFacts, meeting: Meeting, seen: str
 ) -> Finding:
+    unsure = may_be_of_image(pod, meeting.address) or may_be_newer(meeting.shown)
     return Finding(
         path=pod.command_path,
         seen=f"{title(engine)} looks for its first rank at {display(meeting.shown)} "
         f"({meeting.option}), {seen}",
-        level=Level.ADVISORY if may_be_of_image(pod, meeting.address) else Level.MANDATORY,
+        level=Level.ADVISORY if unsure else Level.MANDATORY,
         remedy=in_order(meeting.address) or _remedy(facts.told, pod, meeting),
     )
 

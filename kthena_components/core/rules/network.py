@@ -93,9 +93,10 @@ def _check(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
             if engine.pods != 1 and stated.path.endswith(".value"):
                 yield not_checked(stated.path, stated.value)
         elif name == GLOO and (wrong := _no_name(stated.value)):
-            yield _finding(stated, f"{wrong}, and Gloo looks for an interface of that name")
+            yield _finding(name, stated, f"{wrong}, and Gloo looks for an interface of that name")
         elif engine.pods != 1 and not pod.on_host and _is_loopback(stated.value):
-            yield _finding(stated, "the loopback interface, through which no other pod is reached")
+            wrong = "the loopback interface, through which no other pod is reached"
+            yield _finding(name, stated, wrong)
 
 
 def _no_name(value: str) -> str:
@@ -111,9 +112,11 @@ def _is_loopback(value: str) -> bool:
     return not value.startswith("^") and all(name == _LOOPBACK for name in names)
 
 
-def _finding(stated: VariableFacts, wrong: str) -> Finding:
+def _finding(name: str, stated: VariableFacts, wrong: str) -> Finding:
+    said = "write the name of one interface, such as eth0, or remove the variable"
+    set_to = f"sets {name} to" if stated.by_script else "is"
     return Finding(
         path=stated.path,
-        seen=f"is {display(stated.value)}, {wrong}",
-        remedy=remove("write the name of one interface, such as eth0, or remove the variable"),
+        seen=f"{set_to} {display(stated.value)}, {wrong}",
+        remedy=said if stated.by_script else remove(said),
     )

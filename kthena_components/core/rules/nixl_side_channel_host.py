@@ -44,7 +44,8 @@ def _check(half: Half, level: Level) -> Iterator[Finding]:
     if stated is not None:
         # Some routers may replace the address of all interfaces.
         level = Level.ADVISORY if value == EVERY_ADDRESS else level
-        yield _finding(stated.path, f"is {display(value)}", level)
+        set_to = f"sets {NIXL_HOST} to" if stated.by_script else "is"
+        yield _finding(stated.path, f"{set_to} {display(value)}", level)
     else:
         seen = f"{half.name} {half.verb} ({half.connector}) without {NIXL_HOST}, whose default is "
         yield _finding(pod.command_path, f"{seen}localhost", level)

@@ -43,7 +43,8 @@ def pod_ranks(facts: ServingFacts) -> Iterator[Finding]:
     Pass: a StatefulSet with replicas 2 and --nnodes 2 --node-rank $(POD_INDEX).
     Fail: replicas 3 with --nnodes 2; replicas 2 with --data-parallel-size 4
     --data-parallel-rank $(POD_INDEX); a LeaderWorkerSet of size 3 with --data-parallel-size 4
-    --data-parallel-rank $(LWS_WORKER_INDEX); a Deployment with replicas 2 and --node-rank 0; a Job
+    --data-parallel-rank $(LWS_WORKER_INDEX); a Deployment with replicas 2 and --node-rank 0, or
+    --nnodes 2 without a --node-rank; a Job
     whose two tasks have --node-rank 0 and one --dist-init-addr; a LeaderWorkerSet of size 2 with
     --nnodes 2 --node-rank 1 in both templates; a Job with completions 2, parallelism 1, --nnodes 2.
     Level: mandatory; advisory for a single pod of rank 0, and for copies of a first pod and its
@@ -235,12 +236,14 @@ def _listed(ranks: Sequence[int]) -> str:
 def _alike(
     engine: EngineFacts, command: CommandFacts, count: int, told: Sequence[str] | None
 ) -> Iterator[Finding]:
-    """Report a rank that all pods of a template state, where they meet at one address."""
+    """Report a rank that all pods of a template have, where they meet at one address."""
     for one in _stated_alike(command):
+        has = f"each states {one.option} {one.rank}"
+        if one.option not in command.options:
+            has = f"none states {one.option}, whose default is {one.rank}"
         yield Finding(
             path=engine.entry.command_path,
-            seen=f"{title(engine)} has {count_of(count, 'pod')}, and each states "
-            f"{one.option} {one.rank}, but "
+            seen=f"{title(engine)} has {count_of(count, 'pod')}, and {has}, but "
             "the ranks of an engine differ",
             remedy=_in_order(one, count, told),
         )
@@ -250,7 +253,8 @@ def _stated_alike(command: CommandFacts) -> Iterator[_Ranks]:
     for one in _ranks(command):
         values = [command.options.get(name) for name in _ADDRESSES[one.option]]
         meets = any(isinstance(v, str) and v and not v.startswith(_OWN) for v in values)
-        if meets and one.option in command.options:
+        by_default = one.option == "--node-rank" and command.hidden is None
+        if meets and (one.option in command.options or by_default):
             yield one
 
 

@@ -31,15 +31,17 @@ def pods_joined(facts: ServingFacts) -> Iterator[Finding]:
     `ray start` in each pod, with --head in the first one. Without, the entry starts all ranks in
     its own pod and finds too few GPUs, or waits for GPUs that no pod adds. Where an operator, a
     hook, another container or a program that is not read may start Ray, nothing is reported. For
-    vLLM without Ray, see executor-stated.
+    vLLM without an executor, see executor-stated.
 
     Pass: tensor 16 with --nnodes 2 in 2 pods of 8 GPUs; tensor 8 in each of 2 such pods.
-    Fail: SGLang's --tp-size 16 without --nnodes; trtllm-serve --tp_size 16 without mpirun; a worker
+    Fail: SGLang's --tp-size 16 without --nnodes; trtllm-serve --tp_size 16 without mpirun; vLLM's
+    executor mp for tensor 16 without --nnodes; a worker
     of Ray, or one beside --nnodes 2, that runs `sleep infinity`; one that runs `ray start --head`;
     executor ray in pods of which none runs `ray start --head`.
     Level: mandatory.
     Source: sglang/srt/entrypoints/engine.py _launch_scheduler_processes; tensorrt_llm/llmapi/llm.py
-    (MpiPoolSession); vllm/v1/executor/ray_utils.py initialize_ray_cluster.
+    (MpiPoolSession); vllm/v1/executor/ray_utils.py initialize_ray_cluster; vllm/v1/executor/
+    multiproc_executor.py _init_executor (local_world_size).
     """
     for engine in facts.engines:
         command = engine.entry.command
@@ -73,6 +75,8 @@ def _remedy(engine: EngineFacts, command: CommandFacts, copy: int) -> str:
     if _idle(engine, command):
         return _RUN
     pods = engine.pods if isinstance(engine.pods, int) else "N"
+    if command.executor == "mp":
+        return f"add --nnodes {pods} with --node-rank and --master-addr to all pods"
     remedy = _REMEDIES[str(command.engine)].format(pods=pods, ranks=copy)
     if not (command.executor == "ray" and command.ray_role is None):
         return remedy
@@ -101,8 +105,10 @@ def _trtllm(_engine: EngineFacts, command: CommandFacts) -> str:
 
 
 def _ray(engine: EngineFacts, command: CommandFacts) -> str:
-    """Explain why the worker of a Ray cluster that the entry starts does not join it."""
+    """Explain why vLLM's executor does not connect the pods, as its own Ray cluster does."""
     worker = engine.worker
+    if command.executor == "mp" and command.hidden is None and _is_one(command.nnodes):
+        return "the executor mp without --nnodes starts all of them in one pod"
     if command.executor == "ray" and command.ray_role is None:
         return _no_cluster(engine)
     if command.executor != "ray" or command.ray_role != "head" or worker is None:

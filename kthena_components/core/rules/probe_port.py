@@ -30,7 +30,7 @@ _OF_OTHERS = frozenset(
     {f"/{name}" for name in ("healthz", "livez", "readyz", "live", "ready", "healthcheck")}
     | {f"{at}/health/{name}" for at in ("", "/v1", "/v2") for name in ("live", "ready")}
 )
-"""Paths of Kubernetes, Triton, NIM and other servers, which vLLM answers with 404."""
+"""Paths of Kubernetes, Triton, NIM and other servers, which these answer with 404."""
 
 
 def probe_port(facts: ServingFacts) -> Iterator[Finding]:
@@ -41,7 +41,7 @@ def probe_port(facts: ServingFacts) -> Iterator[Finding]:
     the kubelet does not reach. vLLM with --headless and a worker of Ray answer no requests, and
     vLLM with --uds answers on a Unix socket. SGLang's pods without the first rank have a server for
     probes only, with /health, at their --host and --port. With --ssl-keyfile and --ssl-certfile, a
-    server answers HTTPS only. vLLM has /health, not /healthz or /ready. These servers speak HTTP,
+    server answers HTTPS only. All have /health, not /healthz or /ready. These servers speak HTTP,
     and gRPC only with an option or a variable that names it. A command that asks localhost, such as
     curl, nc or Python's urlopen, fails where nothing listens. Not checked are containers in which
     something else may listen: other containers in the pod than a routing sidecar of llm-d and those
@@ -57,7 +57,8 @@ def probe_port(facts: ServingFacts) -> Iterator[Finding]:
     Source: vLLM vllm/entrypoints/openai/cli_args.py, vllm/entrypoints/serve/instrumentator and
     issue 1245, in which /livez and /readyz were asked for; SGLang sglang/srt/server_args.py and
     sglang/srt/utils launch_dummy_health_check_server; uvicorn/config.py; TensorRT-LLM
-    tensorrt_llm/commands/serve.py; Kubernetes documentation, Liveness, Readiness and Startup
+    tensorrt_llm/commands/serve.py and serve/openai_server.py register_routes; SGLang
+    sglang/srt/entrypoints/http_server.py; Kubernetes documentation, Liveness, Readiness and Startup
     Probes; kubernetes pkg/probe/util.go and pkg/probe/grpc/grpc.go; curl's manual, exit status 7.
     """
     for engine in facts.engines:
@@ -173,11 +174,11 @@ def _of_grpc(probe: ProbeFacts, found: Listening) -> Iterator[Finding]:
 
 
 def _of_another_server(probe: ProbeFacts, found: Listening) -> Iterator[Finding]:
-    """Report a path that other servers have and vLLM has not."""
+    """Report a path that other servers have and the engine's own has not."""
     path = (probe.target or "").partition("?")[0].rstrip("/")
-    if found.engine == "vllm" and path in _OF_OTHERS:
-        seen = f"is {display(probe.target)}, which vLLM does not have and answers with 404, "
-        seen += _EFFECTS[probe.kind]
+    if path in _OF_OTHERS:
+        seen = f"is {display(probe.target)}, which {TITLES[str(found.engine)]} does not have and "
+        seen += f"answers with 404, {_EFFECTS[probe.kind]}"
         yield _beside_port(probe, "path", seen, _HEALTH[0], Level.ADVISORY)
 
 

@@ -59,7 +59,8 @@ def _port(engine: EngineFacts) -> int | None:
     if command is None or command.engine not in DEFAULT_PORTS:
         return None
     found = listening(engine.entry, first=True)
-    port = command.options.get("--port") if found is None else found.answers
+    stated = command.options.get("--port", DEFAULT_PORTS[command.engine])
+    port = stated if found is None else found.answers
     return port if isinstance(port, int) else None
 
 

@@ -44,6 +44,8 @@ class Varying(Unknown):
     """The variable of some controller with it; empty if it comes from elsewhere."""
     elsewhere: bool = field(default=False, compare=False)
     """Whether a source that is not read may set the variable as well."""
+    in_env: bool = field(default=False, compare=False)
+    """Whether another variable in the env of the template refers to it."""
 
 
 class OwnAddress(Varying):
@@ -74,6 +76,8 @@ class OfController(Unknown):
     name: str = ""
     elsewhere: bool = False
     """Whether a source that is not read may set it as well."""
+    in_env: bool = field(default=False, compare=False)
+    """Whether another variable in the env of the template refers to it."""
 
 
 @dataclass(frozen=True, slots=True)

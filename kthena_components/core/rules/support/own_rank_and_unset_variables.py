@@ -3,12 +3,18 @@
 from collections.abc import Iterable, Sequence
 
 from kthena_components.core.engines import CommandFacts
-from kthena_components.core.engines.controller_env import LATE_VARIABLES, misspelled
+from kthena_components.core.engines.controller_env import (
+    LATE_VARIABLES,
+    follows_env,
+    is_of_none,
+    misspelled,
+)
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.remedies import set_option
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.images import read_image
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import NotSet, OfController, SetLater, Varying
 
 _START = "--data-parallel-start-rank"
@@ -19,6 +25,7 @@ _OF_TEMPLATE = ("GROVE_PCLQ_POD_INDEX", "VC_TASK_INDEX", "JOB_COMPLETION_INDEX")
 """Variables of controllers with the number of a pod among those of its template."""
 _POD_INDEX = "POD_INDEX"
 _LABEL = "apps.kubernetes.io/pod-index"
+_REFERENCE = regex(r"\$(?:\((\w+)\)|\{(\w+)\}|(\w+))")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,8 +121,11 @@ def no_value(told: Iterable[str] | None, pod: PodFacts, value: object) -> str:
     name = getattr(value, "name", "") if isinstance(value, NotSet | OfController | Varying) else ""
     if isinstance(value, SetLater):
         return f"and {name} follows in env, so the reference to it stays as it is"
-    if told is None or not name or name in pod.stated or _sets(told, name):
+    if told is None or not name or name in pod.stated:
         return ""
+    if _sets(told, name):
+        stays = f"adds {name} behind env, so the reference to it there stays as it is"
+        return f"and {LATE_VARIABLES[name]} {stays}" if _is_too_early(value) else ""
     if isinstance(value, NotSet):
         then = "is empty" if value.in_shell else "stays as it is"
         own = misspelled(name, told)
@@ -123,9 +133,35 @@ def no_value(told: Iterable[str] | None, pod: PodFacts, value: object) -> str:
         if not own and (near := misspelled(name, sorted(pod.stated))):
             other = f": the container's env has {near}"
         return f"and nothing sets {name}, so it {then}{other}"
-    if isinstance(value, OfController | Varying) and value.elsewhere:
+    hidden = isinstance(value, OfController | Varying) and value.elsewhere
+    return "" if hidden else _by_controller(told, name)
+
+
+def no_part(told: Iterable[str] | None, pod: PodFacts, value: object, shown: str) -> str:
+    """Explain which variable in a part of a value its controller does not set; empty if none.
+
+    Args:
+        told: Variables that the controller of the pod sets, and beginnings of them. None: unknown.
+        pod: The pod.
+        value: The value, of which one variable is known to be the controller's.
+        shown: All of it, as it is written.
+    """
+    if told is None or not isinstance(value, OfController | Varying) or value.elsewhere:
         return ""
-    return _by_controller(told, name)
+    own = tuple(told)
+    wrong = (name for name in _newer(shown) if name not in pod.stated)
+    begun = (name for name in wrong if any(name.startswith(each) for each in own))
+    return next((_by_controller(own, name) for name in begun), "")
+
+
+def may_be_newer(shown: str) -> bool:
+    """Return whether a value names a variable that a newer release of a controller may set."""
+    return any(misspelled(name) is None for name in _newer(shown))
+
+
+def _newer(shown: str) -> list[str]:
+    names = (found[1] or found[2] or found[3] for found in _REFERENCE.finditer(shown))
+    return [name for name in names if is_of_none(name)]
 
 
 def _by_controller(told: Iterable[str], name: str) -> str:
@@ -140,11 +176,21 @@ def _by_controller(told: Iterable[str], name: str) -> str:
 def _sets(told: Iterable[str], name: str) -> bool:
     """Return whether a controller sets a variable, which a slip in a name of its own is not."""
     names = tuple(told)
-    return misspelled(name, names) is None and any(name.startswith(own) for own in names)
+    if is_of_none(name) or misspelled(name, names) is not None:
+        return False
+    return any(name.startswith(own) for own in names)
+
+
+def _is_too_early(value: object) -> bool:
+    """Return whether a variable in env refers to one that a controller adds behind it."""
+    late = isinstance(value, OfController | Varying) and value.in_env and not value.elsewhere
+    return late and follows_env(str(getattr(value, "name", "")))
 
 
 def in_order(value: object) -> str:
     """Say how a reference in an env gets its value; empty if the order is not what is wrong."""
+    if isinstance(value, OfController | Varying) and _is_too_early(value):
+        return f"refer to {value.name} in the command line or the script, and not in env"
     if not isinstance(value, SetLater):
         return ""
     return f"move {value.name} in front of the variable in env that refers to it"

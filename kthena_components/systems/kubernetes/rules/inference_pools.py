@@ -199,13 +199,15 @@ def _references(cluster: ClusterObjects) -> Iterator[tuple[ClusterObjects, Objec
 def route_to_inference_pool(
     cluster: ClusterObjects, route: Object, at: str, stated: Any
 ) -> Iterator[Finding]:
-    """A route names an InferencePool with its API group.
+    """A route names an InferencePool that exists, with its API group.
 
     Without a group, a gateway looks for a kind of Kubernetes' core, which has no InferencePool.
 
     Pass: group inference.networking.k8s.io, and an InferencePool of that group.
-    Fail: no group; group inference.networking.x-k8s.io, and only a pool of the other group.
-    Level: mandatory. A pool of another group is advice if these are not all objects of the cluster.
+    Fail: no group; group inference.networking.x-k8s.io, and only a pool of the other group; among
+    all objects of the cluster, pools of other names only.
+    Level: mandatory. A pool of another group is advice if these are not all objects of the cluster,
+    and so is a missing one.
     Source: kubernetes-sigs/gateway-api v1.5.1 apis/v1/object_reference_types.go
     BackendObjectReference; kubernetes-sigs/gateway-api-inference-extension v1.5.0 api/v1.
     """
@@ -226,6 +228,21 @@ def route_to_inference_pool(
         report = refuse if cluster.complete else advise
         seen = f"is {display(group)}, but the InferencePool {display(name)} is in {other}"
         yield report(path, seen, write(other, f"write group: {other}"))
+    elif cluster.complete and group in _GROUPS:
+        yield from _missing(cluster, _GROUPS[str(group)], route.at(f"{at}.name"), (namespace, name))
+
+
+def _missing(
+    cluster: ClusterObjects, kind: GroupKind, path: str, key: tuple[object, object]
+) -> Iterator[Finding]:
+    """Report a pool that is not among all objects of the cluster, but others of its namespace."""
+    known_pools = cluster.named(kind)
+    space, name = map(str, key)
+    beside = [own for place, own in known_pools if place == space]
+    if beside and (space, name) not in known_pools:
+        seen = f"is {display(name)}, but namespace {display(space)} has no such InferencePool"
+        remedy = write(beside[0]) if len(beside) == 1 else "write the name of an InferencePool"
+        yield advise(path, seen, remedy)
 
 
 def _pools(cluster: ClusterObjects) -> Iterator[tuple[ClusterObjects, Object]]:

@@ -12,7 +12,12 @@ from kthena_components.core.objects.object import MODEL_SERVING, PodSet
 from kthena_components.core.remedies import set_option, write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping, require_known, unknown_inside, whole
-from kthena_components.systems.kubernetes.selectors import Selector, owner_title, selectors
+from kthena_components.systems.kubernetes.selectors import (
+    POOLS,
+    Selector,
+    owner_title,
+    selectors,
+)
 
 _LWS_INDEX = "leaderworkerset.sigs.k8s.io/worker-index"
 _FIRST_LABELS = {"ModelServing": (naming.ENTRY, "true"), "LeaderWorkerSet": (_LWS_INDEX, "0")}
@@ -23,6 +28,8 @@ _NUMBER_LABELS = {
 }
 """The label with the number of a pod of a template, by kind."""
 _POD_NAME = "statefulset.kubernetes.io/pod-name"
+_PORTS = "--data-parallel-multi-port-external-lb"
+"""The option with which each copy of the model listens on a port of its own."""
 
 
 def selected_pods_answer(cluster: ClusterObjects) -> Iterator[Finding]:
@@ -35,20 +42,24 @@ def selected_pods_answer(cluster: ClusterObjects) -> Iterator[Finding]:
     trtllm-serve only on the loopback address. Workers of Ray, vLLM with --headless and the other
     ranks of SGLang answer none, also where all ranks are the pods of one StatefulSet. A Service may
     have ports for other purposes: one that fits is enough; by a port's name, only pods with that
-    name get requests. Not checked are pods in which something else may listen. On the network of
-    their nodes other pods may listen, so this is advice if these are not all objects of the
-    cluster, and not reported if others are there, too.
+    name get requests. Each port of an InferencePool is an endpoint of its own, and must fit. Not
+    checked are pods in which something else may listen. On the network of their nodes other pods
+    may listen, so this is advice if these are not all objects of the cluster, and not reported if
+    others are there, too.
 
     Pass: targetPort 8000 and vllm serve; a selector that only matches the first pod of each engine.
     Fail: targetPort 8080 and vllm serve; a Service, and SGLang without --host 0.0.0.0; a Service
     that selects both pods of a StatefulSet with --nnodes 2, which have no readinessProbe; a router
-    with --service-discovery-port 8000, and SGLang's default port.
+    with --service-discovery-port 8000, and SGLang's default port; targetPorts 8000 to 8007, and
+    vLLM with --data-parallel-hybrid-lb, which listens on 8000 only.
     Level: mandatory.
     Source: Kubernetes documentation, Service; volcano-sh/kthena v1.0.0
     pkg/kthena-router/controller/modelserver_controller.go and router/router.go; vLLM
     vllm/entrypoints/openai/cli_args.py; SGLang sglang/srt/server_args.py; TensorRT-LLM
-    tensorrt_llm/commands/serve.py; sgl-router/py_src/sglang_router/router_args.py;
-    vllm-project/production-stack src/vllm_router/parsers/parser.py.
+    tensorrt_llm/commands/serve.py; kubernetes-sigs/gateway-api-inference-extension v1.5.0
+    api/v1/inferencepool_types.go targetPorts; llm-d pull request 1855;
+    sgl-router/py_src/sglang_router/router_args.py; vllm-project/production-stack
+    src/vllm_router/parsers/parser.py.
     """
     asking = [one for one in selectors(cluster) if one.targets and one.labels and not one.gap]
     indexes: dict[object, PodIndex] = {}
@@ -97,6 +108,8 @@ def _check(each: Selector, found: list[tuple[PodSet, Listening]]) -> Iterator[Fi
     inside = [(pods, ports) for pods, ports in named if _is_hidden(each, ports)]
     if engines:
         yield _wrong_port(each, *engines[0])
+    elif closed := list(_closed(each, named)):
+        yield from closed
     elif inside:
         pods, ports = inside[0]
         seen = f"matches {_title(pods)}, but {ports.hidden_title}, for the pod itself only"
@@ -122,6 +135,32 @@ def _numbers(each: Selector, ports: Listening) -> list[int]:
 
 def _reaches(each: Selector, ports: Listening) -> bool:
     return any(ports.may_listen(number) for number in _numbers(each, ports))
+
+
+def _closed(each: Selector, found: list[tuple[PodSet, Listening]]) -> Iterator[Finding]:
+    """Report ports of an InferencePool on which pods with other ports of it do not listen.
+
+    Each of its ports is an endpoint of its own.
+    """
+    if each.owner.group_kind not in POOLS:
+        return
+    for pods, ports in found:
+        numbers = _numbers(each, ports)
+        closed = [number for number in numbers if not ports.may_listen(number)]
+        if closed and ports.answers in numbers:
+            seen = (
+                f"has {_ports_of(closed)}, but {ports.title} in the pods of {owner_title(pods)}, "
+            )
+            seen += "and each port gets its part of the requests"
+            open_ports = [{"number": number} for number in numbers if number not in closed]
+            text = f"write the others only, or listen on them with {_PORTS}"
+            yield refuse(each.owner.at("spec.targetPorts"), seen, write(open_ports, text))
+            return
+
+
+def _ports_of(numbers: list[int]) -> str:
+    more = f" and {len(numbers) - 1} more" if len(numbers) > 1 else ""
+    return f"{numbers[0]}{more}"
 
 
 def _is_hidden(each: Selector, ports: Listening) -> bool:
