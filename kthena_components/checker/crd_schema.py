@@ -1,13 +1,15 @@
 """Checks a custom resource of any kind against its CRD."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from kthena_components.core.facts.context import Context
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.objects.object import GroupKind, Object
 from kthena_components.core.schema.crds import CrdTable, accepted_by, check_crd, load
-from kthena_components.core.schema.metadata import check_metadata
+from kthena_components.core.schema.fast_check import check_quickly
+from kthena_components.core.schema.language import Fields, Free, Items, Table, Whole
+from kthena_components.core.schema.metadata import METADATA, check_metadata
 from kthena_components.core.schema.versions import VERSIONS, known_version, read_release
 from kthena_components.systems import INDEX, find_emitter
 
@@ -16,6 +18,67 @@ SCHEMA_RULES = {"kthena": "kthena-schema", "volcano": "volcano-schema"}
 """Other names of the rule, for systems whose version is an option such as `--kthena-version`."""
 _ELSEWHERE = {"kthena": "kthena-version"}
 """Name of the finding about a field that only another release accepts. Default: the same."""
+_MAP, _LIST, _NUMBER = Table(Free()), Items(of=Free()), Whole()
+_META = Fields(fields=METADATA.fields, partial=True)
+
+
+def _outline(maps: str = "", lists: str = "", numbers: str = "") -> Fields:
+    """Return the shape of an object of which only some fields below spec are known."""
+    known = ((maps, _MAP), (lists, _LIST), (numbers, _NUMBER))
+    fields = {name: shape for names, shape in known for name in names.split()}
+    spec = Fields(fields=fields, partial=True)
+    return Fields(fields={"metadata": _META, "spec": spec}, partial=True)
+
+
+_COPIES = "replicas minReadySeconds revisionHistoryLimit"
+_JOB = Fields(
+    fields={
+        **dict.fromkeys(["podFailurePolicy", "selector", "successPolicy", "template"], _MAP),
+        **dict.fromkeys(["activeDeadlineSeconds", "ttlSecondsAfterFinished"], Whole(bits=64)),
+        **dict.fromkeys(
+            ["backoffLimit", "completions", "maxFailedIndexes", "parallelism"], _NUMBER
+        ),
+    },
+    partial=True,
+)
+_OF_JOBS = Fields(fields={"metadata": _META, "spec": _JOB}, partial=True)
+_ANY = _outline()
+_OUTLINES: Mapping[GroupKind, Fields] = {
+    ("apps", "DaemonSet"): _outline("selector template updateStrategy", "", _COPIES),
+    ("apps", "Deployment"): _outline(
+        "selector strategy template", "", f"{_COPIES} progressDeadlineSeconds"
+    ),
+    ("apps", "ReplicaSet"): _outline("selector template", "", "replicas minReadySeconds"),
+    ("apps", "StatefulSet"): _outline(
+        "ordinals persistentVolumeClaimRetentionPolicy selector template updateStrategy",
+        "volumeClaimTemplates",
+        _COPIES,
+    ),
+    ("autoscaling", "HorizontalPodAutoscaler"): _outline(
+        "behavior scaleTargetRef", "metrics", "maxReplicas minReplicas"
+    ),
+    ("batch", "CronJob"): Fields(
+        fields={
+            "metadata": _META,
+            "spec": Fields(fields={"jobTemplate": _OF_JOBS}, partial=True),
+        },
+        partial=True,
+    ),
+    ("batch", "Job"): _OF_JOBS,
+    ("policy", "PodDisruptionBudget"): _outline("selector"),
+    ("", "LimitRange"): _outline("", "limits"),
+    ("", "PersistentVolumeClaim"): _outline(
+        "dataSource dataSourceRef resources selector", "accessModes"
+    ),
+    ("", "ReplicationController"): _outline("selector template", "", "replicas minReadySeconds"),
+    ("", "Service"): _outline(
+        "selector sessionAffinityConfig",
+        "clusterIPs externalIPs ipFamilies loadBalancerSourceRanges ports",
+    ),
+}
+"""Fields of Kubernetes' own kinds. Source: the OpenAPI document of Kubernetes 1.34."""
+_BY_TEMPLATE = frozenset({("", "Pod"), ("", "PodTemplate")})
+"""Kinds that pod-schema checks as a whole."""
 WEIGHT = {Level.UNKNOWN: 0, Level.ADVISORY: 1, Level.MANDATORY: 2}
 """The levels, the least severe first."""
 
@@ -55,8 +118,12 @@ def crd_schema(found: Object) -> Iterator[Finding]:
     have rules of their own. For Kthena and Volcano this rule is called kthena-schema and
     volcano-schema.
 
+    Of Kubernetes' own kinds, and of others without a CRD here, it checks the types of metadata,
+    spec and a few fields below it.
+
     Pass: replicas 1; recoveryPolicy RoleRecreate.
-    Fail: replicas "1"; recoveryPolicy RecreateAll; highestTierAllowed -1; a field replica.
+    Fail: replicas "1"; recoveryPolicy RecreateAll; highestTierAllowed -1; a field replica; a
+    Deployment's spec, strategy or selector that is no map.
     Level: mandatory. The API server rejects the object; if a field is not in the CRD, server-side
     apply (Pulumi, Argo CD, Flux) and kubectl reject it.
     Source: the CRDs in each system's crds.json, which names their commits; Kubernetes
@@ -65,6 +132,7 @@ def crd_schema(found: Object) -> Iterator[Finding]:
     system = INDEX.get(found.group_kind, "")
     table = load(f"kthena_components.systems.{system}") if system else None
     if table is None or found.kind not in table.kinds:
+        yield from _by_outline(found)
         return
     rule = SCHEMA_RULES.get(system, SCHEMA_RULE)
     for finding, elsewhere in _found(found, system, table):
@@ -72,6 +140,16 @@ def crd_schema(found: Object) -> Iterator[Finding]:
         if finding.level is not Level.UNKNOWN or system in SCHEMA_RULES:
             yield replace(finding, rule=_ELSEWHERE.get(system, rule) if elsewhere else rule)
     yield from check_metadata(found.body.get("metadata"), rule)
+
+
+def _by_outline(found: Object) -> Iterator[Finding]:
+    """Report wrong types in an object without a CRD, as Go cannot read the object then."""
+    if found.group_kind in _BY_TEMPLATE:
+        return
+    shape = _OUTLINES.get(found.group_kind, _ANY)
+    for finding in check_quickly(found.body, shape):
+        if finding.level is not Level.UNKNOWN:
+            yield replace(finding, rule=SCHEMA_RULE)
 
 
 def _found(found: Object, system: str, table: CrdTable) -> Iterable[tuple[Finding, bool]]:

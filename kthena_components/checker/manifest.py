@@ -191,9 +191,11 @@ def _check(
     body: Body, path: str, context: Context, today: date | None, asked: Collection[str]
 ) -> CheckedObject:
     kind = find_kind(group_kind(body))
+    waived = partial(_waived, body=body, path=path, today=today, asked=asked)
     if kind is None or not kind.is_checked:
-        named = _named(read_object(body, path))
-        named = _waived(named, body, path, today, asked) if named else []
+        named = _named(found := read_object(body, path))
+        named = named if kind is None else _schema(kind, found, named)
+        named = waived(named) if named else []
         findings = _unread(body, path) + [each for each in named if each.rule != WAIVER]
         return CheckedObject(findings=findings)
     context = like_release(group_kind(body), context)
@@ -201,8 +203,7 @@ def _check(
     try:
         view = kind.view(found)
     except Exception as error:  # noqa: BLE001 - pod templates are checked nevertheless
-        failed = _schema(kind, found, [fault(READING, error)])
-        return CheckedObject(findings=_waived(failed, body, path, today, asked))
+        return CheckedObject(findings=waived(_schema(kind, found, [fault(READING, error)])))
     findings, facts, demand = list[Finding](), None, None
     ports: Ports = {}
     try:
@@ -217,8 +218,7 @@ def _check(
     findings = _schema(kind, found, findings)
     said = tuple(findings)
     findings += map(tidy, run_rule(part_read, kind, found, view, facts, said, name=PART_READ))
-    found_all = _waived(findings, body, path, today, asked)
-    return CheckedObject(findings=found_all, facts=facts, demand=demand, ports=ports)
+    return CheckedObject(findings=waived(findings), facts=facts, demand=demand, ports=ports)
 
 
 def _named(found: Object) -> list[Finding]:

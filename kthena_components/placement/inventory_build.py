@@ -73,6 +73,8 @@ def build(fields: InventoryFields, source: str = "") -> tuple[Cluster, list[Find
     described = list(_described(fields))
     nodes = dict[str, Node]()
     found = [*_twice(described), *check_fields(fields)]
+    # A cluster has such numbers for a while: pods keep a GPU that its device plugin withdrew.
+    found += [] if fields.taken else [each for one in described for each in _overused(one)]
     for one in described:
         gpu = find_gpu(one.first("product")) if one.first("product") else None
         if isinstance(gpu, Unknown):
@@ -233,13 +235,37 @@ def _twice(described: Iterable[Described]) -> Iterator[Finding]:
         first.setdefault(one.name, one.path)
 
 
+def _overused(one: Described) -> Iterator[Finding]:
+    """Report more than the node has in `used`, which nothing could have requested there."""
+    names, amounts = {"gpus": _resource_of(one)}, _node(one).allocatable
+    for key, used in one.merged("used").items():
+        name = names.get(key, key)
+        has = amounts.get(name, UNSTATED.get(name, Decimal(0)))
+        if used <= has:
+            continue
+        shown = render_quantity(has)
+        yield Finding(
+            path=f"{_place_of(one, 'used', key)}used.{key}",
+            seen=f"is {render_quantity(used)}, but the node has {shown} of {name}",
+            remedy=f"write at most {shown}" if has else f"state its {key}, or remove it here",
+        )
+
+
 def _no_product(one: Described, gpu: Unknown) -> Finding:
-    holder = next(layer for layer in reversed(one.layers) if layer.product is not None)
-    at = "" if holder is one.layers[0] else f"{one.path}."
-    if len(one.layers) > 2 and holder is one.layers[1]:  # noqa: PLR2004
-        at = f"{one.path.partition('.')[0]}."
     remedy = "write the product's name, or only labels"
-    return Finding(path=f"{at}product", seen=gpu.because, remedy=remedy)
+    return Finding(path=f"{_place_of(one, 'product')}product", seen=gpu.because, remedy=remedy)
+
+
+def _place_of(one: Described, field: str, key: str = "") -> str:
+    """Return where a field that a node takes is stated, as the beginning of a path."""
+    rack = f"{one.path.partition('.')[0]}."
+    places = ("", f"{one.path}.") if len(one.layers) == 2 else ("", rack, f"{one.path}.")  # noqa: PLR2004
+    stated = [
+        place
+        for place, layer in zip(places, one.layers, strict=True)
+        if (key in getattr(layer, field) if key else getattr(layer, field) is not None)
+    ]
+    return stated[-1]
 
 
 def _check_tree(entries: Sequence[HyperNodeSpec], racks: int) -> Iterator[Finding]:

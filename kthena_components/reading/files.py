@@ -138,9 +138,12 @@ def read_regular(path: Path) -> bytes | None:
 def _bytes(path: str, *, named: bool) -> bytes:
     if path == STDIN and named:
         return sys.stdin.buffer.read(MOST_BYTES + 1)
+    # Check before opening, because opening may already affect a device.
+    there = Path(path).stat()
+    if stat.S_ISSOCK(there.st_mode):
+        raise _OddError("is a socket, from which nothing is read: name a file")
     if not named:
-        # Check before opening, because opening may already affect a device.
-        _require_regular(Path(path).stat())
+        _require_regular(there)
     with open(path, "rb", opener=None if named else _open_at_once) as file:
         seen = os.fstat(file.fileno())
         if not named:

@@ -10,10 +10,12 @@ from typing import Any, get_type_hints
 
 import pulumi
 
-from kthena_components.core.findings import Finding, nearest
+from kthena_components.core.findings import Finding, nearest, path_of
 from kthena_components.core.plan.manifest import Manifest
 
 _ORDER = ("name", "args", "opts")
+_DEEPEST = 250
+"""As in documents (reading/limits.py): Python's own limit ends deeper walks."""
 _EXAMPLE = '("chat", {…}, pulumi.ResourceOptions(…))'
 
 
@@ -40,6 +42,7 @@ def refuse_call(
             seen = "is given twice, by position and by keyword"
             yield _wrong(name, seen, "keep one of the two")
     yield from _missing(given, kind, example)
+    yield from _endless(given.get("args"))
     opts = given.get("opts")
     if opts is not None and not isinstance(opts, pulumi.ResourceOptions):
         if isinstance(given.get("args"), pulumi.ResourceOptions):
@@ -74,6 +77,38 @@ def _missing(given: Mapping[str, Any], kind: str, example: str) -> Iterator[Find
             what = "the name of the resource" if needed == "name" else "a map of fields"
             seen = f"is missing: {kind} needs {what}"
             yield Finding(path=needed, seen=seen, remedy=example, rule="required")
+
+
+def _endless(args: object) -> Iterator[Finding]:
+    """Report a map or a list that contains itself, or is too deep: no walk through it would end."""
+    start: tuple[str | int, ...] = ()
+    walk, within, done = [(args, _members(args), start)], {id(args)}, set[int]()
+    while walk:
+        value, members, path = walk[-1]
+        key, item = next(members, (None, None))
+        if key is None:
+            within.discard(id(value))
+            done.add(id(value))
+            walk.pop()
+            continue
+        below = (*path, key)
+        if id(item) in within:
+            yield _wrong(path_of(below), "contains itself", "write a copy of its fields, or less")
+            return
+        if len(below) > _DEEPEST:
+            seen = f"is more than {_DEEPEST} maps and lists deep"
+            yield _wrong(str(path[0]), seen, "write less of them into each other")
+            return
+        if isinstance(item, Mapping | list | tuple) and id(item) not in done:
+            within.add(id(item))
+            walk.append((item, _members(item), below))
+
+
+def _members(value: object) -> Iterator[tuple[str | int, object]]:
+    """Return the members of a map or a list with their keys; none of another value."""
+    if isinstance(value, Mapping):
+        return ((str(key), item) for key, item in value.items())
+    return enumerate(value) if isinstance(value, list | tuple) else iter(())
 
 
 def _options(stated: object) -> str:

@@ -167,6 +167,8 @@ class Question:
     gpu: GpuFacts
     resource: str = DEFAULT_RESOURCE
     """The extended resource by which pods request the GPU."""
+    gpu_word: str = ""
+    """The GPU as `resources.gpu` names it. Empty: the serving names none."""
     nodes: int = 4
     gpus_per_node: int = 8
     context: int | None = None
@@ -196,6 +198,8 @@ class Question:
         resources: dict[str, Any] = {"gpus_per_pod": shape.gpus_per_pod}
         if self.resource != DEFAULT_RESOURCE:
             resources["gpu_resource"] = self.resource
+        if self.gpu_word:
+            resources["gpu"] = self.gpu_word
         role: dict[str, Any] = {
             "name": "serve", "engine": self._engine(shape), "resources": resources,
         }  # fmt: skip

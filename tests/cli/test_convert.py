@@ -113,6 +113,24 @@ def test_accepting_a_field_accepts_all_below_it_and_nothing_beside_it(
     assert whole.status == 0
 
 
+def test_only_a_loss_that_there_is_can_be_accepted(command: Command, file: Any) -> None:
+    body = leader_worker_set()
+    path = file(body)
+    accept = ("convert", "--to", "kthena", path, "--accept-loss")
+    assert command(*accept, "status").status == 0
+    ran = command(*accept, "status.replicas")
+    assert (ran.status, ran.out) == (2, "")
+    assert "--accept-loss status.replicas: nothing is lost; remove it" in ran.err
+    body["metadata"]["annotations"] = {"team": "chat", "note": "x"}
+    path = file(body)
+    ran = command(*accept, "metadata", "--accept-loss", "metadata.annotations.tem")
+    assert (ran.status, ran.out) == (2, "")
+    told = "--accept-loss metadata.annotations.tem: there is no such loss; write metadata.annot"
+    assert told in ran.err
+    ran = command(*accept, "nonsense")
+    assert "no such loss; known: metadata.annotations.team, metadata.annotations.note" in ran.err
+
+
 def test_options_of_one_system_are_losses_in_another(command: Command, file: Any) -> None:
     path = file(model_serving(plugins=[{"name": "tweaks", "config": {"a": 1}}]))
     ran = command("convert", "--to", "lws", path)

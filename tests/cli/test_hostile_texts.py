@@ -5,11 +5,16 @@ The judges are PyYAML, Python's own parser, Node's parser and Bash.
 
 import ast
 import copy
+import io
 import itertools
 import json
 import os
+import re
+import shlex
 import shutil
 import subprocess
+import sys
+from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +58,6 @@ MANY = settings(
 )
 NUMBER = itertools.count()
 HALVES = ("\ud800", "a\udc00", "a\ud83d")
-ACCEPTED = ("spec", "metadata", "status", "gang", "image", "Service", "ConfigMap")
 FILES = {
     "stack": "Pulumi.converted.yaml",
     "python": "__main__.py",
@@ -81,10 +85,13 @@ def converted(tmp: Path, name: str, text: str, target: str) -> tuple[int, dict[s
     folder = tmp / f"f{next(NUMBER)}"
     folder.mkdir()
     (folder / name).write_text(text, encoding="utf-8")
-    flags = [word for each in ACCEPTED for word in ("--accept-loss", each)]
-    status = main(
-        ["convert", str(folder / name), "--to", target, "-o", str(folder / "out"), *flags]
-    )
+    words = ["convert", str(folder / name), "--to", target, "-o", str(folder / "out")]
+    told = io.StringIO()
+    with redirect_stderr(told):
+        status = main(words)
+    sys.stderr.write(told.getvalue())
+    if offered := re.findall(r"(?m)^To convert without (?:it|them): (.*)$", told.getvalue()):
+        status = main([*words, *shlex.split(offered[0])])
     out = folder / "out"
     return status, {each.name: each.read_bytes() for each in out.iterdir()} if out.exists() else {}
 

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -233,3 +234,50 @@ def test_an_index_that_states_no_size_is_as_none(
     (tmp_path / "model.safetensors.index.json").write_text(text)
     words = ("own/model", "--gpu", "h100", "--hf-config", str(tmp_path))
     assert "write --weights GIB" in size(capsys, *words)[2]
+
+
+@for_each(
+    ("image", "title", "because"),
+    [
+        ("vllm/vllm-openai:v0.9.1-cu126", "vLLM 0.9.1 on", ""),
+        ("vllm/vllm-openai:latst", "vLLM 0.33.0 on", "the image's tag states no release of vLLM"),
+        ("vllm/vllm-openai", "vLLM 0.33.0 on", "the image's tag states no release of vLLM"),
+        ("vllm-openai:latst", "vLLM 0.33.0 on", "the image is not vLLM's own, and may contain"),
+        ("nginx:1.2", "vLLM 0.33.0 on", "the image is not vLLM's own, and may contain another rel"),
+        ("vllm/vllm-openai:v99.1", "vLLM 0.33.0 on", "vLLM 99.1 is newer than the known releases"),
+    ],
+)
+def test_a_tag_is_a_release_only_if_it_is_known(
+    image: str, title: str, because: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = (LLAMA, "--gpu", "h100", "--nodes", "1", "--image", image)
+    lines = size(capsys, *words)[1].splitlines()
+    assert lines[1].startswith(title)
+    assert lines[2].startswith(f"Computed for vLLM 0.33.0, because {because}" if because else "")
+    assert lines[2].endswith("A tag with a known release: vllm/vllm-openai:v0.33.0" * bool(because))
+    found = json.loads(size(capsys, *words, "-o", "json")[1])
+    assert found["release"] == title.split()[1]
+    assert (found["release_not_known"] or "").startswith(because)
+
+
+@for_each("target", ["native", "kthena", "lws", "matrixinfer", "python", "typescript", "stack"])
+def test_what_is_written_asks_for_the_gpu(target: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for gpu, key, label in (
+        ("h200", "nvidia.com/gpu.product", "NVIDIA-H200"),
+        ("p5.48xlarge", "nvidia.com/gpu.product", "NVIDIA-H100-80GB-HBM3"),
+        ("mi300x", "amd.com/gpu.product-name", "AMD_Instinct_MI300X_OAM"),
+    ):
+        status, out, error = size(capsys, LLAMA, "--gpu", gpu, "--write", target)
+        assert (status, error) == (0, "")
+        if target in {"python", "typescript", "stack"}:
+            word = {"p5.48xlarge": "h100"}.get(gpu, gpu)
+            assert re.search(rf"\bgpu\"?: \"?{word}\b", out)
+        else:
+            assert f"{key}: {label}" in out
+
+
+def test_a_gpu_without_a_label_of_nodes_is_not_named(capsys: pytest.CaptureFixture[str]) -> None:
+    words = (LLAMA, "--gpu", "Ascend910B", "--write", "native", "--nodes", "8")
+    status, out, _ = size(capsys, *words)
+    assert status == 0
+    assert "nodeSelector" not in out

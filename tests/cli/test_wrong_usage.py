@@ -1,5 +1,6 @@
 """What users write by mistake, in all commands: one sentence, exit status 2, and no traceback."""
 
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -89,6 +90,10 @@ MISTAKES = [
     ),
     Mistake(("review", "a=deep.json"), "is nested too deeply to be read: write it with `pulumi"),
     Mistake(("review", "a=pod.yaml", "a=tab.yaml"), "a stack is named twice: name each stack once"),
+    Mistake(("review", "--base", "HEAD", "--judge", "gone"), "--judge gone does not exist: name"),
+    Mistake(("review", "--base", "HEAD", "--judge", "pod.yaml"), "--judge pod.yaml is no folder"),
+    Mistake(("check", "socket"), "socket: is a socket, from which nothing is read"),
+    Mistake(("fit", "pod.yaml", "--inventory", "socket"), "socket: is a socket, from which"),
     Mistake(("status", "--kubeconfig", "cluster.yaml"), "Name a context with --context"),
     Mistake(("status", "--kubeconfig", "."), ". cannot be read: Is a directory"),
     Mistake(("rights", "--inventory", "--namespace", "a"), "leave out --namespace"),
@@ -101,6 +106,8 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)
     monkeypatch.chdir(tmp_path)
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("socket")
     return tmp_path
 
 

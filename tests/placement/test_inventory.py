@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kthena_components.placement.anonymous import with_names_of, without_names
 from kthena_components.placement.inventory import (
@@ -264,7 +266,40 @@ WRONG: list[tuple[str, Body, list[str]]] = [
      {"racks": [{"name": "u"}, {"name": "x"}], "hyper_nodes": [{"name": "x", "tier": 2}]},
      [("hyper_nodes[0].name: 'x' is already the name of racks[1], but HyperNodes are "
        "cluster-scoped, and their names must be unique: give one of the two another name.")]),
+    ("more in use than a rack's nodes have",
+     {"gpus": 8, "racks": [{"nodes": 2, "used": {"gpus": 12}}]},
+     [("racks[0].used.gpus: is 12, but the node has 8 of nvidia.com/gpu: write at most 8.")]),
+    ("more in use than a node, and all nodes, have",
+     {"gpus": 8, "cpu": 4, "memory": "1Gi", "used": {"memory": "2Gi"},
+      "racks": [{"nodes": [{"name": "a", "gpus": 4, "used": {"gpus": 8}}]}],
+      "nodes": [{"name": "b", "used": {"amd.com/gpu": 1, "pods": 111}}]},
+     [("used.memory: is 2Gi, but the node has 1Gi of memory: write at most 1Gi."),
+      ("racks[0].nodes[0].used.gpus: is 8, but the node has 4 of nvidia.com/gpu: write at most 4."),
+      ("nodes[0].used.amd.com/gpu: is 1, but the node has 0 of amd.com/gpu: state its amd.com/gpu, "
+       "or remove it here."),
+      ("nodes[0].used.pods: is 111, but the node has 110 of pods: write at most 110.")]),
 ]  # fmt: skip
+
+
+@given(
+    has=st.integers(0, 20),
+    used=st.integers(0, 20),
+    place=st.sampled_from(["top", "rack", "node"]),
+    resource=st.sampled_from([None, "amd.com/gpu"]),
+)
+def test_no_node_uses_more_gpus_than_it_has(
+    has: int, used: int, place: str, resource: str | None
+) -> None:
+    node: Body = {"name": "a"}
+    rack: Body = {"nodes": [node]}
+    top: Body = {"gpus": has, "racks": [rack], **({"resource": resource} if resource else {})}
+    {"top": top, "rack": rack, "node": node}[place]["used"] = {"gpus": used}
+    if used > has:
+        assert len(refused(top)) == 1
+    else:
+        read(**top)
+    # In a cluster, a device plugin may withdraw a GPU whose pod still runs.
+    read(**{**top, "taken": "2026-11-29T06:00:00Z"})
 
 
 @for_each("name, fields, told", WRONG, ids=[name for name, *_ in WRONG])

@@ -187,3 +187,43 @@ def test_a_subclass_takes_other_arguments() -> None:
     tried = attempt(lambda: Chat(size=2))
     assert tried.error is None
     assert tried.resources
+
+
+def test_what_contains_itself_is_refused() -> None:
+    def program(place: str) -> Callable[[], object]:
+        args = changed(ENGINE_RAY)
+        role_ = args["roles"][0]
+        holders = {"args": args, "roles": args["roles"], "overlay": {"metadata": {}}, "role": role_}
+        role_["overlay"] = holders["overlay"]
+        own = holders[place]
+        if isinstance(own, list):
+            own.append(own)
+        else:
+            own["again"] = own
+        return lambda: serving(args)
+
+    for place, path in {
+        "args": "again", "roles": "roles[1]", "overlay": "roles[0].overlay.again",
+        "role": "roles[0].again",
+    }.items():  # fmt: skip
+        (finding,) = refusal(program(place)).findings
+        assert (finding.path, finding.seen, finding.rule) == (path, "contains itself", "type")
+
+
+def test_what_is_too_deep_for_any_walk_is_refused() -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(5000):
+        deep = {"a": deep}
+    args = changed(ENGINE_RAY)
+    args["roles"][0]["overlay"] = deep
+    (finding,) = refusal(lambda: serving(args)).findings
+    assert (finding.path, finding.seen) == ("roles", "is more than 250 maps and lists deep")
+
+
+def test_one_map_may_stand_in_many_places() -> None:
+    shared: dict[str, Any] = {"x": "y"}
+    for _ in range(4):
+        shared = {"a": shared, "b": shared}
+    args = changed(ENGINE_RAY)
+    args["note"] = shared
+    assert [each.rule for each in refusal(lambda: serving(args)).findings]

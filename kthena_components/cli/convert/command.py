@@ -1,10 +1,8 @@
 """`kthena-components convert`: writes servings of one backend for another one."""
 
 import argparse
-import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -24,6 +22,7 @@ from kthena_components.cli.convert.output import (
     write_typescript,
     write_yaml,
 )
+from kthena_components.cli.convert.report import in_flags, refuse, report, require_losses, say
 from kthena_components.cli.convert.sources import (
     Source,
     UsageError,
@@ -36,20 +35,12 @@ from kthena_components.convert.conversion import (
     SAME,
     ChangeError,
     Changes,
-    Converted,
-    Kept,
-    title_of,
 )
-from kthena_components.convert.kept_objects import short_title
-from kthena_components.convert.lost_fields import Loss
 from kthena_components.convert.sources import kinds_to_read
-from kthena_components.core.findings import Finding, SpecError, nearest, today
-from kthena_components.core.spec.serving_spec import ModelServingSpec
-from kthena_components.core.values.regex import regex
-from kthena_components.core.values.safe_text import lone_surrogate, shell_word, visible
+from kthena_components.core.findings import nearest, today
+from kthena_components.core.values.safe_text import lone_surrogate, visible
 from kthena_components.reading.files import STDIN, shown_name
 from kthena_components.reading.loader import Loader
-from kthena_components.reading.pulumi_agreement import is_text
 from kthena_components.systems import EMITTERS
 
 DONE, REFUSED, WRONG = 0, 1, 2
@@ -63,13 +54,6 @@ _EXITS = """exit status:
   1  nothing was written: the backend cannot express a field, a loss was not accepted, or an
      object would be made twice
   2  nothing was written: wrong usage, or a file that cannot be read or has nothing to convert"""
-
-_REMOVE = regex(r"^remove (it|gang_policy)\b")
-_VALUE = regex(r"^write ([A-Za-z0-9.-]+)(?=,|$)")
-_TEXT = regex(r"^(?:write for example|put it in quotes:) '([^']*)'$")
-_BACKEND = regex(r"\b(?:(?:write|use a ModelServing with) )?backend: (?=[a-z])")
-_OF_OBJECTS = "convertible"
-"""The rule of findings about what only the object states."""
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", told: str) -> None:
@@ -156,14 +140,16 @@ def _convert(files: Sequence[Source], asked: argparse.Namespace, changes: Change
     as_yaml = asked.to in EMITTERS
     refused = [error for file in files for error in file.conversion.errors]
     for file in files:
-        for line in "\n".join(map(_in_flags, file.conversion.errors)).splitlines():
-            _say(line if line.startswith(" ") else f"{file.name}: {line}")
-    open_losses = list(_report(files, asked.accept_loss, as_yaml=as_yaml))
+        for line in "\n".join(map(in_flags, file.conversion.errors)).splitlines():
+            say(line if line.startswith(" ") else f"{file.name}: {line}")
+    if not refused:
+        require_losses(files, asked.accept_loss, as_yaml=as_yaml)
+    open_losses = list(report(files, asked.accept_loss, as_yaml=as_yaml))
     clashes = list(find_clashes(files, as_yaml=as_yaml, as_stack=asked.to == STACK))
     for clash in clashes:
-        _say(str(clash))
+        say(str(clash))
     if refused or open_losses or clashes:
-        _refuse(open_losses)
+        refuse(open_losses)
         return REFUSED
     with Progress(sys.stderr, "writing the result"):
         texts = _written(files, asked.to, changes)
@@ -224,51 +210,6 @@ def _argument(text: str) -> tuple[str, Any]:
     return path, found
 
 
-def _report(files: Sequence[Source], accepted: Sequence[str], *, as_yaml: bool) -> Iterator[Loss]:
-    """Tell what became of each object, and yield the losses that were not accepted."""
-    for file in files:
-        for part in file.conversion.parts:
-            if file.conversion.errors and isinstance(part, Kept):
-                continue  # what happens to it depends on the servings
-            source, losses = part.source, part.losses
-            fate = _fate(part, as_yaml=as_yaml)
-            _say(f"{file.place_of(source)}: {title_of(source)} {fate}")
-            if as_yaml or isinstance(part, Converted):
-                for note in part.notes:
-                    _say(f"  {note}")
-            else:  # the object is elsewhere, so only its owner can change it
-                seen = (f"must be changed, so that it {note}" for note in part.notes)
-                losses += tuple(Loss(name=short_title(source), seen=each) for each in seen)
-            for loss in losses:
-                known = any(_covers(name, loss.name) for name in accepted)
-                word = "accepted" if known else "loss"
-                _say(f"{file.place_of(source, loss.name)}: {word}: {loss}")
-                if not known:
-                    yield loss
-
-
-def _fate(part: Converted | Kept, *, as_yaml: bool) -> str:
-    if isinstance(part, Kept):
-        return "is kept" if as_yaml else "stays where it is: the result has only servings"
-    made = ", ".join(title_of(manifest.body) for manifest in part.compiled.manifests)
-    return f"becomes {made}"
-
-
-def _covers(accepted: str, name: str) -> bool:
-    """Return whether a name is accepted, by itself or as a part of an accepted field."""
-    return name == accepted or name.startswith((f"{accepted}.", f"{accepted}["))
-
-
-def _refuse(losses: Sequence[Loss]) -> None:
-    names = dict.fromkeys(loss.name for loss in losses)
-    if names:
-        flags = " ".join(f"--accept-loss {shell_word(name)}" for name in names)
-        _say(f"To convert without {'it' if len(names) == 1 else 'them'}: {flags}")
-    lost = {0: "", 1: ": 1 loss is not accepted"}
-    why = lost.get(len(losses), f": {len(losses)} losses are not accepted")
-    _say(f"nothing was written{why}")
-
-
 def _written(files: Sequence[Source], target: str, changes: Changes) -> Mapping[str, str]:
     """Return the texts to write, by file name."""
     servings = all_servings(files)
@@ -309,32 +250,6 @@ def _write(folder: Path, texts: Mapping[str, str]) -> None:
     for name, text in texts.items():
         with (folder / name).open("x", encoding="utf-8") as file:
             file.write(text)
-        _say(f"wrote {folder / name}")
+        say(f"wrote {folder / name}")
     if IMPORTS in texts:
-        _say(f"Before the first `pulumi up`, in {folder}: {COMMAND}")
-
-
-def _say(text: str) -> None:
-    sys.stderr.write(f"{visible(text)}\n")
-
-
-def _in_flags(error: SpecError) -> str:
-    """Return the text of an error, with options of `convert` for changes of arguments.
-
-    The arguments come from the object, so that its file may not have the field at all.
-    """
-    return str(SpecError([_for_convert(each) for each in error.findings], error.subject))
-
-
-def _for_convert(finding: Finding) -> Finding:
-    first = re.split(r"[.\[]", finding.path, maxsplit=1)[0]
-    if finding.rule == _OF_OBJECTS or first not in ModelServingSpec.model_fields:
-        return finding
-    found = _REMOVE.match(finding.remedy)
-    removed = finding.path if found is None or found[1] == "it" else found[1]
-    remedy = _REMOVE.sub(f"remove it with --set {removed}=null", finding.remedy)
-    remedy = _VALUE.sub(rf"write --set {finding.path}=\1", remedy)
-    if text := _TEXT.match(remedy):
-        plain, quoted = f"{finding.path}={text[1]}", f"\"{finding.path}='{text[1]}'\""
-        remedy = f"write --set {shell_word(plain) if is_text(text[1]) else quoted}"
-    return replace(finding, remedy=_BACKEND.sub("convert it to ", remedy))
+        say(f"Before the first `pulumi up`, in {folder}: {COMMAND}")

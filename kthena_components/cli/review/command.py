@@ -178,6 +178,10 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     for stated in (*asked.previews, *asked.state, *asked.inventory):
         if not all(stated.partition("=")):
             parser.error(f"write STACK=FILE instead of '{stated}'")
+    if asked.judge is not None and not asked.judge.is_dir():
+        told = "is no folder" if asked.judge.exists() else "does not exist"
+        parser.exit(WRONG, f"{parser.prog}: --judge {visible(str(asked.judge))} {told}: name the "
+                    "folder with the files of the base, or leave it out\n")  # fmt: skip
     previews = [tuple(stated.split("=", 1)) for stated in asked.previews]
     if len(dict(previews)) < len(previews):
         parser.error("a stack is named twice: name each stack once")

@@ -6,11 +6,13 @@ from typing import Any
 
 from tabulate import tabulate
 
-from kthena_components.core.engines.options import TITLES
+from kthena_components.core.engines.option_table import release_for
+from kthena_components.core.engines.options import Release
 from kthena_components.core.findings import count_of
 from kthena_components.core.values.images import read_image
 from kthena_components.core.values.safe_text import visible_lines
 from kthena_components.sizing import Answer, Impossible, Question, Row
+from kthena_components.sizing.question_and_shapes import newest_image
 
 _HOURS = 24
 _NAMED = 6
@@ -30,12 +32,22 @@ def _title(question: Question) -> str:
     dtype = f", {model.dtype}" if model.dtype else ""
     length = question.context or model.context
     requests = f", requests of {length:,} tokens" if length else ""
-    tag = read_image(question.image).tag or question.image
+    release = release_for(question.engine, read_image(question.image))
+    unsure = f"\n{_unsure(question, release)}" if release.because else ""
     return (
         f"{model.name}: {model.weights_gib:.1f} GiB of weights{dtype}\n"
-        f"{TITLES[question.engine]} {tag.removeprefix('v')} on "
+        f"{release.title} on "
         f"{question.nodes} × {question.gpus_per_node} {gpu.name} of {gpu.memory_gib:.1f} GiB"
-        f"{requests}"
+        f"{requests}{unsure}"
+    )
+
+
+def _unsure(question: Question, release: Release) -> str:
+    """Say why another release may be in the image, and what a tag with a known one looks like."""
+    known = newest_image(question.engine)
+    return (
+        f"Computed for {release.title}, because {release.because}. A tag with a known release: "
+        f"{known}"
     )
 
 
@@ -135,6 +147,7 @@ def _refused(impossible: tuple[Impossible, ...]) -> str:
 
 def as_json(question: Question, answer: Answer) -> dict[str, Any]:
     """Return everything that was found."""
+    release = release_for(question.engine, read_image(question.image))
     return {
         "model": question.model.name,
         "weights_gib": question.model.weights_gib,
@@ -144,6 +157,8 @@ def as_json(question: Question, answer: Answer) -> dict[str, Any]:
         "gpus_per_node": question.gpus_per_node,
         "engine": question.engine.value,
         "image": question.image,
+        "release": release.text,
+        "release_not_known": release.because or None,
         "context": question.context or question.model.context,
         "shapes": [_row_json(question, answer, row) for row in answer.rows],
         "smallest": answer.smallest and _row_json(question, answer, answer.smallest),

@@ -18,7 +18,7 @@ from kthena_components.core.models import (
     shape_keys,
 )
 from kthena_components.core.models.known_models import copies_of, short_name
-from kthena_components.core.spec.enums import EngineKind
+from kthena_components.core.spec.enums import EngineKind, Gpu
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.reading.files import Unreadable, read_text
@@ -63,6 +63,7 @@ def read_question(asked: argparse.Namespace) -> Question:
         model=model,
         gpu=GpuFacts(name=gpu.name, memory_gib=gpu.memory_gib),
         resource=gpu.resources[0],
+        gpu_word=next((word.value for word in Gpu if find_gpu(word) == gpu), ""),
         nodes=nodes,
         gpus_per_node=gpus,
         context=asked.context,

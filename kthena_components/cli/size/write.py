@@ -1,6 +1,7 @@
 """Writes a serving of one of the shapes of `size`."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from kthena_components.cli.convert.output import (
     write_program,
@@ -13,7 +14,7 @@ from kthena_components.compiler.compile import compile_serving
 from kthena_components.convert.conversion import Converted
 from kthena_components.core.findings import suggest
 from kthena_components.sizing import Answer, Question, Row, Shape
-from kthena_components.systems import EMITTERS
+from kthena_components.systems import EMITTERS, find_emitter
 
 _PROGRAMS: Mapping[str, Callable[..., str]] = {
     "python": write_program,
@@ -21,6 +22,7 @@ _PROGRAMS: Mapping[str, Callable[..., str]] = {
     "stack": write_stack,
 }
 _TARGETS = (*EMITTERS, *_PROGRAMS)
+_GPU = "roles[].resources.gpu"
 
 
 def write_serving(
@@ -43,6 +45,9 @@ def write_serving(
         raise UsageError(f"--write {target}: there is no such target; {suggest(target, _TARGETS)}")
     row = chosen(answer, sizes)
     backend = target if target in EMITTERS else "native"
+    emitter = find_emitter(backend)
+    if emitter and any(limit.field == _GPU for limit in emitter.limits):
+        question = replace(question, gpu_word="")
     args = question.args(row.shape, engines=row.engines, backend=backend)
     compiled = compile_serving(args, f"--write {target}")
     serving = Converted(
