@@ -36,7 +36,8 @@ def test_the_spec_of_each_kind_is_a_map(group_kind: tuple[str, str]) -> None:
     for wrong in WRONG:
         assert "spec" in told(body(group_kind, spec=wrong))
         assert "metadata" in told(body(group_kind, metadata=wrong))
-    for right in ({}, None, Blank("{{ .Values.spec }}")):
+    rights: tuple[Any, ...] = ({}, None, Blank("{{ .Values.spec }}"))
+    for right in rights:
         assert told(body(group_kind, spec=right)) == set()
 
 
@@ -58,6 +59,8 @@ FIELDS = [
 def test_each_field_has_its_type(
     group_kind: tuple[str, str], path: tuple[str, ...], schema: Schema
 ) -> None:
+    right: Any
+    wrong: list[Any]
     match schema:
         case Fields() | Table(Free()):
             right, wrong = {}, [3, "hi", [], True]
