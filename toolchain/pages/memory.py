@@ -66,8 +66,9 @@ def _rows(rows: list[tuple[Measured, float, float]]) -> Iterator[str]:
     groups = (
         *(
             (f"not used, {letter}", [row for row in kept if row[0].id.startswith(letter)])
-            for letter in "hijkmpqrs"
+            for letter in "hijkmpqrt"
         ),
+        ("not used, all", kept),
         ("used, NVIDIA", [row for row in used if not _is_amd(row[0])]),
         ("used, AMD, dense", [row for row in used if _is_amd(row[0]) and not _is_moe(row[0])]),
         ("used, AMD, with experts", [row for row in used if _is_amd(row[0]) and _is_moe(row[0])]),

@@ -22,9 +22,14 @@ def loaded_part(command: CommandFacts, shape: ModelShape, release: Version | Non
         shape: The model.
         release: The release of vLLM. None: the newest, or another engine.
     """
-    if not any(name.lstrip("-").startswith(_SPECULATIVE) for name in command.options):
+    if not has_drafts(command):
         shape = without_draft(shape)
     return with_loaded_indexers(shape, command.engine in VLLM, release)
+
+
+def has_drafts(command: CommandFacts) -> bool:
+    """Return whether an engine loads layers that draft tokens."""
+    return any(name.lstrip("-").startswith(_SPECULATIVE) for name in command.options)
 
 
 def weights_of(

@@ -103,7 +103,7 @@ class Placed:
         gib = loaded_weights(shape, split, self.gib, self._rocm_width)
         gib += copies.expanding_copies(shape, split, always=engine == "sglang")
         if engine in VLLM:
-            gib += copies.kept_buffers(shape, batch_of(self._start)[1], self.version)
+            gib += copies.kept_buffers(shape, batch_of(self.start)[1], self.version)
         return gib + copies.encoder_copies(shape, split) * (self._encoder_ranks == 1)
 
     @property
@@ -135,21 +135,21 @@ class Placed:
     @property
     def terms(self) -> start_up.Terms | None:
         """The parts of vLLM's overhead; None for another engine, or without the model's sizes."""
-        return start_up.terms_of(self._start) if self.command.engine in VLLM else None
+        return start_up.terms_of(self.start) if self.command.engine in VLLM else None
 
     @property
-    def _start(self) -> StartUp:
-        stated, kind = self.command.max_model_len, self.command.kv_cache_dtype
+    def start(self) -> StartUp:
+        """What decides what vLLM uses beside weights and cache."""
+        stated, kind, gpu = self.command.max_model_len, self.command.kv_cache_dtype, self.gpu.name
         length = stated if isinstance(stated, int) else self.shape.context
         fp8 = isinstance(kind, str) and kind.startswith("fp8")
-        gpu, release = self.gpu.name, self.version
-        workspace = prefill_workspace(self.shape, gpu, length, fp8=fp8, release=release)
+        workspace = prefill_workspace(self.shape, gpu, length, fp8=fp8, release=self.version)
         return StartUp(
             shape=self.shape,
             split=self.split,
             gpu=gpu,
             memory_gib=self.usable,
-            version=release,
+            version=self.version,
             length=length,
             workspace=workspace,
             sequences=count_option(self.command, "--max-num-seqs"),
@@ -172,7 +172,7 @@ class Placed:
         terms = self.terms
         if terms is not None:
             return terms.total
-        least = start_up.least_of(self._start) if self.command.engine in VLLM else 0.0
+        least = start_up.least_of(self.start) if self.command.engine in VLLM else 0.0
         return max(overhead(self.shape, self.fullest), least)
 
     @property

@@ -7,7 +7,11 @@ error on published start-ups, from which the band comes.
 from dataclasses import replace
 from enum import StrEnum
 
+from kthena_components.core.memory.batch import batch_of
+from kthena_components.core.memory.checkpoint import has_drafts
+from kthena_components.core.memory.compressed import BLOCK, Request, request_cache
 from kthena_components.core.memory.engine import Placed, cache_of, length_of
+from kthena_components.core.memory.sharding import VLLM
 from kthena_components.core.memory.sizes import GIB, expert_weights
 from kthena_components.core.memory.start_up import Terms
 from kthena_components.core.values.dataclass import dataclass
@@ -24,6 +28,11 @@ _REPACKED = 0.4
 modelled: FP4 on Hopper (a quarter in SemiAnalysisAI/InferenceX#2128), and experts with AITER."""
 _ROCM_EXPERTS = 0.05
 """The same in vLLM with experts on ROCm: 3.5 GiB of 77 at most in its start-ups."""
+_COMPRESSED, _COMPRESSED_TYPES = 0.04, ("auto", "fp8", "fp8_ds_mla")
+"""The same with graphs of compressed attention, which are not modelled: 8.2 GiB of 140 at most in
+its start-ups; and the types of its cache whose bytes are known."""
+BATCH, _BATCHES = "--max-num-batched-tokens", (8192, 4096, 2048, 1024)
+"""The option for the tokens of a batch, and what a remedy may set it to."""
 _ALL_STAGES = ((0, 14, 0), (0, 17, 0))
 """Releases of vLLM, the last one excluded, that compare the cache of one stage with what a request
 needs in all stages: get_kv_cache_configs in vllm/v1/core/kv_cache_utils.py of 0.14.0 to 0.16.0, not
@@ -59,6 +68,8 @@ class Estimate:
     """Tokens of the longest request."""
     each: int
     """Bytes of a token. 0: not known."""
+    fixed: int
+    """Bytes of a request beside those of its tokens: windows and states of compressed attention."""
     band: float
     """Half the width of the range in which the cache lies."""
     shortens: bool
@@ -70,13 +81,13 @@ class Estimate:
     @property
     def needed(self) -> float:
         """Cache of one request of maximum length. 0: not known."""
-        return self.length * self.each / GIB
+        return (self.length * self.each + self.fixed) / GIB
 
     @property
     def longest(self) -> int:
         """Tokens of the longest request that fits for certain."""
-        sure = self.cache - self.band
-        return int(sure * GIB / self.each) if self.each and sure > 0 else 0
+        sure = (self.cache - self.band) * GIB - self.fixed
+        return int(sure / self.each) if self.each and sure > 0 else 0
 
     @property
     def verdict(self) -> Verdict:
@@ -101,7 +112,7 @@ def estimate_of(placed: Placed) -> Estimate | Unknown:
         return each
     if isinstance(stated, Unknown):
         return stated
-    left = placed.left
+    left, request = placed.left, _compressed(placed, length) or Request(each, 0)
     return Estimate(
         usable=placed.usable,
         budget=placed.room,
@@ -110,10 +121,40 @@ def estimate_of(placed: Placed) -> Estimate | Unknown:
         terms=placed.terms,
         cache=(stated or 0) / GIB if left is None else left,
         length=length,
-        each=each,
+        each=request.each,
+        fixed=request.fixed,
         band=0.0 if left is None else _band(placed),
         shortens=placed.command.engine == "sglang",
     )
+
+
+def _compressed(placed: Placed, length: int) -> Request | None:
+    """Return what a request of compressed attention needs; None of others, and if not modelled."""
+    command, split, options = placed.command, placed.split, placed.command.options
+    stated, block = command.kv_cache_dtype or "auto", options.get("--block-size", BLOCK)
+    batch = options.get(BATCH)
+    known = stated in _COMPRESSED_TYPES and block == BLOCK and (not batch or isinstance(batch, int))
+    amd = placed.gpu.name.startswith("AMD")
+    if command.engine not in VLLM or amd or split.pipeline * split.decode_context > 1 or not known:
+        return None
+    _, tokens = batch_of(placed.start)
+    drafts = has_drafts(command)
+    return request_cache(placed.shape, length, tokens, placed.version, drafts=drafts)
+
+
+def smaller_batch(placed: Placed) -> int | None:
+    """Return the tokens of a batch with which a request of compressed attention fits for certain.
+
+    Windows and states need cache for each token of a batch. None: with no batch.
+    """
+    sequences, tokens = batch_of(placed.start)
+    for batch in (size for size in _BATCHES if sequences <= size < tokens):
+        options = {**placed.command.options, BATCH: batch}
+        smaller = replace(placed, command=replace(placed.command, options=options))
+        estimate = estimate_of(smaller)
+        if isinstance(estimate, Estimate) and estimate.fixed and estimate.verdict is Verdict.FITS:
+            return batch
+    return None
 
 
 def _checked(placed: Placed) -> MaybeInt:
@@ -128,8 +169,10 @@ def _checked(placed: Placed) -> MaybeInt:
 def _band(placed: Placed) -> float:
     """Return by how much the estimate may be wrong."""
     band = min(_BAND + _BAND_SHARE * placed.usable, _WIDEST)
-    unified = _UNIFIED if "GB10" in placed.gpu.name else 0.0
-    return band + unified * placed.usable + _repacked(placed) * placed.loaded
+    share = _UNIFIED if "GB10" in placed.gpu.name else 0.0
+    if placed.command.engine in VLLM and placed.shape.quarter_layers and not placed.start.eager:
+        share = max(share, _COMPRESSED)
+    return band + share * placed.usable + _repacked(placed) * placed.loaded
 
 
 def _repacked(placed: Placed) -> float:

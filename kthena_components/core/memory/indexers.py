@@ -43,17 +43,6 @@ _EXPANDED = 5
 vllm/v1/attention/backends/mla/flashmla_sparse.py, which runs on Hopper."""
 _PHASES = 2
 """Prefill and decode have a backend each."""
-_HEAD, _FEW_HEADS, _MANY_HEADS = 512, 64, 128
-"""Width of a head of compressed attention (DeepSeek-V4), and to how many FlashMLA fills them up."""
-_SM120, _POWERS = ("NVIDIA RTX PRO", "NVIDIA GeForce RTX 50", "NVIDIA GB10"), (8, 16, 32, 64, 128)
-"""GPUs that run FlashInfer's kernel there, and the heads to which that fills up."""
-_FILLED_SINCE = (0, 22)
-"""The first release that fills up the queries while it measures, not their result alone."""
-_INDEX_QUERIES, _LOGITS = 64 * 128 * 3 // 2, 2**28
-"""Numbers of a token's queries in an indexer, in 16 bits and in FP8, and those of
-VLLM_SPARSE_INDEXER_MAX_LOGITS_MB."""
-_REQUESTS, _COMPRESSED, _WINDOW = 4, 4, 128
-"""Requests of a part of a prefill, tokens that one latent stands for, and tokens of the window."""
 _UNSCALED, _UNSCALED_AMD = ("trtllm",), ("trtllm", "tilelang", "aiter")
 
 
@@ -92,37 +81,6 @@ def prefill_workspace(
     older = release is not None and release < _LATENTS_SINCE
     latents = _EXPANDED * shape.latent * 2 if fp8 and not older and gpu.startswith(_HOPPER) else 0
     return length * max(keys, latents) / GIB
-
-
-def compressed_workspace(length: int | None, tokens: int) -> float:
-    """Return the GiB that vLLM reserves for prefills of compressed attention.
-
-    Either the latents of four requests, or the keys of the indexer, are in it: forward_mqa in
-    vllm/models/deepseek_v4/nvidia/flashmla.py, and DeepseekV4Indexer; before 0.22
-    vllm/model_executor/layers/deepseek_v4_attention.py.
-    """
-    kept = -(-(length or 0) // _COMPRESSED)
-    latents = _REQUESTS * (kept + _WINDOW + tokens) * _HEAD * 2
-    return max(latents, _GATHERED * kept * (_BLOCK + _SCALE)) / GIB
-
-
-def compressed_attention(
-    shape: ModelShape, ranks: int, gpu: str, tokens: int, release: Version | None
-) -> int:
-    """Count the numbers of a layer of compressed attention while vLLM measures its peak.
-
-    Queries and their result are filled up to the heads of the kernel, and the logits of the
-    indexer are as large as they may get: attn_impl in vllm/models/deepseek_v4/attention.py, and
-    sparse_attn_indexer in vllm/model_executor/layers/sparse_attn_indexer.py.
-    """
-    heads = -(-shape.heads // ranks)
-    sizes = _POWERS if gpu.startswith(_SM120) else (_FEW_HEADS, _MANY_HEADS)
-    filled = next((size for size in sizes if heads <= size), heads)
-    older = release is not None and release < _FILLED_SINCE
-    queries = (heads if older else filled) * (shape.head_dim or _HEAD)
-    result = filled * (shape.head_dim or _HEAD)
-    streams = (shape.streams + 2) * (shape.hidden or 0)
-    return tokens * (streams + queries + result + _INDEX_QUERIES) + _LOGITS
 
 
 def index_bytes(shape: ModelShape) -> int:

@@ -10,8 +10,8 @@ compares them with published start-ups.
 from dataclasses import replace
 
 from kthena_components.core.memory.batch import ENGINE_V1, UNIFIED, StartUp, batch_of, is_split
+from kthena_components.core.memory.compressed import compressed_attention, compressed_workspace
 from kthena_components.core.memory.encoder import encoder_peak, kept_images
-from kthena_components.core.memory.indexers import compressed_attention, compressed_workspace
 from kthena_components.core.memory.sizes import GIB
 from kthena_components.core.values.dataclass import dataclass
 

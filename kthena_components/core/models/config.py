@@ -54,6 +54,8 @@ _FILM_WIDTH, _FILM, _FILM_TOKENS = 1152, 32 * 70 * 3**2, 32 * (70 + 8)
 """Hidden size of the tower of Gemma 4 from 26 B on, patches and tokens of its longest film: 32
 images of 70 tokens of 9 patches each, and 8 tokens around each. Source:
 vllm/model_executor/models/gemma4_mm.py get_mm_max_tokens_per_item."""
+_RATIOS = (0, 4, 128)
+"""Tokens that one latent of compressed attention stands for; 0 keeps a window only."""
 _SOURCE = "config.json"
 
 
@@ -99,6 +101,11 @@ class ModelShape:
     """Width of such a head: index_head_dim."""
     index_layers: int | None = None
     """Layers with an indexer of their own, if others use its choice. None: all of them."""
+    quarter_layers: int | None = None
+    """Layers of compressed attention that keep a latent for each 4 tokens; the others keep one for
+    each 128. None: another attention, or not given."""
+    window_layers: int = 0
+    """Layers of compressed attention that keep a window only."""
     full_cache: bool = True
     """Whether every layer stores every token. False if some layers have a sliding window or a state
     of fixed size.
@@ -144,15 +151,15 @@ class ModelShape:
 def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
     """Read the shape of the language model that a config.json describes.
 
-    A multimodal model has its language model's sizes in `text_config`, and those of its encoder in
-    `vision_config`. Layers that only draft tokens are left out: files may lack their weights.
+    A multimodal model has these sizes in `text_config`, and its encoder's in `vision_config`.
+    Layers that only draft tokens are left out: files may lack their weights.
     """
     text = mapping(config.get("text_config")) or config
     heads, layers = size_of(text.get("num_attention_heads")), _layers(text)
     if heads is None or layers is None:
-        missing = "num_attention_heads" if heads is None else "num_hidden_layers"
+        missing = "num_hidden_layers" if heads else "num_attention_heads"
         return Unknown(f"its {_SOURCE} states no {missing}")
-    experts = first_size(text, _EXPERTS) or 0
+    experts, latent = first_size(text, _EXPERTS) or 0, _latent(text)
     ffn, expert_ffn = _widths(text, layers, experts)
     name, tokens, vision = config.get("_name_or_path"), stored_tokens(text, layers), _vision(config)
     return ModelShape(
@@ -169,11 +176,11 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
         group=_group(config) or _group(text),
         vocab=size_of(text.get("vocab_size")),
         head_dim=size_of(text.get("head_dim")),
-        latent=_latent(text),
-        query_latent=size_of(text.get("q_lora_rank")) if _latent(text) is not None else None,
+        latent=latent,
+        query_latent=size_of(text.get("q_lora_rank")) if latent is not None else None,
         index_heads=_of_indexer(text, "index_n_heads"),
         index_dim=_of_indexer(text, "index_head_dim"),
-        index_layers=_index_layers(text),
+        **_counted(text, layers),
         full_cache=tokens.every_layer,
         full_layers=tokens.full,
         state_layers=tokens.states,
@@ -228,10 +235,16 @@ def _of_indexer(text: Mapping[str, Any], key: str) -> int | None:
     return None if _latent(text) is None else size_of(text.get(key))
 
 
-def _index_layers(text: Mapping[str, Any]) -> int | None:
-    """Count the layers with an indexer of their own, if some use another layer's."""
-    types = sequence(text.get("indexer_types"))
-    return types.count("full") if _latent(text) is not None and "shared" in types else None
+def _counted(text: Mapping[str, Any], layers: int) -> dict[str, Any]:
+    """Count the layers with an indexer of their own, and those of compressed attention."""
+    types, ratios = sequence(text.get("indexer_types")), sequence(text.get("compress_ratios"))
+    found = {}
+    if _latent(text) is not None and "shared" in types:
+        found["index_layers"] = types.count("full")
+    ratios = ratios[:layers]  # The others are of layers that draft.
+    if len(ratios) == layers and all(each in _RATIOS for each in ratios):
+        found["window_layers"], found["quarter_layers"], _ = map(ratios.count, _RATIOS)
+    return found
 
 
 def _vision(config: Mapping[str, Any]) -> Mapping[str, Any]:

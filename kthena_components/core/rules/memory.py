@@ -11,7 +11,13 @@ from kthena_components.core.memory.engine import (
     engines_without_gpu,
     placed_engines,
 )
-from kthena_components.core.memory.estimate import Estimate, Verdict, estimate_of
+from kthena_components.core.memory.estimate import (
+    BATCH,
+    Estimate,
+    Verdict,
+    estimate_of,
+    smaller_batch,
+)
 from kthena_components.core.memory.larger_sizes import larger_sizes
 from kthena_components.core.memory.sharding import NO_MODEL
 from kthena_components.core.remedies import either, set_option
@@ -115,9 +121,10 @@ def memory_one_sequence(facts: ServingFacts) -> Iterator[Finding]:
     the default batch of the GPU's class, communication buffers, and CUDA graphs since 0.20. For
     SGLang, it is outside of the share. The length is the stated one, or the model's maximum.
     --kv-cache-dtype sets the bytes per number, including scales. Layers with a sliding window or a
-    state do not count. docs/memory.md has the model, its error on published start-ups, and the band
-    around it: if the request fits within the band, the finding is advice in every environment. So
-    it is for SGLang if its cache holds a shorter request: it starts, and rejects longer ones.
+    state do not count, except those of DeepSeek-V4 in vLLM. docs/memory.md has the model, its error
+    on published start-ups, and the band around it: if the request fits within the band, the finding
+    is advice in every environment. So it is for SGLang if its cache holds a shorter request: it
+    starts, and rejects longer ones.
 
     Pass: 34.8 GiB left by Llama-3.3-70B over tensor 4 on H100 of 79.65 GiB, 10.0 GiB needed.
     Fail: 2.0 GiB ± 2.1 GiB left over tensor 2, 20.0 GiB needed.
@@ -151,10 +158,16 @@ def _too_little(placed: Placed, estimate: Estimate) -> Finding:
         f"{_gib(estimate.weights)} of weights and about {_gib(estimate.overhead)} of overhead, "
         f"± {_gib(estimate.band)}), {'and' if verdict is Verdict.TIGHT else 'but'} {wants}"
         f"{_EFFECTS.get(verdict, '')}",
-        remedy=either(shorter, "split the model over more GPUs"),
+        remedy=either(shorter, _smaller_batch(placed, estimate), "split the model over more GPUs"),
         level=Level.ADVISORY,
         most=_most(placed) if verdict is Verdict.TOO_SMALL else Level.ADVISORY,
     )
+
+
+def _smaller_batch(placed: Placed, estimate: Estimate) -> str:
+    """Return the way to keep less for windows and states: they need cache for each token."""
+    tokens = smaller_batch(placed) if estimate.fixed else None
+    return set_option(BATCH, tokens, f"set {BATCH} to {tokens} or less") if tokens else ""
 
 
 def _model(placed: Placed) -> str:

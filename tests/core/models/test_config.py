@@ -311,6 +311,7 @@ OF_LAYERS = (
     *("full_cache", "full_layers", "state_layers", "dense_layers", "dtype", "latent"),
     *("query_latent", "index_heads", "index_dim", "vision_layers", "vision_hidden"),
     *("index_layers", "image_patches", "image_tokens"),
+    *("quarter_layers", "window_layers"),
 )
 
 
@@ -318,6 +319,29 @@ OF_LAYERS = (
 def test_a_config_gives_the_layers_of_its_row(name: str, config: Config) -> None:
     row, shape = find_model(name), shape_from_config(config)
     assert {f: getattr(shape, f) for f in OF_LAYERS} == {f: getattr(row, f) for f in OF_LAYERS}
+
+
+# Ratios of five layers, of which the last one only drafts: layers with 4 and with a window alone.
+RATIOS: list[tuple[Any, int | None, int]] = [
+    ([0, 0, 4, 128, 4], 1, 2),
+    ([128, 128, 4, 128, 0], 1, 0),
+    ([4, 4, 4, 4], 4, 0),
+    ([0, 0, 4], None, 0),
+    ([0, 0, 4, 16, 4], None, 0),
+    ("4", None, 0),
+    (None, None, 0),
+]
+
+
+@for_each(("ratios", "quarter", "windows"), RATIOS)
+def test_ratios_give_the_layers_of_compressed_attention(
+    ratios: Any, quarter: int | None, windows: int
+) -> None:
+    shape = shape_from_config(
+        {"num_attention_heads": 32, "num_hidden_layers": 4, "compress_ratios": ratios}
+    )
+    assert isinstance(shape, ModelShape)
+    assert (shape.quarter_layers, shape.window_layers) == (quarter, windows)
 
 
 WINDOWS: list[tuple[Config, bool, int | None]] = [
