@@ -17,7 +17,7 @@ from kthena_components.cluster.objects import (
 from kthena_components.cluster.pending import node_of
 from kthena_components.core import naming
 from kthena_components.core.objects.object import EACH_POD
-from kthena_components.core.values.read import count, mapping, sequence, unknown_inside
+from kthena_components.core.values.read import count, digits, mapping, sequence, unknown_inside
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.placement.model import (
     Neighbour,
@@ -227,7 +227,7 @@ def turn_of(pod: Body) -> tuple[int, str, str]:
     Source: Volcano v1.14.1 pkg/controllers/job/helpers/helpers.go, CompareTask.
     """
     number, metadata = name_of(pod).rpartition("-")[2], mapping(pod.get("metadata"))
-    index = int(number) if number.isdecimal() else 0
+    index = digits(number) or 0
     return index, str(metadata.get("creationTimestamp") or ""), str(metadata.get("uid") or "")
 
 

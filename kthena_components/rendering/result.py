@@ -1,5 +1,6 @@
 """What the rendering of charts and kustomizations gives: files, and notes about what is missing."""
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.reading.files import Unreadable
+from kthena_components.reading.folders import CHART
 
 Origin = Callable[[Mapping[str, Any], str], str | None]
 """Returns the real path of an object's file, from the object and the comment above it; None if
@@ -60,6 +62,12 @@ class Rendered:
     def leave_out(self, where: str, names: Iterable[str]) -> None:
         """Add a note about a chart that is rendered without some dependencies."""
         self._note(where, f"rendered without {', '.join(sorted(names))}: not in its charts/")
+
+    def of_released_charts(self) -> list[Rendering]:
+        """Return the renderings of charts by themselves that releases install with other values."""
+        released = {each.released for each in self.renderings if each.released}
+        charts = [each for each in self.renderings if Path(each.fallback).name == CHART]
+        return [each for each in charts if os.path.realpath(Path(each.fallback).parent) in released]
 
     def _note(self, where: str, because: str) -> None:
         self.notes.append(Unreadable(file=where, because=because, is_note=True))

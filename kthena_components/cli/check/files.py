@@ -32,11 +32,11 @@ from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping
 from kthena_components.reading.documents import read_documents
 from kthena_components.reading.files import Unreadable, shown_name
-from kthena_components.reading.folders import CHART, Found, find_files
+from kthena_components.reading.folders import Found, find_files
 from kthena_components.reading.layout import Layout, arrange
 from kthena_components.reading.releases.find import states_releases, texts_of
 from kthena_components.reading.releases.operators import near
-from kthena_components.rendering.result import Rendered, Rendering
+from kthena_components.rendering.result import Rendered
 from kthena_components.rendering.unchecked import unchecked
 from kthena_components.systems import COMPLETING, NAMED_BY
 
@@ -131,7 +131,7 @@ def _told_once(
     summary.renderings = len(built)
     clusters: list[Sequence[Source]] = [plain, *([each] for each in built)]
     if given.asked.whole:
-        alone = _of_released_charts(rendered)
+        alone = rendered.of_released_charts()
         together = [each for each in built if each.rendering not in alone]
         clusters = [[*plain, *together], *([each] for each in built if each.rendering in alone)]
     results: list[Result] = []
@@ -145,13 +145,6 @@ def _told_once(
             else:
                 yield each
     yield from merge(results)
-
-
-def _of_released_charts(rendered: Rendered) -> list[Rendering]:
-    """Return the renderings of charts by themselves that releases install with other values."""
-    released = {each.released for each in rendered.renderings if each.released}
-    charts = [each for each in rendered.renderings if Path(each.fallback).name == CHART]
-    return [each for each in charts if os.path.realpath(Path(each.fallback).parent) in released]
 
 
 def _plain(file: str, found: Found, bases: Container[str]) -> Source:

@@ -12,6 +12,7 @@ from kthena_components.core.facts.network import LOOPBACK
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.ports import DECIDING, ProbeFacts
 from kthena_components.core.values.dataclass import dataclass, replace
+from kthena_components.core.values.read import digits
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
 
@@ -148,7 +149,7 @@ def _meeting(command: CommandFacts) -> tuple[str, int] | None:
     if command.engine == "sglang":
         stated = command.options.get("--dist-init-addr")
         host, _, number = stated.rpartition(":") if isinstance(stated, str) else ("", "", "")
-        port = int(number) if number.isdecimal() else None
+        port = digits(number)
     is_here = not isinstance(host, str) or is_unresolved(host) or LOOPBACK.fullmatch(host)
     return None if is_here or not isinstance(port, int) else (str(host), port)
 

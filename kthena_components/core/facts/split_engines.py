@@ -17,6 +17,7 @@ from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.quantity import is_accelerator
 from kthena_components.core.values.read import (
     count_or_unknown,
+    digits,
     group_kind,
     inside,
     is_name,
@@ -200,7 +201,7 @@ def _asked(pod: PodFacts, text: str) -> tuple[str, int | None]:
     command = pod.command
     if command is not None and command.engine is not None and command.ray_role == "head":
         own = command.ray_port
-        return "", int(own) if isinstance(own, str) and own.isdecimal() else None
+        return "", digits(own)
     if command is not None and command.engine is not None:
         by_copies = spreads_copies(command)
         options = _COPIES_MEET if by_copies else _MEETING

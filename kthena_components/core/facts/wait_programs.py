@@ -10,6 +10,7 @@ from typing import Any
 
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.images import read_image
+from kthena_components.core.values.read import digits
 from kthena_components.core.values.regex import regex
 
 _PLACE = regex(r"(?:https?://)?([^/:\s]+)(?::(\d{1,5}))?(?:[/?].*)?")
@@ -78,9 +79,8 @@ def _of_netcat(words: Sequence[str]) -> WaitLoop | None:
         else:
             operands.append(word)
     listens = any(word.startswith("-") and "l" in word for word in words)
-    if listens or len(operands) != len(("host", "port")) or not operands[1].isdecimal():
-        return None
-    return WaitLoop(host=operands[0], port=int(operands[1]))
+    port = digits(operands[1]) if len(operands) == len(("host", "port")) else None
+    return None if listens or port is None else WaitLoop(host=operands[0], port=port)
 
 
 def _of_url(words: Sequence[str]) -> WaitLoop | None:
@@ -124,8 +124,8 @@ def _of_wait_for(words: Sequence[str]) -> WaitLoop | None:
     own = words[: words.index("--")] if "--" in words else words
     stated = dict(_options(own, {"-h", "--host", "-p", "--port", "-t", "--timeout"}))
     host, port = (stated.get(s) or stated.get(n) for s, n in (("-h", "--host"), ("-p", "--port")))
-    if host and port and port.isdecimal():
-        return WaitLoop(host=host, port=int(port))
+    if host and port and (number := digits(port)) is not None:
+        return WaitLoop(host=host, port=number)
     found = [found for word in own if (found := _PLACE.fullmatch(word)) and found[2]]
     return WaitLoop(host=found[0][1], port=int(found[0][2])) if len(found) == 1 else None
 

@@ -22,8 +22,8 @@ def engine_variable_known(facts: ServingFacts) -> Iterator[Finding]:
     names that begin with VLLM_ or SGLANG_ in an engine's own image, that no release mentions, that
     nothing else in the container mentions, and that differ from one of this release in a letter.
 
-    Pass: VLLM_HOST_IP; VLLM_USE_V1 with a vLLM that no longer reads it; MY_VARIABLE.
-    Fail: VLLM_HOST_IPS; SGLANG_ENABLE_TORCH_COMPIL.
+    Pass: VLLM_HOST_IP 10.0.0.7; VLLM_USE_V1 with a vLLM that no longer reads it; MY_VARIABLE.
+    Fail: VLLM_HOST_IPS 10.0.0.7; SGLANG_ENABLE_TORCH_COMPIL 1.
     Level: advisory, because the engine starts.
     Source: vllm/envs.py (environment_variables) and sglang/srt/environ.py with the other files of
     each published release; core/engines/tables/variables.json.

@@ -58,6 +58,8 @@ def count_or_unknown(value: object, what: str, default: int) -> MaybeInt:
 
 NOT_YET_KNOWN = Unknown("the value is known only after the deployment")
 
+_DIGITS = 9
+"""Longer numbers may exceed 32 bits, and with thousands of digits Python refuses them."""
 _EXACT = 2**53
 """Up to this, the API server accepts a float as an integer."""
 
@@ -128,6 +130,13 @@ def count(value: object, default: int | None = None) -> MaybeInt | None:
     number = default if value is None else whole(value)
     fits = not isinstance(number, int) or -INT32 <= number < INT32
     return number if fits else None
+
+
+def digits(text: object) -> int | None:
+    """Read a text of at most nine decimal digits, such as a port; None for any other value."""
+    if not isinstance(text, str) or len(text) > _DIGITS:
+        return None
+    return int(text) if text.isascii() and text.isdecimal() else None
 
 
 def whole(value: object) -> MaybeInt | None:

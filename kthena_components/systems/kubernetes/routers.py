@@ -15,7 +15,7 @@ from kthena_components.core.findings import join_path
 from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import Object, PodSet
 from kthena_components.core.values.dataclass import dataclass
-from kthena_components.core.values.read import first_unknown, mapping, sequence
+from kthena_components.core.values.read import digits, first_unknown, mapping, sequence
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown
 
@@ -141,7 +141,7 @@ def _is_late(word: str) -> bool:
 def _number(word: str) -> object:
     if _is_late(word):
         return first_unknown(word) or _BY_VARIABLE
-    return int(word) if word.isascii() and word.isdecimal() and len(word) <= len("65535") else None
+    return digits(word)
 
 
 def _backend(option: str, url: str) -> Iterator[Backend]:

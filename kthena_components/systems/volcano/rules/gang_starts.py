@@ -11,6 +11,7 @@ from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import is_budget, scaled
 from kthena_components.core.values.read import (
     count,
+    digits,
     first_unknown,
     mapping,
     require_known,
@@ -127,7 +128,7 @@ def _member_of(pods: PodSet, kind: tuple[str, str]) -> int | None:
     stated = mapping(owner.metadata.get("annotations")).get(_LEAST)
     if owner.group_kind != kind or pods.gang or pods.spec.get("schedulerName") != VOLCANO:
         return None
-    return int(stated) if isinstance(stated, str) and stated.isdecimal() else None
+    return digits(stated)
 
 
 def gang_rollout(cluster: ClusterObjects) -> Iterator[Finding]:
