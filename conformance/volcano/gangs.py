@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from conformance.support.cluster import NAMESPACE, Scene, rack
+from conformance.support.cluster import NAMESPACE, PODGROUP, Scene, rack
+from kthena_components.cluster.client import ClusterError
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core import naming
 from sandbox.cluster import Size
@@ -85,8 +86,17 @@ def cordon(scene: Scene, nodes: Iterable[str], *, closed: bool) -> None:
 
 
 def opened(scene: Scene, queue: Mapping[str, Any]) -> bool:
-    """Return whether Volcano has opened a Queue."""
-    return bool((scene.read(queue).get("status") or {}).get("state") == "Open")
+    """Return whether Volcano has opened a Queue, and its webhook, which has a cache, knows it."""
+    if (scene.read(queue).get("status") or {}).get("state") != "Open":
+        return False
+    spec = {"minMember": 1, "queue": queue["metadata"]["name"]}
+    asking = {"apiVersion": PODGROUP, "kind": "PodGroup", "spec": spec,
+              "metadata": {"name": "asking", "namespace": NAMESPACE}}  # fmt: skip
+    try:
+        scene.api.create(asking, dry_run=True)
+    except ClusterError as error:
+        return not any(late in str(error) for late in ("not found", "`Open`"))
+    return True
 
 
 def described(name: str) -> dict[str, Any]:
