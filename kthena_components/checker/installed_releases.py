@@ -13,7 +13,7 @@ from kthena_components.checker.crd_schema import SCHEMA_RULE, SCHEMA_RULES, WEIG
 from kthena_components.core.facts.context import Context, Pin
 from kthena_components.core.findings import Finding, Level, rule_name
 from kthena_components.core.objects.object import GroupKind
-from kthena_components.core.schema.versions import TITLES, VERSIONS, read_release
+from kthena_components.core.schema.versions import TITLES, VERSIONS, is_older
 from kthena_components.core.values.display import listing
 from kthena_components.core.values.read import group_kind
 from kthena_components.systems import INDEX, find_kind
@@ -70,8 +70,7 @@ def together_by_installed(
     found = compare(versions)
     for system, listed in pins.items():
         own = list({pin.release: pin for pin in reversed(listed)}.values())[::-1][:_MOST]
-        first = read_release(VERSIONS[system][0])
-        if system in versions or any(read_release(pin.release)[:2] < first for pin in own):
+        if system in versions or any(is_older(system, pin.release) for pin in own):
             continue
         by_release = [compare({**versions, system: pin.release}) for pin in own]
         each = [_weighed(system, *both, found) for both in zip(own, by_release, strict=True)]
@@ -99,7 +98,7 @@ def _by(
     of = group_kind(body)
     system, kind = INDEX[of], find_kind(of)
     first, title = VERSIONS[system][0], TITLES[system]
-    if kind is not None and read_release(pin.release)[:2] < read_release(first):
+    if kind is not None and is_older(system, pin.release):
         own = {*_SCHEMAS, *map(rule_name, kind.rules)}
         why = f"{pin.file} installs {title} {pin.release}, and only rules from {first} are known"
         return [_open(each, why) if each.rule in own else each for each in newest]

@@ -44,9 +44,9 @@ def pod_ranks(facts: ServingFacts) -> Iterator[Finding]:
     Fail: replicas 3 with --nnodes 2; replicas 2 with --data-parallel-size 4
     --data-parallel-rank $(POD_INDEX); a LeaderWorkerSet of size 3 with --data-parallel-size 4
     --data-parallel-rank $(LWS_WORKER_INDEX); a Deployment with replicas 2 and --node-rank 0, or
-    --nnodes 2 without a --node-rank; a Job
-    whose two tasks have --node-rank 0 and one --dist-init-addr; a LeaderWorkerSet of size 2 with
-    --nnodes 2 --node-rank 1 in both templates; a Job with completions 2, parallelism 1, --nnodes 2.
+    --nnodes 2 without a --node-rank; a Job whose two tasks have --node-rank 0 and one
+    --dist-init-addr; a LeaderWorkerSet of size 2 with --nnodes 2 --node-rank 1 in both templates; a
+    Job with completions 2, parallelism 1, --nnodes 2.
     Level: mandatory; advisory for a single pod of rank 0, and for copies of a first pod and its
     workers that are too few: others may be in another object.
     Source: vllm/config/parallel.py, __post_init__; vllm/v1/engine/utils.py;

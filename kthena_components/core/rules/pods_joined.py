@@ -35,9 +35,9 @@ def pods_joined(facts: ServingFacts) -> Iterator[Finding]:
 
     Pass: tensor 16 with --nnodes 2 in 2 pods of 8 GPUs; tensor 8 in each of 2 such pods.
     Fail: SGLang's --tp-size 16 without --nnodes; trtllm-serve --tp_size 16 without mpirun; vLLM's
-    executor mp for tensor 16 without --nnodes; a worker
-    of Ray, or one beside --nnodes 2, that runs `sleep infinity`; one that runs `ray start --head`;
-    executor ray in pods of which none runs `ray start --head`.
+    executor mp for tensor 16 without --nnodes; a worker of Ray, or one beside --nnodes 2, that runs
+    `sleep infinity`; one that runs `ray start --head`; executor ray in pods of which none runs `ray
+    start --head`.
     Level: mandatory.
     Source: sglang/srt/entrypoints/engine.py _launch_scheduler_processes; tensorrt_llm/llmapi/llm.py
     (MpiPoolSession); vllm/v1/executor/ray_utils.py initialize_ray_cluster; vllm/v1/executor/

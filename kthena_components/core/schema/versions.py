@@ -55,6 +55,15 @@ def read_release(version: str) -> Release:
     return tuple(int(part) for part in (*found[1].split("."), found[2]) if part)
 
 
+def is_older(system: str, release: str) -> bool:
+    """Return whether a release of a system is older than those that are known.
+
+    Raises:
+        ValueError: It is not a version.
+    """
+    return read_release(release)[:2] < read_release(VERSIONS[system][0])
+
+
 def has_since(versions: Mapping[str, str], system: str, first: str) -> bool:
     """Return whether the given release of a system is at least another one.
 

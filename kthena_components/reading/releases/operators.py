@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from kthena_components.core.facts.context import Pin
+from kthena_components.core.schema.versions import is_older
 from kthena_components.core.values.embedded_and_escapes import may_have
 from kthena_components.core.values.read import group_kind, mapping, sequence
 from kthena_components.core.values.regex import regex
@@ -78,7 +79,9 @@ def find_pins(paths: Iterable[str]) -> dict[str, tuple[Pin, ...]]:
             continue
         for chart, address, version in stated:
             system, release = _system(chart, address), _release(version)
-            if system and release:
+            # Scripts stay behind: an old one must not end the check of all files beside it.
+            is_left = path.endswith(SCRIPTS) and system and release and is_older(system, release)
+            if system and release and not is_left:
                 found.setdefault(system, {})[Pin(release, shown_name(path))] = None
     return {system: tuple(pins) for system, pins in found.items()}
 

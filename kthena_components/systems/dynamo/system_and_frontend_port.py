@@ -10,6 +10,7 @@ from kthena_components.core.remedies import write
 from kthena_components.core.rules.support.admission import refuse
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
+    digits,
     first_unknown,
     mapping,
     require_known,
@@ -62,8 +63,9 @@ def _worker(item: Component) -> Iterator[Finding]:
     if port is None or (ports and _PORT_NAME not in _numbers(ports)):
         return
     probes = {kind: _probe(item, index, main, kind) for kind in PROBES}
+    listens = f"a worker answers on its system port {port} only"
     for path, probe in probes.values():
-        yield from _asked(f"{path}.httpGet.port", probe, named, port, main)
+        yield from _asked(f"{path}.httpGet.port", probe, named, port, main, listens=listens)
     if place is not None and named[_PORT_NAME] != port and not all(p for _, p in probes.values()):
         field = written(item, f"spec.containers[{index}].env[{place}].value")
         seen = f"is {display(stated)}, but the probes of the operator ask port {named[_PORT_NAME]}"
@@ -76,16 +78,28 @@ def _asked(
     path: str,
     probe: Mapping[str, Any],
     named: Mapping[str, int],
-    port: int,
+    port: int | None,
     main: Mapping[str, Any],
+    *,
+    listens: str,
 ) -> Iterator[Finding]:
-    """Compare the port that a probe asks with the system port."""
-    action = mapping(probe.get("httpGet"))
-    require_known(path, probe, probe.get("httpGet"), action.get("port"), action.get("host"))
+    """Compare the port that a probe asks with the one on which the container listens.
+
+    Args:
+        path: Path of the port: `….httpGet.port`.
+        probe: The probe.
+        named: The ports of the container, by name.
+        port: Where it listens. None: not known.
+        main: The container.
+        listens: What listens there, as a clause.
+    """
+    stated = probe.get(path.split(".")[-2])
+    action = mapping(stated)
+    require_known(path, probe, stated, action.get("port"), action.get("host"))
     asked = None if action.get("host") else resolved(action.get("port"), named)
-    if isinstance(asked, int) and asked != port and str(asked) not in _text(main):
-        seen = f"is {display(action['port'])}, but a worker answers on its system port {port} only"
-        yield from refuse(path, seen, write(port))
+    if port is None or not isinstance(asked, int) or asked == port or str(asked) in _text(main):
+        return
+    yield from refuse(path, f"is {display(action['port'])}, but {listens}", write(port))
 
 
 def _main(item: Component) -> tuple[int, Mapping[str, Any]]:
@@ -137,7 +151,7 @@ _FRONTEND = regex(r"(?:^| )-m dynamo\.frontend(?= |$)")
 _HTTP_OPTION = regex(r"(?:^| )--http-port(?:=| +)(\S*)")
 _HTTP_VARIABLE, _HTTP, _HTTP_PORT = "DYN_HTTP_PORT", "http", 8000
 _OTHER_SERVERS = regex(r"[&|;\n]|dynamo\.(?:vllm|sglang|trtllm)|nginx|--interactive|-i\b|--kserve")
-_DIGITS, _NUMBER = regex(r"[0-9]{1,5}"), regex(r"(?<![\w.])[0-9]{1,5}(?![\w.])")
+_NUMBER = regex(r"(?<![\w.])[0-9]{1,5}(?![\w.])")
 _FRONTEND_KIND = "frontend"
 _BY_VARIABLE = Unknown("a variable states the port of the frontend")
 
@@ -172,9 +186,10 @@ def _frontend(item: Component) -> Iterator[Finding]:
     port = known(_http_port(main), item.path)
     named = _numbers(ports) if ports else {_HTTP: _HTTP_PORT}
     probes = [_probe(item, index, main, kind) for kind in PROBES]
+    listens = f"the frontend listens on {port}"
     for path, probe in probes:
         for action in ("httpGet", "tcpSocket"):
-            yield from _asks_frontend(f"{path}.{action}.port", probe, named, port, main)
+            yield from _asked(f"{path}.{action}.port", probe, named, port, main, listens=listens)
     asked = named.get(_HTTP)
     if port is None or asked in {None, port} or all(probe for _, probe in probes[1:]):
         return
@@ -186,24 +201,6 @@ def _frontend(item: Component) -> Iterator[Finding]:
     shown = f"write the ports [{{name: {_HTTP}, containerPort: {port}}}]"
     remedy = write([*stated, http], shown, at=f"{at}.ports")
     yield from refuse(at, seen, remedy, level=Level.ADVISORY)
-
-
-@part_of_rule
-def _asks_frontend(
-    path: str,
-    probe: Mapping[str, Any],
-    named: Mapping[str, int],
-    port: int | None,
-    main: Mapping[str, Any],
-) -> Iterator[Finding]:
-    """Compare the port that a probe asks with that of the frontend."""
-    action = mapping(probe.get(path.split(".")[-2]))
-    require_known(path, probe, action.get("port"), action.get("host"))
-    asked = None if action.get("host") else resolved(action.get("port"), named)
-    if port is None or not isinstance(asked, int) or asked == port or str(asked) in _text(main):
-        return
-    seen = f"is {display(action['port'])}, but the frontend listens on {port}"
-    yield from refuse(path, seen, write(port))
 
 
 def _hidden(item: Component) -> Unknown | None:
@@ -247,7 +244,8 @@ def _http_port(main: Mapping[str, Any]) -> MaybeInt | None:
         if main.get("envFrom") or (named and stated is None):
             return _BY_VARIABLE
     if isinstance(stated, str) and not unknown_in(stated):
-        return int(stated) if _DIGITS.fullmatch(stated) else _BY_VARIABLE
+        number = digits(stated)
+        return _BY_VARIABLE if number is None else number
     return resolved(stated, {})
 
 

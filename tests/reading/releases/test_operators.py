@@ -71,7 +71,10 @@ STATED: dict[tuple[str, str], dict[str, str]] = {
     ("Chart.yaml", CHART % "{name: kuberay-operator, version: ~1.3.0}"): {"ray": "1.3"},
     ("Chart.yaml", CHART % "{name: kuberay-operator, version: '>=1.3.0'}"): {},
     ("Chart.yaml", CHART % "{name: redis, version: 1.3.0}"): {},
-    ("a.sh", "helm install k kuberay/kuberay-operator --version 1.2.2\n"): {"ray": "1.2.2"},
+    ("a.sh", "helm install k kuberay/kuberay-operator --version 1.3.2\n"): {"ray": "1.3.2"},
+    # Older than the first known release: it counts where it is surely installed.
+    ("a.sh", "helm install k kuberay/kuberay-operator --version 1.2.2\n"): {},
+    ("Chart.yaml", CHART % "{name: kuberay-operator, version: 1.2.2}"): {"ray": "1.2.2"},
     (
         "a.sh",
         "helm upgrade -i lws oci://registry.k8s.io/lws/charts/lws \\\n  --version=0.6.1 --wait",

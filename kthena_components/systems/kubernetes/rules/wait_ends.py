@@ -136,7 +136,7 @@ def _never(
     if not is_hook:
         found = _of_set(cluster, pods, loop, first, rest)
         return found or _of_service(cluster, pods, loop, first, rest)
-    # The container of a hook is there already, and answers where pods do that are not ready.
+    # A hook runs beside its container, which a Service with pods that are not ready leads to.
     service = cluster.named(_SERVICE).get((str(pods.owner.namespace), first))
     early = service is None or service.spec.get("publishNotReadyAddresses") not in (None, False)
     return None if early else _of_service(cluster, pods, loop, first, rest)
