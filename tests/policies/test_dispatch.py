@@ -6,10 +6,14 @@ from typing import Any
 import pytest
 from pulumi_policy import ResourceValidationArgs
 
+from kthena_components.checker.levels import Settings
 from kthena_components.checker.manifest import CheckedObject, check_whole
+from kthena_components.core.hardware import parse_choice
 from kthena_components.policies import single_resources
+from kthena_components.policies.single_resources import kept_of, unchecked_memory_of
 from tests.policies.objects import DEPLOYMENT, policy, resource, vllm, workload
 
+GPU: Any = parse_choice(["h200"])
 RIGHT, WRONG = workload(vllm("-tp", "8")), workload(vllm("-tp", "16"))
 
 
@@ -53,3 +57,17 @@ def test_a_type_without_rules_is_not_even_read(checked: list[Mapping[str, Any]])
     args.props = untouchable
     assert hand_over(args) == []
     assert checked == []
+
+
+def test_what_was_found_alone_is_kept_for_an_equal_object_and_the_same_settings() -> None:
+    args = resource(DEPLOYMENT, WRONG)
+    hand_over(args)
+    one = single_resources._kept[args.urn]
+    same, other = {args.urn: one.body}, {args.urn: {**one.body, "metadata": {"name": "other"}}}
+    assert kept_of(same, Settings()) == {args.urn: one.checked}
+    assert unchecked_memory_of(same, Settings()) == {0: one.memory_unchecked}
+    assert one.checked.findings
+    assert kept_of(other, Settings()) == {}
+    assert kept_of({"elsewhere": one.body}, Settings()) == {}
+    assert kept_of(same, Settings(versions={"kthena": "0.4"})) == {}
+    assert unchecked_memory_of(same, Settings(gpus=GPU)) == {}

@@ -11,10 +11,12 @@ import pytest
 from kthena_components import ModelServing, ModelServingArgs, RefusedError
 from kthena_components.core.findings import Finding
 from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN
+from kthena_components.resources import _call
 from tests.resources.build import group, late, queue, role, serving, topology
 from tests.support.for_each import for_each
 from tests.support.recorder import attempt
 from tests.support.specs import ENGINE_RAY, GROUP, ROLE, changed
+from tests.toughness.guard import no_hang
 
 
 def refusal(program: Callable[[], object]) -> RefusedError:
@@ -208,6 +210,14 @@ def test_what_contains_itself_is_refused() -> None:
     }.items():  # fmt: skip
         (finding,) = refusal(program(place)).findings
         assert (finding.path, finding.seen, finding.rule) == (path, "contains itself", "type")
+
+
+def test_what_is_shared_many_times_is_walked_once() -> None:
+    shared: list[Any] = []
+    for _ in range(100):
+        shared = [shared, shared]
+    with no_hang("lists that share their members"):
+        assert list(_call._endless({"roles": shared})) == []
 
 
 def test_what_is_too_deep_for_any_walk_is_refused() -> None:

@@ -10,7 +10,7 @@ from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.rules.support.engine_startup import Start, all_starts
 from kthena_components.core.rules.support.messages import slip_of, title
-from kthena_components.core.values.images import Version, parse_version, read_image
+from kthena_components.core.values.images import Version, parse_version
 
 _TABLES = ("kthena_components.core.engines", "tables/variables.json")
 
@@ -31,9 +31,7 @@ def engine_variable_known(facts: ServingFacts) -> Iterator[Finding]:
     for start in all_starts(facts, "vllm", "sglang"):
         pod = start.pod or start.engine.entry
         engine, own, release = str(start.command.engine), pod.own, start.command.release
-        if own is None or release is None or not release.sure or not isinstance(own.image, str):
-            continue
-        if pod.engine_variables and read_image(own.image).is_own(engine):
+        if own is not None and release is not None and release.sure and pod.engine_variables:
             yield from _misspelled(start, own.path, sorted(pod.engine_variables), release.version)
 
 
