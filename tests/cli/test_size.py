@@ -281,3 +281,13 @@ def test_a_gpu_without_a_label_of_nodes_is_not_named(capsys: pytest.CaptureFixtu
     status, out, _ = size(capsys, *words)
     assert status == 0
     assert "nodeSelector" not in out
+
+
+@for_each("target", ["booster", "kaito"])
+def test_a_backend_that_takes_no_gpu_is_not_asked_for_one(
+    target: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = (LLAMA, "--gpu", "h100", "--nodes", "2", "--write", target)
+    told = size(capsys, *words)[2]
+    assert f"--write {target}: " in told
+    assert "resources.gpu" not in told

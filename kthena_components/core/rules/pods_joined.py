@@ -107,7 +107,7 @@ def _trtllm(_engine: EngineFacts, command: CommandFacts) -> str:
 def _ray(engine: EngineFacts, command: CommandFacts) -> str:
     """Explain why vLLM's executor does not connect the pods, as its own Ray cluster does."""
     worker = engine.worker
-    if command.executor == "mp" and command.hidden is None and _is_one(command.nnodes):
+    if command.executor == "mp" and _is_one(command.nnodes):
         return "the executor mp without --nnodes starts all of them in one pod"
     if command.executor == "ray" and command.ray_role is None:
         return _no_cluster(engine)
