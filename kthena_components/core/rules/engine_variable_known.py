@@ -30,7 +30,7 @@ def engine_variable_known(facts: ServingFacts) -> Iterator[Finding]:
     """
     for start in all_starts(facts, "vllm", "sglang"):
         pod = start.pod or start.engine.entry
-        engine, own, release = str(start.command.engine), pod.own, start.command.release
+        own, release = pod.own, start.command.release
         if own is not None and release is not None and release.sure and pod.engine_variables:
             yield from _misspelled(start, own.path, sorted(pod.engine_variables), release.version)
 
