@@ -1,6 +1,8 @@
 """What is written for TensorRT-LLM over several pods, run by the real Open MPI.
 
-Each pod is a shell with an environment of its own, in one network that has only loopback.
+Each pod is a shell with its own environment and temporary folder, in one network that has only
+loopback. Daemons of Open MPI that start at once in one folder make the same folders there, and one
+of them ends.
 trtllm-llmapi-launch is a stub that does as its original does with the words that it is given.
 """
 
@@ -87,7 +89,9 @@ def run_pods(commands: Commands, folder: Path, *, failing: str = "", late: int =
         command = commands.worker if pod else commands.entry
         with (folder / f"{pod}.log").open("w") as log:
             argv = words(command or (), pod)
-            env |= {"HOME": str(folder), "TMPDIR": str(folder)}
+            temporary = folder / f"tmp-{pod}"
+            temporary.mkdir()
+            env |= {"HOME": str(folder), "TMPDIR": str(temporary)}
             process = subprocess.Popen(
                 argv, env=env, cwd=folder, stdout=log, stderr=log, start_new_session=True
             )
