@@ -6,129 +6,136 @@ EDGE_DOCS: Mapping[str, str] = {
     "convertible": """Every object that starts engines for a backend can be read by `convert`.
 
 Pass: a ModelServing, and a Service that selects its pods.
-Fail: an InferenceService, whose description `convert` does not read yet.
+Fail: a StatefulSet of 3 pods whose command starts an engine on 2 pods.
 Level: mandatory.
-Source: kthena_components/convert/convert.py.""",
+Code: kthena_components/convert/from_engines.py.""",
     "hypernode-source": """A topology is given by HyperNodes or by an inventory, not by both.
 
 Pass: inventory and no hyper_nodes.
 Fail: both of them, or neither.
 Level: mandatory.
-Source: kthena_components/core/topology/spec.py.""",
+Code: kthena_components/core/topology/spec.py.""",
     "hypernode-duplicate-name": """Each HyperNode of a topology has a unique name.
 
 Pass: rack-1 and rack-2.
 Fail: rack-1 twice.
 Level: mandatory.
-Source: Kubernetes documentation, Object Names and IDs: a HyperNode is cluster-scoped.""",
+Source: Kubernetes documentation, Object Names and IDs: a HyperNode is cluster-scoped.
+Code: kthena_components/core/topology/hypernode_tree.py.""",
     "hypernode-late-value": """The names and patterns of nodes are known and can be checked.
 
 Pass: node gpu-1.
 Fail: a node whose name is an Output.
 Level: not checked.
-Source: kthena_components/core/topology/spec.py.""",
+Code: kthena_components/core/topology/domains.py.""",
     "hypernode-not-read": """The members of a HyperNode have a form that is supported here.
 
 Pass: one regexMatch.
 Fail: a second regexMatch; matchExpressions.
 Level: not checked.
-Source: kthena_components/systems/volcano/view.py.""",
+Code: kthena_components/systems/volcano/view.py.""",
     "inventory-label-missing": """Each node of an inventory has the labels that place it.
 
 Pass: tiers rack and spine, a node with both labels.
 Fail: a node without the label of spine.
 Level: mandatory.
-Source: kthena_components/core/topology/spec.py.""",
+Code: kthena_components/core/topology/spec.py.""",
     "inventory-name": """The HyperNodes of an inventory get valid, unique names.
 
 Pass: the label values a1 and a2.
 Fail: the label value "a 1"; two tiers that generate the same name.
 Level: mandatory.
-Source: Volcano v1.14 config/crd/volcano/bases, topology.volcano.sh_hypernodes.yaml.""",
+Source: Volcano v1.14 config/crd/volcano/bases, topology.volcano.sh_hypernodes.yaml.
+Code: kthena_components/core/topology/spec.py.""",
     "inventory-node-twice": """A node occurs once in an inventory.
 
 Pass: gpu-1 and gpu-2.
 Fail: gpu-1 twice.
 Level: mandatory.
-Source: kthena_components/core/topology/spec.py.""",
+Code: kthena_components/core/topology/spec.py.""",
     "stack-empty": """A stack deploys something: an empty one would delete everything.
 
 Pass: one serving.
 Fail: a config whose servings are written at the wrong depth.
 Level: mandatory.
-Source: kthena_components/core/plan/stack_file.py.""",
+Code: kthena_components/core/plan/stack_file.py.""",
     "gpu-known": """The GPU of a stack is one of the table of GPUs.
 
 Pass: gpu: h200; gpu: h100, POOL=h200.
 Fail: gpu: h10, or two GPUs for the same pods.
 Level: mandatory.
-Source: kthena_components/core/hardware/gpus.json.""",
+Code: kthena_components/core/plan/stack_file.py.""",
     "name-once": """Each serving, queue and Secret of a stack is defined once.
 
 Pass: servings serving/a and serving/b.
 Fail: two servings named serving/a.
 Level: mandatory.
-Source: kthena_components/core/plan/stack_file.py.""",
+Code: kthena_components/core/plan/stack_file.py.""",
     "output-field": """A stack sets no field that its output does not use.
 
 Pass: render_directory with output render.
 Fail: kubeconfig with output render.
 Level: mandatory.
-Source: kthena_components/core/plan/stack_file.py.""",
+Code: kthena_components/core/plan/stack_file.py.""",
     "secret-in-config": """Config that becomes manifests contains no secret value.
 
 Pass: a config key hf_token that is secret, named in secrets.
 Fail: servings as a secret value.
 Level: mandatory.
-Source: Pulumi documentation, Secrets.""",
+Source: Pulumi documentation, Secrets.
+Code: kthena_components/core/plan/stack_file.py.""",
     "secret-in-plain-text": """The config encrypts secrets: values of Secrets, kubeconfigs.
 
 Pass: pulumi config set --secret hf_token.
 Fail: pulumi config set hf_token.
 Level: mandatory.
-Source: Pulumi documentation, Secrets.""",
+Source: Pulumi documentation, Secrets.
+Code: kthena_components/core/plan/stack_file.py.""",
     "secret-missing": """A config value that a Secret names exists, and is not a field of the stack.
 
 Pass: data HF_TOKEN: hf_token, and a config value hf_token.
 Fail: data HF_TOKEN: hf_token, and no such value; data HF_TOKEN: servings.
 Level: mandatory.
-Source: kthena_components/resources/secrets.py.""",
+Code: kthena_components/resources/secrets.py.""",
     "secret-rendered": """No Secret is written to a file unless allow_plain_secrets names it.
 
 Pass: output cluster; output render with allow_plain_secrets [hf].
 Fail: output render, and a Secret that is not in allow_plain_secrets.
 Level: mandatory.
-Source: Kubernetes documentation, Good practices for Kubernetes Secrets.""",
+Source: Kubernetes documentation, Good practices for Kubernetes Secrets.
+Code: kthena_components/resources/secrets.py.""",
     "secret-unused": """A Secret names each secret value of a stack's config.
 
 Pass: a secret value hf_token, and data HF_TOKEN: hf_token.
 Fail: a secret value hf_tokn, which no Secret names.
 Level: mandatory.
-Source: kthena_components/resources/secrets.py.""",
+Code: kthena_components/resources/secrets.py.""",
     "secret-used": """No slip in a name or a namespace leaves a Secret of a stack unused.
 
 Pass: a Secret hf-token, which pods use; a Secret that resembles none that pods use.
 Fail: a Secret hf-token that no pod uses, and pods that use hf-tokn, or hf-token elsewhere.
 Level: advisory: both Secrets may exist for other reasons.
-Source: Kubernetes documentation, Secrets: a container waits for its Secret.""",
+Source: Kubernetes documentation, Secrets: a container waits for its Secret.
+Code: kthena_components/compiler/stack_secrets.py.""",
     "kubeconfig": """The kubeconfig of a stack is readable and has credentials of its cluster.
 
 Pass: a path, and a context that is in the file.
 Fail: a missing file; a context that has no user with credentials.
 Level: mandatory.
-Source: Kubernetes documentation, Organizing Cluster Access Using kubeconfig Files.""",
+Source: Kubernetes documentation, Organizing Cluster Access Using kubeconfig Files.
+Code: kthena_components/cluster/kubeconfig.py.""",
     "cluster-unreachable": """The cluster of a stack answers.
 
 Pass: an API server that accepts a connection.
 Fail: one that refuses it.
 Level: mandatory; not checked if the cluster is reached through a proxy.
-Source: kthena_components/resources/cluster.py.""",
+Code: kthena_components/resources/cluster.py.""",
     "kind-unserved": """The cluster of a stack serves the kinds that the stack creates.
 
 Pass: backend kthena, and an API server with Kthena's ModelServing.
 Fail: backend kthena on a cluster without Kthena; a gang on one without Volcano.
 Level: mandatory; not checked without the extra `cluster`, or if the API server cannot be queried.
-Source: kthena_components/cluster/api_kinds.py.""",
+Code: kthena_components/cluster/api_kinds.py.""",
     "state-of-another-cluster": """The cluster of a stack has the objects that its state has.
 
 Compared for one object of each Kubernetes provider: the default one, and the one of a stack file.
@@ -136,13 +143,15 @@ Compared for one object of each Kubernetes provider: the default one, and the on
 Pass: a StatefulSet that exists, with the uid in the state.
 Fail: the state of a sandbox that was removed, on the next one.
 Level: advisory; not checked without the extra `cluster`, or if the API server cannot be queried.
-Source: pulumi-kubernetes v4.25 provider/pkg/provider/provider.go, Diff, which reads no cluster.""",
+Source: pulumi-kubernetes v4.25 provider/pkg/provider/provider.go, Diff, which reads no cluster.
+Code: kthena_components/resources/_cluster_warnings.py.""",
     "object-of-another-stack": """The objects of a component do not belong to another stack.
 
 Pass: an object without the annotation kthena-components/stack, or with this stack.
 Fail: an object that states another one.
 Level: advisory, in previews, for ten components; not checked without the extra `cluster`.
-Source: pulumi-kubernetes v4.25 provider/pkg/await/await.go, patchForce.""",
+Source: pulumi-kubernetes v4.25 provider/pkg/await/await.go, patchForce.
+Code: kthena_components/resources/_duplicate_objects.py.""",
     "kthena-partition-restores": """A partition holds back groups of the size that Kthena stored.
 
 Kthena stores the roles of a revision when it creates groups, and gives them back to the groups that
@@ -154,7 +163,8 @@ Fail: the same, but the role was scaled to 1 engine before the partition.
 Level: mandatory, in previews and updates; not checked without the extra `cluster`, or if the API
 server cannot be queried.
 Source: Kthena v1.0.0 pkg/model-serving-controller/controller/model_serving_controller.go
-syncRoleReplicas, checkServingGroupReady; run with Kthena 1.0.0.""",
+syncRoleReplicas, checkServingGroupReady; run with Kthena 1.0.0.
+Code: kthena_components/systems/kthena/view.py.""",
     "component-option": """Pulumi's options of a component reach its objects.
 
 docs/own-program.md has a row for each option.
@@ -162,7 +172,8 @@ docs/own-program.md has a row for each option.
 Pass: depends_on; ignore_changes in a transform that sets it on the StatefulSets.
 Fail: ignore_changes, which Pulumi applies to the component; protect, if an update replaces objects.
 Level: mandatory.
-Source: run with pulumi 3.259, tests/pulumi/test_options.py.""",
+Source: run with pulumi 3.259, tests/pulumi/test_options.py.
+Code: kthena_components/resources/_call.py.""",
     "placement-fits": """The pods of a stack fit into its cluster after a change as they did before.
 
 `review --inventory` asks it of the groups that a change makes or that fitted before. The policies
@@ -172,7 +183,8 @@ snapshot of the cluster that is older than a week is advice.
 Pass: a second group of 2 pods of 8 GPUs, and 2 free nodes of 8 GPUs in a rack.
 Fail: the same group, and no rack with 2 free nodes.
 Level: mandatory, advisory in dev and staging.
-Source: kthena_components/placement/place.py; Volcano v1.14 pkg/scheduler/actions/allocate.""",
+Source: Volcano v1.14 pkg/scheduler/actions/allocate.
+Code: kthena_components/placement/findings.py.""",
     "policy-config": """The config of a policy is valid; otherwise each finding keeps its own level.
 
 A release of pulumi-policy that does not mark secret values is also reported under this name: then
@@ -181,7 +193,7 @@ no value is shown.
 Pass: environment prod.
 Fail: environment prd; gpuBudget "many"; two policies of a pair with different configs.
 Level: mandatory, or the level of the configured policy.
-Source: kthena_components/checker/levels.py.""",
+Code: kthena_components/policies/pack.py.""",
     "rule-fault": """Every rule completes; a failure in one of them hides no other finding.
 
 The finding names the failed rule, or the step, such as reading the object, and the place. `check`
@@ -190,6 +202,6 @@ and `review` then exit with status 2. A level for all rules (*) does not apply t
 Pass: any object.
 Fail: an object at which a rule of this package fails; please report it.
 Level: not checked.
-Source: kthena_components/core/findings.py.""",
+Code: kthena_components/core/findings.py.""",
 }
 """Findings about a stack, a topology or a policy."""

@@ -42,7 +42,7 @@ def explain(rule: RuleDoc) -> str:
     facts = [f"level: {rule.weighs}", *_by_environment(rule), f"checks: {rule.subject}"]
     facts += [f"{'pass' if case.passes else 'fail'}: {case.text}" for case in rule.examples]
     facts += [f"source: {source}" for source in rule.sources]
-    facts += [f"code: {rule.file}"] if rule.file else []
+    facts += [f"code: {rule.file}"]
     facts += [f"cases: {rule.cases}"] if rule.cases and rule.subject != BRANCH else []
     parts = [f"{rule.name}: {rule.summary}", rule.body, "\n".join(facts)]
     return "\n\n".join(part for part in parts if part)

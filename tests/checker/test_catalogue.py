@@ -28,6 +28,7 @@ from tests.support.for_each import for_each
 
 INPUT_RULES = (*(engine_rules, spec_rules, rollout_rules, role_rules, pod_rules, template_rules),)
 
+ROOT = Path(kthena_components.__file__).parent
 each_rule = for_each("rule", all_rules(), ids=lambda rule: rule.name)
 
 
@@ -56,8 +57,14 @@ def test_a_rule_says_in_a_sentence_what_holds(rule: RuleDoc) -> None:
 
 @each_rule
 def test_a_rule_has_a_source_and_says_what_passes_and_what_fails(rule: RuleDoc) -> None:
-    assert rule.sources
+    assert rule.sources or not rule.module, "a rule of this package's own input is its own source"
     assert {example.passes for example in rule.examples} == {True, False}
+
+
+@each_rule
+def test_the_file_of_a_rule_is_the_one_that_gives_its_findings(rule: RuleDoc) -> None:
+    text = (ROOT.parent / rule.file).read_text()
+    assert rule.module or f'"{rule.name}"' in text
 
 
 @for_each("rule", [r for r in all_rules() if r.subject == ANY_MANIFEST], ids=lambda rule: rule.name)
@@ -79,7 +86,6 @@ def test_the_names_of_rules_about_input_are_those_of_their_findings() -> None:
     }
 
 
-ROOT = Path(kthena_components.__file__).parent
 NAME = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
 
 
@@ -146,6 +152,7 @@ Pass: 2 of
 Fail: 1 of 2.
 Level: advisory, as an example.
 Source: here.
+Code: there.py.
 
 Further words.
 """
@@ -157,6 +164,7 @@ Further words.
         level=Level.ADVISORY,
         weighs="advisory, as an example",
         sources=("here.",),
+        file="there.py",
         examples=(
             Example(passes=True, text="1 of 1."),
             Example(passes=True, text="2 of 2."),

@@ -55,7 +55,7 @@ def _section(rule: RuleDoc) -> str:
     facts = [f"- Level: {rule.weighs}."] if rule.weighs not in set(Level) else []
     facts += [f"- {'Pass' if case.passes else 'Fail'}: {case.text}" for case in rule.examples]
     facts += [f"- Source: {source}" for source in rule.sources]
-    facts += [f"- Code: [{rule.file}](../{rule.file})"] if rule.file else []
+    facts += [f"- Code: [{rule.file}](../{rule.file})"]
     parts = [f"### {rule.name}", rule.summary, rule.body, "\n".join(facts)]
     return "\n\n".join(part for part in parts if part) + "\n"
 

@@ -5,7 +5,8 @@ sections, each of which ends at the next one or at a blank line:
 
 - `Pass:` and `Fail:` are short examples with numbers, any number of them;
 - `Level:` is the level of its findings, mandatory if left out;
-- `Source:` names the source of the rule.
+- `Source:` names the source of the rule;
+- `Code:` is the path of its code, for findings that no function of the catalogue makes.
 """
 
 import re
@@ -14,7 +15,7 @@ from kthena_components.core.findings import Level
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.regex import regex
 
-_SECTION = regex(r"(Pass|Fail|Level|Source): *(.*)")
+_SECTION = regex(r"(Pass|Fail|Level|Source|Code): *(.*)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,12 +43,9 @@ class RuleDoc:
     sources: tuple[str, ...]
     examples: tuple[Example, ...]
     module: str = ""
-    """The module of the rule's function. Empty for findings without a function of their own."""
-
-    @property
-    def file(self) -> str:
-        """Path of the rule's function in the repository; empty without a function."""
-        return f"{self.module.replace('.', '/')}.py" if self.module else ""
+    """The module of the rule's function. Empty for findings that no function makes."""
+    file: str = ""
+    """Path of the rule's code in the repository."""
 
     @property
     def cases(self) -> str:
@@ -76,6 +74,7 @@ def read_docstring(text: str, *, name: str, subject: str, module: str = "") -> R
         inside = bool(begun) or (inside and bool(line))
     stated = [(kind, " ".join(" ".join(parts).split())) for kind, parts in sections]
     weighs = next((at for kind, at in stated if kind == "Level"), Level.MANDATORY.value)
+    code = next((at for kind, at in stated if kind == "Code"), f"{module.replace('.', '/')}.py")
     return RuleDoc(
         name=name,
         subject=subject,
@@ -90,6 +89,7 @@ def read_docstring(text: str, *, name: str, subject: str, module: str = "") -> R
             if kind in {"Pass", "Fail"}
         ),
         module=module,
+        file=code.rstrip("."),
     )
 
 
