@@ -12,7 +12,7 @@ from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, Level
-from kthena_components.core.spec.launch import ENGINE_CONTAINER
+from kthena_components.core.spec.serving_spec import ENGINE_CONTAINER
 from kthena_components.core.values.read import mapping
 from kthena_components.policies.secrets_and_stack_gpu import content, plain
 

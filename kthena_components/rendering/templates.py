@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from kthena_components.core.values.dataclass import dataclass
-from kthena_components.core.values.embedded_and_escapes import unescaped
+from kthena_components.core.values.embedded_escapes_helm_set import unescaped
 from kthena_components.core.values.regex import regex
 from kthena_components.rendering.servings import is_hinted
 from kthena_components.systems import all_systems

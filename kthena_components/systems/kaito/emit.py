@@ -22,8 +22,13 @@ from kthena_components.core.plan.rights import (
     SERVICES,
     Resource,
 )
-from kthena_components.core.plan.scrape_targets import ScrapeTargets, Unit, only_with_pods
-from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
+from kthena_components.core.plan.serving_plan import (
+    RolePlan,
+    ScrapeTargets,
+    ServingPlan,
+    Unit,
+    only_with_pods,
+)
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.emitter import FOR_ALL, IDLE_WORKERS, Emitter

@@ -8,8 +8,7 @@ from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.plan.manifest import WAIT_FOR
-from kthena_components.core.plan.pod_placement import prioritized
-from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
+from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan, prioritized
 from kthena_components.core.plan.templates import with_env
 from kthena_components.core.templates import Template
 from kthena_components.systems.kaito.inference_config import config_map, config_name, config_text

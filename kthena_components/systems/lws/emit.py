@@ -15,15 +15,16 @@ from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.objects.object import MODEL_SERVING, read_object
 from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.manifest import REPLICAS, WAIT_FOR, Manifest
-from kthena_components.core.plan.pod_placement import placed
 from kthena_components.core.plan.rights import BUDGETS, SERVICES, Resource
-from kthena_components.core.plan.scrape_targets import (
+from kthena_components.core.plan.serving_plan import (
+    RolePlan,
     ScrapeTargets,
+    ServingPlan,
     Unit,
     entry_labels,
     only_with_pods,
+    placed,
 )
-from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.plan.templates import labelled, with_env
 from kthena_components.core.spec.enums import RecoveryPolicy
 from kthena_components.core.spec.rules.rollout import scale_budget

@@ -17,8 +17,7 @@ from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.plan.manifest import BACKGROUND, WAIT_FOR, Manifest
 from kthena_components.core.plan.rights import BUDGETS, SERVICES, Resource
-from kthena_components.core.plan.scrape_targets import targets_of_groups
-from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
+from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan, targets_of_groups
 from kthena_components.core.plan.templates import labelled
 from kthena_components.core.spec.enums import RecoveryPolicy
 from kthena_components.core.spec.fields import Spec

@@ -12,7 +12,6 @@ from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.lws_variables import with_lws_names
 from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
-from kthena_components.core.plan.pod_placement import placed_plan
 from kthena_components.core.plan.rights import (
     BUDGETS,
     ENDPOINTS,
@@ -20,8 +19,12 @@ from kthena_components.core.plan.rights import (
     SERVICES,
     STATEFUL_SETS,
 )
-from kthena_components.core.plan.scrape_targets import targets_of_groups
-from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
+from kthena_components.core.plan.serving_plan import (
+    RolePlan,
+    ServingPlan,
+    placed_plan,
+    targets_of_groups,
+)
 from kthena_components.core.plan.templates import with_env
 from kthena_components.core.spec.enums import RolloutType
 from kthena_components.core.templates import Template

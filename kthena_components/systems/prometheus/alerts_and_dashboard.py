@@ -14,8 +14,7 @@ from typing import Any
 
 from kthena_components.core.engines.options import TITLES
 from kthena_components.core.findings import count_of
-from kthena_components.core.plan.scrape_targets import ScrapeTargets, Unit
-from kthena_components.core.plan.serving_plan import ServingPlan
+from kthena_components.core.plan.serving_plan import ScrapeTargets, ServingPlan, Unit
 from kthena_components.systems.prometheus.scrapes_and_panels import PANELS, Panel, Query, Scrape
 
 _SCHEMA = 39

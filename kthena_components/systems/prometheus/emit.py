@@ -9,8 +9,7 @@ from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.plan.manifest import Manifest
-from kthena_components.core.plan.scrape_targets import ScrapeTargets, Unit
-from kthena_components.core.plan.serving_plan import ServingPlan
+from kthena_components.core.plan.serving_plan import ScrapeTargets, ServingPlan, Unit
 from kthena_components.systems.prometheus.alerts_and_dashboard import write_alerts, write_dashboard
 from kthena_components.systems.prometheus.scrapes_and_panels import Scrape, scrapes
 

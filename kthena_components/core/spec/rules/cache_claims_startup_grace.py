@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 from kthena_components.core.findings import Finding
 from kthena_components.core.hardware.gpu_table import CLASS_OF, CLASSES
 from kthena_components.core.remedies import either, or_more, remove, write
-from kthena_components.core.spec.launch import grace_seconds
 from kthena_components.core.spec.serving_spec import (
     ModelServingSpec,
     ResourceClaimSpec,
     ResourcesSpec,
     RoleSpec,
+    grace_seconds,
 )
 from kthena_components.core.values.display import display
 from kthena_components.core.values.unknown import is_unresolved

@@ -7,7 +7,7 @@ from typing import Any
 from kthena_components.core.findings import Finding, Level, each_of, nearest, part_of_rule
 from kthena_components.core.memory.sharding import divisors
 from kthena_components.core.remedies import either, or_more, remove
-from kthena_components.core.rules.tp_heads_ffn_pp_layers import (
+from kthena_components.core.rules.tp_heads_ffn_pp_layers_moe import (
     pp_within_layers,
     tp_divides_heads,
     tp_divides_kv_heads,

@@ -1,4 +1,4 @@
-"""The rule start-order: no pod of an engine waits for one that waits for it."""
+"""Rules of the start of pods: none waits for one that waits for it, and init containers end."""
 
 from collections.abc import Iterator
 
@@ -6,6 +6,7 @@ from kthena_components.core.facts.listening import DEFAULT_PORTS, listening
 from kthena_components.core.facts.ports import DECIDING, ProbeFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, count_of
+from kthena_components.core.remedies import either, write
 from kthena_components.core.rules.support.messages import title
 
 _TWO = 2
@@ -105,3 +106,36 @@ def _by_script(engine: EngineFacts, port: int) -> Iterator[Finding]:
                 remedy="wait for the port at which they join, or remove the loop: engines wait for "
                 "each other",
             )
+
+
+def init_container_ends(facts: ServingFacts) -> Iterator[Finding]:
+    """No init container runs an engine's server, unless it is a sidecar.
+
+    Kubernetes starts the other containers when each init container has ended, and a server does not
+    end. With restartPolicy Always it is a sidecar, which runs beside them. Servers that a shell or
+    a program such as timeout starts are not reported: it may end them.
+
+    Pass: initContainers[0] with vllm serve and restartPolicy: Always.
+    Fail: initContainers[0] with vllm serve and no restartPolicy.
+    Level: mandatory.
+    Source: kubernetes pkg/kubelet/kuberuntime/kuberuntime_container.go
+        computeInitContainerActions; KEP-753, Sidecar containers.
+    """
+    for engine in facts.engines:
+        for pod in filter(None, (engine.entry, engine.worker)):
+            for container in pod.others:
+                if container.serves:
+                    yield Finding(
+                        path=container.path,
+                        seen=f"{title(engine)} has an init container '{container.name}' that runs "
+                        "an engine's server, which does not end, so the pod's other containers "
+                        "never start",
+                        remedy=either(
+                            write(
+                                "Always",
+                                "write restartPolicy: Always in it",
+                                at=f"{container.path}.restartPolicy",
+                            ),
+                            "move it to containers",
+                        ),
+                    )

@@ -1,14 +1,16 @@
-"""The rule size-variables."""
+"""Rules that compare the sizes of an engine, in options and variables, with its group of pods."""
 
 from collections.abc import Iterator
 
+from kthena_components.core.engines import CommandFacts
 from kthena_components.core.engines.controller_env import misspelled
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.findings import Finding
-from kthena_components.core.remedies import set_option
+from kthena_components.core.findings import Finding, count_of
+from kthena_components.core.remedies import either, set_option
 from kthena_components.core.rules.support.engine_pods import pods_of
-from kthena_components.core.rules.support.messages import title
+from kthena_components.core.rules.support.fixes import give_pods
+from kthena_components.core.rules.support.messages import each_engine, title
 from kthena_components.core.rules.support.own_rank_and_unset_variables import (
     RANKS,
     Ranked,
@@ -19,7 +21,69 @@ from kthena_components.core.rules.support.own_rank_and_unset_variables import (
     total_of,
     workers_of,
 )
-from kthena_components.core.values.unknown import NotSet, SetLater
+from kthena_components.core.values.read import require_known
+from kthena_components.core.values.unknown import NotSet, SetLater, Unknown, known
+
+
+@each_engine
+def nnodes_equals_group(engine: EngineFacts) -> Iterator[Finding]:
+    """--nnodes of a native launch equals the pods of the engine.
+
+    With a larger number the engine waits forever; with a smaller one some pods join no engine, or a
+    second one.
+
+    Pass: --nnodes 2 for an entry and 1 worker; --nnodes $(LWS_GROUP_SIZE).
+    Fail: --nnodes 4 for an entry and 1 worker.
+
+    Source: vllm/config/parallel.py nnodes; sglang/srt/server_args.py nnodes.
+    """
+    command, pods = engine.entry.command, engine.pods
+    nodes = command.nnodes if command else None
+    if command is None or nodes is None or isinstance(pods, Unknown):
+        return
+    if known(nodes) != pods:
+        yield Finding(
+            path=engine.entry.command_path,
+            seen=f"{title(engine)} has {count_of(pods, 'pod')}, but is started with "
+            f"--nnodes {nodes}",
+            remedy=_equal_or_copied(engine, command, pods),
+        )
+
+
+def _equal_or_copied(engine: EngineFacts, command: CommandFacts, pods: int) -> str:
+    """Count the pods, or give the engine other pods where its ranks fit only these."""
+    nodes, ranks, gpus = command.nnodes, command.per_rank_world, engine.entry.gpus
+    if isinstance(nodes, int) and isinstance(ranks, int):
+        fits = isinstance(gpus, int) and ranks == nodes * gpus
+        if fits or (ranks % pods and not ranks % nodes):
+            return give_pods(engine, nodes)
+    return either(set_option("--nnodes", pods), "the variable with the size of the group")
+
+
+@each_engine
+def ray_cluster_size_equals_group(engine: EngineFacts) -> Iterator[Finding]:
+    """The Ray leader waits for exactly the pods of its engine.
+
+    With a larger number it waits forever; with a smaller one vLLM starts before all pods are ready.
+
+    Pass: --ray_cluster_size=2 for an entry and 1 worker.
+    Fail: --ray_cluster_size=3 for an entry and 1 worker.
+    Level: mandatory.
+    Source: vllm examples/online_serving/multi-node-serving.sh.
+    """
+    command = engine.entry.command
+    size = command.ray_cluster_size if command else None
+    if size is None:
+        return
+    require_known("", size, engine.pods)
+    if size != engine.pods:
+        yield Finding(
+            path=engine.entry.command_path,
+            seen=f"{title(engine)} has {count_of(engine.pods, 'pod')}, "
+            f"but its Ray leader waits for {size} (ray_cluster_size)",
+            remedy=f"write --ray_cluster_size={engine.pods}, or $(GROUP_SIZE)",
+        )
+
 
 _FIELDS = {
     "--tensor-parallel-size": "tensor",
@@ -85,7 +149,7 @@ def _check(facts: ServingFacts, engine: EngineFacts, pod: PodFacts) -> Iterator[
             seen=f"{title(engine)} {stated}, {seen}",
             remedy=in_order(value)
             or _respelled(pod, option, value)
-            or _remedy(engine, pod, option, told),
+            or _remedy_of(engine, pod, option, told),
         )
         return
 
@@ -98,7 +162,7 @@ def _respelled(pod: PodFacts, option: str, value: object) -> str:
     return set_option(option, written.replace(value.name, near)) if near and written else ""
 
 
-def _remedy(engine: EngineFacts, pod: PodFacts, option: str, told: tuple[str, ...]) -> str:
+def _remedy_of(engine: EngineFacts, pod: PodFacts, option: str, told: tuple[str, ...]) -> str:
     """Name the variable that the controller of the pods sets, or else what a variable needs."""
     own = set_by(told, _SIZES) if option == "--nnodes" else ""
     if own:
