@@ -40,7 +40,7 @@ from kthena_components.core.spec.serving_spec import (
 )
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.regex import regex
-from kthena_components.systems.kubernetes.emit import emit_budget, emit_claims
+from kthena_components.systems.kubernetes.backends import emit_budget, emit_claims
 
 if TYPE_CHECKING:
     from kthena_components.systems.emitter import Emitter

@@ -71,8 +71,8 @@ def check_placement(
     """
     # Imported here, because most stacks have no inventory.
     from kthena_components.placement.answer import answer, ask  # noqa: PLC0415
-    from kthena_components.placement.findings import FITTED, stale, unplaced  # noqa: PLC0415
     from kthena_components.placement.inventory import InventoryError, read_inventory  # noqa: PLC0415
+    from kthena_components.placement.place import FITTED, stale, unplaced  # noqa: PLC0415
 
     if len(clusters) > 1:
         yield _not_placed("the objects have several providers, and an inventory is of one cluster")
@@ -90,6 +90,6 @@ def check_placement(
 
 
 def _not_placed(because: str) -> Finding:
-    from kthena_components.placement.findings import RULE  # noqa: PLC0415
+    from kthena_components.placement.place import RULE  # noqa: PLC0415
 
     return Finding(path="", seen=f"not checked, because {because}", rule=RULE, level=Level.UNKNOWN)

@@ -1,7 +1,7 @@
 """The input schema: every field, before anything is resolved, and the launch of a role.
 
-Field names are Kthena's own in snake_case. rules/*.py check rules between fields; parse.py words the
-errors; enums.py holds the enums.
+Field names are Kthena's own in snake_case. rules/*.py check rules between fields; parse.py words
+the errors; enums.py holds the enums.
 """
 
 from typing import Annotated, Any

@@ -26,7 +26,7 @@ from kthena_components.systems.booster.worker_config import MODEL_NAME, Variable
 from kthena_components.systems.emitter import FOR_ALL, Emitter
 from kthena_components.systems.kthena.limits import names as kthena_names
 from kthena_components.systems.kthena.view import MODEL_BOOSTER, SKIPS_INSTALL, read_booster
-from kthena_components.systems.kubernetes.emit import emit_front
+from kthena_components.systems.kubernetes.backends import emit_front
 
 API_VERSION = f"{MODEL_BOOSTER[0]}/v1alpha1"
 _BACKEND = "vllm"

@@ -47,12 +47,14 @@ from kthena_components.systems.kserve.view import (
     GPU_TYPES,
     GROUP,
     SERVICE,
+    LlmService,
+    LlmWorkload,
     MultiNode,
     Service,
+    read_llm_service,
     read_service,
 )
-from kthena_components.systems.kserve.view_llm import LlmService, LlmWorkload, read_llm_service
-from kthena_components.systems.kubernetes.emit import emit_front
+from kthena_components.systems.kubernetes.backends import emit_front
 
 Body = Mapping[str, Any]
 SIZES = (naming.GROUP_SIZE, naming.LWS_GROUP_SIZE)

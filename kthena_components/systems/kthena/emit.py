@@ -45,7 +45,7 @@ from kthena_components.systems.kthena.view import (
     read_serving,
 )
 from kthena_components.systems.kthena.view_autoscaling import BINDING, POLICY
-from kthena_components.systems.kubernetes.emit import emit_front
+from kthena_components.systems.kubernetes.backends import emit_front
 from kthena_components.systems.volcano import emit as volcano
 
 _Labels = tuple[str, str]

@@ -31,7 +31,7 @@ from kthena_components.core.spec.rules.rollout import scale_budget
 from kthena_components.core.templates import Template
 from kthena_components.core.values.read import mapping
 from kthena_components.systems.emitter import FOR_ALL, Emitter
-from kthena_components.systems.kubernetes.emit import emit_front
+from kthena_components.systems.kubernetes.backends import emit_front
 from kthena_components.systems.lws.convert import ALIASES, CONVERTER, EXCLUSIVE, SUBGROUP_EXCLUSIVE
 from kthena_components.systems.lws.facts import facts, start_order
 from kthena_components.systems.lws.limits import LIMITS, names, refuse, set_name

@@ -24,7 +24,7 @@ from kthena_components.core.spec.fields import Spec
 from kthena_components.systems.emitter import FOR_ALL, Emitter
 from kthena_components.systems.kthena.emit import until_updated, write_role
 from kthena_components.systems.kthena.limits import names
-from kthena_components.systems.kubernetes.emit import emit_front
+from kthena_components.systems.kubernetes.backends import emit_front
 from kthena_components.systems.matrixinfer.convert import CONVERTER
 from kthena_components.systems.matrixinfer.limits import LIMITS, refuse_templates
 from kthena_components.systems.matrixinfer.view import KIND, MODEL_INFERS, facts, read_model_infer

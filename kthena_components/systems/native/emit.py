@@ -30,7 +30,7 @@ from kthena_components.core.spec.enums import RolloutType
 from kthena_components.core.templates import Template
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.systems.emitter import EMPTY_ROLES, FOR_ALL, IDLE_WORKERS, Emitter
-from kthena_components.systems.kubernetes.emit import emit_front, emit_instance
+from kthena_components.systems.kubernetes.backends import emit_front, emit_instance
 from kthena_components.systems.native.convert import CONVERTER
 from kthena_components.systems.native.facts import read_group
 from kthena_components.systems.native.limits import LIMITS, names, refuse

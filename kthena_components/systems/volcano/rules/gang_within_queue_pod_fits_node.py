@@ -1,4 +1,4 @@
-"""The rule gang-within-queue: what starts together is within the capability of its queue."""
+"""Rules of room: a queue has it for what starts together, and a Node for each pod."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -11,6 +11,7 @@ from kthena_components.core.objects.object import (
     POD_GROUP,
     QUEUE,
     VOLCANO,
+    Amounts,
     Object,
     PodSet,
     requests_of,
@@ -18,10 +19,11 @@ from kthena_components.core.objects.object import (
 from kthena_components.core.remedies import write
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display, key_text
-from kthena_components.core.values.quantity import parse_quantity, render_quantity
+from kthena_components.core.values.quantity import is_accelerator, parse_quantity, render_quantity
 from kthena_components.core.values.read import count, first_unknown, mapping, pairs, text
 from kthena_components.core.values.unknown import MaybeText, Unknown, known
-from kthena_components.systems.volcano.amounts import exceeds
+from kthena_components.systems.volcano.rules.gang_fits_hypernode import NODE, nodes_of
+from kthena_components.systems.volcano.rules.queue import exceeds
 
 _USUAL = "default"
 """The queue of pods that name none."""
@@ -68,7 +70,7 @@ def gang_within_queue(cluster: ClusterObjects) -> Iterator[Finding]:
             yield not_checked(wanted.path, gap)
         elif isinstance(queue, str) and queue in queues:
             same = cluster.source_of(queues[queue]) == cluster.source_of(wanted.owner)
-            found = _check(wanted, queue, queues)
+            found = _check_gang(wanted, queue, queues)
             yield from found if same else map(_as_advice, found)
 
 
@@ -132,7 +134,7 @@ def _amounts(stated: object) -> _Amounts:
 
 
 @part_of_rule
-def _check(wanted: _Wanted, name: str, queues: Mapping[str, Object]) -> Iterator[Finding]:
+def _check_gang(wanted: _Wanted, name: str, queues: Mapping[str, Object]) -> Iterator[Finding]:
     for resource, amount in known(wanted.amounts, wanted.path).items():
         for above in _upwards(name, queues):
             limits = mapping(queues[above].spec.get("capability"))
@@ -169,3 +171,76 @@ def _finding(
         remedy=write(asked, f"raise the capability to {asked}, or request less", at=at),
         level=Level.MANDATORY if own else Level.ADVISORY,
     )
+
+
+def pod_fits_node(cluster: ClusterObjects) -> Iterator[Finding]:
+    """A pod with accelerators requests at most what one of the given Nodes can allocate.
+
+    It applies if all given Nodes state what they can allocate. The rule assumes empty nodes.
+
+    Pass: pods of 8 GPUs, and a Node with 8 GPUs.
+    Fail: pods of 8 GPUs, and Nodes with 4 GPUs.
+    Level: mandatory if a Node of the same file has these accelerators, or if these are all objects
+    of the cluster; else advisory, because the cluster may have other Nodes.
+    Source: kubernetes pkg/scheduler/framework/plugins/noderesources/fit.go.
+    """
+    nodes, stated = list(nodes_of(cluster).values()), cluster.of(NODE)
+    if not nodes or len(nodes) != len(stated):
+        return
+    sources = {cluster.source_of(node) for node in stated}
+    for pods in cluster.pods:
+        asked = requests_of(pods)
+        if isinstance(asked, Unknown):
+            yield not_checked(pods.at("spec.containers"), asked)
+        elif pods.count != 0 and any(map(is_accelerator, asked)):
+            same = sources == {cluster.source_of(pods.owner)}
+            yield from _check_pod(pods, asked, nodes, same=same, whole=cluster.complete)
+
+
+def _check_pod(
+    pods: PodSet, asked: Mapping[str, Decimal], nodes: list[Amounts], *, same: bool, whole: bool
+) -> Iterator[Finding]:
+    if any(all(node.get(key, 0) >= asked[key] for key in asked if key in node) for node in nodes
+           if all(key in node for key in asked if is_accelerator(key))):  # fmt: skip
+        return
+    key = next(filter(is_accelerator, asked))
+    most = max(node.get(key, Decimal(0)) for node in nodes)
+    known = any(key in node for node in nodes)
+    what, has = (
+        f"{render_quantity(asked[key])} of {key}",
+        f"the largest has {render_quantity(most)}",
+    )
+    remedy = f"request at most {render_quantity(most)} in each pod, or add a larger Node"
+    if most >= asked[key]:
+        what, has, remedy = _beside(asked, key, nodes)
+    elif most == 0:
+        remedy = "add a Node with it"
+    yield Finding(
+        path=pods.at("spec.containers"),
+        seen=f"request {what}, but of the {len(nodes)} Nodes here none has room for that, "
+        f"{has}, so these pods never start",
+        remedy=remedy,
+        level=Level.MANDATORY if (known and same) or whole else Level.ADVISORY,
+    )
+
+
+def _beside(asked: Mapping[str, Decimal], key: str, nodes: list[Amounts]) -> tuple[str, str, str]:
+    """Name what is short where there are enough accelerators: in the request, on Nodes, a remedy.
+
+    Args:
+        asked: The request.
+        key: The accelerators.
+        nodes: All Nodes.
+    """
+    enough = [node for node in nodes if node.get(key, 0) >= asked[key]]
+    what = f"{render_quantity(asked[key])} of {key}"
+    for other in (each for each in asked if all(each in node for node in enough)):
+        most = max(node[other] for node in enough)
+        if most < asked[other]:
+            most_of = f"{render_quantity(most)} of {other}"
+            what += f" and {render_quantity(asked[other])} of {other}"
+            has = f"those with enough accelerators have at most {most_of}"
+            return what, has, f"request at most {most_of} in each pod, or add a larger Node"
+    every = ", ".join(f"{render_quantity(amount)} of {name}" for name, amount in asked.items())
+    has = "each lacks one of them"
+    return every, has, "request less in each pod, or add a larger Node"

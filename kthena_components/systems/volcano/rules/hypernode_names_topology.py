@@ -1,21 +1,25 @@
-"""Checks HyperNodes for what Volcano's webhook accepts and its scheduler then ignores.
+"""Checks HyperNodes, and names and topologies in all kinds, for what Volcano silently drops.
+
+A topology is a field of a PodGroup, its subgroups, a Volcano Job, its tasks, or a ModelServing.
+Volcano's admission checks little: its scheduler drops what it cannot use, or waits forever.
 
 The docstring of each rule is its documentation. topology_tier_exists.py checks the tree of all
 HyperNodes, by the rules of core/topology/hypernode_tree.py.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from kthena_components.core.findings import Finding, Level, not_checked
-from kthena_components.core.objects.object import Object
-from kthena_components.core.remedies import remove
+from kthena_components.core.findings import Finding, Level, each_of, not_checked
+from kthena_components.core.objects.object import POD_GROUP, Object
+from kthena_components.core.remedies import remove, write
 from kthena_components.core.topology.domains import (
     DISCOVERY_LABEL,
     check_name,
     check_node_name,
     check_regex,
 )
+from kthena_components.core.values.display import display
 from kthena_components.core.values.go_regex import trouble_in_go
 from kthena_components.core.values.read import (
     NOT_YET_KNOWN,
@@ -26,8 +30,119 @@ from kthena_components.core.values.read import (
     unknown_in,
     unknown_inside,
 )
-from kthena_components.core.values.unknown import Unknown
-from kthena_components.systems.volcano.view import SELECTORS, Rule, read_hyper_node
+from kthena_components.core.values.unknown import Unknown, known
+from kthena_components.systems.volcano.view import (
+    SELECTORS,
+    HasBody,
+    Rule,
+    Topology,
+    name_problem,
+    read_hyper_node,
+    topologies,
+)
+
+
+def _topologies(found: HasBody) -> Iterator[tuple[Topology]]:
+    yield from ((topology,) for topology in topologies(found.body))
+
+
+@each_of(_topologies)
+def topology_cap_stated(topology: Topology) -> Iterator[Finding]:
+    """A hard topology states how far apart its pods may be; otherwise Volcano drops it.
+
+    Up to 1.13 the CRD's default was highestTierAllowed 1. Since 1.14 there is none, and the pods
+    are then placed anywhere.
+
+    Pass: mode hard, highestTierAllowed 1.
+    Fail: mode hard and nothing else; an empty networkTopology.
+    Level: mandatory.
+    Source: Volcano v1.14 pkg/scheduler/api/job_info.go IsHardTopologyMode; run on 1.14.1: placed
+    over both racks.
+    """
+    stated = topology.fields.get("highestTierAllowed") is not None
+    if stated or topology.tier_name is not None:
+        return
+    if known(topology.mode, topology.path) == "hard":
+        yield Finding(
+            path=topology.path,
+            seen="the mode is hard but no tier is given, so Volcano drops the whole constraint",
+            remedy=write(
+                1,
+                "add highestTierAllowed, for example 1 for the closest tier",
+                at=f"{topology.path}.highestTierAllowed",
+            ),
+        )
+
+
+@each_of(_topologies)
+def topology_one_cap(topology: Topology) -> Iterator[Finding]:
+    """The highest tier is given by number or by name, never both.
+
+    Pass: highestTierName rack.
+    Fail: highestTierAllowed 1 and highestTierName rack.
+    Level: mandatory. Volcano's webhook rejects both; the CRD does not.
+    Source: Volcano v1.14 pkg/webhooks/admission/podgroups/validate/validate_podgroup.go,
+    on HighestTierAllowed and HighestTierName.
+    """
+    tier, name = topology.tier, topology.tier_name
+    if tier is None or name is None:
+        return
+    require_known(topology.path, tier, name)
+    yield Finding(
+        path=topology.path,
+        seen=f"both highestTierAllowed ({tier}) and highestTierName ({display(name)}) are "
+        "given, and Volcano's webhook rejects that",
+        remedy="keep one of the two",
+    )
+
+
+@each_of(_topologies)
+def topology_cap_reachable(topology: Topology) -> Iterator[Finding]:
+    """A hard cap is at least the closest tier, 1; there is no HyperNode below it.
+
+    Pass: highestTierAllowed 1.
+    Fail: highestTierAllowed 0.
+    Level: mandatory.
+    Source: run on Volcano 1.14.1: a group with cap 0 is never placed.
+    """
+    path = f"{topology.path}.highestTierAllowed"
+    if topology.mode == "soft" or known(topology.tier, path) != 0:
+        return
+    if known(topology.mode, path) == "hard":
+        yield Finding(
+            path=path,
+            seen="is 0, below the closest tier, so Volcano never places these pods",
+            remedy=write(1, "write 1 for the closest tier"),
+        )
+
+
+TOPOLOGY_RULES: tuple[Callable[[HasBody], Iterator[Finding]], ...] = (
+    topology_cap_stated,
+    topology_one_cap,
+    topology_cap_reachable,
+)
+"""Rules for every topology of an object."""
+
+
+def volcano_name(found: Object) -> Iterator[Finding]:
+    """The names of PodGroups, Queues, Jobs and the objects they refer to are DNS-1123 subdomains.
+
+    Pass: queue research.
+    Fail: queue Research_1.
+    Level: mandatory.
+    Source: Volcano v1.14 config/crd/volcano/bases, scheduling.volcano.sh_podgroups.yaml.
+    """
+    what = f"the name of a {found.kind}"
+    name, path = object_name(found.metadata), "metadata.name"
+    if name == "":
+        seen = f"is missing, and {what} is not optional"
+        yield Finding(path=path, seen=seen, remedy="add metadata.name")
+    else:
+        yield from name_problem(name, path, what)
+    queue = found.spec.get("queue")
+    if queue != "" or found.group_kind == POD_GROUP:
+        yield from name_problem(queue, "spec.queue", "the name of a Queue")
+
 
 _LONGEST_PATTERN = 10_000
 """Maximum length of a pattern that is read."""
