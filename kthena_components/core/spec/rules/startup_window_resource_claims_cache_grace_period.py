@@ -1,4 +1,4 @@
-"""Rules about what an engine's pods have besides the engine: cache, shutdown and start.
+"""Rules about what an engine's pods have besides it: claims, cache, shutdown and start.
 
 Each function is one rule and yields its findings; POD_RULES is the list.
 """

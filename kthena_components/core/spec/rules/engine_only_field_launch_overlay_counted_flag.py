@@ -12,10 +12,12 @@ from kthena_components.core.engines import DRAIN, counted_flags, unsupported
 from kthena_components.core.findings import Finding
 from kthena_components.core.models import shape_from_config
 from kthena_components.core.remedies import remove
-from kthena_components.core.spec.rules.cache_claims_startup_grace import POD_RULES
 from kthena_components.core.spec.rules.gpu_model_image_adapter_amount import (
     ENGINE_INPUT_RULES,
     gpu_agrees,
+)
+from kthena_components.core.spec.rules.startup_window_resource_claims_cache_grace_period import (
+    POD_RULES,
 )
 from kthena_components.core.spec.rules.template_scheduler_labels_image import TEMPLATE_RULES
 from kthena_components.core.spec.serving_spec import (
