@@ -236,7 +236,7 @@ def download(role: RoleSpec, made: Attached, token: list[dict[str, Any]]) -> lis
     ]
 
 
-API_VERSION = f"{TEMPLATE[0]}/v1"
+_CLAIM_VERSION = f"{TEMPLATE[0]}/v1"
 """Served since Kubernetes 1.34."""
 _DIGITS = 8
 
@@ -307,7 +307,7 @@ def _template_name(role: RoleSpec, claim: ResourceClaimSpec, owner: str) -> str:
 def _template(name: str, namespace: str, request: Mapping[str, Any] | None) -> dict[str, Any]:
     space = {"namespace": namespace} if namespace else {}
     return {
-        "apiVersion": API_VERSION,
+        "apiVersion": _CLAIM_VERSION,
         "kind": TEMPLATE[1],
         "metadata": {"name": name, **space},
         "spec": {"spec": {"devices": {"requests": [request] if request else []}}},

@@ -153,7 +153,6 @@ def _remedy(told: Iterable[str] | None, pod: PodFacts, meeting: Meeting) -> str:
     return f"write {own}, {'without a port' if alone else 'with the port of the first rank'}"
 
 
-RULE = "master-address"
 
 
 def master_address(facts: ServingFacts) -> Iterator[Finding]:
