@@ -11,10 +11,15 @@ from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.findings import SpecError
 from kthena_components.core.models import ModelShape
 from kthena_components.core.objects.object import read_object
-from kthena_components.systems.kaito.estimator import Deployment, Sized, size_of
+from kthena_components.systems.kaito.estimator import (
+    SHORT_NAMES,
+    Deployment,
+    Sized,
+    find_preset,
+    size_of,
+)
 from kthena_components.systems.kaito.inference_config import PORT, config_map
 from kthena_components.systems.kaito.limits_preset import IMAGE
-from kthena_components.systems.kaito.presets import SHORT_NAMES, find_preset
 from kthena_components.systems.kaito.view import WORKSPACE, read_view
 
 SPACE = "kaito"

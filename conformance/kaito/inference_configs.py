@@ -11,8 +11,8 @@ from conformance.support.cluster import said_by_webhook
 from conformance.support.waiting import wait
 from kthena_components.cluster.client import Cluster
 from kthena_components.core.models import ModelShape
+from kthena_components.systems.kaito.estimator import find_preset
 from kthena_components.systems.kaito.inference_config import config_map, rejected_file
-from kthena_components.systems.kaito.presets import find_preset
 from kthena_components.systems.kaito.view import WORKSPACE
 
 FILES = 300

@@ -14,7 +14,7 @@ from conformance.validation.cases import Kind
 from conformance.validation.deliberate_differences import KAITO
 from conformance.volcano import invalid_objects
 from kthena_components.compiler.compile import compile_serving
-from kthena_components.systems.kaito.presets import SHORT_NAMES
+from kthena_components.systems.kaito.estimator import SHORT_NAMES
 from kthena_components.systems.kaito.view import INFERENCE_SET, OWN_LABELS, WORKSPACE
 from tests.support.strategies import servings
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from conformance.report import Part
-from kthena_components.resources._duplicate_objects import RULE
+from kthena_components.resources._cluster_objects import OF_ANOTHER_STACK as RULE
 from sandbox.cluster import Sandbox
 from tests.resources.test_rivals import SCALED
 from tests.support.engine import ROOT, Stack

@@ -24,7 +24,9 @@ from kthena_components.core.findings import rule_name
 from kthena_components.core.rules.production import PRODUCTION
 from kthena_components.core.rules.registry import CHECKS
 from kthena_components.core.rules.support.documentation import RuleDoc, read_docstring
-from kthena_components.core.spec.rules.engine_overlay_counted import ROLE_RULES
+from kthena_components.core.spec.rules.engine_only_field_launch_overlay_counted_flag import (
+    ROLE_RULES,
+)
 from kthena_components.core.spec.rules.roles_pods_gang_expose import SERVING_RULES
 from kthena_components.core.spec.rules.template_scheduler_labels_image import template_scheduler
 from kthena_components.core.topology.hypernode_tree import TREE_RULES

@@ -7,7 +7,7 @@ from kthena_components.checker.manifest import read_manifest
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.findings import Finding, advise, part_of_rule
 from kthena_components.core.hardware import GpuFacts
-from kthena_components.core.rules.support.old_and_new import Change
+from kthena_components.core.rules.support.admission import Change
 from kthena_components.core.values.read import require_known
 
 

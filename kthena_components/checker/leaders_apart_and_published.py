@@ -26,7 +26,7 @@ from kthena_components.core.findings import (
     refuse,
 )
 from kthena_components.core.remedies import write
-from kthena_components.core.rules.support.first_rank_address import (
+from kthena_components.core.rules.support.engine_pods import (
     PORT_OPTIONS,
     is_itself,
     meeting_of,

@@ -18,7 +18,7 @@ from kthena_components.core.facts.split_joins import copies_of, first_copies
 from kthena_components.core.facts.split_objects import SplitObjects, is_one
 from kthena_components.core.findings import Finding, advise, count_of, refuse
 from kthena_components.core.rules.pod_ranks import repeats_rank
-from kthena_components.core.rules.support.first_rank_address import PORT_OPTIONS, is_itself
+from kthena_components.core.rules.support.engine_pods import PORT_OPTIONS, is_itself
 from kthena_components.core.values.display import display
 
 _RULE = "pod-ranks"

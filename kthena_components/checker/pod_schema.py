@@ -8,9 +8,9 @@ from typing import Any
 from kthena_components.core.findings import Finding, Level, join_path, run_rule
 from kthena_components.core.schema.fast_check import check_quickly
 from kthena_components.core.schema.language import UNDECLARED
+from kthena_components.core.schema.metadata import say
 from kthena_components.core.schema.moves import moves
 from kthena_components.core.schema.pod import ROOT_TYPE, shape_of, unknown_field
-from kthena_components.core.schema.pod_texts import say
 from kthena_components.core.schema.pod_values import check_values
 from kthena_components.core.schema.pod_volumes import Added
 from kthena_components.core.values.read import is_map, mapping, unknown_in

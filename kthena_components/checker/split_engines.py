@@ -1,6 +1,6 @@
 """Checks engines whose head and workers are objects of their own, and their gangs and halves.
 
-The rules about halves are documented in core/rules/kv_connector_and_halves.py and
+The rules about halves are documented in core/rules/kv_connector_halves_nixl_side_channel.py and
 kv_halves_parallel.py.
 """
 
@@ -26,7 +26,7 @@ from kthena_components.core.findings import (
     run_rule,
 )
 from kthena_components.core.objects.object import POD_GROUP
-from kthena_components.core.rules.kv_connector_and_halves import kv_halves_alike
+from kthena_components.core.rules.kv_connector_halves_nixl_side_channel import kv_halves_alike
 from kthena_components.core.rules.kv_halves_parallel import kv_halves_parallel
 from kthena_components.core.rules.registry import run_checks
 from kthena_components.core.rules.support.fixes import placed
@@ -79,7 +79,7 @@ _OTHER_MINIMA = ("minTaskMember", "subGroupPolicy")
 def gang_covers_parts(objects: SplitObjects) -> Iterator[Finding]:
     """Report a PodGroup that may start with some pods of an engine.
 
-    The rule is documented in core/rules/gang_covers_engine.py.
+    The rule is documented in core/rules/gang_covers_engine_nodes_whole.py.
     """
     if not any(part.gang for part in objects.parts):
         return

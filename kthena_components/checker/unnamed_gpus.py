@@ -14,7 +14,7 @@ from kthena_components.core.facts.context import Context
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.hardware import GpuChoice
-from kthena_components.core.rules.memory import memory_unchecked
+from kthena_components.core.rules.memory_weights_fraction_offload import memory_unchecked
 from kthena_components.core.values.read import mapping
 
 RULE = "memory-weights-fit"

@@ -9,7 +9,7 @@ from typing import Any
 
 from kthena_components.checker.gpu_named_larger import gpu_named_larger
 from kthena_components.core.findings import Finding, check_by
-from kthena_components.core.rules.support.old_and_new import Change
+from kthena_components.core.rules.support.admission import Change
 from kthena_components.core.values.read import group_kind
 from kthena_components.systems import find_kind
 

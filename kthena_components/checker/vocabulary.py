@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from functools import cache
 
 from kthena_components.checker.catalogue import all_rules
-from kthena_components.core.engines.lmdeploy import DIALECT as LMDEPLOY
+from kthena_components.core.engines.lmdeploy_and_tgi import LMDEPLOY, TGI
 from kthena_components.core.engines.option_table import load
-from kthena_components.core.engines.tgi import DIALECT as TGI
 from kthena_components.core.schema.pod import TABLE
 from kthena_components.core.spec.fields import Spec
 from kthena_components.systems import all_systems

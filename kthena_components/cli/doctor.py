@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kthena_components.cli.connect import WRONG, add_cluster, opened
+from kthena_components.cli.shared_options import WRONG, add_cluster, opened
 from kthena_components.cli.terminal import Progress, paint
 from kthena_components.core.values.safe_text import visible, visible_lines
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NoReturn
 
-from kthena_components.cli.connect import WRONG, add_cluster, opened
+from kthena_components.cli.shared_options import WRONG, add_cluster, opened
 from kthena_components.cli.terminal import Progress
 from kthena_components.core.values.safe_text import visible
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kthena_components.cli.connect import WRONG, add_cluster, opened
+from kthena_components.cli.shared_options import WRONG, add_cluster, opened
 from kthena_components.cli.terminal import Progress
 from kthena_components.core.findings import suggest
 from kthena_components.core.values.safe_text import visible, visible_json, visible_lines

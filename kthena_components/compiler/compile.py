@@ -30,7 +30,10 @@ from kthena_components.core.remedies import Remedy, either, fixes_of, remove
 from kthena_components.core.remedies import write as set_to
 from kthena_components.core.rules.registry import CHECKS, MODEL_RULES, run_checks
 from kthena_components.core.spec.parse import parse_spec
-from kthena_components.core.spec.rules.engine_overlay_counted import BLOCKING, ROLE_RULES
+from kthena_components.core.spec.rules.engine_only_field_launch_overlay_counted_flag import (
+    BLOCKING,
+    ROLE_RULES,
+)
 from kthena_components.core.spec.rules.roles_pods_gang_expose import check_spec
 from kthena_components.core.spec.serving_spec import (
     GroupSpec,
@@ -40,7 +43,7 @@ from kthena_components.core.spec.serving_spec import (
 )
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.regex import regex
-from kthena_components.systems.kubernetes.emit import emit_budget, emit_claims
+from kthena_components.systems.kubernetes.backends import emit_budget, emit_claims
 
 if TYPE_CHECKING:
     from kthena_components.systems.emitter import Emitter

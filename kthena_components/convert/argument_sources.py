@@ -13,7 +13,6 @@ from typing import Any
 
 from kthena_components.compiler.compile import Compiled, compile_serving
 from kthena_components.convert.conversion import Changes
-from kthena_components.convert.kept_objects import filled_service, read_front, short_title
 from kthena_components.convert.lost_fields import (
     Steps,
     find_additions,
@@ -21,6 +20,11 @@ from kthena_components.convert.lost_fields import (
     leaves,
     others_of,
     replaced,
+)
+from kthena_components.convert.sources_and_kept import (
+    filled_service,
+    read_front,
+    short_title,
 )
 from kthena_components.core.findings import SpecError, path_of
 from kthena_components.core.plan.read_back import namespaced

@@ -15,12 +15,7 @@ from kthena_components import systems
 from kthena_components.checker.waivers import annotated
 from kthena_components.compiler.compile import Compiled, compile_serving
 from kthena_components.convert.argument_sources import origin, read_beside
-from kthena_components.convert.compare import (
-    gained_gang,
-    lost_gang,
-    lost_pods,
-    placed_by_plan,
-)
+from kthena_components.convert.compare import gained_gang, lost_gang, lost_pods, placed_by_plan
 from kthena_components.convert.conversion import (
     SAME,
     TEMPLATES,
@@ -35,17 +30,18 @@ from kthena_components.convert.conversion import (
 from kthena_components.convert.describe_engines import context_of, is_sketched
 from kthena_components.convert.from_engines import convert_engines
 from kthena_components.convert.from_pods import convert_pods
-from kthena_components.convert.kept_objects import Moved, keep
 from kthena_components.convert.lost_fields import (
     Loss,
     changed_by_adoption,
     find_additions,
     find_losses,
 )
-from kthena_components.convert.sources import (
+from kthena_components.convert.sources_and_kept import (
     Backend,
     Merged,
+    Moved,
     find_servings,
+    keep,
     runs_engines,
     written_as_one,
 )
@@ -64,7 +60,7 @@ from kthena_components.core.values.read import (
     namespace_or_default,
     sequence,
 )
-from kthena_components.languages.names import snake_case
+from kthena_components.languages.names_and_typescript import snake_case
 from kthena_components.systems.emitter import Converter
 from kthena_components.systems.system import Body
 

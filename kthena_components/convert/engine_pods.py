@@ -10,7 +10,7 @@ from kthena_components.core import naming
 from kthena_components.core.facts.container import SHM_PATH
 from kthena_components.core.objects.object import PodSet
 from kthena_components.core.plan.read_back import stated
-from kthena_components.core.spec.launch import ENGINE_CONTAINER
+from kthena_components.core.spec.serving_spec import ENGINE_CONTAINER
 from kthena_components.core.templates import MERGE_KEYS
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.quantity import is_accelerator

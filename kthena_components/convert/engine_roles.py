@@ -20,7 +20,7 @@ from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.objects.object import PodSet
 from kthena_components.core.plan.read_back import stated
 from kthena_components.core.spec.enums import EngineKind, Launcher
-from kthena_components.core.spec.launch import DRAIN_SECONDS
+from kthena_components.core.spec.serving_spec import DRAIN_SECONDS
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.quantity import is_accelerator
 from kthena_components.core.values.read import mapping

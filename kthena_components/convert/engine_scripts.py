@@ -10,7 +10,7 @@ from typing import Any
 
 from kthena_components.convert.engine_pods import EnginePod
 from kthena_components.convert.lost_fields import Loss, Steps, leaves, replaced
-from kthena_components.core.engines.bash.spans import Span, commands_of
+from kthena_components.core.engines.bash.tree import Span, commands_of
 from kthena_components.core.findings import path_of
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display

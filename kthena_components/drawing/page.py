@@ -21,7 +21,7 @@ from kthena_components.drawing.picture import (
     asked_titles,
     folded,
 )
-from kthena_components.drawing.rows import choose
+from kthena_components.drawing.rows_and_mermaid import choose
 from kthena_components.drawing.svg import (
     BAR,
     STYLE,

@@ -1,5 +1,5 @@
 """What programs in other languages see of the components, without Pulumi.
 
-`schema.json` is what their SDKs are generated from, `names.py` translates between their names and
-ours, and `typescript.py` writes values as TypeScript.
+`schema.json` is what their SDKs are generated from. `names_and_typescript.py` translates between
+their names and ours, and writes values as TypeScript.
 """

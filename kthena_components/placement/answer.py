@@ -1,18 +1,25 @@
 """Answers where the pods of some objects run on a cluster that may run them already. Pure.
 
+Source of the names of plugins: Volcano v1.14.1 pkg/scheduler/plugins, RegisterPluginBuilder of
+factory.go. A scheduler passes over a plugin without a builder (pkg/scheduler/framework/
+framework.go), but may have loaded one of its own.
+
 What a cluster runs of the same servings is taken away first, unless it stays as it is. HyperNodes
 and queues among the objects replace those of the cluster.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from kthena_components.cluster.node_fit import Amounts
 from kthena_components.cluster.objects import name_of
+from kthena_components.core.findings import nearest
 from kthena_components.core.objects.object import HYPER_NODE, QUEUE
+from kthena_components.core.schema.versions import VERSIONS, known_version
 from kthena_components.core.topology.domains import lowest
 from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.display import listing
 from kthena_components.core.values.quantity import add_resources
 from kthena_components.core.values.read import group_kind, mapping, sequence
 from kthena_components.placement.anonymous import with_names_of
@@ -27,14 +34,30 @@ from kthena_components.placement.model import (
     PodSet,
     Queue,
     Running,
+    Scheduler,
     Verdict,
 )
 from kthena_components.placement.place import place
 from kthena_components.placement.pod_sets import slot_and
 from kthena_components.placement.quotas_and_limit_ranges import Quotas, less, released
-from kthena_components.placement.updates import Surge, notes_of, surges_of
-from kthena_components.placement.volcano.known import not_known
-from kthena_components.placement.workloads import pod_groups_of
+from kthena_components.placement.workloads import Surge, notes_of, pod_groups_of, surges_of
+
+_PLUGINS = Scheduler().plugins | {
+    "capacity", "cdp", "deviceshare", "extender", "nodegroup", "numa-aware", "pdb", "rescheduling",
+    "resource-strategy-fit", "resourcequota", "sla", "task-topology", "tdm", "usage",
+}  # fmt: skip
+
+
+def not_known(scheduler: Scheduler) -> Iterator[str]:
+    """Say which version and which plugins are not known, each as a clause."""
+    if known_version(scheduler.version, "volcano") is None:
+        known = listing(VERSIONS["volcano"])
+        yield f"the scheduler's version {scheduler.version} is not known: the model knows {known}"
+    for name in sorted(scheduler.plugins - _PLUGINS):
+        close = nearest(name, sorted(_PLUGINS))
+        meant = f"; write '{close}' if that is meant" if close else ""
+        yield f"Volcano has no plugin '{name}', so what it does is not modelled{meant}"
+
 
 Body = Mapping[str, Any]
 STAYS = "runs already and stays"

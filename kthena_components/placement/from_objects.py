@@ -33,6 +33,7 @@ from kthena_components.core.values.read import group_kind, mapping, sequence
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.placement.claims_and_slices import SLICE, devices_of
 from kthena_components.placement.inventory_build import in_two
+from kthena_components.placement.inventory_fields import check_amounts
 from kthena_components.placement.model import Cluster, Node, Queue, Quota, Running, Scheduler, Scope
 from kthena_components.placement.pod_groups import (
     groups_in,
@@ -50,7 +51,6 @@ from kthena_components.placement.racks import (
     racks_of,
     usual_labels,
 )
-from kthena_components.placement.stated_amounts import check_amounts
 from kthena_components.systems.volcano.emit_cluster import emit_hyper_nodes, read_hyper_node
 
 NODE, POD, QUOTA = ("", "Node"), ("", "Pod"), ("", "ResourceQuota")

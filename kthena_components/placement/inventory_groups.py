@@ -14,6 +14,7 @@ from kthena_components.placement.inventory_fields import (
     SchedulerFields,
     ScopeFields,
     SubgroupFields,
+    check_amounts,
 )
 from kthena_components.placement.model import (
     Neighbour,
@@ -28,7 +29,6 @@ from kthena_components.placement.model import (
     Topology,
 )
 from kthena_components.placement.quotas_and_limit_ranges import LIMIT_RANGE
-from kthena_components.placement.stated_amounts import check_amounts
 
 
 def queues_of(fields: InventoryFields) -> tuple[Queue, ...]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, Level
-from kthena_components.core.spec.launch import ENGINE_CONTAINER
+from kthena_components.core.spec.serving_spec import ENGINE_CONTAINER
 from kthena_components.core.values.read import mapping
 from kthena_components.policies.secrets_and_stack_gpu import content, plain
 
@@ -71,8 +71,8 @@ def check_placement(
     """
     # Imported here, because most stacks have no inventory.
     from kthena_components.placement.answer import answer, ask  # noqa: PLC0415
-    from kthena_components.placement.findings import FITTED, stale, unplaced  # noqa: PLC0415
     from kthena_components.placement.inventory import InventoryError, read_inventory  # noqa: PLC0415
+    from kthena_components.placement.place import FITTED, stale, unplaced  # noqa: PLC0415
 
     if len(clusters) > 1:
         yield _not_placed("the objects have several providers, and an inventory is of one cluster")
@@ -90,6 +90,6 @@ def check_placement(
 
 
 def _not_placed(because: str) -> Finding:
-    from kthena_components.placement.findings import RULE  # noqa: PLC0415
+    from kthena_components.placement.place import RULE  # noqa: PLC0415
 
     return Finding(path="", seen=f"not checked, because {because}", rule=RULE, level=Level.UNKNOWN)

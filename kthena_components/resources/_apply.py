@@ -18,8 +18,11 @@ from kthena_components.core.naming import group_name, resource_name
 from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.resources._access import Placed, provider_version, warn_of_untested
-from kthena_components.resources._cluster_warnings import warn_if_elsewhere, warn_if_unreachable
-from kthena_components.resources._duplicate_objects import warn_of_rival
+from kthena_components.resources._cluster_objects import (
+    warn_if_elsewhere,
+    warn_if_unreachable,
+    warn_of_rival,
+)
 from kthena_components.resources._outputs import Outputs
 from kthena_components.resources._updates import hooks_of
 

@@ -16,7 +16,7 @@ from kthena_components.core.findings import Finding, SpecError, count_of, render
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.resources._apply import ROLE, SERVING_GROUP, Scope, apply, awaited
 from kthena_components.resources._call import refuse_call, refuse_options
-from kthena_components.resources._duplicate_objects import claim, running
+from kthena_components.resources._cluster_objects import claim, running
 from kthena_components.resources._model import read_hf_configs
 from kthena_components.resources._outputs import (
     Outputs,

@@ -14,7 +14,10 @@ from kthena_components.core.memory.sharding import Sharding, fits
 from kthena_components.core.plan.build import build_plan
 from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.serving_plan import ServingPlan
-from kthena_components.core.rules.memory import memory_one_sequence, memory_weights_fit
+from kthena_components.core.rules.memory_weights_fraction_offload import (
+    memory_one_sequence,
+    memory_weights_fit,
+)
 from kthena_components.core.spec.parse import parse_spec
 from kthena_components.core.spec.rules.roles_pods_gang_expose import check_spec
 from kthena_components.core.spec.serving_spec import ModelServingSpec

@@ -17,8 +17,7 @@ if TYPE_CHECKING:  # who checks files has no plan and no input
     from kthena_components.core.plan.limits import Limit
     from kthena_components.core.plan.manifest import Manifest
     from kthena_components.core.plan.rights import Resource
-    from kthena_components.core.plan.scrape_targets import ScrapeTargets
-    from kthena_components.core.plan.serving_plan import ServingPlan
+    from kthena_components.core.plan.serving_plan import ScrapeTargets, ServingPlan
     from kthena_components.core.spec.fields import Spec
 
 Pair = tuple[str, str]

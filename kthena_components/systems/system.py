@@ -11,7 +11,7 @@ from kthena_components.core.findings import Finding
 from kthena_components.core.objects.cluster_objects import ClusterObjects, Gang, Ports
 from kthena_components.core.objects.object import GroupKind, Object, PodSet
 from kthena_components.core.objects.retained_fields import kept_spec
-from kthena_components.core.rules.support.old_and_new import Change
+from kthena_components.core.rules.support.admission import Change
 from kthena_components.core.values.dataclass import dataclass
 
 if TYPE_CHECKING:  # who checks files has no plan and no input

@@ -17,11 +17,15 @@ from kthena_components.core.findings import Level, rule_name
 from kthena_components.core.rules.production import PRODUCTION
 from kthena_components.core.rules.registry import CHECKS
 from kthena_components.core.rules.support.documentation import Example, RuleDoc, read_docstring
-from kthena_components.core.spec.rules import cache_claims_startup_grace as pod_rules
-from kthena_components.core.spec.rules import engine_overlay_counted as role_rules
+from kthena_components.core.spec.rules import (
+    engine_only_field_launch_overlay_counted_flag as role_rules,
+)
 from kthena_components.core.spec.rules import gpu_model_image_adapter_amount as engine_rules
 from kthena_components.core.spec.rules import roles_pods_gang_expose as spec_rules
 from kthena_components.core.spec.rules import rollout as rollout_rules
+from kthena_components.core.spec.rules import (
+    startup_window_resource_claims_cache_grace_period as pod_rules,
+)
 from kthena_components.core.spec.rules import template_scheduler_labels_image as template_rules
 from kthena_components.systems import all_systems
 from tests.support.for_each import for_each

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kthena_components.cli.review.base_waivers import BaseStack, BaseWaivers, is_code
 from kthena_components.cli.review.preview import Preview, Said, Weight, parse_preview
+from kthena_components.cli.review.strictness import BaseStack, BaseWaivers, is_code
 from tests.cli.previews import events, step, urn
 
 TODAY = date(2026, 1, 1)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kthena_components.cli.review.failures import reason_of, secret_values
+from kthena_components.cli.review.preview_runner import reason_of, secret_values
 from tests.cli.conftest import Review
 from tests.cli.previews import SERVING, cells, events, message, row, serving, urn
 from tests.cli.test_review import REFUSED, deployed

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from kthena_components.cli.main import main
+from kthena_components.cli.size.output import chosen
 from kthena_components.cli.size.question import UsageError
-from kthena_components.cli.size.write import chosen
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.sizing import Shape
 from tests.support.for_each import for_each

@@ -17,7 +17,7 @@ from kthena_components.compiler.compile import compile_serving
 from kthena_components.convert.conversion import SAME, Changes, Converted
 from kthena_components.convert.convert import convert
 from kthena_components.convert.lost_fields import changed_by_adoption, find_losses
-from kthena_components.convert.sources import converters
+from kthena_components.convert.sources_and_kept import converters
 from kthena_components.core.values.read import group_kind
 from tests.support.specs import GUIDE, changed, example_for
 

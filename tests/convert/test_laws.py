@@ -12,7 +12,7 @@ from kthena_components.compiler.compile import Compiled, compile_serving
 from kthena_components.convert.conversion import SAME, Changes, Conversion, Kept, title_of
 from kthena_components.convert.convert import convert
 from kthena_components.convert.lost_fields import find_additions, find_losses
-from kthena_components.convert.sources import converters
+from kthena_components.convert.sources_and_kept import converters
 from kthena_components.core.naming import INJECTED_ENV, LWS_ENV
 from kthena_components.core.values.read import group_kind
 from kthena_components.systems import EMITTERS, find_emitter

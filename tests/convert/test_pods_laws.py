@@ -18,7 +18,7 @@ from kthena_components.convert.convert import convert
 from kthena_components.convert.describe_engines import describe_engines, is_sketched
 from kthena_components.convert.engine_scripts import joins_pods
 from kthena_components.convert.lost_fields import leaves
-from kthena_components.convert.sources import converters
+from kthena_components.convert.sources_and_kept import converters
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import path_of
 from kthena_components.core.values.read import group_kind

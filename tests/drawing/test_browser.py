@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kthena_components.core.values.safe_text import visible
-from kthena_components.drawing.mermaid import draw_mermaid
 from kthena_components.drawing.page import draw_page
+from kthena_components.drawing.rows_and_mermaid import draw_mermaid
 from tests.drawing.browser import chromium, measure
 from tests.drawing.hostile import NAMES, hostile
 from tests.support.pictured import pictured

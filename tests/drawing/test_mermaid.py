@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kthena_components.drawing.mermaid import MOST, draw_mermaid
 from kthena_components.drawing.picture import GroupRow, NodeBox, Picture, PodBox, RackBox
+from kthena_components.drawing.rows_and_mermaid import MOST, draw_mermaid
 from tests.drawing.hostile import LONG, hostile
 from tests.support.for_each import for_each
 from tests.support.pictured import pictured

@@ -14,7 +14,7 @@ from kthena_components.drawing.picture import (
     shares,
     width_of,
 )
-from kthena_components.drawing.rows import draw_rows
+from kthena_components.drawing.rows_and_mermaid import draw_rows
 from tests.drawing.hostile import hostile
 from tests.support.for_each import for_each
 from tests.support.pictured import pictured

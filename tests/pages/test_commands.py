@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kthena_components.convert.sources import converters
+from kthena_components.convert.sources_and_kept import converters
 from tests.pages.stages import (
     ELSEWHERE,
     IN_CHECKOUT,

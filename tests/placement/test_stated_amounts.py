@@ -11,9 +11,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from kthena_components.placement.inventory import InventoryError, parse_inventory
+from kthena_components.placement.inventory_fields import MOST, amount_of
 from kthena_components.placement.inventory_write import write_inventory
 from kthena_components.placement.model import Cluster
-from kthena_components.placement.stated_amounts import MOST, amount_of
 from tests.placement.test_inventory import HEAD, OBJECTS, listed
 from tests.support.for_each import for_each
 

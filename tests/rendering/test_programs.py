@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kthena_components.rendering.programs import checkouts_around, find_program, why_missing
+from kthena_components.rendering.isolation import checkouts_around, find_program, why_missing
 
 Install = Callable[[str], Path]
 

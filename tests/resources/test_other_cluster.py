@@ -12,7 +12,7 @@ import pytest
 import yaml
 from kubernetes.config import kube_config
 
-from kthena_components.resources import _cluster_warnings as _elsewhere
+from kthena_components.resources import _cluster_objects as _elsewhere
 from kthena_components.resources import cluster
 from tests.resources.build import late, serving, unknown
 from tests.support.discovery import discovery, paths, tokens
@@ -54,7 +54,7 @@ def warnings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Warnings:
             address = yaml.safe_load(config)["clusters"][0]["cluster"]["server"]
             seen = record(program, preview=preview)
         return [text.replace(address, "SERVER") for severity, text, _ in seen.logs
-                if severity == "WARNING" and _elsewhere.RULE in text]  # fmt: skip
+                if severity == "WARNING" and _elsewhere.OF_ANOTHER_CLUSTER in text]  # fmt: skip
 
     return run
 

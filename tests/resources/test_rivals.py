@@ -12,7 +12,7 @@ import yaml
 from kubernetes.config import kube_config
 
 from kthena_components.core.naming import STACK
-from kthena_components.resources import _duplicate_objects as _claims
+from kthena_components.resources import _cluster_objects as _claims
 from tests.resources.build import late, serving, unknown
 from tests.support.discovery import discovery, paths, tokens
 from tests.support.pages import block
@@ -56,7 +56,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
             seen = attempt(program, preview=preview)
         told = [text for severity, text, _ in seen.logs if severity == "WARNING"]
         told += [str(seen.error)] if seen.error is not None else []
-        return seen, [text.replace(address, "SERVER") for text in told if _claims.RULE in text]
+        return seen, [
+            text.replace(address, "SERVER") for text in told if _claims.OF_ANOTHER_STACK in text
+        ]
 
     return with_objects
 

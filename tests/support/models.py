@@ -4,9 +4,9 @@ from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, run_rule
 from kthena_components.core.rules.fp8_blocks_and_quantization_groups import fp8_block_multiple
-from kthena_components.core.rules.moe import moe_expert_shape
-from kthena_components.core.rules.tp_heads_ffn_pp_layers import (
+from kthena_components.core.rules.tp_heads_ffn_pp_layers_moe import (
     ffn_divisible,
+    moe_expert_shape,
     pp_within_layers,
     tp_divides_heads,
     tp_divides_kv_heads,

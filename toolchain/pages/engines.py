@@ -93,8 +93,8 @@ Their options are maintained by hand. Findings about unknown options are advisor
 
 | engine | release | file |
 |---|---|---|
-| Text Generation Inference | 3.3.7 | `core/engines/tgi.py` |
-| LMDeploy (`api_server`) | 0.16.0 | `core/engines/lmdeploy.py` |
+| Text Generation Inference | 3.3.7 | `core/engines/lmdeploy_and_tgi.py` |
+| LMDeploy (`api_server`) | 0.16.0 | `core/engines/lmdeploy_and_tgi.py` |
 """
 _PAIRS = """## Prefill and decode in separate engines
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kthena_components.convert.describe_pods import shows_pods
-from kthena_components.convert.sources import converters
+from kthena_components.convert.sources_and_kept import converters
 from kthena_components.systems import all_systems
 from kthena_components.systems.system import Kind
 

@@ -3,7 +3,7 @@
 import argparse
 
 from kthena_components.cli.check.reports import FORMATS
-from kthena_components.cli.numbers import number_of
+from kthena_components.cli.shared_options import number_of
 from kthena_components.core.schema.versions import NAMED, TITLES, VERSIONS
 
 _EXITS = """exit status:

@@ -9,7 +9,6 @@ from typing import Any
 
 import yaml
 
-from kthena_components.cli.connect import add_cluster, opened
 from kthena_components.cli.convert.output import (
     COMMAND,
     IMPORTS,
@@ -30,13 +29,14 @@ from kthena_components.cli.convert.sources import (
     from_cluster,
     from_file,
 )
+from kthena_components.cli.shared_options import add_cluster, opened
 from kthena_components.cli.terminal import Progress
 from kthena_components.convert.conversion import (
     SAME,
     ChangeError,
     Changes,
 )
-from kthena_components.convert.sources import kinds_to_read
+from kthena_components.convert.sources_and_kept import kinds_to_read
 from kthena_components.core.findings import nearest, today
 from kthena_components.core.values.safe_text import lone_surrogate, visible
 from kthena_components.reading.files import STDIN, shown_name

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from kthena_components.cli.convert.sources import Source, UsageError
 from kthena_components.convert.conversion import Converted, Kept, title_of
-from kthena_components.convert.kept_objects import short_title
 from kthena_components.convert.lost_fields import Loss
+from kthena_components.convert.sources_and_kept import short_title
 from kthena_components.core.findings import Finding, SpecError, nearest
 from kthena_components.core.spec.serving_spec import ModelServingSpec
 from kthena_components.core.values.regex import regex

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 from kthena_components.cli.objects import KubeObject, objects_of
 from kthena_components.convert.conversion import SAME, Changes, Conversion, Converted, title_of
 from kthena_components.convert.convert import convert
-from kthena_components.convert.kept_objects import short_title
-from kthena_components.convert.sources import kinds_to_read
+from kthena_components.convert.sources_and_kept import kinds_to_read, short_title
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.safe_text import lone_surrogate

@@ -7,14 +7,14 @@ from pathlib import Path
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
-from kthena_components.cli.connect import WRONG, add_cluster, opened
 from kthena_components.cli.inventory import add_racks_from, live_cluster, stop
+from kthena_components.cli.shared_options import WRONG, add_cluster, opened
 from kthena_components.cli.terminal import Progress, paint
 from kthena_components.core.values.safe_text import visible, visible_json
 from kthena_components.reading.files import unwritten
 
 if TYPE_CHECKING:
-    from kthena_components.cli.fit.what_if import WhatIf
+    from kthena_components.cli.fit.output import WhatIf
     from kthena_components.placement.answer import Asked
     from kthena_components.placement.model import Cluster, Outcome
 
@@ -139,7 +139,7 @@ def _write(
     from kthena_components.cli.fit.output import describe, render  # noqa: PLC0415
     from kthena_components.drawing.from_outcomes import picture_of  # noqa: PLC0415
     from kthena_components.drawing.page import draw_page  # noqa: PLC0415
-    from kthena_components.drawing.rows import draw_rows  # noqa: PLC0415
+    from kthena_components.drawing.rows_and_mermaid import draw_rows  # noqa: PLC0415
 
     picture = picture_of(question.drawn, outcomes)
     if asked.html is not None:
@@ -166,7 +166,7 @@ def _what_if(
     parser: argparse.ArgumentParser,
 ) -> "WhatIf":
     """Say what a loss strands, and how many more groups fit, as far as that is asked."""
-    from kthena_components.cli.fit.what_if import NothingToLoseError, what_if  # noqa: PLC0415
+    from kthena_components.cli.fit.output import NothingToLoseError, what_if  # noqa: PLC0415
 
     try:
         return what_if(question.drawn, outcomes, lose=asked.lose, grow_to=asked.grow)

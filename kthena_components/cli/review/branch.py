@@ -37,7 +37,7 @@ from kthena_components.core.values.dataclass import dataclass
 from kthena_components.reading.project import PROJECT_FILES, Project, ProjectError
 
 if TYPE_CHECKING:
-    from kthena_components.cli.review.inventories import Inventory
+    from kthena_components.cli.review.placement import Inventory
 
 
 @dataclass(slots=True, kw_only=True)

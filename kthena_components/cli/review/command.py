@@ -15,16 +15,15 @@ from kthena_components.checker.update_rules import check_change
 from kthena_components.checker.waivers import annotated, waive
 from kthena_components.cli.levels import read_settings
 from kthena_components.cli.policy_pack import PackError, complete
-from kthena_components.cli.review.base_waivers import read_base_waivers
 from kthena_components.cli.review.branch import BranchReview, ReviewOptions, review_branch
 from kthena_components.cli.review.branch_diff import base_files, open_sides
 from kthena_components.cli.review.comment import write_check, write_comment
 from kthena_components.cli.review.git import GitError, Repository, find_repository, open_repository
-from kthena_components.cli.review.inventories import read_inventories
 from kthena_components.cli.review.placement import (
     add_inventory,
     check_placement,
     place_with,
+    read_inventories,
     write_placement,
 )
 from kthena_components.cli.review.preview import (
@@ -41,6 +40,7 @@ from kthena_components.cli.review.stack import (
     reviewed,
     unchecked_memory,
 )
+from kthena_components.cli.review.strictness import read_base_waivers
 from kthena_components.core.findings import Finding, Level, today
 from kthena_components.core.objects.object import pulumi_identity
 from kthena_components.core.values.safe_text import visible

@@ -16,7 +16,7 @@ from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.safe_text import visible
 from kthena_components.reading.files import MOST_BYTES
-from kthena_components.rendering.programs import find_program, why_missing
+from kthena_components.rendering.isolation import find_program, why_missing
 
 _FLAGS = (
     *("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}"),

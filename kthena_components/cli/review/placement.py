@@ -1,15 +1,22 @@
-"""Says in a review whether the pods of a stack fit into a cluster, before and after the change."""
+"""Says in a review whether the pods of a stack fit into a cluster, and reads its inventory.
+
+A branch must not choose the cluster by which its placement is judged. So a file of the repository
+is that of the base, and a file that only the branch has is not read without an approval.
+"""
 
 import argparse
+import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from tabulate import tabulate
 
+from kthena_components.cli.review.branch import ReviewOptions
 from kthena_components.cli.review.escaping import cell_text
-from kthena_components.cli.review.inventories import Inventory
+from kthena_components.cli.review.git_tree import Tree
 from kthena_components.cli.review.preview import Preview
 from kthena_components.cli.review.serving_sizes import between
 from kthena_components.core.findings import Finding, count_of
@@ -20,6 +27,78 @@ from kthena_components.core.values.safe_text import visible
 if TYPE_CHECKING:
     from kthena_components.placement.answer import Asked
     from kthena_components.placement.model import Cluster, Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inventory:
+    """The inventory of a stack's cluster, or why it is not used."""
+
+    cluster: "Cluster | None" = None
+    wrong: tuple[str, ...] = ()
+    """What is wrong with the file: one sentence each."""
+    because: str = "cannot be read"
+    """Why there is no cluster: a clause about the inventory."""
+
+
+def read_inventories(
+    asked: argparse.Namespace, by: ReviewOptions | None = None
+) -> Mapping[str, Inventory]:
+    """Read the inventory of each stack that has one.
+
+    Args:
+        asked: The arguments of the command.
+        by: The branch that is reviewed; None: only previews are given.
+    """
+    stated = dict(each.split("=", 1) for each in asked.inventory)
+    if by is None:
+        return {stack: _read(stack, file) for stack, file in stated.items()}
+    return {stack: _of_branch(stack, file, by) for stack, file in stated.items() if by.previews}
+
+
+def _of_branch(stack: str, file: str, by: ReviewOptions) -> Inventory:
+    """Read an inventory for the review of a branch: the file of the base counts."""
+    path = os.path.relpath(by.tree / file, by.tree)
+    at, sides = by.sides.at(path), by.sides
+    if _has(sides.before, at):
+        found = _read(stack, str(by.judge / path), hidden=f"{by.judge}{os.sep}")
+        changed = any(each == at or each.startswith(f"{at}/") for each in sides.changed)
+        note = f"the branch changes {path}; the file of its base is used"
+        return _noted(found, note) if changed else found
+    if _has(sides.after, at) and not by.approved:
+        return Inventory(because=f"is not used: only the branch has {path}. Add it to the base")
+    inside = by.tree / path
+    return _read(stack, str(inside) if inside.exists() else file)
+
+
+def _has(tree: Tree, at: str) -> bool:
+    """Return whether a commit has a file, a folder or a link that a path leads to or through."""
+    return bool(tree.odd_part(at)) or tree.is_folder(at)
+
+
+def _read(stack: str, path: str, hidden: str = "") -> Inventory:
+    """Read a file or a folder, and name the cluster by its stack.
+
+    Args:
+        stack: The stack.
+        path: What to read.
+        hidden: The beginning of paths that messages leave out.
+    """
+    # Imported here, because most reviews have no inventory.
+    from kthena_components.placement.inventory import InventoryError, read_inventory  # noqa: PLC0415
+
+    try:
+        cluster = read_inventory([path])
+    except InventoryError as error:
+        reasons = (reason.removeprefix(hidden) for reason in error.reasons)
+        return Inventory(wrong=tuple(reasons))
+    return Inventory(cluster=replace(cluster, source=stack))
+
+
+def _noted(found: Inventory, note: str) -> Inventory:
+    if found.cluster is None:
+        return found
+    return replace(found, cluster=replace(found.cluster, notes=(*found.cluster.notes, note)))
+
 
 _HEADERS = ("group", "placement", "HyperNode", "why")
 _MOST_ROWS = 40
@@ -103,7 +182,7 @@ def place_with(
 
 def check_placement(found: StackPlacement, today: date) -> Iterator[Finding]:
     """Report groups that no longer fit, and an old snapshot: the rule placement-fits."""
-    from kthena_components.placement.findings import FITTED, stale, unplaced  # noqa: PLC0415
+    from kthena_components.placement.place import FITTED, stale, unplaced  # noqa: PLC0415
 
     before = found.before
     for outcome in found.changed:
@@ -116,7 +195,7 @@ def check_placement(found: StackPlacement, today: date) -> Iterator[Finding]:
 def write_placement(found: StackPlacement) -> Iterator[str]:
     """Write the section of one stack: what changes, as a table and a picture."""
     from kthena_components.drawing.from_outcomes import picture_of  # noqa: PLC0415
-    from kthena_components.drawing.mermaid import draw_mermaid  # noqa: PLC0415
+    from kthena_components.drawing.rows_and_mermaid import draw_mermaid  # noqa: PLC0415
 
     changed, before = found.changed, found.before
     yield f"Placement on {_named(found.cluster)}: {_counted(found.new)}"
@@ -156,7 +235,7 @@ def _counted(outcomes: Sequence["Outcome"]) -> str:
 
 
 def _row(outcome: "Outcome", was: "Outcome | None") -> list[str]:
-    from kthena_components.placement.findings import first_change, why_not  # noqa: PLC0415
+    from kthena_components.placement.place import first_change, why_not  # noqa: PLC0415
 
     before = "new" if was is None else str(was.verdict)
     where = outcome.placement.domain if outcome.placement else None

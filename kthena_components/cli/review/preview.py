@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from kthena_components.checker.catalogue import rule_names
-from kthena_components.cli.review.failures import reason_of, secret_values, without_values
+from kthena_components.cli.review.preview_runner import reason_of, secret_values, without_values
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.regex import regex

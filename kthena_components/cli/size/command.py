@@ -4,7 +4,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from kthena_components.cli.numbers import amount_of, number_of
+from kthena_components.cli.shared_options import amount_of, number_of
 from kthena_components.cli.terminal import Progress
 from kthena_components.core.values.safe_text import shell_word, visible, visible_json, visible_lines
 
@@ -135,7 +135,7 @@ def _written(question: "Question", answer: "Answer", asked: argparse.Namespace) 
     from kthena_components.cli.size.output import as_json, as_text  # noqa: PLC0415
 
     if asked.write is not None and answer.rows:
-        from kthena_components.cli.size.write import write_serving  # noqa: PLC0415
+        from kthena_components.cli.size.output import write_serving  # noqa: PLC0415
 
         words = f"{shell_word(asked.model)} --gpu {shell_word(asked.gpu)}"
         origin = f"written by kthena-components size {words}"

@@ -16,7 +16,7 @@ from kthena_components.core.engines.bash.shared_state import (
 from kthena_components.core.engines.facts import CommandFacts, Problem
 from kthena_components.core.engines.files import Files, Mount, read_file
 from kthena_components.core.engines.launchers import read_ray, read_ray_script, with_ranks
-from kthena_components.core.engines.lmdeploy import read_lmdeploy
+from kthena_components.core.engines.lmdeploy_and_tgi import read_lmdeploy, read_tgi
 from kthena_components.core.engines.placeholders import NETWORK_VARIABLES, Scope, Variables
 from kthena_components.core.engines.programs import (
     OMNI,
@@ -28,7 +28,6 @@ from kthena_components.core.engines.programs import (
     shell_operand,
 )
 from kthena_components.core.engines.sglang import read_sglang, serves_diffusion, without_model_type
-from kthena_components.core.engines.tgi import read_tgi
 from kthena_components.core.engines.trtllm import read_dynamo, read_trtllm
 from kthena_components.core.engines.vllm import read_api_server, read_inside, read_vllm
 from kthena_components.core.values.dataclass import dataclass

@@ -1,21 +1,221 @@
-"""Reads what a container starts: its command line, or why that cannot be read."""
+"""Reads a container's inputs, and what it starts: its command line, or why that is not known.
+
+Unknown inputs stay unknown, with the reason. Secrets are never read.
+"""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from kthena_components.core.engines import CommandFacts, Files, Hidden, read_command, unread_script
+from kthena_components.core import naming
+from kthena_components.core.engines import (
+    CommandFacts,
+    Files,
+    Hidden,
+    derived_entrypoint,
+    image_entrypoint,
+    read_command,
+    unread_script,
+)
 from kthena_components.core.engines.facts import ALL_GPUS
 from kthena_components.core.engines.shapes import split_command
 from kthena_components.core.facts.claims import read_claims
 from kthena_components.core.facts.container import read_volumes, sidecars, visible_gpus
-from kthena_components.core.facts.context import NO_CONTEXT, Context
+from kthena_components.core.facts.context import NO_CONTEXT, ConfigMap, Context
 from kthena_components.core.facts.devices import name_in_pod
-from kthena_components.core.facts.files import PodVolumes
-from kthena_components.core.facts.inputs import Inputs, read_argv, read_inputs
-from kthena_components.core.values.dataclass import replace
+from kthena_components.core.facts.files import MissingKey, PodVolumes, read_files, why_missing
+from kthena_components.core.values.dataclass import dataclass, replace
+from kthena_components.core.values.display import text_of
 from kthena_components.core.values.read import mapping, sequence
-from kthena_components.core.values.unknown import Unknown, is_unresolved
+from kthena_components.core.values.regex import regex
+from kthena_components.core.values.unknown import (
+    UNKNOWN_WORD,
+    MaybeText,
+    NodeAddress,
+    OwnAddress,
+    Unknown,
+    Varying,
+    is_unresolved,
+)
+
+_PLACES = frozenset({naming.ENTRY_ADDRESS, naming.WORKER_INDEX})
+"""Variables that differ between pods: facts are about all pods of a template."""
+
+_ADDRESSES = frozenset(
+    {
+        *("metadata.name", "status.podIP"),
+        "metadata.labels['statefulset.kubernetes.io/pod-name']",
+    }
+)
+_OF_NODE = frozenset({"status.hostIP"})
+_OF_EACH_POD = frozenset({"metadata.uid", "spec.nodeName"})
+
+_VARIABLE = regex(r"[-._A-Za-z][-._A-Za-z0-9]*")
+
+_MOST = 100
+"""Maximum number of variable sources read per container."""
+
+
+@dataclass(slots=True)
+class Inputs:
+    """The inputs of one container."""
+
+    env: dict[str, MaybeText] = field(default_factory=dict)
+    """Variables in the order in which Kubernetes sets them, with `$(NAME)` not yet expanded."""
+    hidden: Hidden = ()
+    """Other sources of variables."""
+    files: Files = ()
+    missing: list[MissingKey] = field(default_factory=list)
+    places: dict[str, MaybeText] = field(default_factory=dict)
+    """Values of variables that differ between pods, which are not in `env`."""
+
+    def set(self, name: str, value: MaybeText) -> None:
+        """Set a variable; an earlier one of the same name moves to the end."""
+        found = self.places if name in _PLACES else self.env
+        found.pop(name, None)
+        found[name] = value
+
+    def drop_places(self) -> None:
+        """Drop variables that have the values of `places` under LeaderWorkerSet's names."""
+        for name, same in naming.LWS_ENV.items():
+            if same in self.places and self.env.get(name) == self.places[same]:
+                del self.env[name]
+
+    def hide(self, prefix: str, source: str) -> None:
+        """Record that an unreadable source may set variables with a prefix."""
+        for name in [name for name in self.env if name.startswith(prefix)]:
+            self.set(name, Unknown(f"{name} may come from {source}"))
+        self.hidden = (*self.hidden, (prefix, source))
+
+    def miss(self, path: str, found: ConfigMap, key: object) -> None:
+        """Record a missing key, without which the container does not start."""
+        if isinstance(key, str) and not is_unresolved(key):
+            self.missing.append(MissingKey(path=path, because=why_missing(found, key)))
+
+
+def read_inputs(
+    container: Mapping[str, Any], pod: PodVolumes, path: str, injected: Mapping[str, str]
+) -> Inputs:
+    """Read a container's inputs, whatever its fields contain.
+
+    envFrom comes first, where later sources override earlier ones; env overrides both. Only values
+    in env are expanded, each with the variables before it.
+
+    Args:
+        container: The container.
+        pod: The volumes that its pod's containers share.
+        path: Path of the container.
+        injected: Variables that a controller adds to all containers.
+
+    Source: kubernetes pkg/kubelet/kubelet_pods.go makeEnvironmentVariables.
+    """
+    context, given = pod.context, Inputs()
+    for name, value in injected.items():
+        given.env[name] = value
+    sources, items = sequence(container.get("envFrom")), sequence(container.get("env"))
+    for source in sources[:_MOST]:
+        _env_from(given, source, context)
+    if len(sources) > _MOST:
+        given.hide("", f"envFrom, of which {_MOST} sources are read")
+    if is_unresolved(container.get("envFrom")):
+        given.hide("", "envFrom, which is not known yet")
+    if is_unresolved(container.get("env")):
+        given.hide("", "env, which is not known yet")
+    late = [
+        i
+        for i, item in enumerate(items)
+        if is_unresolved(item) or is_unresolved(mapping(item).get("name"))
+    ]
+    for index, item in enumerate(items):
+        if index in late[-1:]:
+            given.hide("", "env, a part of which is not known yet")
+        _env(given, mapping(item), context, f"{path}.env[{index}]")
+    given.env = {**injected, **{k: v for k, v in given.env.items() if k not in injected}}
+    given.drop_places()
+    if container.get("volumeMounts"):
+        given.files, missing = read_files(container, pod, path)
+        given.missing += missing
+    return given
+
+
+def _env_from(given: Inputs, source: object, context: Context) -> None:
+    """Add all keys of a ConfigMap; an unreadable source hides the variables that it may set."""
+    reference, prefix = mapping(source).get("configMapRef"), mapping(source).get("prefix")
+    start = prefix if isinstance(prefix, str) and not is_unresolved(prefix) else ""
+    found = context.find(reference) if isinstance(reference, Mapping) else None
+    if isinstance(found, ConfigMap) and found.gap is None and not is_unresolved(prefix):
+        for key in found.data:
+            if isinstance(key, str) and _VARIABLE.fullmatch(start + key):
+                given.set(start + key, _literal(found.text(key)))
+        return
+    given.hide(start, f"envFrom, where {_why(source, found)}")
+
+
+def _why(source: object, found: ConfigMap | Unknown | None) -> str:
+    """Explain why a source of variables is unknown."""
+    secret = mapping(mapping(source).get("secretRef")).get("name")
+    if isinstance(secret, str) and not is_unresolved(secret):
+        return f"Secret '{secret[:63]}' is not read"
+    if isinstance(found, ConfigMap):
+        return f"{found.title} is not known yet"
+    return found.because if found else "a source is not known yet"
+
+
+def _env(given: Inputs, item: Mapping[str, Any], context: Context, path: str) -> None:
+    name, value = item.get("name"), item.get("value")
+    if not isinstance(name, str) or is_unresolved(name):
+        return
+    reference = mapping(item.get("valueFrom")).get("configMapKeyRef")
+    late = f"the value of {name} is not in the manifest"
+    if isinstance(value, str) and (value or not isinstance(reference, Mapping)):
+        given.set(name, Unknown(late) if is_unresolved(value) else value)
+    elif not isinstance(reference, Mapping):
+        given.set(name, _of_pod(mapping(item.get("valueFrom")), late))
+    else:
+        key, found = reference.get("key"), context.find(reference)
+        if isinstance(found, Unknown):
+            given.set(name, Unknown(f"{late}: {found.because}"))
+        elif not isinstance(key, str) or is_unresolved(key):
+            given.set(name, Unknown(f"the key of {name} in {found.title} is not known yet"))
+        else:
+            given.set(name, _literal(found.text(key)))
+            if not found.has(key) and reference.get("optional") is not True:
+                given.miss(f"{path}.valueFrom.configMapKeyRef.key", found, key)
+
+
+def _of_pod(source: Mapping[str, Any], late: str) -> Unknown:
+    """Return a value that the manifest does not have, and how it differs between pods."""
+    path = mapping(source.get("fieldRef")).get("fieldPath")
+    if not isinstance(path, str):
+        return Unknown(late)
+    if path in _ADDRESSES:
+        return OwnAddress(late)
+    if path in _OF_NODE:
+        return NodeAddress(late)
+    return Varying(late) if path in _OF_EACH_POD or "index" in path else Unknown(late)
+
+
+def _literal(text: MaybeText) -> MaybeText:
+    """Escape a text so that Kubernetes' expansion leaves it unchanged."""
+    return text.replace("$", "$$") if isinstance(text, str) else text
+
+
+def read_argv(container: Mapping[str, Any]) -> list[str]:
+    """Return a container's command and args in one list, or what its image starts."""
+    command, args = _words(container.get("command")), _words(container.get("args"))
+    if not command:
+        image = str(container.get("image", ""))
+        command = [*(image_entrypoint(image) or derived_entrypoint(image, args))]
+    return [*command, *args]
+
+
+def _words(value: object) -> list[str]:
+    if is_unresolved(value):
+        # The whole list is unknown: it may contain the model and any flag.
+        return [UNKNOWN_WORD, UNKNOWN_WORD]
+    return [text_of(item) for item in sequence(value) if isinstance(item, (str, int, float))]
+
 
 _REMEMBERED = 8_192
 """Maximum length of a command line that is cached, with its facts."""

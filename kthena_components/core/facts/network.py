@@ -9,7 +9,7 @@ from typing import Any
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.engines.controller_env import LATE_VARIABLES
 from kthena_components.core.engines.placeholders import NETWORK_VARIABLES
-from kthena_components.core.facts.inputs import Inputs
+from kthena_components.core.facts.container_commands import Inputs
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.regex import regex

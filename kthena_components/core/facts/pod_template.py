@@ -16,7 +16,7 @@ from kthena_components.core.facts.container import (
     sidecars,
     written_for_role,
 )
-from kthena_components.core.facts.container_commands import engine_places, read_started
+from kthena_components.core.facts.container_commands import engine_places, read_argv, read_started
 from kthena_components.core.facts.context import (
     NO_CONTEXT,
     Context,
@@ -34,7 +34,6 @@ from kthena_components.core.facts.devices import (
     slices,
 )
 from kthena_components.core.facts.files import PodVolumes
-from kthena_components.core.facts.inputs import read_argv
 from kthena_components.core.facts.network import (
     asks_cluster,
     engine_variables,

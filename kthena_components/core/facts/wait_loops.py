@@ -6,7 +6,6 @@ Only loops are read that run in any case and end when a server answers, or when 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from kthena_components.core.engines.bash.parse import parse
 from kthena_components.core.engines.bash.syntax import (
     Assignment,
     Block,
@@ -23,6 +22,7 @@ from kthena_components.core.engines.bash.syntax import (
     Text,
     While,
     Word,
+    parse,
 )
 from kthena_components.core.engines.programs import SHELLS, base_name, shell_operand
 from kthena_components.core.facts.wait_programs import CLIENTS, PYTHON, WaitLoop, by_image

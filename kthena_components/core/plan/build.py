@@ -2,8 +2,7 @@
 
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, Level, join_path
-from kthena_components.core.plan.production import startup_seconds
-from kthena_components.core.plan.resource_claims import claim_templates, pod_claims
+from kthena_components.core.plan.pod_additions import claim_templates, pod_claims, startup_seconds
 from kthena_components.core.plan.serving_plan import ExposePlan, RolePlan, RolloutPlan, ServingPlan
 from kthena_components.core.plan.templates import engine_templates, mirror_requests
 from kthena_components.core.spec.enums import EngineKind

@@ -8,7 +8,7 @@ from kthena_components.core.facts.members import Numbers, Template, with_members
 from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, GangFacts, ServingFacts
 from kthena_components.core.hardware import NO_CHOICE, GpuChoice
-from kthena_components.core.plan.resource_claims import stated_claims
+from kthena_components.core.plan.pod_additions import stated_claims
 from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 
 

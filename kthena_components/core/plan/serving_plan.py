@@ -1,15 +1,17 @@
-"""The resolved plan: each count, name, default and template.
+"""The resolved plan, with the placement of its pods and the ports that have metrics.
 
 build.py creates it; backends only write it. It contains no Kubernetes object and no Pulumi value.
 """
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
+from kthena_components.core import naming
 from kthena_components.core.findings import Finding
 from kthena_components.core.objects.object import VOLCANO
 from kthena_components.core.plan.templates import requests_of, unknown_requests
@@ -182,3 +184,113 @@ class ServingPlan:
 def _digest(*parts: Any) -> str:
     text = json.dumps(parts, sort_keys=True, separators=(",", ":"), default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:10]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """Equal sets of pods, each of which serves as a whole: ServingGroups, or single engines."""
+
+    roles: tuple[str, ...]
+    """Roles whose pods they have."""
+    pods: str
+    """Names of their pods, as a pattern of RE2. Its first parentheses are the name of the set."""
+    size: int | None
+    """Pods of one set. None: an autoscaler changes it."""
+    number: int | None
+    """Sets of the whole serving. None: an autoscaler changes it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScrapeTargets:
+    """The pods of a serving, as Prometheus and kube-state-metrics know them."""
+
+    entries: Mapping[str, Mapping[str, str]]
+    """Labels of the entry pods of each role."""
+    units: tuple[Unit, ...]
+
+
+def targets_of_groups(plan: ServingPlan) -> ScrapeTargets:
+    """Return the pods of a backend that names them as Kthena does: a unit is a ServingGroup.
+
+    Source: Kthena v1.0.0 pkg/model-serving-controller/utils/utils.go GeneratePodName. Workers of
+    the native backend have a `w-` before their number.
+    """
+    roles = tuple(role.name for role in plan.roles if role.replicas)
+    pods = f"({plan.name}-[0-9]+)-(?:{'|'.join(roles)})-[0-9]+-(?:w-)?[0-9]+"
+    unit = Unit(roles=roles, pods=pods, size=plan.pods_per_group, number=plan.groups)
+    return ScrapeTargets(entries=entry_labels(plan), units=only_with_pods([unit]))
+
+
+def entry_labels(plan: ServingPlan) -> dict[str, dict[str, str]]:
+    """Return the labels of entry pods that have Kthena's."""
+    return {
+        role.name: {naming.NAME: plan.name, naming.ROLE: role.name, naming.ENTRY: "true"}
+        for role in plan.roles
+    }
+
+
+def only_with_pods(units: Iterable[Unit]) -> tuple[Unit, ...]:
+    """Leave out units without pods: a role may have no engines."""
+    return tuple(unit for unit in units if unit.size != 0 and unit.number != 0)
+
+
+ZONE = "topology.kubernetes.io/zone"
+"""Default of spread_over."""
+_WEIGHT = 100
+
+
+def prioritized(plan: ServingPlan, template: Template) -> Template:
+    """Add the priority of a serving, unless the template has one."""
+    if plan.priority_class is None:
+        return template
+    spec = template.get("spec") or {}
+    return {**template, "spec": {"priorityClassName": plan.priority_class, **spec}}
+
+
+def placed(
+    plan: ServingPlan, role: RolePlan, template: Template, labels: Mapping[str, str], group: str
+) -> Template:
+    """Add the priority of a serving, and a preference for zones without its other groups.
+
+    Templates of the user get only what the user states for the serving, and never a second
+    priority or podAntiAffinity. The preference is soft: with fewer zones than groups, they share.
+
+    Args:
+        plan: The serving.
+        role: The role of the template.
+        template: The template.
+        labels: Labels that all pods of the serving have.
+        group: Label whose value differs between its groups. Kubernetes compares it for each pod
+            (mismatchLabelKeys, since 1.31).
+    """
+    template = prioritized(plan, template)
+    spec = template.get("spec") or {}
+    affinity = spec.get("affinity") or {}
+    key = plan.spread_over or (ZONE if role.engine else None)
+    if key is None or "podAntiAffinity" in affinity:
+        return template
+    wider = {**affinity, "podAntiAffinity": _apart(key, labels, group)}
+    return {**template, "spec": {**spec, "affinity": wider}}
+
+
+def placed_plan(plan: ServingPlan, labels: Mapping[str, str], group: str) -> ServingPlan:
+    """Return a plan with `placed` templates, so that their hashes include it."""
+    roles = (
+        replace(
+            role,
+            entry=placed(plan, role, role.entry, labels, group),
+            worker=None if role.worker is None else placed(plan, role, role.worker, labels, group),
+        )
+        for role in plan.roles
+    )
+    return replace(plan, roles=tuple(roles))
+
+
+def _apart(key: str, labels: Mapping[str, str], group: str) -> dict[str, Any]:
+    term = {
+        "topologyKey": key,
+        "labelSelector": {"matchLabels": dict(labels)},
+        "mismatchLabelKeys": [group],
+    }
+    preferred = {"weight": _WEIGHT, "podAffinityTerm": term}
+    return {"preferredDuringSchedulingIgnoredDuringExecution": [preferred]}

@@ -13,18 +13,24 @@ from kthena_components.core.engines import Commands, write_commands
 from kthena_components.core.facts.context import GPU, MODEL_CONFIG
 from kthena_components.core.hardware import Gpu, find_gpu, node_label
 from kthena_components.core.models import shape_keys
-from kthena_components.core.plan.pod_attachments import attached_to, download
-from kthena_components.core.plan.production import (
+from kthena_components.core.plan.pod_additions import (
     STARTUP_SECONDS,
+    attached_to,
     default_requests,
+    download,
     labels_of,
     pre_stop,
     startup_probe,
     user_of,
 )
 from kthena_components.core.spec.enums import GpuLabel
-from kthena_components.core.spec.launch import ENGINE_CONTAINER, grace_seconds, launch_of
-from kthena_components.core.spec.serving_spec import ResourcesSpec, RoleSpec
+from kthena_components.core.spec.serving_spec import (
+    ENGINE_CONTAINER,
+    ResourcesSpec,
+    RoleSpec,
+    grace_seconds,
+    launch_of,
+)
 from kthena_components.core.templates import Template, lay_over
 from kthena_components.core.values.quantity import add_resources, parse_quantity
 from kthena_components.core.values.read import mapping, sequence

@@ -8,7 +8,7 @@ from kthena_components.core.facts.network import HostedPods, PodHosts
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding
-from kthena_components.core.rules.support.first_rank_address import Meeting, meeting_of, meetings
+from kthena_components.core.rules.support.engine_pods import Meeting, meeting_of, meetings
 from kthena_components.core.rules.support.messages import title
 from kthena_components.core.values.display import display
 from kthena_components.core.values.regex import regex

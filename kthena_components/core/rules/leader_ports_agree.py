@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding
-from kthena_components.core.rules.support.first_rank_address import (
+from kthena_components.core.rules.support.engine_pods import (
     PORT_OPTIONS,
     RAY,
     meeting_of,

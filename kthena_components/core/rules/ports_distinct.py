@@ -7,7 +7,7 @@ from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.listening import server_port
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level
-from kthena_components.core.rules.support.first_rank_address import (
+from kthena_components.core.rules.support.engine_pods import (
     PORT_OPTIONS,
     meeting_of,
     port_of,

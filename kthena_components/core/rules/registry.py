@@ -13,16 +13,16 @@ from kthena_components.core.rules.context_and_scheduler_sizes import (
 )
 from kthena_components.core.rules.context_parallel_layout import context_parallel_layout
 from kthena_components.core.rules.data_parallel_layout import data_parallel_layout
-from kthena_components.core.rules.draft import draft_pipeline, draft_tensor
 from kthena_components.core.rules.engine_options import (
     engine_config_file,
     engine_option_keys,
     engine_option_known,
 )
 from kthena_components.core.rules.engine_variable_known import engine_variable_known
-from kthena_components.core.rules.equals_group import (
+from kthena_components.core.rules.equals_group_size_variables import (
     nnodes_equals_group,
     ray_cluster_size_equals_group,
+    size_variables,
 )
 from kthena_components.core.rules.executor_and_ray_over_pods import (
     executor_stated,
@@ -36,48 +36,59 @@ from kthena_components.core.rules.fp8_blocks_and_quantization_groups import (
     fp8_block_multiple,
     quantization_groups,
 )
-from kthena_components.core.rules.gang_covers_engine import gang_covers_engine
-from kthena_components.core.rules.gpu_requests_and_vendor import (
+from kthena_components.core.rules.gang_covers_engine_nodes_whole import (
+    gang_covers_engine,
+    nodes_whole,
+)
+from kthena_components.core.rules.gpu_requests_vendor_visible import (
     gpu_requests_equal_limits,
     one_gpu_vendor,
+    visible_gpus,
 )
 from kthena_components.core.rules.headless import headless_copies, headless_workers
-from kthena_components.core.rules.hf_token_and_config_map_key import (
+from kthena_components.core.rules.image_model_hf_token_config_map_key import (
     config_map_key_exists,
+    engine_image,
     hf_token_from_secret,
+    image_pinned,
+    model_stated,
 )
-from kthena_components.core.rules.host_ip_per_pod import host_ip_per_pod
-from kthena_components.core.rules.image import engine_image, image_pinned
-from kthena_components.core.rules.init_container_ends import init_container_ends
-from kthena_components.core.rules.kv_connector_and_halves import (
+from kthena_components.core.rules.kv_connector_halves_nixl_side_channel import (
     kv_connector_known,
     kv_halves_alike,
     kv_halves_complete,
+    nixl_side_channel_host,
 )
 from kthena_components.core.rules.kv_halves_parallel import kv_halves_parallel
-from kthena_components.core.rules.leader_address import leader_address
+from kthena_components.core.rules.leader_master_address_host_ip import (
+    host_ip_per_pod,
+    leader_address,
+    master_address,
+)
 from kthena_components.core.rules.leader_pod_exists import leader_pod_exists
 from kthena_components.core.rules.leader_ports_agree import leader_ports_agree
 from kthena_components.core.rules.leader_worker_same import (
     leader_worker_same_gpus,
     leader_worker_same_parallelism,
 )
-from kthena_components.core.rules.master_address import master_address
-from kthena_components.core.rules.memory import memory_one_sequence, memory_weights_fit
-from kthena_components.core.rules.memory_fraction_and_offload import (
+from kthena_components.core.rules.memory_weights_fraction_offload import (
     memory_fraction_range,
+    memory_one_sequence,
+    memory_weights_fit,
     offload_within_memory,
 )
-from kthena_components.core.rules.model_stated import model_stated
-from kthena_components.core.rules.moe import EXPERTS, moe_expert_shape, moe_ranks
-from kthena_components.core.rules.mpi_ranks import mpi_ranks
-from kthena_components.core.rules.name_fits import name_fits
-from kthena_components.core.rules.network import host_network_names, network_interface
-from kthena_components.core.rules.nixl_side_channel_host import nixl_side_channel_host
-from kthena_components.core.rules.nodes_whole import nodes_whole
-from kthena_components.core.rules.options_agree import options_agree
+from kthena_components.core.rules.network_and_name_fits import (
+    host_network_names,
+    name_fits,
+    network_interface,
+)
+from kthena_components.core.rules.options_agree_draft import (
+    draft_pipeline,
+    draft_tensor,
+    options_agree,
+)
 from kthena_components.core.rules.pod_ranks import pod_ranks
-from kthena_components.core.rules.pods_joined import pods_joined
+from kthena_components.core.rules.pods_joined_mpi_ranks import mpi_ranks, pods_joined
 from kthena_components.core.rules.ports_distinct import ports_distinct
 from kthena_components.core.rules.probe_covers import probe_covers_loading, probe_covers_sleep
 from kthena_components.core.rules.probe_port import probe_port
@@ -90,20 +101,24 @@ from kthena_components.core.rules.ray_image_gpus_start import (
 from kthena_components.core.rules.routing_sidecar_port import routing_sidecar_port
 from kthena_components.core.rules.sglang_layout import sglang_layout
 from kthena_components.core.rules.shm import shm_present, shm_size
-from kthena_components.core.rules.size_variables import size_variables
-from kthena_components.core.rules.start_order import start_order
+from kthena_components.core.rules.start_order_init_container_ends import (
+    init_container_ends,
+    start_order,
+)
 from kthena_components.core.rules.support.fixes import placed
-from kthena_components.core.rules.tp_heads_ffn_pp_layers import (
+from kthena_components.core.rules.tp_heads_ffn_pp_layers_moe import (
+    EXPERTS,
     FEED_FORWARD,
     HEADS,
     KV_HEADS,
     STAGES,
     ffn_divisible,
+    moe_expert_shape,
+    moe_ranks,
     pp_within_layers,
     tp_divides_heads,
     tp_divides_kv_heads,
 )
-from kthena_components.core.rules.visible_gpus import visible_gpus
 from kthena_components.core.rules.whole_gpus import whole_gpus
 from kthena_components.core.rules.world_size_equals_gpus import world_size_equals_gpus
 

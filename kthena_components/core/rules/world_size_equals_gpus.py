@@ -7,9 +7,9 @@ from kthena_components.core.facts.serving import EngineFacts, gpus_of, ranks_of,
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.remedies import either, set_option
 from kthena_components.core.rules.data_parallel_layout import product
+from kthena_components.core.rules.gpu_requests_vendor_visible import seen_by
 from kthena_components.core.rules.support.fixes import give_gpus, gpu_remedy, sizes_of
 from kthena_components.core.rules.support.messages import each_engine, title
-from kthena_components.core.rules.visible_gpus import seen_by
 from kthena_components.core.values.unknown import Unknown, all_known
 
 _GROWING = ("--enable-elastic-ep", "--elastic-ep-initial-size", "--max-ep-size")

@@ -32,7 +32,7 @@ from kthena_components.core.schema.language import (
     Whole,
     check_shape,
 )
-from kthena_components.core.schema.pod_texts import RULE
+from kthena_components.core.schema.metadata import RULE
 from kthena_components.core.values.regex import regex
 
 TABLE = Path(__file__).parent / "pod_fields.json"

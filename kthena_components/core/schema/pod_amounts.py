@@ -12,8 +12,7 @@ from typing import Any
 
 from kthena_components.core.findings import Finding, join_path, suggest_name
 from kthena_components.core.remedies import or_more
-from kthena_components.core.schema.metadata import is_qualified
-from kthena_components.core.schema.pod_texts import say
+from kthena_components.core.schema.metadata import is_qualified, say
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.quantity import is_accelerator, parse_quantity, render_quantity
 from kthena_components.core.values.read import mapping, pairs, sequence, unknown_in

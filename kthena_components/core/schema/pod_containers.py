@@ -7,9 +7,8 @@ from typing import Any
 from kthena_components.core.findings import Finding, join_path
 from kthena_components.core.naming import NAME_LIMIT, is_dns_name
 from kthena_components.core.remedies import either, or_more, remove
-from kthena_components.core.schema.metadata import is_qualified
+from kthena_components.core.schema.metadata import check_domain, is_qualified, known, say
 from kthena_components.core.schema.pod_amounts import check_resource_field
-from kthena_components.core.schema.pod_texts import check_domain, known, say
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import is_map, mapping, sequence, unknown_in, unknown_inside
 from kthena_components.core.values.regex import regex

@@ -11,8 +11,7 @@ from typing import Any
 
 from kthena_components.core.findings import Finding
 from kthena_components.core.naming import is_dns_name
-from kthena_components.core.schema.pod_containers import check_port, is_port_name
-from kthena_components.core.schema.pod_texts import (
+from kthena_components.core.schema.metadata import (
     check_address,
     check_domain,
     check_inner_path,
@@ -20,6 +19,7 @@ from kthena_components.core.schema.pod_texts import (
     known,
     say,
 )
+from kthena_components.core.schema.pod_containers import check_port, is_port_name
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import first_unknown, mapping, sequence, unknown_in
 from kthena_components.core.values.regex import regex

@@ -9,14 +9,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.findings import Finding, count_of, suggest
-from kthena_components.core.schema.metadata import is_label_value, is_qualified
-from kthena_components.core.schema.pod_texts import (
+from kthena_components.core.schema.metadata import (
     check_domain,
     check_key,
     check_label_value,
     check_labels,
     check_words,
     is_label,
+    is_label_value,
+    is_qualified,
     known,
     say,
 )

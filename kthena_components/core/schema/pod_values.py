@@ -7,7 +7,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.findings import Finding, Level, join_path
-from kthena_components.core.schema.metadata import is_qualified
+from kthena_components.core.schema.metadata import (
+    check_domain,
+    check_label_name,
+    check_labels,
+    check_words,
+    is_label,
+    is_qualified,
+    known,
+    say,
+)
 from kthena_components.core.schema.pod import check_limits
 from kthena_components.core.schema.pod_amounts import check_amounts, check_pod_amounts
 from kthena_components.core.schema.pod_containers import check_hooks, check_variables
@@ -20,15 +29,6 @@ from kthena_components.core.schema.pod_host import (
     check_sysctls,
 )
 from kthena_components.core.schema.pod_placement import check_placement
-from kthena_components.core.schema.pod_texts import (
-    check_domain,
-    check_label_name,
-    check_labels,
-    check_words,
-    is_label,
-    known,
-    say,
-)
 from kthena_components.core.schema.pod_volumes import (
     NONE_ADDED,
     Added,

@@ -9,14 +9,14 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from kthena_components.core.findings import Finding, Level, nearest
-from kthena_components.core.schema.pod import shape_of
-from kthena_components.core.schema.pod_amounts import check_resource_field
-from kthena_components.core.schema.pod_texts import (
+from kthena_components.core.schema.metadata import (
     check_inner_path,
     check_label_name,
     known,
     say,
 )
+from kthena_components.core.schema.pod import shape_of
+from kthena_components.core.schema.pod_amounts import check_resource_field
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.quantity import parse_quantity

@@ -15,8 +15,7 @@ from kthena_components.core.engines.option_table import release_for
 from kthena_components.core.engines.options import TITLES, Dialect
 from kthena_components.core.findings import join_path, path_of
 from kthena_components.core.schema.pod import shape_of
-from kthena_components.core.spec.launch import ENGINE_CONTAINER
-from kthena_components.core.spec.serving_spec import GroupSpec, RoleSpec
+from kthena_components.core.spec.serving_spec import ENGINE_CONTAINER, GroupSpec, RoleSpec
 from kthena_components.core.values.images import read_image
 from kthena_components.core.values.read import inside, mapping, sequence
 from kthena_components.core.values.regex import regex

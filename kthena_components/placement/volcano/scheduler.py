@@ -18,13 +18,12 @@ from kthena_components.placement.volcano.allocate import (
     uncount,
 )
 from kthena_components.placement.volcano.amounts_and_shapes import Dimensions, Shapes
-from kthena_components.placement.volcano.jobs import Job, Reading, read_job
+from kthena_components.placement.volcano.jobs import Job, Reading, Worksheet, read_job, worksheet
 from kthena_components.placement.volcano.neighbours import Neighbours
 from kthena_components.placement.volcano.queues import Queues
 from kthena_components.placement.volcano.room import Room
 from kthena_components.placement.volcano.scores import read_scores
 from kthena_components.placement.volcano.tree import Caps, Tree
-from kthena_components.placement.volcano.worksheet import Worksheet, worksheet
 
 TOPOLOGY = "network-topology-aware"
 _SESSIONS = 200

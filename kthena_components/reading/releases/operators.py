@@ -14,7 +14,7 @@ from typing import Any
 
 from kthena_components.core.facts.context import Pin
 from kthena_components.core.schema.versions import is_older
-from kthena_components.core.values.embedded_and_escapes import may_have
+from kthena_components.core.values.embedded_escapes_helm_set import may_have
 from kthena_components.core.values.read import group_kind, mapping, sequence
 from kthena_components.core.values.regex import regex
 from kthena_components.reading.documents import read_documents

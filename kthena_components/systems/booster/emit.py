@@ -14,15 +14,19 @@ from kthena_components.core.objects.object import read_object
 from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.manifest import BACKGROUND, WAIT_FOR, Manifest
 from kthena_components.core.plan.rights import BUDGETS, SERVICES, Resource
-from kthena_components.core.plan.scrape_targets import ScrapeTargets, targets_of_groups
-from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
+from kthena_components.core.plan.serving_plan import (
+    RolePlan,
+    ScrapeTargets,
+    ServingPlan,
+    targets_of_groups,
+)
 from kthena_components.core.spec.enums import KthenaVersion
 from kthena_components.systems.booster.limits import LIMITS, PAIR, refuse
 from kthena_components.systems.booster.worker_config import MODEL_NAME, Variables, config_of, env_of
 from kthena_components.systems.emitter import FOR_ALL, Emitter
 from kthena_components.systems.kthena.limits import names as kthena_names
 from kthena_components.systems.kthena.view import MODEL_BOOSTER, SKIPS_INSTALL, read_booster
-from kthena_components.systems.kubernetes.emit import emit_front
+from kthena_components.systems.kubernetes.backends import emit_front
 
 API_VERSION = f"{MODEL_BOOSTER[0]}/v1alpha1"
 _BACKEND = "vllm"

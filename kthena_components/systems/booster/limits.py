@@ -16,8 +16,12 @@ from kthena_components.core.spec.enums import (
     RecoveryPolicy,
     RolloutType,
 )
-from kthena_components.core.spec.launch import ENGINE_CONTAINER, launch_of
-from kthena_components.core.spec.serving_spec import CacheSpec, EngineSpec
+from kthena_components.core.spec.serving_spec import (
+    ENGINE_CONTAINER,
+    CacheSpec,
+    EngineSpec,
+    launch_of,
+)
 from kthena_components.core.values.display import display
 from kthena_components.core.values.images import write_version
 from kthena_components.core.values.read import mapping, sequence

@@ -14,7 +14,7 @@ from kthena_components.core.engines.argv import by_flag
 from kthena_components.core.findings import Finding, join_path
 from kthena_components.core.plan.serving_plan import RolePlan
 from kthena_components.core.remedies import elsewhere, remove
-from kthena_components.core.spec.launch import ENGINE_CONTAINER, launch_of
+from kthena_components.core.spec.serving_spec import ENGINE_CONTAINER, launch_of
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.regex import regex

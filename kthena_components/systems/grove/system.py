@@ -5,9 +5,11 @@ import re
 from kthena_components.core.plan.controller_variables import Told, reference
 from kthena_components.core.values.read import is_name, mapping
 from kthena_components.systems.grove.facts import GROUP_PODS, facts, kept_cliques, pods_of_cliques
-from kthena_components.systems.grove.rules.pods_counts_startup import (
+from kthena_components.systems.grove.rules.pods_counts_startup_sharing_links import (
     grove_counts,
+    grove_links,
     grove_pods,
+    grove_sharing,
     grove_startup,
 )
 from kthena_components.systems.grove.rules.scaling_groups_names_gang import (
@@ -15,7 +17,6 @@ from kthena_components.systems.grove.rules.scaling_groups_names_gang import (
     grove_names,
     grove_scaling_groups,
 )
-from kthena_components.systems.grove.rules.sharing_and_links import grove_links, grove_sharing
 from kthena_components.systems.grove.view import GROVE, SET, CliqueSet, read_clique_set
 from kthena_components.systems.system import Body, Kind, Restart, System
 

@@ -22,13 +22,18 @@ from kthena_components.core.plan.rights import (
     SERVICES,
     Resource,
 )
-from kthena_components.core.plan.scrape_targets import ScrapeTargets, Unit, only_with_pods
-from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
+from kthena_components.core.plan.serving_plan import (
+    RolePlan,
+    ScrapeTargets,
+    ServingPlan,
+    Unit,
+    only_with_pods,
+)
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.emitter import FOR_ALL, IDLE_WORKERS, Emitter
 from kthena_components.systems.kaito.convert import CONVERTER
-from kthena_components.systems.kaito.estimator import Deployment, Sized, size_of
+from kthena_components.systems.kaito.estimator import Deployment, Sized, find_preset, size_of
 from kthena_components.systems.kaito.facts import facts, node_labels
 from kthena_components.systems.kaito.limits import LIMITS, names, refuse
 from kthena_components.systems.kaito.objects import (
@@ -50,7 +55,6 @@ from kthena_components.systems.kaito.options import (
     options_of,
 )
 from kthena_components.systems.kaito.preset_command import Start, command_of, engine_of, start_of
-from kthena_components.systems.kaito.presets import find_preset
 from kthena_components.systems.kaito.view import (
     GROUP,
     INFERENCE_SET,

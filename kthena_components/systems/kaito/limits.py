@@ -18,7 +18,7 @@ from kthena_components.systems.kaito.limits_preset import LIMITS as OF_PRESETS
 from kthena_components.systems.kaito.limits_preset import has_preset, refuse_preset
 from kthena_components.systems.kaito.objects import is_workspace, set_name
 from kthena_components.systems.kaito.options import node_of_plan, refuse_options
-from kthena_components.systems.kubernetes.limits import (
+from kthena_components.systems.kubernetes.backends import (
     ENGINES_WITH_METRICS,
     no_spread,
     refuse_hosts,

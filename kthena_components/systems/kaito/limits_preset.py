@@ -17,7 +17,15 @@ from kthena_components.core.spec.enums import EngineKind, Launcher
 from kthena_components.core.spec.serving_spec import EngineSpec, ParallelismSpec, ResourcesSpec
 from kthena_components.core.values.display import display
 from kthena_components.core.values.unknown import Unknown, is_unresolved
-from kthena_components.systems.kaito.estimator import Deployment, Sized, TooSmall, size_of
+from kthena_components.systems.kaito.estimator import (
+    SHORT_NAMES,
+    Deployment,
+    Sized,
+    TooSmall,
+    find_preset,
+    is_preset,
+    size_of,
+)
 from kthena_components.systems.kaito.inference_config import (
     CONFIG,
     MAX_LEN,
@@ -30,7 +38,6 @@ from kthena_components.systems.kaito.inference_config import (
 from kthena_components.systems.kaito.objects import write_config, write_set
 from kthena_components.systems.kaito.options import node_of_plan, options_of
 from kthena_components.systems.kaito.preset_command import shown
-from kthena_components.systems.kaito.presets import SHORT_NAMES, find_preset, is_preset
 from kthena_components.systems.kaito.view import read_view
 
 IMAGE = "mcr.microsoft.com/aks/kaito/kaito-base:0.4.2"

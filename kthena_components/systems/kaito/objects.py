@@ -8,14 +8,13 @@ from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.plan.manifest import WAIT_FOR
-from kthena_components.core.plan.pod_placement import prioritized
-from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
+from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan, prioritized
 from kthena_components.core.plan.templates import with_env
 from kthena_components.core.templates import Template
 from kthena_components.systems.kaito.inference_config import config_map, config_name, config_text
 from kthena_components.systems.kaito.options import node_labels_of, options_of
 from kthena_components.systems.kaito.view import GROUP, INFERENCE_SET, WORKSPACE
-from kthena_components.systems.kubernetes.emit import service
+from kthena_components.systems.kubernetes.backends import service
 
 API_VERSION = f"{GROUP}/v1beta1"
 NO_BENCHMARK = f"{GROUP}/disable-benchmark"

@@ -28,8 +28,7 @@ from kthena_components.core.values.read import (
 from kthena_components.systems.kserve.emit_llm import CONFIG, LLM, PREFILL
 from kthena_components.systems.kserve.options import SCHEMES
 from kthena_components.systems.kserve.templates import without_variables
-from kthena_components.systems.kserve.view import GROUP
-from kthena_components.systems.kserve.view_llm import LlmWorkload, read_llm_service
+from kthena_components.systems.kserve.view import GROUP, LlmWorkload, read_llm_service
 from kthena_components.systems.system import Body
 
 CONFIGS = "configs"

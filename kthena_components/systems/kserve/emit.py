@@ -17,13 +17,14 @@ from kthena_components.core.objects.object import Object, read_object
 from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.plan.rights import BUDGETS, SERVICES, Resource
-from kthena_components.core.plan.scrape_targets import (
+from kthena_components.core.plan.serving_plan import (
+    RolePlan,
     ScrapeTargets,
+    ServingPlan,
     Unit,
     entry_labels,
     only_with_pods,
 )
-from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.values.read import mapping, sequence, text
 from kthena_components.systems.emitter import FOR_ALL, IDLE_WORKERS, Emitter
 from kthena_components.systems.kserve.convert import CONVERTER
@@ -46,12 +47,14 @@ from kthena_components.systems.kserve.view import (
     GPU_TYPES,
     GROUP,
     SERVICE,
+    LlmService,
+    LlmWorkload,
     MultiNode,
     Service,
+    read_llm_service,
     read_service,
 )
-from kthena_components.systems.kserve.view_llm import LlmService, LlmWorkload, read_llm_service
-from kthena_components.systems.kubernetes.emit import emit_front
+from kthena_components.systems.kubernetes.backends import emit_front
 
 Body = Mapping[str, Any]
 SIZES = (naming.GROUP_SIZE, naming.LWS_GROUP_SIZE)

@@ -11,9 +11,8 @@ from typing import Any
 from kthena_components.core import naming
 from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
-from kthena_components.core.plan.pod_placement import prioritized
-from kthena_components.core.plan.production import RECOMMENDED
-from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
+from kthena_components.core.plan.pod_additions import RECOMMENDED
+from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan, prioritized
 from kthena_components.core.plan.templates import with_env
 from kthena_components.core.templates import Template
 from kthena_components.systems.kserve.options import options_of

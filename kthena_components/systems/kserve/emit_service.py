@@ -11,8 +11,7 @@ from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
-from kthena_components.core.plan.pod_placement import prioritized
-from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
+from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan, prioritized
 from kthena_components.core.spec.rules.rollout import scale_budget
 from kthena_components.core.templates import Template
 from kthena_components.systems.kserve.options import options_of

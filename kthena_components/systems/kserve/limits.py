@@ -17,7 +17,7 @@ from kthena_components.systems.kserve.limits_engine import refuse_engine, refuse
 from kthena_components.systems.kserve.limits_llm import LIMITS as OF_LLM
 from kthena_components.systems.kserve.limits_llm import llm_names, refuse_llm
 from kthena_components.systems.kserve.options import KserveKind, is_llm, options_of
-from kthena_components.systems.kubernetes.limits import (
+from kthena_components.systems.kubernetes.backends import (
     ENGINES_WITH_METRICS,
     no_spread,
     one_budget,

@@ -12,7 +12,7 @@ from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, count_of, join_path
 from kthena_components.core.plan.limits import UPDATE, Limit, Stated, gang_copies, loss, only_if
-from kthena_components.core.plan.production import labels_of
+from kthena_components.core.plan.pod_additions import labels_of
 from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.remedies import elsewhere, remove
 from kthena_components.core.spec.enums import RecoveryPolicy

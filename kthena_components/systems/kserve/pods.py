@@ -27,8 +27,7 @@ from kthena_components.systems.kserve.served_models import (
     claims_of_service,
     mounted,
 )
-from kthena_components.systems.kserve.view import MODELS, MultiNode, Service
-from kthena_components.systems.kserve.view_llm import LlmService
+from kthena_components.systems.kserve.view import MODELS, LlmService, MultiNode, Service
 from kthena_components.systems.kubernetes.rules.gpu_budget import gpus_of_pods
 from kthena_components.systems.system import Body
 

@@ -25,24 +25,29 @@ from kthena_components.systems.kserve.rules.llm_parallelism_and_parts import (
     kserve_llm_parallelism,
     kserve_llm_parts,
 )
+from kthena_components.systems.kserve.rules.models_replicas_canary_runtimes_confidential import (
+    kserve_canary,
+    kserve_confidential,
+    kserve_one_model,
+    kserve_replicas,
+    kserve_runtime_formats,
+    kserve_runtime_supports_model,
+)
 from kthena_components.systems.kserve.rules.multinode import kserve_multinode
 from kthena_components.systems.kserve.rules.multinode_mode_arithmetic_gpu_type import (
     kserve_multinode_mode,
     kserve_node_arithmetic,
     kserve_one_gpu_type,
 )
-from kthena_components.systems.kserve.rules.one_model_replicas_canary import (
-    kserve_canary,
-    kserve_one_model,
-    kserve_replicas,
+from kthena_components.systems.kserve.view import (
+    GROUP,
+    RUNTIMES,
+    SERVICE,
+    LlmService,
+    Service,
+    read_llm_service,
+    read_service,
 )
-from kthena_components.systems.kserve.rules.runtimes_and_confidential import (
-    kserve_confidential,
-    kserve_runtime_formats,
-    kserve_runtime_supports_model,
-)
-from kthena_components.systems.kserve.view import GROUP, RUNTIMES, SERVICE, Service, read_service
-from kthena_components.systems.kserve.view_llm import LlmService, read_llm_service
 from kthena_components.systems.system import PRODUCTION, Kind, Made, Rollout, System
 
 _RULES = (

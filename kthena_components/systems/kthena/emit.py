@@ -20,10 +20,14 @@ from kthena_components.core.plan.manifest import (
     WAIT_FOR,
     Manifest,
 )
-from kthena_components.core.plan.pod_placement import placed
 from kthena_components.core.plan.rights import BUDGETS, SERVICES, Resource
-from kthena_components.core.plan.scrape_targets import ScrapeTargets, targets_of_groups
-from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
+from kthena_components.core.plan.serving_plan import (
+    RolePlan,
+    ScrapeTargets,
+    ServingPlan,
+    placed,
+    targets_of_groups,
+)
 from kthena_components.core.spec.enums import KthenaVersion, RolloutType
 from kthena_components.core.templates import Template
 from kthena_components.systems.emitter import FOR_ALL, Emitter
@@ -41,7 +45,7 @@ from kthena_components.systems.kthena.view import (
     read_serving,
 )
 from kthena_components.systems.kthena.view_autoscaling import BINDING, POLICY
-from kthena_components.systems.kubernetes.emit import emit_front
+from kthena_components.systems.kubernetes.backends import emit_front
 from kthena_components.systems.volcano import emit as volcano
 
 _Labels = tuple[str, str]

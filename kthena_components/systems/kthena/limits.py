@@ -17,7 +17,7 @@ from kthena_components.core.plan.templates import gpu_annotations
 from kthena_components.core.remedies import either, elsewhere, remove
 from kthena_components.core.spec.enums import KthenaVersion, RolloutType
 from kthena_components.systems.kthena.options import refuse_plugins
-from kthena_components.systems.kubernetes.limits import ENGINES_WITH_METRICS, WITHOUT_VOLCANO
+from kthena_components.systems.kubernetes.backends import ENGINES_WITH_METRICS, WITHOUT_VOLCANO
 
 _SINCE = tuple(KthenaVersion)
 _MOST_ROLES, _LONGEST_ROLE_NAME = 4, 12

@@ -40,7 +40,7 @@ from kthena_components.systems.kthena.options import (
     wrong,
 )
 from kthena_components.systems.kthena.rules.autoscaling import kthena_autoscaling_ratio
-from kthena_components.systems.kthena.rules.version_image_template import RULES
+from kthena_components.systems.kthena.rules.entry_names_version_image_template import RULES
 from kthena_components.systems.kthena.view import read_serving
 from kthena_components.systems.kthena.view_autoscaling import read_policy
 

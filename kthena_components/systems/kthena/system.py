@@ -10,6 +10,7 @@ from kthena_components.systems.kthena import model_booster
 from kthena_components.systems.kthena.facts import facts, gangs, pods
 from kthena_components.systems.kthena.rules.autoscaling import BINDING_RULES, POLICY_RULES
 from kthena_components.systems.kthena.rules.booster import BOOSTER_RULES
+from kthena_components.systems.kthena.rules.entry_names_version_image_template import RULES
 from kthena_components.systems.kthena.rules.forbidden_changes import (
     gang_topology_only_change,
     kthena_gang_fixed,
@@ -26,7 +27,6 @@ from kthena_components.systems.kthena.rules.servers_targets_selectors import (
     model_server_selects_pods,
     selector_of_serving,
 )
-from kthena_components.systems.kthena.rules.version_image_template import RULES
 from kthena_components.systems.kthena.view import (
     BY_ROLE,
     MODEL_BOOSTER,

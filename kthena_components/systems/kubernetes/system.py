@@ -30,7 +30,6 @@ from kthena_components.systems.kubernetes.rules.autoscalers_and_coscheduling_pod
     autoscaler_requests,
     coscheduling_pods,
 )
-from kthena_components.systems.kubernetes.rules.engines_apart import engines_apart
 from kthena_components.systems.kubernetes.rules.first_pod import (
     first_pod_named,
     first_pod_published,
@@ -59,7 +58,8 @@ from kthena_components.systems.kubernetes.rules.secret_key_exists import SOURCES
 from kthena_components.systems.kubernetes.rules.selected_pods_answer import (
     selected_pods_answer,
 )
-from kthena_components.systems.kubernetes.rules.selector_matches_template_object_twice import (
+from kthena_components.systems.kubernetes.rules.selectors_engines_apart_object_twice import (
+    engines_apart,
     object_twice,
     selector_matches_template,
 )

@@ -15,22 +15,23 @@ from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.objects.object import MODEL_SERVING, read_object
 from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.manifest import REPLICAS, WAIT_FOR, Manifest
-from kthena_components.core.plan.pod_placement import placed
 from kthena_components.core.plan.rights import BUDGETS, SERVICES, Resource
-from kthena_components.core.plan.scrape_targets import (
+from kthena_components.core.plan.serving_plan import (
+    RolePlan,
     ScrapeTargets,
+    ServingPlan,
     Unit,
     entry_labels,
     only_with_pods,
+    placed,
 )
-from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.plan.templates import labelled, with_env
 from kthena_components.core.spec.enums import RecoveryPolicy
 from kthena_components.core.spec.rules.rollout import scale_budget
 from kthena_components.core.templates import Template
 from kthena_components.core.values.read import mapping
 from kthena_components.systems.emitter import FOR_ALL, Emitter
-from kthena_components.systems.kubernetes.emit import emit_front
+from kthena_components.systems.kubernetes.backends import emit_front
 from kthena_components.systems.lws.convert import ALIASES, CONVERTER, EXCLUSIVE, SUBGROUP_EXCLUSIVE
 from kthena_components.systems.lws.facts import facts, start_order
 from kthena_components.systems.lws.limits import LIMITS, names, refuse, set_name

@@ -19,13 +19,13 @@ from kthena_components.core.plan.limits import (
 from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.remedies import elsewhere
 from kthena_components.core.spec.enums import RecoveryPolicy, RolloutType
-from kthena_components.systems.kubernetes.facts import leader_names
-from kthena_components.systems.kubernetes.limits import (
+from kthena_components.systems.kubernetes.backends import (
     ENGINES_WITH_METRICS,
     one_budget,
     refuse_hosts,
     refuse_surge,
 )
+from kthena_components.systems.kubernetes.facts import leader_names
 from kthena_components.systems.lws.options import options_of, refuse_options
 from kthena_components.systems.lws.view import in_slice
 

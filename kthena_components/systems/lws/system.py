@@ -12,7 +12,7 @@ from kthena_components.systems.lws.rules.forbidden_changes import (
     lws_lower_then_raise,
     lws_subgroups_fixed,
 )
-from kthena_components.systems.lws.rules.rollout import is_refused
+from kthena_components.systems.lws.rules.rollout_disaggregated import is_refused
 from kthena_components.systems.lws.rules.shape_and_gang_startup import lws_gang_startup, lws_shape
 from kthena_components.systems.lws.view import (
     DISAGGREGATED_SET,

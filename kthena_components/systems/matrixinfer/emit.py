@@ -17,15 +17,14 @@ from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.plan.manifest import BACKGROUND, WAIT_FOR, Manifest
 from kthena_components.core.plan.rights import BUDGETS, SERVICES, Resource
-from kthena_components.core.plan.scrape_targets import targets_of_groups
-from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
+from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan, targets_of_groups
 from kthena_components.core.plan.templates import labelled
 from kthena_components.core.spec.enums import RecoveryPolicy
 from kthena_components.core.spec.fields import Spec
 from kthena_components.systems.emitter import FOR_ALL, Emitter
 from kthena_components.systems.kthena.emit import until_updated, write_role
 from kthena_components.systems.kthena.limits import names
-from kthena_components.systems.kubernetes.emit import emit_front
+from kthena_components.systems.kubernetes.backends import emit_front
 from kthena_components.systems.matrixinfer.convert import CONVERTER
 from kthena_components.systems.matrixinfer.limits import LIMITS, refuse_templates
 from kthena_components.systems.matrixinfer.view import KIND, MODEL_INFERS, facts, read_model_infer

@@ -15,7 +15,7 @@ from kthena_components.core.remedies import elsewhere, remove
 from kthena_components.core.spec.enums import RolloutType
 from kthena_components.core.spec.rules.rollout import scale_budget
 from kthena_components.systems.kthena.limits import annotated, limits_of_roles, refuse_lws_names
-from kthena_components.systems.kubernetes.limits import ENGINES_WITH_METRICS
+from kthena_components.systems.kubernetes.backends import ENGINES_WITH_METRICS
 
 
 def _surges(one: Stated) -> bool:

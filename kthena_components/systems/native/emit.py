@@ -12,7 +12,6 @@ from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.lws_variables import with_lws_names
 from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
-from kthena_components.core.plan.pod_placement import placed_plan
 from kthena_components.core.plan.rights import (
     BUDGETS,
     ENDPOINTS,
@@ -20,14 +19,18 @@ from kthena_components.core.plan.rights import (
     SERVICES,
     STATEFUL_SETS,
 )
-from kthena_components.core.plan.scrape_targets import targets_of_groups
-from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
+from kthena_components.core.plan.serving_plan import (
+    RolePlan,
+    ServingPlan,
+    placed_plan,
+    targets_of_groups,
+)
 from kthena_components.core.plan.templates import with_env
 from kthena_components.core.spec.enums import RolloutType
 from kthena_components.core.templates import Template
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.systems.emitter import EMPTY_ROLES, FOR_ALL, IDLE_WORKERS, Emitter
-from kthena_components.systems.kubernetes.emit import emit_front, emit_instance
+from kthena_components.systems.kubernetes.backends import emit_front, emit_instance
 from kthena_components.systems.native.convert import CONVERTER
 from kthena_components.systems.native.facts import read_group
 from kthena_components.systems.native.limits import LIMITS, names, refuse

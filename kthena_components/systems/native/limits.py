@@ -9,7 +9,7 @@ from kthena_components.core.findings import Finding, advise, join_path
 from kthena_components.core.plan.limits import UPDATE, Limit, above_zero
 from kthena_components.core.plan.serving_plan import ServingPlan
 from kthena_components.core.spec.enums import RecoveryPolicy
-from kthena_components.systems.kubernetes.limits import ENGINES_WITH_METRICS, WITHOUT_VOLCANO
+from kthena_components.systems.kubernetes.backends import ENGINES_WITH_METRICS, WITHOUT_VOLCANO
 
 LIMITS = (
     WITHOUT_VOLCANO,

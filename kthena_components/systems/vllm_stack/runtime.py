@@ -14,7 +14,7 @@ from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import MOUNTED, SHARED_MEMORY, is_serving, read_single
 from kthena_components.core.hardware import stated_gpu
 from kthena_components.core.objects.object import Object
-from kthena_components.core.values.embedded_and_escapes import go_text
+from kthena_components.core.values.embedded_escapes_helm_set import go_text
 from kthena_components.core.values.read import count_or_unknown, mapping, name_of, sequence
 from kthena_components.core.values.unknown import UNKNOWN_WORD, MaybeInt, Unknown, is_unresolved
 

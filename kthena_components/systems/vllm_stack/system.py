@@ -1,11 +1,31 @@
 """Releases of vllm-stack and llm-d-modelservice, as Argo CD, Flux and Pulumi write them.
 
-So is the VLLMRuntime of the same project's operator.
+So is the VLLMRuntime of production-stack's operator.
+Source: vllm-project/production-stack helm/templates.
 """
 
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from kthena_components.core.facts.container import TokenFacts, TokenKind
+from kthena_components.core.facts.context import Context
+from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.pod_template import read_pod
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.facts.workload import fill_requests
+from kthena_components.core.values.embedded_escapes_helm_set import go_text
+from kthena_components.core.values.read import count_or_unknown, name_of, sequence, unknown_in
+from kthena_components.core.values.safe_text import looks_like_token
+from kthena_components.core.values.unknown import (
+    UNKNOWN_WORD,
+    MaybeInt,
+    Unknown,
+    is_unresolved,
+)
 from kthena_components.systems.system import PRODUCTION, Kind, System, as_it_is
-from kthena_components.systems.vllm_stack import runtime
-from kthena_components.systems.vllm_stack.facts import facts
+from kthena_components.systems.vllm_stack import modelservice, runtime
+from kthena_components.systems.vllm_stack.modelservice import placed
 from kthena_components.systems.vllm_stack.rules import (
     vllm_stack_ignored,
     vllm_stack_ray,
@@ -14,8 +34,125 @@ from kthena_components.systems.vllm_stack.view import (
     APPLICATION,
     HELM_RELEASE,
     RELEASE,
+    Model,
+    Releases,
     read_releases,
 )
+
+_FLAGS = {
+    "maxModelLen": "--max-model-len",
+    "tensorParallelSize": "--tensor-parallel-size",
+    "gpuMemoryUtilization": "--gpu-memory-utilization",
+}
+_RAY_FLAGS = {**_FLAGS, "pipelineParallelSize": "--pipeline-parallel-size"}
+
+
+def facts(view: Releases) -> ServingFacts:
+    """Return the facts of all engines; none for a release of another chart."""
+    found = view.object
+    engines = [
+        _engine(
+            replace(
+                model,
+                path=found.at(model.path),
+                overridden={name: found.at(at) for name, at in model.overridden.items()},
+            ),
+            replace(found.context, namespace=release.namespace),
+        )
+        for release in view.releases
+        for model in (release.models if isinstance(release.models, tuple) else ())
+    ]
+    for release in view.modelservices:
+        located = replace(release, path=found.at(release.path))
+        engines += modelservice.engines(located, found.context)
+    asked = [release.scheduler for release in view.releases]
+    return ServingFacts(
+        path=found.path,
+        name=name_of(found.body),
+        engines=tuple(engines),
+        gang_expected="volcano" in asked or any(map(is_unresolved, asked)),
+    )
+
+
+def _engine(model: Model, context: Context) -> EngineFacts:
+    fields, name = model.fields, model.fields.get("name")
+    replicas = count_or_unknown(fields.get("replicaCount"), "replicaCount", 1)
+    many = model.ray
+    pods: MaybeInt = 1
+    if many is not False:
+        workers = count_or_unknown(fields.get("replicaCount"), "replicaCount", 0)
+        pods = workers if isinstance(workers, Unknown) else workers + 1
+    if isinstance(many, Unknown):
+        pods = many
+    head = model.head if many is True else fields
+    at = "raySpec.headNode." if many is True else ""
+    command = _command(model, ray=many is True)
+    joins = ["ray", "start", "--address=head:6379"]
+    return EngineFacts(
+        path=model.path,
+        name=name if isinstance(name, str) and not is_unresolved(name) else "?",
+        pods=pods,
+        replicas=1 if many is True else replicas,
+        entry=_pod(model, head, at, command, context),
+        worker=_pod(model, fields, "", joins, context) if many is True and pods != 1 else None,
+        ray_started=True,
+    )
+
+
+def _command(model: Model, *, ray: bool) -> list[str]:
+    """Write the chart's command for a model, limited to what is checked here."""
+    config = model.config
+    url = model.fields.get("modelURL")
+    words = ["vllm", "serve", url if isinstance(url, str) else "/model"]
+    words += ["--distributed-executor-backend", "ray"] if ray else []
+    for key, flag in (_RAY_FLAGS if ray else _FLAGS).items():
+        if key in config or config.get(key) is not None:
+            words += [flag, go_text(config.get(key))]
+    extra = config.get("extraArgs")
+    if is_unresolved(extra) or is_unresolved(model.fields.get("vllmConfig")):
+        return [*words, UNKNOWN_WORD, UNKNOWN_WORD]
+    return [*words, *(go_text(item) for item in sequence(extra))]
+
+
+def _pod(
+    model: Model, asked: Mapping[str, Any], at: str, command: list[str], context: Context
+) -> PodFacts:
+    """Read the pod that the chart creates: with its own `resources`, or the stated requests."""
+    fields = model.fields
+    image = [fields.get(key) for key in ("repository", "tag")]
+    known = all(isinstance(part, str) for part in image)
+    shm = "tensorParallelSize" in model.config
+    mounts = [{"name": "shm", "mountPath": "/dev/shm"}] if shm else []  # noqa: S108 - NCCL's memory
+    container = {
+        "name": "vllm",
+        "command": command,
+        "env": fields.get("env"),
+        "resources": asked.get("resources") or _requested(asked),
+        **({"image": ":".join(map(str, image))} if known else {}),
+        "volumeMounts": unknown_in(fields.get("vllmConfig")) or mounts,
+    }
+    volumes = [{"name": "shm", "emptyDir": {"medium": "Memory"}}]
+    field = "resources" if asked.get("resources") else "requestGPU"
+    pod = read_pod(
+        {"spec": {"containers": [container], "volumes": volumes}},
+        "",
+        context=context,
+        gpus_path=model.at(f"{at}{field}"),
+        command_path=model.at("vllmConfig", *(f"vllmConfig.{key}" for key in _RAY_FLAGS)),
+    )
+    pod = fill_requests(placed(pod, model.path, image=f"{model.path}.tag"))
+    if pod.own is None or not looks_like_token(fields.get("hf_token")):
+        return pod
+    at = f"{model.path}.hf_token"
+    token = TokenFacts(path=at, kind=TokenKind.VALUE, variable="HF_TOKEN")
+    return replace(pod, own=replace(pod.own, tokens=(*pod.own.tokens, token)))
+
+
+def _requested(asked: Mapping[str, Any]) -> dict[str, Any]:
+    kind, count = asked.get("requestGPUType"), asked.get("requestGPU")
+    name = "nvidia.com/gpu" if kind is None else str(kind)
+    return {} if count is None else {"limits": {name: count}, "requests": {name: count}}
+
 
 _MADE = "production-stack's operator makes a Deployment of it"
 

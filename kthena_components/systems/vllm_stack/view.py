@@ -13,8 +13,12 @@ from typing import Any
 from kthena_components.core.objects.object import GroupKind, Object
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
-from kthena_components.core.values.embedded_and_escapes import read_yaml_text
-from kthena_components.core.values.helm_set import parsed, steps_of, with_value
+from kthena_components.core.values.embedded_escapes_helm_set import (
+    parsed,
+    read_yaml_text,
+    steps_of,
+    with_value,
+)
 from kthena_components.core.values.images import Version
 from kthena_components.core.values.read import (
     first_unknown,

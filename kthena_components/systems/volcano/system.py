@@ -44,18 +44,23 @@ from kthena_components.systems.volcano.rules.gang_pods_and_foreign_groups import
     gang_task_exists,
     pod_group_exists,
 )
-from kthena_components.systems.volcano.rules.gang_starts import gang_rollout, gang_starts
-from kthena_components.systems.volcano.rules.gang_within_queue import gang_within_queue
-from kthena_components.systems.volcano.rules.hypernode import HYPER_NODE_RULES
+from kthena_components.systems.volcano.rules.gang_starts_subgroup_has_pods import (
+    gang_rollout,
+    gang_starts,
+    subgroup_has_pods,
+)
+from kthena_components.systems.volcano.rules.gang_within_queue_pod_fits_node import (
+    gang_within_queue,
+    pod_fits_node,
+)
+from kthena_components.systems.volcano.rules.hypernode_names_topology import HYPER_NODE_RULES
 from kthena_components.systems.volcano.rules.job import JOB_RULES
-from kthena_components.systems.volcano.rules.pod_fits_node import pod_fits_node
 from kthena_components.systems.volcano.rules.queue import QUEUE_RULES
 from kthena_components.systems.volcano.rules.queue_references import (
     queue_cycle,
     queue_exists,
     queue_within_parent,
 )
-from kthena_components.systems.volcano.rules.subgroup_has_pods import subgroup_has_pods
 from kthena_components.systems.volcano.rules.topology_tier_exists import (
     hypernode_tree,
     topology_tier_exists,

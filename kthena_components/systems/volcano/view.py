@@ -4,7 +4,7 @@ Reading never raises. A value that is not known yet is Unknown, one of the wrong
 schema reports it, and the rules between fields skip it.
 
 No HyperNode is validated here: a cluster may contain whatever its API server once accepted.
-rules/hypernode.py checks HyperNodes, and core/topology/hypernode_tree.py the tree.
+rules/hypernode_names_topology.py checks HyperNodes, and core/topology/hypernode_tree.py the tree.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -6,9 +6,8 @@ import subprocess
 import pytest
 
 from kthena_components.core.engines import CommandFacts, read_command
-from kthena_components.core.engines.bash.parse import parse
 from kthena_components.core.engines.bash.run_script import stray_options
-from kthena_components.core.engines.bash.syntax import Block
+from kthena_components.core.engines.bash.syntax import Block, parse
 
 OPTION = "--pipeline-parallel-size"
 LOST = {

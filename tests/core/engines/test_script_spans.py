@@ -2,7 +2,7 @@
 
 import pytest
 
-from kthena_components.core.engines.bash.spans import Span, commands_of
+from kthena_components.core.engines.bash.tree import Span, commands_of
 
 
 def texts(script: str) -> list[str]:

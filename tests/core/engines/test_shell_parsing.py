@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kthena_components.core.engines import read_command
 from kthena_components.core.engines.bash import tree
-from kthena_components.core.engines.bash.parse import LONGEST, parse, parse_plain
+from kthena_components.core.engines.bash.syntax import LONGEST, parse, parse_plain
 from kthena_components.core.engines.bash.tree import parse_all
 from kthena_components.core.values.unknown import Unknown
 from tests.support.for_each import for_each

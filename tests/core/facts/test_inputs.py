@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from kthena_components.core.engines.files import read_file
 from kthena_components.core.engines.placeholders import Scope, expand_kubernetes
 from kthena_components.core.facts.container import read_volumes
+from kthena_components.core.facts.container_commands import read_inputs
 from kthena_components.core.facts.context import Context, gather, in_object
 from kthena_components.core.facts.files import PodVolumes
-from kthena_components.core.facts.inputs import read_inputs
 from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN, MaybeText, Unknown
 from tests.support.strategies import json_trees
 

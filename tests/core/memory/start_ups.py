@@ -18,7 +18,10 @@ from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, run_rule
 from kthena_components.core.memory.engine import placed_engines
 from kthena_components.core.memory.estimate import Estimate, estimate_of
-from kthena_components.core.rules.memory import memory_one_sequence, memory_weights_fit
+from kthena_components.core.rules.memory_weights_fraction_offload import (
+    memory_one_sequence,
+    memory_weights_fit,
+)
 from kthena_components.core.values.unknown import Unknown
 from tests.support.specs import gpu_template
 

@@ -15,9 +15,8 @@ from kthena_components.core.plan.templates import (
     with_env,
 )
 from kthena_components.core.spec.enums import Gpu
-from kthena_components.core.spec.launch import launch_of
 from kthena_components.core.spec.parse import parse_spec
-from kthena_components.core.spec.serving_spec import RoleSpec
+from kthena_components.core.spec.serving_spec import RoleSpec, launch_of
 from tests.support.for_each import for_each
 from tests.support.specs import (
     ENGINE_RAY,

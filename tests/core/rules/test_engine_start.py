@@ -8,7 +8,7 @@ from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, SpecError, run_rule
 from kthena_components.core.rules.executor_and_ray_over_pods import executor_stated
-from kthena_components.core.rules.image import engine_image
+from kthena_components.core.rules.image_model_hf_token_config_map_key import engine_image
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from tests.support.specs import ENGINE_RAY, REMOVED, SGLANG, VLLM, changed, gpu_template
 from tests.support.strategies import LATE, SCRIPT

@@ -13,9 +13,9 @@ from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, SpecError
 from kthena_components.core.findings import run_rule as run
-from kthena_components.core.rules.gpu_requests_and_vendor import gpu_requests_equal_limits
+from kthena_components.core.rules.gang_covers_engine_nodes_whole import nodes_whole
+from kthena_components.core.rules.gpu_requests_vendor_visible import gpu_requests_equal_limits
 from kthena_components.core.rules.leader_worker_same import leader_worker_same_gpus
-from kthena_components.core.rules.nodes_whole import nodes_whole
 from kthena_components.core.rules.world_size_equals_gpus import world_size_equals_gpus
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from tests.support.specs import ENGINE_RAY, changed, gpu_template

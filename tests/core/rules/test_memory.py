@@ -11,7 +11,10 @@ from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Level
 from kthena_components.core.findings import run_rule as run
-from kthena_components.core.rules.memory import memory_one_sequence, memory_weights_fit
+from kthena_components.core.rules.memory_weights_fraction_offload import (
+    memory_one_sequence,
+    memory_weights_fit,
+)
 from kthena_components.core.values.unknown import MaybeBool, Unknown
 from tests.support.for_each import for_each
 from tests.support.specs import gpu_template

@@ -8,7 +8,7 @@ from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Level, run_rule
 from kthena_components.core.rules.registry import MODEL_RULES
 from kthena_components.core.rules.sglang_layout import sglang_layout
-from kthena_components.core.rules.tp_heads_ffn_pp_layers import tp_divides_heads
+from kthena_components.core.rules.tp_heads_ffn_pp_layers_moe import tp_divides_heads
 from tests.support.for_each import for_each
 from tests.support.specs import changed
 from tests.support.startup import IMAGES, LAUNCH, levels, pod, told

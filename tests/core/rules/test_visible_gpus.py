@@ -3,7 +3,7 @@
 import pytest
 
 from kthena_components.core.engines import CommandFacts
-from kthena_components.core.rules.visible_gpus import _last, seen_by
+from kthena_components.core.rules.gpu_requests_vendor_visible import _last, seen_by
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,10 @@ from typing import Any
 import pytest
 
 from kthena_components.core.spec.parse import parse_spec
-from kthena_components.core.spec.rules.engine_overlay_counted import BLOCKING, ROLE_RULES
+from kthena_components.core.spec.rules.engine_only_field_launch_overlay_counted_flag import (
+    BLOCKING,
+    ROLE_RULES,
+)
 from kthena_components.core.spec.serving_spec import RoleSpec
 from tests.support.for_each import for_each
 from tests.support.specs import (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kthena_components.core.values.embedded_and_escapes import (
+from kthena_components.core.values.embedded_escapes_helm_set import (
     MOST_LEVELS,
     MOST_TEXT,
     go_text,

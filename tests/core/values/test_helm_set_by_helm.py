@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kthena_components.core.values.helm_set import parsed, steps_of, with_value
+from kthena_components.core.values.embedded_escapes_helm_set import parsed, steps_of, with_value
 from kthena_components.core.values.unknown import Unknown
 from tests.support.programs import program
 

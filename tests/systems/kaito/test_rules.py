@@ -11,9 +11,15 @@ from kthena_components.core.memory.engine import Placed, placed_engines
 from kthena_components.core.models import ModelShape
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN
-from kthena_components.systems.kaito.estimator import Sized, minimum_gpus, size_of
+from kthena_components.systems.kaito.estimator import (
+    SHORT_NAMES,
+    Sized,
+    find_preset,
+    is_preset,
+    minimum_gpus,
+    size_of,
+)
 from kthena_components.systems.kaito.preset_command import Start, start_of
-from kthena_components.systems.kaito.presets import SHORT_NAMES, find_preset, is_preset
 from kthena_components.systems.kaito.rules import capacity_and_instance_type as kaito_capacity
 from kthena_components.systems.kaito.rules.preset_roles_name_selector import RULES
 from kthena_components.systems.kaito.view import View, read_view

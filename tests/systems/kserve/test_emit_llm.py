@@ -7,7 +7,7 @@ import pytest
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.plan.manifest import Manifest
-from kthena_components.systems.kserve.view_llm import read_llm_service
+from kthena_components.systems.kserve.view import read_llm_service
 from tests.support.specs import DATA_PARALLEL, Args, changed, gpu_template
 from tests.systems.kserve.samples import LLM, SPLIT
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kthena_components.core.findings import Finding, Level, rule_name
 from kthena_components.core.schema.versions import KTHENA_VERSIONS
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.systems.kthena.rules.version_image_template import RULES
+from kthena_components.systems.kthena.rules.entry_names_version_image_template import RULES
 from tests.systems.kthena.test_rules_examples import (
     GONE,
     TIER_1,

@@ -8,10 +8,17 @@ from collections.abc import Callable, Mapping
 
 from kthena_components.core.engines.bash import conditions, output
 from kthena_components.core.engines.bash.arithmetic import forget_changed
-from kthena_components.core.engines.bash.call import Call, is_folder, path_of, replaced
+from kthena_components.core.engines.bash.call import (
+    Call,
+    evaluate,
+    is_folder,
+    path_of,
+    replaced,
+    source,
+    trap,
+)
 from kthena_components.core.engines.bash.declare import unset
 from kthena_components.core.engines.bash.names import Numbers
-from kthena_components.core.engines.bash.scripts import evaluate, source, trap
 from kthena_components.core.engines.bash.shared_state import BeyondError
 from kthena_components.core.engines.bash.shell import (
     FILE,

@@ -5,9 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass
 
 from kthena_components.core.engines.bash.builtins import switch
-from kthena_components.core.engines.bash.parse import parse
+from kthena_components.core.engines.bash.call import block_of
 from kthena_components.core.engines.bash.run_statements import run
-from kthena_components.core.engines.bash.scripts import block_of
 from kthena_components.core.engines.bash.shared_state import (
     BeyondError,
     BrokenError,
@@ -25,7 +24,7 @@ from kthena_components.core.engines.bash.shell_state import (
     Many,
     State,
 )
-from kthena_components.core.engines.bash.syntax import Block, Simple, Text
+from kthena_components.core.engines.bash.syntax import Block, Simple, Text, parse
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import UNKNOWN_WORD, Unknown
 

@@ -1,18 +1,20 @@
-"""Shared checks of admission rules: counts, names, and cycles.
+"""Shared checks of admission: counts, names, cycles, and the two states of an updated object.
 
 A value that is not known yet gives exactly one finding that says so.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
+from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, Level, not_checked, suggest
 from kthena_components.core.naming import is_dns_name
 from kthena_components.core.remedies import or_more
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import unknown_in, whole
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.read import NOT_YET_KNOWN, unknown_in, whole
+from kthena_components.core.values.unknown import Unknown, is_unresolved
 
 _SUBDOMAIN = 253
 _LISTED = 20
@@ -115,3 +117,38 @@ def joined(names: Sequence[str]) -> str:
     shown = [display(name).strip("'") for name in names[:_LISTED]]
     more = [f"and {len(names) - _LISTED} more"] if len(names) > _LISTED else []
     return ", ".join([*shown, *more]) or "none"
+
+
+_DEEP = Unknown("it is nested too deeply to be compared")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One object before and after an update."""
+
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
+
+
+def differ(before: object, after: object) -> bool | Unknown:
+    """Return whether two values differ, or why that is unknown."""
+    if _has_unresolved(before) or _has_unresolved(after):
+        return NOT_YET_KNOWN
+    try:
+        return before != after
+    except RecursionError:
+        return _DEEP
+
+
+def _has_unresolved(value: object) -> bool:
+    """Return whether a value contains an unknown value at any depth."""
+    parts = [value]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, Unknown) or is_unresolved(part):
+            return True
+        if isinstance(part, Mapping):
+            parts.extend(part.values())
+        elif isinstance(part, list | tuple):
+            parts.extend(part)
+    return False

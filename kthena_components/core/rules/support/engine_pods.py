@@ -1,14 +1,16 @@
-"""The pods of an engine: their templates, those after the first rank, those that Ray joins."""
+"""The pods of an engine: those that Ray joins, and where they look for the first rank."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.rules.support.engine_startup import release_of
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.images import Version
-from kthena_components.core.values.unknown import Unknown, all_known
+from kthena_components.core.values.regex import regex
+from kthena_components.core.values.unknown import OwnAddress, Unknown, all_known
 
 
 def pods_of(engine: EngineFacts) -> tuple[PodFacts, ...]:
@@ -68,3 +70,108 @@ def spread_of(engine: EngineFacts, first: Version, until: Version) -> Spread | U
         return sizes
     copy, stages, gpus = sizes
     return Spread(version, copy, stages, gpus) if copy > gpus else None
+
+
+LOOPBACK = regex(
+    r"(?:(?:tcp://)?(?:127(?:\.\d+){3}|localhost|0\.0\.0\.0|\[::1\])(?::\d+)?|::1|auto|(?::\d+)?)"
+)
+"""Also nothing, and what makes Ray look for a cluster in the pod."""
+_PORT = regex(r":(\d{1,5})$")
+RAY = "ray start --address"
+WITH_PORT = frozenset({RAY, "--dist-init-addr"})
+"""Options whose address has a port."""
+LEADERS = ("ENTRY_ADDRESS", "LWS_LEADER_ADDRESS", "RBG_LWP_LEADER_ADDRESS", "HEAD_SVC")
+"""Variables of controllers with the name of an engine's first pod in the cluster."""
+
+
+def first_pod(told: Iterable[str] | None) -> str:
+    """Return how pods name the first pod of their engine; empty if no controller tells them.
+
+    Args:
+        told: Variables that their controller sets. None: not known.
+    """
+    # A controller names the variable of its own before those of another one below it.
+    return next((f"$({name})" for name in told or () if name in LEADERS), "")
+
+
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """Where the ranks of an engine meet."""
+
+    option: str
+    address: object
+    """None: not stated."""
+    counted: str
+    """The option that says that there are several."""
+    written: str = ""
+    """The address as written, if it has unknown parts."""
+
+    @property
+    def shown(self) -> str:
+        """The address as it is written, for messages and for what stands in it."""
+        return self.written or str(self.address or "")
+
+
+def port_of(shown: str) -> int | None:
+    """Return the port at the end of an address; None if it states none."""
+    found = _PORT.search(shown)
+    return int(found[1]) if found else None
+
+
+def meeting_of(command: CommandFacts) -> Meeting | None:
+    """Return where a command line looks for the first rank; None if that is not known."""
+    options, nodes = command.options, command.nnodes
+    if command.hidden is not None:
+        return None
+    if command.data_backend not in {None, "mp"} or command.executor not in {None, "mp"}:
+        return None
+    if isinstance(nodes, int) and nodes >= _TWO and command.engine in _OPTIONS:
+        option = _OPTIONS[command.engine]
+        stated = options.get(option) or _host(command)
+        return Meeting(option, stated, f"--nnodes {nodes}", command.written.get(option, ""))
+    data, local = command.data, command.data_local
+    if command.headless is True and isinstance(data, int) and isinstance(local, int):
+        address = options.get(_DATA) or options.get(_OPTIONS["vllm"])
+        copies = f"--headless and --data-parallel-size {data}"
+        written = command.written.get(_DATA, "")
+        return Meeting(_DATA, address, copies, written) if 0 < local < data else None
+    return None
+
+
+def _host(command: CommandFacts) -> object:
+    """Return the --host of SGLang, where newer releases meet if nothing else is said."""
+    host = command.options.get("--host") if command.engine == "sglang" else None
+    return None if is_itself(host) else host
+
+
+_OPTIONS = {"vllm": "--master-addr", "sglang": "--dist-init-addr"}
+_DATA = "--data-parallel-address"
+PORT_OPTIONS = {"--master-addr": ("--master-port", 29501),
+                _DATA: ("--data-parallel-rpc-port", 29550)}  # fmt: skip
+"""vLLM's options for ports, by that for the address, and their defaults (vllm/config/parallel.py).
+"""
+DEFAULTS = {"--master-addr": "127.0.0.1", "--dist-init-addr": "the pod itself", _DATA: "127.0.0.1"}
+
+
+def is_itself(address: object) -> bool:
+    """Return whether an address is that of the pod that states it."""
+    return (
+        address is None
+        or isinstance(address, OwnAddress)
+        or (isinstance(address, str) and LOOPBACK.fullmatch(address) is not None)
+    )
+
+
+def meetings(engine: EngineFacts) -> Iterator[tuple[PodFacts, Meeting]]:
+    """Return where the pods of an engine that do not have its first rank look for it."""
+    for pod, command in others(engine):
+        meeting = meeting_of(command)
+        if meeting is not None:
+            yield pod, meeting
+    pod = engine.worker or engine.entry
+    joins = pod.command
+    if joins is None or joins.ray_address is None or engine.pods == 1:
+        return
+    # One script for all pods may start a head and join it in the same pod.
+    if engine.worker is not None or not is_itself(joins.ray_address):
+        yield pod, Meeting(RAY, joins.ray_address, "a Ray cluster", joins.ray_written)

@@ -21,8 +21,12 @@ from kthena_components.core.hardware import (
 from kthena_components.core.models import all_names, find_model
 from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.spec.enums import GpuLabel
-from kthena_components.core.spec.launch import ENGINE_CONTAINER
-from kthena_components.core.spec.serving_spec import EngineSpec, ResourcesSpec, RoleSpec
+from kthena_components.core.spec.serving_spec import (
+    ENGINE_CONTAINER,
+    EngineSpec,
+    ResourcesSpec,
+    RoleSpec,
+)
 from kthena_components.core.values.display import display
 from kthena_components.core.values.images import read_image
 from kthena_components.core.values.quantity import parse_quantity

@@ -10,9 +10,13 @@ from collections.abc import Callable, Iterator
 from kthena_components.core.findings import Finding, count_of, suggest, suggest_name
 from kthena_components.core.remedies import at_most, either, remove, write
 from kthena_components.core.spec.enums import TopologyMode
-from kthena_components.core.spec.rules.cache_claims_startup_grace import startup_window
-from kthena_components.core.spec.rules.engine_overlay_counted import ROLE_RULES
+from kthena_components.core.spec.rules.engine_only_field_launch_overlay_counted_flag import (
+    ROLE_RULES,
+)
 from kthena_components.core.spec.rules.rollout import ROLLOUT_RULES, role_budget
+from kthena_components.core.spec.rules.startup_window_resource_claims_cache_grace_period import (
+    startup_window,
+)
 from kthena_components.core.spec.rules.template_scheduler_labels_image import (
     reserved_object_labels,
     template_scheduler,

@@ -15,7 +15,7 @@ from kthena_components.core.values.read import (
     unknown_in,
 )
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.systems.kaito.presets import find_preset, has_transformers
+from kthena_components.systems.kaito.estimator import find_preset, has_transformers
 from kthena_components.systems.kaito.view import (
     GROUP,
     INFERENCE_SET,

@@ -15,7 +15,7 @@ from kthena_components.core.hardware import find_instance, known_instances
 from kthena_components.core.memory import GIB, overhead
 from kthena_components.core.memory.engine import Placed, cache_of, placed_engines
 from kthena_components.core.remedies import either, remove, write
-from kthena_components.core.rules.memory_fraction_and_offload import memory_fraction_range
+from kthena_components.core.rules.memory_weights_fraction_offload import memory_fraction_range
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     first_unknown,

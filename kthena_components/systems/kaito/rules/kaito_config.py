@@ -18,12 +18,12 @@ from kthena_components.core.rules.context_and_scheduler_sizes import (
     scheduler_sizes,
 )
 from kthena_components.core.rules.engine_options import OPTIONS
-from kthena_components.core.rules.memory_fraction_and_offload import memory_fraction_range
+from kthena_components.core.rules.memory_weights_fraction_offload import memory_fraction_range
 from kthena_components.core.values.blanks import is_blank, may_have_blanks
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.systems.kaito.estimator import Sized, size_of
+from kthena_components.systems.kaito.estimator import Sized, find_preset, size_of
 from kthena_components.systems.kaito.inference_config import (
     CONFIG,
     PORT,
@@ -36,7 +36,6 @@ from kthena_components.systems.kaito.inference_config import (
     words_of,
 )
 from kthena_components.systems.kaito.preset_command import Start, shown, start_of
-from kthena_components.systems.kaito.presets import find_preset
 from kthena_components.systems.kaito.view import (
     CONFIG_KEY,
     SEVERAL_ROLES,

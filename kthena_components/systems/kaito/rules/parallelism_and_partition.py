@@ -7,7 +7,7 @@ from typing import Any
 from kthena_components.core.findings import Finding, Level, each_of, nearest, part_of_rule
 from kthena_components.core.memory.sharding import divisors
 from kthena_components.core.remedies import either, or_more, remove
-from kthena_components.core.rules.tp_heads_ffn_pp_layers import (
+from kthena_components.core.rules.tp_heads_ffn_pp_layers_moe import (
     pp_within_layers,
     tp_divides_heads,
     tp_divides_kv_heads,
@@ -15,9 +15,8 @@ from kthena_components.core.rules.tp_heads_ffn_pp_layers import (
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping, require_known, text, unknown_inside
 from kthena_components.core.values.unknown import Unknown, is_known, known
-from kthena_components.systems.kaito.estimator import Sized, size_of, where
+from kthena_components.systems.kaito.estimator import Sized, find_preset, size_of, where
 from kthena_components.systems.kaito.preset_command import shown, start_of
-from kthena_components.systems.kaito.presets import find_preset
 from kthena_components.systems.kaito.view import TRANSFORMERS, Model, each_model, refused
 
 _RULE = "kaito-partition"

@@ -28,7 +28,7 @@ from kthena_components.core.values.read import (
     whole,
 )
 from kthena_components.core.values.unknown import Unknown, known
-from kthena_components.systems.kaito.presets import SHORT_NAMES, is_preset
+from kthena_components.systems.kaito.estimator import SHORT_NAMES, is_preset
 from kthena_components.systems.kaito.rules.access_adapters_runtime_annotations import (
     kaito_access_secret,
     kaito_adapters,

@@ -17,9 +17,10 @@ from kthena_components.core.values.read import (
     unknown_inside,
     whole,
 )
-from kthena_components.systems.kserve.rules.one_model_replicas_canary import components
-from kthena_components.systems.kserve.view import Service
-from kthena_components.systems.kserve.view_llm import LlmService, LlmWorkload
+from kthena_components.systems.kserve.rules.models_replicas_canary_runtimes_confidential import (
+    components,
+)
+from kthena_components.systems.kserve.view import LlmService, LlmWorkload, Service
 
 _CLASS = "serving.kserve.io/autoscalerClass"
 _KNATIVE_CLASS = "autoscaling.knative.dev/class"

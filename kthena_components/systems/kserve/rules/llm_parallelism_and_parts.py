@@ -25,8 +25,10 @@ from kthena_components.core.values.read import (
     whole,
 )
 from kthena_components.core.values.unknown import Unknown, known
-from kthena_components.systems.kserve.rules.runtimes_and_confidential import SECRET
-from kthena_components.systems.kserve.view_llm import LlmService, LlmWorkload
+from kthena_components.systems.kserve.rules.models_replicas_canary_runtimes_confidential import (
+    SECRET,
+)
+from kthena_components.systems.kserve.view import LlmService, LlmWorkload
 
 _SIZES = ("tensor", "pipeline", "data", "dataLocal")
 

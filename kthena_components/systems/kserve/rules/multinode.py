@@ -24,7 +24,10 @@ from kthena_components.core.values.read import (
 )
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import known
-from kthena_components.systems.kserve.rules.one_model_replicas_canary import FRAMEWORKS, components
+from kthena_components.systems.kserve.rules.models_replicas_canary_runtimes_confidential import (
+    FRAMEWORKS,
+    components,
+)
 from kthena_components.systems.kserve.view import (
     GPU_ANNOTATION,
     PLAIN,

@@ -17,7 +17,7 @@ from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.read import mapping, require_known, text, unknown_in, whole
 from kthena_components.core.values.unknown import known
-from kthena_components.systems.kthena.rules.version_image_template import check_image
+from kthena_components.systems.kthena.rules.entry_names_version_image_template import check_image
 from kthena_components.systems.kthena.view import Backend, Booster, Worker
 from kthena_components.systems.system import Rule
 

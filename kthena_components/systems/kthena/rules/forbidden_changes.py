@@ -6,7 +6,7 @@ from typing import Any
 from kthena_components.core.findings import Finding, Level, count_of, not_checked, part_of_rule
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.remedies import either, write
-from kthena_components.core.rules.support.old_and_new import Change, differ
+from kthena_components.core.rules.support.admission import Change, differ
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     first_unknown,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding, advise, not_checked, part_of_rule, refuse
 from kthena_components.core.remedies import either, remove, write
-from kthena_components.core.rules.support.old_and_new import Change, differ
+from kthena_components.core.rules.support.admission import Change, differ
 from kthena_components.core.values.display import display
 from kthena_components.core.values.go_regex import trouble_in_go
 from kthena_components.core.values.quantity import read_duration

@@ -1,6 +1,6 @@
 """Checks the roles of a ModelServing: names, counts and gang minima.
 
-Each function is one rule of RULES in version_image_template.py.
+Each function is one rule of RULES in entry_names_version_image_template.py.
 """
 
 import re

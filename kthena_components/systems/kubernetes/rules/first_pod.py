@@ -12,7 +12,7 @@ from kthena_components.core.objects.cluster_objects import ClusterObjects, selec
 from kthena_components.core.objects.object import Object, read_object
 from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.remedies import write
-from kthena_components.core.rules.support.first_rank_address import Meeting, meetings
+from kthena_components.core.rules.support.engine_pods import Meeting, meetings
 from kthena_components.core.values.display import display, listing
 from kthena_components.core.values.read import (
     first_unknown,

@@ -6,7 +6,7 @@ from typing import Any
 from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.objects.object import read_object
-from kthena_components.core.rules.support.old_and_new import Change
+from kthena_components.core.rules.support.admission import Change
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import first_unknown, mapping, require_known, whole
 from kthena_components.core.values.unknown import MaybeInt, Unknown

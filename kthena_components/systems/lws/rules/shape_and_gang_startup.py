@@ -1,8 +1,8 @@
 """Checks LeaderWorkerSets and DisaggregatedSets.
 
 Mandatory rules cover what the API server or the webhook of LeaderWorkerSet rejects; advisory ones
-what they accept and then ignore. rollout.py checks updates, and disaggregated.py the
-roles of a DisaggregatedSet.
+what they accept and then ignore. rollout_disaggregated.py checks updates, and the roles of a
+DisaggregatedSet.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,8 +20,12 @@ from kthena_components.core.values.read import (
     whole,
 )
 from kthena_components.core.values.unknown import Unknown, known
-from kthena_components.systems.lws.rules.disaggregated import check_roles
-from kthena_components.systems.lws.rules.rollout import at_least, check_rollout, refusal
+from kthena_components.systems.lws.rules.rollout_disaggregated import (
+    at_least,
+    check_roles,
+    check_rollout,
+    refusal,
+)
 from kthena_components.systems.lws.view import LEADER, WORKER, Group, Sets
 
 _STARTUP = "lws-gang-startup"

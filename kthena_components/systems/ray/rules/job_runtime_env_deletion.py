@@ -7,7 +7,7 @@ from typing import Any
 from kthena_components.core.findings import Finding, not_checked, refuse
 from kthena_components.core.remedies import either, or_more, remove, write
 from kthena_components.core.values.display import display
-from kthena_components.core.values.embedded_and_escapes import read_yaml_text
+from kthena_components.core.values.embedded_escapes_helm_set import read_yaml_text
 from kthena_components.core.values.read import (
     first_unknown,
     mapping,

@@ -15,7 +15,7 @@ from kthena_components.core.findings import (
     suggest,
 )
 from kthena_components.core.remedies import plain
-from kthena_components.core.rules.gpu_requests_and_vendor import gpu_requests_equal_limits
+from kthena_components.core.rules.gpu_requests_vendor_visible import gpu_requests_equal_limits
 from kthena_components.core.values.display import display
 from kthena_components.core.values.images import Version, parse_version, read_image
 from kthena_components.core.values.read import mapping, require_known

@@ -30,7 +30,10 @@ from kthena_components.core.values.read import (
     whole,
 )
 from kthena_components.core.values.unknown import Unknown, known
-from kthena_components.systems.volcano.rules.names_and_topology import TOPOLOGY_RULES, volcano_name
+from kthena_components.systems.volcano.rules.hypernode_names_topology import (
+    TOPOLOGY_RULES,
+    volcano_name,
+)
 from kthena_components.systems.volcano.view import Rule
 
 _POLICIES = "spec.subGroupPolicy"

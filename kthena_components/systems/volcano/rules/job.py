@@ -29,7 +29,10 @@ from kthena_components.core.values.read import (
 )
 from kthena_components.core.values.unknown import MaybeText, Unknown, known_product
 from kthena_components.systems.volcano.plugins import arguments
-from kthena_components.systems.volcano.rules.names_and_topology import TOPOLOGY_RULES, volcano_name
+from kthena_components.systems.volcano.rules.hypernode_names_topology import (
+    TOPOLOGY_RULES,
+    volcano_name,
+)
 from kthena_components.systems.volcano.rules.ray_plugin_commands import ray_plugin_commands
 from kthena_components.systems.volcano.view import Rule, Task, tasks_of
 

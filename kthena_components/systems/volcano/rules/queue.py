@@ -1,22 +1,99 @@
-"""Checks Queues: weights, limits, guarantees and parents. Each rule's docstring documents it."""
+"""Checks Queues: weights, limits, guarantees and parents, and the resources that Volcano counts.
+
+Source: Volcano v1.14 pkg/scheduler/api/resource_info.go NewResource; k8s.io/kubernetes
+pkg/apis/core/helper/helpers.go IsIntegerResourceName and pkg/apis/core/v1/helper/helpers.go.
+"""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import ROUND_CEILING, Decimal
 from itertools import combinations
 from typing import Any
 
 from kthena_components.core.findings import Finding, join_path, part_of_rule
 from kthena_components.core.objects.object import Object
 from kthena_components.core.remedies import at_most, or_more
+from kthena_components.core.schema.metadata import is_qualified
 from kthena_components.core.schema.versions import has_since
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.core.values.read import mapping, require_known, text, unknown_in, whole
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import known
-from kthena_components.systems.volcano.amounts import exceeds, in_units, is_whole, largest
-from kthena_components.systems.volcano.rules.names_and_topology import volcano_name
+from kthena_components.systems.volcano.rules.hypernode_names_topology import volcano_name
 from kthena_components.systems.volcano.view import Rule, name_problem
+
+DEFAULTED = frozenset({"cpu", "memory"})
+"""Resources of every list: 0 by default."""
+_WHOLE = frozenset(
+    {
+        "pods",
+        "resourcequotas",
+        "services",
+        "replicationcontrollers",
+        "secrets",
+        "configmaps",
+        "persistentvolumeclaims",
+        "services.nodeports",
+        "services.loadbalancers",
+    }
+)
+_MOST_OF_ALL = 2**63 - 1
+
+
+def is_whole(resource: str) -> bool:
+    """Return whether a resource has no fractions: a count of objects or devices."""
+    return resource in _WHOLE or _is_device(resource)
+
+
+def is_counted(resource: str) -> bool:
+    """Return whether Volcano counts a resource at all; it ignores others."""
+    if resource.startswith("count/"):
+        return False
+    prefixed = resource.startswith(("hugepages-", "attachable-volumes-"))
+    known = resource in DEFAULTED or resource in {"pods", "ephemeral-storage"}
+    return known or prefixed or "kubernetes.io/" in resource or _is_device(resource)
+
+
+def largest(resource: str) -> int:
+    """Return the largest amount that Volcano can count: beyond 64 bits it compares wrongly."""
+    return _MOST_OF_ALL // _units(resource)
+
+
+def in_units(resource: str, amount: Decimal) -> int:
+    """Return an amount in Volcano's units: ones for memory and pods, thousandths for others."""
+    return int((amount * _units(resource)).to_integral_value(ROUND_CEILING))
+
+
+def together(resource: str, amounts: Iterable[Decimal]) -> Decimal:
+    """Add amounts as Volcano does, each rounded up to its units."""
+    return Decimal(sum(in_units(resource, amount) for amount in amounts)) / _units(resource)
+
+
+def exceeds(resource: str, amounts: Sequence[Decimal], limit: Decimal | None) -> bool:
+    """Return whether the sum of amounts exceeds a limit; None for a list without the resource.
+
+    A missing resource counts as 0, and for a device even 0 is more. Resources that Volcano does not
+    or can no longer count exceed nothing.
+    """
+    stated = [*amounts, *([] if limit is None else [limit])]
+    if not (amounts and is_counted(resource)) or max(stated) > largest(resource):
+        return False
+    total = together(resource, amounts)
+    if limit is None:
+        return total > 0 or resource not in DEFAULTED
+    return total > together(resource, [limit])
+
+
+def _units(resource: str) -> int:
+    return 1 if resource in {"memory", "pods"} else 1000
+
+
+def _is_device(resource: str) -> bool:
+    if "/" not in resource or "kubernetes.io/" in resource or resource.startswith("requests."):
+        return False
+    return is_qualified(f"requests.{resource}")
+
 
 _MOST = 65535
 _HIERARCHY, _WEIGHTS = "volcano.sh/hierarchy", "volcano.sh/hierarchy-weights"

@@ -19,8 +19,7 @@ from kthena_components.core.values.read import (
     unknown_in,
 )
 from kthena_components.core.values.unknown import MaybeText, Unknown, known
-from kthena_components.systems.volcano.amounts import exceeds, together
-from kthena_components.systems.volcano.rules.queue import caps_only_what_it_names
+from kthena_components.systems.volcano.rules.queue import caps_only_what_it_names, exceeds, together
 
 _ALWAYS = frozenset({"default", "root"})
 """Queues that Volcano's scheduler creates itself."""

@@ -1,0 +1,192 @@
+"""Rules that compare the sizes of an engine, in options and variables, with its group of pods."""
+
+from collections.abc import Iterator
+
+from kthena_components.core.engines import CommandFacts
+from kthena_components.core.engines.controller_env import misspelled
+from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.findings import Finding, count_of
+from kthena_components.core.remedies import either, set_option
+from kthena_components.core.rules.support.engine_pods import pods_of
+from kthena_components.core.rules.support.fixes import give_pods
+from kthena_components.core.rules.support.messages import each_engine, title
+from kthena_components.core.rules.support.own_rank_and_unset_variables import (
+    RANKS,
+    Ranked,
+    in_order,
+    no_value,
+    own_rank,
+    set_by,
+    total_of,
+    workers_of,
+)
+from kthena_components.core.values.read import require_known
+from kthena_components.core.values.unknown import NotSet, SetLater, Unknown, known
+
+
+@each_engine
+def nnodes_equals_group(engine: EngineFacts) -> Iterator[Finding]:
+    """--nnodes of a native launch equals the pods of the engine.
+
+    With a larger number the engine waits forever; with a smaller one some pods join no engine, or a
+    second one.
+
+    Pass: --nnodes 2 for an entry and 1 worker; --nnodes $(LWS_GROUP_SIZE).
+    Fail: --nnodes 4 for an entry and 1 worker.
+
+    Source: vllm/config/parallel.py nnodes; sglang/srt/server_args.py nnodes.
+    """
+    command, pods = engine.entry.command, engine.pods
+    nodes = command.nnodes if command else None
+    if command is None or nodes is None or isinstance(pods, Unknown):
+        return
+    if known(nodes) != pods:
+        yield Finding(
+            path=engine.entry.command_path,
+            seen=f"{title(engine)} has {count_of(pods, 'pod')}, but is started with "
+            f"--nnodes {nodes}",
+            remedy=_equal_or_copied(engine, command, pods),
+        )
+
+
+def _equal_or_copied(engine: EngineFacts, command: CommandFacts, pods: int) -> str:
+    """Count the pods, or give the engine other pods where its ranks fit only these."""
+    nodes, ranks, gpus = command.nnodes, command.per_rank_world, engine.entry.gpus
+    if isinstance(nodes, int) and isinstance(ranks, int):
+        fits = isinstance(gpus, int) and ranks == nodes * gpus
+        if fits or (ranks % pods and not ranks % nodes):
+            return give_pods(engine, nodes)
+    return either(set_option("--nnodes", pods), "the variable with the size of the group")
+
+
+@each_engine
+def ray_cluster_size_equals_group(engine: EngineFacts) -> Iterator[Finding]:
+    """The Ray leader waits for exactly the pods of its engine.
+
+    With a larger number it waits forever; with a smaller one vLLM starts before all pods are ready.
+
+    Pass: --ray_cluster_size=2 for an entry and 1 worker.
+    Fail: --ray_cluster_size=3 for an entry and 1 worker.
+    Level: mandatory.
+    Source: vllm examples/online_serving/multi-node-serving.sh.
+    """
+    command = engine.entry.command
+    size = command.ray_cluster_size if command else None
+    if size is None:
+        return
+    require_known("", size, engine.pods)
+    if size != engine.pods:
+        yield Finding(
+            path=engine.entry.command_path,
+            seen=f"{title(engine)} has {count_of(engine.pods, 'pod')}, "
+            f"but its Ray leader waits for {size} (ray_cluster_size)",
+            remedy=f"write --ray_cluster_size={engine.pods}, or $(GROUP_SIZE)",
+        )
+
+
+_FIELDS = {
+    "--tensor-parallel-size": "tensor",
+    "--pipeline-parallel-size": "pipeline",
+    "--data-parallel-size": "data",
+    "--data-parallel-size-local": "data_local",
+    "--data-parallel-rank": "data_rank",
+    "--data-parallel-start-rank": "data_start_rank",
+    "--nnodes": "nnodes",
+    "--node-rank": "node_rank",
+}
+"""Options with a size or a rank, and the fields of a command line with their values."""
+_SIZES = (
+    *("GROUP_SIZE", "LWS_GROUP_SIZE", "RBG_LWP_GROUP_SIZE", "POD_GROUP_SIZE"),
+    "GROVE_PCSG_TEMPLATE_NUM_PODS",
+)
+"""Variables of controllers with the number of an engine's pods."""
+
+
+def size_variables(facts: ServingFacts) -> Iterator[Finding]:
+    """The sizes and ranks of an engine come from variables that something sets in its pods.
+
+    A controller sets only its own variables: Kthena WORKER_INDEX and GROUP_SIZE, LeaderWorkerSet
+    LWS_WORKER_INDEX and LWS_GROUP_SIZE, the plugin env of a Volcano Job VC_TASK_INDEX. Without a
+    value, `$(NAME)` stays as it is and `$NAME` is empty: the engine refuses the option, or each pod
+    computes the same rank from it. A name of no known controller may be filled in before the
+    object is applied, and is not checked, unless it misspells one that the controller or the env of
+    the container sets. In the value of a variable, Kubernetes replaces only references to variables
+    that come before it.
+
+    Pass: --node-rank $(LWS_WORKER_INDEX) in a LeaderWorkerSet of size 2.
+    Fail: --node-rank $(LWS_WORKER_INDEX) in a ModelServing, where it is WORKER_INDEX; --nnodes
+    $(LWS_GROUP_SIX) in a LeaderWorkerSet; --node-rank $((VC_TASK_INDEX + 1)) in a Volcano Job
+    without the plugin env; --tp $(TP) with the variables TP $(GPUS) and then GPUS 8.
+    Level: mandatory.
+    Source: Kubernetes documentation, Define Dependent Environment Variables; volcano-sh/kthena
+    v1.0.0 pkg/apis/workload/v1alpha1/model_serving_types.go; kubernetes-sigs/lws pkg/utils/pod/
+    pod_utils.go; Volcano v1.14 pkg/controllers/job/plugins/env/env.go; kubernetes
+    pkg/kubelet/kubelet_pods.go makeEnvironmentVariables; third_party/forked/golang/expansion.
+    """
+    for engine in facts.engines:
+        # A leader and its workers may have one template.
+        for pod in {pod.command_path: pod for pod in reversed(pods_of(engine))}.values():
+            yield from _check(facts, engine, pod)
+
+
+def _check(facts: ServingFacts, engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
+    command, told = pod.command, facts.told
+    if command is None or told is None or command.hidden is not None:
+        return
+    for option, field in _FIELDS.items():
+        value = getattr(command, field)
+        open_ended = isinstance(value, NotSet) and not (
+            isinstance(value, SetLater) or misspelled(value.name, (*told, *sorted(pod.stated)))
+        )
+        seen = "" if open_ended else no_value(told, pod, value)
+        if not seen:
+            continue
+        written = command.written.get(option)
+        stated = f"takes {option}" + (f" from {written}" if written else " from a variable")
+        yield Finding(
+            path=pod.command_path,
+            seen=f"{title(engine)} {stated}, {seen}",
+            remedy=in_order(value)
+            or _respelled(pod, option, value)
+            or _remedy_of(engine, pod, option, told),
+        )
+        return
+
+
+def _respelled(pod: PodFacts, option: str, value: object) -> str:
+    """Write the variable of the container's env that a name misspells; empty if it does not."""
+    if not isinstance(value, NotSet) or pod.command is None:
+        return ""
+    near, written = misspelled(value.name, sorted(pod.stated)), pod.command.written.get(option)
+    return set_option(option, written.replace(value.name, near)) if near and written else ""
+
+
+def _remedy_of(engine: EngineFacts, pod: PodFacts, option: str, told: tuple[str, ...]) -> str:
+    """Name the variable that the controller of the pods sets, or else what a variable needs."""
+    own = set_by(told, _SIZES) if option == "--nnodes" else ""
+    if own:
+        return set_option(option, f"$({own})")
+    command, pods = pod.command, _ranked(engine, pod, option)
+    if option in RANKS and command is not None and pods is not None:
+        return own_rank(pods, told)
+    return "set the variable in the container's env, or write a number"
+
+
+def _ranked(engine: EngineFacts, pod: PodFacts, option: str) -> Ranked | None:
+    """Return the pods of a template, with the first of their ranks; None if that is not known."""
+    command, siblings = pod.command, engine.siblings
+    if command is None:
+        return None
+    if engine.worker is pod:
+        return workers_of(engine, option, command)
+    total, step = total_of(option, command)
+    if total is None:
+        return None
+    if engine.worker is not None:
+        return Ranked(option=option, first=0, count=1, step=step)
+    count = engine.pods if siblings is None else siblings.count
+    # As many as there are ranks, or all behind the first one.
+    if not isinstance(count, int) or (missing := total // step - count) not in {0, 1}:
+        return None
+    return Ranked(option=option, first=missing * step, count=count, step=step)

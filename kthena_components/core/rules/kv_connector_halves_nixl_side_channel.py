@@ -1,0 +1,291 @@
+"""Rules of halves that pass the KV cache: their connectors, and the address of the side channel."""
+
+from collections.abc import Iterator
+
+from kthena_components.core.engines.kv_transfer import CONNECTORS, has_connector, releases_with
+from kthena_components.core.facts.network import EVERY_ADDRESS, LOOPBACK, NIXL_HOST
+from kthena_components.core.facts.serving import ServingFacts
+from kthena_components.core.findings import Finding, Level
+from kthena_components.core.remedies import set_option
+from kthena_components.core.rules.support.engine_startup import Start, starts
+from kthena_components.core.rules.support.kv_halves import (
+    LMCACHE,
+    NIXL,
+    Half,
+    Pair,
+    halves_of,
+    others_readable,
+    pairs_of,
+    same_family,
+    same_model,
+)
+from kthena_components.core.rules.support.messages import slip_of
+from kthena_components.core.values.display import display
+from kthena_components.core.values.regex import regex
+from kthena_components.core.values.unknown import Unknown
+
+_NIXL_HASH = (0, 13, 0)
+"""The first vLLM whose NIXL compares the release, the model's name and the cache's type."""
+_NIXL_BLOCKS_DIFFER = (0, 11, 1)
+"""The first vLLM whose NIXL splits blocks, before that of the prefill engine."""
+_NIXL_CHECKS = (0, 9, 1)
+"""The first vLLM whose NIXL compares the blocks of both sides."""
+_SGLANG_PAGES = (0, 5, 8)
+"""The first SGLang that compares the pages of both sides."""
+_SAME_TYPE = {"fp8_e4m3": "fp8", "bf16": "bfloat16"}
+_HUB_NAME = regex(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
+
+
+def kv_halves_alike(facts: ServingFacts) -> Iterator[Finding]:
+    """The prefill and the decode engine of a serving have one connector, model and cache format.
+
+    The format: the type of the KV cache (--kv-cache-dtype) and the size of its blocks (vLLM
+    --block-size, SGLang --page-size), as far as both state it. NIXL in vLLM also compares the
+    release and the name of the model since 0.13.0. It requires equal blocks up to 0.11.0; since
+    then decode blocks may be a multiple of prefill blocks. Two objects are halves as for
+    kv-halves-parallel.
+
+    Pass: NixlConnector, Qwen/Qwen3-32B and --block-size 16 in both; two engines with kv_both.
+    Fail: NixlConnector and MooncakeConnector; two models; --kv-cache-dtype fp8_e5m2 and fp8_e4m3;
+    SGLang: --page-size 64 and 1.
+    Level: mandatory where an engine rejects it or cannot read the cache; advisory for another model
+    or an automatic type elsewhere, and if an image states no release.
+    Source: vllm v1/nixl compute_nixl_compatibility_hash and _validate_remote_agent_handshake;
+    sglang/srt/disaggregation/common/conn.py, the sanity checks of the prefill server's info.
+    """
+    halves = halves_of(facts)
+    if others_readable(facts, halves):
+        yield from _unmatched(halves)
+    for pair in pairs_of(halves):
+        yield from _release(pair)
+        yield from _type(pair)
+        yield from _blocks(pair)
+
+
+def _unmatched(halves: list[Half]) -> Iterator[Finding]:
+    """Report halves whose possible partners all have another connector, or another model."""
+    one_way = [half for half in halves if half.one_way]
+    # One finding for two halves that do not match: at the one that receives.
+    for half in [h for h in one_way if h.receives] or one_way:
+        partners = [
+            other
+            for other in halves
+            if other is not half and (other.sends if half.receives else other.receives)
+        ]
+        related = [other for other in partners if same_family(half, other)]
+        if partners and not related:
+            other = partners[0]
+            seen = f"{half.verb} with {_carrier(half)}, but {other.name} has {_carrier(other)}"
+            yield from half.start.refused(seen, "write the same connector in both halves")
+        elif related and not any(same_model(half, other) for other in related):
+            yield from _models(half, related[0])
+
+
+def _carrier(half: Half) -> str:
+    product = "vLLM" if half.command.engine == "vllm" else "SGLang"
+    return f"{half.connector} of {product}"
+
+
+def _models(half: Half, other: Half) -> Iterator[Finding]:
+    names = half.command.model, other.command.model
+    pair = Pair(half, other)
+    compared = half.family == NIXL and half.command.engine == "vllm" and _is_compared(pair)
+    level = pair.since(_NIXL_HASH) if compared else None
+    plain = all(isinstance(name, str) and _HUB_NAME.fullmatch(name) for name in names)
+    if level is None and not plain:
+        return  # Different paths may contain one model.
+    because = ", and NIXL compares the names" if level else ""
+    seen = f"has model {names[0]}, but {other.name} has {names[1]}{because}"
+    level = level if plain and level else Level.ADVISORY
+    yield from half.start.refused(seen, "write the same model in both halves", level)
+
+
+def _is_compared(pair: Pair) -> bool:
+    """Return whether neither engine mentions the switch of NIXL's comparison."""
+    return not any("enforce_handshake_compat" in str(half.config) for half in pair.halves)
+
+
+def _release(pair: Pair) -> Iterator[Finding]:
+    releases = [half.command.release for half in pair.halves]
+    stated = [release for release in releases if release is not None and release.sure]
+    if pair.decode.family != NIXL or len(stated) != len(releases) or not _is_compared(pair):
+        return
+    prefill, decode = stated
+    if prefill.version != decode.version and pair.since(_NIXL_HASH):
+        seen = (
+            f"runs {decode.title}, but {pair.prefill.name} runs {prefill.title}, and NIXL connects "
+            "engines of one release"
+        )
+        yield from pair.decode.start.refused(seen, "use the same image in both halves")
+
+
+def _type(pair: Pair) -> Iterator[Finding]:
+    stated = [half.start.option("--kv-cache-dtype") for half in pair.halves]
+    words = ["auto" if value is None else value for value in stated]
+    hidden = any(
+        value is None and half.start.hidden for half, value in zip(pair.halves, stated, strict=True)
+    )
+    if hidden or not all(isinstance(word, str) for word in words):
+        return
+    prefill, decode = words
+    if _SAME_TYPE.get(prefill, prefill) == _SAME_TYPE.get(decode, decode):
+        return
+    # The checkpoint decides what auto is; LMCache may store what it converts.
+    unsure = "auto" in words or pair.decode.family == LMCACHE
+    level = Level.ADVISORY if unsure else Level.MANDATORY
+    seen = f"has --kv-cache-dtype {decode}, but {pair.prefill.name} has {prefill}"
+    remedy = "write the same --kv-cache-dtype in both halves"
+    yield from pair.decode.start.refused(seen, remedy, level)
+
+
+def _blocks(pair: Pair) -> Iterator[Finding]:
+    option = "--block-size" if pair.decode.command.engine == "vllm" else "--page-size"
+    sizes = [half.start.number(option) for half in pair.halves]
+    prefill, decode = sizes
+    if prefill is None or decode is None or prefill == decode or min(prefill, decode) < 1:
+        return
+    seen = f"has {option} {decode}, but {pair.prefill.name} has {prefill}"
+    remedy = set_option(option, prefill)
+    if option == "--page-size":
+        sure = pair.since(_SGLANG_PAGES) or Level.ADVISORY
+        yield from pair.decode.start.refused(seen, remedy, sure)
+        return
+    equal = pair.since(_NIXL_CHECKS, _NIXL_BLOCKS_DIFFER)
+    multiple = pair.since(_NIXL_BLOCKS_DIFFER) if decode % prefill else None
+    level = equal or multiple
+    if pair.decode.family == NIXL and level is not None:
+        rule = "equal blocks" if equal else "a multiple of the prefill block"
+        yield from pair.decode.start.refused(f"{seen}, and NIXL requires {rule}", remedy, level)
+
+
+def kv_halves_complete(facts: ServingFacts) -> Iterator[Finding]:
+    """A serving with several roles that sends its KV cache also receives it, and the reverse.
+
+    Only if every role can be read. kv_both is either half.
+
+    Pass: 2 roles, prefill and decode; 1 role alone, whose other half is another object.
+    Fail: 2 roles, prefill and router; --disaggregation-mode prefill in both of 2 roles.
+    Level: advisory, because the other half may be elsewhere.
+    Source: vllm/config/kv_transfer.py is_kv_producer, is_kv_consumer; sglang/srt/server_args.py
+    disaggregation_mode.
+    """
+    halves = halves_of(facts)
+    if len(facts.engines) == 1 or not halves or not others_readable(facts, halves):
+        return
+    if any(half.sends for half in halves) and any(half.receives for half in halves):
+        return
+    half = halves[0]
+    missing = "receives it" if half.sends else "sends one"
+    seen = f"{half.verb} ({half.connector}), and no role of the serving {missing}"
+    other = "decode" if half.sends else "prefill"
+    remedy = f"add the {other} half, or make one of the roles that half"
+    yield from half.start.refused(seen, remedy, Level.ADVISORY)
+
+
+_ROLES = ("kv_producer", "kv_consumer", "kv_both")
+
+
+def kv_connector_known(facts: ServingFacts) -> Iterator[Finding]:
+    """A vLLM engine's KV connector exists in its release, and has a role.
+
+    Some connectors came back after a pause or were removed. A connector with a module path of its
+    own is not checked.
+
+    Pass: NixlConnector with kv_producer in v0.33.0.
+    Fail: MooncakeConnector in v0.12.0; P2pNcclConnector in v0.24.0; NixlConnector without kv_role;
+    kv_role producer.
+    Level: mandatory, because vLLM rejects it at startup; advisory if the image states no release,
+    or if no known release has the connector, because a plugin may. In an image that is not vLLM's
+    own, such a name is only reported if it is one letter away from a known one.
+    Source: vllm/config/kv_transfer.py __post_init__;
+    vllm/distributed/kv_transfer/kv_connector/factory.py.
+    """
+    for start in starts(facts, "vllm"):
+        config = start.option("--kv-transfer-config")
+        if isinstance(config, dict) and isinstance(config.get("kv_connector"), str):
+            yield from _role(start, config.get("kv_role"))
+            if not config.get("kv_connector_module_path"):
+                yield from _connector(start, config["kv_connector"])
+
+
+def _role(start: Start, role: object) -> Iterator[Finding]:
+    if role is None:
+        seen = "has a kv_connector without a kv_role, and vLLM requires both"
+        yield from start.refused(seen, f"write one of {', '.join(_ROLES)}")
+    elif isinstance(role, str) and role not in _ROLES:
+        yield from start.refused(
+            f"has kv_role '{role}', which vLLM does not know", f"write one of {', '.join(_ROLES)}"
+        )
+
+
+def _connector(start: Start, name: str) -> Iterator[Finding]:
+    release = start.command.release
+    if release is None or has_connector(name, release.version):
+        return
+    seen = f"has kv_connector '{name}', which {start.product} does not have"
+    if name in CONNECTORS:
+        level = Level.MANDATORY if release.sure else Level.ADVISORY
+        remedy = f"use a vLLM with it ({releases_with(name)}), or another connector"
+        yield from start.refused(seen, remedy, level)
+    elif release.sure or slip_of(name, CONNECTORS):
+        meant = slip_of(name, CONNECTORS)  # Plugins add words: MooncakeConnectorV1.
+        correct = f"write {meant}" if meant else "correct its name"
+        remedy = f"{correct}, or give kv_connector_module_path if a module of yours has it"
+        yield from start.refused(seen, remedy, Level.ADVISORY)
+
+
+def nixl_side_channel_host(facts: ServingFacts) -> Iterator[Finding]:
+    """An engine that sends its KV cache by NIXL states an address at which other pods ask for it.
+
+    The prefill engine puts VLLM_NIXL_SIDE_CHANNEL_HOST into its answer, and the decode engine
+    connects to it. The default is localhost, which is the decode engine's own pod. Dynamo sets it.
+
+    Pass: VLLM_NIXL_SIDE_CHANNEL_HOST from status.podIP, in each of 2 pods.
+    Fail: NixlConnector with kv_producer, and no VLLM_NIXL_SIDE_CHANNEL_HOST, or 127.0.0.1.
+    Level: mandatory for kv_producer, and for kv_both with a kv_consumer in another role; advisory
+    for other engines with kv_both, whose other half is not seen, and for 0.0.0.0.
+    Source: vllm/envs.py (default localhost) and vllm/distributed/kv_transfer/kv_connector/v1/
+    nixl_connector.py (side_channel_host), from 0.9.1 to 0.33.0; ai-dynamo/dynamo
+    components/src/dynamo/vllm/args.py (ensure_side_channel_host).
+    """
+    halves = [half for half in halves_of(facts) if half.family == NIXL]
+    directed = {id(pair.prefill) for pair in pairs_of(halves)}
+    for half in halves:
+        if not half.sends or half.command.by_dynamo or _is_beside(half, facts):
+            continue
+        sure = half.one_way or id(half) in directed
+        yield from _check(half, Level.MANDATORY if sure else Level.ADVISORY)
+
+
+def _check(half: Half, level: Level) -> Iterator[Finding]:
+    pod = half.start.engine.entry
+    stated = pod.variables.get(NIXL_HOST)
+    value = "" if stated is None else stated.value
+    if isinstance(value, Unknown):
+        return
+    if value and value != EVERY_ADDRESS and not LOOPBACK.fullmatch(value):
+        return
+    if stated is not None:
+        # Some routers may replace the address of all interfaces.
+        level = Level.ADVISORY if value == EVERY_ADDRESS else level
+        set_to = f"sets {NIXL_HOST} to" if stated.by_script else "is"
+        yield _finding(stated.path, f"{set_to} {display(value)}", level)
+    else:
+        seen = f"{half.name} {half.verb} ({half.connector}) without {NIXL_HOST}, whose default is "
+        yield _finding(pod.command_path, f"{seen}localhost", level)
+
+
+def _finding(path: str, seen: str, level: Level) -> Finding:
+    return Finding(
+        path=path,
+        seen=f"{seen}: the other half then asks its own pod for the cache",
+        remedy=f"set {NIXL_HOST} by a fieldRef to status.podIP",
+        level=level,
+    )
+
+
+def _is_beside(half: Half, facts: ServingFacts) -> bool:
+    """Return whether another engine is in the same pod, where localhost reaches this one."""
+    engine = half.start.engine
+    others = (one for one in facts.engines if one is not engine)
+    return any(one.entry.template == engine.entry.template for one in others)

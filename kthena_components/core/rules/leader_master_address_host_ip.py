@@ -1,0 +1,334 @@
+"""Rules of the addresses in an engine: where pods look for the first rank, and their own."""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from kthena_components.core.engines import CommandFacts
+from kthena_components.core.facts.network import EVERY_ADDRESS, HOST_IP, LOOPBACK, VariableFacts
+from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.findings import Finding, Level, count_of
+from kthena_components.core.remedies import remove, write
+from kthena_components.core.rules.support.engine_pods import (
+    DEFAULTS,
+    LEADERS,
+    RAY,
+    WITH_PORT,
+    Meeting,
+    first_pod,
+    is_itself,
+    meeting_of,
+    meetings,
+)
+from kthena_components.core.rules.support.messages import title
+from kthena_components.core.rules.support.own_rank_and_unset_variables import (
+    in_order,
+    may_be_newer,
+    may_be_of_image,
+    no_part,
+    no_value,
+)
+from kthena_components.core.values.display import display
+from kthena_components.core.values.regex import regex
+from kthena_components.core.values.unknown import (
+    NodeAddress,
+    NotSet,
+    OfController,
+    OwnAddress,
+    Unknown,
+    product,
+)
+
+_TWO = 2
+_OF_SERVICE = regex(r"\w+_(?:SERVICE_HOST|SERVICE_PORT\w*|PORT(?:_\w+)?)")
+"""Variables that Kubernetes adds for each Service (pkg/kubelet/envvars/envvars.go)."""
+_PORT, _PORTS = regex(r":\d+$"), regex(r":\d+:\d+$")
+_ALONE = regex(r"\$(?:\(\w+\)|\{\w+\}|\w+)")
+
+
+def leader_address(facts: ServingFacts) -> Iterator[Finding]:
+    """The address of an engine's first rank has a value, its option's form, and is one per copy.
+
+    A controller sets only its own variables: Kthena ENTRY_ADDRESS, LeaderWorkerSet
+    LWS_LEADER_ADDRESS. A $(NAME) that nothing sets stays as it is, and $NAME in a script is empty,
+    unless the image sets it. Kubernetes also leaves $(NAME) in the value of a variable that comes
+    before NAME in env. Kthena and the plugins of a Volcano Job add theirs at the end, and
+    LeaderWorkerSet and Grove at the beginning. vLLM's --master-addr and --data-parallel-address
+    are a host, SGLang's --dist-init-addr and `ray start --address` have a port. The name of one pod
+    is the address of one copy of the engine.
+
+    Pass: --nnodes 2 --master-addr $(LWS_LEADER_ADDRESS) in a LeaderWorkerSet.
+    Fail: $(LWS_LEADER_ADDRESS) in a ModelServing; $(LEADER) or $LEADER without a variable LEADER;
+    LEADER: $(ENTRY_ADDRESS) in the env of a ModelServing; $LWS_LEADER_ADDR;
+    --master-addr chat-0.chat:29501, or chat-0.chat with 2 replicas; --dist-init-addr http://chat-0.chat:5000.
+    Level: mandatory; advisory for a $NAME that an image of your own may set, and for a name that
+    begins like those of LeaderWorkerSet or Grove, which newer releases may set.
+    Source: Kubernetes documentation, Define Dependent Environment Variables; volcano-sh/kthena
+    v1.0.0 pkg/apis/workload/v1alpha1/model_serving_types.go and pkg/model-serving-controller/utils/
+    utils.go addEnvVars; volcano v1.14 pkg/controllers/job/plugins/svc OnPodCreate;
+    kubernetes-sigs/lws pkg/utils/pod/pod_utils.go; ai-dynamo/grove
+    operator/internal/controller/common/component/utils/pod.go PrependEnvVarsToContainers; pytorch
+    torch/distributed/rendezvous.py; ray src/ray/gcs_rpc_client (StrSplit of the address).
+    """
+    for engine in facts.engines:
+        for pod, meeting in meetings(engine):
+            seen = _no_value(facts, pod, meeting) or _no_form(meeting)
+            seen = seen or _one_copy(facts, engine, meeting)
+            if seen and not (pod.on_host and is_itself(meeting.address)):
+                yield _not_usable(facts, engine, pod, meeting, seen)
+                break
+        else:
+            yield from _of_first_rank(facts, engine)
+
+
+def _of_first_rank(facts: ServingFacts, engine: EngineFacts) -> Iterator[Finding]:
+    """Check the address in the first pod itself, whose store of torch is asked by that name."""
+    command = engine.entry.command
+    meeting = None if command is None else meeting_of(command)
+    if meeting is not None and (seen := _no_value(facts, engine.entry, meeting)):
+        yield _not_usable(facts, engine, engine.entry, meeting, seen)
+
+
+def _no_value(facts: ServingFacts, pod: PodFacts, meeting: Meeting) -> str:
+    """Explain which variable of an address has no value."""
+    value = meeting.address
+    if isinstance(value, NotSet) and _OF_SERVICE.fullmatch(value.name):
+        return ""
+    seen = no_value(facts.told, pod, value)
+    return seen or no_part(facts.told, pod, value, meeting.shown)
+
+
+def _no_form(meeting: Meeting) -> str:
+    shown = meeting.shown
+    if is_itself(meeting.address):
+        return ""
+    if "://" in shown:
+        return "which is a URL, and not an address"
+    if _PORTS.search(shown):
+        return "but only a host belongs there, and the script adds the port"
+    if meeting.option not in WITH_PORT:
+        return "but only a host belongs there, without a port" if _is_host_and_port(shown) else ""
+    # A controller's variable has no port.
+    alone = isinstance(meeting.address, OfController) and _ALONE.fullmatch(shown) is not None
+    known = isinstance(meeting.address, str) or alone
+    return "which has no port" if known and not _PORT.search(shown) else ""
+
+
+def _is_host_and_port(shown: str) -> bool:
+    return _PORT.search(shown) is not None and shown.count(":") == 1
+
+
+def _one_copy(facts: ServingFacts, engine: EngineFacts, meeting: Meeting) -> str:
+    """Explain that an address is that of one pod, and there are several copies."""
+    copies, value = product(engine.replicas, facts.copies), meeting.address
+    if isinstance(copies, Unknown) or copies < _TWO or engine.worker is None:
+        return ""
+    if not isinstance(value, str):
+        return ""
+    host = value.partition(":")[0].partition(".")[0]
+    if not facts.name or not re.fullmatch(rf"{re.escape(facts.name)}-(?:[\w-]*-)?\d+", host):
+        return ""
+    return f"the name of one pod, but there are {count_of(copies, 'copy')} of the engine"
+
+
+def _not_usable(
+    facts: ServingFacts, engine: EngineFacts, pod: PodFacts, meeting: Meeting, seen: str
+) -> Finding:
+    unsure = may_be_of_image(pod, meeting.address) or may_be_newer(meeting.shown)
+    return Finding(
+        path=pod.command_path,
+        seen=f"{title(engine)} looks for its first rank at {display(meeting.shown)} "
+        f"({meeting.option}), {seen}",
+        level=Level.ADVISORY if unsure else Level.MANDATORY,
+        remedy=in_order(meeting.address) or _remedy(facts.told, pod, meeting),
+    )
+
+
+def _remedy(told: Iterable[str] | None, pod: PodFacts, meeting: Meeting) -> str:
+    """Name the variable that the controller of the pods sets, or else the pod itself."""
+    own = first_pod(told) or "the name of the first pod"
+    # The script of the image adds the port.
+    by_script = pod.command is not None and pod.command.ray_script is not None
+    alone = meeting.option not in WITH_PORT or by_script
+    return f"write {own}, {'without a port' if alone else 'with the port of the first rank'}"
+
+
+
+
+def master_address(facts: ServingFacts) -> Iterator[Finding]:
+    """The pods of an engine look for its first rank at an address of that rank's pod.
+
+    With --nnodes, all ranks meet at --master-addr (vLLM) or --dist-init-addr (SGLang), and copies
+    without an HTTP server (--headless) at --data-parallel-address; workers of Ray join the head at
+    `ray start --address`. Each is the pod itself,
+    127.0.0.1, if it is not stated; newer SGLang takes --host instead. The first pod may use it,
+    because it is there. Every other one waits until it gives up. So does a pod that looks at its
+    own name or address: $(POD_IP) from status.podIP, $HOSTNAME, $(hostname -i). Pods on the host's
+    network may share a node, and are not checked.
+
+    Pass: --nnodes 2 --node-rank $(POD_INDEX) --master-addr chat-0.chat in a StatefulSet chat.
+    Fail: --nnodes 2 --node-rank 1 without --master-addr, with --master-addr localhost, or with
+    $(POD_NAME).
+    Level: mandatory.
+    Source: vllm/config/parallel.py (master_addr, data_parallel_master_ip) and
+        vllm/engine/arg_utils.py (data_parallel_address); sglang/srt/model_executor/model_runner.py
+        (init_torch_distributed), later sglang/srt/distributed/bootstrap.py.
+    """
+    for engine in facts.engines:
+        for pod, meeting in meetings(engine):
+            if not pod.on_host and is_itself(meeting.address):
+                yield _looks_at_itself(facts, engine, pod, _alone(meeting), meeting)
+                break
+        else:
+            yield from _each_its_own(facts, engine)
+
+
+def _alone(meeting: Meeting) -> str:
+    if meeting.option == RAY:
+        shown = meeting.shown or "nothing"
+        return (
+            f"joins {meeting.counted} at {shown}, which is the pod itself, but the head is in "
+            "another pod"
+        )
+    if isinstance(meeting.address, OwnAddress):
+        return (
+            f"has {meeting.counted}, and {meeting.option} is each pod's own name or address, but "
+            "the first rank is in another pod"
+        )
+    stated = f"{meeting.option} {meeting.address}" if meeting.address else f"no {meeting.option}"
+    default = "" if meeting.address else f", whose default is {DEFAULTS[meeting.option]}"
+    return (
+        f"has {meeting.counted} with {stated}{default}: each pod looks for the first rank in "
+        "itself, but it is in another pod"
+    )
+
+
+def _each_its_own(facts: ServingFacts, engine: EngineFacts) -> Iterator[Finding]:
+    """Report pods of a StatefulSet that each state another address."""
+    siblings = engine.siblings
+    found = [meeting_of(command) for command in (siblings.commands if siblings else ())]
+    meetings = [each for each in found if each is not None]
+    addresses = [each.address for each in meetings]
+    known = all(isinstance(each, str) and not isinstance(each, Unknown) for each in addresses)
+    if len(found) < _TWO or len(meetings) < len(found) or not known:
+        return
+    if len(set(addresses)) == len(addresses):
+        first, second = addresses[:2]
+        seen = (
+            f"has {meetings[0].counted}, and each pod states another {meetings[0].option}: "
+            f"{first}, {second}, …, so they never meet"
+        )
+        yield _looks_at_itself(facts, engine, engine.entry, seen, meetings[0])
+
+
+def _looks_at_itself(
+    facts: ServingFacts, engine: EngineFacts, pod: PodFacts, seen: str, meeting: Meeting
+) -> Finding:
+    address = first_pod(facts.told) or "such as NAME-0.SERVICE of a StatefulSet"
+    port = ", and its port" if meeting.option in WITH_PORT else ""
+    return Finding(
+        path=pod.command_path,
+        seen=f"{title(engine)} {seen}",
+        remedy=f"write {meeting.option} with the address of the first pod, {address}{port}",
+    )
+
+
+def host_ip_per_pod(facts: ServingFacts) -> Iterator[Finding]:
+    """VLLM_HOST_IP, if it is set, is the address of each pod itself.
+
+    vLLM takes it for the address of the process, and Ray's executor for that of the node: all pods
+    need different ones. With --nnodes, the processes of one copy in other pods connect to it. A
+    fixed value in a template is the same in all of its pods. The address of the node is the pod's
+    own only with hostNetwork: without, vLLM cannot listen there, and nothing answers.
+
+    Pass: VLLM_HOST_IP from status.podIP in the template of 2 pods.
+    Fail: VLLM_HOST_IP 10.0.0.5 or 127.0.0.1 in the template of 2 pods; $(LWS_LEADER_ADDRESS) in
+    the template of the workers; status.hostIP without hostNetwork.
+    Level: mandatory with Ray, where vLLM stops, and with a copy over several pods (--nnodes), where
+    it waits forever; advisory otherwise.
+    Source: vllm/utils/network_utils.py get_ip; vllm/v1/executor/ray_executor.py ("Every node should
+    have a unique IP address"); vllm/distributed/device_communicators/shm_broadcast.py
+    create_from_process_group_single_reader and MessageQueue (connect_ip).
+    """
+    for engine in facts.engines:
+        command = engine.entry.command
+        if command is None or command.engine != "vllm" or engine.pods == 1:
+            continue
+        ray = command.executor == "ray" or command.data_backend == "ray"
+        stops = ray or _spans_pods(command)
+        found = _of_node(engine, each=_spans_pods(command))
+        if found is not None:
+            yield _at_node(engine, found, Level.MANDATORY if stops else Level.ADVISORY)
+        else:
+            yield from _check(engine, stops=stops)
+
+
+def _spans_pods(command: CommandFacts) -> bool:
+    """Return whether the processes of one copy in several pods connect without Ray."""
+    nodes = command.nnodes
+    several = isinstance(nodes, int) and nodes >= _TWO
+    return several and command.data == 1 and command.executor in {None, "mp"}
+
+
+def _of_node(engine: EngineFacts, *, each: bool) -> VariableFacts | None:
+    """Return a variable with the address of a node, in a pod without the network of its node.
+
+    Args:
+        engine: The engine.
+        each: Whether others connect to each pod. With Ray, they connect to the first one.
+    """
+    worker = engine.worker if each else None
+    for pod in filter(None, (engine.entry, worker)):
+        stated = pod.variables.get(HOST_IP)
+        of_node = stated is not None and isinstance(stated.value, NodeAddress)
+        if stated is not None and of_node and not pod.on_host and not stated.by_script:
+            return stated
+    return None
+
+
+def _at_node(engine: EngineFacts, stated: VariableFacts, level: Level) -> Finding:
+    return Finding(
+        path=f"{stated.path.removesuffix('.value')}.valueFrom.fieldRef.fieldPath",
+        seen=f"is status.hostIP, but the pods of {title(engine)} do not have the network of their "
+        "node (hostNetwork), so nothing listens at its address",
+        remedy=write("status.podIP"),
+        level=level,
+    )
+
+
+def _check(engine: EngineFacts, *, stops: bool) -> Iterator[Finding]:
+    pods = [pod for pod in (engine.entry, engine.worker) if pod is not None]
+    leader = _of_leader(engine)
+    if leader is not None:
+        seen = "is the address of the first pod in the other pods"
+        yield _shared_address(leader, seen, engine, stops=stops)
+        return
+    stated = [pod.variables[HOST_IP] for pod in pods if HOST_IP in pod.variables]
+    fixed = [one for one in stated if isinstance(one.value, str) and one.value]
+    values = [str(one.value) for one in fixed]
+    for one, value in zip(fixed, values, strict=True):
+        shared = len(pods) == 1 or engine.pods != len(pods) or values.count(value) > 1
+        if shared or value == EVERY_ADDRESS or LOOPBACK.fullmatch(value):
+            seen = f"is {display(value)} in every pod of the template"
+            yield _shared_address(one, seen, engine, stops=stops)
+            return
+
+
+def _of_leader(engine: EngineFacts) -> VariableFacts | None:
+    """Return the variable if the other pods take it from the first pod's address."""
+    stated = engine.worker.variables.get(HOST_IP) if engine.worker is not None else None
+    value = stated.value if stated is not None else None
+    return stated if isinstance(value, OfController) and value.name in LEADERS else None
+
+
+def _shared_address(
+    stated: VariableFacts, seen: str, engine: EngineFacts, *, stops: bool
+) -> Finding:
+    said = "use a fieldRef to status.podIP, or remove the variable"
+    set_to = f"sets {HOST_IP}, which " if stated.by_script else ""
+    return Finding(
+        path=stated.path,
+        seen=f"{set_to}{seen}, and each pod of {title(engine)} needs its own address",
+        remedy=said if stated.by_script else remove(said),
+        level=Level.MANDATORY if stops else Level.ADVISORY,
+    )

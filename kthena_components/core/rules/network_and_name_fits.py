@@ -1,0 +1,161 @@
+"""Rules of networks and names: interfaces, names on the network of the host, and names that fit."""
+
+from collections.abc import Iterator
+
+from kthena_components.core.facts.network import GLOO, NCCL, VariableFacts
+from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.findings import Finding, Level, not_checked
+from kthena_components.core.naming import NAME_LIMIT, least_length
+from kthena_components.core.remedies import remove, write
+from kthena_components.core.rules.support.engine_pods import (
+    LEADERS,
+    Meeting,
+    is_itself,
+    meetings,
+)
+from kthena_components.core.rules.support.messages import title
+from kthena_components.core.values.display import display
+from kthena_components.core.values.regex import regex
+from kthena_components.core.values.unknown import OfController, Unknown, is_unresolved
+
+_IN_CLUSTER = regex(r"[a-z0-9-]+(?:\.[a-z0-9-]+){1,2}(?:\.svc(?:\.cluster\.local)?)?(?::\d+)?")
+_ADDRESS = regex(r"[\d.]+(?::\d+)?")
+_POLICY = "ClusterFirstWithHostNet"
+_SAID = f"write dnsPolicy: {_POLICY}"
+
+
+def host_network_names(facts: ServingFacts) -> Iterator[Finding]:
+    """Pods with hostNetwork that look for a pod by its name ask the cluster's DNS server.
+
+    With hostNetwork and the default dnsPolicy they ask the servers of their node, which do not know
+    the names of pods and Services.
+
+    Pass: hostNetwork in 2 pods with dnsPolicy ClusterFirstWithHostNet.
+    Fail: hostNetwork in 2 pods without a dnsPolicy, and --master-addr $(LWS_LEADER_ADDRESS).
+    Level: mandatory.
+    Source: kubernetes pkg/kubelet/network/dns/dns.go getPodDNSType; Kubernetes documentation, DNS
+    for Services and Pods, Pod's DNS Policy.
+    """
+    for engine in facts.engines:
+        for pod, meeting in meetings(engine):
+            if pod.cluster_names is False and _is_name(meeting):
+                spec = pod.own.path.rpartition(".containers[")[0] if pod.own else ""
+                yield Finding(
+                    path=spec or pod.command_path,
+                    seen=f"{title(engine)} looks for its first rank at {display(meeting.shown)}, a "
+                    "name of the cluster, and its pods do not ask the cluster's DNS server",
+                    remedy=write(_POLICY, _SAID, at=f"{spec}.dnsPolicy") if spec else _SAID,
+                )
+                break
+
+
+def _is_name(meeting: Meeting) -> bool:
+    value = meeting.address
+    if isinstance(value, OfController):
+        return value.name in LEADERS
+    known = isinstance(value, str) and not is_itself(value) and not _ADDRESS.fullmatch(value)
+    return known and _IN_CLUSTER.fullmatch(str(value)) is not None
+
+
+_LOOPBACK = "lo"
+_PATTERN = regex(r"[\^=*?!:/\s]")
+"""Characters of NCCL's lists and of patterns. The kernel rejects `/`, `:` and blanks in the name of
+an interface (net/core/dev.c dev_valid_name)."""
+_LONGEST = 15
+"""Maximum characters of an interface's name: IFNAMSIZ less one (include/uapi/linux/if.h)."""
+
+
+def network_interface(facts: ServingFacts) -> Iterator[Finding]:
+    """GLOO_SOCKET_IFNAME has names of interfaces, and no loopback connects several pods.
+
+    Gloo makes one device for each name between the commas, and fails if there is no such interface.
+    NCCL_SOCKET_IFNAME has a form of its own: prefixes, `=` before exact names, `^` before names to
+    leave out. Through `lo` alone, no process reaches another pod.
+
+    Pass: GLOO_SOCKET_IFNAME eth0; NCCL_SOCKET_IFNAME ^lo,docker; lo in a single pod.
+    Fail: GLOO_SOCKET_IFNAME ^lo,docker, or =eth0; NCCL_SOCKET_IFNAME lo with 2 pods.
+    Level: mandatory.
+    Source: pytorch torch/csrc/distributed/c10d/init.cpp (GLOO_SOCKET_IFNAME) and
+    ProcessGroupGloo.cpp createDeviceForInterface; NCCL documentation, Environment Variables,
+    NCCL_SOCKET_IFNAME.
+    """
+    for engine in facts.engines:
+        for pod in filter(None, (engine.entry, engine.worker)):
+            yield from _check(engine, pod)
+
+
+def _check(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
+    for name in (GLOO, NCCL):
+        stated = pod.variables.get(name)
+        if stated is None or pod.command is None:
+            continue
+        if isinstance(stated.value, Unknown):
+            if engine.pods != 1 and stated.path.endswith(".value"):
+                yield not_checked(stated.path, stated.value)
+        elif name == GLOO and (wrong := _no_name(stated.value)):
+            yield _finding(name, stated, f"{wrong}, and Gloo looks for an interface of that name")
+        elif engine.pods != 1 and not pod.on_host and _is_loopback(stated.value):
+            wrong = "the loopback interface, through which no other pod is reached"
+            yield _finding(name, stated, wrong)
+
+
+def _no_name(value: str) -> str:
+    """Return the first item of a list that is no name of an interface."""
+    for name in value.split(","):
+        if _PATTERN.search(name) or len(name) > _LONGEST:
+            return f"with {display(name)}"
+    return ""
+
+
+def _is_loopback(value: str) -> bool:
+    names = [name.strip().lstrip("=") for name in value.split(",")]
+    return not value.startswith("^") and all(name == _LOOPBACK for name in names)
+
+
+def _finding(name: str, stated: VariableFacts, wrong: str) -> Finding:
+    said = "write the name of one interface, such as eth0, or remove the variable"
+    set_to = f"sets {name} to" if stated.by_script else "is"
+    return Finding(
+        path=stated.path,
+        seen=f"{set_to} {display(stated.value)}, {wrong}",
+        remedy=said if stated.by_script else remove(said),
+    )
+
+
+def name_fits(facts: ServingFacts) -> Iterator[Finding]:
+    """A generated name is not too long: 63 characters for a DNS label, 52 for a StatefulSet's name.
+
+    The pods of a StatefulSet have its name and a revision of 11 characters in one label value.
+
+    Pass: a StatefulSet's name of 52 characters.
+    Fail: a StatefulSet's name of 53 characters.
+    Level: mandatory.
+    Source: RFC 1035; kubernetes pkg/controller/history/controller_history.go ControllerRevisionName
+    and pkg/controller/statefulset/stateful_set_utils.go setPodRevision.
+    """
+    longest: dict[str, tuple[int, Finding]] = {}
+    for item in facts.names:
+        if is_unresolved(item.name):
+            yield Finding(
+                path=item.path,
+                seen=f"the {item.what} name was not checked, because it is an output that only the "
+                "deployment knows",
+                level=Level.UNKNOWN,
+            )
+            continue
+        over = least_length(item.name) - item.limit
+        if over <= 0:
+            continue
+        part = "the serving's or the role's name" if item.made else "it"
+        finding = Finding(
+            path=item.path,
+            seen=f"gives the {item.what} name {display(item.name, NAME_LIMIT)}, "
+            f"{len(item.name)} characters; "
+            f"at most {item.limit} are allowed",
+            remedy=f"shorten {part} by {over}",
+        )
+        known = longest.get(item.path)
+        if known is None or over > known[0]:
+            longest[item.path] = (over, finding)
+    yield from (finding for _, finding in longest.values())

@@ -1,0 +1,276 @@
+"""Rules of what connects the pods of an engine, and of the ranks that MPI starts in them."""
+
+from collections.abc import Iterator
+
+from kthena_components.core.engines import CommandFacts
+from kthena_components.core.engines.programs import RANK_LAUNCHER
+from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts, gpus_of
+from kthena_components.core.findings import Finding, count_of
+from kthena_components.core.rules.support.messages import (
+    cannot_check,
+    each_engine,
+    part_of_engine,
+    title,
+)
+from kthena_components.core.values.read import first_unknown, require_known
+from kthena_components.core.values.unknown import MaybeInt, Unknown, may_be
+
+_REMEDIES = {
+    "sglang": "add --nnodes {pods} with --node-rank and --dist-init-addr to all pods",
+    "trtllm": "start it by mpirun and trtllm-llmapi-launch with {ranks} processes",
+    "vllm": "run `ray start --address=HEAD:6379 --block` in the other pods",
+}
+
+
+_HEAD = "run `ray start --head --port=6379` before the engine in the first pod"
+_MOST_GPUS = 8
+_RAY = "RAY_ADDRESS"
+"""The variable that names a cluster of Ray elsewhere."""
+_RUN = "start the engine in the workers, too, with the same options and a --node-rank from 1"
+
+
+def pods_joined(facts: ServingFacts) -> Iterator[Finding]:
+    """Something connects the pods of an engine whose copy of the model needs several of them.
+
+    SGLang connects pods by --nnodes, or by Ray; TensorRT-LLM by an MPI launcher; vLLM with Ray by
+    `ray start` in each pod, with --head in the first one. Without, the entry starts all ranks in
+    its own pod and finds too few GPUs, or waits for GPUs that no pod adds. Where an operator, a
+    hook, another container or a program that is not read may start Ray, nothing is reported. For
+    vLLM without an executor, see executor-stated.
+
+    Pass: tensor 16 with --nnodes 2 in 2 pods of 8 GPUs; tensor 8 in each of 2 such pods.
+    Fail: SGLang's --tp-size 16 without --nnodes; trtllm-serve --tp_size 16 without mpirun; vLLM's
+    executor mp for tensor 16 without --nnodes; a worker of Ray, or one beside --nnodes 2, that runs
+    `sleep infinity`; one that runs `ray start --head`; executor ray in pods of which none runs `ray
+    start --head`.
+    Level: mandatory.
+    Source: sglang/srt/entrypoints/engine.py _launch_scheduler_processes; tensorrt_llm/llmapi/llm.py
+    (MpiPoolSession); vllm/v1/executor/ray_utils.py initialize_ray_cluster; vllm/v1/executor/
+    multiproc_executor.py _init_executor (local_world_size).
+    """
+    for engine in facts.engines:
+        command = engine.entry.command
+        if command is None or command.engine not in _REMEDIES or engine.pods == 1:
+            continue
+        seen = _idle(engine, command) or _ALONE[command.engine](engine, command)
+        if not seen or engine.entry.one_process is True or engine.entry.on_cpus is True:
+            continue
+        yield from _check(engine, command, seen)
+
+
+def _check(engine: EngineFacts, command: CommandFacts, seen: str) -> Iterator[Finding]:
+    pod = engine.entry
+    copy, gpus = command.per_rank_world, pod.gpus
+    if isinstance(copy, int) and isinstance(command.data, int) and command.engine == "sglang":
+        copy *= command.data if may_be(command.executor, None) else 1
+    unknown = first_unknown(pod.one_process, pod.on_cpus, copy, gpus, pod.gap)
+    if unknown is not None:
+        yield from cannot_check(engine, unknown)
+    elif isinstance(copy, int) and isinstance(gpus, int) and copy > gpus > 0:
+        yield Finding(
+            path=pod.command_path,
+            seen=f"{title(engine)} has {count_of(copy, 'rank')} in each replica and "
+            f"{count_of(gpus, 'GPU')} in each pod, but {seen}",
+            remedy=_remedy(engine, command, copy),
+        )
+
+
+def _remedy(engine: EngineFacts, command: CommandFacts, copy: int) -> str:
+    """Say how to connect the pods, or that one pod may do."""
+    if _idle(engine, command):
+        return _RUN
+    pods = engine.pods if isinstance(engine.pods, int) else "N"
+    if command.executor == "mp":
+        return f"add --nnodes {pods} with --node-rank and --master-addr to all pods"
+    remedy = _REMEDIES[str(command.engine)].format(pods=pods, ranks=copy)
+    if not (command.executor == "ray" and command.ray_role is None):
+        return remedy
+    larger = f"request {count_of(copy, 'GPU')}, or " if pods == "N" and copy <= _MOST_GPUS else ""
+    return f"{larger}{_HEAD}, and {remedy}"
+
+
+def _idle(engine: EngineFacts, command: CommandFacts) -> str:
+    """Explain that the workers of an engine with --nnodes do nothing."""
+    worker = engine.worker
+    if worker is None or not worker.idle or _is_one(command.nnodes) or command.hidden is not None:
+        return ""
+    return f"its workers run `{worker.idle}`, so the ranks of --nnodes never meet"
+
+
+def _sglang(_engine: EngineFacts, command: CommandFacts) -> str:
+    alone = _is_one(command.nnodes) and command.executor is None and command.hidden is None
+    return "states no --nnodes, so it starts all ranks in one pod" if alone else ""
+
+
+def _trtllm(_engine: EngineFacts, command: CommandFacts) -> str:
+    launched = command.mpi_ranks is not None or command.mpi_session is not False
+    if launched or command.hidden is not None:
+        return ""
+    return "no MPI launcher starts it, so it starts all ranks in one pod"
+
+
+def _ray(engine: EngineFacts, command: CommandFacts) -> str:
+    """Explain why vLLM's executor does not connect the pods, as its own Ray cluster does."""
+    worker = engine.worker
+    if command.executor == "mp" and _is_one(command.nnodes):
+        return "the executor mp without --nnodes starts all of them in one pod"
+    if command.executor == "ray" and command.ray_role is None:
+        return _no_cluster(engine)
+    if command.executor != "ray" or command.ray_role != "head" or worker is None:
+        return ""
+    return _not_joined(worker)
+
+
+def _not_joined(worker: PodFacts) -> str:
+    """Explain why a worker does not join the Ray cluster of its entry."""
+    if worker.idle:
+        return f"its workers run `{worker.idle}`, so they never join the entry's Ray cluster"
+    other = worker.command
+    if other is None or other.hidden is not None or other.engine is not None:
+        return ""
+    if other.ray_ends:
+        return "its workers end when they have joined: nothing follows `ray start` without --block"
+    if other.ray_role == "head" and other.ray_address is None:
+        return "its workers run `ray start --head`, so each is a Ray cluster of its own"
+    return ""
+
+
+def _no_cluster(engine: EngineFacts) -> str:
+    """Explain that no pod starts a Ray cluster which the engine could find."""
+    templates = (engine.entry, *((engine.worker,) if engine.worker is not None else ()))
+    commands = [pod.command for pod in templates if pod.command is not None]
+    if engine.ray_started or len(commands) < len(templates) or any(map(_may_start_ray, templates)):
+        return ""
+    if not all(each.hidden is None and each.ray_role in {None, "worker"} for each in commands):
+        return ""
+    return (
+        "no pod of it runs `ray start --head`, so vLLM starts Ray in its own pod and waits for "
+        "GPUs that never come"
+    )
+
+
+def _may_start_ray(pod: PodFacts) -> bool:
+    """Return whether something else than a pod's command may start Ray, or name a cluster."""
+    own, command = pod.own, pod.command
+    by_image = command is not None and (command.ray_script is not None or command.runs_others)
+    others = own is None or own.has_other_inputs or bool(pod.others)
+    return others or by_image or pod.gap is not None or _RAY in pod.stated
+
+
+def _is_one(nodes: MaybeInt | None) -> bool:
+    return not isinstance(nodes, Unknown) and nodes in {None, 1}
+
+
+_ALONE = {"sglang": _sglang, "trtllm": _trtllm, "vllm": _ray}
+
+
+RULE = "mpi-ranks"
+
+
+@each_engine
+def mpi_ranks(engine: EngineFacts) -> Iterator[Finding]:
+    """An MPI launcher starts tensor × pipeline × context ranks, one per GPU, on the engine's pods.
+
+    trtllm-llmapi-launch makes one session of all ranks, and the engine rejects a session of another
+    size. mpirun rejects more ranks than its hosts have slots, and rank and GPU of a pod have the
+    same number, so a pod cannot have more ranks than GPUs. Without trtllm-llmapi-launch, each rank
+    starts a server of its own, and only rank 0 may start the others.
+
+    Pass: mpirun -n 16 -H a:8,b:8 trtllm-llmapi-launch trtllm-serve M --tp_size 8 --pp_size 2, on 2
+    pods of 8 GPUs.
+    Fail: mpirun -n 8 with tensor 16; -n 16 with -H a:8; -H a:8,b:8 on 4 pods; --map-by ppr:8:node
+    on pods of 4 GPUs; mpirun -n 16 trtllm-serve M --tp_size 16.
+    Level: mandatory.
+    Source: tensorrt_llm/llmapi/mpi_session.py validate_session_world_size and MpiCommSession, and
+    tensorrt_llm/mapping.py local_rank; mpirun(1) of Open MPI, -H and --map-by.
+    """
+    command = engine.entry.command
+    if command is None or command.engine is None:
+        return
+    if command.engine == "trtllm":
+        if command.mpi_session is True:
+            yield from _session(engine, command)
+        elif command.mpi_session is False:
+            yield from _servers(engine, command)
+    yield from _slots(engine, command)
+    yield from _per_host(engine, command)
+
+
+@part_of_engine
+def _session(engine: EngineFacts, command: CommandFacts) -> Iterator[Finding]:
+    ranks, world = command.mpi_ranks, command.per_rank_world
+    if ranks is None:
+        return
+    require_known("", ranks, world)
+    if isinstance(ranks, int) and isinstance(world, int) and ranks != world:
+        yield _wrong(
+            engine,
+            f"needs {count_of(world, 'rank')} (tensor {command.tensor} × pipeline "
+            f"{command.pipeline} × context {command.prefill_context}), but mpirun starts {ranks}",
+            _fitting(engine, ranks, world),
+        )
+
+
+@part_of_engine
+def _servers(engine: EngineFacts, command: CommandFacts) -> Iterator[Finding]:
+    """Report ranks that are servers: their number is that of the engine's ranks."""
+    ranks, world = command.mpi_ranks, command.per_rank_world
+    if ranks is None:
+        return
+    require_known("", ranks, world, command.hidden)
+    if isinstance(ranks, int) and ranks == world and ranks > 1:
+        yield _wrong(
+            engine,
+            f"is started {ranks} times by mpirun, and each of these ranks is a server, of which "
+            "only rank 0 may start a session",
+            f"write {RANK_LAUNCHER} in front of it",
+        )
+
+
+def _fitting(engine: EngineFacts, ranks: int, world: int) -> str:
+    """Say which of the two numbers is wrong: the other one is that of the GPUs."""
+    held = gpus_of(engine)
+    sizes = f"state sizes with tensor × pipeline × context = {ranks}"
+    if held == ranks:
+        return sizes
+    return f"write -n {world}" if held == world else f"write -n {world}, or {sizes}"
+
+
+def _slots(engine: EngineFacts, command: CommandFacts) -> Iterator[Finding]:
+    slots, ranks, pods = command.mpi_slots, command.mpi_ranks, engine.pods
+    if not isinstance(slots, tuple):
+        return
+    hosts = count_of(len(slots), "host")
+    if isinstance(ranks, int) and ranks > sum(slots):
+        yield _wrong(
+            engine,
+            f"starts {count_of(ranks, 'rank')}, but {hosts} of -H "
+            f"{'has' if len(slots) == 1 else 'have'} {count_of(sum(slots), 'slot')}",
+            "write host:slots for each host, with as many slots as its pod has GPUs",
+        )
+    elif isinstance(pods, int) and pods != len(slots):
+        yield _wrong(
+            engine,
+            f"has {count_of(pods, 'pod')}, but mpirun starts ranks on {hosts} of -H",
+            "name each pod of the engine once",
+        )
+
+
+def _per_host(engine: EngineFacts, command: CommandFacts) -> Iterator[Finding]:
+    slots, stated = command.mpi_slots, command.mpi_per_host
+    slots = slots if isinstance(slots, tuple) else ()
+    most = stated if isinstance(stated, int) else max(slots, default=0)
+    gpus = engine.entry.gpus
+    if isinstance(gpus, int) and 0 < gpus < most:
+        yield _wrong(
+            engine,
+            f"starts up to {count_of(most, 'rank')} on a host, but a pod has "
+            f"{count_of(gpus, 'GPU')}",
+            f"start {count_of(gpus, 'rank')} on each",
+        )
+
+
+def _wrong(engine: EngineFacts, seen: str, remedy: str) -> Finding:
+    path = engine.entry.command_path
+    return Finding(path=path, seen=f"{title(engine)} {seen}", remedy=remedy)

@@ -1,0 +1,141 @@
+"""Rules of the start of pods: none waits for one that waits for it, and init containers end."""
+
+from collections.abc import Iterator
+
+from kthena_components.core.facts.listening import DEFAULT_PORTS, listening
+from kthena_components.core.facts.ports import DECIDING, ProbeFacts
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.findings import Finding, count_of
+from kthena_components.core.remedies import either, write
+from kthena_components.core.rules.support.messages import title
+
+_TWO = 2
+
+
+def start_order(facts: ServingFacts) -> Iterator[Finding]:
+    """The other pods of an engine do not wait until its first pod answers requests.
+
+    An engine over several pods answers requests when all of them have joined it. So its first pod
+    never becomes ready if it has a readinessProbe or a startupProbe on the port of the server, and
+    the others start only when it is ready. The same applies to a script of theirs, also in an init
+    container, that waits for that port.
+
+    Pass: LeaderReady and a leader without probes; LeaderCreated with a readinessProbe; an init
+    container that waits for Ray's port 6379.
+    Fail: startupPolicy LeaderReady, or the OrderedReady of a StatefulSet, and a readinessProbe on
+    the port of an engine with --nnodes 2; `until curl $LWS_LEADER_ADDRESS:8000/health` in an init
+    container of its workers.
+    Level: mandatory.
+    Source: kubernetes-sigs/lws pkg/controllers/pod_controller.go; kubernetes
+    pkg/controller/statefulset/stateful_set_control.go; ai-dynamo/grove operator/initc; Volcano
+    pkg/controllers/job/job_controller_actions.go; vllm/v1/engine/utils.py
+    wait_for_engine_startup; sglang/srt/entrypoints/engine.py _launch_subprocesses.
+    """
+    for engine in facts.engines:
+        port = _port(engine)
+        if port is None or not _needs_others(engine):
+            continue
+        yield from _by_controller(engine, port)
+        yield from _by_script(engine, port)
+
+
+def _needs_others(engine: EngineFacts) -> bool:
+    """Return whether the first pod of an engine answers only when other pods have joined it."""
+    command, gpus, pods = engine.entry.command, engine.entry.gpus, engine.pods
+    copies = 0 if engine.siblings is None else engine.siblings.count
+    if engine.worker is None and copies < _TWO:
+        return False
+    if command is None or command.hidden or not isinstance(pods, int) or pods < _TWO:
+        return False
+    if isinstance(command.nnodes, int) and command.nnodes > 1:
+        return True
+    joined = command.engine == "vllm" and command.data_mode == "internal"
+    world = command.world if joined else command.per_rank_world
+    return isinstance(world, int) and isinstance(gpus, int) and 0 < gpus < world
+
+
+def _port(engine: EngineFacts) -> int | None:
+    """Return the port on which the first pod answers requests; None if it is unclear."""
+    command = engine.entry.command
+    if command is None or command.engine not in DEFAULT_PORTS:
+        return None
+    found = listening(engine.entry, first=True)
+    stated = command.options.get("--port", DEFAULT_PORTS[command.engine])
+    port = stated if found is None else found.answers
+    return port if isinstance(port, int) else None
+
+
+def _by_controller(engine: EngineFacts, port: int) -> Iterator[Finding]:
+    order, own = engine.order, engine.entry.own
+    if order is None or own is None:
+        return
+    probe = next((p for p in own.ports.probes if p.kind in DECIDING and p.port == port), None)
+    if probe is None:
+        return
+    yield Finding(
+        path=order.path,
+        seen=f"{order.why}, but {_never(engine, port)}, and its {_named(probe)} waits for that",
+        remedy=order.remedy,
+    )
+
+
+def _named(probe: ProbeFacts) -> str:
+    return f"{probe.kind} (port {probe.port})"
+
+
+def _never(engine: EngineFacts, port: int) -> str:
+    return (
+        f"the first pod of {title(engine)} answers on {port} only when all of its "
+        f"{count_of(engine.pods, 'pod') if isinstance(engine.pods, int) else 'pods'} have joined"
+    )
+
+
+def _by_script(engine: EngineFacts, port: int) -> Iterator[Finding]:
+    worker = engine.worker
+    if worker is None:
+        return
+    containers = [each for each in worker.others if ".initContainers[" in each.path]
+    if (own := worker.own) is not None and own.ports.alone and not own.ports.on_host:
+        containers.append(own)
+    for container in containers:
+        if port in container.waits:
+            yield Finding(
+                path=container.path,
+                seen=f"container '{container.name}' of the workers waits until port {port} of the "
+                f"first pod answers, but {_never(engine, port)}",
+                remedy="wait for the port at which they join, or remove the loop: engines wait for "
+                "each other",
+            )
+
+
+def init_container_ends(facts: ServingFacts) -> Iterator[Finding]:
+    """No init container runs an engine's server, unless it is a sidecar.
+
+    Kubernetes starts the other containers when each init container has ended, and a server does not
+    end. With restartPolicy Always it is a sidecar, which runs beside them. Servers that a shell or
+    a program such as timeout starts are not reported: it may end them.
+
+    Pass: initContainers[0] with vllm serve and restartPolicy: Always.
+    Fail: initContainers[0] with vllm serve and no restartPolicy.
+    Level: mandatory.
+    Source: kubernetes pkg/kubelet/kuberuntime/kuberuntime_container.go
+        computeInitContainerActions; KEP-753, Sidecar containers.
+    """
+    for engine in facts.engines:
+        for pod in filter(None, (engine.entry, engine.worker)):
+            for container in pod.others:
+                if container.serves:
+                    yield Finding(
+                        path=container.path,
+                        seen=f"{title(engine)} has an init container '{container.name}' that runs "
+                        "an engine's server, which does not end, so the pod's other containers "
+                        "never start",
+                        remedy=either(
+                            write(
+                                "Always",
+                                "write restartPolicy: Always in it",
+                                at=f"{container.path}.restartPolicy",
+                            ),
+                            "move it to containers",
+                        ),
+                    )

@@ -1,0 +1,246 @@
+"""Rules of room: a queue has it for what starts together, and a Node for each pod."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from decimal import Decimal
+
+from kthena_components.core import naming
+from kthena_components.core.findings import Finding, Level, not_checked, part_of_rule
+from kthena_components.core.objects.cluster_objects import ClusterObjects, Gang
+from kthena_components.core.objects.object import (
+    POD_GROUP,
+    QUEUE,
+    VOLCANO,
+    Amounts,
+    Object,
+    PodSet,
+    requests_of,
+)
+from kthena_components.core.remedies import write
+from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.display import display, key_text
+from kthena_components.core.values.quantity import is_accelerator, parse_quantity, render_quantity
+from kthena_components.core.values.read import count, first_unknown, mapping, pairs, text
+from kthena_components.core.values.unknown import MaybeText, Unknown, known
+from kthena_components.systems.volcano.rules.gang_fits_hypernode import NODE, nodes_of
+from kthena_components.systems.volcano.rules.queue import exceeds
+
+_USUAL = "default"
+"""The queue of pods that name none."""
+_DEEPEST = 32
+"""Maximum number of queues above each other that are looked at."""
+_Amounts = Mapping[str, Decimal] | Unknown
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What must be free in a queue at the same time."""
+
+    owner: Object
+    path: str
+    queue: MaybeText | None
+    title: str
+    amounts: _Amounts
+
+
+def gang_within_queue(cluster: ClusterObjects) -> Iterator[Finding]:
+    """What starts together requests at most the capability of its queue, and of those above it.
+
+    It applies to the minResources of a PodGroup, or minMember of its smallest pods; to a group of a
+    ModelServing or a LeaderWorkerSet and to a Volcano Job; and to each single pod that Volcano
+    schedules. A capability limits only the resources that it names: the devices of resource claims
+    count under `deviceclass/<class>`, in 1.15 with its plugin capacity, and are not compared here.
+    Volcano compares the queues above with its plugin capacity and enableHierarchy only; with
+    proportion, the default, it starts more than they allow.
+
+    Pass: a Queue with capability 16 GPUs, and a ModelServing with groups of 16 GPUs.
+    Fail: a Queue with capability 8 GPUs, and a ModelServing with groups of 16 GPUs.
+    Level: mandatory, because it never starts; advisory for a queue above, and for one of another
+    file, which may be an alternative, unless `--whole` says that all are in one cluster.
+    Source: Volcano v1.14 pkg/scheduler/plugins/proportion/proportion.go and capacity/capacity.go,
+    AddJobEnqueueableFn and AddAllocatableFn. Run on 1.14.1 with both plugins.
+    docs/user-guide/how_to_use_dra_quota.md of 1.15.
+    """
+    queues = {name: entry for (_, name), entry in cluster.named(QUEUE).items()}
+    if not queues:
+        return
+    for wanted in _everything(cluster):
+        queue = _USUAL if wanted.queue in (None, "") else wanted.queue
+        if gap := first_unknown(queue):
+            yield not_checked(wanted.path, gap)
+        elif isinstance(queue, str) and queue in queues:
+            same = cluster.source_of(queues[queue]) == cluster.source_of(wanted.owner)
+            found = _check_gang(wanted, queue, queues)
+            yield from found if same else map(_as_advice, found)
+
+
+def _as_advice(found: Finding) -> Finding:
+    return replace(found, level=Level.ADVISORY) if found.level is Level.MANDATORY else found
+
+
+def _everything(cluster: ClusterObjects) -> Iterator[_Wanted]:
+    for (namespace, name), entry in cluster.named(POD_GROUP).items():
+        path, queue = entry.at("spec.queue"), text(entry.spec.get("queue"), "")
+        amounts = _of_pod_group(entry, cluster.gangs.get((namespace, name), []))
+        yield _Wanted(entry, path, queue, "the gang", amounts)
+    made = {gang.owner.index for gang in cluster.made_gangs}
+    for gang in cluster.made_gangs:
+        if gang.queue_path:
+            path = gang.owner.at(gang.queue_path)
+            yield _Wanted(gang.owner, path, gang.queue, gang.title, _of_gang(gang))
+    for pods in cluster.pods:
+        queue = text(pods.annotations.get(naming.QUEUE_NAME), "")
+        if pods.owner.index in made or pods.gang or pods.count == 0:
+            continue
+        if pods.spec.get("schedulerName") == VOLCANO and (queue or not pods.by_controller):
+            at = f"metadata.annotations.{naming.QUEUE_NAME}" if queue else "spec.schedulerName"
+            yield _Wanted(pods.owner, pods.at(at), queue, "each pod", requests_of(pods))
+
+
+def _of_pod_group(entry: Object, pods: list[PodSet]) -> _Amounts:
+    """Return the minResources of a PodGroup, or the least that its pods request."""
+    stated = entry.spec.get("minResources")
+    if stated is not None:
+        return _amounts(stated)
+    member = count(entry.spec.get("minMember"), 0)
+    asked = [requests_of(item) for item in pods if item.count != 0]
+    if gap := first_unknown(member) or next((a for a in asked if isinstance(a, Unknown)), None):
+        return gap
+    known = [one for one in asked if not isinstance(one, Unknown)]
+    if not known or not isinstance(member, int):
+        return {}
+    shared = set(known[0]).intersection(*known[1:])
+    return {key: min(one[key] for one in known) * member for key in shared}
+
+
+def _of_gang(gang: Gang) -> _Amounts:
+    found: dict[str, Decimal] = {}
+    for pods, number in gang.pods:
+        asked = requests_of(pods)
+        if isinstance(number, Unknown):
+            return number
+        if isinstance(asked, Unknown):
+            return asked
+        for key, amount in asked.items():
+            found[key] = found.get(key, Decimal(0)) + amount * number
+    return found
+
+
+def _amounts(stated: object) -> _Amounts:
+    if gap := first_unknown(stated, *mapping(stated).values()):
+        return gap
+    read = ((key, parse_quantity(value)) for key, value in pairs(stated))
+    return {str(key): amount for key, amount in read if amount is not None}
+
+
+@part_of_rule
+def _check_gang(wanted: _Wanted, name: str, queues: Mapping[str, Object]) -> Iterator[Finding]:
+    for resource, amount in known(wanted.amounts, wanted.path).items():
+        for above in _upwards(name, queues):
+            limits = mapping(queues[above].spec.get("capability"))
+            stated = limits.get(resource)
+            limit = parse_quantity(stated)
+            if limit is None or limit <= 0 or not exceeds(resource, [amount], limit):
+                continue
+            yield _finding(wanted, name, queues[above], resource, (amount, limit))
+            break
+
+
+def _upwards(name: str, queues: Mapping[str, Object]) -> Iterator[str]:
+    """Yield a queue and those above it."""
+    at: MaybeText | None = name
+    met: set[str] = set()
+    while isinstance(at, str) and at in queues and at not in met and len(met) < _DEEPEST:
+        met.add(at)
+        yield at
+        at = text(queues[at].spec.get("parent"))
+
+
+def _finding(
+    wanted: _Wanted, name: str, queue: Object, resource: str, numbers: tuple[Decimal, Decimal]
+) -> Finding:
+    asked, limit = map(render_quantity, numbers)
+    own = queue.name == name
+    whose = "" if own else f" of {display(queue.name)} above it"
+    when = "" if own else " where Volcano compares the queues above (enableHierarchy)"
+    at = queue.at(f"spec.capability.{key_text(resource)}")
+    return Finding(
+        path=wanted.path,
+        seen=f"is {display(name)}, and {wanted.title} requests {asked} of {resource} at once, but "
+        f"the capability{whose} is {limit}, so it never starts{when}",
+        remedy=write(asked, f"raise the capability to {asked}, or request less", at=at),
+        level=Level.MANDATORY if own else Level.ADVISORY,
+    )
+
+
+def pod_fits_node(cluster: ClusterObjects) -> Iterator[Finding]:
+    """A pod with accelerators requests at most what one of the given Nodes can allocate.
+
+    It applies if all given Nodes state what they can allocate. The rule assumes empty nodes.
+
+    Pass: pods of 8 GPUs, and a Node with 8 GPUs.
+    Fail: pods of 8 GPUs, and Nodes with 4 GPUs.
+    Level: mandatory if a Node of the same file has these accelerators, or if these are all objects
+    of the cluster; else advisory, because the cluster may have other Nodes.
+    Source: kubernetes pkg/scheduler/framework/plugins/noderesources/fit.go.
+    """
+    nodes, stated = list(nodes_of(cluster).values()), cluster.of(NODE)
+    if not nodes or len(nodes) != len(stated):
+        return
+    sources = {cluster.source_of(node) for node in stated}
+    for pods in cluster.pods:
+        asked = requests_of(pods)
+        if isinstance(asked, Unknown):
+            yield not_checked(pods.at("spec.containers"), asked)
+        elif pods.count != 0 and any(map(is_accelerator, asked)):
+            same = sources == {cluster.source_of(pods.owner)}
+            yield from _check_pod(pods, asked, nodes, same=same, whole=cluster.complete)
+
+
+def _check_pod(
+    pods: PodSet, asked: Mapping[str, Decimal], nodes: list[Amounts], *, same: bool, whole: bool
+) -> Iterator[Finding]:
+    if any(all(node.get(key, 0) >= asked[key] for key in asked if key in node) for node in nodes
+           if all(key in node for key in asked if is_accelerator(key))):  # fmt: skip
+        return
+    key = next(filter(is_accelerator, asked))
+    most = max(node.get(key, Decimal(0)) for node in nodes)
+    known = any(key in node for node in nodes)
+    what, has = (
+        f"{render_quantity(asked[key])} of {key}",
+        f"the largest has {render_quantity(most)}",
+    )
+    remedy = f"request at most {render_quantity(most)} in each pod, or add a larger Node"
+    if most >= asked[key]:
+        what, has, remedy = _beside(asked, key, nodes)
+    elif most == 0:
+        remedy = "add a Node with it"
+    yield Finding(
+        path=pods.at("spec.containers"),
+        seen=f"request {what}, but of the {len(nodes)} Nodes here none has room for that, "
+        f"{has}, so these pods never start",
+        remedy=remedy,
+        level=Level.MANDATORY if (known and same) or whole else Level.ADVISORY,
+    )
+
+
+def _beside(asked: Mapping[str, Decimal], key: str, nodes: list[Amounts]) -> tuple[str, str, str]:
+    """Name what is short where there are enough accelerators: in the request, on Nodes, a remedy.
+
+    Args:
+        asked: The request.
+        key: The accelerators.
+        nodes: All Nodes.
+    """
+    enough = [node for node in nodes if node.get(key, 0) >= asked[key]]
+    what = f"{render_quantity(asked[key])} of {key}"
+    for other in (each for each in asked if all(each in node for node in enough)):
+        most = max(node[other] for node in enough)
+        if most < asked[other]:
+            most_of = f"{render_quantity(most)} of {other}"
+            what += f" and {render_quantity(asked[other])} of {other}"
+            has = f"those with enough accelerators have at most {most_of}"
+            return what, has, f"request at most {most_of} in each pod, or add a larger Node"
+    every = ", ".join(f"{render_quantity(amount)} of {name}" for name, amount in asked.items())
+    has = "each lacks one of them"
+    return every, has, "request less in each pod, or add a larger Node"
