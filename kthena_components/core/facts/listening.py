@@ -25,7 +25,7 @@ _RAY = frozenset({6379, 6380, 8076, 8265, 10001, 44217, 44227, 52365})
 """Ports of Ray: its head, dashboard, agents and clients (Ray documentation, Configuring Ray)."""
 _RANDOM_FROM = 10_002
 """From here on, Ray's workers listen on random ports."""
-_TRANSFERS = frozenset({5555, 5556, 5557, 5600, 8998, 14579, 29500, 29501, 29550})
+TRANSFERS = frozenset({5555, 5556, 5557, 5600, 8998, 14579, 29500, 29501, 29550})
 """Defaults of what engines tell each other: NIXL, Mooncake, KV events, torch, data parallel."""
 _SOCKET = "--uds"
 """The option with which vLLM listens on a Unix socket, and on no port."""
@@ -274,7 +274,7 @@ def _rank(command: CommandFacts, *, first: bool | None) -> MaybeInt:
 def _others(command: CommandFacts, mentioned: frozenset[int]) -> frozenset[int]:
     # The --port of an engine that answers no requests is no port of something else.
     mentioned |= frozenset(_ports_in(command))
-    found = (mentioned - {command.options.get("--port")}) | _TRANSFERS
+    found = (mentioned - {command.options.get("--port")}) | TRANSFERS
     if command.ray_role is not None:
         found |= _RAY
     if command.options.get("--data-parallel-multi-port-external-lb"):

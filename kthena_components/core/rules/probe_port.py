@@ -41,7 +41,9 @@ def probe_port(facts: ServingFacts) -> Iterator[Finding]:
     the kubelet does not reach. vLLM with --headless and a worker of Ray answer no requests, and
     vLLM with --uds answers on a Unix socket. SGLang's pods without the first rank have a server for
     probes only, with /health, at their --host and --port. With --ssl-keyfile and --ssl-certfile, a
-    server answers HTTPS only. All have /health, not /healthz or /ready. These servers speak HTTP,
+    server answers HTTPS only. All have /health, not /healthz or /ready. The frontend of Dynamo
+    listens on --http-port, else DYN_HTTP_PORT, else 8000, and its workers on DYN_SYSTEM_PORT, if
+    that is stated: both are checked in Kubernetes' own kinds. These servers speak HTTP,
     and gRPC only with an option or a variable that names it. A command that asks localhost, such as
     curl, nc or Python's urlopen, fails where nothing listens. Not checked are containers in which
     something else may listen: other containers in the pod than a routing sidecar of llm-d and those
@@ -71,6 +73,9 @@ def probe_port(facts: ServingFacts) -> Iterator[Finding]:
                 yield from _check(probe, found)
         yield from _of_headless(engine)
         yield from _of_ranks(engine)
+    for server in facts.servers:
+        for probe in server.probes:
+            yield from _check(probe, server.listening)
 
 
 def _of_ranks(engine: EngineFacts) -> Iterator[Finding]:
@@ -163,7 +168,7 @@ def _of_grpc(probe: ProbeFacts, found: Listening) -> Iterator[Finding]:
     if not isinstance(port, int) or (port != found.answers and found.may_listen(port)):
         return
     where = "there and " if port == found.answers else f"on {found.answers} and "
-    name = TITLES.get(str(found.engine), "")
+    name = found.program or TITLES.get(str(found.engine), "")
     seen = f"asks port {port} for gRPC, but {found.title}"
     remedy = _remedy(probe, found)
     if found.answers is not None:
@@ -176,7 +181,7 @@ def _of_grpc(probe: ProbeFacts, found: Listening) -> Iterator[Finding]:
 def _of_another_server(probe: ProbeFacts, found: Listening) -> Iterator[Finding]:
     """Report a path that other servers have and the engine's own has not."""
     path = (probe.target or "").partition("?")[0].rstrip("/")
-    if path in _OF_OTHERS:
+    if path in _OF_OTHERS and not found.program:
         seen = f"is {display(probe.target)}, which {TITLES[str(found.engine)]} does not have and "
         seen += f"answers with 404, {_EFFECTS[probe.kind]}"
         yield _beside_port(probe, "path", seen, _HEALTH[0], Level.ADVISORY)
