@@ -123,8 +123,13 @@ def runs_in(pod: PodFacts, pods: PodSet) -> bool:
 def ports_in(sets: Iterable[PodSet], facts: ServingFacts | None) -> dict[str, Listening]:
     """Return where the pods of templates listen, by the path of each template in the object."""
     found: dict[str, Listening] = {}
-    places = Places(facts.engines if facts is not None else ())
-    for pods in sets if facts is not None and facts.engines else ():
+    if facts is None or not (facts.engines or facts.servers):
+        return found
+    places = Places(facts.engines)
+    for pods in sets:
+        for server in facts.servers:
+            if server.path.startswith(pods.at(_CONTAINERS[0])):
+                found[pods.path] = server.listening
         for _, engine, pod in places.read_in(pods):
             if ports := _listening(engine, pod):
                 found[pods.path] = ports

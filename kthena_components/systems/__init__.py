@@ -35,6 +35,7 @@ _KINDS: Mapping[str, Mapping[str, str]] = {
         "cert-manager.io": "Certificate",
         "external-secrets.io": "ExternalSecret",
         "keda.sh": "ScaledObject",
+        "networking.k8s.io": "Ingress",
         "onepassword.com": "OnePasswordItem",
         "policy": "PodDisruptionBudget",
         "rbac.authorization.k8s.io": "ClusterRole ClusterRoleBinding",

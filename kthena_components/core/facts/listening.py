@@ -4,7 +4,7 @@ It only covers pods in which nothing else may listen: they have one container wh
 one engine or joins one, at most a routing sidecar of llm-d, and containers that state their ports.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.engines.options import TITLES
@@ -14,7 +14,7 @@ from kthena_components.core.facts.ports import DECIDING, ProbeFacts
 from kthena_components.core.values.dataclass import dataclass, replace
 from kthena_components.core.values.read import digits
 from kthena_components.core.values.regex import regex
-from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
+from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown, is_unresolved
 
 DEFAULT_PORTS = {"vllm": 8000, "sglang": 30000, "trtllm": 8000}
 """vLLM vllm/entrypoints/openai/cli_args.py, SGLang sglang/srt/server_args.py and TensorRT-LLM
@@ -25,7 +25,7 @@ _RAY = frozenset({6379, 6380, 8076, 8265, 10001, 44217, 44227, 52365})
 """Ports of Ray: its head, dashboard, agents and clients (Ray documentation, Configuring Ray)."""
 _RANDOM_FROM = 10_002
 """From here on, Ray's workers listen on random ports."""
-_TRANSFERS = frozenset({5555, 5556, 5557, 5600, 8998, 14579, 29500, 29501, 29550})
+TRANSFERS = frozenset({5555, 5556, 5557, 5600, 8998, 14579, 29500, 29501, 29550})
 """Defaults of what engines tell each other: NIXL, Mooncake, KV events, torch, data parallel."""
 _SOCKET = "--uds"
 """The option with which vLLM listens on a Unix socket, and on no port."""
@@ -34,6 +34,8 @@ _SEVERAL_SERVERS = "--api-server-count"
 _ADAPTERS = frozenset({"--enable-lora", "--lora-modules", "--lora-paths", "--prompt-adapters"})
 """Options of adapters, which requests name instead of the model."""
 _PORT = regex(r":(\d{1,5})$")
+_KEY_VARIABLE = "VLLM_API_KEY"
+_REFERENCE = regex(r"\$[({]?(?P<name>\w+)[)}]?")
 _WITH_PORT = ("--dist-init-addr", "--master-port", "--data-parallel-rpc-port")
 _MOST_COPIES = 64
 _SEVERAL = 2
@@ -70,6 +72,8 @@ class Listening:
     """The port of a server that only answers probes. None: there is none."""
     tls: bool | None = None
     """Whether it answers requests with TLS only. None: not known."""
+    guarded: MaybeBool = False
+    """Whether it answers requests without its key with 401, except those about its health."""
     models: frozenset[str] | None = None
     """The names of its model. None: not known, or adapters have names, too."""
     program: str = ""
@@ -136,6 +140,7 @@ def listening(
         on_host=own.ports.on_host,
         health=_port(command) if answers is None and command.engine == "sglang" else None,
         tls=_has_tls(command),
+        guarded=_has_key(command, own.ports.filled),
         models=_models(command),
         meets=_meeting(command),
     )
@@ -245,6 +250,24 @@ def _has_tls(command: CommandFacts) -> bool | None:
     return False if all(value is None for value in stated) else None
 
 
+def _has_key(command: CommandFacts, filled: Mapping[str, MaybeBool]) -> MaybeBool:
+    """Return whether a server of vLLM or SGLang asks for a key.
+
+    Source: vllm/entrypoints/openai/api_server.py (args.api_key, else VLLM_API_KEY);
+    sglang/srt/entrypoints/http_server.py (add_api_key_middleware, for an api_key).
+    """
+    stated = command.options.get("--api-key")
+    if command.engine not in {"vllm", "sglang"} or "--root-path" in command.options:
+        return False
+    if isinstance(stated, Unknown):
+        name = _REFERENCE.fullmatch(command.written.get("--api-key", ""))
+        is_set = filled.get(name["name"]) if name else None
+        return stated if is_set is None else is_set
+    if stated is not None:
+        return isinstance(stated, str | tuple) and len(stated) > 0
+    return filled.get(_KEY_VARIABLE, False) if command.engine == "vllm" else False
+
+
 def _models(command: CommandFacts) -> frozenset[str] | None:
     """Return the names under which vLLM or SGLang serves its model."""
     if command.engine not in {"vllm", "sglang"} or not _ADAPTERS.isdisjoint(command.options):
@@ -274,7 +297,7 @@ def _rank(command: CommandFacts, *, first: bool | None) -> MaybeInt:
 def _others(command: CommandFacts, mentioned: frozenset[int]) -> frozenset[int]:
     # The --port of an engine that answers no requests is no port of something else.
     mentioned |= frozenset(_ports_in(command))
-    found = (mentioned - {command.options.get("--port")}) | _TRANSFERS
+    found = (mentioned - {command.options.get("--port")}) | TRANSFERS
     if command.ray_role is not None:
         found |= _RAY
     if command.options.get("--data-parallel-multi-port-external-lb"):

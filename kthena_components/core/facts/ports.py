@@ -14,7 +14,7 @@ from kthena_components.core.values.caches import cached_by_text
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence, unknown_in, unknown_inside, whole
 from kthena_components.core.values.regex import regex
-from kthena_components.core.values.unknown import MaybeInt, Unknown
+from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown
 
 PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
 DECIDING = frozenset({"startupProbe", "readinessProbe"})
@@ -44,6 +44,7 @@ _SERVERS = regex(
 """Programs in an engine's container that may listen, too, and files that may start some."""
 _GRPC = regex(r"(?i)grpc")
 _PROXY = regex(r"(?i)(?:http|https|all)_proxy", re.ASCII)
+_KEY_HEADERS = frozenset({"authorization", "x-api-key"})
 _OF_LEADER = regex(r"\$[({]?[A-Z_]*(?:LEADER|ENTRY|MASTER|HEAD)[A-Z_]*[)}]?", re.ASCII)
 """The host that a controller's variable names."""
 
@@ -69,6 +70,8 @@ class ProbeFacts:
     """HTTP or HTTPS. Empty for TCP, or if it is not known."""
     target: str = ""
     """The path of an HTTP request. Empty for TCP, or if it is not known."""
+    has_key: bool = False
+    """Whether an HTTP request has, or may have, a header with a key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +91,8 @@ class PortFacts:
     """The routing sidecar of its pod. None: there is none, or its ports are not known."""
     beside: Mapping[str, int] = field(default_factory=dict, hash=False)
     """The named ports of the other containers of its pod."""
+    filled: Mapping[str, MaybeBool] = field(default_factory=dict, compare=False)
+    """Its variables by name, and whether each surely has a value that is not empty."""
 
 
 NO_PORTS = PortFacts(named={}, mentioned=frozenset(), alone=False, probes=())
@@ -119,7 +124,20 @@ def read_ports(container: Mapping[str, Any], spec: Mapping[str, Any], path: str)
         probes=tuple(_probes(container, path, named)),
         on_host=spec.get("hostNetwork") not in (None, False),
         sidecar=sidecar,
+        filled=dict(_filled(container)),
     )
+
+
+def _filled(container: Mapping[str, Any]) -> Iterator[tuple[str, MaybeBool]]:
+    """Return the variables of a container, and whether each has a value."""
+    for item in map(mapping, sequence(container.get("env"))):
+        name, value, source = item.get("name"), item.get("value"), item.get("valueFrom")
+        if not isinstance(name, str):
+            continue
+        reference = mapping(mapping(source).get("secretKeyRef"))
+        by_secret = bool(reference) and not reference.get("optional")
+        gap = unknown_in(value) or unknown_in(source) or unknown_inside(reference)
+        yield name, gap or by_secret or (isinstance(value, str) and value != "")
 
 
 @cached_by_text
@@ -234,6 +252,7 @@ def _probes(
                 patience=_patience(container, kind),
                 scheme=scheme,
                 target=target,
+                has_key=_has_key(mapping(action)),
             )
 
         yield from _of_command(container, f"{path}.{kind}.exec.command", kind)
@@ -274,6 +293,15 @@ def _request(action: Mapping[str, Any]) -> tuple[str, str]:
     known = isinstance(scheme, str) and not unknown_in(scheme)
     stated = isinstance(path, str) and not unknown_in(path)
     return (str(scheme) if known else ""), (str(path) if stated else "")
+
+
+def _has_key(action: Mapping[str, Any]) -> bool:
+    """Return whether an HTTP request has, or may have, a header with a key."""
+    headers = action.get("httpHeaders")
+    names = [mapping(each).get("name") for each in sequence(headers)]
+    if unknown_in(headers) or any(map(unknown_in, (*sequence(headers), *names))):
+        return True
+    return any(str(name).lower() in _KEY_HEADERS for name in names)
 
 
 def _patience(container: Mapping[str, Any], kind: str) -> int | None:

@@ -5,6 +5,7 @@ from dataclasses import field
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.container import ContainerFacts
+from kthena_components.core.facts.dynamo_ports import ServerFacts
 from kthena_components.core.facts.network import PodHosts
 from kthena_components.core.facts.pod import DeviceFacts, PodFacts
 from kthena_components.core.facts.pod_template import read_pod, read_pods
@@ -123,6 +124,8 @@ class ServingFacts:
     """How the user may name a GPU that nothing names. Empty: it is not said."""
     hosts: PodHosts | None = field(default=None, compare=False)
     """The names of its pods in the DNS of the cluster. None: not known."""
+    servers: tuple[ServerFacts, ...] = field(default=(), compare=False)
+    """Servers in pod templates that are no engines, or of which these facts alone say the port."""
     copies: MaybeInt = field(default=1, compare=False)
     """Number of copies of all of this, such as groups. Only rules about names and sums use it."""
 

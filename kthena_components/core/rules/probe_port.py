@@ -1,4 +1,4 @@
-"""Checks that the probes of an engine's container ask a port on which something listens."""
+"""The rules probe-port and probe-key: the probes of an engine's container are answered."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -26,6 +26,8 @@ _EFFECTS = {
 }
 _HEALTH = ("/health", "/health_generate", "/ping", "/metrics")
 """The paths that SGLang's server for probes has; the last two not in all releases."""
+_WITHOUT_KEY = ("/health", "/metrics", "/ready")
+"""How the paths begin that SGLang answers without a key; the last in newer releases only."""
 _OF_OTHERS = frozenset(
     {f"/{name}" for name in ("healthz", "livez", "readyz", "live", "ready", "healthcheck")}
     | {f"{at}/health/{name}" for at in ("", "/v1", "/v2") for name in ("live", "ready")}
@@ -41,12 +43,14 @@ def probe_port(facts: ServingFacts) -> Iterator[Finding]:
     the kubelet does not reach. vLLM with --headless and a worker of Ray answer no requests, and
     vLLM with --uds answers on a Unix socket. SGLang's pods without the first rank have a server for
     probes only, with /health, at their --host and --port. With --ssl-keyfile and --ssl-certfile, a
-    server answers HTTPS only. All have /health, not /healthz or /ready. These servers speak HTTP,
-    and gRPC only with an option or a variable that names it. A command that asks localhost, such as
-    curl, nc or Python's urlopen, fails where nothing listens. Not checked are containers in which
-    something else may listen: other containers in the pod than a routing sidecar of llm-d and those
-    that state their ports and mount no files, programs that a script starts in the background,
-    numbers elsewhere in the command line.
+    server answers HTTPS only. All have /health, not /healthz or /ready. The frontend of Dynamo
+    listens on --http-port, else DYN_HTTP_PORT, else 8000, and its workers on DYN_SYSTEM_PORT, if
+    that is stated: both are checked in Kubernetes' own kinds. These servers speak HTTP, and gRPC
+    only with an option or a variable that names it. A command that asks localhost, such as curl, nc
+    or Python's urlopen, fails where nothing listens. Not checked are containers in which something
+    else may listen: other containers in the pod than a routing sidecar of llm-d and those that
+    state their ports and mount no files, programs that a script starts in the background, numbers
+    elsewhere in the command line.
 
     Pass: --port 8080 and a readinessProbe on 8080, or on a port http with containerPort 8080.
     Fail: vllm serve without --port and a readinessProbe on 8080; a probe on 8000 of a worker, or of
@@ -71,6 +75,48 @@ def probe_port(facts: ServingFacts) -> Iterator[Finding]:
                 yield from _check(probe, found)
         yield from _of_headless(engine)
         yield from _of_ranks(engine)
+    for server in facts.servers:
+        for probe in server.probes:
+            yield from _check(probe, server.listening)
+
+
+def probe_key(facts: ServingFacts) -> Iterator[Finding]:
+    """The probes of an engine with a key ask a path that needs none, or have the key.
+
+    With --api-key, or the variable VLLM_API_KEY, vLLM answers requests of paths that begin with /v1
+    with 401 if they have no key. With --api-key, SGLang does so for all but /health, /metrics and
+    /ready. /health needs a key in neither. A probe with the header Authorization or x-api-key is
+    not checked.
+
+    Pass: --api-key and path /health; path /v1/models without a key of the engine.
+    Fail: --api-key $(KEY) and a readinessProbe with path /v1/models; path /v1/models and a variable
+    VLLM_API_KEY from a Secret; SGLang with --api-key and path /get_model_info.
+    Level: mandatory.
+    Source: vLLM vllm/entrypoints/openai/api_server.py, later server_utils.py,
+    AuthenticationMiddleware; SGLang sglang/srt/utils add_api_key_middleware, later utils/auth.py
+    decide_request_auth; kubernetes pkg/probe/http/http.go DoHTTPProbe (codes from 200 to 399).
+    """
+    for engine in facts.engines:
+        for pod in (engine.entry, engine.worker):
+            first = None if engine.worker is None else pod is engine.entry
+            found = None if pod is None else listening(pod, first=first)
+            for probe in pod.own.ports.probes if pod and pod.own and found else ():
+                if found and probe.port == found.answers:
+                    yield from _without_key(probe, found)
+
+
+@part_of_rule
+def _without_key(probe: ProbeFacts, found: Listening) -> Iterator[Finding]:
+    target = probe.target.partition("?")[0].rstrip("/")
+    path = f"/{target.lstrip('/')}"
+    free = path.startswith(_WITHOUT_KEY) or (found.engine == "vllm" and not path.startswith("/v1"))
+    if not probe.target or probe.has_key or free or path in _OF_OTHERS or found.guarded is False:
+        return
+    at = probe.path.removesuffix(".port")
+    require_known(f"{at}.path", found.guarded)
+    title = TITLES[str(found.engine)]
+    seen = f"is {display(probe.target)}, which {title} answers with 401 without its API key"
+    yield _beside_port(probe, "path", f"{seen}, {_EFFECTS[probe.kind]}", _HEALTH[0])
 
 
 def _of_ranks(engine: EngineFacts) -> Iterator[Finding]:
@@ -163,7 +209,7 @@ def _of_grpc(probe: ProbeFacts, found: Listening) -> Iterator[Finding]:
     if not isinstance(port, int) or (port != found.answers and found.may_listen(port)):
         return
     where = "there and " if port == found.answers else f"on {found.answers} and "
-    name = TITLES.get(str(found.engine), "")
+    name = found.program or TITLES.get(str(found.engine), "")
     seen = f"asks port {port} for gRPC, but {found.title}"
     remedy = _remedy(probe, found)
     if found.answers is not None:
@@ -176,7 +222,7 @@ def _of_grpc(probe: ProbeFacts, found: Listening) -> Iterator[Finding]:
 def _of_another_server(probe: ProbeFacts, found: Listening) -> Iterator[Finding]:
     """Report a path that other servers have and the engine's own has not."""
     path = (probe.target or "").partition("?")[0].rstrip("/")
-    if path in _OF_OTHERS:
+    if path in _OF_OTHERS and not found.program:
         seen = f"is {display(probe.target)}, which {TITLES[str(found.engine)]} does not have and "
         seen += f"answers with 404, {_EFFECTS[probe.kind]}"
         yield _beside_port(probe, "path", seen, _HEALTH[0], Level.ADVISORY)

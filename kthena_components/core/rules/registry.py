@@ -91,7 +91,7 @@ from kthena_components.core.rules.pod_ranks import pod_ranks
 from kthena_components.core.rules.pods_joined_mpi_ranks import mpi_ranks, pods_joined
 from kthena_components.core.rules.ports_distinct import ports_distinct
 from kthena_components.core.rules.probe_covers import probe_covers_loading, probe_covers_sleep
-from kthena_components.core.rules.probe_port import probe_port
+from kthena_components.core.rules.probe_port import probe_key, probe_port
 from kthena_components.core.rules.ray_image_gpus_start import (
     ray_in_image,
     ray_num_gpus,
@@ -162,6 +162,7 @@ CHECKS: tuple[Check, ...] = (
     ray_start_order,
     host_network_names,
     probe_port,
+    probe_key,
     probe_covers_sleep,
     probe_covers_loading,
     start_order,

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.core import naming
+from kthena_components.core.facts.dynamo_ports import servers_in
 from kthena_components.core.facts.members import Numbers, Template, with_members, with_siblings
 from kthena_components.core.facts.network import HostedPods, PodHosts
 from kthena_components.core.facts.serving import EngineFacts, NameFacts, ServingFacts, StartOrder
@@ -143,6 +144,7 @@ def _facts(found: Object, template: object, at: str, spec: object) -> ServingFac
         engines=tuple(engines),
         gang_expected=_placed_together(found, scheduler),
         names=_names(found, ours=role is not None),
+        servers=tuple(servers_in(template, at)),
     )
 
 

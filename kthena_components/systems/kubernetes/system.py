@@ -39,9 +39,14 @@ from kthena_components.systems.kubernetes.rules.first_pod import (
 from kthena_components.systems.kubernetes.rules.inference_pools import (
     ROUTES,
     inference_pool_fields,
-    inference_pool_picker_port,
     picker_of_inference_pool,
     route_to_inference_pool,
+)
+from kthena_components.systems.kubernetes.rules.port_of_service import (
+    INGRESS,
+    inference_pool_picker_port,
+    route_service_port,
+    router_backend_port,
 )
 from kthena_components.systems.kubernetes.rules.resource_claims_and_compute_domains import (
     compute_domain_nodes,
@@ -49,10 +54,7 @@ from kthena_components.systems.kubernetes.rules.resource_claims_and_compute_doma
     resource_claim_request,
     resource_claim_used,
 )
-from kthena_components.systems.kubernetes.rules.router_selects_pods import (
-    router_backend_port,
-    router_selects_pods,
-)
+from kthena_components.systems.kubernetes.rules.router_selects_pods import router_selects_pods
 from kthena_components.systems.kubernetes.rules.rwx_for_shared_model import rwx_for_shared_model
 from kthena_components.systems.kubernetes.rules.secret_key_exists import SOURCES, secret_key_exists
 from kthena_components.systems.kubernetes.rules.selected_pods_answer import (
@@ -231,7 +233,7 @@ SYSTEM = System(
         ),
         _beside("Service", kept=_kept_service),
         *(_beside("InferencePool", group, kept=kept_spec) for group in _POOLS),
-        *(_beside(name, group, kept=kept_spec) for group, name in (*ROUTES, COSCHEDULING)),
+        *(_beside(name, group, kept=kept_spec) for group, name in (*ROUTES, INGRESS, COSCHEDULING)),
         _beside(LIMIT_RANGE[1], kept=kept_spec),
         _beside("Secret", kept=_kept_secret),
         *(_beside(name, group, kept=kept_spec) for group, name in SOURCES),
@@ -271,6 +273,7 @@ SYSTEM = System(
         inference_pool_picker_port,
         picker_of_inference_pool,
         route_to_inference_pool,
+        route_service_port,
         router_selects_pods,
         router_backend_port,
         resource_claim_exists,

@@ -1,7 +1,6 @@
-"""The rules about InferencePools: their fields, what refers to them, and to what they refer.
+"""The rules about InferencePools: their fields, and what refers to them.
 
-They are inference-pool-fields, route-to-inference-pool, picker-of-inference-pool and
-inference-pool-picker-port.
+They are inference-pool-fields, route-to-inference-pool and picker-of-inference-pool.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,7 +9,7 @@ from typing import Any
 from kthena_components.core.findings import Finding, advise, each_of, part_of_rule, refuse
 from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import GroupKind, Object
-from kthena_components.core.remedies import Change, Remedy, either, remove, set_option, write
+from kthena_components.core.remedies import Change, Remedy, remove, set_option, write
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
@@ -165,7 +164,6 @@ ROUTES: tuple[GroupKind, ...] = (
     ("gateway.networking.k8s.io", "HTTPRoute"),
     ("gateway.networking.k8s.io", "GRPCRoute"),
 )
-_SERVICE: GroupKind = ("", "Service")
 _GROUPS: Mapping[str, GroupKind] = {kind[0]: kind for kind in (POOL, OLD_POOL)}
 
 
@@ -183,7 +181,7 @@ def _only_elsewhere(cluster: ClusterObjects, group: object, key: tuple[object, o
     return other[0] if names in cluster.named(other) else ""
 
 
-def _references(cluster: ClusterObjects) -> Iterator[tuple[ClusterObjects, Object, str, Any]]:
+def route_backends(cluster: ClusterObjects) -> Iterator[tuple[ClusterObjects, Object, str, Any]]:
     """Return the backends of all routes, each with its path in the route."""
     for kind in ROUTES:
         for route in cluster.of(kind):
@@ -195,7 +193,7 @@ def _references(cluster: ClusterObjects) -> Iterator[tuple[ClusterObjects, Objec
                     yield cluster, route, f"{at}.requestMirror.backendRef", mirror.get("backendRef")
 
 
-@each_of(_references)
+@each_of(route_backends)
 def route_to_inference_pool(
     cluster: ClusterObjects, route: Object, at: str, stated: Any
 ) -> Iterator[Finding]:
@@ -243,41 +241,6 @@ def _missing(
         seen = f"is {display(name)}, but namespace {display(space)} has no such InferencePool"
         remedy = write(beside[0]) if len(beside) == 1 else "write the name of an InferencePool"
         yield advise(path, seen, remedy)
-
-
-def _pools(cluster: ClusterObjects) -> Iterator[tuple[ClusterObjects, Object]]:
-    yield from ((cluster, pool) for (pool,) in pools(cluster))
-
-
-@each_of(_pools)
-def inference_pool_picker_port(cluster: ClusterObjects, pool: Object) -> Iterator[Finding]:
-    """The port that an InferencePool states for its picker is one of that Service.
-
-    It is the port of the Service, and neither its targetPort nor a port of the engine.
-
-    Pass: endpointPickerRef.port.number 9002, and a Service with port 9002.
-    Fail: endpointPickerRef.port.number 8000, and a Service that only has port 9002.
-    Level: mandatory.
-    Source: kubernetes-sigs/gateway-api-inference-extension v1.5.0 api/v1/inferencepool_types.go
-    EndpointPickerRef; v1.3.1 apix/v1alpha2/inferencepool_types.go Extension.
-    """
-    is_new = pool.group_kind == POOL
-    field = "endpointPickerRef" if is_new else "extensionRef"
-    picker = mapping(pool.spec.get(field))
-    inner = f"spec.{field}.port.number" if is_new else f"spec.{field}.portNumber"
-    stated = mapping(picker.get("port")).get("number") if is_new else picker.get("portNumber")
-    if picker.get("kind", "Service") != "Service" or stated is None:
-        return
-    path = pool.at(inner)
-    require_known(path, stated, picker.get("name"), pool.namespace)
-    key = (str(pool.namespace), str(picker.get("name")))
-    service = cluster.named(_SERVICE).get(key)
-    ports = sequence(service.spec.get("ports")) if service is not None else ()
-    numbers = [known(whole(mapping(port).get("port")), path) for port in ports]
-    if ports and whole(stated) not in numbers:
-        listed = ", ".join(map(str, numbers))
-        seen = f"is {display(stated)}, but Service {display(key[1])} has port {listed}"
-        yield refuse(path, seen, either(*(write(number) for number in numbers if number)))
 
 
 def picker_of_inference_pool(cluster: ClusterObjects) -> Iterator[Finding]:

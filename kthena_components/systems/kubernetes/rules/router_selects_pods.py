@@ -1,20 +1,14 @@
-"""The rules router-selects-pods and router-backend-port: what routers send requests to."""
+"""The rule router-selects-pods."""
 
 from collections.abc import Iterator, Mapping
 
 from kthena_components.core.findings import Finding, advise, not_checked, refuse
 from kthena_components.core.objects.cluster_objects import ClusterObjects, PodIndex
-from kthena_components.core.objects.object import Object
-from kthena_components.core.remedies import set_option
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import mapping, sequence, unknown_in, whole
+from kthena_components.core.values.read import unknown_in
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.systems.kubernetes.routers import STACK, Backend, Router, routers
 from kthena_components.systems.kubernetes.rules.services import has_engine, may_make_pods
 from kthena_components.systems.kubernetes.selectors import POOLS, Selector, selectors
-
-_SERVICE = ("", "Service")
-_LONGEST = 120
 
 
 def router_selects_pods(cluster: ClusterObjects) -> Iterator[Finding]:
@@ -73,56 +67,3 @@ def _selects(cluster: ClusterObjects, each: Selector, pods: list[PodIndex]) -> I
 
 def _shown(wanted: Mapping[str, str]) -> str:
     return ", ".join(f"{name}={display(value)}" for name, value in [*wanted.items()][:5])
-
-
-def router_backend_port(cluster: ClusterObjects) -> Iterator[Finding]:
-    """The address of a router's backend names a port that its Service has.
-
-    A Service with a cluster IP forwards its own ports only, whatever the engine listens on.
-
-    Pass: --static-backends http://chat:80, and a Service chat with port 80.
-    Fail: --static-backends http://chat:8000, and a Service chat with port 80 and targetPort 8000.
-    Level: mandatory.
-    Source: Kubernetes documentation, Service, and Virtual IPs and Service Proxies;
-    vllm-project/production-stack src/vllm_router/parsers/parser.py; sgl-project/sglang
-    sgl-router/py_src/sglang_router/router_args.py.
-    """
-    services = cluster.named(_SERVICE)
-    for router in routers(cluster):
-        for backend in router.backends():
-            service = services.get(_service_of(router, backend.host))
-            if service is not None:
-                yield from _backend(router, backend, service)
-
-
-def _service_of(router: Router, host: str) -> tuple[str, str]:
-    """Return namespace and name of the Service that a host name may mean."""
-    name, *rest = host.split(".")
-    namespace = rest[0] if rest and rest[1:2] in ([], ["svc"]) else ""
-    return namespace or ("" if rest else str(router.owner.namespace)), name
-
-
-def _backend(router: Router, backend: Backend, service: Object) -> Iterator[Finding]:
-    spec = service.spec
-    listed = spec.get("ports")
-    gap = unknown_in(listed) or unknown_in(spec.get("clusterIP")) or unknown_in(spec.get("type"))
-    ports = [whole(mapping(port).get("port")) for port in sequence(listed)]
-    gap = gap or next((port for port in ports if isinstance(port, Unknown)), None)
-    if spec.get("clusterIP") == "None" or spec.get("type") == "ExternalName":
-        return
-    if gap is not None:
-        yield not_checked(router.path, gap)
-    elif ports and backend.port not in ports:
-        has = f"but Service {display(service.name)} has port {', '.join(map(str, ports))}"
-        seen = f"has {backend.option} {display(backend.url, _LONGEST)}, {has}"
-        address = f"http://{backend.host}:{ports[0]}"
-        yield refuse(router.path, seen, _instead(router, backend, address))
-
-
-def _instead(router: Router, backend: Backend, address: str) -> str:
-    """Return what to write in place of an address, in an option of one word as a change."""
-    if router.program != STACK:
-        return f"write {address} there"
-    stated = (router.value(backend.option) or "").split(",")
-    kept = [address if url.strip() == backend.url else url for url in stated]
-    return set_option(backend.option, ",".join(kept), f"write {address} there")

@@ -37,15 +37,15 @@ def selected_pods_answer(cluster: ClusterObjects) -> Iterator[Finding]:
 
     Requests come from Services with a cluster IP, ModelServers, InferencePools and routers that
     look for pods (SGLang's and that of vLLM's production stack), and go to all pods with their
-    labels, of any kind. An engine listens on its --port; vLLM and trtllm-serve
-    without one on 8000, SGLang on 30000. It listens on its --host; without one, SGLang and
-    trtllm-serve only on the loopback address. Workers of Ray, vLLM with --headless and the other
-    ranks of SGLang answer none, also where all ranks are the pods of one StatefulSet. A Service may
-    have ports for other purposes: one that fits is enough; by a port's name, only pods with that
-    name get requests. Each port of an InferencePool is an endpoint of its own, and must fit. Not
-    checked are pods in which something else may listen. On the network of their nodes other pods
-    may listen, so this is advice if these are not all objects of the cluster, and not reported if
-    others are there, too.
+    labels, of any kind. An engine listens on its --port; vLLM and trtllm-serve without one on 8000,
+    SGLang on 30000, a server of Dynamo as at probe-port. It listens on its --host; without one,
+    SGLang and trtllm-serve only on the loopback address. Workers of Ray, vLLM with --headless and
+    the other ranks of SGLang answer none, also where all ranks are the pods of one StatefulSet. A
+    Service may have ports for other purposes: one that fits is enough; by a port's name, only pods
+    with that name get requests. Each port of an InferencePool is an endpoint of its own, and must
+    fit. Not checked are pods in which something else may listen. On the network of their nodes
+    other pods may listen, so this is advice if these are not all objects of the cluster, and not
+    reported if others are there, too.
 
     Pass: targetPort 8000 and vllm serve; a selector that only matches the first pod of each engine.
     Fail: targetPort 8080 and vllm serve; a Service, and SGLang without --host 0.0.0.0; a Service
