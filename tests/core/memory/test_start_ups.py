@@ -47,6 +47,7 @@ NOT_SEEN = {
     "r40": "6.4 GiB besides weights and cache, whose parts its source does not state",
     "t10": "the sampler ran out of memory after the cache was allocated, with 2.3 GiB outside it",
     "t11": "it ran out of memory after the cache was allocated, beside another process",
+    "v51590": "it ran out of memory after the cache was allocated",
 }
 
 
@@ -65,8 +66,8 @@ NOT_USED = [
     ("m", 17, 0.65, 0.55, 0.9),
     ("p", 20, 0.75, 0.3, 0.85),
     ("q", 18, 1.0, 0.35, 0.9),
-    ("r", 19, 1.5, 1.1, 0.78),
-    ("t", 10, 1.05, 0.4, 0.9),
+    ("r", 19, 1.45, 1.1, 0.78),
+    ("t", 12, 0.8, 0.4, 0.9),
 ]
 
 
@@ -85,8 +86,8 @@ def test_start_ups_that_were_not_used_are_predicted(
 def test_all_start_ups_that_were_not_used_are_predicted() -> None:
     found = errors(tuple(start for start in KNOWN if start.held_out))
 
-    assert len(found) == 203
-    assert mean(found) <= 0.99
+    assert len(found) == 205
+    assert mean(found) <= 0.97
     assert sum(error <= 2.5 for error in found) >= 0.89 * len(found)
 
 
