@@ -157,6 +157,7 @@ class Placed:
             encoder_ranks=self._encoder_ranks,
             eager=self.command.options.get("--enforce-eager") is True,
             gathers=gathers_tokens(self.engine, self.command),
+            whole_experts=self.command.expert is True,
         )
 
     @property

@@ -12,6 +12,7 @@ from dataclasses import replace
 from kthena_components.core.memory.batch import ENGINE_V1, UNIFIED, StartUp, batch_of, is_split
 from kthena_components.core.memory.compressed import compressed_attention, compressed_workspace
 from kthena_components.core.memory.encoder import encoder_peak, kept_images
+from kthena_components.core.memory.experts import expert_numbers, graph_numbers, staying_numbers
 from kthena_components.core.memory.sizes import GIB
 from kthena_components.core.values.dataclass import dataclass
 
@@ -26,18 +27,12 @@ _FLASHINFER = 11
 """The same with FlashInfer's sampler, which an image of 0.8 to 0.16 may have or not."""
 _MATRICES = 3
 """Gate, up and their product, of each token."""
-_CHOSEN = 8
-"""Experts for each token: the table of models does not have the number, and most have 8."""
 _LATENT_TOKENS = 65536
 """Tokens of latents that are expanded at once: mla_attention.py, the workspace of prefills."""
-_ALIGNED, _DEEP_GEMM_SINCE = 128, (0, 11)
-"""Rows to which DeepGEMM fills up the batch of each expert, and the first release with it by
-default: VLLM_USE_DEEP_GEMM in vllm/envs.py."""
-_PIECES = (((0, 12), 32768), ((0, 18), 16384))
-"""Tokens that experts run on at once before a release: VLLM_FUSED_MOE_CHUNK_SIZE in vllm/envs.py of
-0.10.1, 0.11.0, 0.13.0 and 0.15.0. 0.18.0 has none: they run on all at once."""
 _KEPT_UNTIL = (0, 12)
 """The first release that frees the workspaces of FP8 experts before it samples."""
+_KEPT = 8
+"""Rows of a token in them."""
 
 _DRIVER, _LATER_DRIVER, _LATER, _SMALL_GPU = 0.14, 0.25, (0, 18), "GeForce"
 """What CUDA's libraries allocate by themselves, as start-ups state `non-torch memory`: 0.13 GiB in
@@ -131,7 +126,8 @@ def _peak(start: StartUp) -> float | None:
         return layers
     if layers is None or sampler is None:
         return None
-    most = max(layers, sampler + _workspace(start))
+    staying = max(_workspace(start), staying_numbers(start) * _TOKEN / GIB)
+    most = max(layers, sampler + staying)
     if not start.encoder_ranks:
         return most
     _, tokens = batch_of(start)
@@ -147,7 +143,7 @@ def _sampler(start: StartUp) -> float | None:
     sequences, tokens = batch_of(start)
     each = _SORTED if start.before(_SINCE_UNSORTED) else _UNSORTED
     fp8 = start.shape.expert_ffn is not None and start.shape.dtype == "fp8"
-    kept = _CHOSEN if fp8 and start.before(_KEPT_UNTIL) else 0
+    kept = _KEPT if fp8 and start.before(_KEPT_UNTIL) else 0
     return (sequences * vocab * each + tokens * 2 * (1 + kept) * hidden * _TOKEN) / GIB
 
 
@@ -186,7 +182,7 @@ def _layers(start: StartUp) -> float | None:
     # Hidden states and residual, of each stream, and the norm.
     widths = tokens * (2 * shape.streams + 1) * hidden
     sparse = int(_workspace(start) * GIB / _TOKEN)
-    most = max(_dense(start, tokens), _experts(start, tokens, hidden, sparse))
+    most = max(_dense(start, tokens), expert_numbers(start, tokens, hidden, sparse))
     attention = 0
     if shape.streams > 1:
         ranks = start.split.attention or start.split.tensor
@@ -197,31 +193,6 @@ def _layers(start: StartUp) -> float | None:
 def _dense(start: StartUp, tokens: int) -> int:
     """Count the numbers of a layer without experts: gate, up and product."""
     return tokens * _MATRICES * (start.shape.ffn or 0) // start.split.tensor
-
-
-def _experts(start: StartUp, tokens: int, hidden: int, sparse: int) -> int:
-    """Count the numbers of a layer with experts: vllm/model_executor/layers/fused_moe.
-
-    With data-parallel copies, each rank gathers the tokens of all copies, unless an option takes
-    other transports: AgRsAll2AllManager in vllm/distributed/device_communicators/all2all.py, and
-    NaiveAll2AllManager before 0.11. Each copy runs its largest batch at the same time.
-    Their workspaces and those of sparse attention lie in the same memory:
-    vllm/v1/worker/workspace.py.
-    """
-    shape = start.shape
-    if shape.expert_ffn is None:
-        return sparse
-    whole = tokens * start.copies if start.gathers else tokens
-    gathered = whole * hidden if whole > tokens else 0
-    piece = next((size for until, size in _PIECES if start.before(until)), whole)
-    rows = min(whole, piece) * _CHOSEN
-    deep_gemm = shape.fp8_block is not None and not start.before(_DEEP_GEMM_SINCE)
-    if deep_gemm and start.gpu.startswith("NVIDIA H"):
-        # DeepGEMM: two workspaces and a quantised copy, with rows filled up for each expert.
-        rows += _ALIGNED * (shape.experts or 0)
-        return gathered + max(rows * hidden * 2, sparse) + rows * hidden // 2
-    inner = shape.expert_ffn // start.split.tensor
-    return gathered + max(rows * (max(2 * inner, hidden) + inner), sparse)
 
 
 def _latents(start: StartUp) -> int:
@@ -280,10 +251,9 @@ def _first_graph(start: StartUp, tokens: int) -> float:
     vLLM runs the largest batch once before it captures it, on a stream of its own, and measures
     both: _warmup_and_capture in vllm/v1/worker/gpu_model_runner.py.
     """
-    shape, hidden = start.shape, start.shape.hidden or 0
-    inner = (shape.expert_ffn or 0) // start.split.tensor
-    experts = tokens * _CHOSEN * (max(2 * inner, hidden) + inner) if inner else 0
-    numbers = tokens * _MATRICES * hidden + max(_dense(start, tokens), experts)
+    hidden = start.shape.hidden or 0
+    widest = max(_dense(start, tokens), graph_numbers(start, tokens))
+    numbers = tokens * _MATRICES * hidden + widest
     return 2 * numbers * _TOKEN / GIB
 
 

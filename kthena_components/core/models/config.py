@@ -41,6 +41,7 @@ _KEPT = (
 _KV_HEADS = ("num_key_value_heads", "num_attention_groups")
 """Keys for the number of KV heads; the second one is Step's."""
 _EXPERTS = ("num_experts", "moe_num_experts", "n_routed_experts", "num_local_experts")
+_CHOSEN = ("num_experts_per_tok", "experts_per_token", "top_k_experts", "num_experts_per_token")
 _DENSE = ("dense_intermediate_size", "intermediate_size_mlp")
 """Width of the dense layers if intermediate_size is an expert's: MiniMax-M3, Llama 4."""
 _ENCODER_LAYERS = ("num_hidden_layers", "vt_num_hidden_layers")
@@ -81,6 +82,8 @@ class ModelShape:
     """Routed experts of a layer; 0 in a dense model."""
     expert_ffn: int | None = None
     """Inner width of one expert."""
+    chosen: int | None = None
+    """Experts that run on each token. None: not given."""
     fp8_block: int | None = None
     """Edge of the square blocks that share an FP8 scale. None: weights are not in such blocks."""
     group: int | None = None
@@ -172,6 +175,7 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
         ffn=ffn,
         experts=experts,
         expert_ffn=expert_ffn,
+        chosen=first_size(text, _CHOSEN),
         fp8_block=_block(config) or _block(text),
         group=_group(config) or _group(text),
         vocab=size_of(text.get("vocab_size")),
@@ -197,7 +201,7 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
 
 def shape_keys(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the part of a config.json that `shape_from_config` reads, with sorted keys."""
-    keys = {*_TOP, *_KEPT, *_KV_HEADS, *_EXPERTS, *_DENSE, *LENGTHS, *LAYER_KEYS}
+    keys = {*_TOP, *_KEPT, *_KV_HEADS, *_EXPERTS, *_CHOSEN, *_DENSE, *LENGTHS, *LAYER_KEYS}
     found = {key: config[key] for key in keys if config.get(key) is not None}
     for name, inner in _INNER.items():
         stated = mapping(config.get(name))

@@ -100,6 +100,17 @@ SOLD = [
     ("tpu-v5-lite-podslice", 16, 15.75, "google.com/tpu"),
     ("tpu-v5-lite-device", 16, 15.75, "google.com/tpu"),
     ("tpu-v6e-slice", 32, 31.25, "google.com/tpu"),
+    ("NVIDIA-RTX-A4000", 16, 15.99, NVIDIA),
+    ("NVIDIA-RTX-A4500", 20, 19.99, NVIDIA),
+    ("NVIDIA-RTX-A5000", 24, 23.99, NVIDIA),
+    ("NVIDIA-RTX-A5500", 24, 23.99, NVIDIA),
+    ("NVIDIA-RTX-4000-Ada-Generation", 20, 19.99, NVIDIA),
+    ("NVIDIA-RTX-5000-Ada-Generation", 32, 31.99, NVIDIA),
+    ("NVIDIA-RTX-PRO-4000-Blackwell", 24, 23.89, NVIDIA),
+    ("NVIDIA-RTX-PRO-4500-Blackwell-Server-Edition", 32, 31.86, NVIDIA),
+    ("NVIDIA-RTX-PRO-5000-Blackwell", 48, 47.79, NVIDIA),
+    ("NVIDIA-GeForce-RTX-5080", 16, 15.92, NVIDIA),
+    ("NVIDIA-GeForce-RTX-5070-Ti", 16, 15.92, NVIDIA),
 ]
 
 

@@ -227,3 +227,16 @@ def test_the_encoder_of_mistral_is_whole_with_its_own_config(form: str, more: fl
 
 def test_an_encoder_without_sizes_adds_nothing() -> None:
     assert encoder_copies(shape_of("Qwen/Qwen3-8B"), Split(tensor=8)) == 0.0
+
+
+# Model whose config.json leaves the layer for drafts out of 4 bits: GiB of that layer in 16 bits.
+DRAFTED = [("nvidia/Qwen3.6-35B-A3B-NVFP4", 1.55), ("nvidia/Qwen3.6-27B-NVFP4", 0.73)]
+
+
+@for_each(("model", "gib"), DRAFTED)
+def test_a_checkpoint_in_4_bits_has_the_layer_for_drafts_in_16(model: str, gib: float) -> None:
+    shape = shape_of(model)
+    assert shape.weights_gib is not None
+    rest = without_draft(shape).weights_gib
+
+    assert rest == pytest.approx(shape.weights_gib - gib, abs=0.01)

@@ -45,9 +45,9 @@ NOT_SEEN = {
     "p24": "its source does not state what ran out of memory",
     "p25": "its source does not state what else is on the GPU, which V1 of 0.8 counts",
     "r40": "6.4 GiB besides weights and cache, whose parts its source does not state",
-    "t09": "the tokens of two copies on GPUs that run FP8 with Marlin, whose workspaces are larger",
     "t10": "the sampler ran out of memory after the cache was allocated, with 2.3 GiB outside it",
     "t11": "it ran out of memory after the cache was allocated, beside another process",
+    "v51590": "it ran out of memory after the cache was allocated",
 }
 
 
@@ -59,15 +59,15 @@ def errors(starts: tuple[Measured, ...]) -> list[float]:
 # Start-ups by their ids, and the most that their errors may be: mean, median, and the least share
 # within 2.5 GiB.
 NOT_USED = [
-    ("h", 56, 0.7, 0.3, 0.95),
-    ("i", 10, 1.55, 1.3, 0.7),
+    ("h", 56, 0.6, 0.3, 0.95),
+    ("i", 10, 1.6, 1.55, 0.7),
     ("j", 29, 1.6, 0.9, 0.75),
-    ("k", 24, 1.95, 0.8, 0.75),
-    ("m", 17, 1.0, 0.75, 0.9),
+    ("k", 24, 1.45, 0.5, 0.75),
+    ("m", 17, 0.65, 0.55, 0.9),
     ("p", 20, 0.75, 0.3, 0.85),
-    ("q", 18, 1.25, 0.35, 0.85),
-    ("r", 19, 1.5, 1.1, 0.8),
-    ("t", 10, 1.6, 1.55, 0.9),
+    ("q", 18, 1.0, 0.35, 0.9),
+    ("r", 19, 1.45, 1.1, 0.78),
+    ("t", 12, 0.8, 0.4, 0.9),
 ]
 
 
@@ -86,9 +86,9 @@ def test_start_ups_that_were_not_used_are_predicted(
 def test_all_start_ups_that_were_not_used_are_predicted() -> None:
     found = errors(tuple(start for start in KNOWN if start.held_out))
 
-    assert len(found) == 203
-    assert mean(found) <= 1.03
-    assert sum(error <= 2.5 for error in found) >= 0.895 * len(found)
+    assert len(found) == 205
+    assert mean(found) <= 0.97
+    assert sum(error <= 2.5 for error in found) >= 0.89 * len(found)
 
 
 def test_no_start_up_that_was_not_used_is_another_one_again() -> None:
@@ -334,7 +334,7 @@ def test_the_peak_of_deepseek_v4_grows_with_its_batch() -> None:
 
     assert isinstance(small, Terms)
     assert isinstance(large, Terms)
-    assert 1.0 <= large.peak - small.peak <= 3.0
+    assert 0.8 <= large.peak - small.peak <= 3.0
 
 
 # Memory, ranks, release: the share that SGLang's formula of that release gives.
@@ -546,7 +546,10 @@ GATHERED = [((0, 11, 0), 32768), ((0, 13, 0), 16384), ((0, 18, 0), 65536), (None
 def test_experts_of_copies_run_on_the_tokens_of_all_copies(
     version: Version | None, rows: int
 ) -> None:
-    """Each token is gathered, and has eight rows of 2,048 hidden and 768 inner numbers."""
+    """Each token is gathered, and has eight rows of 2,048 hidden and 768 inner numbers.
+
+    Since 0.14 the second workspace has rows of 2,048 as well.
+    """
     alone = replace(
         start_up("Qwen/Qwen3-30B-A3B", "NVIDIA H100", 79.18, version, 1),
         split=Split(experts=8), sequences=1,
@@ -555,7 +558,8 @@ def test_experts_of_copies_run_on_the_tokens_of_all_copies(
 
     assert isinstance(one, Terms)
     assert isinstance(all_copies, Terms)
-    numbers = 8192 * 3 * 2048 + 65536 * 2048 + rows * 8 * (2048 + 768)
+    second = 768 if version is not None and version < (0, 14) else 2048
+    numbers = 8192 * 3 * 2048 + 65536 * 2048 + rows * 8 * (2048 + second)
     assert all_copies.peak == pytest.approx(numbers * 2 / 2**30)
     assert all_copies.doubt - one.doubt == pytest.approx(all_copies.peak - one.peak)
     assert all_copies.communication == one.communication == 0.42
