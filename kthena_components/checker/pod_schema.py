@@ -41,6 +41,8 @@ def check_templates(manifest: Mapping[str, Any], kind: Kind[Any]) -> Sequence[Fi
     """
     places = (*kind.templates, *kind.own_templates)
     found = [each for place in places for each in places_of(manifest, place)]
+    if not found:
+        return ()
     claims, injector = frozenset(_claims(manifest)), Added(bodies=(manifest,)).injector()
     try:
         # Only plain values can be written so. Others are unknown, and rare.

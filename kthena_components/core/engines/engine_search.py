@@ -84,6 +84,10 @@ class Search:
             self.unread = Unknown(str(error))
         except RecursionError:
             self.unread = Unknown("its script is nested too deeply")
+        finally:
+            # Both lead back here: without them, all is freed at once, and needs no collector.
+            self.scope.environment = None
+            del self.shared.start
 
     def start(self, run: Run) -> bool:
         """Read one program; return whether an engine may run on when it has ended."""

@@ -230,7 +230,7 @@ def _probes(
     hidden = unknown_in(container.get("ports")) or next(
         filter(None, map(unknown_in, sequence(container.get("ports")))), None
     )
-    for kind in PROBES:
+    for kind in (each for each in PROBES if container.get(each) is not None):
         for name in _ACTIONS:
             action = mapping(container.get(kind)).get(name)
             stated = mapping(action).get("port")
@@ -263,7 +263,7 @@ def _of_command(container: Mapping[str, Any], path: str, kind: str) -> Iterator[
     command = mapping(mapping(container.get(kind)).get("exec")).get("command")
     words = sequence(command)
     # A variable may name a proxy that answers for the pod.
-    if unknown_inside(command) or _has_variable(container, _PROXY):
+    if command is None or unknown_inside(command) or _has_variable(container, _PROXY):
         return
     known = all(isinstance(word, str) for word in words)
     asked = asked_by(words, container) if known else None

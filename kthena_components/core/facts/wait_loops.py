@@ -52,8 +52,8 @@ def may_wait(container: Mapping[str, Any]) -> bool:
     """Return whether a container may wait for something, by its image, its words or a hook."""
     listed = (container.get("command"), container.get("args"), hook_of(container))
     words = (container.get("image"), *(word for each in listed for word in sequence(each)))
-    texts = [word for word in words if isinstance(word, str)]
-    return any(mark in text for text in texts for mark in _MARKS)
+    text = "\n".join([word for word in words if isinstance(word, str)])
+    return any(mark in text for mark in _MARKS)
 
 
 def hook_of(container: Mapping[str, Any]) -> object:
