@@ -6,7 +6,7 @@ from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.facts.listening import Listening, listening, listening_by_number
-from kthena_components.core.facts.members import Numbers, Template, states_rank, with_members
+from kthena_components.core.facts.members import Numbers, Template, needs_rank, with_members
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import paths_above
@@ -19,7 +19,7 @@ from kthena_components.systems.system import Kind
 def with_pods(kind: Kind[Any], found: Object, view: Any, facts: ServingFacts) -> ServingFacts:
     """Return the facts with the pods of the engines whose command lines state a rank."""
     unread = (engine for engine in facts.engines if engine.siblings is None)
-    if kind.pods is None or not any(map(states_rank, unread)):
+    if kind.pods is None or not any(map(needs_rank, unread)):
         return facts
     told = NOTHING if kind.tells is None else kind.tells(view)
     numbers, owned, engines = _numbers(told), dict[int, list[PodSet]](), list[EngineFacts]()

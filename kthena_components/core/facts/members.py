@@ -66,7 +66,7 @@ def with_members(
         context: The context of the object.
         fewest: Pods from which on their command lines are read.
     """
-    if engine.siblings is not None or not states_rank(engine):
+    if engine.siblings is not None or not needs_rank(engine):
         return engine
     if not isinstance(entry.count, int):  # the engine's other pods may be those of another object
         return engine
@@ -79,11 +79,25 @@ def with_members(
     read = tuple(command for command in commands if command is not None)
     if len(read) < len(commands):
         return engine
-    return replace(engine, siblings=SiblingFacts(count=len(read), commands=read))
+    alike = worker is None and len(read) >= _FEWEST and all(each == read[0] for each in read)
+    made = SiblingFacts(count=len(read), commands=read)
+    return replace(engine, siblings=SiblingFacts(count=entry.count) if alike else made)
 
 
-def states_rank(engine: EngineFacts) -> bool:
-    """Return whether a pod states a rank that only one pod of an engine may have."""
+def needs_rank(engine: EngineFacts) -> bool:
+    """Return whether the ranks of an engine's pods matter.
+
+    They do if a pod states one, or if all pods have one template that starts one part of several.
+    """
+    command = engine.entry.joined or engine.entry.command
+    if command is None or engine.worker is not None or _states_rank(engine):
+        return _states_rank(engine)
+    nodes, data, local = command.nnodes, command.data, command.data_local
+    is_part = isinstance(nodes, int) and nodes >= _FEWEST
+    return is_part or (isinstance(data, int) and isinstance(local, int) and 0 < local < data)
+
+
+def _states_rank(engine: EngineFacts) -> bool:
     pods = [engine.entry] if engine.worker is None else [engine.entry, engine.worker]
     for command in filter(None, (pod.joined or pod.command for pod in pods)):
         if command.data_rank is not None or command.data_start_rank is not None:

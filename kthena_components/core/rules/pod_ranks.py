@@ -20,6 +20,11 @@ _ADDRESSES = {
     "--data-parallel-start-rank": ("--data-parallel-address",),
 }
 """Options with the address at which the ranks of an engine meet."""
+_PORTS = {
+    "--node-rank": "--master-port",
+    "--data-parallel-rank": "--data-parallel-rpc-port",
+    "--data-parallel-start-rank": "--data-parallel-rpc-port",
+}
 _OWN = ("127.", "localhost", "0.0.0.0", "::")  # noqa: S104 - compared, not bound
 _TWO = 2
 _LISTED = 8
@@ -33,30 +38,33 @@ def pod_ranks(facts: ServingFacts) -> Iterator[Finding]:
     StatefulSet has one pod for each rank if they take it from their ordinal: from HOSTNAME, their
     name, or the label apps.kubernetes.io/pod-index. The entry and the workers of a ModelServing or
     a LeaderWorkerSet take it from WORKER_INDEX or LWS_WORKER_INDEX, and the pods of a Job from
-    JOB_COMPLETION_INDEX; other controllers have such variables, too. Ranks that start above 0
-    continue an engine of another object, and ranks that repeat evenly are several engines. Two
-    templates of one object that meet at one address do not both have the first rank, and one of
-    them has it if the object has all pods that are counted. Of an engine whose head and workers are
-    objects of their own, no two pods have one rank or start one copy, and all copies are started;
-    so it is with objects whose pods each answer for their own copies and meet at one address.
+    JOB_COMPLETION_INDEX; other controllers have such variables, too. A rank that is not stated is
+    0, but with Ray the first pod starts the copies of all. Ranks that start above 0 continue an
+    engine of another object, and ranks that repeat evenly are several engines. Two templates of one
+    object that meet at one address do not both have the first rank, and one of them has it if the
+    object has all pods that are counted. Of an engine whose head and workers are objects of their
+    own, no two pods have one rank or start one copy, and all copies are started; so it is with
+    objects whose pods each answer for their own copies and meet at one address.
 
     Pass: a StatefulSet with replicas 2 and --nnodes 2 --node-rank $(POD_INDEX).
     Fail: replicas 3 with --nnodes 2; replicas 2 with --data-parallel-size 4
     --data-parallel-rank $(POD_INDEX); a LeaderWorkerSet of size 3 with --data-parallel-size 4
     --data-parallel-rank $(LWS_WORKER_INDEX); a Deployment with replicas 2 and --node-rank 0, or
-    --nnodes 2 without a --node-rank; a Job whose two tasks have --node-rank 0 and one
+    --nnodes 2 without a --node-rank, or --data-parallel-size 4 --data-parallel-size-local 2
+    without a --data-parallel-start-rank; a Job whose two tasks have --node-rank 0 and one
     --dist-init-addr; a LeaderWorkerSet of size 2 with --nnodes 2 --node-rank 1 in both templates; a
     Job with completions 2, parallelism 1, --nnodes 2.
     Level: mandatory; advisory for a single pod of rank 0, and for copies of a first pod and its
     workers that are too few: others may be in another object.
     Source: vllm/config/parallel.py, __post_init__; vllm/v1/engine/utils.py;
+        vllm/engine/arg_utils.py create_engine_config; vllm/entrypoints/cli/serve.py run_headless;
         sglang/srt/server_args.py; kubernetes pkg/controller/statefulset/stateful_set_utils.go and
         pkg/controller/job/job_controller.go (parallelism).
     """
     yield from _twice_first(facts.engines)
     for engine in facts.engines:
         yield from _without_first(engine)
-        siblings, command = engine.siblings, engine.entry.command
+        siblings, command = engine.siblings, _command(engine)
         if siblings is not None and siblings.commands:
             yield from _by_ordinal(engine, siblings.commands, facts.told)
             yield from _not_at_once(engine, siblings)
@@ -64,27 +72,39 @@ def pod_ranks(facts: ServingFacts) -> Iterator[Finding]:
             yield from _alike(engine, command, siblings.count, facts.told)
 
 
+def _command(engine: EngineFacts) -> CommandFacts | None:
+    """Return the command line of a first pod, which may only join an engine."""
+    return engine.entry.joined or engine.entry.command
+
+
 def _twice_first(engines: Sequence[EngineFacts]) -> Iterator[Finding]:
     """Report templates that state the first rank of one engine."""
     firsts: dict[object, EngineFacts] = {}
     for engine in engines:
-        command = engine.entry.command
-        if command is None or not isinstance(command.nnodes, int) or command.nnodes < _TWO:
-            continue
-        values = [command.options.get(name) for name in _ADDRESSES["--node-rank"]]
-        address = next((v for v in values if isinstance(v, str) and v), None)
-        if address is None or address.startswith(_OWN) or command.node_rank not in {None, 0}:
-            continue
-        port = command.options.get("--master-port")
-        first = firsts.setdefault((command.engine, address, str(port)), engine)
-        if first is not engine:
-            stated = "no --node-rank" if command.node_rank is None else "--node-rank 0"
-            yield Finding(
-                path=engine.entry.command_path,
-                seen=f"{title(engine)} has {stated} with --nnodes {command.nnodes}, and so has "
-                f"{title(first)}, which meets at the same address {address}",
-                remedy="write --node-rank 1 in one of them",
-            )
+        command = _command(engine)
+        if command is None or (engine.siblings is not None and engine.siblings.count >= _TWO):
+            continue  # Several pods of one template are compared with each other.
+        for one in _ranks(command):
+            address = _address(command, one.option)
+            if one.rank or not address or not _is_stated(command, one.option):
+                continue
+            port = command.options.get(_PORTS[one.option])
+            first = firsts.setdefault((command.engine, address, str(port)), engine)
+            if first is not engine:
+                stated = f"{one.option} 0" if one.option in command.options else f"no {one.option}"
+                yield Finding(
+                    path=engine.entry.command_path,
+                    seen=f"{title(engine)} has {stated} with {one.counted}, and so has "
+                    f"{title(first)}, which meets at the same address {address}",
+                    remedy=f"write {one.option} {one.step} in one of them",
+                )
+
+
+def _address(command: CommandFacts, option: str) -> str:
+    """Return where the ranks of an engine meet; empty if that is not known, or in each pod."""
+    values = [command.options.get(name) for name in _ADDRESSES[option]]
+    address = next((v for v in values if isinstance(v, str) and v), "")
+    return "" if address.startswith(_OWN) else address
 
 
 def _without_first(engine: EngineFacts) -> Iterator[Finding]:
@@ -197,28 +217,37 @@ def _uneven(
 
 
 def _remedy(engine: EngineFacts, ranks: list[int], one: _Ranks, told: Sequence[str] | None) -> str:
-    wanted, command = one.total // one.step, engine.entry.command
+    wanted, command = one.total // one.step, _command(engine)
     if command is not None and command.headless is True and engine.worker is None:
-        return _behind(ranks, one, wanted, told)
+        return _behind(engine, ranks, one, told)
     if len(ranks) == wanted:
         ranked = Ranked(option=one.option, first=0, count=wanted, step=one.step)
         own, worker = own_rank(ranked, told), engine.worker
         return own if worker is None else _in_both(own, worker, engine)
     pods = count_of(wanted, "pod")
-    more = f"write replicas: {wanted}" if engine.worker is None else f"give the engine {pods}"
-    if engine.siblings is not None and engine.siblings.at_once is not None:
-        more = f"write completions and parallelism: {wanted}"
+    more = f"write {_number(engine)}: {wanted}"
+    more = more if engine.worker is None else f"give the engine {pods}"
     return f"{more}, or count {count_of(len(ranks), 'pod')} in the command line"
 
 
-def _behind(ranks: list[int], one: _Ranks, wanted: int, told: Sequence[str] | None) -> str:
+def _number(engine: EngineFacts) -> str:
+    """Return the field with the number of pods."""
+    of_job = engine.siblings is not None and engine.siblings.at_once is not None
+    return "completions and parallelism" if of_job else "replicas"
+
+
+def _behind(engine: EngineFacts, ranks: list[int], one: _Ranks, told: Sequence[str] | None) -> str:
     """Number the pods of an engine whose first pod is that of another object."""
+    wanted, fields = one.total // one.step, _number(engine)
     fit = sum(rank < one.total for rank in ranks)
     if min(ranks) > 0 and fit and len(set(ranks)) == len(ranks):
-        return f"write replicas: {fit}"
+        return f"write {fields}: {fit}"
     number = min(len(ranks), wanted - 1)
-    own = own_rank(Ranked(option=one.option, first=one.step, count=number, step=one.step), told)
-    return own if number == len(ranks) else f"write replicas: {number}, and {own}"
+    if number == 1 < len(ranks):
+        return f"write {fields}: 1 with {one.option} {one.step}"
+    ranked = Ranked(option=one.option, first=one.step, count=number, step=one.step, alone=True)
+    own = own_rank(ranked, told)
+    return own if number == len(ranks) else f"write {fields}: {number}, and {own}"
 
 
 def _in_both(own: str, worker: PodFacts, engine: EngineFacts) -> str:
@@ -245,17 +274,25 @@ def _alike(
             path=engine.entry.command_path,
             seen=f"{title(engine)} has {count_of(count, 'pod')}, and {has}, but "
             "the ranks of an engine differ",
-            remedy=_in_order(one, count, told),
+            remedy=_in_order(engine, one, count, told),
         )
 
 
 def _stated_alike(command: CommandFacts) -> Iterator[_Ranks]:
     for one in _ranks(command):
-        values = [command.options.get(name) for name in _ADDRESSES[one.option]]
-        meets = any(isinstance(v, str) and v and not v.startswith(_OWN) for v in values)
-        by_default = one.option == "--node-rank" and command.hidden is None
-        if meets and (one.option in command.options or by_default):
+        if _address(command, one.option) and _is_stated(command, one.option):
             yield one
+
+
+def _is_stated(command: CommandFacts, option: str) -> bool:
+    """Return whether a rank is stated, or is surely the default.
+
+    With Ray the first pod starts all copies, and --nnodes numbers them by the nodes.
+    """
+    by_nodes = command.nnodes not in {None, 1} or command.data_backend not in {None, "mp"}
+    outside = command.data_mode not in {"internal", "hybrid"}
+    hidden = command.hidden is not None or (option != "--node-rank" and (by_nodes or outside))
+    return option in command.options or not hidden
 
 
 def repeats_rank(command: CommandFacts) -> bool:
@@ -263,14 +300,16 @@ def repeats_rank(command: CommandFacts) -> bool:
     return any(True for _ in _stated_alike(command))
 
 
-def _in_order(one: _Ranks, count: int, told: Sequence[str] | None) -> str:
+def _in_order(engine: EngineFacts, one: _Ranks, count: int, told: Sequence[str] | None) -> str:
     """Number pods that state one rank: those of a whole engine, or those behind a head."""
-    wanted = one.total // one.step
+    wanted, fields, command = one.total // one.step, _number(engine), _command(engine)
     if count > wanted:
-        return f"write replicas: {wanted}, and give each pod its own {one.option}"
+        return f"write {fields}: {wanted}, and give each pod its own {one.option}"
     # The ranks before theirs are those of other objects.
     before = max(one.rank, one.step) if count < wanted else 0
     if before + count * one.step > one.total:
         before = (wanted - count) * one.step
-    ranked = Ranked(option=one.option, first=before, count=count, step=one.step)
-    return f"{own_rank(ranked, told)}, or write replicas: 1 in an object for each rank"
+    if command is not None and command.headless is True and not before:
+        return _behind(engine, [one.rank] * count, one, told)
+    ranked = Ranked(option=one.option, first=before, count=count, step=one.step, alone=True)
+    return f"{own_rank(ranked, told)}, or write {fields}: 1 in an object for each rank"

@@ -21,7 +21,10 @@ _START = "--data-parallel-start-rank"
 RANKS = frozenset({"--node-rank", "--data-parallel-rank", _START})
 _OF_ENGINE = ("WORKER_INDEX", "LWS_WORKER_INDEX", "RBG_LWP_WORKER_INDEX", "POD_GROUP_INDEX")
 """Variables of controllers with the number of a pod in its engine."""
-_OF_TEMPLATE = ("GROVE_PCLQ_POD_INDEX", "VC_TASK_INDEX", "JOB_COMPLETION_INDEX")
+_OF_TEMPLATE = (
+    *("GROVE_PCLQ_POD_INDEX", "VC_TASK_INDEX", "JOB_COMPLETION_INDEX"),
+    "RBG_ROLE_INDEX",
+)
 """Variables of controllers with the number of a pod among those of its template."""
 _POD_INDEX = "POD_INDEX"
 _LABEL = "apps.kubernetes.io/pod-index"
@@ -39,6 +42,8 @@ class Ranked:
     """How many there are. None: not known."""
     step: int = 1
     """Ranks in a pod."""
+    alone: bool = False
+    """Whether they have no leader with workers, whose pods alone are numbered in an engine."""
 
 
 def set_by(told: Sequence[str] | None, names: Sequence[str]) -> str:
@@ -57,7 +62,8 @@ def own_rank(pods: Ranked, told: Sequence[str] | None) -> str:
         pods: The pods.
         told: Variables that their controller sets, and beginnings of them. None: not known.
     """
-    of_engine, of_template = set_by(told, _OF_ENGINE), set_by(told, _OF_TEMPLATE)
+    of_template = set_by(told, _OF_TEMPLATE)
+    of_engine = "" if pods.alone and of_template else set_by(told, _OF_ENGINE)
     if of_engine:
         return _from(pods, of_engine, 0 if pods.first == 0 else 1)
     if pods.count == 1:
