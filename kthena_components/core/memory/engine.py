@@ -170,8 +170,7 @@ class Placed:
         if self.command.engine == "sglang":
             ranks = self.split.tensor * self.split.pipeline
             return self.share * taken_before(ranks, linked=start_up.is_linked(self.gpu.name))
-        terms = self.terms
-        if terms is not None:
+        if (terms := self.terms) is not None:
             return terms.total
         least = start_up.least_of(self.start) if self.command.engine in VLLM else 0.0
         return max(overhead(self.shape, self.fullest), least)

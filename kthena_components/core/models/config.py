@@ -175,7 +175,6 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
         ffn=ffn,
         experts=experts,
         expert_ffn=expert_ffn,
-        chosen=first_size(text, _CHOSEN),
         fp8_block=_block(config) or _block(text),
         group=_group(config) or _group(text),
         vocab=size_of(text.get("vocab_size")),
@@ -240,9 +239,9 @@ def _of_indexer(text: Mapping[str, Any], key: str) -> int | None:
 
 
 def _counted(text: Mapping[str, Any], layers: int) -> dict[str, Any]:
-    """Count the layers with an indexer of their own, and those of compressed attention."""
+    """Count a token's experts, the layers with an indexer, and those of compressed attention."""
     types, ratios = sequence(text.get("indexer_types")), sequence(text.get("compress_ratios"))
-    found = {}
+    found: dict[str, Any] = {"chosen": first_size(text, _CHOSEN)}
     if _latent(text) is not None and "shared" in types:
         found["index_layers"] = types.count("full")
     ratios = ratios[:layers]  # The others are of layers that draft.
