@@ -153,8 +153,6 @@ def _remedy(told: Iterable[str] | None, pod: PodFacts, meeting: Meeting) -> str:
     return f"write {own}, {'without a port' if alone else 'with the port of the first rank'}"
 
 
-
-
 def master_address(facts: ServingFacts) -> Iterator[Finding]:
     """The pods of an engine look for its first rank at an address of that rank's pod.
 
