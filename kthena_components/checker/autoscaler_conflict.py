@@ -21,6 +21,10 @@ from kthena_components.systems.kubernetes.rules.autoscalers_and_coscheduling_pod
 _RULE = "autoscaler-conflict"
 
 
+_ALIKE = frozenset({"Deployment", "StatefulSet"})
+"""Kinds whose pods all have one command line."""
+_KEDA_BOUNDS = ("minReplicaCount", "maxReplicaCount")
+
 _Whose = tuple[GroupKind, Key]
 _Rival = tuple[GroupKind, Key, str, str]
 
@@ -51,13 +55,14 @@ def autoscaler_conflict(cluster: ClusterObjects) -> Iterator[Finding]:
     """An autoscaler's target can be scaled, and has no other autoscaler.
 
     Some objects must keep their replicas: the StatefulSets of a ServingGroup, whose pods are one
-    engine, and an InferenceService with a workerSpec, for which KServe allows no autoscaler. An
-    autoscaler changes the number only by the scale subresource, which many custom resources do not
-    have: the CRDs of the given release of the system tell, by default the newest known one.
-    Kthena's AutoscalingPolicies are autoscalers, too; they may scale different roles of one
-    ModelServing. Files may be alternatives, so only autoscalers in the same file are compared,
-    unless `--whole` says that all are in one cluster. KEDA looks for a target in the API version
-    that it is given; a HorizontalPodAutoscaler finds it in any.
+    engine, a StatefulSet whose pods meet at one stated address with --nnodes, and an
+    InferenceService with a workerSpec, for which KServe allows no autoscaler. An autoscaler changes
+    the number only by the scale subresource, which many custom resources do not have: the CRDs of
+    the given release of the system tell, by default the newest known one. Kthena's
+    AutoscalingPolicies are autoscalers, too; they may scale different roles of one ModelServing.
+    Files may be alternatives, so only autoscalers in the same file are compared, unless `--whole`
+    says that all are in one cluster. KEDA looks for a target in the API version that it is given; a
+    HorizontalPodAutoscaler finds it in any.
 
     Pass: a HorizontalPodAutoscaler for a Deployment.
     Fail: a ScaledObject for an InferenceService with a workerSpec; a HorizontalPodAutoscaler for an
@@ -165,7 +170,23 @@ def _why_not(cluster: ClusterObjects, target: _Target, kept: Mapping[_Whose, str
     if owned is not None and kind is not None and kind.keeps_number is not None:
         why = kind.keeps_number(cluster.views[owned.index])
     why = why or kept.get((target.kind, (target.namespace, target.name)), "")
+    why = why or ("" if owned is None else _one_engine(cluster, target, owned))
     return why or ("" if target.by_its_system else _no_scale(target))
+
+
+def _one_engine(cluster: ClusterObjects, target: _Target, owned: Object) -> str:
+    """Explain that all pods of a workload are of one engine; empty if that is not sure."""
+    spec = target.scaler.spec
+    pair = ("minReplicas", "maxReplicas") if target.scaler.group_kind == HPA else _KEDA_BOUNDS
+    least, most = (spec.get(key) for key in pair)
+    if owned.kind not in _ALIKE or least == most or first_unknown(least, most):
+        return ""
+    for pods in cluster.pods_of.get(owned.index, ()):
+        ports = cluster.listening(pods)
+        if ports is not None and ports.meets is not None:
+            at = f"{ports.meets[0]}:{ports.meets[1]}"
+            return f"has the pods of one engine: they meet at {at}, and --nnodes is their number"
+    return ""
 
 
 def _other_versions(target: _Target) -> str:

@@ -5,7 +5,14 @@ from decimal import Decimal
 from typing import Any
 
 from kthena_components.core import naming
-from kthena_components.core.findings import Finding, each_of, join_path, not_checked, part_of_rule
+from kthena_components.core.findings import (
+    Finding,
+    advise,
+    each_of,
+    join_path,
+    not_checked,
+    part_of_rule,
+)
 from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import JOB, MODEL_SERVING, POD_GROUP, QUEUE, Object
 from kthena_components.core.remedies import at_least, at_most
@@ -51,8 +58,10 @@ def queue_exists(cluster: ClusterObjects, path: str, stated: MaybeText | None) -
     """The queue of pods exists and is open, and so is its parent.
 
     Pass: a Queue research, and a PodGroup with queue research; the queue default.
-    Fail: a queue whose status is Closed: Volcano's webhook rejects the PodGroup.
-    Level: mandatory for a closed queue; not checked for one that is elsewhere.
+    Fail: a queue whose status is Closed: Volcano's webhook rejects the PodGroup; among all objects
+    of the cluster, queue night and a Queue of another name.
+    Level: mandatory for a closed queue; advisory for one that is missing beside others if these are
+    all objects of the cluster; else a missing one is not checked.
     Source: Volcano v1.14 pkg/webhooks/admission/podgroups/validate/validate_podgroup.go
     checkQueueState.
     """
@@ -60,6 +69,11 @@ def queue_exists(cluster: ClusterObjects, path: str, stated: MaybeText | None) -
         return
     name = known(stated, path)
     queue = cluster.named(QUEUE).get(("", str(name)))
+    if queue is None and cluster.complete and cluster.of(QUEUE):
+        require_known(path, cluster.name_unknown(QUEUE))
+        seen = f"is {display(name)}, but there is no such Queue, and Volcano's webhook rejects it"
+        yield advise(path, seen, "add the Queue, or write the name of one that exists")
+        return
     missing = Unknown(f"the queue {display(name)} is not among these objects")
     state = mapping(queue.body.get("status")).get("state") if queue else missing
     require_known(path, state)
