@@ -1,5 +1,6 @@
 """Laws of the reader and the writer, on generated examples."""
 
+import gc
 import time
 from typing import Any
 
@@ -228,3 +229,23 @@ def test_a_script_that_is_four_times_as_long_costs_about_four_times(unit: str) -
 
 def test_a_script_of_five_megabytes_is_answered_at_once() -> None:
     assert seconds("echo $A | tee 'x' && ", 5_000_000) < 1
+
+
+def test_nothing_that_is_read_is_left_to_the_collector() -> None:
+    """`check` hardly ever runs it, so cycles would fill the memory with each command line."""
+    lines = [
+        ["vllm", "serve", "m", "-tp=8"],
+        ["bash", "-c", "for i in 1 2; do :; done; vllm serve m"],
+    ]
+
+    def read() -> None:
+        assert all(read_command(line, {}) is not None for line in lines)
+
+    read()
+    gc.collect()
+    gc.disable()
+    try:
+        read()
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
