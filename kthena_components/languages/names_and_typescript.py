@@ -176,7 +176,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PROTOTYPE = "__proto__"
 """The only key that is not a property in an object literal, unless it is computed."""
 _TOKEN = re.compile(
-    rf"""(?P<text>"(?:[^"\\]|\\.)*")|\["(?P<computed>{_PROTOTYPE})"\]|(?P<name>{_NAME.pattern})(?=:)"""
+    rf"""(?P<text>"(?:[^"\\]|\\.)*")|\["(?P<computed>{_PROTOTYPE})"\](?=:)|(?P<name>{_NAME.pattern})(?=:)"""
     r"|(?P<comma>,(?=\s*[\]}]))"
 )
 

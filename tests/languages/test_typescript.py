@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kthena_components.languages.names_and_typescript import WIDTH, read, write
@@ -21,6 +21,7 @@ VALUES = st.recursive(
 
 @law
 @given(VALUES)
+@example([["__proto__"], {"__proto__": ["__proto__"]}])
 def test_what_is_written_reads_the_same(value: Any) -> None:
     assert json.dumps(read(write(value))) == json.dumps(value)
 
