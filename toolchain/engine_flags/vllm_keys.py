@@ -18,11 +18,18 @@ from typing import Any
 from toolchain.engine_flags.vllm_parser import build_parser
 
 CLASSES = {
+    "--attention-config": "AttentionConfig",
     "--compilation-config": "CompilationConfig",
+    "--ec-transfer-config": "ECTransferConfig",
     "--eplb-config": "EPLBConfig",
+    "--kernel-config": "KernelConfig",
     "--kv-events-config": "KVEventsConfig",
     "--kv-transfer-config": "KVTransferConfig",
+    "--pooler-config": "PoolerConfig",
+    "--profiler-config": "ProfilerConfig",
+    "--reasoning-config": "ReasoningConfig",
     "--speculative-config": "SpeculativeConfig",
+    "--structured-outputs-config": "StructuredOutputsConfig",
 }
 """The class in vllm.config of each option."""
 INSIDE = {"--compilation-config.pass_config": ("CompilationConfig", "PassConfig")}

@@ -232,8 +232,9 @@ NETWORK_VARIABLES = (
     "NCCL_SOCKET_IFNAME",
     "VLLM_HOST_IP",
     "VLLM_NIXL_SIDE_CHANNEL_HOST",
+    "VLLM_PORT",
 )
-"""Variables with the interfaces and addresses at which processes meet."""
+"""Variables with the interfaces, addresses and ports at which processes meet."""
 
 
 def visible_devices(scope: Scope) -> MaybeText | None:

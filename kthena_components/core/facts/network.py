@@ -22,7 +22,7 @@ from kthena_components.core.values.unknown import (
     is_unresolved,
 )
 
-GLOO, NCCL, HOST_IP, NIXL_HOST = NETWORK_VARIABLES
+GLOO, NCCL, HOST_IP, NIXL_HOST, OWN_PORT = NETWORK_VARIABLES
 LOOPBACK = regex(r"localhost|127(?:\.[0-9]{1,3}){3}|\[?::1\]?", re.ASCII | re.IGNORECASE)
 """Hosts that only the pod itself reaches."""
 EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 - compared only

@@ -22,8 +22,10 @@ def engine_option_keys(facts: ServingFacts) -> Iterator[Finding]:
     """The engine's release has every key of the JSON objects in its options, and some words there.
 
     The options are --speculative-config, --compilation-config with its pass_config,
-    --kv-transfer-config, --kv-events-config and --eplb-config of vLLM, whole or as
-    --eplb-config.num_redundant_experts, and --kv-events-config of SGLang.
+    --kv-transfer-config, --kv-events-config and --eplb-config of vLLM, since 0.11.0 also
+    --structured-outputs-config, --pooler-config and those named attention, ec-transfer, kernel,
+    profiler and reasoning, whole or as --eplb-config.num_redundant_experts, and --kv-events-config
+    of SGLang.
     The keys are those of the classes of each release: docs/engines.md. Older releases ignore other
     keys, so what they say has no effect; newer ones refuse them. The words are those of `method` in
     --speculative-config and of cudagraph_mode in --compilation-config, since vLLM 0.10.1, and of
@@ -33,7 +35,8 @@ def engine_option_keys(facts: ServingFacts) -> Iterator[Finding]:
     Pass: --speculative-config '{"model": "m", "num_speculative_tokens": 3}'.
     Fail: --speculative-config '{"model": "m", "num_speculative_token": 3}'; with vLLM 0.12,
     --compilation-config.cudagraph_modes=NONE; --compilation-config.cudagraph_mode=FULL_DECODE;
-    --speculative-config.method=eagel.
+    --speculative-config.method=eagel; with vLLM 0.33, --structured-outputs-config
+    '{"disable_fallback": true}'.
     Level: mandatory; advisory if the release ignores the key, or the image states no release, or
     the words are those of the releases before and after.
     Source: vllm/config of the releases, run as they are published; KVEventsConfig and

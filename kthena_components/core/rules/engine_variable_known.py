@@ -1,4 +1,4 @@
-"""The rule engine-variable-known."""
+"""Rules of an engine's variables: their names, and those that are numbers."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -6,10 +6,13 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from kthena_components.core.facts.network import OWN_PORT
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level
+from kthena_components.core.remedies import remove
 from kthena_components.core.rules.support.engine_startup import Start, all_starts
 from kthena_components.core.rules.support.messages import slip_of, title
+from kthena_components.core.values.display import display
 from kthena_components.core.values.images import Version, parse_version
 
 _TABLES = ("kthena_components.core.engines", "tables/variables.json")
@@ -74,3 +77,38 @@ def _of_release(engine: str, version: Version) -> tuple[str, ...]:
     number = releases.index(version)
     spans = table["names"].items()
     return tuple(n for n, listed in spans if any(a <= number <= b for a, b in listed))
+
+
+def engine_variable_number(facts: ServingFacts) -> Iterator[Finding]:
+    """VLLM_PORT, if it is set, is a number.
+
+    It is the first port at which vLLM's own processes meet, and not that of its server (--port).
+    vLLM stops if it is anything else. service-named-vllm reports the Service that sets it.
+
+    Pass: VLLM_PORT 29600; none.
+    Fail: VLLM_PORT tcp://10.0.0.1:8000; VLLM_PORT http; VLLM_PORT without a value.
+    Level: mandatory.
+    Source: vllm/envs.py VLLM_PORT (get_vllm_port since 0.9.0), which get_open_port reads, of
+    0.6.0 to 0.33.0.
+    """
+    for start in all_starts(facts, "vllm"):
+        stated = (start.pod or start.engine.entry).variables.get(OWN_PORT)
+        value = None if stated is None else stated.value
+        if stated is None or not isinstance(value, str) or _is_number(value):
+            continue
+        at = stated.path.removesuffix(".value")
+        yield Finding(
+            path=at,
+            seen=f"sets {OWN_PORT} to {display(value)} for {title(start.engine)}, and vLLM stops, "
+            "because it reads the number of a port there",
+            remedy="remove it, or write a number" if stated.by_script else remove(at=at),
+        )
+
+
+def _is_number(text: str) -> bool:
+    """Return whether Python takes a text for an integer."""
+    try:
+        int(text)
+    except ValueError:
+        return False
+    return True

@@ -18,7 +18,10 @@ from kthena_components.core.rules.engine_options import (
     engine_option_keys,
     engine_option_known,
 )
-from kthena_components.core.rules.engine_variable_known import engine_variable_known
+from kthena_components.core.rules.engine_variable_known import (
+    engine_variable_known,
+    engine_variable_number,
+)
 from kthena_components.core.rules.equals_group_size_variables import (
     nnodes_equals_group,
     ray_cluster_size_equals_group,
@@ -131,6 +134,7 @@ CHECKS: tuple[Check, ...] = (
     engine_option_known,
     engine_option_keys,
     engine_variable_known,
+    engine_variable_number,
     model_stated,
     engine_config_file,
     nodes_whole,
