@@ -410,3 +410,17 @@ def test_a_gpu_that_no_node_states_is_not_compared(
         found, out, _ = fit(capsys, written(tmp_path, "chat.yaml", body), "--inventory", cluster)
         assert found == status, (key, out)
         assert ("write the `product` of the nodes" in out) == (not stated), out
+
+
+def test_an_equal_reason_is_told_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cluster = written(tmp_path, "cluster.yaml", INVENTORY)
+    asked = written(tmp_path, "s.yaml", serving("wide", 5, workers=2), serving("big", workers=2))
+    out = fit(capsys, asked, "--inventory", cluster)[1]
+    told = [line for line in out.splitlines() if line.startswith("6 groups (")]
+    assert len(told) == 1, out
+    assert told[0].startswith(
+        "6 groups (serving/wide-0, serving/wide-1, serving/wide-2 and 3 more): "
+    )
+    late = written(tmp_path, "late.yaml", serving("a", "${N}"), serving("b", "${N}"))
+    out = fit(capsys, late, "--inventory", cluster)[1]
+    assert "2 groups (serving/a, serving/b): not checked, because" in out
