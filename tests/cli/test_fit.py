@@ -424,3 +424,41 @@ def test_an_equal_reason_is_told_once(tmp_path: Path, capsys: pytest.CaptureFixt
     late = written(tmp_path, "late.yaml", serving("a", "${N}"), serving("b", "${N}"))
     out = fit(capsys, late, "--inventory", cluster)[1]
     assert "2 groups (serving/a, serving/b): not checked, because" in out
+
+
+TWICE = "so it would be counted twice, and one cluster has it once"
+PER_FOLDER = "ask about one folder, file or values file at a time, or rename one of the two"
+
+
+def test_an_object_of_two_clusters_is_not_counted_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("dev").mkdir()
+    Path("prod").mkdir()
+    cluster = ("--inventory", written(tmp_path, "cluster.yaml", {**INVENTORY, "racks": 9, "nodes_per_rack": 2}))
+    written(tmp_path, "dev/s.yaml", serving(), serving("b"), serving("only-dev"))
+    written(tmp_path, "prod/chat.yaml", serving(replicas=2), serving("b"))
+    both = f"dev/s.yaml and prod/chat.yaml both have ModelServing serving/chat, {TWICE}"
+    assert fit(capsys, "dev", "prod", *cluster) == (
+        2, "",
+        f"kthena-components fit: {both}; 1 more is alike: {PER_FOLDER}.\n",
+    )  # fmt: skip
+    assert fit(capsys, "prod", *cluster)[0] == 0
+    written(tmp_path, "two.yaml", serving(), serving())
+    told = f"two.yaml has ModelServing serving/chat twice, {TWICE}: remove or rename one of the two"
+    assert fit(capsys, "two.yaml", *cluster) == (2, "", f"kthena-components fit: {told}.\n")
+    other = serving()
+    other["metadata"]["namespace"] = "team"
+    written(tmp_path, "apart.yaml", serving(), other, serving("${NAME}"), serving("${NAME}"))
+    assert fit(capsys, "apart.yaml", *cluster)[0] == 0
+
+
+def test_a_stack_that_is_named_twice_counts_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT)
+    nodes = {**INVENTORY, "racks": 0, "nodes": [
+        {"names": [f"gpu-rack-{r}-node-{n}" for r in (1, 2) for n in range(4)]}]}  # fmt: skip
+    cluster = ("--inventory", written(tmp_path, "c.yaml", nodes))
+    assert data(capsys, "prod", "prod", *cluster) == data(capsys, "prod", *cluster)
