@@ -8,6 +8,7 @@ from kthena_components.cli.check.files import CheckOptions, rendered_in
 from kthena_components.cli.objects import is_wanted, objects_of
 from kthena_components.cluster.stack_servings import ReadStack, StackFileError, read_stack_file
 from kthena_components.core.values.read import first_unknown, group_kind, mapping
+from kthena_components.core.values.safe_text import lone_surrogate
 from kthena_components.reading.documents import read_documents
 from kthena_components.reading.files import STDIN, Unreadable, read_text, shown_name
 from kthena_components.reading.folders import find_files
@@ -183,5 +184,8 @@ def _in_text(path: str, name: str, *, named: bool) -> Iterator[_Found | Unreadab
     for document in read_documents(text, name, is_wanted):
         if isinstance(document, Unreadable):
             yield document
+        elif half := lone_surrogate(document.body):
+            told = f"contains {half}, half a character, which no cluster can store: remove it"
+            yield Unreadable(file=name, because=told, line=document.line, is_object=True)
         else:
             yield from (_Found(name, item.body) for item in objects_of(document))
