@@ -436,7 +436,10 @@ def test_an_object_of_two_clusters_is_not_counted_twice(
     monkeypatch.chdir(tmp_path)
     Path("dev").mkdir()
     Path("prod").mkdir()
-    cluster = ("--inventory", written(tmp_path, "cluster.yaml", {**INVENTORY, "racks": 9, "nodes_per_rack": 2}))
+    cluster = (
+        "--inventory",
+        written(tmp_path, "cluster.yaml", {**INVENTORY, "racks": 9, "nodes_per_rack": 2}),
+    )
     written(tmp_path, "dev/s.yaml", serving(), serving("b"), serving("only-dev"))
     written(tmp_path, "prod/chat.yaml", serving(replicas=2), serving("b"))
     both = f"dev/s.yaml and prod/chat.yaml both have ModelServing serving/chat, {TWICE}"
