@@ -62,7 +62,7 @@ def with_names_of(cluster: Cluster, groups: Iterable[PodGroup]) -> Cluster:
         words[fingerprint("ns", space)] = space
         words[fingerprint("group", space, one.name)] = one.name
         words[fingerprint("owner", space, owner)] = owner
-        words |= {fingerprint("claim", space, name): name for name in _claims(one)}
+        words |= {fingerprint("claim", space, name): name for name in claims_of(one)}
         words |= {_value(name): name for name in _values_in(one)}
         words |= {fingerprint("ns", name): name for name in _values_in(one)}
     return replace(
@@ -139,7 +139,7 @@ def _renamed_volume(body: Mapping[str, Any], words: Mapping[str, str]) -> Mappin
     return {**body, "metadata": {**metadata, **named}}
 
 
-def _claims(group: PodGroup) -> Iterator[str]:
+def claims_of(group: PodGroup) -> Iterator[str]:
     """List the claims that the pods of a group name."""
     for pods in group.pods:
         for volume in map(mapping, sequence(pods.spec.get("volumes"))):

@@ -10,10 +10,11 @@ and queues among the objects replace those of the cluster.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from kthena_components.cluster.node_fit import Amounts
-from kthena_components.cluster.objects import name_of
+from kthena_components.cluster.objects import name_of, namespace_of
 from kthena_components.core.findings import nearest
 from kthena_components.core.objects.object import HYPER_NODE, QUEUE
 from kthena_components.core.schema.versions import VERSIONS, known_version
@@ -22,10 +23,11 @@ from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import listing
 from kthena_components.core.values.quantity import add_resources
 from kthena_components.core.values.read import group_kind, mapping, sequence
-from kthena_components.placement.anonymous import with_names_of
+from kthena_components.core.values.unknown import Unknown
+from kthena_components.placement.anonymous import claims_of, with_names_of
 from kthena_components.placement.changes import queue_line, with_hyper_nodes
 from kthena_components.placement.devices import with_devices
-from kthena_components.placement.from_objects import queue_of
+from kthena_components.placement.from_objects import CLAIM, queue_of
 from kthena_components.placement.model import (
     Cluster,
     Outcome,
@@ -114,12 +116,37 @@ def ask(cluster: Cluster, objects: Iterable[Body]) -> Asked:
     compared = [_without_labels(group, named.unstated_labels) for group in groups]
     if compared != groups:
         named = replace(named, notes=(*named.notes, _NO_PRODUCT))
+    missing = partial(_without_claim, _claims(named.volumes), _claims(bodies))
+    compared = [one if n in staying else missing(one) for n, one in enumerate(compared)]
     waits = tuple(_without_labels(one, named.unstated_labels) for one in waiting)
     left = replace(without(named, gone), waiting=waits)
     replaced = {running.group.owner for running in gone if any(running.nodes)}
     surges = surges_of(bodies, groups) if replaced else []
     return Asked(cluster=left, groups=tuple(compared), staying=staying, before=named,
                  surges=tuple(one for one in surges if one.owner in replaced))  # fmt: skip
+
+
+def _claims(bodies: Iterable[Body]) -> set[tuple[str, str]]:
+    return {(namespace_of(each), name_of(each)) for each in bodies if group_kind(each) == CLAIM}
+
+
+def _without_claim(
+    listed: set[tuple[str, str]], stated: set[tuple[str, str]], group: PodGroup
+) -> PodGroup:
+    """Say that a claim of a group's pods exists nowhere, if the cluster lists claims at all.
+
+    The scheduler places no pod until its claim exists, which may have been made in the meantime.
+    Source: Kubernetes 1.34 pkg/scheduler/framework/plugins/volumebinding.
+    """
+    space = group.namespace or "default"
+    lacks = [name for name in claims_of(group) if (space, name) not in listed | stated]
+    if group.unknown is not None or not listed or not lacks:
+        return group
+    because = (
+        f"its pods name the PersistentVolumeClaim '{lacks[0]}' in the namespace '{space}', which "
+        "neither the files nor the cluster or its inventory have, and no pod is placed without it"
+    )
+    return replace(group, unknown=Unknown(because))
 
 
 def _without_labels(group: PodGroup, labels: frozenset[str]) -> PodGroup:

@@ -11,7 +11,7 @@ from typing import Any
 from pulumi_policy import PolicyResource, ResourceValidationArgs
 
 from kthena_components.checker.levels import Settings
-from kthena_components.checker.manifest import CheckedObject, check_whole, has_rules
+from kthena_components.checker.manifest import CheckedObject, check_whole, has_rules, is_compared
 from kthena_components.checker.secrecy import check_sealed, is_sealed
 from kthena_components.checker.unnamed_gpus import is_memory_unchecked
 from kthena_components.checker.unread_kinds_and_parts import is_foreign
@@ -62,7 +62,7 @@ def is_checked(resource_type: str) -> bool:
     if resource_type.startswith(_MADE_OF_OTHERS):
         return False
     identity = pulumi_identity(resource_type)
-    return has_rules(identity) or is_foreign(identity)
+    return has_rules(identity) or is_compared(identity) or is_foreign(identity)
 
 
 def check_resource(

@@ -3,10 +3,14 @@
 import os
 import stat
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Timer
 
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.regex import regex
+from kthena_components.core.values.safe_text import visible
 
 STDIN, STDIN_NAME = "-", "<stdin>"
 MOST_BYTES = 64 * 2**20
@@ -21,6 +25,12 @@ Source: github.com/git-lfs/git-lfs docs/spec.md and docs/extensions.md.
 """
 POINTER = "is a pointer of Git LFS, and its content is not here: fetch it by `git lfs pull`"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_WIDE = "seems to be UTF-16 or UTF-32, of which only UTF-16 with a byte order mark is read"
+"""Of twelve bytes of a plain text, 6 or 9 are 0 then."""
+_UTF32 = (b"\xff\xfe\0\0", b"\0\0\xfe\xff")
+_START = 1000
+WAITS = 5.0
+"""Seconds after which it is said that a pipe is waited for. Nobody knows how slow its writer is."""
 _AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 """Flags for opening a file that may have been replaced by a pipe or a terminal."""
 _KINDS = (
@@ -87,6 +97,9 @@ def _decoded(data: bytes, name: str) -> str | Unreadable:
     if is_pointer(data):
         return Unreadable(file=name, because=POINTER)
     encoding = "utf-16" if data.startswith(_UTF16) else "utf-8-sig"
+    zeros = 12 * data[:_START].count(0) / max(1, len(data[:_START]))
+    if data.startswith(_UTF32) or (encoding != "utf-16" and 4 < zeros < 10):  # noqa: PLR2004
+        return Unreadable(file=name, because=f"{_WIDE}: save it as UTF-8", is_object=True)
     try:
         return data.decode(encoding)
     except UnicodeDecodeError as error:
@@ -137,13 +150,17 @@ def read_regular(path: Path) -> bytes | None:
 
 def _bytes(path: str, *, named: bool) -> bytes:
     if path == STDIN and named:
-        return sys.stdin.buffer.read(MOST_BYTES + 1)
+        with _told_if_slow(STDIN_NAME):
+            return sys.stdin.buffer.read(MOST_BYTES + 1)
     # Check before opening, because opening may already affect a device.
     there = Path(path).stat()
     if stat.S_ISSOCK(there.st_mode):
         raise _OddError("is a socket, from which nothing is read: name a file")
     if not named:
         _require_regular(there)
+    if stat.S_ISFIFO(there.st_mode):
+        with _told_if_slow(path), Path(path).open("rb") as pipe:
+            return pipe.read(MOST_BYTES + 1)
     with open(path, "rb", opener=None if named else _open_at_once) as file:
         seen = os.fstat(file.fileno())
         if not named:
@@ -152,6 +169,20 @@ def _bytes(path: str, *, named: bool) -> bytes:
         # without a size, such as pipes, are read up to the limit.
         size = seen.st_size
         return file.read(min(size, MOST_BYTES) + 1 if size else MOST_BYTES + 1)
+
+
+@contextmanager
+def _told_if_slow(name: str) -> Iterator[None]:
+    """Say on standard error that a pipe is waited for, which may have no writer at all."""
+    told = f"waiting for {visible(name)}, which has not ended: it is a pipe or a terminal\n"
+    timer = Timer(WAITS, lambda: sys.stderr and sys.stderr.write(told))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()  # a process with threads should not be forked
 
 
 def _open_at_once(path: str, flags: int) -> int:

@@ -410,3 +410,58 @@ def test_a_gpu_that_no_node_states_is_not_compared(
         found, out, _ = fit(capsys, written(tmp_path, "chat.yaml", body), "--inventory", cluster)
         assert found == status, (key, out)
         assert ("write the `product` of the nodes" in out) == (not stated), out
+
+
+def test_an_equal_reason_is_told_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cluster = written(tmp_path, "cluster.yaml", INVENTORY)
+    asked = written(tmp_path, "s.yaml", serving("wide", 5, workers=2), serving("big", workers=2))
+    out = fit(capsys, asked, "--inventory", cluster)[1]
+    told = [line for line in out.splitlines() if line.startswith("6 groups (")]
+    assert len(told) == 1, out
+    assert told[0].startswith(
+        "6 groups (serving/wide-0, serving/wide-1, serving/wide-2 and 3 more): "
+    )
+    late = written(tmp_path, "late.yaml", serving("a", "${N}"), serving("b", "${N}"))
+    out = fit(capsys, late, "--inventory", cluster)[1]
+    assert "2 groups (serving/a, serving/b): not checked, because" in out
+
+
+TWICE = "so it would be counted twice, and one cluster has it once"
+PER_FOLDER = "ask about one folder, file or values file at a time, or rename one of the two"
+
+
+def test_an_object_of_two_clusters_is_not_counted_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("dev").mkdir()
+    Path("prod").mkdir()
+    cluster = (
+        "--inventory",
+        written(tmp_path, "cluster.yaml", {**INVENTORY, "racks": 9, "nodes_per_rack": 2}),
+    )
+    written(tmp_path, "dev/s.yaml", serving(), serving("b"), serving("only-dev"))
+    written(tmp_path, "prod/chat.yaml", serving(replicas=2), serving("b"))
+    both = f"dev/s.yaml and prod/chat.yaml both have ModelServing serving/chat, {TWICE}"
+    assert fit(capsys, "dev", "prod", *cluster) == (
+        2, "",
+        f"kthena-components fit: {both}; 1 more is alike: {PER_FOLDER}.\n",
+    )  # fmt: skip
+    assert fit(capsys, "prod", *cluster)[0] == 0
+    written(tmp_path, "two.yaml", serving(), serving())
+    told = f"two.yaml has ModelServing serving/chat twice, {TWICE}: remove or rename one of the two"
+    assert fit(capsys, "two.yaml", *cluster) == (2, "", f"kthena-components fit: {told}.\n")
+    other = serving()
+    other["metadata"]["namespace"] = "team"
+    written(tmp_path, "apart.yaml", serving(), other, serving("${NAME}"), serving("${NAME}"))
+    assert fit(capsys, "apart.yaml", *cluster)[0] == 0
+
+
+def test_a_stack_that_is_named_twice_counts_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT)
+    nodes = {**INVENTORY, "racks": 0, "nodes": [
+        {"names": [f"gpu-rack-{r}-node-{n}" for r in (1, 2) for n in range(4)]}]}  # fmt: skip
+    cluster = ("--inventory", written(tmp_path, "c.yaml", nodes))
+    assert data(capsys, "prod", "prod", *cluster) == data(capsys, "prod", *cluster)

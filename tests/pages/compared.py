@@ -60,6 +60,7 @@ COMPARED: Mapping[str, Mapping[str, str]] = {
         "error: PULUMI_ACCESS_TOKEN": "tests/pulumi/test_registry.py",
         "error: failed to get": "tests/pulumi/test_registry.py",
     },
+    "docs/how-to/two-clusters.md": {"name: chat": "tests/pulumi/test_languages.py"},
     "docs/levels.md": {
         '{\n  "serving-rules"': "tests/test_readme.py",
         "metadata:": "tests/test_readme.py",

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from decimal import Decimal
 
+from kthena_components.placement.anonymous import without_names
 from kthena_components.placement.answer import answer, ask, without
 from kthena_components.placement.inventory import parse_inventory
 from kthena_components.placement.model import Cluster, Queue, Running, Scheduler, Verdict
@@ -154,3 +155,60 @@ def test_a_version_and_plugins_that_are_not_known_are_told() -> None:
         ),
         "Volcano has no plugin 'mine', so what it does is not modelled",
     ]
+
+
+def claiming(*names: str) -> Body:
+    body = workload(*APPS, {}, 1)
+    body["spec"]["template"]["spec"]["volumes"] = [
+        {"name": f"v{n}", "persistentVolumeClaim": {"claimName": name}}
+        for n, name in enumerate(names)
+    ]
+    return body
+
+
+def claim(name: str, namespace: str = "serving") -> Body:
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim",
+            "metadata": {"name": name, "namespace": namespace}, "spec": {}}  # fmt: skip
+
+
+def without_claims() -> list[Body]:
+    return [each for each in OBJECTS if each["kind"] != "PersistentVolumeClaim"]
+
+
+LISTED = claim("models")
+MISSING_CLAIMS: dict[str, tuple[list[Body], list[Body], str]] = {
+    "it is listed": ([LISTED], [claiming("models")], ""),
+    "it is among the files": ([LISTED], [claiming("cache"), claim("cache")], ""),
+    "the inventory lists no claims": ([], [claiming("cache")], ""),
+    "only the files have claims": ([], [claiming("cache", "other"), claim("cache")], ""),
+    "nobody has it": ([LISTED], [claiming("models", "cache")], "PersistentVolumeClaim 'cache'"),
+    "another namespace has it": (
+        [LISTED, claim("cache", "team")], [claiming("cache")], "in the namespace 'serving'",
+    ),
+}  # fmt: skip
+
+
+@for_each(("name", "row"), MISSING_CLAIMS.items())
+def test_pods_wait_for_a_claim_that_nobody_has(
+    name: str, row: tuple[list[Body], list[Body], str]
+) -> None:
+    """Source: Kubernetes 1.34 plugins/volumebinding: a pod whose claim is not found is not bound.
+
+    The claim may have been made since the inventory was read, so it is not said that they wait.
+    """
+    there, objects, told = row
+    cluster = parse_inventory(listed(*without_claims(), *there), "dump.json")
+    for each in (cluster, without_names(cluster)):
+        for outcome in answer(ask(each, objects)):
+            assert bool(told) == (outcome.verdict is Verdict.UNKNOWN), (name, outcome)
+            assert told in outcome.note
+
+
+def test_a_group_that_runs_stays_without_its_claim() -> None:
+    """Kubernetes keeps a claim until no pod uses it, so the inventory is what lacks it."""
+    volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "cache"}}]
+    pods = [{**each, "spec": {**each["spec"], "volumes": volumes}}
+            for each in OBJECTS if str(each["metadata"]["name"]).startswith("chat-0-")]  # fmt: skip
+    asked = ask(parse_inventory(listed(*OBJECTS), "dump.json"), [GROUP, *pods])
+    assert len(asked.staying) == 1
+    assert [one.verdict for one in answer(asked)] == [Verdict.FITS]

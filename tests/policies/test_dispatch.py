@@ -53,7 +53,7 @@ def test_a_resource_that_has_changed_is_checked_again(checked: list[Mapping[str,
 
 def test_a_type_without_rules_is_not_even_read(checked: list[Mapping[str, Any]]) -> None:
     untouchable: Any = object()
-    args = resource("kubernetes:core/v1:Service", {})
+    args = resource("kubernetes:core/v1:Namespace", {})
     args.props = untouchable
     assert hand_over(args) == []
     assert checked == []

@@ -279,3 +279,18 @@ class Files extends pulumi.ProviderResource {
 const own = { providers: { kubernetes: new Files() } };
 const chat"""
 """A provider of the program, which the component gets over the wire."""
+
+
+def test_a_program_deploys_to_two_clusters(program: Make) -> None:
+    """The program of the page. The provider that is built here has no schema of its settings."""
+    stack = program(chat=serving())
+    content = yaml.safe_load(block("docs/how-to/two-clusters.md", "name: chat"))
+    content |= {"name": "ten-lines", "packages": {}}
+    for region in ("east", "west"):
+        assert content["resources"][region].pop("properties") == {"context": f"gpu-{region}"}
+    (stack.project / "Pulumi.yaml").write_text(yaml.safe_dump(content, sort_keys=False))
+    preview = stack.preview()
+    preview.require()
+    assert preview.ops("StatefulSet") == {"create": 2}
+    made = [step.name for step in preview.steps if step.kind == "StatefulSet"]
+    assert [sum(region in name for name in made) for region in ("east", "west")] == [1, 1]

@@ -47,10 +47,9 @@ def render(cluster: Cluster, outcomes: Sequence[Outcome], rows: Sequence[str]) -
     if not outcomes:
         return "Nothing here has pods."
     table = [[*map(visible, _row(outcome))] for outcome in outcomes]
-    told = [line for outcome in outcomes for line in _told(outcome)]
     parts = [
         tabulate(table, HEADERS, "simple", disable_numparse=True),
-        "\n".join(map(visible, told)),
+        "\n".join(map(visible, _told(outcomes))),
         "\n".join(rows),
         "\n".join(map(visible, [summary(outcomes), *_about(cluster)])),
     ]
@@ -83,21 +82,40 @@ def _row(outcome: Outcome) -> list[str]:
 
 def _nodes(nodes: Sequence[str]) -> str:
     names = list(dict.fromkeys(filter(None, nodes)))
+    return _first(names) if names else "-"
+
+
+def _first(names: Sequence[str]) -> str:
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return f"{', '.join(names[:_SHOWN])}{more}" if names else "-"
+    return f"{', '.join(names[:_SHOWN])}{more}"
 
 
-def _told(outcome: Outcome) -> Iterator[str]:
-    """Say why a group does not fit, and the smallest change after which it does."""
-    title, gap = outcome.group.title, outcome.group.unknown
+def _told(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    """Say why groups do not fit, and the smallest change after which each does: equal ones once."""
+    titles: dict[tuple[str, str], list[str]] = {}
+    for outcome in outcomes:
+        for line in _reasons(outcome):
+            titles.setdefault(line, []).append(outcome.group.title)
+    for (reason, change), alike in titles.items():
+        if len(alike) == 1:
+            yield f"{alike[0]}: {reason} {change}".rstrip()
+            continue
+        about = f"{count_of(len(alike), 'group')} ({_first(alike)})"
+        one = f"For one of them: {change[0].lower()}{change[1:]}" if change else ""
+        yield f"{about}: {reason} {one}".rstrip()
+
+
+def _reasons(outcome: Outcome) -> Iterator[tuple[str, str]]:
+    """Yield why a group does not fit, each with the change that helps; empty if none does."""
+    gap = outcome.group.unknown
     if gap is not None:
-        yield f"{title}: not checked, because {gap.because}."
+        yield f"not checked, because {gap.because}.", ""
         return
     if outcome.note and outcome.note != STAYS and outcome.verdict is not Verdict.UNKNOWN:
-        yield f"{title}: {sentence(outcome.note)}"
+        yield sentence(outcome.note), ""
     for obstacle in outcome.obstacles:
         changes = " ".join(sentence(change.text) for change in obstacle.changes[:1])
-        yield f"{title}: {sentence(obstacle.text)} {changes}".rstrip()
+        yield sentence(obstacle.text), changes
 
 
 def _about(cluster: Cluster) -> Iterator[str]:

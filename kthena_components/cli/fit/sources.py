@@ -2,17 +2,19 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from kthena_components.cli.check.files import CheckOptions, rendered_in
 from kthena_components.cli.objects import is_wanted, objects_of
 from kthena_components.cluster.stack_servings import ReadStack, StackFileError, read_stack_file
+from kthena_components.core.values.read import first_unknown, group_kind, mapping
+from kthena_components.core.values.safe_text import lone_surrogate
 from kthena_components.reading.documents import read_documents
-from kthena_components.reading.files import STDIN, Unreadable, read_text
+from kthena_components.reading.files import STDIN, Unreadable, read_text, shown_name
 from kthena_components.reading.folders import find_files
 from kthena_components.reading.layout import arrange
 from kthena_components.reading.project import PROGRAM_SUFFIXES, PROJECT_FILES
-from kthena_components.systems import find_emitter
+from kthena_components.systems import find_emitter, find_kind
 from kthena_components.systems.volcano.emit_cluster import emit_queue
 
 Body = Mapping[str, Any]
@@ -23,6 +25,16 @@ _RENDER = (
 )
 _PROGRAM = f"is a program, whose manifests only Pulumi knows. {_RENDER}"
 _EMPTY = f"lists no servings, so a program makes its manifests, if there are any. {_RENDER}"
+
+
+_APART = "ask about one folder, file or values file at a time, or rename one of the two"
+
+
+class _Found(NamedTuple):
+    """An object, and the file, the rendering or the stack that has it."""
+
+    source: str
+    body: Body
 
 
 class SourceError(ValueError):
@@ -42,13 +54,14 @@ def objects_asked(asked: Iterable[str], folder: Path) -> tuple[list[Body], list[
     Raises:
         SourceError: With all reasons at once.
     """
-    paths, found, wrong = list[str](), list[Body](), list[str]()
-    for word in asked:
+    paths, found, wrong = list[str](), list[_Found](), list[str]()
+    for word in dict.fromkeys(asked):
         if word == STDIN or "/" in word or Path(word).suffix:
             paths.append(word)
             continue
         try:
-            found += stack_objects(read_stack_file(folder, word))
+            stack = read_stack_file(folder, word)
+            found += (_Found(f"stack {word}", body) for body in stack_objects(stack))
         except SourceError as error:
             wrong += error.reasons
         except StackFileError as error:
@@ -67,9 +80,36 @@ def objects_asked(asked: Iterable[str], folder: Path) -> tuple[list[Body], list[
     for path in paths:
         if _is_source(path) or (_is_project(path) and not _has_objects(path, paths, read)):
             wrong.append(f"{path}: {_PROGRAM}")
+    wrong += _twice(found)
     if wrong:
         raise SourceError(wrong)
-    return found, notes
+    return [one.body for one in found], notes
+
+
+def _twice(found: Iterable[_Found]) -> Iterator[str]:
+    """Report objects with pods that are there twice, as in the overlays of two clusters."""
+    first = dict[tuple[object, ...], str]()
+    again = dict[tuple[str, str], list[str]]()
+    for source, body in found:
+        kind, metadata = find_kind(group_kind(body)), mapping(body.get("metadata"))
+        name, space = metadata.get("name"), metadata.get("namespace") or "default"
+        if kind is None or not (kind.pods or kind.demand or kind.facts) or not name:
+            continue
+        if first_unknown(name, space) is None:
+            title = f"{body['kind']} {space}/{name}"
+            key = group_kind(body), title
+            if key in first:
+                again.setdefault((first[key], source), []).append(title)
+            first.setdefault(key, source)
+    for (before, source), titles in again.items():
+        apart = before != source
+        who = f"{before} and {source} both have" if apart else f"{source} has"
+        others = len(titles) - 1
+        more = f"; {others} more {'is' if others == 1 else 'are'} alike" if others else ""
+        yield (
+            f"{who} {titles[0]}{'' if apart else ' twice'}, so it would be counted twice, and one "
+            f"cluster has it once{more}: {_APART if apart else 'remove or rename one of the two'}."
+        )
 
 
 def _is_source(path: str) -> bool:
@@ -80,18 +120,18 @@ def _is_project(path: str) -> bool:
     return any(Path(path, name).exists() for name in PROJECT_FILES)
 
 
-def _has_objects(path: str, paths: Sequence[str], read: Sequence[Body]) -> bool:
+def _has_objects(path: str, paths: Sequence[str], read: Sequence[_Found]) -> bool:
     """Return whether some of the objects that were read are of this path."""
     if not read or len(paths) == 1:
         return bool(read)
     return any(not isinstance(each, Unreadable) for each in _in_paths([path]))
 
 
-def _read(paths: Sequence[str]) -> tuple[list[Body], list[str], list[str]]:
+def _read(paths: Sequence[str]) -> tuple[list[_Found], list[str], list[str]]:
     """Return the objects in paths, notes, and what cannot be read."""
-    found, notes, wrong = list[Body](), list[str](), list[str]()
+    found, notes, wrong = list[_Found](), list[str](), list[str]()
     for each in _in_paths(paths) if paths else ():
-        if not isinstance(each, Unreadable):
+        if isinstance(each, _Found):
             found.append(each)
         elif each.is_note:
             notes.append(str(each))
@@ -119,7 +159,7 @@ def stack_objects(stack: ReadStack) -> list[Body]:
     ]
 
 
-def _in_paths(paths: Sequence[str]) -> Iterator[Body | Unreadable]:
+def _in_paths(paths: Sequence[str]) -> Iterator[_Found | Unreadable]:
     """Yield the objects in files, folders, charts and kustomizations, and what cannot be read."""
     found = find_files(paths)
     layout = arrange(found)
@@ -131,12 +171,12 @@ def _in_paths(paths: Sequence[str]) -> Iterator[Body | Unreadable]:
         kept = found.named.union(layout.objects(loose, rendered.covered))
         yield from (each for each in found.files if isinstance(each, Unreadable))
         for path in (each for each in walked if each in kept):
-            yield from _in_text(path, path, named=path in found.named)
+            yield from _in_text(path, shown_name(path), named=path in found.named)
         for rendering in rendered.renderings:
             yield from _in_text(str(rendering.output), rendering.name, named=False)
 
 
-def _in_text(path: str, name: str, *, named: bool) -> Iterator[Body | Unreadable]:
+def _in_text(path: str, name: str, *, named: bool) -> Iterator[_Found | Unreadable]:
     text = read_text(path, named=named)
     if isinstance(text, Unreadable):
         yield text
@@ -144,5 +184,8 @@ def _in_text(path: str, name: str, *, named: bool) -> Iterator[Body | Unreadable
     for document in read_documents(text, name, is_wanted):
         if isinstance(document, Unreadable):
             yield document
+        elif half := lone_surrogate(document.body):
+            told = f"contains {half}, half a character, which no cluster can store: remove it"
+            yield Unreadable(file=name, because=told, line=document.line, is_object=True)
         else:
-            yield from (item.body for item in objects_of(document))
+            yield from (_Found(name, item.body) for item in objects_of(document))

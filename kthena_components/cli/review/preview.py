@@ -209,7 +209,7 @@ def _objects(text: str) -> Iterator[Mapping[str, Any]]:
     while at < len(text):
         value, at = decoder.raw_decode(text, at)
         if not isinstance(value, dict):
-            raise ValueError("a value is not a JSON object")  # noqa: TRY004 - as json raises
+            raise ValueError("has a value that is not a JSON object")  # noqa: TRY004 - as json raises
         yield value
         at = space.match(text, at).end()  # type: ignore[union-attr]
 

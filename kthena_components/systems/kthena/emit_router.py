@@ -4,7 +4,7 @@ Source: Kthena v1.0.0 pkg/apis/networking/v1alpha1 and pkg/kthena-router.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from kthena_components.core import naming
@@ -60,7 +60,7 @@ def served(plan: ServingPlan) -> Served:
         pair=pair,
         port=server.workload_port.port or _only(map(port_of, engines)),
         engine=server.inference_engine or _only(map(_engine, engines)),
-        model=server.model or (None if _is_renamed(plan, roles) else _only(map(_model, engines))),
+        model=server.model or _common_model(plan, engines),
         connector=connector_of(engines) if pair else None,
     )
 
@@ -88,18 +88,29 @@ def _only(values: Iterable[T]) -> T | None:
     return different.pop() if len(different) == 1 else None
 
 
-def _is_renamed(plan: ServingPlan, roles: tuple[str, ...]) -> bool:
-    """Return whether an engine may serve its model by another name."""
-    return any(_SERVED_AS in json.dumps(r.entry) for r in plan.roles if r.name in roles)
+def _common_model(plan: ServingPlan, engines: Sequence[EngineFacts]) -> str | None:
+    """Return the first name of their model that all engines have in common.
+
+    The router writes it into each request, under whatever name a route matched it.
+    Source: Kthena v1.0.0 pkg/kthena-router/router/router.go; vLLM
+    vllm/entrypoints/openai/models/serving.py answers 404 for a model of another name.
+    """
+    entries = {role.name: role.entry for role in plan.roles}
+    return _only(_model(each, json.dumps(entries[each.name])) for each in engines)
 
 
 def _engine(engine: EngineFacts) -> InferenceEngine | None:
     return _ENGINES.get(str(engine.entry.command and engine.entry.command.engine))
 
 
-def _model(engine: EngineFacts) -> str | None:
-    model = engine.entry.command and engine.entry.command.model
-    return model if isinstance(model, str) else None
+def _model(engine: EngineFacts, entry: str) -> str | None:
+    """Return the first name under which an engine serves; None if it may be in a file."""
+    command = engine.entry.command
+    if command is None or (_SERVED_AS in entry) != (_SERVED_AS in command.options):
+        return None
+    stated = command.options.get(_SERVED_AS, command.model)
+    name = next(iter(stated), None) if isinstance(stated, tuple) else stated
+    return name if isinstance(name, str) else None
 
 
 def emit_router(plan: ServingPlan) -> tuple[Manifest, ...]:

@@ -101,9 +101,11 @@ def _refuse_route(
     plan: ServingPlan, options: KthenaOptions, route: ModelRouteSpec
 ) -> Iterator[Finding]:
     if not (route.model_name or route.lora_adapters or served(plan).model):
-        seen = "is missing, and its default is the engines' model, if they have one in common and "
+        seen = (
+            "is missing, and its default is the name under which the engines serve their model, if "
+        )
         remedy = "write the name of the model in requests: with --served-model-name, that name"
-        yield wrong(f"{_ROUTE}.model_name", f"{seen}no --served-model-name", remedy)
+        yield wrong(f"{_ROUTE}.model_name", f"{seen}they have one in common", remedy)
     limit = route.rate_limit
     if limit is not None and not (limit.input_tokens_per_unit or limit.output_tokens_per_unit):
         seen = "limits neither input nor output tokens"

@@ -110,8 +110,8 @@ class ModelServerSpec(Spec):
     pd_group: PairSpec | None = None
     """Default: the roles prefill and decode, if the serving has exactly these."""
     model: Shown | None = None
-    """Name of the model that the engine knows; the router writes it into requests. Default: that
-    of the engine, if it has no --served-model-name.
+    """Name of the model that the engine knows; the router writes it into requests. Default: the
+    first of its --served-model-name, or else its model.
     """
     inference_engine: Annotated[InferenceEngine, _WORD] | None = None
     """Default: the engine that the role starts."""

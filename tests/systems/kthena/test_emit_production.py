@@ -6,6 +6,7 @@ import pytest
 
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.plan.manifest import BACKGROUND, Manifest
+from tests.support.for_each import for_each
 from tests.support.specs import (
     ENGINE_NATIVE,
     PAIR,
@@ -291,11 +292,23 @@ def test_the_engine_is_read_from_the_command_line() -> None:
     )
 
 
-def test_a_served_name_is_not_guessed() -> None:
-    args = changed(ENGINE_NATIVE, {"roles[0].engine.extra_args": ["--served-model-name=llama"]})
-    options = {"model_server": {}, "model_route": {"model_name": "llama"}}
-    assert "model" not in spec_of(args, options, "ModelServer/chat")
-    assert spec_of(args, options, "ModelRoute/chat")["modelName"] == "llama"
+@for_each(("stated", "name"), [
+    (["--served-model-name=llama"], "llama"),
+    (["--served-model-name", "llama", "chat"], "llama"),
+    ([], str(ENGINE_NATIVE["roles"][0]["engine"]["model"])),
+    (["--served-model-name=$(NAME)"], None),
+], ids=str)  # fmt: skip
+def test_the_router_asks_for_the_name_that_the_engine_serves(
+    stated: list[str], name: str | None
+) -> None:
+    """Without spec.model it passes on the name that a route matched, such as that of another."""
+    args = changed(ENGINE_NATIVE, {"roles[0].engine.extra_args": stated})
+    options = {"model_server": {}, "model_route": {"model_name": "alias"}}
+    assert spec_of(args, options, "ModelServer/chat").get("model") == name
+    assert spec_of(args, options, "ModelRoute/chat")["modelName"] == "alias"
+    if name is not None:
+        options["model_route"] = {}
+        assert spec_of(args, options, "ModelRoute/chat")["modelName"] == name
 
 
 def test_a_route_is_written_as_its_crd_spells_it() -> None:

@@ -96,9 +96,9 @@ ROUTED: dict[str, tuple[Args, dict[str, Any], str]] = {
             "model_route": {},
         },
         (
-            "backend_options.model_route.model_name: is missing, and its default is the engines' "
-            "model, if they have one in common and no --served-model-name. Write the name of the "
-            "model in requests: with --served-model-name, that name. [backend-options]"
+            "backend_options.model_route.model_name: is missing, and its default is the name under "
+            "which the engines serve their model, if they have one in common. Write the name of "
+            "the model in requests: with --served-model-name, that name. [backend-options]"
         ),
     ),
     "role": (
