@@ -1,6 +1,7 @@
 """The rules kv-connector-known, kv-halves-alike and kv-halves-complete."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from kthena_components.core.engines.kv_transfer import CONNECTORS, has_connector, releases_with
 from kthena_components.core.facts.serving import ServingFacts
@@ -10,6 +11,7 @@ from kthena_components.core.rules.support.engine_startup import Start, starts
 from kthena_components.core.rules.support.kv_halves import (
     LMCACHE,
     NIXL,
+    P2P,
     Half,
     Pair,
     halves_of,
@@ -180,22 +182,27 @@ def kv_halves_complete(facts: ServingFacts) -> Iterator[Finding]:
 
 
 _ROLES = ("kv_producer", "kv_consumer", "kv_both")
+(_P2P_FIRST, _P2P_GONE), *_ = CONNECTORS[P2P]
+_P2P_HTTP_BY_PROXY = (0, 11, 1)
+"""The first vLLM whose P2pNcclConnector may do without http_port."""
 
 
 def kv_connector_known(facts: ServingFacts) -> Iterator[Finding]:
-    """A vLLM engine's KV connector exists in its release, and has a role.
+    """A vLLM engine's KV connector exists in its release, and has a role and the keys it requires.
 
     Some connectors came back after a pause or were removed. A connector with a module path of its
-    own is not checked.
+    own is not checked. P2pNcclConnector requires http_port in kv_connector_extra_config: up to
+    0.11.0 always, later with proxy_ip and proxy_port.
 
     Pass: NixlConnector with kv_producer in v0.33.0.
     Fail: MooncakeConnector in v0.12.0; P2pNcclConnector in v0.24.0; NixlConnector without kv_role;
-    kv_role producer.
+    kv_role producer; P2pNcclConnector with proxy_ip and proxy_port, and without http_port.
     Level: mandatory, because vLLM rejects it at startup; advisory if the image states no release,
     or if no known release has the connector, because a plugin may. In an image that is not vLLM's
     own, such a name is only reported if it is one letter away from a known one.
     Source: vllm/config/kv_transfer.py __post_init__;
-    vllm/distributed/kv_transfer/kv_connector/factory.py.
+    vllm/distributed/kv_transfer/kv_connector/factory.py; v1/p2p/p2p_nccl_engine.py there, and vLLM
+    pull request 26628.
     """
     for start in starts(facts, "vllm"):
         config = start.option("--kv-transfer-config")
@@ -203,6 +210,7 @@ def kv_connector_known(facts: ServingFacts) -> Iterator[Finding]:
             yield from _role(start, config.get("kv_role"))
             if not config.get("kv_connector_module_path"):
                 yield from _connector(start, config["kv_connector"])
+                yield from _http_port(start, config)
 
 
 def _role(start: Start, role: object) -> Iterator[Finding]:
@@ -229,3 +237,22 @@ def _connector(start: Start, name: str) -> Iterator[Finding]:
         correct = f"write {meant}" if meant else "correct its name"
         remedy = f"{correct}, or give kv_connector_module_path if a module of yours has it"
         yield from start.refused(seen, remedy, Level.ADVISORY)
+
+
+def _http_port(start: Start, config: dict[str, Any]) -> Iterator[Finding]:
+    extra = config.get("kv_connector_extra_config", {})
+    if config["kv_connector"] != P2P or not isinstance(extra, dict) or "http_port" in extra:
+        return
+    proxy = [extra.get("proxy_ip"), extra.get("proxy_port")]
+    always = start.since(_P2P_FIRST, _P2P_HTTP_BY_PROXY)
+    level = start.since(_P2P_FIRST, _P2P_GONE) if all(isinstance(p, str) for p in proxy) else None
+    level = always or (level if all(proxy) else None)
+    if level is not None:
+        because = "" if always else ", which it requires with proxy_ip and proxy_port"
+        seen = f"has {P2P} without http_port in kv_connector_extra_config{because}"
+        port = start.option("--port")
+        own = (
+            f": '{8000 if port is None else port}'" if port is None or isinstance(port, int) else ""
+        )
+        remedy = f"write http_port{own} there, the port on which this engine answers"
+        yield from start.refused(f"{seen}, so vLLM does not start", remedy, level)
