@@ -1,7 +1,7 @@
 """Checks engines whose head and workers are objects of their own, and their gangs and halves.
 
-The rules about halves are documented in core/rules/kv_connector_halves_nixl_side_channel.py and
-kv_halves_parallel.py.
+The rules about halves are documented in core/rules/kv_connector_halves_nixl_side_channel.py,
+kv_halves_parallel.py and routing_sidecar_port.py.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,6 +12,7 @@ from kthena_components.checker.leader_alone import leader_alone
 from kthena_components.checker.leader_selected import changes_port, leader_selected
 from kthena_components.checker.leaders_apart_and_published import leader_published, leaders_apart
 from kthena_components.checker.pod_ranks_of_parts import pod_ranks_of_parts
+from kthena_components.core.engines.kv_transfer import BOOTSTRAP_PORT
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.split_engines import EnginePart, is_whole
 from kthena_components.core.facts.split_joins import join_engines, joined
@@ -19,6 +20,7 @@ from kthena_components.core.facts.split_objects import SplitObjects
 from kthena_components.core.findings import (
     Finding,
     Level,
+    advise,
     checked_by,
     count_of,
     join_path,
@@ -26,6 +28,7 @@ from kthena_components.core.findings import (
     run_rule,
 )
 from kthena_components.core.objects.object import POD_GROUP
+from kthena_components.core.remedies import either, set_option
 from kthena_components.core.rules.kv_connector_halves_nixl_side_channel import kv_halves_alike
 from kthena_components.core.rules.kv_halves_parallel import kv_halves_parallel
 from kthena_components.core.rules.registry import run_checks
@@ -59,6 +62,7 @@ def check_parts(
     yield from run_rule(gang_covers_parts, objects)
     yield from run_rule(pod_ranks_of_parts, objects)
     yield from run_rule(kv_halves_of_parts, objects)
+    yield from run_rule(bootstrap_of_parts, objects)
     first = {part.pod.command_path: part for part in reversed(parts)}
     told: set[Finding] = set()
     for facts in join_engines(objects):
@@ -177,3 +181,47 @@ def _by_labels(parts: Sequence[EnginePart]) -> Iterator[list[EnginePart]]:
     for group in groups.values():
         if any(part.pod.sidecar is not None for part in group):
             yield group
+
+
+_MODE, _BOOTSTRAP = "--disaggregation-mode", "--disaggregation-bootstrap-port"
+
+
+def bootstrap_of_parts(objects: SplitObjects) -> Iterator[Finding]:
+    """Report SGLang's prefill engines that do not listen where a routing sidecar says."""
+    groups = [*_by_pool(objects), *_by_labels(objects.parts)]
+    for decode in objects.parts:
+        sidecar = decode.pod.sidecar
+        if sidecar is None or sidecar.bootstrap is None or _sglang(decode, _MODE) != "decode":
+            continue
+        near = [part for part in objects.parts if _may_send(part, decode)]
+        ports = {_sglang(part, _BOOTSTRAP, BOOTSTRAP_PORT) for part in near}
+        port = next(iter(ports), None)
+        if len(ports) != 1 or not isinstance(port, int) or port == sidecar.bootstrap:
+            continue
+        if any(_sglang(part, _MODE) != "prefill" for part in near):
+            continue
+        first = near[0]
+        seen = f"the bootstrap server of {first.kind} {display(first.name)} listens on {port}, but "
+        seen += f"container {display(sidecar.name)} of {decode.kind} {display(decode.name)} says "
+        seen += f"{sidecar.bootstrap}, so no KV cache is received"
+        other = f"set SGLANG_BOOTSTRAP_PORT to {port} in the env of that container"
+        remedy = either(set_option(_BOOTSTRAP, sidecar.bootstrap), other)
+        joined_ones = any(decode in group and first in group for group in groups)
+        report = refuse if joined_ones else advise
+        yield report(first.pod.command_path, seen, remedy, "routing-sidecar-port")
+
+
+def _sglang(part: EnginePart, option: str, default: object = None) -> object:
+    """Return an option of SGLang; None for another engine, Unknown if it cannot be read."""
+    command = part.pod.command
+    if command is None or command.engine != "sglang":
+        return None
+    return command.options.get(option, command.hidden or default)
+
+
+def _may_send(part: EnginePart, decode: EnginePart) -> bool:
+    """Return whether a part may be the other half of one that receives."""
+    of, other = part.pod.command, decode.pod.command
+    if part is decode or part.namespace != decode.namespace or of is None or other is None:
+        return False
+    return of.model == other.model and _sglang(part, _MODE) not in {None, "null", "decode"}

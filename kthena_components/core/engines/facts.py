@@ -116,6 +116,8 @@ class Launch:
         default_factory=lambda: MappingProxyType({}), compare=False
     )
     """Variables of the network in the process of the engine or of Ray, if a script starts it."""
+    by_module: bool = field(default=False, compare=False)
+    """Whether vLLM's module api_server starts it, which ignores --headless."""
     by_dynamo: bool = field(default=False, compare=False)
     """Whether Dynamo's `dynamo.vllm` starts it and sets some variables for it."""
     slept: int = field(default=0, compare=False)

@@ -29,7 +29,7 @@ FLAGS: Mapping[str, frozenset[str]] = {
 ROLES = {"prefill": "kv_producer", "decode": "kv_consumer", "both": "kv_both"}
 SGLANG_CONNECTORS = ("mooncake", "nixl")
 """Transfer backends of every known SGLang (sglang/srt/server_args.py)."""
-_BOOTSTRAP_PORT = 8998
+BOOTSTRAP_PORT = 8998
 """Default of SGLang's `--disaggregation-bootstrap-port`."""
 NIXL_OVER_PODS: Version = (0, 11, 1)
 """In this release the entry answers handshakes for all ranks. Before, each rank listens in its own
@@ -74,7 +74,7 @@ def transfer_words(kind: str, transfer: Transfer | None) -> tuple[str, ...]:
     if transfer is None:
         return ()
     if kind == "sglang":
-        port = str(transfer.port or _BOOTSTRAP_PORT)
+        port = str(transfer.port or BOOTSTRAP_PORT)
         backend = ("--disaggregation-transfer-backend", transfer.connector)
         mode = ("--disaggregation-mode", transfer.role)
         return (*mode, *backend, "--disaggregation-bootstrap-port", port)
@@ -199,7 +199,7 @@ def _listens(kind: str, transfer: Transfer | None) -> bool:
 def _port(kind: str, transfer: Transfer | None) -> int:
     """Return the first port of the transfer; 0 if it has none."""
     connector = _vllm_connector(kind, transfer)
-    default = _BOOTSTRAP_PORT if connector is None else connector.default
+    default = BOOTSTRAP_PORT if connector is None else connector.default
     stated = transfer.port if transfer else None
     return stated if stated is not None and default else default
 

@@ -1,6 +1,7 @@
 """Reads vLLM's command lines. vllm_launch.py writes them."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.engines.arguments import Reading
@@ -83,7 +84,7 @@ def read_api_server(words: Sequence[str], scope: Scope) -> CommandFacts:
         remedy = "remove it" if "model" in reading.values else remedy
         reading.problem(word, Mistake(text, remedy, hard=False))
     reading.take_model(positional=False)
-    return _facts(reading, "vllm", words)
+    return replace(_facts(reading, "vllm", words), by_module=True)
 
 
 def _take_command(reading: Reading) -> list[str]:

@@ -1,9 +1,10 @@
 """Reads the routing sidecar of llm-d, which passes the requests for a pod to the pod's engine.
 
-It listens on --port 8000 and passes requests to --vllm-port 8001, if it states no others.
+It listens on --port 8000 and passes requests to --vllm-port 8001, if it states no others. With
+--connector sglang it tells the engine to ask for the KV cache on SGLANG_BOOTSTRAP_PORT, 8998.
 
 Source: llm-d-inference-scheduler cmd/pd-sidecar/main.go and pkg/sidecar/proxy/options.go, before
-llm-d-routing-sidecar cmd/llm-d-routing-sidecar/main.go.
+llm-d-routing-sidecar cmd/llm-d-routing-sidecar/main.go; connector_sglang.go beside options.go.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,6 +12,7 @@ from dataclasses import field
 from typing import Any
 
 from kthena_components.core.engines.argv import by_flag
+from kthena_components.core.engines.kv_transfer import BOOTSTRAP_PORT
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.regex import regex
@@ -22,6 +24,8 @@ _USUAL = {_PORT: 8000, _TARGET: 8001}
 _MORE = regex(r"(data-parallel-size|config).*|(?!(vllm-)?port$).*(port|url|address|target).*")
 """Options by which it listens on several ports, or takes ports from elsewhere: those with a name of
 a port or an address that other releases may have count, too."""
+_CONNECTORS = ("connector", "kv-connector")
+_BOOTSTRAP = "SGLANG_BOOTSTRAP_PORT"
 _NUMBER = regex(r"[0-9]{1,5}")
 _MOST = 20
 """Containers of a pod that are searched for a sidecar, for each of them."""
@@ -39,6 +43,8 @@ class RoutingSidecar:
     """The port on which it listens."""
     target: int
     """The port of the pod to which it passes requests."""
+    bootstrap: int | None = None
+    """The port of SGLang's prefill engines at which the cache is asked for. None: not known."""
 
 
 def read_sidecar(
@@ -89,9 +95,24 @@ def _read(container: Mapping[str, Any], path: str) -> RoutingSidecar | None:
     if port is None or target is None:
         return None
     name = container.get("name")
+    connectors = [stated[flag] for flag in _CONNECTORS if flag in stated]
     return RoutingSidecar(
-        path=f"{path}.args", name=name if isinstance(name, str) else "?", port=port, target=target
+        path=f"{path}.args",
+        name=name if isinstance(name, str) else "?",
+        port=port,
+        target=target,
+        bootstrap=_bootstrap(container.get("env")) if connectors == [["sglang"]] else None,
     )
+
+
+def _bootstrap(env: object) -> int | None:
+    if is_unresolved(env) or any(
+        is_unresolved(mapping(each).get("name")) for each in sequence(env)
+    ):
+        return None
+    named = [each for each in map(mapping, sequence(env)) if each.get("name") == _BOOTSTRAP]
+    value = named[-1].get("value") if named else str(BOOTSTRAP_PORT)
+    return _number([value]) if isinstance(value, str) else None
 
 
 def _number(words: list[str]) -> int | None:

@@ -39,7 +39,7 @@ _COUNTS = {
 _UNNAMED = frozenset({("apps", "Deployment"), ("apps", "ReplicaSet")})
 """Kinds whose pods have no names in DNS unless their template states one."""
 _SIGNS = (
-    *("--nnodes", "ray start", "kv_connector"),
+    *("--nnodes", "ray start", "kv_connector", "--disaggregation-mode"),
     *("--data-parallel-size-local", "--data_parallel_size_local", "-dpl"),
     *("--data-parallel-rank", "--data_parallel_rank", "-dpn"),
 )

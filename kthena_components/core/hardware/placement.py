@@ -33,6 +33,8 @@ class GpuFacts:
     """Kind of the GPU, or the label that states its memory."""
     memory_gib: float
     """GiB of one GPU; the largest if several kinds are allowed."""
+    alone: bool = True
+    """Whether no other kind is allowed."""
 
 
 def _by_label(value: str) -> GpuFacts | Unknown:
@@ -196,7 +198,10 @@ def largest_of(found: Sequence[GpuFacts | Unknown | None]) -> GpuFacts | Unknown
         return None
     unknown = next((gpu for gpu in found if isinstance(gpu, Unknown)), None)
     known = [gpu for gpu in found if isinstance(gpu, GpuFacts)]
-    return unknown or max(known, key=lambda gpu: gpu.memory_gib, default=None)
+    largest = max(known, key=lambda gpu: gpu.memory_gib, default=None)
+    if unknown or largest is None:
+        return unknown
+    return largest if len(set(known)) == 1 else replace(largest, alone=False)
 
 
 def _map(value: object) -> Mapping[str, Any]:

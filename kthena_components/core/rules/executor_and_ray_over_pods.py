@@ -7,7 +7,7 @@ from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.remedies import either, set_option, without
 from kthena_components.core.rules.support.engine_pods import spread_of
-from kthena_components.core.rules.support.engine_startup import release_of
+from kthena_components.core.rules.support.engine_startup import image_of, release_of
 from kthena_components.core.rules.support.messages import each_engine, title
 from kthena_components.core.values.images import (
     Version,
@@ -41,7 +41,8 @@ def executor_stated(engine: EngineFacts) -> Iterator[Finding]:
     Pass: --distributed-executor-backend ray with a Ray cluster; --nnodes 2 in two pods.
     Fail: tensor 8 × pipeline 2 on pods of 8 GPUs with neither; --nnodes 2 with executor ray.
     Level: mandatory from vLLM 0.11.1 on NVIDIA; advisory before, on other accelerators, and when
-    the image states no version. An executor that --nnodes does not support is mandatory.
+    the image states no version, unless the pods have Ray and the tag looks like an older vLLM. An
+    executor that --nnodes does not support is mandatory.
     Source: vllm/config/parallel.py, __post_init__, of 0.11.0 to 0.33.0; tpu-inference
     tpu_inference/platforms/tpu_platform.py.
     """
@@ -64,6 +65,8 @@ def _not_stated(engine: EngineFacts, command: CommandFacts) -> Iterator[Finding]
     version = release_of(engine)
     hard = version is not None and version >= STATED_SINCE and engine.entry.has_cuda
     ray = command.ray_role is not None or command.data_backend == "ray"
+    if ray and version is None and _looks_older(engine):
+        return
     if ray:
         seen = "connects its pods with Ray and does not state the executor"
         remedy = set_option(_EXECUTOR, "ray", f"add {_EXECUTOR} ray")
@@ -77,6 +80,12 @@ def _not_stated(engine: EngineFacts, command: CommandFacts) -> Iterator[Finding]
         remedy=remedy,
         level=Level.MANDATORY if hard else Level.ADVISORY,
     )
+
+
+def _looks_older(engine: EngineFacts) -> bool:
+    image = image_of(engine.entry)
+    likely = None if image is None else image.probable_release_of("vllm")
+    return likely is not None and likely < STATED_SINCE
 
 
 def _ways(engine: EngineFacts, version: Version | None) -> Iterator[str]:

@@ -93,6 +93,8 @@ def _finding(start: Start, path: str, seen: str, remedy: str, level: Level) -> F
 
 RULE = "headless-workers"
 _SERVERS = "--api-server-count"
+_MODULE = "python3 -m vllm.entrypoints.openai.api_server"
+_SERVE = f"write `vllm serve MODEL` in place of `{_MODULE} --model MODEL`"
 _TWO = 2
 
 
@@ -101,26 +103,37 @@ def headless_workers(facts: ServingFacts) -> Iterator[Finding]:
 
     The others need --headless. Without it they start a server with an engine of its own, which
     stops because it is not the first. With --headless in the first pod, no pod has a server.
-    Engines with several copies are not checked.
+    Only `vllm serve` reads --headless: the module api_server starts a server all the same. Engines
+    with several copies are not checked.
 
     Pass: --nnodes 2 in both pods, --headless in the worker.
-    Fail: --nnodes 2 --node-rank 1 without --headless; --nnodes 2 --node-rank 0 --headless.
+    Fail: --nnodes 2 --node-rank 1 without --headless; --nnodes 2 --node-rank 0 --headless;
+    python3 -m vllm.entrypoints.openai.api_server --nnodes 2 --node-rank 1 --headless.
     Level: mandatory.
     Source: vllm/entrypoints/cli/serve.py (run_headless); collective_rpc in
         vllm/v1/executor/multiproc_executor.py, which rejects calls on other nodes; both from 0.11.1
-        to 0.33.0.
+        to 0.33.0; vllm/entrypoints/openai/api_server.py, which only calls run_server (vLLM pull
+        request 36875).
     """
     for engine in facts.engines:
         yield from _first(engine)
         for pod, command in others(engine):
-            if _spans_nodes(command) and command.headless is False and _has_server(command):
-                yield _server_finding(
-                    pod.command_path,
-                    f"{title(engine)} has --nnodes {command.nnodes} without --headless in a pod "
-                    "that does not have the first rank: its own server stops",
-                    _headless(engine, pod),
-                )
-                break
+            if not _spans_nodes(command) or not _has_server(command):
+                continue
+            if command.headless is True and command.by_module:
+                seen, remedy = "and --headless behind `api_server`, which ignores it,", _SERVE
+            elif command.headless is False:
+                seen, remedy = "without --headless", _headless(engine, pod)
+                remedy = f"{_SERVE}, and --headless" if command.by_module else remedy
+            else:
+                continue
+            yield _server_finding(
+                pod.command_path,
+                f"{title(engine)} has --nnodes {command.nnodes} {seen} in a pod that does not have "
+                "the first rank: its own server stops",
+                remedy,
+            )
+            break
 
 
 def _headless(engine: EngineFacts, pod: PodFacts) -> str:
@@ -138,7 +151,7 @@ def _first(engine: EngineFacts) -> Iterator[Finding]:
         return
     if command is None or command.headless is not True or command.node_rank not in {None, 0}:
         return
-    if _spans_nodes(command):
+    if _spans_nodes(command) and not command.by_module:
         yield _server_finding(
             engine.entry.command_path,
             f"{title(engine)} has --nnodes {command.nnodes} and --headless in the pod with the "

@@ -1,16 +1,19 @@
 """Rules of halves that pass the KV cache: their connectors, and the address of the side channel."""
 
+import json
 from collections.abc import Iterator
+from typing import Any
 
 from kthena_components.core.engines.kv_transfer import CONNECTORS, has_connector, releases_with
 from kthena_components.core.facts.network import EVERY_ADDRESS, LOOPBACK, NIXL_HOST
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level
-from kthena_components.core.remedies import set_option
-from kthena_components.core.rules.support.engine_startup import Start, starts
+from kthena_components.core.remedies import set_option, without
+from kthena_components.core.rules.support.engine_startup import Start, image_of, starts
 from kthena_components.core.rules.support.kv_halves import (
     LMCACHE,
     NIXL,
+    P2P,
     Half,
     Pair,
     halves_of,
@@ -21,6 +24,7 @@ from kthena_components.core.rules.support.kv_halves import (
 )
 from kthena_components.core.rules.support.messages import slip_of
 from kthena_components.core.values.display import display
+from kthena_components.core.values.images import write_version
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown
 
@@ -183,29 +187,43 @@ def kv_halves_complete(facts: ServingFacts) -> Iterator[Finding]:
 
 
 _ROLES = ("kv_producer", "kv_consumer", "kv_both")
+(_P2P_FIRST, _P2P_GONE), *_ = CONNECTORS[P2P]
+_CONFIG, _CONNECTOR, _MODE = "--kv-transfer-config", "--connector", "--disaggregation-mode"
+_DYNAMO_STATES = (1, 0)
+"""The first Dynamo without a connector of its own for prefill."""
+_P2P_HTTP_BY_PROXY = (0, 11, 1)
+"""The first vLLM whose P2pNcclConnector may do without http_port."""
 
 
 def kv_connector_known(facts: ServingFacts) -> Iterator[Finding]:
-    """A vLLM engine's KV connector exists in its release, and has a role.
+    """A vLLM engine's KV connector exists in its release, and has a role and the keys it requires.
 
     Some connectors came back after a pause or were removed. A connector with a module path of its
-    own is not checked.
+    own is not checked. P2pNcclConnector requires http_port in kv_connector_extra_config: up to
+    0.11.0 always, later with proxy_ip and proxy_port. A prefill worker of Dynamo states a connector
+    since 1.0, and none of Dynamo's workers with vLLM has --connector.
 
     Pass: NixlConnector with kv_producer in v0.33.0.
     Fail: MooncakeConnector in v0.12.0; P2pNcclConnector in v0.24.0; NixlConnector without kv_role;
-    kv_role producer.
+    kv_role producer; P2pNcclConnector with proxy_ip and proxy_port, and without http_port;
+    python3 -m dynamo.vllm --disaggregation-mode prefill alone, in vllm-runtime:1.0.1.
     Level: mandatory, because vLLM rejects it at startup; advisory if the image states no release,
     or if no known release has the connector, because a plugin may. In an image that is not vLLM's
     own, such a name is only reported if it is one letter away from a known one.
     Source: vllm/config/kv_transfer.py __post_init__;
-    vllm/distributed/kv_transfer/kv_connector/factory.py.
+    vllm/distributed/kv_transfer/kv_connector/factory.py; v1/p2p/p2p_nccl_engine.py there, and vLLM
+    pull request 26628; ai-dynamo/dynamo components/src/dynamo/vllm/args.py
+    update_dynamo_config_with_engine, and ai-dynamo/aiconfigurator pull request 522.
     """
     for start in starts(facts, "vllm"):
-        config = start.option("--kv-transfer-config")
+        config = start.option(_CONFIG)
+        if start.command.by_dynamo:
+            yield from _by_dynamo(start, config)
         if isinstance(config, dict) and isinstance(config.get("kv_connector"), str):
             yield from _role(start, config.get("kv_role"))
             if not config.get("kv_connector_module_path"):
                 yield from _connector(start, config["kv_connector"])
+                yield from _http_port(start, config)
 
 
 def _role(start: Start, role: object) -> Iterator[Finding]:
@@ -289,3 +307,40 @@ def _is_beside(half: Half, facts: ServingFacts) -> bool:
     engine = half.start.engine
     others = (one for one in facts.engines if one is not engine)
     return any(one.entry.template == engine.entry.template for one in others)
+
+
+def _http_port(start: Start, config: dict[str, Any]) -> Iterator[Finding]:
+    extra = config.get("kv_connector_extra_config", {})
+    if config["kv_connector"] != P2P or not isinstance(extra, dict) or "http_port" in extra:
+        return
+    proxy = [extra.get("proxy_ip"), extra.get("proxy_port")]
+    always = start.since(_P2P_FIRST, _P2P_HTTP_BY_PROXY)
+    level = start.since(_P2P_FIRST, _P2P_GONE) if all(isinstance(p, str) for p in proxy) else None
+    level = always or (level if all(proxy) else None)
+    if level is not None:
+        because = "" if always else ", which it requires with proxy_ip and proxy_port"
+        seen = f"has {P2P} without http_port in kv_connector_extra_config{because}"
+        port = start.option("--port")
+        own = (
+            f": '{8000 if port is None else port}'" if port is None or isinstance(port, int) else ""
+        )
+        remedy = f"write http_port{own} there, the port on which this engine answers"
+        yield from start.refused(f"{seen}, so vLLM does not start", remedy, level)
+
+
+def _by_dynamo(start: Start, config: object) -> Iterator[Finding]:
+    """Report what `dynamo.vllm` rejects before it starts vLLM."""
+    image = image_of(start.pod or start.engine.entry)
+    release = None if image is None else image.dynamo_release
+    if release is None or release < _DYNAMO_STATES or start.hidden:
+        return
+    stated = start.command.options
+    since = f"which Dynamo rejects since {write_version(_DYNAMO_STATES)}"
+    if _CONNECTOR in stated:
+        other = without(_CONNECTOR, text=f"state the connector with {_CONFIG} instead")
+        yield from start.refused(f"has {_CONNECTOR}, {since}", other)
+    prefill = stated.get(_MODE) == "prefill" or stated.get("--is-prefill-worker") is True
+    if prefill and config is None and "--engine-config-json" not in stated:
+        nixl = {"kv_connector": "NixlConnector", "kv_role": "kv_both"}
+        remedy = f"write {_CONFIG} '{json.dumps(nixl)}', in the decode worker, too"
+        yield from start.refused(f"is a prefill worker without {_CONFIG}, {since}", remedy)

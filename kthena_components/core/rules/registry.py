@@ -13,6 +13,7 @@ from kthena_components.core.rules.context_and_scheduler_sizes import (
 )
 from kthena_components.core.rules.context_parallel_layout import context_parallel_layout
 from kthena_components.core.rules.data_parallel_layout import data_parallel_layout
+from kthena_components.core.rules.dtype_on_gpu import dtype_on_gpu
 from kthena_components.core.rules.engine_options import (
     engine_config_file,
     engine_option_keys,
@@ -180,6 +181,7 @@ CHECKS: tuple[Check, ...] = (
     quantization_groups,
     memory_weights_fit,
     memory_one_sequence,
+    dtype_on_gpu,
     engine_image,
     executor_stated,
     ray_in_image,

@@ -16,13 +16,16 @@ def routing_sidecar_port(facts: ServingFacts) -> Iterator[Finding]:
     """The routing sidecar of llm-d passes requests to the port of the engine in its pod.
 
     It passes them to --vllm-port, 8001 by default, of its own pod. The engine listens on its
-    --port.
+    --port. With --connector=sglang, SGLANG_BOOTSTRAP_PORT, 8998 by default, is the
+    --disaggregation-bootstrap-port of the prefill engines: compared with those of the same model in
+    the namespace, if all state the same port.
 
     Pass: --port=8000 and --vllm-port=8200 of the sidecar, and vllm serve --port 8200.
-    Fail: --vllm-port=8200, and vllm serve without --port; --vllm-port=8000 and --port=8000.
-    Level: mandatory.
+    Fail: --vllm-port=8200, and vllm serve without --port; --vllm-port=8000 and --port=8000;
+    --connector=sglang alone, and --disaggregation-bootstrap-port 9000 of the prefill engine.
+    Level: mandatory; advisory for a prefill engine that nothing joins with the sidecar's.
     Source: llm-d-inference-scheduler cmd/pd-sidecar/main.go (the URL of the decoder),
-    pkg/sidecar/proxy/options.go; vLLM vllm/entrypoints/openai/cli_args.py.
+    pkg/sidecar/proxy/options.go, connector_sglang.go; vLLM vllm/entrypoints/openai/cli_args.py.
     """
     for engine in facts.engines:
         yield from _passed(engine)

@@ -84,8 +84,13 @@ class Image:
         It is very probably the engine's: `someone/vllm-cpu:v0.11.0-x` is (0, 11, 0).
         """
         name = self.repository.rpartition("/")[2]
-        of_dynamo = _OF_DYNAMO in f"/{self.repository}"
-        return self._in_tag if _NAMED[engine] in name and not of_dynamo else None
+        of_engine = _NAMED[engine] in name and self.dynamo_release is None
+        return self._in_tag if of_engine else None
+
+    @property
+    def dynamo_release(self) -> Version | None:
+        """The release of Dynamo in the tag of one of its images; None for another image."""
+        return self._in_tag if _OF_DYNAMO in f"/{self.repository}" else None
 
     @cached_property
     def _in_tag(self) -> Version | None:
