@@ -1,7 +1,7 @@
 """Checks that the address of an engine's first rank is one that its other pods can use."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
@@ -42,19 +42,23 @@ def leader_address(facts: ServingFacts) -> Iterator[Finding]:
     before NAME in env. Kthena and the plugins of a Volcano Job add theirs at the end, and
     LeaderWorkerSet and Grove at the beginning. vLLM's --master-addr and --data-parallel-address
     are a host, SGLang's --dist-init-addr and `ray start --address` have a port. The name of one pod
-    is the address of one copy of the engine.
+    is the address of one copy of the engine. Copies in a scaling group of Grove differ only in
+    GROVE_PCSG_INDEX.
 
     Pass: --nnodes 2 --master-addr $(LWS_LEADER_ADDRESS) in a LeaderWorkerSet.
     Fail: $(LWS_LEADER_ADDRESS) in a ModelServing; $(LEADER) or $LEADER without a variable LEADER;
     LEADER: $(ENTRY_ADDRESS) in the env of a ModelServing; $LWS_LEADER_ADDR;
-    --master-addr chat-0.chat:29501, or chat-0.chat with 2 replicas; --dist-init-addr http://chat-0.chat:5000.
+    --master-addr chat-0.chat:29501, or chat-0.chat with 2 replicas;
+    $(GROVE_PCS_NAME)-$(GROVE_PCS_INDEX)-engine-0-leader-0.$(GROVE_HEADLESS_SERVICE) in a scaling
+    group with 2 replicas; --dist-init-addr http://chat-0.chat:5000.
     Level: mandatory; advisory for a $NAME that an image of your own may set, and for a name that
     begins like those of LeaderWorkerSet or Grove, which newer releases may set.
     Source: Kubernetes documentation, Define Dependent Environment Variables; volcano-sh/kthena
     v1.0.0 pkg/apis/workload/v1alpha1/model_serving_types.go and pkg/model-serving-controller/utils/
     utils.go addEnvVars; volcano v1.14 pkg/controllers/job/plugins/svc OnPodCreate;
     kubernetes-sigs/lws pkg/utils/pod/pod_utils.go; ai-dynamo/grove
-    operator/internal/controller/common/component/utils/pod.go PrependEnvVarsToContainers; pytorch
+    operator/internal/controller/common/component/utils/pod.go PrependEnvVarsToContainers and
+    operator/api/common/namegen.go; pytorch
     torch/distributed/rendezvous.py; ray src/ray/gcs_rpc_client (StrSplit of the address).
     """
     for engine in facts.engines:
@@ -110,12 +114,23 @@ def _one_copy(facts: ServingFacts, engine: EngineFacts, meeting: Meeting) -> str
     copies, value = product(engine.replicas, facts.copies), meeting.address
     if isinstance(copies, Unknown) or copies < _TWO or engine.worker is None:
         return ""
+    if isinstance(value, OfController):
+        value = _in_all_copies(facts, engine, meeting)
     if not isinstance(value, str):
         return ""
     host = value.partition(":")[0].partition(".")[0]
     if not facts.name or not re.fullmatch(rf"{re.escape(facts.name)}-(?:[\w-]*-)?\d+", host):
         return ""
     return f"the name of one pod, but there are {count_of(copies, 'copy')} of the engine"
+
+
+def _in_all_copies(facts: ServingFacts, engine: EngineFacts, meeting: Meeting) -> object:
+    """Return the address that all copies of an engine in one copy of the object have."""
+    hosts, copies = facts.hosts, engine.replicas
+    if hosts is None or not hosts.of_copy or isinstance(copies, Unknown) or copies < _TWO:
+        return None
+    found = hosts.resolve(meeting.shown)
+    return None if "$" in found or any(map(meeting.shown.__contains__, hosts.of_copy)) else found
 
 
 def _finding(
@@ -127,13 +142,16 @@ def _finding(
         seen=f"{title(engine)} looks for its first rank at {display(meeting.shown)} "
         f"({meeting.option}), {seen}",
         level=Level.ADVISORY if unsure else Level.MANDATORY,
-        remedy=in_order(meeting.address) or _remedy(facts.told, pod, meeting),
+        remedy=in_order(meeting.address) or _remedy(facts, engine, pod, meeting),
     )
 
 
-def _remedy(told: Iterable[str] | None, pod: PodFacts, meeting: Meeting) -> str:
+def _remedy(facts: ServingFacts, engine: EngineFacts, pod: PodFacts, meeting: Meeting) -> str:
     """Name the variable that the controller of the pods sets, or else the pod itself."""
-    own = first_pod(told) or "the name of the first pod"
+    listed = facts.hosts.pods if facts.hosts is not None else ()
+    at = engine.entry.command_path
+    written = next((one.written for one in listed if at.startswith(f"{one.path}.")), "")
+    own = first_pod(facts.told) or written or "the name of the first pod"
     # The script of the image adds the port.
     by_script = pod.command is not None and pod.command.ray_script is not None
     alone = meeting.option not in WITH_PORT or by_script
