@@ -133,8 +133,8 @@ def _most(sized: Sized, deployment: Deployment, view: View) -> Iterator[Finding]
         yield Finding(
             path=sized.model.node_path,
             seen=f"is {_node(sized)}, and KAITO counts {count_of(deployment.nodes, 'node')} for "
-            f"{sized.model.preset}{_requests(sized)}, but KAITO {release} creates none if a replica "
-            f"needs more than {most}",
+            f"{sized.model.preset}{_requests(sized)}, but KAITO {release} creates none if a "
+            f"replica needs more than {most}",
             remedy=f"{_choose(sized)} with more GPU memory{_shorter(sized)}, or update KAITO",
         )
 
