@@ -32,6 +32,7 @@ from kthena_components.core.values.unknown import Unknown
 
 _TWO = 2
 _OTHER_PODS = "and that Service selects other pods"
+_ELSEWHERE = "in the namespace"
 _NO_SERVICE = "and there is no such Service"
 
 
@@ -240,7 +241,7 @@ def _away(objects: SplitObjects, part: EnginePart, known: frozenset[str]) -> str
     if asked is None or asked.name not in known or not part.namespace:
         return ""
     other = asked.namespace != part.namespace
-    return f"in the namespace {display(asked.namespace)}" if other else ""
+    return f"{_ELSEWHERE} {display(asked.namespace)}" if other else ""
 
 
 def _wrong(
@@ -264,6 +265,8 @@ def _finding(objects: SplitObjects, part: EnginePart, head: EnginePart, seen: st
         remedy = f"write {address} in the address"
     elif seen == _NO_SERVICE:
         remedy = "add a headless Service of that name, with the labels of that pod in its selector"
+    elif seen.startswith(_ELSEWHERE) and part.namespace:
+        remedy = f"write {address or host.partition('.')[0]}.{part.namespace}.svc in the address"
     else:
         remedy = "write the labels of that pod in the selector of the Service"
     told = f"looks for its first rank at {display(host)}, {seen}"

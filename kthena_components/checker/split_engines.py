@@ -1,6 +1,6 @@
 """Checks engines whose head and workers are objects of their own, and their gangs and halves.
 
-The rules about halves are documented in core/rules/kv_connector_halves_nixl_side_channel.py,
+The rules about halves are documented in core/rules/kv_connector_and_halves.py,
 kv_halves_parallel.py and routing_sidecar_port.py.
 """
 
@@ -29,7 +29,7 @@ from kthena_components.core.findings import (
 )
 from kthena_components.core.objects.object import POD_GROUP
 from kthena_components.core.remedies import either, set_option
-from kthena_components.core.rules.kv_connector_halves_nixl_side_channel import kv_halves_alike
+from kthena_components.core.rules.kv_connector_and_halves import kv_halves_alike
 from kthena_components.core.rules.kv_halves_parallel import kv_halves_parallel
 from kthena_components.core.rules.registry import run_checks
 from kthena_components.core.rules.support.fixes import placed

@@ -6,7 +6,7 @@ from dataclasses import replace
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding
 from kthena_components.core.findings import run_rule as run
-from kthena_components.core.rules.kv_connector_halves_nixl_side_channel import (
+from kthena_components.core.rules.kv_connector_and_halves import (
     kv_connector_known,
     kv_halves_alike,
     kv_halves_complete,

@@ -165,6 +165,8 @@ class PodHosts:
     """Why it has only those of ready pods, as a clause; empty if it has all."""
     variables: Mapping[str, str] = field(default_factory=dict)
     """Values of variables that the controller sets in the pods of the first copy."""
+    of_copy: frozenset[str] = frozenset()
+    """The variables among them that differ between the copies of an engine in one object."""
 
     def resolve(self, text: str) -> str:
         """Replace the controller's variables in an address, as its pods do."""

@@ -50,6 +50,7 @@ from kthena_components.core.rules.gpu_requests_vendor_visible import (
     visible_gpus,
 )
 from kthena_components.core.rules.headless import headless_copies, headless_workers
+from kthena_components.core.rules.host_ip_per_pod import host_ip_per_pod
 from kthena_components.core.rules.image_model_hf_token_config_map_key import (
     config_map_key_exists,
     engine_image,
@@ -57,18 +58,13 @@ from kthena_components.core.rules.image_model_hf_token_config_map_key import (
     image_pinned,
     model_stated,
 )
-from kthena_components.core.rules.kv_connector_halves_nixl_side_channel import (
+from kthena_components.core.rules.kv_connector_and_halves import (
     kv_connector_known,
     kv_halves_alike,
     kv_halves_complete,
-    nixl_side_channel_host,
 )
 from kthena_components.core.rules.kv_halves_parallel import kv_halves_parallel
-from kthena_components.core.rules.leader_master_address_host_ip import (
-    host_ip_per_pod,
-    leader_address,
-    master_address,
-)
+from kthena_components.core.rules.leader_master_address import leader_address, master_address
 from kthena_components.core.rules.leader_pod_exists import leader_pod_exists
 from kthena_components.core.rules.leader_ports_agree import leader_ports_agree
 from kthena_components.core.rules.leader_worker_same import (
@@ -86,6 +82,7 @@ from kthena_components.core.rules.network_and_name_fits import (
     name_fits,
     network_interface,
 )
+from kthena_components.core.rules.nixl_side_channel_host import nixl_side_channel_host
 from kthena_components.core.rules.options_agree_draft import (
     draft_pipeline,
     draft_tensor,

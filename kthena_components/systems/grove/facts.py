@@ -96,6 +96,7 @@ def hosts(view: CliqueSet) -> PodHosts | None:
         domain=domain,
         pods=tuple(pods),
         variables={**values, **group_of},
+        of_copy=frozenset({"GROVE_PCSG_INDEX"}),
         namespace=namespace,
     )
 

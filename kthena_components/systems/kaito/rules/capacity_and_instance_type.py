@@ -16,6 +16,7 @@ from kthena_components.core.memory import GIB, overhead
 from kthena_components.core.memory.engine import Placed, cache_of, placed_engines
 from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.rules.memory_weights_fraction_offload import memory_fraction_range
+from kthena_components.core.schema.versions import known_version
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     first_unknown,
@@ -42,6 +43,9 @@ from kthena_components.systems.kaito.view import (
 
 _EXPANSION = 1.02
 """Ratio of weights on GPUs to weights in files, from KAITO's estimator."""
+_MOST_NODES = {"0.11": 3}
+"""The most nodes for a replica, by release. Source: MaxAllowedNodeCount in v0.11.0 (kaito#2121),
+which v0.10.0 and v0.12.0 (kaito#2279) do not have."""
 _SHORTER = ", or state a shorter max-model-len"
 
 
@@ -55,13 +59,15 @@ def kaito_capacity(view: View) -> Iterator[Finding]:
     numbers: the estimate ignores that layers cannot be split, and that every GPU has the whole
     cache of latent attention. With the transformers runtime, the model must fit on one node. The
     ConfigMap of inference.config overrides KAITO's own values, such as a longer max-model-len, for
-    which it creates more nodes.
+    which it creates more nodes. KAITO 0.11 creates none if a replica needs more than 3.
 
     Pass: Llama-3.3-70B, 131.4 GiB, count 2 of Standard_NC48ads_A100_v4, 2 × 80 GiB.
-    Fail: the same with count 1; advisory: Mistral-Large-3 on 5 nodes of 2 × 94 GiB.
+    Fail: the same with count 1; 5 nodes with KAITO 0.11; advisory: Mistral-Large-3 on 5 nodes of
+    2 × 94 GiB.
     Level: mandatory; advisory for a larger count, and for insufficient memory.
     Source: kaito-project/kaito pkg/workspace/estimator/nodesestimator/estimator.go;
-        api/v1beta1/workspace_validation.go; kaito#1956, kaito#2139.
+        api/v1beta1/workspace_validation.go; kaito#1956, kaito#2139;
+        v0.11.0 pkg/workspace/controllers/workspace_controller.go guardTargetNodeCount.
     """
     for model in view.models:
         yield from _tuning(model) if model.tuned else _inference(model, view)
@@ -111,10 +117,26 @@ def _nodes(sized: Sized, view: View) -> Iterator[Finding]:
     deployment = sized.deployment
     if deployment is None:
         return
-    yield from _count(sized, deployment)
+    if not (refusal := [*_most(sized, deployment, view)]):
+        yield from _count(sized, deployment)
+    yield from refusal
     yield from _limit(deployment, view)
     require_known(model.config_path, sized.tokens)
     yield from _left(sized, deployment)
+
+
+def _most(sized: Sized, deployment: Deployment, view: View) -> Iterator[Finding]:
+    """Report more nodes than the release of KAITO creates for one replica."""
+    release = known_version(view.object.context.versions.get("kaito") or "", "kaito")
+    if release in _MOST_NODES and deployment.nodes > _MOST_NODES[release]:
+        most = _MOST_NODES[release]
+        yield Finding(
+            path=sized.model.node_path,
+            seen=f"is {_node(sized)}, and KAITO counts {count_of(deployment.nodes, 'node')} for "
+            f"{sized.model.preset}{_requests(sized)}, but KAITO {release} creates none if a "
+            f"replica needs more than {most}",
+            remedy=f"{_choose(sized)} with more GPU memory{_shorter(sized)}, or update KAITO",
+        )
 
 
 @part_of_rule

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from kthena_components.core import naming
 from kthena_components.core.facts.listening import waits_for_engine
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
@@ -30,10 +31,14 @@ from kthena_components.systems.kubernetes.facts import facts_of_copies
 
 _SERVICE, _STATEFUL_SET = ("", "Service"), ("apps", "StatefulSet")
 _ASKED = "(asked)"
-"""Key of a reduced spec, which no manifest has: the Service whose names its pods need to start, and
-whether they are ready only when they have found each other."""
+"""Key of a reduced spec, which no manifest has: the Service by which its pods find each other, if
+they are ready only after that, and if they ask for a pod of it and not for the Service itself."""
 _FEWEST = 2
 _HOST = regex(r"(?P<pod>[a-z0-9-]+)\.(?P<domain>[a-z0-9-]+)(?P<rest>\.[a-z0-9.-]+)?(?::\d+)?")
+_ALONE = regex(
+    r"(?P<domain>[a-z0-9-]+)(?:\.(?P<space>[a-z0-9-]+)(?:\.svc(?:\.[a-z0-9.-]+)?)?)?(?::\d+)?"
+)
+_POD_NAME = "statefulset.kubernetes.io/pod-name"
 
 
 def first_pod_named(found: Object) -> Iterator[Finding]:
@@ -132,30 +137,32 @@ def kept_set(body: Mapping[str, Any]) -> Mapping[str, Any]:
     return kept
 
 
-def _asks(cluster: ClusterObjects) -> Iterator[tuple[Object, Object, bool]]:
-    """Return each StatefulSet with the Service that its pods ask, and whether they wait for it."""
+def _asks(cluster: ClusterObjects) -> Iterator[tuple[Object, Object, bool, bool]]:
+    """Return each StatefulSet with the Service that its pods ask, if they wait, and for a pod."""
     services = cluster.named(_SERVICE)
     for entry in cluster.of(_STATEFUL_SET):
         kept = entry.spec.get(_ASKED)
         asked = kept if isinstance(kept, list) else _find_service(entry)
         service = services.get((str(entry.namespace), str(asked[0]))) if asked else None
         if asked and service is not None:
-            yield entry, service, asked[1]
+            yield entry, service, asked[1], asked[2]
 
 
-def _find_service(found: Object) -> tuple[str, bool] | None:
-    """Return the Service whose names pods need, and whether they need them to become ready."""
+def _find_service(found: Object) -> tuple[str, bool, bool] | None:
+    """Return the Service that pods ask, if they need that to be ready, and if for a pod of it."""
     replicas = whole(found.spec.get("replicas"))
     if not isinstance(replicas, int) or replicas < _FEWEST:
         return None
     template = mapping(mapping(found.spec.get("template")).get("spec"))
     containers = [mapping(each) for each in sequence(template.get("containers"))]
     probed = any(c.get("readinessProbe") or c.get("startupProbe") for c in containers)
-    first: tuple[str, bool] | None = None
+    first: tuple[str, bool, bool] | None = None
     for _, pod, meeting in _asked(facts_of_copies(found)):
         host = _HOST.fullmatch(str(meeting.address))
-        if host is not None and re.fullmatch(rf"{re.escape(str(found.name))}-\d+", host["pod"]):
-            asked = host["domain"], probed and waits_for_engine(pod)
+        named = host and re.fullmatch(rf"{re.escape(str(found.name))}-\d+", host["pod"])
+        match = host if named else _ALONE.fullmatch(str(meeting.address))
+        if match and (named or match["space"] in {None, found.namespace}):
+            asked = match["domain"], probed and waits_for_engine(pod), bool(named)
             if asked[1]:
                 return asked
             first = first or asked
@@ -180,12 +187,12 @@ def first_pod_selected(cluster: ClusterObjects) -> Iterator[Finding]:
 
 def other_pods_selected(cluster: ClusterObjects) -> Iterator[Finding]:
     """Report Services by which pods find the first one, and which do not select these pods."""
-    for entry, service, _ in _asks(cluster):
+    for entry, service, _, by_pod in _asks(cluster):
         selector = service.spec.get("selector")
         wanted, path = mapping(selector), service.at("spec.selector")
         outside = service.spec.get("type") not in {None, "", "ClusterIP"}
         pods = cluster.pods_of.get(entry.index, [])
-        if outside or entry.spec.get("serviceName") != service.name or len(pods) != 1:
+        if not by_pod or outside or entry.spec.get("serviceName") != service.name or len(pods) != 1:
             continue
         if gap := first_unknown(selector, service.spec) or unknown_inside(selector):
             yield not_checked(path, gap)
@@ -209,17 +216,19 @@ def first_pod_published(cluster: ClusterObjects) -> Iterator[Finding]:
     only, unless publishNotReadyAddresses is true: with a readinessProbe or a startupProbe on the
     port of the engine, the others never find the first pod. A Service with a cluster IP sends to
     ready pods only. This is also checked where the first pod and its workers are objects of their
-    own.
+    own. The address of the Service itself counts if it selects no other pods.
 
     Pass: publishNotReadyAddresses true for 2 pods; 2 pods without probes.
     Fail: clusterIP None, a readinessProbe, and --dist-init-addr chat-0.chat:5000 in 2 pods; a
-    Service head of a Deployment with a readinessProbe, and `ray start --address=head:6379`.
+    Service first with pod-index "0" in its selector, and --dist-init-addr first:5000; a Service
+    head of a Deployment with a readinessProbe, and `ray start --address=head:6379`.
     Level: mandatory.
     Source: Kubernetes API reference, ServiceSpec publishNotReadyAddresses; kubernetes
-    staging/src/k8s.io/endpointslice/utils.go (ready); coredns plugin/kubernetes.
+    staging/src/k8s.io/endpointslice/utils.go (ready); coredns plugin/kubernetes;
+    sgl-project/sglang issue 10216.
     """
-    for entry, service, waits in _asks(cluster):
-        if not waits:
+    for entry, service, waits, by_pod in _asks(cluster):
+        if not waits or not (by_pod or _selects_only(cluster, service, entry)):
             continue
         published = service.spec.get("publishNotReadyAddresses")
         path = service.at("spec.publishNotReadyAddresses")
@@ -228,4 +237,24 @@ def first_pod_published(cluster: ClusterObjects) -> Iterator[Finding]:
         elif published is not True:
             seen = f"is not true, but the pods of StatefulSet {display(entry.name)} look for each "
             seen += "other by this Service before they are ready"
-            yield refuse(path, seen, write(value=True))
+            alone = by_pod or {naming.POD_INDEX, _POD_NAME} & {
+                *mapping(service.spec.get("selector"))
+            }
+            one = "" if alone else f' and add {naming.POD_INDEX}: "0" to the selector'
+            yield refuse(path, seen, write(True, f"write true{one}"))
+
+
+def _selects_only(cluster: ClusterObjects, service: Object, entry: Object) -> bool:
+    """Return whether a Service surely selects pods of a StatefulSet, and no others."""
+    selector, space = mapping(service.spec.get("selector")), service.namespace
+    wanted = {str(key): value for key, value in selector.items()}
+    numbers = {str(number) for number in _numbers(entry.spec)}
+    name = str(wanted.get(_POD_NAME, f"{entry.name}-{min(numbers)}"))
+    own = name.removeprefix(f"{entry.name}-") in numbers
+    if not wanted or not own or str(wanted.get(naming.POD_INDEX, min(numbers))) not in numbers:
+        return False
+    if not all(isinstance(value, str) for value in wanted.values()):
+        return False
+    others = (pods for pods in cluster.pods if pods.owner.namespace in {space, entry.namespace})
+    found = [(pods.owner.index == entry.index, selects(wanted, pods)) for pods in others]
+    return (True, True) in found and not any(held for own_pods, held in found if not own_pods)

@@ -6,12 +6,12 @@ from dataclasses import replace
 from kthena_components.core import naming
 from kthena_components.core.facts.listening import ON_A_PORT, ON_ALL_ADDRESSES, Listening
 from kthena_components.core.facts.ports import resolved
-from kthena_components.core.findings import Finding, Level, part_of_rule, refuse
+from kthena_components.core.findings import Finding, Level, advise, join_path, part_of_rule, refuse
 from kthena_components.core.objects.cluster_objects import ClusterObjects, PodIndex
 from kthena_components.core.objects.object import MODEL_SERVING, PodSet
 from kthena_components.core.remedies import set_option, write
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import mapping, require_known, unknown_inside, whole
+from kthena_components.core.values.read import digits, mapping, require_known, unknown_inside, whole
 from kthena_components.systems.kubernetes.selectors import (
     POOLS,
     Selector,
@@ -28,6 +28,9 @@ _NUMBER_LABELS = {
 }
 """The label with the number of a pod of a template, by kind."""
 _POD_NAME = "statefulset.kubernetes.io/pod-name"
+_SGLANG_SELECTORS = frozenset({"--selector", "--prefill-selector", "--decode-selector"})
+_GATEWAY_PORT = "model.aibrix.ai/port"
+"""The label with the port at which AIBrix's gateway asks a pod that it chose."""
 _PORTS = "--data-parallel-multi-port-external-lb"
 """The option with which each copy of the model listens on a port of its own."""
 
@@ -52,13 +55,16 @@ def selected_pods_answer(cluster: ClusterObjects) -> Iterator[Finding]:
     that selects both pods of a StatefulSet with --nnodes 2, which have no readinessProbe; a router
     with --service-discovery-port 8000, and SGLang's default port; targetPorts 8000 to 8007, and
     vLLM with --data-parallel-hybrid-lb, which listens on 8000 only.
-    Level: mandatory.
+    Level: mandatory; advisory for the label model.aibrix.ai/port of pods, and for a router of
+    SGLang that also selects its ranks above 0, which answer probes and send 404 to requests.
     Source: Kubernetes documentation, Service; volcano-sh/kthena v1.0.0
     pkg/kthena-router/controller/modelserver_controller.go and router/router.go; vLLM
     vllm/entrypoints/openai/cli_args.py; SGLang sglang/srt/server_args.py; TensorRT-LLM
     tensorrt_llm/commands/serve.py; kubernetes-sigs/gateway-api-inference-extension v1.5.0
     api/v1/inferencepool_types.go targetPorts; llm-d pull request 1855;
-    sgl-router/py_src/sglang_router/router_args.py; vllm-project/production-stack
+    sgl-router/py_src/sglang_router/router_args.py, sglang
+    pull request 9568 and ome-projects/ome pull request 138; vllm-project/aibrix pkg/utils/pod.go
+    GetModelPortForPod; vllm-project/production-stack
     src/vllm_router/parsers/parser.py.
     """
     asking = [one for one in selectors(cluster) if one.targets and one.labels and not one.gap]
@@ -77,6 +83,25 @@ def selected_pods_answer(cluster: ClusterObjects) -> Iterator[Finding]:
             yield from _check(each, sure)
             if len(found) > len(sure) == 0:
                 yield from _on_hosts(cluster, each, found, on_hosts)
+    yield from _labelled(cluster)
+
+
+def _labelled(cluster: ClusterObjects) -> Iterator[Finding]:
+    """Report ports in labels on which the pods do not listen."""
+    for pods in cluster.pods:
+        stated = pods.labels.get(_GATEWAY_PORT)
+        number = digits(stated) if isinstance(stated, str) else None
+        ports = cluster.listening(pods) if number is not None and pods.count != 0 else None
+        if number is None or ports is None or ports.on_host or not isinstance(ports.answers, int):
+            continue
+        if not ports.may_listen(number):
+            at = "metadata.labels"
+            inner = join_path(pods.path, at) if pods.written is None else pods.written(at)
+            seen = (
+                f"has {_GATEWAY_PORT} {display(stated)}, where AIBrix's gateway asks the pod that "
+            )
+            seen += f"a routing strategy chose, but {ports.title}"
+            yield advise(pods.owner.at(inner), seen, f'write {_GATEWAY_PORT}: "{ports.answers}"')
 
 
 def _on_hosts(
@@ -125,6 +150,22 @@ def _check(each: Selector, found: list[tuple[PodSet, Listening]]) -> Iterator[Fi
         seen = f"matches {_title(pods)}, but {ports.title}"
         remedy = ON_A_PORT if ports.socket else _only_first(each, pods)
         yield refuse(each.owner.at(each.path), seen, remedy)
+    elif len(workers) < len(named) and each.option in _SGLANG_SELECTORS:
+        yield from _healthy_ranks(each, workers)
+
+
+def _healthy_ranks(each: Selector, workers: list[tuple[PodSet, Listening]]) -> Iterator[Finding]:
+    """Report ranks of SGLang that tell a router that they are healthy, and answer nothing else."""
+    for pods, ports in workers:
+        if ports.engine == "sglang" and ports.health in _numbers(each, ports):
+            seen = f"has {each.option} that matches {_title(pods)}, which are healthy, but "
+            key, value = _FIRST_LABELS.get(pods.owner.kind, ("", ""))
+            remedy = f"{'write' if key in each.labels else 'add'} {key}={value}"
+            remedy = remedy if key else "write labels that only the first pods have"
+            yield advise(
+                each.owner.at(each.path), f"{seen}{ports.title}", f"{remedy} in {each.option}"
+            )
+            return
 
 
 def _numbers(each: Selector, ports: Listening) -> list[int]:

@@ -1,17 +1,15 @@
-"""Rules of the addresses in an engine: where pods look for the first rank, and their own."""
+"""Rules of the address at which the pods of an engine look for its first rank."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from kthena_components.core.engines import CommandFacts
-from kthena_components.core.facts.network import EVERY_ADDRESS, HOST_IP, LOOPBACK, VariableFacts
+from kthena_components.core.facts.network import HOST_IP, VariableFacts
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of
-from kthena_components.core.remedies import remove, write
+from kthena_components.core.remedies import remove
 from kthena_components.core.rules.support.engine_pods import (
     DEFAULTS,
-    LEADERS,
     RAY,
     WITH_PORT,
     Meeting,
@@ -31,7 +29,6 @@ from kthena_components.core.rules.support.own_rank_and_unset_variables import (
 from kthena_components.core.values.display import display
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import (
-    NodeAddress,
     NotSet,
     OfController,
     OwnAddress,
@@ -55,19 +52,23 @@ def leader_address(facts: ServingFacts) -> Iterator[Finding]:
     before NAME in env. Kthena and the plugins of a Volcano Job add theirs at the end, and
     LeaderWorkerSet and Grove at the beginning. vLLM's --master-addr and --data-parallel-address
     are a host, SGLang's --dist-init-addr and `ray start --address` have a port. The name of one pod
-    is the address of one copy of the engine.
+    is the address of one copy of the engine. Copies in a scaling group of Grove differ only in
+    GROVE_PCSG_INDEX.
 
     Pass: --nnodes 2 --master-addr $(LWS_LEADER_ADDRESS) in a LeaderWorkerSet.
     Fail: $(LWS_LEADER_ADDRESS) in a ModelServing; $(LEADER) or $LEADER without a variable LEADER;
     LEADER: $(ENTRY_ADDRESS) in the env of a ModelServing; $LWS_LEADER_ADDR;
-    --master-addr chat-0.chat:29501, or chat-0.chat with 2 replicas; --dist-init-addr http://chat-0.chat:5000.
+    --master-addr chat-0.chat:29501, or chat-0.chat with 2 replicas;
+    $(GROVE_PCS_NAME)-$(GROVE_PCS_INDEX)-engine-0-leader-0.$(GROVE_HEADLESS_SERVICE) in a scaling
+    group with 2 replicas; --dist-init-addr http://chat-0.chat:5000.
     Level: mandatory; advisory for a $NAME that an image of your own may set, and for a name that
     begins like those of LeaderWorkerSet or Grove, which newer releases may set.
     Source: Kubernetes documentation, Define Dependent Environment Variables; volcano-sh/kthena
     v1.0.0 pkg/apis/workload/v1alpha1/model_serving_types.go and pkg/model-serving-controller/utils/
     utils.go addEnvVars; volcano v1.14 pkg/controllers/job/plugins/svc OnPodCreate;
     kubernetes-sigs/lws pkg/utils/pod/pod_utils.go; ai-dynamo/grove
-    operator/internal/controller/common/component/utils/pod.go PrependEnvVarsToContainers; pytorch
+    operator/internal/controller/common/component/utils/pod.go PrependEnvVarsToContainers and
+    operator/api/common/namegen.go; pytorch
     torch/distributed/rendezvous.py; ray src/ray/gcs_rpc_client (StrSplit of the address).
     """
     for engine in facts.engines:
@@ -123,12 +124,23 @@ def _one_copy(facts: ServingFacts, engine: EngineFacts, meeting: Meeting) -> str
     copies, value = product(engine.replicas, facts.copies), meeting.address
     if isinstance(copies, Unknown) or copies < _TWO or engine.worker is None:
         return ""
+    if isinstance(value, OfController):
+        value = _in_all_copies(facts, engine, meeting)
     if not isinstance(value, str):
         return ""
     host = value.partition(":")[0].partition(".")[0]
     if not facts.name or not re.fullmatch(rf"{re.escape(facts.name)}-(?:[\w-]*-)?\d+", host):
         return ""
     return f"the name of one pod, but there are {count_of(copies, 'copy')} of the engine"
+
+
+def _in_all_copies(facts: ServingFacts, engine: EngineFacts, meeting: Meeting) -> object:
+    """Return the address that all copies of an engine in one copy of the object have."""
+    hosts, copies = facts.hosts, engine.replicas
+    if hosts is None or not hosts.of_copy or isinstance(copies, Unknown) or copies < _TWO:
+        return None
+    found = hosts.resolve(meeting.shown)
+    return None if "$" in found or any(map(meeting.shown.__contains__, hosts.of_copy)) else found
 
 
 def _not_usable(
@@ -140,13 +152,16 @@ def _not_usable(
         seen=f"{title(engine)} looks for its first rank at {display(meeting.shown)} "
         f"({meeting.option}), {seen}",
         level=Level.ADVISORY if unsure else Level.MANDATORY,
-        remedy=in_order(meeting.address) or _remedy(facts.told, pod, meeting),
+        remedy=in_order(meeting.address) or _remedy(facts, engine, pod, meeting),
     )
 
 
-def _remedy(told: Iterable[str] | None, pod: PodFacts, meeting: Meeting) -> str:
+def _remedy(facts: ServingFacts, engine: EngineFacts, pod: PodFacts, meeting: Meeting) -> str:
     """Name the variable that the controller of the pods sets, or else the pod itself."""
-    own = first_pod(told) or "the name of the first pod"
+    listed = facts.hosts.pods if facts.hosts is not None else ()
+    at = engine.entry.command_path
+    written = next((one.written for one in listed if at.startswith(f"{one.path}.")), "")
+    own = first_pod(facts.told) or written or "the name of the first pod"
     # The script of the image adds the port.
     by_script = pod.command is not None and pod.command.ray_script is not None
     alone = meeting.option not in WITH_PORT or by_script
@@ -229,94 +244,6 @@ def _looks_at_itself(
         seen=f"{title(engine)} {seen}",
         remedy=f"write {meeting.option} with the address of the first pod, {address}{port}",
     )
-
-
-def host_ip_per_pod(facts: ServingFacts) -> Iterator[Finding]:
-    """VLLM_HOST_IP, if it is set, is the address of each pod itself.
-
-    vLLM takes it for the address of the process, and Ray's executor for that of the node: all pods
-    need different ones. With --nnodes, the processes of one copy in other pods connect to it. A
-    fixed value in a template is the same in all of its pods. The address of the node is the pod's
-    own only with hostNetwork: without, vLLM cannot listen there, and nothing answers.
-
-    Pass: VLLM_HOST_IP from status.podIP in the template of 2 pods.
-    Fail: VLLM_HOST_IP 10.0.0.5 or 127.0.0.1 in the template of 2 pods; $(LWS_LEADER_ADDRESS) in
-    the template of the workers; status.hostIP without hostNetwork.
-    Level: mandatory with Ray, where vLLM stops, and with a copy over several pods (--nnodes), where
-    it waits forever; advisory otherwise.
-    Source: vllm/utils/network_utils.py get_ip; vllm/v1/executor/ray_executor.py ("Every node should
-    have a unique IP address"); vllm/distributed/device_communicators/shm_broadcast.py
-    create_from_process_group_single_reader and MessageQueue (connect_ip).
-    """
-    for engine in facts.engines:
-        command = engine.entry.command
-        if command is None or command.engine != "vllm" or engine.pods == 1:
-            continue
-        ray = command.executor == "ray" or command.data_backend == "ray"
-        stops = ray or _spans_pods(command)
-        found = _of_node(engine, each=_spans_pods(command))
-        if found is not None:
-            yield _at_node(engine, found, Level.MANDATORY if stops else Level.ADVISORY)
-        else:
-            yield from _check(engine, stops=stops)
-
-
-def _spans_pods(command: CommandFacts) -> bool:
-    """Return whether the processes of one copy in several pods connect without Ray."""
-    nodes = command.nnodes
-    several = isinstance(nodes, int) and nodes >= _TWO
-    return several and command.data == 1 and command.executor in {None, "mp"}
-
-
-def _of_node(engine: EngineFacts, *, each: bool) -> VariableFacts | None:
-    """Return a variable with the address of a node, in a pod without the network of its node.
-
-    Args:
-        engine: The engine.
-        each: Whether others connect to each pod. With Ray, they connect to the first one.
-    """
-    worker = engine.worker if each else None
-    for pod in filter(None, (engine.entry, worker)):
-        stated = pod.variables.get(HOST_IP)
-        of_node = stated is not None and isinstance(stated.value, NodeAddress)
-        if stated is not None and of_node and not pod.on_host and not stated.by_script:
-            return stated
-    return None
-
-
-def _at_node(engine: EngineFacts, stated: VariableFacts, level: Level) -> Finding:
-    return Finding(
-        path=f"{stated.path.removesuffix('.value')}.valueFrom.fieldRef.fieldPath",
-        seen=f"is status.hostIP, but the pods of {title(engine)} do not have the network of their "
-        "node (hostNetwork), so nothing listens at its address",
-        remedy=write("status.podIP"),
-        level=level,
-    )
-
-
-def _check(engine: EngineFacts, *, stops: bool) -> Iterator[Finding]:
-    pods = [pod for pod in (engine.entry, engine.worker) if pod is not None]
-    leader = _of_leader(engine)
-    if leader is not None:
-        seen = "is the address of the first pod in the other pods"
-        yield _shared_address(leader, seen, engine, stops=stops)
-        return
-    stated = [pod.variables[HOST_IP] for pod in pods if HOST_IP in pod.variables]
-    fixed = [one for one in stated if isinstance(one.value, str) and one.value]
-    values = [str(one.value) for one in fixed]
-    for one, value in zip(fixed, values, strict=True):
-        shared = len(pods) == 1 or engine.pods != len(pods) or values.count(value) > 1
-        if shared or value == EVERY_ADDRESS or LOOPBACK.fullmatch(value):
-            seen = f"is {display(value)} in every pod of the template"
-            yield _shared_address(one, seen, engine, stops=stops)
-            return
-
-
-def _of_leader(engine: EngineFacts) -> VariableFacts | None:
-    """Return the variable if the other pods take it from the first pod's address."""
-    stated = engine.worker.variables.get(HOST_IP) if engine.worker is not None else None
-    value = stated.value if stated is not None else None
-    return stated if isinstance(value, OfController) and value.name in LEADERS else None
 
 
 def _shared_address(

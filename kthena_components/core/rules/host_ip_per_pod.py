@@ -1,0 +1,114 @@
+"""Checks that each pod of an engine has an address of its own in VLLM_HOST_IP."""
+
+from collections.abc import Iterator
+
+from kthena_components.core.engines import CommandFacts
+from kthena_components.core.facts.network import EVERY_ADDRESS, HOST_IP, LOOPBACK, VariableFacts
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.findings import Finding, Level
+from kthena_components.core.remedies import remove, write
+from kthena_components.core.rules.support.engine_pods import LEADERS
+from kthena_components.core.rules.support.messages import title
+from kthena_components.core.values.display import display
+from kthena_components.core.values.unknown import NodeAddress, OfController
+
+_TWO = 2
+
+
+def host_ip_per_pod(facts: ServingFacts) -> Iterator[Finding]:
+    """VLLM_HOST_IP, if it is set, is the address of each pod itself.
+
+    vLLM takes it for the address of the process, and Ray's executor for that of the node: all pods
+    need different ones. With --nnodes, the processes of one copy in other pods connect to it. A
+    fixed value in a template is the same in all of its pods. The address of the node is the pod's
+    own only with hostNetwork: without, vLLM cannot listen there, and nothing answers.
+
+    Pass: VLLM_HOST_IP from status.podIP in the template of 2 pods.
+    Fail: VLLM_HOST_IP 10.0.0.5 or 127.0.0.1 in the template of 2 pods; $(LWS_LEADER_ADDRESS) in
+    the template of the workers; status.hostIP without hostNetwork.
+    Level: mandatory with Ray, where vLLM stops, and with a copy over several pods (--nnodes), where
+    it waits forever; advisory otherwise.
+    Source: vllm/utils/network_utils.py get_ip; vllm/v1/executor/ray_executor.py ("Every node should
+    have a unique IP address"); vllm/distributed/device_communicators/shm_broadcast.py
+    create_from_process_group_single_reader and MessageQueue (connect_ip).
+    """
+    for engine in facts.engines:
+        command = engine.entry.command
+        if command is None or command.engine != "vllm" or engine.pods == 1:
+            continue
+        ray = command.executor == "ray" or command.data_backend == "ray"
+        stops = ray or _spans_pods(command)
+        found = _of_node(engine, each=_spans_pods(command))
+        if found is not None:
+            yield _at_node(engine, found, Level.MANDATORY if stops else Level.ADVISORY)
+        else:
+            yield from _check(engine, stops=stops)
+
+
+def _spans_pods(command: CommandFacts) -> bool:
+    """Return whether the processes of one copy in several pods connect without Ray."""
+    nodes = command.nnodes
+    several = isinstance(nodes, int) and nodes >= _TWO
+    return several and command.data == 1 and command.executor in {None, "mp"}
+
+
+def _of_node(engine: EngineFacts, *, each: bool) -> VariableFacts | None:
+    """Return a variable with the address of a node, in a pod without the network of its node.
+
+    Args:
+        engine: The engine.
+        each: Whether others connect to each pod. With Ray, they connect to the first one.
+    """
+    worker = engine.worker if each else None
+    for pod in filter(None, (engine.entry, worker)):
+        stated = pod.variables.get(HOST_IP)
+        of_node = stated is not None and isinstance(stated.value, NodeAddress)
+        if stated is not None and of_node and not pod.on_host and not stated.by_script:
+            return stated
+    return None
+
+
+def _at_node(engine: EngineFacts, stated: VariableFacts, level: Level) -> Finding:
+    return Finding(
+        path=f"{stated.path.removesuffix('.value')}.valueFrom.fieldRef.fieldPath",
+        seen=f"is status.hostIP, but the pods of {title(engine)} do not have the network of their "
+        "node (hostNetwork), so nothing listens at its address",
+        remedy=write("status.podIP"),
+        level=level,
+    )
+
+
+def _check(engine: EngineFacts, *, stops: bool) -> Iterator[Finding]:
+    pods = [pod for pod in (engine.entry, engine.worker) if pod is not None]
+    leader = _of_leader(engine)
+    if leader is not None:
+        seen = "is the address of the first pod in the other pods"
+        yield _finding(leader, seen, engine, stops=stops)
+        return
+    stated = [pod.variables[HOST_IP] for pod in pods if HOST_IP in pod.variables]
+    fixed = [one for one in stated if isinstance(one.value, str) and one.value]
+    values = [str(one.value) for one in fixed]
+    for one, value in zip(fixed, values, strict=True):
+        shared = len(pods) == 1 or engine.pods != len(pods) or values.count(value) > 1
+        if shared or value == EVERY_ADDRESS or LOOPBACK.fullmatch(value):
+            seen = f"is {display(value)} in every pod of the template"
+            yield _finding(one, seen, engine, stops=stops)
+            return
+
+
+def _of_leader(engine: EngineFacts) -> VariableFacts | None:
+    """Return the variable if the other pods take it from the first pod's address."""
+    stated = engine.worker.variables.get(HOST_IP) if engine.worker is not None else None
+    value = stated.value if stated is not None else None
+    return stated if isinstance(value, OfController) and value.name in LEADERS else None
+
+
+def _finding(stated: VariableFacts, seen: str, engine: EngineFacts, *, stops: bool) -> Finding:
+    said = "use a fieldRef to status.podIP, or remove the variable"
+    set_to = f"sets {HOST_IP}, which " if stated.by_script else ""
+    return Finding(
+        path=stated.path,
+        seen=f"{set_to}{seen}, and each pod of {title(engine)} needs its own address",
+        remedy=said if stated.by_script else remove(said),
+        level=Level.MANDATORY if stops else Level.ADVISORY,
+    )
