@@ -3,11 +3,9 @@
 import re
 from collections.abc import Iterator
 
-from kthena_components.core.facts.network import HOST_IP, VariableFacts
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of
-from kthena_components.core.remedies import remove
 from kthena_components.core.rules.support.engine_pods import (
     DEFAULTS,
     RAY,
@@ -243,17 +241,4 @@ def _looks_at_itself(
         path=pod.command_path,
         seen=f"{title(engine)} {seen}",
         remedy=f"write {meeting.option} with the address of the first pod, {address}{port}",
-    )
-
-
-def _shared_address(
-    stated: VariableFacts, seen: str, engine: EngineFacts, *, stops: bool
-) -> Finding:
-    said = "use a fieldRef to status.podIP, or remove the variable"
-    set_to = f"sets {HOST_IP}, which " if stated.by_script else ""
-    return Finding(
-        path=stated.path,
-        seen=f"{set_to}{seen}, and each pod of {title(engine)} needs its own address",
-        remedy=said if stated.by_script else remove(said),
-        level=Level.MANDATORY if stops else Level.ADVISORY,
     )
