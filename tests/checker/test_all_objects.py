@@ -147,7 +147,7 @@ WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
     "queue-of-elsewhere": (
         {"queue": REMOVED},
         [
-            "U gang.spec.queue: not checked, because the queue 'research' is not among these objects. [queue-exists]"
+            "A gang.spec.queue: is 'research', but there is no such Queue, and Volcano's webhook rejects it. Add the Queue, or write the name of one that exists. [queue-exists]"
         ],
     ),
     "queue-cycle": (
