@@ -13,12 +13,16 @@ def name_fits(facts: ServingFacts) -> Iterator[Finding]:
     """A generated name is not too long: 63 characters for a DNS label, 52 for a StatefulSet's name.
 
     The pods of a StatefulSet have its name and a revision of 11 characters in one label value.
+    In the mode Standard, KServe stops if the first part of a component's host is no DNS label: it
+    is chat-predictor-models for chat in the namespace models.
 
     Pass: a StatefulSet's name of 52 characters.
     Fail: a StatefulSet's name of 53 characters.
-    Level: mandatory.
+    Level: mandatory; advisory for that host, which domainTemplate of the cluster may change.
     Source: RFC 1035; kubernetes pkg/controller/history/controller_history.go ControllerRevisionName
-    and pkg/controller/statefulset/stateful_set_utils.go setPodRevision.
+    and pkg/controller/statefulset/stateful_set_utils.go setPodRevision; kserve
+    pkg/controller/v1beta1/inferenceservice/reconcilers/raw/raw_kube_reconciler.go createRawURL, and
+    issue 4807.
     """
     longest: dict[str, tuple[int, Finding]] = {}
     for item in facts.names:
@@ -40,6 +44,7 @@ def name_fits(facts: ServingFacts) -> Iterator[Finding]:
             f"{len(item.name)} characters; "
             f"at most {item.limit} are allowed",
             remedy=f"shorten {part} by {over}",
+            level=Level.ADVISORY if item.by_default else Level.MANDATORY,
         )
         known = longest.get(item.path)
         if known is None or over > known[0]:
