@@ -102,6 +102,8 @@ class NameFacts:
     """The object or label that gets the name, in words: `StatefulSet`."""
     made: bool = True
     """Whether it is derived from the serving's and the role's name, not written by the user."""
+    by_default: bool = False
+    """Whether a setting of the cluster may change how it is made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

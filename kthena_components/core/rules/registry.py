@@ -77,11 +77,8 @@ from kthena_components.core.rules.memory_weights_fraction_offload import (
     memory_weights_fit,
     offload_within_memory,
 )
-from kthena_components.core.rules.network_and_name_fits import (
-    host_network_names,
-    name_fits,
-    network_interface,
-)
+from kthena_components.core.rules.name_fits import name_fits
+from kthena_components.core.rules.network import host_network_names, network_interface
 from kthena_components.core.rules.nixl_side_channel_host import nixl_side_channel_host
 from kthena_components.core.rules.options_agree_draft import (
     draft_pipeline,

@@ -11,11 +11,12 @@ from typing import Any
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod import DeviceFacts, PodFacts
 from kthena_components.core.facts.pod_template import read_pods
-from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.facts.serving import EngineFacts, NameFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests, relocated
+from kthena_components.core.naming import DNS_LABEL
 from kthena_components.core.templates import lay_over
 from kthena_components.core.values.dataclass import dataclass
-from kthena_components.core.values.read import mapping, name_of, sequence
+from kthena_components.core.values.read import is_name, mapping, name_of, sequence
 from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
 from kthena_components.systems.kserve.nodes import RayNodes, Shortage
 from kthena_components.systems.kserve.served_models import models_of_service, name_model
@@ -26,6 +27,7 @@ _OWN_RUNTIMES = "kserve-huggingfaceserver"
 _NO_SIZE = Unknown("the size in workerSpec is not a number")
 REFUSED = Unknown("KServe deploys nothing if pods request fewer GPUs than there are ranks")
 _ELSEWHERE = Unknown("its runtime may state the GPUs")
+_MODE, _STANDARD = "serving.kserve.io/deploymentMode", ("Standard", "RawDeployment")
 _PARTS = ("volumes", "nodeSelector", "affinity")
 """Fields of a predictor that its pods have, and that rules about its engine read."""
 
@@ -39,7 +41,27 @@ def facts(view: Service) -> ServingFacts:
     else:
         engines = tuple(_runtime(view))
     found = view.object
-    return ServingFacts(path=found.at("spec"), name=name_of(found.body), engines=engines)
+    return ServingFacts(
+        path=found.at("spec"), name=name_of(found.body), engines=engines, names=tuple(_hosts(view))
+    )
+
+
+def _hosts(view: Service) -> Iterator[NameFacts]:
+    """Return the first labels of the hosts of an InferenceService in the mode Standard."""
+    found, space = view.object, view.object.stated_namespace
+    name, mode = found.metadata.get("name"), view.annotations.get(_MODE)
+    if not view.is_service or mode not in _STANDARD or not is_name(name) or not is_name(space):
+        return
+    for part in ("predictor", "transformer", "explainer"):
+        if found.spec.get(part) is not None:
+            yield NameFacts(
+                what=f"{part}'s host",
+                name=f"{name}-{part}-{space}",
+                limit=DNS_LABEL,
+                path=found.at("metadata.name"),
+                made=False,
+                by_default=True,
+            )
 
 
 def _many(view: Service, many: MultiNode) -> EngineFacts:

@@ -67,6 +67,12 @@ def selected_pods_answer(cluster: ClusterObjects) -> Iterator[Finding]:
     GetModelPortForPod; vllm-project/production-stack
     src/vllm_router/parsers/parser.py.
     """
+    yield from _selected(cluster)
+    yield from _labelled(cluster)
+
+
+def _selected(cluster: ClusterObjects) -> Iterator[Finding]:
+    """Check the pods of each selector that sends requests."""
     asking = [one for one in selectors(cluster) if one.targets and one.labels and not one.gap]
     indexes: dict[object, PodIndex] = {}
     on_hosts = [pods for pods in cluster.pods if pods.spec.get("hostNetwork")] if asking else []
@@ -83,7 +89,6 @@ def selected_pods_answer(cluster: ClusterObjects) -> Iterator[Finding]:
             yield from _check(each, sure)
             if len(found) > len(sure) == 0:
                 yield from _on_hosts(cluster, each, found, on_hosts)
-    yield from _labelled(cluster)
 
 
 def _labelled(cluster: ClusterObjects) -> Iterator[Finding]:

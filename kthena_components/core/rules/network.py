@@ -1,12 +1,11 @@
-"""Rules of networks and names: interfaces, names on the network of the host, and names that fit."""
+"""Rules of networks: names of network interfaces, and of pods on the network of the host."""
 
 from collections.abc import Iterator
 
 from kthena_components.core.facts.network import GLOO, NCCL, VariableFacts
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.findings import Finding, Level, not_checked
-from kthena_components.core.naming import NAME_LIMIT, least_length
+from kthena_components.core.findings import Finding, not_checked
 from kthena_components.core.remedies import remove, write
 from kthena_components.core.rules.support.engine_pods import (
     LEADERS,
@@ -17,7 +16,7 @@ from kthena_components.core.rules.support.engine_pods import (
 from kthena_components.core.rules.support.messages import title
 from kthena_components.core.values.display import display
 from kthena_components.core.values.regex import regex
-from kthena_components.core.values.unknown import OfController, Unknown, is_unresolved
+from kthena_components.core.values.unknown import OfController, Unknown
 
 _IN_CLUSTER = regex(r"[a-z0-9-]+(?:\.[a-z0-9-]+){1,2}(?:\.svc(?:\.cluster\.local)?)?(?::\d+)?")
 _ADDRESS = regex(r"[\d.]+(?::\d+)?")
@@ -121,41 +120,3 @@ def _finding(name: str, stated: VariableFacts, wrong: str) -> Finding:
         seen=f"{set_to} {display(stated.value)}, {wrong}",
         remedy=said if stated.by_script else remove(said),
     )
-
-
-def name_fits(facts: ServingFacts) -> Iterator[Finding]:
-    """A generated name is not too long: 63 characters for a DNS label, 52 for a StatefulSet's name.
-
-    The pods of a StatefulSet have its name and a revision of 11 characters in one label value.
-
-    Pass: a StatefulSet's name of 52 characters.
-    Fail: a StatefulSet's name of 53 characters.
-    Level: mandatory.
-    Source: RFC 1035; kubernetes pkg/controller/history/controller_history.go ControllerRevisionName
-    and pkg/controller/statefulset/stateful_set_utils.go setPodRevision.
-    """
-    longest: dict[str, tuple[int, Finding]] = {}
-    for item in facts.names:
-        if is_unresolved(item.name):
-            yield Finding(
-                path=item.path,
-                seen=f"the {item.what} name was not checked, because it is an output that only the "
-                "deployment knows",
-                level=Level.UNKNOWN,
-            )
-            continue
-        over = least_length(item.name) - item.limit
-        if over <= 0:
-            continue
-        part = "the serving's or the role's name" if item.made else "it"
-        finding = Finding(
-            path=item.path,
-            seen=f"gives the {item.what} name {display(item.name, NAME_LIMIT)}, "
-            f"{len(item.name)} characters; "
-            f"at most {item.limit} are allowed",
-            remedy=f"shorten {part} by {over}",
-        )
-        known = longest.get(item.path)
-        if known is None or over > known[0]:
-            longest[item.path] = (over, finding)
-    yield from (finding for _, finding in longest.values())
