@@ -4,7 +4,7 @@ import pytest
 
 from kthena_components.core.facts.serving import NameFacts, ServingFacts
 from kthena_components.core.findings import run_rule
-from kthena_components.core.rules.network_and_name_fits import name_fits
+from kthena_components.core.rules.name_fits import name_fits
 
 
 def said(*names: NameFacts) -> list[str]:
