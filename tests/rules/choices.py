@@ -30,7 +30,7 @@ CHOICES: Final[dict[str, set[str]]] = {
     "the user chooses an image, a release or a model": {
         *("draft-tensor", "engine-option-keys", "ray-engine-kwargs"),
         *("booster-image", "container-image", "engine-image", "kthena-image"),
-        *("kv-connector-known", "kv-transfer-supported", "pp-with-ray", "ray-in-image"),
+        *("kv-transfer-supported", "pp-with-ray", "ray-in-image"),
         *("ray-over-pods", "hf-config-shape", "model-stated"),
     },
     "the user chooses hardware, or how many pods and ranks there are": {

@@ -1,5 +1,6 @@
 """GPUs and instance types by their names, and what a pod's placement states of them."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -87,10 +88,13 @@ STATED = {
         GpuFacts(name="NVIDIA L40S of g6e.12xlarge", memory_gib=44.99),
     ),
     "affinity": (affinity([is_in(PRODUCT, "NVIDIA-H200")]), H200),
-    "several-values": (affinity([is_in(PRODUCT, "NVIDIA-H200", "NVIDIA-H100-PCIe")]), H200),
+    "several-values": (
+        affinity([is_in(PRODUCT, "NVIDIA-H200", "NVIDIA-H100-PCIe")]),
+        replace(H200, alone=False),
+    ),
     "several-terms": (
         affinity([is_in(PRODUCT, "NVIDIA-H100-PCIe")], [is_in(PRODUCT, "NVIDIA-H200")]),
-        H200,
+        replace(H200, alone=False),
     ),
     "one-term-leaves-it-open": (affinity([is_in(PRODUCT, "NVIDIA-H200")], []), None),
     "beside-an-open-term": (
