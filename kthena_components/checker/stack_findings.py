@@ -144,14 +144,14 @@ Pass: a StatefulSet that exists, with the uid in the state.
 Fail: the state of a sandbox that was removed, on the next one.
 Level: advisory; not checked without the extra `cluster`, or if the API server cannot be queried.
 Source: pulumi-kubernetes v4.25 provider/pkg/provider/provider.go, Diff, which reads no cluster.
-Code: kthena_components/resources/_cluster_warnings.py.""",
+Code: kthena_components/resources/_cluster_objects.py.""",
     "object-of-another-stack": """The objects of a component do not belong to another stack.
 
 Pass: an object without the annotation kthena-components/stack, or with this stack.
 Fail: an object that states another one.
 Level: advisory, in previews, for ten components; not checked without the extra `cluster`.
 Source: pulumi-kubernetes v4.25 provider/pkg/await/await.go, patchForce.
-Code: kthena_components/resources/_duplicate_objects.py.""",
+Code: kthena_components/resources/_cluster_objects.py.""",
     "kthena-partition-restores": """A partition holds back groups of the size that Kthena stored.
 
 Kthena stores the roles of a revision when it creates groups, and gives them back to the groups that
@@ -184,7 +184,7 @@ Pass: a second group of 2 pods of 8 GPUs, and 2 free nodes of 8 GPUs in a rack.
 Fail: the same group, and no rack with 2 free nodes.
 Level: mandatory, advisory in dev and staging.
 Source: Volcano v1.14 pkg/scheduler/actions/allocate.
-Code: kthena_components/placement/findings.py.""",
+Code: kthena_components/placement/place.py.""",
     "policy-config": """The config of a policy is valid; otherwise each finding keeps its own level.
 
 A release of pulumi-policy that does not mark secret values is also reported under this name: then

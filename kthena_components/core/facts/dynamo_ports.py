@@ -119,7 +119,7 @@ def _listening(
     if port is None or port == 0:
         return None
     ports = container.get("ports")
-    hidden = first_unknown(ports, *sequence(ports)) or unknown_inside(ports)
+    hidden = unknown_inside(ports, *sequence(ports))
     return Listening(
         engine=None,
         program=program,

@@ -61,7 +61,7 @@ def forwarded(service: Mapping[str, Any], port: int) -> object:
     ports = mapping(service.get("spec")).get("ports")
     if is_headless(service):
         return port
-    if unknown_inside(ports) is not None or not sequence(ports):
+    if unknown_inside(ports, *sequence(ports)) is not None or not sequence(ports):
         return _ELSEWHERE
     found = next((mapping(p) for p in sequence(ports) if mapping(p).get("port") == port), None)
     if found is None:

@@ -162,7 +162,7 @@ def _frontend(item: Component) -> Iterator[Finding]:
     require_known(item.path, _hidden(item))
     if _has_neighbours(item) or not is_frontend(main):
         return
-    require_known(item.path, ports, *sequence(ports), unknown_inside(ports))
+    require_known(item.path, unknown_inside(ports, *sequence(ports)))
     port = known(http_port(main), item.path)
     named = numbers(ports) if ports else {HTTP: HTTP_PORT}
     probes = [_probe(item, index, main, kind) for kind in PROBES]
