@@ -32,7 +32,6 @@ from kthena_components.core.values.unknown import Unknown
 
 _TWO = 2
 _OTHER_PODS = "and that Service selects other pods"
-_ELSEWHERE = "in the namespace"
 _NO_SERVICE = "and there is no such Service"
 
 
@@ -238,10 +237,13 @@ def _asks(objects: SplitObjects, part: EnginePart, known: frozenset[str]) -> boo
 def _away(objects: SplitObjects, part: EnginePart, known: frozenset[str]) -> str:
     """Explain that a part asks the right name in another namespace."""
     asked = objects.asked_by(part)
-    if asked is None or asked.name not in known or not part.namespace:
+    if asked is None or asked.name not in known or not _is_away(asked, part):
         return ""
-    other = asked.namespace != part.namespace
-    return f"{_ELSEWHERE} {display(asked.namespace)}" if other else ""
+    return f"in the namespace {display(asked.namespace)}"
+
+
+def _is_away(asked: Asked, part: EnginePart) -> bool:
+    return bool(part.namespace) and asked.namespace != part.namespace
 
 
 def _wrong(
@@ -261,11 +263,12 @@ def _wrong(
 
 def _finding(objects: SplitObjects, part: EnginePart, head: EnginePart, seen: str) -> Finding:
     address, host = first_address(head, objects.reached(head)), part.asks
+    asked = objects.asked_by(part)
     if address and not (host == address or host.startswith(f"{address}.")):
         remedy = f"write {address} in the address"
     elif seen == _NO_SERVICE:
         remedy = "add a headless Service of that name, with the labels of that pod in its selector"
-    elif seen.startswith(_ELSEWHERE) and part.namespace:
+    elif asked is not None and _is_away(asked, part):
         remedy = f"write {address or host.partition('.')[0]}.{part.namespace}.svc in the address"
     else:
         remedy = "write the labels of that pod in the selector of the Service"

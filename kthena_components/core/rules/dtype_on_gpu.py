@@ -31,7 +31,7 @@ def dtype_on_gpu(facts: ServingFacts) -> Iterator[Finding]:
     Fail: --dtype bfloat16 on a T4 or a V100.
     Level: mandatory, because vLLM stops at startup.
     Source: vllm/platforms/cuda.py check_if_supports_dtype, before vllm/worker/worker.py
-    _check_if_gpu_supports_dtype; vLLM issue 1157.
+    _check_if_gpu_supports_dtype, of 0.6.0 to 0.33.0.
     """
     told: set[Finding] = set()
     for start in all_starts(facts, "vllm"):

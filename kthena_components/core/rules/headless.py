@@ -112,8 +112,8 @@ def headless_workers(facts: ServingFacts) -> Iterator[Finding]:
     Level: mandatory.
     Source: vllm/entrypoints/cli/serve.py (run_headless); collective_rpc in
         vllm/v1/executor/multiproc_executor.py, which rejects calls on other nodes; both from 0.11.1
-        to 0.33.0; vllm/entrypoints/openai/api_server.py, which only calls run_server (vLLM pull
-        request 36875).
+        to 0.33.0; vllm/entrypoints/openai/api_server.py, later launchers/api_server/entry.py,
+        which only call run_server, up to 0.33.0.
     """
     for engine in facts.engines:
         yield from _first(engine)

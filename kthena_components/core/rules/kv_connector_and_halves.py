@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kthena_components.core.engines.kv_transfer import CONNECTORS, has_connector, releases_with
+from kthena_components.core.facts.listening import DEFAULT_PORTS
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.remedies import set_option, without
@@ -208,9 +209,9 @@ def kv_connector_known(facts: ServingFacts) -> Iterator[Finding]:
     or if no known release has the connector, because a plugin may. In an image that is not vLLM's
     own, such a name is only reported if it is one letter away from a known one.
     Source: vllm/config/kv_transfer.py __post_init__;
-    vllm/distributed/kv_transfer/kv_connector/factory.py; v1/p2p/p2p_nccl_engine.py there, and vLLM
-    pull request 26628; ai-dynamo/dynamo components/src/dynamo/vllm/args.py
-    update_dynamo_config_with_engine, and ai-dynamo/aiconfigurator pull request 522.
+    vllm/distributed/kv_transfer/kv_connector/factory.py; v1/p2p/p2p_nccl_engine.py there, of
+    0.9.2 to 0.23.0; ai-dynamo/dynamo components/src/dynamo/vllm/args.py
+    update_dynamo_config_with_engine, of 0.9.1 and of 1.0.0 to 1.6.1.
     """
     for start in starts(facts, "vllm"):
         config = start.option(_CONFIG)
@@ -253,17 +254,15 @@ def _http_port(start: Start, config: dict[str, Any]) -> Iterator[Finding]:
     extra = config.get("kv_connector_extra_config", {})
     if config["kv_connector"] != P2P or not isinstance(extra, dict) or "http_port" in extra:
         return
-    proxy = [extra.get("proxy_ip"), extra.get("proxy_port")]
+    proxy = (extra.get("proxy_ip"), extra.get("proxy_port"))
+    by_proxy = all(isinstance(each, str) and each for each in proxy)
     always = start.since(_P2P_FIRST, _P2P_HTTP_BY_PROXY)
-    level = start.since(_P2P_FIRST, _P2P_GONE) if all(isinstance(p, str) for p in proxy) else None
-    level = always or (level if all(proxy) else None)
+    level = always or (start.since(_P2P_FIRST, _P2P_GONE) if by_proxy else None)
     if level is not None:
         because = "" if always else ", which it requires with proxy_ip and proxy_port"
         seen = f"has {P2P} without http_port in kv_connector_extra_config{because}"
-        port = start.option("--port")
-        own = (
-            f": '{8000 if port is None else port}'" if port is None or isinstance(port, int) else ""
-        )
+        port = start.option("--port") or DEFAULT_PORTS["vllm"]
+        own = f": '{port}'" if isinstance(port, int) else ""
         remedy = f"write http_port{own} there, the port on which this engine answers"
         yield from start.refused(f"{seen}, so vLLM does not start", remedy, level)
 

@@ -92,9 +92,11 @@ def probe_key(facts: ServingFacts) -> Iterator[Finding]:
     Fail: --api-key $(KEY) and a readinessProbe with path /v1/models; path /v1/models and a variable
     VLLM_API_KEY from a Secret; SGLang with --api-key and path /get_model_info.
     Level: mandatory.
-    Source: vLLM vllm/entrypoints/openai/api_server.py, later server_utils.py,
-    AuthenticationMiddleware; SGLang sglang/srt/utils add_api_key_middleware, later utils/auth.py
-    decide_request_auth; kubernetes pkg/probe/http/http.go DoHTTPProbe (codes from 200 to 399).
+    Source: vLLM vllm/entrypoints/openai/api_server.py, later serve/utils/server_utils.py and
+    serve/middleware/authenticate.py, of 0.6.0 to 0.33.0 (since 0.22.0 also for paths that begin
+    with /v2 and /inference, which are not checked); SGLang sglang/srt/utils
+    add_api_key_middleware, later utils/auth.py decide_request_auth; kubernetes
+    pkg/probe/http/http.go DoHTTPProbe (codes from 200 to 399).
     """
     for engine in facts.engines:
         for pod in (engine.entry, engine.worker):

@@ -122,7 +122,8 @@ def _scales_from_zero(entry: Object) -> bool:
     """Return whether an autoscaler may have a metric that needs no pods."""
     metrics = entry.spec.get("metrics")
     kinds = [mapping(each).get("type") for each in sequence(metrics)]
-    return unknown_inside(metrics) is not None or not {"Object", "External"}.isdisjoint(kinds)
+    hidden = unknown_inside(metrics, kinds)
+    return hidden is not None or not {"Object", "External"}.isdisjoint(kinds)
 
 
 def _bounds(entry: Object, lower: str, least: int, upper: str, top: int) -> Iterator[Finding]:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from kthena_components.core import naming
 from kthena_components.core.facts.listening import waits_for_engine
@@ -31,8 +31,7 @@ from kthena_components.systems.kubernetes.facts import facts_of_copies
 
 _SERVICE, _STATEFUL_SET = ("", "Service"), ("apps", "StatefulSet")
 _ASKED = "(asked)"
-"""Key of a reduced spec, which no manifest has: the Service by which its pods find each other, if
-they are ready only after that, and if they ask for a pod of it and not for the Service itself."""
+"""Key of a reduced spec, with what its pods ask. A manifest may have it, but no such value."""
 _FEWEST = 2
 _HOST = regex(r"(?P<pod>[a-z0-9-]+)\.(?P<domain>[a-z0-9-]+)(?P<rest>\.[a-z0-9.-]+)?(?::\d+)?")
 _ALONE = regex(
@@ -128,42 +127,52 @@ def _asked(facts: ServingFacts) -> Iterator[tuple[EngineFacts, PodFacts, Meeting
                 yield engine, pod, meeting
 
 
+class _Asked(NamedTuple):
+    """The Service by which the pods of a StatefulSet find each other."""
+
+    service: str
+    waits: bool
+    """Whether they are ready only after that."""
+    by_pod: bool
+    """Whether they ask for a pod of it, and not for the Service itself."""
+
+
 def kept_set(body: Mapping[str, Any]) -> Mapping[str, Any]:
     """Keep the spec of a StatefulSet with reduced templates, and which Service its pods ask."""
     kept = kept_pods(body)
     spec = kept.get("spec")
     if isinstance(spec, dict) and (asked := _find_service(read_object(body))):
-        spec[_ASKED] = [*asked]
+        spec[_ASKED] = asked
     return kept
 
 
-def _asks(cluster: ClusterObjects) -> Iterator[tuple[Object, Object, bool, bool]]:
-    """Return each StatefulSet with the Service that its pods ask, if they wait, and for a pod."""
+def _asks(cluster: ClusterObjects) -> Iterator[tuple[Object, Object, _Asked]]:
+    """Return each StatefulSet with the Service that its pods ask, and how they ask."""
     services = cluster.named(_SERVICE)
     for entry in cluster.of(_STATEFUL_SET):
         kept = entry.spec.get(_ASKED)
-        asked = kept if isinstance(kept, list) else _find_service(entry)
-        service = services.get((str(entry.namespace), str(asked[0]))) if asked else None
+        asked = kept if isinstance(kept, _Asked) else _find_service(entry)
+        service = services.get((str(entry.namespace), asked.service)) if asked else None
         if asked and service is not None:
-            yield entry, service, asked[1], asked[2]
+            yield entry, service, asked
 
 
-def _find_service(found: Object) -> tuple[str, bool, bool] | None:
-    """Return the Service that pods ask, if they need that to be ready, and if for a pod of it."""
+def _find_service(found: Object) -> _Asked | None:
+    """Return the Service that pods ask: the one for which they wait, if there is one."""
     replicas = whole(found.spec.get("replicas"))
     if not isinstance(replicas, int) or replicas < _FEWEST:
         return None
     template = mapping(mapping(found.spec.get("template")).get("spec"))
     containers = [mapping(each) for each in sequence(template.get("containers"))]
     probed = any(c.get("readinessProbe") or c.get("startupProbe") for c in containers)
-    first: tuple[str, bool, bool] | None = None
+    first: _Asked | None = None
     for _, pod, meeting in _asked(facts_of_copies(found)):
         host = _HOST.fullmatch(str(meeting.address))
         named = host and re.fullmatch(rf"{re.escape(str(found.name))}-\d+", host["pod"])
         match = host if named else _ALONE.fullmatch(str(meeting.address))
         if match and (named or match["space"] in {None, found.namespace}):
-            asked = match["domain"], probed and waits_for_engine(pod), bool(named)
-            if asked[1]:
+            asked = _Asked(match["domain"], probed and waits_for_engine(pod), bool(named))
+            if asked.waits:
                 return asked
             first = first or asked
     return first
@@ -187,12 +196,13 @@ def first_pod_selected(cluster: ClusterObjects) -> Iterator[Finding]:
 
 def other_pods_selected(cluster: ClusterObjects) -> Iterator[Finding]:
     """Report Services by which pods find the first one, and which do not select these pods."""
-    for entry, service, _, by_pod in _asks(cluster):
+    for entry, service, asked in _asks(cluster):
         selector = service.spec.get("selector")
         wanted, path = mapping(selector), service.at("spec.selector")
         outside = service.spec.get("type") not in {None, "", "ClusterIP"}
         pods = cluster.pods_of.get(entry.index, [])
-        if not by_pod or outside or entry.spec.get("serviceName") != service.name or len(pods) != 1:
+        of_set = asked.by_pod and entry.spec.get("serviceName") == service.name
+        if outside or not of_set or len(pods) != 1:
             continue
         if gap := first_unknown(selector, service.spec) or unknown_inside(selector):
             yield not_checked(path, gap)
@@ -227,8 +237,8 @@ def first_pod_published(cluster: ClusterObjects) -> Iterator[Finding]:
     staging/src/k8s.io/endpointslice/utils.go (ready); coredns plugin/kubernetes;
     sgl-project/sglang issue 10216.
     """
-    for entry, service, waits, by_pod in _asks(cluster):
-        if not waits or not (by_pod or _selects_only(cluster, service, entry)):
+    for entry, service, asked in _asks(cluster):
+        if not asked.waits or not (asked.by_pod or _selects_only(cluster, service, entry)):
             continue
         published = service.spec.get("publishNotReadyAddresses")
         path = service.at("spec.publishNotReadyAddresses")
@@ -237,7 +247,7 @@ def first_pod_published(cluster: ClusterObjects) -> Iterator[Finding]:
         elif published is not True:
             seen = f"is not true, but the pods of StatefulSet {display(entry.name)} look for each "
             seen += "other by this Service before they are ready"
-            alone = by_pod or {naming.POD_INDEX, _POD_NAME} & {
+            alone = asked.by_pod or {naming.POD_INDEX, _POD_NAME} & {
                 *mapping(service.spec.get("selector"))
             }
             one = "" if alone else f' and add {naming.POD_INDEX}: "0" to the selector'
