@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from kthena_components.checker.catalogue import all_rules
-from kthena_components.core.rules.support.documentation import RuleDoc
+from kthena_components.checker.catalogue import RuleDoc, all_rules
 from tests.support.for_each import for_each
 
 ROOT = Path(__file__).parent.parent
-MOST_LINES, MOST_FUNCTION_LINES = 340, 45
+MOST_LINES, MOST_FUNCTION_LINES = 400, 45
 SOURCES = sorted(
     path
     for folder in ("kthena_components", "policies", "toolchain")
@@ -28,12 +27,14 @@ PURE = [
 ]
 
 UPDATE = "each system's rules about an update are in forbidden_changes.py"
+ANY_UPDATE = "what runs the rules about an update has the one rule for any kind"
 ROLE = "the inputs of a role's engine are one file, named after most of its rules"
 ELSEWHERE = {
     "kthena-gang-fixed": UPDATE,
     "kthena-partition-scaling": UPDATE,
     "lws-lower-then-raise": UPDATE,
     "lws-subgroups-fixed": UPDATE,
+    "gpu-named-larger": ANY_UPDATE,
     "sglang-data-multi-node": ROLE,
     "kv-transfer-supported": ROLE,
     "hf-config-shape": ROLE,

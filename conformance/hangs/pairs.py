@@ -11,8 +11,8 @@ from conformance.validation.cases import VERSIONS
 from conformance.volcano.gangs import opened
 from kthena_components.checker.all_objects import check_split_engines
 from kthena_components.checker.cluster_rules import compare_objects
-from kthena_components.checker.engine_parts import read_engine_part_of
 from kthena_components.checker.manifest import check_manifest
+from kthena_components.checker.members import read_engine_part_of
 from kthena_components.cluster.client import ClusterError
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, Level

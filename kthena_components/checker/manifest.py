@@ -11,9 +11,8 @@ from types import MappingProxyType
 from typing import Any
 
 from kthena_components.checker.crd_schema import crd_schema, like_release, once_a_place
-from kthena_components.checker.engine_parts import rules_over_parts
 from kthena_components.checker.installed_releases import by_installed
-from kthena_components.checker.members import coscheduled, ports_in, with_pods
+from kthena_components.checker.members import coscheduled, ports_in, rules_over_parts, with_pods
 from kthena_components.checker.moved_fields import follow_moves
 from kthena_components.checker.object_name import object_name
 from kthena_components.checker.pod_schema import check_templates

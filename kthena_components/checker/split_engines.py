@@ -7,10 +7,13 @@ kv_halves_parallel.py and routing_sidecar_port.py.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from kthena_components.checker.engine_parts import COMPARED, PORTS
-from kthena_components.checker.leader_alone import leader_alone
 from kthena_components.checker.leader_selected import changes_port, leader_selected
-from kthena_components.checker.leaders_apart_and_published import leader_published, leaders_apart
+from kthena_components.checker.leaders_apart_and_published import (
+    leader_alone,
+    leader_published,
+    leaders_apart,
+)
+from kthena_components.checker.members import COMPARED, PORTS
 from kthena_components.checker.pod_ranks_of_parts import pod_ranks_of_parts
 from kthena_components.core.engines.kv_transfer import BOOTSTRAP_PORT
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
-from kthena_components.checker.stated_waivers import new_waivers
+from kthena_components.checker.waivers import new_waivers
 from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.hardware import NO_CHOICE, GpuChoice, parse_choice
 from kthena_components.core.schema.versions import TITLES

@@ -2,10 +2,9 @@
 
 from tabulate import tabulate
 
-from kthena_components.checker.catalogue import BRANCH, all_rules
+from kthena_components.checker.catalogue import BRANCH, RuleDoc, all_rules
 from kthena_components.checker.levels import ENVIRONMENTS, environment_levels
 from kthena_components.core.findings import Level, nearest
-from kthena_components.core.rules.support.documentation import RuleDoc
 
 
 class UnknownRuleError(LookupError):

@@ -25,7 +25,12 @@ from pulumi_policy import (
     proxy,
 )
 
-from kthena_components.checker.all_objects import Bodies, check_objects_together, owner_of
+from kthena_components.checker.all_objects import (
+    Bodies,
+    check_objects_together,
+    memory_unchecked_in,
+    owner_of,
+)
 from kthena_components.checker.enforcement import ENFORCED, LED_BY, TOGETHER
 from kthena_components.checker.levels import (
     LIMITS,
@@ -36,7 +41,6 @@ from kthena_components.checker.levels import (
 )
 from kthena_components.checker.manifest import is_compared
 from kthena_components.checker.secrecy import check_sealed
-from kthena_components.checker.unnamed_gpus import memory_unchecked_in
 from kthena_components.core.findings import Finding, Level, fault, today
 from kthena_components.core.objects.object import pulumi_identity
 from kthena_components.policies.advice_and_placement import advice_of_component, check_placement

@@ -10,10 +10,10 @@ from typing import Any
 
 from pulumi_policy import PolicyResource, ResourceValidationArgs
 
+from kthena_components.checker.all_objects import is_memory_unchecked
 from kthena_components.checker.levels import Settings
 from kthena_components.checker.manifest import CheckedObject, check_whole, has_rules, is_compared
 from kthena_components.checker.secrecy import check_sealed, is_sealed
-from kthena_components.checker.unnamed_gpus import is_memory_unchecked
 from kthena_components.checker.unread_kinds_and_parts import is_foreign
 from kthena_components.checker.waivers import FIELD, listed, waive
 from kthena_components.core.facts.context import Context

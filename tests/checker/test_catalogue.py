@@ -9,14 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import kthena_components
-from kthena_components.checker.catalogue import ANY_MANIFEST, INPUT, all_rules, rule_names
+from kthena_components.checker.catalogue import (
+    ANY_MANIFEST,
+    INPUT,
+    Example,
+    RuleDoc,
+    all_rules,
+    read_docstring,
+    rule_names,
+)
 from kthena_components.checker.cluster_rules import only_together
-from kthena_components.checker.input_findings import INPUT_DOCS, MANIFEST_DOCS
-from kthena_components.checker.stack_findings import EDGE_DOCS
+from kthena_components.checker.input_and_stack_findings import EDGE_DOCS, INPUT_DOCS, MANIFEST_DOCS
 from kthena_components.core.findings import Level, rule_name
 from kthena_components.core.rules.production import PRODUCTION
 from kthena_components.core.rules.registry import CHECKS
-from kthena_components.core.rules.support.documentation import Example, RuleDoc, read_docstring
 from kthena_components.core.spec.rules import (
     engine_only_field_launch_overlay_counted_flag as role_rules,
 )

@@ -11,8 +11,8 @@ import yaml
 
 from kthena_components.checker.all_objects import check_split_engines
 from kthena_components.checker.cluster_rules import compare_objects
-from kthena_components.checker.engine_parts import read_engine_part_of
 from kthena_components.checker.manifest import check_manifest, read_demand
+from kthena_components.checker.members import read_engine_part_of
 from kthena_components.checker.update_rules import check_change
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.facts.context import Context, ReferencedObjects, gather

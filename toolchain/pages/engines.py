@@ -4,12 +4,11 @@ import re
 import sys
 from collections.abc import Iterator
 
-from kthena_components.checker.catalogue import all_rules
+from kthena_components.checker.catalogue import RuleDoc, all_rules
 from kthena_components.core.engines import Launch, write_commands
 from kthena_components.core.engines.kv_transfer import CONNECTORS, releases_with
 from kthena_components.core.engines.option_table import Table, load
 from kthena_components.core.engines.trtllm import LAUNCH_PORT
-from kthena_components.core.rules.support.documentation import RuleDoc
 
 _HEAD = """# Engines and their releases
 

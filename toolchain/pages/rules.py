@@ -11,11 +11,11 @@ from kthena_components.checker.catalogue import (
     REVIEW,
     WAIVERS,
     WHOLE,
+    RuleDoc,
     all_rules,
 )
 from kthena_components.cli.rules import shown_level
 from kthena_components.core.findings import Level
-from kthena_components.core.rules.support.documentation import RuleDoc
 
 _HEAD = """# Rules
 

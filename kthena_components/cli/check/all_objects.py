@@ -17,8 +17,8 @@ from kthena_components.checker.all_objects import (
     check_engines,
     compare,
 )
-from kthena_components.checker.engine_parts import read_engine_part_of
 from kthena_components.checker.manifest import CheckedObject, is_compared, reduce_object
+from kthena_components.checker.members import read_engine_part_of
 from kthena_components.checker.waivers import Stated, annotated, waive
 from kthena_components.cli.objects import KubeObject, is_wanted, objects_of
 from kthena_components.cli.sources import Source

@@ -9,12 +9,11 @@ from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
-from kthena_components.checker.catalogue import all_rules
+from kthena_components.checker.catalogue import RuleDoc, all_rules
 from kthena_components.cli.check.results import Result, Summary
 from kthena_components.cli.rules import explain
 from kthena_components.core.findings import Level
 from kthena_components.core.remedies import fixes_as_json
-from kthena_components.core.rules.support.documentation import RuleDoc
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.safe_text import visible_json
 from kthena_components.reading.files import Unreadable

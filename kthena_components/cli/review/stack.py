@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from kthena_components.checker.all_objects import memory_unchecked_in
 from kthena_components.checker.secrecy import check_sealed
-from kthena_components.checker.unnamed_gpus import memory_unchecked_in
 from kthena_components.cli.review.preview import STACK_TYPE, Preview, Said, Step, Weight
 from kthena_components.cli.review.serving_sizes import Gpus, Pair, gpus_of, pairs_of, unregistered
 from kthena_components.core.findings import RULE_FAULT, Finding, count_of

@@ -17,8 +17,14 @@ from typing import Any
 from kthena_components.checker.catalogue import all_rules
 from kthena_components.checker.enforcement import PackConfig, read_pack
 from kthena_components.checker.levels import ENVIRONMENTS, SettingError
-from kthena_components.checker.stated_waivers import Subject, waived_subjects
-from kthena_components.checker.waivers import FIELD, annotated, listed, read_waiver
+from kthena_components.checker.waivers import (
+    FIELD,
+    Subject,
+    annotated,
+    listed,
+    read_waiver,
+    waived_subjects,
+)
 from kthena_components.checker.weakened_levels_limits_waivers import LEVEL_RULES, LevelsChange
 from kthena_components.cli.levels import read_policies
 from kthena_components.cli.policy_pack import FOLDER, LEVELS, levels_of

@@ -1,33 +1,24 @@
-"""Inputs of the memory rules: an engine's weights, parallelism and GPU."""
+"""Inputs of the memory rules: an engine's model, weights, parallelism and GPU."""
 
 from collections.abc import Iterator
 from dataclasses import replace
 
 from kthena_components.core.engines import CommandFacts
+from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.hardware import GpuFacts, OtherGpu, largest_gpu
 from kthena_components.core.memory import (
     Split,
     cache_per_token_on_gpu,
     cache_type,
-    copies,
     fullest_weights,
+    held_weights,
     overhead,
     start_up,
     weights_on_gpu,
 )
-from kthena_components.core.memory.assumed_model import assumed_model
-from kthena_components.core.memory.batch import StartUp, batch_of
-from kthena_components.core.memory.checkpoint import loaded_part, weights_of
-from kthena_components.core.memory.encoder import is_whole, runs_encoder
-from kthena_components.core.memory.indexers import (
-    SglangCell,
-    index_cache_on_gpu,
-    prefill_workspace,
-    sglang_cell,
-)
-from kthena_components.core.memory.padding import loaded_weights
-from kthena_components.core.memory.sglang_reserve import taken_before
+from kthena_components.core.memory.held_weights import loaded_part, loaded_weights, weights_of
+from kthena_components.core.memory.largest_batch import StartUp, batch_of, is_whole, runs_encoder
 from kthena_components.core.memory.sharding import (
     ENGINES,
     VLLM,
@@ -39,14 +30,45 @@ from kthena_components.core.memory.share import (
     count_option,
     sglang_release,
     share_of,
+    taken_before,
     usable_memory,
     vllm_release,
 )
-from kthena_components.core.models import ModelShape
+from kthena_components.core.memory.sparse_attention import (
+    SglangCell,
+    index_cache_on_gpu,
+    prefill_workspace,
+    sglang_cell,
+)
+from kthena_components.core.models import ModelShape, find_by_folder, find_by_spelling, find_model
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.images import Version
 from kthena_components.core.values.read import first_unknown
 from kthena_components.core.values.unknown import MaybeInt, Unknown
+
+
+def assumed_model(pod: PodFacts, command: CommandFacts) -> ModelShape | None:
+    """Return the model that the pod downloads, or that a folder or the served name is named after.
+
+    None: nothing suggests one.
+    """
+    if pod.downloaded is not None:
+        return pod.downloaded
+    served = served_name(command)
+    paths = (command.model, command.options.get("--model"))  # two if the command is wrong
+    by_folder = (find_by_folder(path, served) for path in paths)
+    found = (*by_folder, *map(find_by_spelling, (command.model, served)))
+    known = next(filter(None, found), None)
+    stated = None if known or served is None else find_model(served)
+    return stated if isinstance(stated, ModelShape) else known
+
+
+def served_name(command: CommandFacts) -> str | None:
+    """Return the first name under which an engine serves its model, if it is stated."""
+    stated = command.options.get("--served-model-name")
+    first = stated[0] if isinstance(stated, tuple) and stated else stated
+    return first if isinstance(first, str) else None
+
 
 _STATES = 0.9
 """SGLang's default of --mamba-full-memory-ratio: memory for states to that for the cache."""
@@ -101,10 +123,10 @@ class Placed:
         """The same, filled up as the engine's kernels need it."""
         shape, split, engine = self.shape, self.split, self.command.engine
         gib = loaded_weights(shape, split, self.gib, self._rocm_width)
-        gib += copies.expanding_copies(shape, split, always=engine == "sglang")
+        gib += held_weights.expanding_copies(shape, split, always=engine == "sglang")
         if engine in VLLM:
-            gib += copies.kept_buffers(shape, batch_of(self.start)[1], self.version)
-        return gib + copies.encoder_copies(shape, split) * (self._encoder_ranks == 1)
+            gib += held_weights.kept_buffers(shape, batch_of(self.start)[1], self.version)
+        return gib + held_weights.encoder_copies(shape, split) * (self._encoder_ranks == 1)
 
     @property
     def _encoder_ranks(self) -> int:

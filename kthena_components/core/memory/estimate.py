@@ -7,12 +7,12 @@ error on published start-ups, from which the band comes.
 from dataclasses import replace
 from enum import StrEnum
 
-from kthena_components.core.memory.batch import batch_of
-from kthena_components.core.memory.checkpoint import has_drafts
-from kthena_components.core.memory.compressed import BLOCK, Request, request_cache
 from kthena_components.core.memory.engine import Placed, cache_of, length_of
+from kthena_components.core.memory.held_weights import has_drafts
+from kthena_components.core.memory.largest_batch import batch_of
 from kthena_components.core.memory.sharding import VLLM
 from kthena_components.core.memory.sizes import GIB, expert_weights
+from kthena_components.core.memory.sparse_attention import BLOCK, Request, request_cache
 from kthena_components.core.memory.start_up import Terms
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.unknown import MaybeInt, Unknown

@@ -1,19 +1,178 @@
-"""The share of a GPU's memory that an engine may use, and of how much memory."""
+"""The share of a GPU's memory that an engine may use, and what SGLang leaves free.
+
+What SGLang leaves free on a GPU for activations and CUDA graphs. Sizes in MiB, as SGLang's.
+
+Sources: sglang/srt/arg_groups/memory_hook.py handle_gpu_memory_settings, reserve_for_graph_mb and
+adjust_mem_fraction_for_vlm, and attention_hook.py, or server_args.py before them;
+sglang/srt/model_executor for what is measured before the weights are loaded. The wheels of 0.3.6 to
+0.5.23 have four ways to choose the default share, one after the other.
+"""
+
+from collections.abc import Sequence
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.hardware import GpuFacts
-from kthena_components.core.memory.sglang_reserve import (
-    SglangStart,
-    aiter_factor,
-    default_share,
-    vision_factor,
-)
 from kthena_components.core.memory.sharding import VLLM, attention_ranks
 from kthena_components.core.models import ModelShape
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.images import Version, read_image
 from kthena_components.core.values.read import first_unknown
 from kthena_components.core.values.unknown import Unknown
+
+_BY_CLASS_SINCE, _BY_BATCH_SINCE = (0, 4, 8), (0, 5, 3)
+"""The first releases that reserve by the class of a GPU, and by the batch. Before them, the share
+follows from the ranks."""
+_OF_RANKS: Sequence[tuple[int, float]] = ((16, 0.79), (8, 0.81), (4, 0.85), (2, 0.87), (1, 0.88))
+"""From how many tensor ranks on; the share."""
+_LARGER, _LARGER_SINCE, _OF_LARGER = 80, (0, 4, 6), 18
+"""GiB beyond which a GPU has a reserve of its own, since when, and the reserve."""
+_OF_CLASS: Sequence[tuple[float, float, float]] = (
+    (35, 2.8, 0.1),
+    (90, 9.5, 0.5),
+    (160, 12, 0.5),
+    (float("inf"), 32, 0),
+)
+"""Up to how many GiB of memory; the reserve, and for each rank."""
+_OF_COPIES = 4
+"""The reserve with attention that ranks do not share, by class."""
+
+_CLASSES: Sequence[tuple[float, int, int, int]] = (
+    (20, 2048, 8, 8),
+    (35, 4096, 48, 160),
+    (60, 4096, 32, 160),
+    (160, 8192, 256, 512),
+    (float("inf"), 16384, 512, 512),
+)
+"""Up to how many GiB of memory; tokens of a chunk, and the largest batch of the graphs, with less
+than four ranks and with more."""
+_SMALLER, _LARGER_CHUNKS_SINCE = (35, 2048, 24, 80), (0, 5, 20)
+"""The class of 35 GiB in the releases before."""
+_MANY = 4
+_META, _OF_TOKEN, _OF_BATCH, _OF_EIGHT = 512, 1.5, 2, 1024
+_LARGE, _LEAST = 60, 10 * 1024
+_OF_COPY, _OF_LARGE_COPY, _LARGE_BATCH = 3, 4.5, 300
+"""MiB for each batch size and copy of the attention, and beyond this size."""
+_PREFILL_GRAPHS_SINCE, _OF_GRAPH, _OF_LATENT = (0, 5, 10), 8, 1536
+"""The first release that captures graphs of prefills by default, MiB of each, and of all with
+latent attention."""
+_PREFILL_SIZES: Sequence[tuple[int, int]] = (
+    (32, 4), (256, 16), (512, 32), (1024, 64), (4096, 256), (16384, 512),
+)  # fmt: skip
+"""Up to how many tokens a graph is captured for each how many."""
+_CONTEXT, _LINKED = 0.6, 2.0
+"""GiB that CUDA and NCCL have taken before the weights: one rank, and ranks over NVLink."""
+_BY_SIZE_SINCE, _FLAT = (0, 4, 9, 2), 0.9
+"""The first release that looks at the encoder's size, and the factor for any encoder before."""
+_VISION, _SENSITIVITY, _FACTORS = 0.95, 0.1, (0.8, 1.05)
+"""Factor for an encoder of the usual size, the loss for each such size more, and its limits."""
+_USUAL_LAYERS, _USUAL_HIDDEN = 24, 1024
+_AITER, _AITER_FROM, _AITER_HEADS = 0.85, 8192, (16, 128)
+"""Factor with the attention of AITER if requests may be longer than this, and how many heads of
+latent attention a rank needs for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SglangStart:
+    """What decides the share of a GPU that SGLang chooses."""
+
+    memory_gib: float
+    """Memory of one GPU, as the driver reports it."""
+    ranks: int
+    """Tensor × pipeline ranks."""
+    chunk: int | None = None
+    """Tokens of a chunk, if stated."""
+    graphs: bool = True
+    """Whether CUDA graphs are captured."""
+    latent: bool = False
+    """Whether the attention stores latents."""
+    copies: int = 0
+    """Copies of the attention inside the tensor group (--enable-dp-attention)."""
+    release: Version | None = None
+    """The release. None: the newest."""
+
+    def before(self, release: Version) -> bool:
+        """Return whether the release is older; an unknown one is the newest."""
+        return self.release is not None and self.release < release
+
+
+def default_share(start: SglangStart) -> float:
+    """Return the share of a GPU for weights and KV cache that SGLang chooses."""
+    if start.before(_BY_CLASS_SINCE):
+        larger = start.memory_gib > _LARGER and not start.before(_LARGER_SINCE)
+        shares = (share for ranks, share in _OF_RANKS if start.ranks >= ranks)
+        return 1 - _OF_LARGER / start.memory_gib if larger else next(shares)
+    if start.before(_BY_BATCH_SINCE):
+        base, each = next(row[1:] for row in _OF_CLASS if start.memory_gib < row[0])
+        reserve = (base + start.ranks * each + (_OF_COPIES if start.copies else 0)) * 1024
+    else:
+        reserve = _of_batch(start)
+    return round(1 - reserve / 1024 / start.memory_gib, 3)
+
+
+def _of_batch(start: SglangStart) -> float:
+    """Return the MiB that the newer releases reserve."""
+    _, tokens, few, many = _class_of(start)
+    tokens = max(start.chunk or tokens, 2048)
+    batch = few if start.ranks < _MANY else many
+    reserve = _META + tokens * _OF_TOKEN + start.ranks / 8 * _OF_EIGHT
+    reserve += batch * start.copies * (_OF_LARGE_COPY if batch > _LARGE_BATCH else _OF_COPY)
+    if start.graphs:
+        reserve += batch * _OF_BATCH
+        if not start.before(_PREFILL_GRAPHS_SINCE):
+            reserve += _OF_LATENT if start.latent else _prefill_graphs(tokens) * _OF_GRAPH
+    return max(reserve, _LEAST) if start.memory_gib > _LARGE else reserve
+
+
+def _class_of(start: SglangStart) -> tuple[float, int, int, int]:
+    """Return the class of a GPU: the limit of its memory, and what it has by default."""
+    found = next(row for row in _CLASSES if start.memory_gib < row[0])
+    older = start.before(_LARGER_CHUNKS_SINCE)
+    return _SMALLER if older and found[0] == _SMALLER[0] else found
+
+
+def _prefill_graphs(tokens: int) -> int:
+    """Count the graphs of prefills up to a number of tokens."""
+    sizes, last = 0, 0
+    for limit, step in _PREFILL_SIZES:
+        sizes += max(min(tokens, limit) - last, 0) // step
+        last = limit
+    return sizes
+
+
+def taken_before(ranks: int, *, linked: bool) -> float:
+    """Return the GiB of a GPU that are in use before the weights are loaded."""
+    return _LINKED if ranks > 1 and linked else _CONTEXT
+
+
+def vision_factor(shape: ModelShape, release: Version | None) -> float:
+    """Return the factor by which the default share is lowered for the model's vision encoder.
+
+    SGLang reads `num_hidden_layers` only, and takes 24 where a config calls the layers `depth`.
+    """
+    if shape.vision_hidden is None:
+        return 1.0
+    if release is not None and release < _BY_SIZE_SINCE:
+        return _FLAT
+    size = (shape.vision_layers or _USUAL_LAYERS) * shape.vision_hidden**2
+    more = size / (_USUAL_LAYERS * _USUAL_HIDDEN**2) - 1
+    least, most = _FACTORS
+    return _VISION * max(least, min(most, 1 - _SENSITIVITY * more))
+
+
+def aiter_factor(shape: ModelShape, ranks: int, length: int | None, backend: object) -> float:
+    """Return the factor by which a share is lowered on a GPU of AMD, even if it is stated.
+
+    Args:
+        shape: The model.
+        ranks: Ranks that share the attention heads.
+        length: Tokens of the longest request. None: not known, and taken as a short one.
+        backend: The attention backend that is stated; None for SGLang's choice.
+    """
+    by_default = shape.latent is None or shape.heads // ranks in _AITER_HEADS
+    uses = by_default if backend is None else backend == "aiter"
+    return _AITER if uses and (length or 0) > _AITER_FROM else 1.0
+
 
 _SHARE, _OLD_SHARE, _SINCE = 0.92, 0.9, (0, 20)
 """vLLM's default of --gpu-memory-utilization, now and before 0.20."""

@@ -9,11 +9,23 @@ compares them with published start-ups.
 
 from dataclasses import replace
 
-from kthena_components.core.memory.batch import ENGINE_V1, UNIFIED, StartUp, batch_of, is_split
-from kthena_components.core.memory.compressed import compressed_attention, compressed_workspace
-from kthena_components.core.memory.encoder import encoder_peak, kept_images
-from kthena_components.core.memory.experts import expert_numbers, graph_numbers, staying_numbers
+from kthena_components.core.memory.largest_batch import (
+    ENGINE_V1,
+    UNIFIED,
+    StartUp,
+    batch_of,
+    encoder_peak,
+    expert_numbers,
+    graph_numbers,
+    is_split,
+    kept_images,
+    staying_numbers,
+)
 from kthena_components.core.memory.sizes import GIB
+from kthena_components.core.memory.sparse_attention import (
+    compressed_attention,
+    compressed_workspace,
+)
 from kthena_components.core.values.dataclass import dataclass
 
 _TOKEN = 2

@@ -7,11 +7,11 @@ from decimal import Decimal
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, advise, count_of, part_of_rule
-from kthena_components.core.memory.assumed_model import served_name
 from kthena_components.core.memory.engine import (
     Placed,
     engines_without_gpu,
     placed_engines,
+    served_name,
 )
 from kthena_components.core.memory.estimate import (
     BATCH,
@@ -20,12 +20,12 @@ from kthena_components.core.memory.estimate import (
     estimate_of,
     smaller_batch,
 )
-from kthena_components.core.memory.larger_sizes import larger_sizes
 from kthena_components.core.memory.sharding import NO_MODEL
 from kthena_components.core.remedies import either, set_option
 from kthena_components.core.rules.support.engine_pods import pods_of
 from kthena_components.core.rules.support.engine_startup import ALWAYS, POSITIVE, all_starts
 from kthena_components.core.rules.support.messages import cannot_check, title
+from kthena_components.core.rules.support.nearest_sizes import larger_sizes
 from kthena_components.core.values.unknown import Unknown, known
 
 ONE = "memory-one-sequence"

@@ -9,9 +9,8 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.ports import ProbeFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level
-from kthena_components.core.memory.assumed_model import assumed_model
-from kthena_components.core.memory.checkpoint import loaded_part, weights_of
-from kthena_components.core.memory.engine import split_of
+from kthena_components.core.memory.engine import assumed_model, split_of
+from kthena_components.core.memory.held_weights import loaded_part, weights_of
 from kthena_components.core.memory.sharding import ENGINES, model_shape
 from kthena_components.core.memory.share import vllm_release
 from kthena_components.core.memory.sizes import Split, weights_on_gpu

@@ -7,15 +7,18 @@ import pytest
 
 from kthena_components.core.findings import Level
 from kthena_components.core.memory import Split
-from kthena_components.core.memory.batch import StartUp, batch_of
-from kthena_components.core.memory.compressed import compressed_attention, compressed_workspace
 from kthena_components.core.memory.engine import Placed, placed_engines
 from kthena_components.core.memory.estimate import Estimate, Verdict
-from kthena_components.core.memory.sglang_reserve import (
+from kthena_components.core.memory.largest_batch import StartUp, batch_of
+from kthena_components.core.memory.share import (
     SglangStart,
     aiter_factor,
     default_share,
     vision_factor,
+)
+from kthena_components.core.memory.sparse_attention import (
+    compressed_attention,
+    compressed_workspace,
 )
 from kthena_components.core.memory.start_up import (
     Terms,

@@ -1,4 +1,6 @@
-"""Weights that ranks hold beside their part of the model. Sizes in GiB.
+"""Weights that ranks hold beside their part of the checkpoint, or in larger matrices. In GiB.
+
+Weights that ranks hold beside their part of the model. Sizes in GiB.
 
 The projections that compress queries, keys and values in latent attention are whole on each rank:
 vllm/model_executor/models/deepseek_v2.py and sglang/srt/models/deepseek_v2.py. So is all of the
@@ -9,14 +11,45 @@ Both engines add the projections that expand keys and values, in 16 bits, for qu
 to latents: process_weights_after_loading in vllm/model_executor/layers/attention/mla_attention.py,
 which takes those of the checkpoint if they have 16 bits, and post_load_weights in
 sglang/srt/models/deepseek_v2.py, which always copies them.
+
+Weights as an engine holds them, where its kernels need larger matrices than the checkpoint has.
+
+Source: vllm/model_executor/layers/fused_moe/oracle/mxfp4.py
+mxfp4_round_up_hidden_size_and_intermediate_size, and sglang/srt/layers/quantization/mxfp4.py: with
+Marlin, which both take on most GPUs, widths are filled up to 128 and hidden sizes to 256.
+
+vllm/model_executor/layers/fused_moe/unquantized_fused_moe_method.py _maybe_pad_weight: with ROCm,
+rows of experts in 16 bits get 256 bytes more if they are multiples of 512 bytes. Each matrix of a
+layer is copied: gate and up first. The copy of down then lies in the memory of the old gate and up,
+whose rest stays unused: c10/cuda/CUDACachingAllocator.cpp splits a freed block, and a block that is
+used in part cannot be returned.
+
+vllm/model_executor/layers/quantization/fp8.py process_weights_after_loading: with ROCm, experts in
+FP8 are copied layer by layer in the order that AITER needs. The memory of the last layer's old
+weights stays reserved, and counts as weights: vllm/platforms/rocm.py get_current_memory_usage.
 """
 
 from dataclasses import replace
 
-from kthena_components.core.memory.indexers import indexer_numbers, indexers_of
-from kthena_components.core.memory.sizes import GIB, Split, bytes_of
+from kthena_components.core.engines import CommandFacts
+from kthena_components.core.memory.sharding import VLLM
+from kthena_components.core.memory.sizes import (
+    GIB,
+    Split,
+    bytes_of,
+    expert_weights,
+    fullest_weights,
+    part_left,
+)
+from kthena_components.core.memory.sparse_attention import (
+    indexer_numbers,
+    indexers_of,
+    with_loaded_indexers,
+)
 from kthena_components.core.models import ModelShape
 from kthena_components.core.values.images import Version
+from kthena_components.core.values.read import first_unknown
+from kthena_components.core.values.unknown import Unknown
 
 _ROPE = 64
 """Width of the part of a head that has the position, in latent attention: qk_rope_head_dim."""
@@ -153,3 +186,107 @@ def _bytes(shape: ModelShape) -> float:
     dense = shape.latent is None and not shape.experts
     formats = (*_WHOLE, *_PACKED) if dense else _WHOLE
     return bytes_of(shape.dtype) if shape.dtype is not None and shape.dtype in formats else _BYTES
+
+
+_INNER, _HIDDEN = 128, 256
+"""Multiples of an expert's inner width on one rank, and of the hidden size."""
+_ROW, _MORE = 256, 128
+"""With ROCm: the multiple of a row that is lengthened, and by how many numbers of 16 bits."""
+_UNQUANTISED, _SHUFFLED = "bf16", "fp8"
+_GATE_AND_UP, _DOWN = 2 / 3, 1 / 3
+"""Shares of an expert's weights."""
+
+
+def loaded_weights(
+    shape: ModelShape, split: Split, gib: float, rocm_width: int | None = None
+) -> float:
+    """Return the GiB of weights on a GPU of the fullest stage as the engine holds them.
+
+    Args:
+        shape: The model.
+        split: Its ranks.
+        gib: All weights.
+        rocm_width: The inner width of an expert on one rank, if vLLM runs on a GPU of AMD.
+    """
+    whole = fullest_weights(shape, split, gib) + _embeddings_kept(shape, split, gib)
+    whole += copied_weights(shape, split)
+    if not shape.hidden or not shape.expert_ffn:
+        return whole
+    ranks = split.experts or split.tensor
+    experts = min(expert_weights(shape), gib) / ranks / split.pipeline
+    if shape.dtype == "mxfp4":
+        inner = -(-shape.expert_ffn // ranks)
+        larger = _filled(inner, _INNER) * _filled(shape.hidden, _HIDDEN) / (inner * shape.hidden)
+        return whole + experts * (larger - 1)
+    if rocm_width and shape.dtype == _UNQUANTISED and gib == shape.weights_gib:
+        return whole + experts * _lengthened(shape.hidden, rocm_width)
+    if rocm_width and shape.dtype == _SHUFFLED:
+        layers = max(shape.layers - shape.dense_layers + shape.draft_layers, 1)
+        return whole + experts * split.pipeline / layers
+    return whole
+
+
+def _lengthened(hidden: int, inner: int) -> float:
+    """Return by which share experts grow where their rows are lengthened, with what stays unused.
+
+    Rows of gate and up are as long as the hidden size, those of down as the inner width.
+    """
+    gate_and_up = _GATE_AND_UP * (_MORE / hidden if hidden % _ROW == 0 else 0)
+    if inner % _ROW:
+        return gate_and_up
+    down = _DOWN * _MORE / inner
+    unused = max(_GATE_AND_UP - _DOWN - down, 0.0) if gate_and_up else 0.0
+    return gate_and_up + down + unused
+
+
+def _embeddings_kept(shape: ModelShape, split: Split, gib: float) -> float:
+    """Return by how much embeddings exceed their share of weights quantised while loading."""
+    if not shape.weights_gib or not shape.vocab or not shape.hidden:
+        return 0.0
+    kept = 2 * shape.vocab * shape.hidden * 2 / GIB
+    return max(1 - gib / shape.weights_gib, 0.0) * kept / split.tensor
+
+
+def _filled(size: int, multiple: int) -> int:
+    return -(-size // multiple) * multiple
+
+
+_SPECULATIVE = ("speculative", "spec-", "spec_")
+"""How the options of speculative decoding begin."""
+
+
+def loaded_part(command: CommandFacts, shape: ModelShape, release: Version | None) -> ModelShape:
+    """Return the shape of the part of a model that an engine loads.
+
+    Args:
+        command: The engine's command line.
+        shape: The model.
+        release: The release of vLLM. None: the newest, or another engine.
+    """
+    if not has_drafts(command):
+        shape = without_draft(shape)
+    return with_loaded_indexers(shape, command.engine in VLLM, release)
+
+
+def has_drafts(command: CommandFacts) -> bool:
+    """Return whether an engine loads layers that draft tokens."""
+    return any(name.lstrip("-").startswith(_SPECULATIVE) for name in command.options)
+
+
+def weights_of(
+    command: CommandFacts, shape: ModelShape, release: Version | None
+) -> float | Unknown:
+    """Return the size of the weights in the format that the engine loads."""
+    if shape.weights_gib is None:
+        return Unknown(f"the table of models has no size of the weights of {shape.name}")
+    offloaded, fetched = command.cpu_offload_gib, command.host_offload
+    method = command.quantization
+    unknown = first_unknown(offloaded, fetched, method)
+    if unknown is not None:
+        return unknown
+    if offloaded or fetched:
+        return Unknown("a part of its weights stays in the memory of the host")
+    if not isinstance(method, str):
+        return shape.weights_gib
+    part = part_left(method, shape, release)
+    return part if isinstance(part, Unknown) else shape.weights_gib * part
