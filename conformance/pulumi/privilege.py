@@ -13,7 +13,7 @@ from conformance.pulumi.deployer import Deployer, Rules, lifecycle
 from conformance.report import Part
 from conformance.support.cluster import BACKENDS, NAMESPACE, Scene
 from conformance.support.waiting import PATIENCE
-from kthena_components.core.plan.rights import BUDGETS, READ, Resource
+from kthena_components.core.plan.manifest import BUDGETS, READ, Resource
 from kthena_components.systems import extras, resources_of
 from kthena_components.systems.kthena.view_autoscaling import BINDING
 from sandbox.cluster import Sandbox, Size, up

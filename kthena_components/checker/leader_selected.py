@@ -4,21 +4,19 @@ from collections import Counter, defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
-from kthena_components.core.facts.split_addresses import (
-    Asked,
-    first_address,
-    forwarded,
-    has_selector,
-    is_headless,
-    may_have,
-    number_of,
-)
 from kthena_components.core.facts.split_engines import (
+    Asked,
     EnginePart,
     Group,
+    first_address,
+    forwarded,
     group_of_head,
+    has_selector,
     is_head,
+    is_headless,
     is_other,
+    may_have,
+    number_of,
     selects,
     spreads_copies,
     starts_first,

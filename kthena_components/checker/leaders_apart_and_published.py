@@ -7,8 +7,8 @@ from typing import Any
 from kthena_components.checker.leader_selected import needs_workers
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.listening import waits_for_engine
-from kthena_components.core.facts.split_addresses import Asked
 from kthena_components.core.facts.split_engines import (
+    Asked,
     EnginePart,
     group_of_head,
     group_of_worker,
@@ -20,8 +20,7 @@ from kthena_components.core.facts.split_engines import (
     starts_first,
     template_of,
 )
-from kthena_components.core.facts.split_joins import joined
-from kthena_components.core.facts.split_objects import Service, SplitObjects, is_one
+from kthena_components.core.facts.split_objects import Service, SplitObjects, is_one, joined
 from kthena_components.core.findings import (
     Finding,
     advise,

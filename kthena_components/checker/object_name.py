@@ -15,8 +15,8 @@ from kthena_components.core.naming import (
 )
 from kthena_components.core.objects.object import GroupKind, Object
 from kthena_components.core.remedies import write
+from kthena_components.core.schema.language import no_name
 from kthena_components.core.schema.metadata import STEM
-from kthena_components.core.schema.names import no_name
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import count, mapping, unknown_in
 from kthena_components.core.values.regex import regex

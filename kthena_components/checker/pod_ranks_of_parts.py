@@ -6,16 +6,16 @@ from dataclasses import replace
 from itertools import pairwise
 
 from kthena_components.core.engines import CommandFacts
-from kthena_components.core.facts.split_addresses import Asked, has_selector
 from kthena_components.core.facts.split_engines import (
+    Asked,
     EnginePart,
     group_of_worker,
+    has_selector,
     is_head,
     spreads_copies,
     starts_first,
 )
-from kthena_components.core.facts.split_joins import copies_of, first_copies
-from kthena_components.core.facts.split_objects import SplitObjects, is_one
+from kthena_components.core.facts.split_objects import SplitObjects, copies_of, first_copies, is_one
 from kthena_components.core.findings import Finding, advise, count_of, refuse
 from kthena_components.core.rules.pod_ranks import repeats_rank
 from kthena_components.core.rules.support.engine_pods import PORT_OPTIONS, is_itself

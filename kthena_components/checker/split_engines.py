@@ -18,8 +18,7 @@ from kthena_components.checker.pod_ranks_of_parts import pod_ranks_of_parts
 from kthena_components.core.engines.kv_transfer import BOOTSTRAP_PORT
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.split_engines import EnginePart, is_whole
-from kthena_components.core.facts.split_joins import join_engines, joined
-from kthena_components.core.facts.split_objects import SplitObjects
+from kthena_components.core.facts.split_objects import SplitObjects, join_engines, joined
 from kthena_components.core.findings import (
     Finding,
     Level,

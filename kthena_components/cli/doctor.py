@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kthena_components.cli.shared_options import WRONG, add_cluster, opened
 from kthena_components.cli.terminal import Progress, paint
-from kthena_components.core.values.safe_text import visible, visible_lines
+from kthena_components.core.values.display import visible, visible_lines
 
 if TYPE_CHECKING:
     from kthena_components.cluster.stack_servings import ReadStack

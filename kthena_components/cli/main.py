@@ -116,7 +116,7 @@ def _cause(error: OSError) -> str:
 
 def _told(why: str) -> int:
     """Write one sentence, if anybody can read it, and return the exit status of wrong usage."""
-    from kthena_components.core.values.safe_text import visible  # noqa: PLC0415 - only for a mistake
+    from kthena_components.core.values.display import visible  # noqa: PLC0415 - only for a mistake
 
     with suppress(OSError):
         sys.stderr.write(f"kthena-components: {visible(why)}\n")

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from kthena_components import __version__
 from kthena_components.cli.policy_pack import MISSING, can_run, write_pack
+from kthena_components.core.values.display import visible
 from kthena_components.core.values.regex import regex
-from kthena_components.core.values.safe_text import visible
 from kthena_components.reading.files import unwritten
 
 WROTE, WRONG = 0, 2

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kthena_components import __version__
 from kthena_components.checker.levels import ENVIRONMENTS
-from kthena_components.core.values.safe_text import visible
+from kthena_components.core.values.display import visible
 from kthena_components.reading.files import unwritten
 
 FOLDER, SETTINGS, START, LEVELS = "policies", "PulumiPolicy.yaml", "__main__.py", "levels"

@@ -6,7 +6,7 @@ import sys
 import yaml
 
 from kthena_components.cluster.requirements import INVENTORY
-from kthena_components.core.plan.rights import roles
+from kthena_components.core.plan.manifest import roles
 from kthena_components.core.values.regex import regex
 from kthena_components.systems import EMITTERS, extras, resources_of
 

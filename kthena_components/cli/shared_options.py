@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kthena_components.cli.terminal import Progress
-from kthena_components.core.values.safe_text import visible
+from kthena_components.core.values.display import visible
 
 if TYPE_CHECKING:
     from kthena_components.cluster.client import Cluster

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from kthena_components.cli.shared_options import WRONG, add_cluster, opened
 from kthena_components.cli.terminal import Progress
 from kthena_components.core.findings import suggest
-from kthena_components.core.values.safe_text import visible, visible_json, visible_lines
+from kthena_components.core.values.display import visible, visible_json, visible_lines
 from kthena_components.reading.files import unwritten
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from kthena_components.cluster.requirements import (
 )
 from kthena_components.cluster.snapshot import Diagnostic, Snapshot, Status, serves
 from kthena_components.core.findings import nearest
+from kthena_components.core.values.display import shell_word
 from kthena_components.core.values.read import mapping, sequence
-from kthena_components.core.values.safe_text import shell_word
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems import EMITTERS, INDEX, find_emitter
 from kthena_components.systems.prometheus.emit import API_VERSION, INSTALL, KINDS

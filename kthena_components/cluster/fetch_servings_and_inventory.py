@@ -17,7 +17,7 @@ from kthena_components.cluster.requirements import (
 )
 from kthena_components.cluster.status import Servings
 from kthena_components.core import naming
-from kthena_components.core.plan.rights import Resource
+from kthena_components.core.plan.manifest import Resource
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import Unknown

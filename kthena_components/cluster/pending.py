@@ -19,8 +19,8 @@ from kthena_components.cluster.objects import (
 from kthena_components.core import naming
 from kthena_components.core.findings import count_of
 from kthena_components.core.objects.object import read_object
+from kthena_components.core.values.display import shell_word
 from kthena_components.core.values.read import mapping, sequence
-from kthena_components.core.values.safe_text import shell_word
 from kthena_components.systems.kthena.view import Role, held_groups, read_serving
 
 _SPLIT = re.compile(r"(?P<not>\d+) Unschedulable(?:, (?P<would>\d+) Schedulable)?")

@@ -6,7 +6,7 @@ from typing import Any
 from kthena_components.compiler.compile import Compiled
 from kthena_components.compiler.stack_secrets import secrets_of
 from kthena_components.core.findings import SpecError
-from kthena_components.core.plan.rights import WRITE, Resource
+from kthena_components.core.plan.manifest import WRITE, Resource
 from kthena_components.core.plan.serving_plan import ServingPlan
 from kthena_components.core.plan.stack_file import StackSpec
 from kthena_components.core.topology.spec import build_topology

@@ -34,8 +34,8 @@ from kthena_components.core import naming
 from kthena_components.core.findings import count_of
 from kthena_components.core.topology.domains import Domain, lowest, read_domains
 from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.display import shell_word
 from kthena_components.core.values.read import mapping, sequence
-from kthena_components.core.values.safe_text import shell_word
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.lws.view import GROUP_INDEX, SET_NAME
 

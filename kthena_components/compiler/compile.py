@@ -22,8 +22,7 @@ from kthena_components.core.plan.build import (
     role_serving,
     serving_of,
 )
-from kthena_components.core.plan.checks import plan_values
-from kthena_components.core.plan.facts import facts_from_plan
+from kthena_components.core.plan.facts import facts_from_plan, plan_values
 from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.plan.serving_plan import ServingPlan
 from kthena_components.core.remedies import Remedy, either, fixes_of, remove

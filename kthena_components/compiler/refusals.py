@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kthena_components import systems
 from kthena_components.core.findings import Finding, Level, SpecError
-from kthena_components.core.plan.checks import plan_exposed, plan_requests
+from kthena_components.core.plan.facts import plan_exposed, plan_requests
 from kthena_components.core.plan.limits import refused
 from kthena_components.core.plan.serving_plan import ServingPlan
 from kthena_components.core.remedies import Elsewhere, either, elsewhere, remove, write

@@ -12,7 +12,7 @@ from kthena_components.compiler.compile import Compiled
 from kthena_components.convert.lost_fields import Loss
 from kthena_components.core.findings import Finding, SpecError
 from kthena_components.core.remedies import fixes_of
-from kthena_components.core.schema.names import no_name
+from kthena_components.core.schema.language import no_name
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import group_kind, is_name, mapping, name_of

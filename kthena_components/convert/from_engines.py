@@ -39,8 +39,8 @@ from kthena_components.convert.lost_fields import Loss, find_losses, find_unread
 from kthena_components.core.facts.serving import GangFacts
 from kthena_components.core.findings import Finding, SpecError, count_of, path_of
 from kthena_components.core.plan.facts import facts_from_plan
+from kthena_components.core.values.display import shell_word
 from kthena_components.core.values.read import group_kind
-from kthena_components.core.values.safe_text import shell_word
 from kthena_components.systems.system import Body
 
 _ENGINES = re.compile(

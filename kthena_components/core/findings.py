@@ -14,7 +14,7 @@ from typing import Any, ParamSpec, TypeVar, TypeVarTuple
 
 from kthena_components.core.remedies import Fix, moved, remove, rename, settled, write
 from kthena_components.core.values.dataclass import dataclass, replace
-from kthena_components.core.values.safe_text import visible, visible_around_marks
+from kthena_components.core.values.display import visible, visible_around_marks
 from kthena_components.core.values.unknown import NotKnownError, Unknown, show_tokens
 
 T = TypeVar("T")

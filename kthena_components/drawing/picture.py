@@ -19,8 +19,8 @@ from kthena_components.cluster.objects import (
 )
 from kthena_components.core.topology.domains import Domain
 from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.display import MARKS, visible
 from kthena_components.core.values.read import mapping
-from kthena_components.core.values.safe_text import MARKS, visible
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from kthena_components.core.findings import count_of
-from kthena_components.core.values.safe_text import visible
+from kthena_components.core.values.display import visible
 from kthena_components.drawing.picture import (
     FREE,
     OTHERS,

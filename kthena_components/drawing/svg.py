@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from kthena_components.core.findings import count_of
 from kthena_components.core.values.dataclass import dataclass
-from kthena_components.core.values.safe_text import visible
+from kthena_components.core.values.display import visible
 from kthena_components.drawing.picture import (
     FREE,
     OTHERS,

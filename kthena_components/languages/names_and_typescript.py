@@ -14,7 +14,7 @@ from typing import Any
 
 from kthena_components.core.findings import Finding, join_path
 from kthena_components.core.values.dataclass import dataclass
-from kthena_components.core.values.safe_text import printable
+from kthena_components.core.values.display import printable
 
 Schema = Mapping[str, Any]
 Rename = Callable[[Schema], Mapping[str, str]]

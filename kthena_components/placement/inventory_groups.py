@@ -5,7 +5,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from kthena_components.core.findings import Finding, count_of, nearest
 from kthena_components.core.spec.enums import TopologyMode
 from kthena_components.core.spec.serving_spec import TopologySpec
-from kthena_components.core.values.go_regex import trouble_in_go
+from kthena_components.core.values.regex import trouble_in_go
 from kthena_components.placement.inventory_fields import (
     MOST_COPIES,
     GroupFields,

@@ -9,8 +9,8 @@ from pathlib import Path
 from threading import Timer
 
 from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.display import visible
 from kthena_components.core.values.regex import regex
-from kthena_components.core.values.safe_text import visible
 
 STDIN, STDIN_NAME = "-", "<stdin>"
 MOST_BYTES = 64 * 2**20

@@ -26,8 +26,8 @@ from pathlib import Path
 from tempfile import gettempdir, mkdtemp
 
 from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.display import visible
 from kthena_components.core.values.regex import regex
-from kthena_components.core.values.safe_text import visible
 from kthena_components.reading.files import MOST_BYTES
 from kthena_components.rendering.watcher import Watcher, kill_group
 

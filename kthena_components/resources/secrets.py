@@ -12,7 +12,7 @@ import pulumi
 from kthena_components.core.findings import Finding, suggest
 from kthena_components.core.naming import is_dns_name
 from kthena_components.core.plan.stack_file import OutputMode, SecretSpec, StackConfig, StackSpec
-from kthena_components.core.values.safe_text import shell_word
+from kthena_components.core.values.display import shell_word
 from kthena_components.resources._access import provider_version
 from kthena_components.resources._apply import completed
 

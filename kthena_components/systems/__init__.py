@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kthena_components.core.plan.rights import Resource
+    from kthena_components.core.plan.manifest import Resource
     from kthena_components.systems.emitter import Emitter
     from kthena_components.systems.system import Kind, System
 

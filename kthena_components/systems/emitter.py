@@ -15,8 +15,7 @@ from kthena_components.systems.system import Body
 
 if TYPE_CHECKING:  # who checks files has no plan and no input
     from kthena_components.core.plan.limits import Limit
-    from kthena_components.core.plan.manifest import Manifest
-    from kthena_components.core.plan.rights import Resource
+    from kthena_components.core.plan.manifest import Manifest, Resource
     from kthena_components.core.plan.serving_plan import ScrapeTargets, ServingPlan
     from kthena_components.core.spec.fields import Spec
 

@@ -24,7 +24,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from kthena_components.cli.main import main
-from kthena_components.core.values.safe_text import lone_surrogate, shell_word
+from kthena_components.core.values.display import lone_surrogate, shell_word
 from tests.cli.previews import events, message, row, serving, step, urn, violation
 from tests.support.convertible import leader_worker_set, model_serving, service
 from tests.toughness.corpus import at, bases, places, put

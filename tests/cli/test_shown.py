@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from kthena_components.cli.check.reports import FORMATS
 from kthena_components.cli.review.escaping import cell_text
 from kthena_components.core.findings import Finding, tidy
-from kthena_components.core.values.safe_text import visible, visible_json, visible_lines
+from kthena_components.core.values.display import visible, visible_json, visible_lines
 from tests.cli.conftest import Command, Write
 from tests.support.manifests import pod
 

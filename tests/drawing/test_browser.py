@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kthena_components.core.values.safe_text import visible
+from kthena_components.core.values.display import visible
 from kthena_components.drawing.page import draw_page
 from kthena_components.drawing.rows_and_mermaid import draw_mermaid
 from tests.drawing.browser import chromium, measure

@@ -10,7 +10,7 @@ import pytest
 from pulumi_kubernetes.core.v1 import Namespace
 
 from kthena_components.core.findings import SpecError
-from kthena_components.core.values.safe_text import escaped
+from kthena_components.core.values.display import escaped
 from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN, is_unresolved
 from kthena_components.resources._outputs import Outputs, to_tokens, without_tokens
 from kthena_components.systems import EMITTERS

@@ -76,7 +76,7 @@ def set_has_name(view):
 ''',
     "emit": """
 from kthena_components.core.plan.manifest import Manifest
-from kthena_components.core.plan.rights import Resource
+from kthena_components.core.plan.manifest import Resource
 from kthena_components.core.plan.serving_plan import targets_of_groups
 from kthena_components.systems.emitter import Emitter
 

@@ -11,7 +11,7 @@ from typing import Any, get_args
 from pydantic_core import PydanticUndefined
 
 from kthena_components.core.plan.limits import taken
-from kthena_components.core.plan.rights import WRITE
+from kthena_components.core.plan.manifest import WRITE
 from kthena_components.core.spec.fields import Spec
 from kthena_components.systems import EMITTERS, find_emitter
 from kthena_components.systems.emitter import ARGUMENTS, Emitter

@@ -18,7 +18,7 @@ from kthena_components.cli.terminal import Progress
 from kthena_components.core.findings import count_of, suggest, today
 from kthena_components.core.hardware import parse_choice
 from kthena_components.core.schema.versions import NAMED, VERSIONS
-from kthena_components.core.values.safe_text import visible
+from kthena_components.core.values.display import visible
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.reading.files import Unreadable
 

@@ -11,7 +11,7 @@ from kthena_components.cli.terminal import paint
 from kthena_components.core.findings import Level
 from kthena_components.core.remedies import fixes_as_json
 from kthena_components.core.values.dataclass import dataclass
-from kthena_components.core.values.safe_text import visible, visible_json
+from kthena_components.core.values.display import visible, visible_json
 from kthena_components.reading.files import Unreadable
 
 Write = Callable[[str], object]

@@ -15,7 +15,7 @@ from kthena_components.cli.rules import explain
 from kthena_components.core.findings import Level
 from kthena_components.core.remedies import fixes_as_json
 from kthena_components.core.values.dataclass import dataclass
-from kthena_components.core.values.safe_text import visible_json
+from kthena_components.core.values.display import visible_json
 from kthena_components.reading.files import Unreadable
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"

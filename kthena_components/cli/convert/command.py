@@ -38,7 +38,7 @@ from kthena_components.convert.conversion import (
 )
 from kthena_components.convert.sources_and_kept import kinds_to_read
 from kthena_components.core.findings import nearest, today
-from kthena_components.core.values.safe_text import lone_surrogate, visible
+from kthena_components.core.values.display import lone_surrogate, visible
 from kthena_components.reading.files import STDIN, shown_name
 from kthena_components.reading.loader import Loader
 from kthena_components.systems import EMITTERS

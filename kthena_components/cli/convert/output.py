@@ -21,8 +21,8 @@ from kthena_components.core.findings import Finding, SpecError, count_of
 from kthena_components.core.naming import MODEL_SERVING
 from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.plan.stack_file import objects_once, parse_stack
+from kthena_components.core.values.display import escaped, printable, visible
 from kthena_components.core.values.read import group_kind, mapping, name_of, namespace_or_default
-from kthena_components.core.values.safe_text import escaped, printable, visible
 from kthena_components.languages import names_and_typescript as typescript
 from kthena_components.languages.names_and_typescript import Names
 from kthena_components.reading.documents import read_documents

@@ -11,8 +11,8 @@ from kthena_components.convert.lost_fields import Loss
 from kthena_components.convert.sources_and_kept import short_title
 from kthena_components.core.findings import Finding, SpecError, nearest
 from kthena_components.core.spec.serving_spec import ModelServingSpec
+from kthena_components.core.values.display import shell_word, visible
 from kthena_components.core.values.regex import regex
-from kthena_components.core.values.safe_text import shell_word, visible
 from kthena_components.reading.pulumi_agreement import is_text
 
 _REMOVE = regex(r"^remove (it|gang_policy)\b")

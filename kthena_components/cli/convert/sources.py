@@ -9,8 +9,8 @@ from kthena_components.convert.conversion import SAME, Changes, Conversion, Conv
 from kthena_components.convert.convert import convert
 from kthena_components.convert.sources_and_kept import kinds_to_read, short_title
 from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.display import lone_surrogate
 from kthena_components.core.values.read import mapping
-from kthena_components.core.values.safe_text import lone_surrogate
 from kthena_components.reading.documents import read_documents
 from kthena_components.reading.files import Unreadable, read_text, shown_name
 

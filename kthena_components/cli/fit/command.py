@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from kthena_components.cli.inventory import add_racks_from, live_cluster, stop
 from kthena_components.cli.shared_options import WRONG, add_cluster, opened
 from kthena_components.cli.terminal import Progress, paint
-from kthena_components.core.values.safe_text import visible, visible_json
+from kthena_components.core.values.display import visible, visible_json
 from kthena_components.reading.files import unwritten
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from tabulate import tabulate
 from kthena_components.cluster.objects import accelerators
 from kthena_components.core.findings import count_of, nearest
 from kthena_components.core.values.dataclass import dataclass
-from kthena_components.core.values.display import sentence
-from kthena_components.core.values.safe_text import visible
+from kthena_components.core.values.display import sentence, visible
 from kthena_components.placement.answer import STAYS, with_placed
 from kthena_components.placement.faults_and_rivals import (
     MOST_COPIES,

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from kthena_components.cli.check.files import CheckOptions, rendered_in
 from kthena_components.cli.objects import is_wanted, objects_of
 from kthena_components.cluster.stack_servings import ReadStack, StackFileError, read_stack_file
+from kthena_components.core.values.display import lone_surrogate
 from kthena_components.core.values.read import first_unknown, group_kind, mapping
-from kthena_components.core.values.safe_text import lone_surrogate
 from kthena_components.reading.documents import read_documents
 from kthena_components.reading.files import STDIN, Unreadable, read_text, shown_name
 from kthena_components.reading.folders import find_files

@@ -43,7 +43,7 @@ from kthena_components.cli.review.stack import (
 from kthena_components.cli.review.strictness import read_base_waivers
 from kthena_components.core.findings import Finding, Level, today
 from kthena_components.core.objects.object import pulumi_identity
-from kthena_components.core.values.safe_text import visible
+from kthena_components.core.values.display import visible
 
 CLEAN, FOUND, WRONG, UNAPPROVED = 0, 1, 2, 3
 _EXITS = """exit status:

@@ -4,8 +4,8 @@ In Markdown, no part of a text is a link, a mention or a reference (`references.
 """
 
 from kthena_components.cli.review.references import APART, MARK, broken, code_and_text
+from kthena_components.core.values.display import visible
 from kthena_components.core.values.regex import regex
-from kthena_components.core.values.safe_text import visible
 
 _BLOCK = regex(r"^(?=[-+=/]|\d+[.)])")
 """The beginning of a list, a heading, a horizontal rule, or a quick action of GitLab."""

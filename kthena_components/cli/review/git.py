@@ -13,8 +13,8 @@ from tempfile import TemporaryDirectory, TemporaryFile
 
 from kthena_components.cli.review.git_tree import Entry, Tree, odd_path, shown
 from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.display import visible
 from kthena_components.core.values.regex import regex
-from kthena_components.core.values.safe_text import visible
 from kthena_components.reading.files import MOST_BYTES
 from kthena_components.rendering.isolation import find_program, why_missing
 

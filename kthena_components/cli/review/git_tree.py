@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Protocol
 
 from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.display import visible
 from kthena_components.core.values.regex import regex
-from kthena_components.core.values.safe_text import visible
 from kthena_components.reading.files import MOST_BYTES, Unreadable
 
 _FILE, _LINK = "100", "120000"

@@ -22,7 +22,7 @@ from kthena_components.cli.review.serving_sizes import between
 from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.objects.object import pulumi_identity
 from kthena_components.core.values.dataclass import dataclass
-from kthena_components.core.values.safe_text import visible
+from kthena_components.core.values.display import visible
 
 if TYPE_CHECKING:
     from kthena_components.placement.answer import Asked

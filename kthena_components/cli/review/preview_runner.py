@@ -15,9 +15,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from kthena_components.core.values.dataclass import dataclass
-from kthena_components.core.values.display import SECRET
+from kthena_components.core.values.display import SECRET, visible
 from kthena_components.core.values.regex import regex
-from kthena_components.core.values.safe_text import visible
 from kthena_components.rendering.isolation import checkouts_around, find_program, why_missing
 
 _MOST_READ = 20_000

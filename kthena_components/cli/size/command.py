@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kthena_components.cli.shared_options import amount_of, number_of
 from kthena_components.cli.terminal import Progress
-from kthena_components.core.values.safe_text import shell_word, visible, visible_json, visible_lines
+from kthena_components.core.values.display import shell_word, visible, visible_json, visible_lines
 
 if TYPE_CHECKING:
     from kthena_components.sizing import Answer, Question

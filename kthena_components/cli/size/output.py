@@ -18,8 +18,8 @@ from kthena_components.convert.conversion import Converted
 from kthena_components.core.engines.option_table import release_for
 from kthena_components.core.engines.options import Release
 from kthena_components.core.findings import count_of, suggest
+from kthena_components.core.values.display import visible_lines
 from kthena_components.core.values.images import read_image
-from kthena_components.core.values.safe_text import visible_lines
 from kthena_components.sizing import Answer, Impossible, Question, Row, Shape
 from kthena_components.sizing.question_and_shapes import newest_image
 from kthena_components.systems import EMITTERS, find_emitter

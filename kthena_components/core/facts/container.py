@@ -16,10 +16,10 @@ from kthena_components.core.facts.ports import (
 )
 from kthena_components.core.findings import join_path
 from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.display import looks_like_token
 from kthena_components.core.values.quantity import is_accelerator, parse_quantity
 from kthena_components.core.values.read import first_unknown, mapping, sequence, unknown_in
 from kthena_components.core.values.regex import regex
-from kthena_components.core.values.safe_text import looks_like_token
 from kthena_components.core.values.unknown import (
     Blank,
     MaybeInt,

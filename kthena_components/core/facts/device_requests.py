@@ -11,7 +11,7 @@ from typing import Any
 from kthena_components.core.facts.context import Context
 from kthena_components.core.hardware import GpuFacts, find_gpu
 from kthena_components.core.hardware.gpu_table import CLASSES, MIG, NVIDIA
-from kthena_components.core.hardware.placement import largest_of
+from kthena_components.core.hardware.pod_gpu import largest_of
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (

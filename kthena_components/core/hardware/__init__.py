@@ -3,14 +3,6 @@
 Rules that compare memory are in `core/rules`.
 """
 
-from kthena_components.core.hardware.choice import (
-    NO_CHOICE,
-    GpuChoice,
-    OtherGpu,
-    is_counted_by,
-    largest_gpu,
-    parse_choice,
-)
 from kthena_components.core.hardware.gpu_table import (
     PRODUCT_KEYS,
     Gpu,
@@ -24,7 +16,17 @@ from kthena_components.core.hardware.gpu_table import (
     node_label,
     short_name,
 )
-from kthena_components.core.hardware.placement import GpuFacts, parted_chips, stated_gpu
+from kthena_components.core.hardware.pod_gpu import (
+    NO_CHOICE,
+    GpuChoice,
+    GpuFacts,
+    OtherGpu,
+    is_counted_by,
+    largest_gpu,
+    parse_choice,
+    parted_chips,
+    stated_gpu,
+)
 
 __all__ = [
     "NO_CHOICE",

@@ -7,7 +7,7 @@ from kthena_components.core.findings import Finding, Level
 from kthena_components.core.memory.sharding import model_shape
 from kthena_components.core.models import ModelShape
 from kthena_components.core.remedies import either, set_option
-from kthena_components.core.rules.support.engine_startup import (
+from kthena_components.core.rules.support.engine_pods import (
     ALWAYS,
     POSITIVE,
     Start,

@@ -7,7 +7,7 @@ from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.memory.sharding import divisors, model_shape
 from kthena_components.core.models import ModelShape
 from kthena_components.core.remedies import either, set_option, without
-from kthena_components.core.rules.support.engine_startup import ALWAYS, Start, each_start
+from kthena_components.core.rules.support.engine_pods import ALWAYS, Start, each_start
 from kthena_components.core.values.unknown import known_sizes
 
 RULE = "context-parallel-layout"

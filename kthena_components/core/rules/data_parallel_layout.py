@@ -11,7 +11,7 @@ from kthena_components.core.rules.data_parallel_layout_external import (
     outside_balance,
     process_alone,
 )
-from kthena_components.core.rules.support.engine_startup import ALWAYS, Start, starts
+from kthena_components.core.rules.support.engine_pods import ALWAYS, Start, starts
 from kthena_components.core.rules.support.messages import part_of_engine
 from kthena_components.core.values.display import listing
 from kthena_components.core.values.unknown import MaybeInt, Unknown, known, known_sizes

@@ -6,7 +6,7 @@ from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.memory.sharding import model_shape
 from kthena_components.core.models import ModelShape
 from kthena_components.core.remedies import either, set_option, without
-from kthena_components.core.rules.support.engine_startup import ALWAYS, Start
+from kthena_components.core.rules.support.engine_pods import ALWAYS, Start
 from kthena_components.core.rules.support.messages import part_of_engine
 from kthena_components.core.values.read import require_known
 from kthena_components.core.values.unknown import Unknown, may_be

@@ -6,7 +6,7 @@ from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding
 from kthena_components.core.hardware import GpuFacts
 from kthena_components.core.remedies import set_option
-from kthena_components.core.rules.support.engine_startup import Start, all_starts
+from kthena_components.core.rules.support.engine_pods import Start, all_starts
 from kthena_components.core.values.unknown import Unknown
 
 _OPTION, _TYPE = "--dtype", "bfloat16"

@@ -11,7 +11,7 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, suggest
 from kthena_components.core.remedies import plain
-from kthena_components.core.rules.support.engine_startup import Start, starts
+from kthena_components.core.rules.support.engine_pods import Start, starts
 from kthena_components.core.rules.support.messages import title
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping

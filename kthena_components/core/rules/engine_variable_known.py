@@ -10,7 +10,7 @@ from kthena_components.core.facts.network import OWN_PORT
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.remedies import remove
-from kthena_components.core.rules.support.engine_startup import Start, all_starts
+from kthena_components.core.rules.support.engine_pods import Start, all_starts
 from kthena_components.core.rules.support.messages import slip_of, title
 from kthena_components.core.values.display import display
 from kthena_components.core.values.images import Version, parse_version

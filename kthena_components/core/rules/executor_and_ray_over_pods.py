@@ -6,8 +6,7 @@ from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.remedies import either, set_option, without
-from kthena_components.core.rules.support.engine_pods import spread_of
-from kthena_components.core.rules.support.engine_startup import image_of, release_of
+from kthena_components.core.rules.support.engine_pods import image_of, release_of, spread_of
 from kthena_components.core.rules.support.messages import each_engine, title
 from kthena_components.core.values.images import (
     Version,

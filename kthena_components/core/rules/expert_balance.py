@@ -7,7 +7,7 @@ from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.memory.sharding import model_shape
 from kthena_components.core.models.config import ModelShape
 from kthena_components.core.remedies import Remedy, either, set_option, together, without
-from kthena_components.core.rules.support.engine_startup import ALWAYS, Start, each_start
+from kthena_components.core.rules.support.engine_pods import ALWAYS, Start, each_start
 from kthena_components.core.rules.support.messages import part_of_engine
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import known, known_sizes

@@ -17,7 +17,7 @@ from kthena_components.core.memory.sharding import (
     unknown_part,
 )
 from kthena_components.core.remedies import either, plain
-from kthena_components.core.rules.support.engine_startup import Start, sglang_for_amd
+from kthena_components.core.rules.support.engine_pods import Start, sglang_for_amd
 from kthena_components.core.rules.support.nearest_sizes import nearest_sizes
 from kthena_components.core.values.regex import regex
 

@@ -7,8 +7,7 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.remedies import set_option, without
-from kthena_components.core.rules.support.engine_pods import others
-from kthena_components.core.rules.support.engine_startup import Start, starts
+from kthena_components.core.rules.support.engine_pods import Start, others, starts
 from kthena_components.core.rules.support.messages import title
 from kthena_components.core.values.images import Version
 

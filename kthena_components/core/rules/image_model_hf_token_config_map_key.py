@@ -13,8 +13,13 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.remedies import write
-from kthena_components.core.rules.support.engine_pods import pods_of
-from kthena_components.core.rules.support.engine_startup import ALWAYS, Start, image_of, starts
+from kthena_components.core.rules.support.engine_pods import (
+    ALWAYS,
+    Start,
+    image_of,
+    pods_of,
+    starts,
+)
 from kthena_components.core.rules.support.messages import cannot_check, each_engine, title
 from kthena_components.core.values.images import (
     Image,

@@ -9,7 +9,7 @@ from kthena_components.core.facts.listening import DEFAULT_PORTS
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.remedies import set_option, without
-from kthena_components.core.rules.support.engine_startup import Start, image_of, starts
+from kthena_components.core.rules.support.engine_pods import Start, image_of, starts
 from kthena_components.core.rules.support.kv_halves import (
     LMCACHE,
     NIXL,

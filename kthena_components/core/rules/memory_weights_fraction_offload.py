@@ -22,8 +22,7 @@ from kthena_components.core.memory.estimate import (
 )
 from kthena_components.core.memory.sharding import NO_MODEL
 from kthena_components.core.remedies import either, set_option
-from kthena_components.core.rules.support.engine_pods import pods_of
-from kthena_components.core.rules.support.engine_startup import ALWAYS, POSITIVE, all_starts
+from kthena_components.core.rules.support.engine_pods import ALWAYS, POSITIVE, all_starts, pods_of
 from kthena_components.core.rules.support.messages import cannot_check, title
 from kthena_components.core.rules.support.nearest_sizes import larger_sizes
 from kthena_components.core.values.unknown import Unknown, known

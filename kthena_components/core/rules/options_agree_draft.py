@@ -8,7 +8,7 @@ from kthena_components.core.engines.option_table import rows_of
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.remedies import either, set_option, without
-from kthena_components.core.rules.support.engine_startup import Start, each_start, starts
+from kthena_components.core.rules.support.engine_pods import Start, each_start, starts
 from kthena_components.core.values.images import Version
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown

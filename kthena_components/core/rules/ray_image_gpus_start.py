@@ -8,8 +8,7 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts, ranks_of
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.remedies import either, set_option, without
-from kthena_components.core.rules.support.engine_pods import pods_of
-from kthena_components.core.rules.support.engine_startup import image_of
+from kthena_components.core.rules.support.engine_pods import image_of, pods_of
 from kthena_components.core.rules.support.messages import (
     cannot_check,
     each_engine,

@@ -9,7 +9,7 @@ from kthena_components.core.rules.data_parallel_layout import (
     divisor,
     product,
 )
-from kthena_components.core.rules.support.engine_startup import Start, each_start
+from kthena_components.core.rules.support.engine_pods import Start, each_start
 from kthena_components.core.rules.support.messages import part_of_engine
 from kthena_components.core.values.read import require_known
 from kthena_components.core.values.unknown import known, known_sizes

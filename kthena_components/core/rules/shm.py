@@ -12,8 +12,7 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, advise, count_of, part_of_rule
 from kthena_components.core.remedies import together, write
-from kthena_components.core.rules.support.engine_pods import pods_of
-from kthena_components.core.rules.support.engine_startup import Start
+from kthena_components.core.rules.support.engine_pods import Start, pods_of
 from kthena_components.core.rules.support.messages import each_engine, part_of_engine, title
 from kthena_components.core.values.images import Version
 from kthena_components.core.values.read import first_unknown, require_known

@@ -19,7 +19,7 @@ from kthena_components.core.memory.sharding import (
     unknown_part,
 )
 from kthena_components.core.remedies import Remedy, either, set_option, together
-from kthena_components.core.rules.support.engine_startup import ALWAYS, Start, each_start
+from kthena_components.core.rules.support.engine_pods import ALWAYS, Start, each_start
 from kthena_components.core.rules.support.fixes import give_gpus, give_pods
 from kthena_components.core.rules.support.messages import ranks_of_model, title
 from kthena_components.core.rules.support.nearest_sizes import nearest_sizes

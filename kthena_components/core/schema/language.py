@@ -22,8 +22,8 @@ from kthena_components.core.findings import (
     suggest,
     suggest_name,
 )
+from kthena_components.core.naming import dns_name
 from kthena_components.core.remedies import Remedy, fixes_of, remove, write
-from kthena_components.core.schema.names import NAMES, no_name
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.read import (
@@ -35,6 +35,7 @@ from kthena_components.core.values.read import (
 )
 from kthena_components.core.values.regex import regex
 
+NAMES = frozenset({"metadata.name", "metadata.generateName"})
 SCHEMA = "crd-schema"
 _QUANTITY = regex(
     r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]++)?"
@@ -48,6 +49,18 @@ UNDECLARED = "is no field of its schema"
 """The `seen` of a finding about a field that the schema does not have."""
 MISSING = "is missing, and it has no default"
 """The `seen` of a finding about a field that an object does not have."""
+
+
+def no_name(value: float, path: str, rule: str = "") -> Finding:
+    """Report a name of an object that YAML reads as a number, or as true or false.
+
+    The same characters in quotes, such as "Y" or "1.0", are a name of few kinds.
+    """
+    read = {True: ", as YAML reads Y, yes and on", False: ", as YAML reads N, no and off"}
+    told = read[value] if isinstance(value, bool) else ""
+    shown = display(value)
+    seen = f"is {shown}{told}, but must be a text"
+    return Finding(path=path, seen=seen, remedy=write(f"chat-{dns_name(shown)}"), rule=rule)
 
 
 @dataclass(frozen=True, slots=True)

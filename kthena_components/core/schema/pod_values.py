@@ -18,17 +18,21 @@ from kthena_components.core.schema.metadata import (
     say,
 )
 from kthena_components.core.schema.pod import check_limits
-from kthena_components.core.schema.pod_amounts import check_amounts, check_pod_amounts
-from kthena_components.core.schema.pod_containers import check_hooks, check_variables
-from kthena_components.core.schema.pod_host import (
+from kthena_components.core.schema.pod_containers import (
+    check_amounts,
+    check_hooks,
+    check_pod_amounts,
+    check_variables,
+)
+from kthena_components.core.schema.pod_host_and_placement import (
     check_host,
     check_names,
+    check_placement,
     check_ports,
     check_profiles,
     check_security,
     check_sysctls,
 )
-from kthena_components.core.schema.pod_placement import check_placement
 from kthena_components.core.schema.pod_volumes import (
     NONE_ADDED,
     Added,

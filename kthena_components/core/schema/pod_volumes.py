@@ -16,7 +16,7 @@ from kthena_components.core.schema.metadata import (
     say,
 )
 from kthena_components.core.schema.pod import shape_of
-from kthena_components.core.schema.pod_amounts import check_resource_field
+from kthena_components.core.schema.pod_containers import check_resource_field
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.quantity import parse_quantity

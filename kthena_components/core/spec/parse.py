@@ -23,9 +23,8 @@ from kthena_components.core.spec.fields import (
     QUANTITY_PATTERN,
 )
 from kthena_components.core.spec.meant_values import meant_value
-from kthena_components.core.values.display import display
+from kthena_components.core.values.display import display, looks_like_token
 from kthena_components.core.values.regex import regex
-from kthena_components.core.values.safe_text import looks_like_token
 from kthena_components.core.values.unknown import is_unresolved
 
 M = TypeVar("M", bound=BaseModel)

@@ -15,9 +15,8 @@ from kthena_components.core.findings import Finding, Level
 from kthena_components.core.naming import NAME_LIMIT, dns_name, is_dns_name
 from kthena_components.core.remedies import write
 from kthena_components.core.values.dataclass import dataclass
-from kthena_components.core.values.go_regex import anchored, trouble_in_go
 from kthena_components.core.values.read import mapping, sequence
-from kthena_components.core.values.regex import regex
+from kthena_components.core.values.regex import anchored, regex, trouble_in_go
 from kthena_components.core.values.unknown import is_unresolved
 
 Labels = Mapping[str, str]

@@ -12,8 +12,14 @@ from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.serving import EngineFacts, NameFacts, PodFacts, ServingFacts
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.plan.facts import facts_from_plan
-from kthena_components.core.plan.manifest import BACKGROUND, WAIT_FOR, Manifest
-from kthena_components.core.plan.rights import BUDGETS, SERVICES, Resource
+from kthena_components.core.plan.manifest import (
+    BACKGROUND,
+    BUDGETS,
+    SERVICES,
+    WAIT_FOR,
+    Manifest,
+    Resource,
+)
 from kthena_components.core.plan.serving_plan import (
     RolePlan,
     ScrapeTargets,

@@ -15,11 +15,13 @@ from kthena_components.core.facts.workload import is_serving
 from kthena_components.core.hardware import stated_gpu
 from kthena_components.core.objects.object import Object, read_object
 from kthena_components.core.plan.facts import facts_from_plan
-from kthena_components.core.plan.manifest import REPLICAS, SKIP_AWAIT, Manifest
-from kthena_components.core.plan.rights import (
+from kthena_components.core.plan.manifest import (
     BUDGETS,
     CONFIG_MAPS,
+    REPLICAS,
     SERVICES,
+    SKIP_AWAIT,
+    Manifest,
     Resource,
 )
 from kthena_components.core.plan.serving_plan import (

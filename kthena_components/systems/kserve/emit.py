@@ -15,8 +15,7 @@ from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.objects.object import Object, read_object
 from kthena_components.core.plan.facts import facts_from_plan
-from kthena_components.core.plan.manifest import Manifest
-from kthena_components.core.plan.rights import BUDGETS, SERVICES, Resource
+from kthena_components.core.plan.manifest import BUDGETS, SERVICES, Manifest, Resource
 from kthena_components.core.plan.serving_plan import (
     RolePlan,
     ScrapeTargets,

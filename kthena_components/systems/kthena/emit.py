@@ -15,12 +15,14 @@ from kthena_components.core.findings import Finding
 from kthena_components.core.objects.object import MODEL_SERVER, MODEL_SERVING, read_object
 from kthena_components.core.plan.manifest import (
     BACKGROUND,
+    BUDGETS,
     PATCH_FORCE,
     REPLICAS,
+    SERVICES,
     WAIT_FOR,
     Manifest,
+    Resource,
 )
-from kthena_components.core.plan.rights import BUDGETS, SERVICES, Resource
 from kthena_components.core.plan.serving_plan import (
     RolePlan,
     ScrapeTargets,

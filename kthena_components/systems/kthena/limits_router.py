@@ -6,7 +6,7 @@ Source: Kthena v1.0.0 pkg/kthena-router.
 from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding, suggest
-from kthena_components.core.plan.checks import listening_entry
+from kthena_components.core.plan.facts import listening_entry
 from kthena_components.core.plan.serving_plan import ServingPlan
 from kthena_components.systems.kthena.emit_router import WITH_PARAMETERS, Served, served
 from kthena_components.systems.kthena.options import KthenaOptions, options_of, wrong

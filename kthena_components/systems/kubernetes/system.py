@@ -6,7 +6,7 @@ from typing import Any
 from kthena_components.core import naming
 from kthena_components.core.objects.object import Object
 from kthena_components.core.objects.retained_fields import kept_pods, kept_spec, only
-from kthena_components.core.plan.rights import CLAIM_TEMPLATES, SECRETS
+from kthena_components.core.plan.manifest import CLAIM_TEMPLATES, SECRETS
 from kthena_components.core.values.read import count, mapping
 from kthena_components.systems.kubernetes.facts import (
     facts_of_copies,

@@ -14,8 +14,14 @@ from kthena_components.core import naming
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.objects.object import MODEL_SERVING, read_object
 from kthena_components.core.plan.facts import facts_from_plan
-from kthena_components.core.plan.manifest import REPLICAS, WAIT_FOR, Manifest
-from kthena_components.core.plan.rights import BUDGETS, SERVICES, Resource
+from kthena_components.core.plan.manifest import (
+    BUDGETS,
+    REPLICAS,
+    SERVICES,
+    WAIT_FOR,
+    Manifest,
+    Resource,
+)
 from kthena_components.core.plan.serving_plan import (
     RolePlan,
     ScrapeTargets,

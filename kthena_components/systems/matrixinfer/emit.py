@@ -15,8 +15,14 @@ from pydantic import Field
 from kthena_components.core import naming
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.objects.object import read_object
-from kthena_components.core.plan.manifest import BACKGROUND, WAIT_FOR, Manifest
-from kthena_components.core.plan.rights import BUDGETS, SERVICES, Resource
+from kthena_components.core.plan.manifest import (
+    BACKGROUND,
+    BUDGETS,
+    SERVICES,
+    WAIT_FOR,
+    Manifest,
+    Resource,
+)
 from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan, targets_of_groups
 from kthena_components.core.plan.templates import labelled
 from kthena_components.core.spec.enums import RecoveryPolicy

@@ -11,13 +11,14 @@ from kthena_components.core import naming
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.lws_variables import with_lws_names
-from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
-from kthena_components.core.plan.rights import (
+from kthena_components.core.plan.manifest import (
     BUDGETS,
     ENDPOINTS,
     PODS,
     SERVICES,
     STATEFUL_SETS,
+    WAIT_FOR,
+    Manifest,
 )
 from kthena_components.core.plan.serving_plan import (
     RolePlan,

@@ -1,6 +1,6 @@
 """The objects of the Prometheus Operator that are written, and checked against their CRDs."""
 
-from kthena_components.core.plan.rights import CONFIG_MAPS, Resource
+from kthena_components.core.plan.manifest import CONFIG_MAPS, Resource
 from kthena_components.systems.prometheus.emit import API_VERSION, GROUP, KINDS
 from kthena_components.systems.system import Kind, System, as_it_is
 

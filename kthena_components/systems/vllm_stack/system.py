@@ -14,9 +14,9 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests
+from kthena_components.core.values.display import looks_like_token
 from kthena_components.core.values.embedded_escapes_helm_set import go_text
 from kthena_components.core.values.read import count_or_unknown, name_of, sequence, unknown_in
-from kthena_components.core.values.safe_text import looks_like_token
 from kthena_components.core.values.unknown import (
     UNKNOWN_WORD,
     MaybeInt,

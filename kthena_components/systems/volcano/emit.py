@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from kthena_components.core import naming
 from kthena_components.core.facts.serving import GangFacts
-from kthena_components.core.plan.manifest import PATCH_FORCE, Manifest
-from kthena_components.core.plan.rights import Resource
+from kthena_components.core.plan.manifest import PATCH_FORCE, Manifest, Resource
 from kthena_components.core.values.quantity import render_quantity
 from kthena_components.core.values.read import count_or_unknown, mapping, sequence
 from kthena_components.core.values.unknown import MaybeInt

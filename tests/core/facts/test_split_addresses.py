@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kthena_components.core.facts.split_addresses import forwarded
+from kthena_components.core.facts.split_engines import forwarded
 from kthena_components.core.values.unknown import Unknown
 
 LATE = Unknown("it is known later")

@@ -5,8 +5,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from kthena_components.core.hardware.choice import GpuChoice, OtherGpu, largest_gpu, parse_choice
-from kthena_components.core.hardware.placement import GpuFacts
+from kthena_components.core.hardware.pod_gpu import (
+    GpuChoice,
+    GpuFacts,
+    OtherGpu,
+    largest_gpu,
+    parse_choice,
+)
 from kthena_components.core.values.unknown import Unknown
 from tests.support.for_each import for_each
 from tests.support.strategies import json_trees, law

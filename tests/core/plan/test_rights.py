@@ -5,7 +5,7 @@ import yaml
 
 from kthena_components.cli.main import main
 from kthena_components.compiler.compile import compile_serving
-from kthena_components.core.plan.rights import WRITE, roles
+from kthena_components.core.plan.manifest import WRITE, roles
 from kthena_components.systems import EMITTERS, extras, resources_of
 from tests.support.goldens import CASES
 from tests.support.specs import example_for

@@ -5,7 +5,7 @@ import pytest
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.engines.options import Release
 from kthena_components.core.findings import Level
-from kthena_components.core.rules.support.engine_startup import since
+from kthena_components.core.rules.support.engine_pods import since
 from kthena_components.core.values.images import Version
 
 FIRST, BEFORE = (0, 10), (0, 26)

@@ -1,6 +1,6 @@
 """Which patterns Go reads. Each verdict here is Go's own, as Volcano's webhook gave it."""
 
-from kthena_components.core.values.go_regex import trouble_in_go
+from kthena_components.core.values.regex import trouble_in_go
 from tests.support.for_each import for_each
 
 READ = (

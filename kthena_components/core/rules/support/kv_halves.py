@@ -6,7 +6,7 @@ from typing import Any
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Level
-from kthena_components.core.rules.support.engine_startup import Start
+from kthena_components.core.rules.support.engine_pods import Start
 from kthena_components.core.rules.support.messages import title
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.images import Version

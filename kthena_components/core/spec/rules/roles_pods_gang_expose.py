@@ -178,7 +178,7 @@ def expose_port(spec: ModelServingSpec) -> Iterator[Finding]:
     Pass: expose.target_port 8080, engine.port 8080; no target_port.
     Fail: expose.target_port 8000, engine.port 8080; no target_port, and a template with vllm serve.
     Level: mandatory.
-    Source: this package: the engine's port is written into its command line; core/plan/checks.py.
+    Source: this package: the engine's port is written into its command line; core/plan/facts.py.
     """
     stated = spec.expose.target_port if spec.expose else None
     role = exposed_role(spec)

@@ -9,7 +9,6 @@ from kthena_components.core.findings import Finding, advise, not_checked, part_o
 from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.rules.support.admission import Change, differ
 from kthena_components.core.values.display import display
-from kthena_components.core.values.go_regex import trouble_in_go
 from kthena_components.core.values.quantity import read_duration
 from kthena_components.core.values.read import (
     count,
@@ -23,6 +22,7 @@ from kthena_components.core.values.read import (
     unknown_in,
     unknown_inside,
 )
+from kthena_components.core.values.regex import trouble_in_go
 from kthena_components.systems.kthena.view import Route, RouteRule, Server
 from kthena_components.systems.system import Rule
 

@@ -20,7 +20,6 @@ from kthena_components.core.topology.domains import (
     check_regex,
 )
 from kthena_components.core.values.display import display
-from kthena_components.core.values.go_regex import trouble_in_go
 from kthena_components.core.values.read import (
     NOT_YET_KNOWN,
     mapping,
@@ -30,6 +29,7 @@ from kthena_components.core.values.read import (
     unknown_in,
     unknown_inside,
 )
+from kthena_components.core.values.regex import trouble_in_go
 from kthena_components.core.values.unknown import Unknown, known
 from kthena_components.systems.volcano.view import (
     SELECTORS,
