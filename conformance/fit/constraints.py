@@ -10,7 +10,7 @@ from kthena_components.cluster.objects import labels_of
 from kthena_components.core.topology.domains import Domain, lowest
 from kthena_components.core.values.quantity import add_resources
 from kthena_components.placement.model import Cluster, PodGroup, PodSet, Topology
-from kthena_components.placement.volcano.pod_terms import read_peer
+from kthena_components.placement.volcano.neighbours import read_peer
 
 Placed = Mapping[str, Sequence[str]]
 """The node of each pod of a group, in the order of its pods; empty for a pod without one."""

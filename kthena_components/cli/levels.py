@@ -17,7 +17,7 @@ from kthena_components.checker.levels import (
 )
 from kthena_components.core.findings import suggest
 from kthena_components.reading.files import Unreadable, read_text
-from kthena_components.reading.maps import parse_map
+from kthena_components.reading.settings import parse_map
 
 POLICY = "serving-rules"
 """The policy whose settings the command line uses from a config file of the policy pack."""

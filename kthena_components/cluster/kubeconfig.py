@@ -10,7 +10,7 @@ from typing import Any
 
 from kthena_components.core.values.display import visible
 from kthena_components.reading.files import Unreadable
-from kthena_components.reading.maps import parse_map
+from kthena_components.reading.settings import parse_map
 
 _EXEC, _PROVIDER, _TOKEN = "exec", "auth-provider", "tokenFile"
 _FILES = {

@@ -23,7 +23,6 @@ from kthena_components.core.plan.stack_file import (
 )
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.reading.files import Unreadable, read_text
-from kthena_components.reading.maps import parse_map
 from kthena_components.reading.project import (
     ProjectError,
     config_text,
@@ -31,6 +30,7 @@ from kthena_components.reading.project import (
     read_project,
     stack_config,
 )
+from kthena_components.reading.settings import parse_map
 from kthena_components.systems.volcano.emit_cluster import check_queues
 
 

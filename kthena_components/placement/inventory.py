@@ -20,7 +20,7 @@ from kthena_components.placement.model import Cluster
 from kthena_components.reading.documents import read_documents
 from kthena_components.reading.files import STDIN, STDIN_NAME, Unreadable, read_text
 from kthena_components.reading.folders import find_files
-from kthena_components.reading.maps import parse_kube_map
+from kthena_components.reading.settings import parse_kube_map
 
 _OURS = API_VERSION.partition("/")[0]
 _MARK = re.compile(rf"^[\"']?kind[\"']?\s*:\s*[\"']?{KIND}\b", re.MULTILINE)

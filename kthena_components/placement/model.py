@@ -4,22 +4,44 @@ A `Cluster` holds what is there, `PodGroup`s are what shall run, and each gets o
 Amounts are in the base unit of each resource: cores, bytes, devices.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 
 from kthena_components.cluster.node_fit import Amounts
 from kthena_components.core.topology.domains import Domain
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.placement.computed import Computed
 
+T = TypeVar("T")
 Body = Mapping[str, Any]
 
 VOLCANO = "volcano"
 """The schedulerName of Volcano."""
+
+
+class Computed:
+    """What was computed of objects, by their identities. A change makes a new object."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self._found: dict[Hashable, tuple[object, Any]] = {}
+
+    def of(self, name: Hashable, kept: tuple[object, ...], compute: Callable[[], T]) -> T:
+        """Return what a function computes of some objects, and call it only once.
+
+        Args:
+            name: What is computed, with all that decides about it besides the objects.
+            kept: The objects. They are kept, so that no others get their identities.
+            compute: Computes it.
+        """
+        key = (name, *map(id, kept))
+        if (known := self._found.get(key)) is None:
+            known = self._found[key] = kept, compute()
+        found: T = known[1]
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

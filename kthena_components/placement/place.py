@@ -15,7 +15,6 @@ from kthena_components.core.values.unknown import Unknown
 from kthena_components.placement.changes import after, fits, starts
 from kthena_components.placement.exact_solver import solve
 from kthena_components.placement.faults_and_rivals import among_others
-from kthena_components.placement.free_nodes import slots
 from kthena_components.placement.model import (
     Change,
     Cluster,
@@ -27,8 +26,9 @@ from kthena_components.placement.model import (
 )
 from kthena_components.placement.quotas_and_limit_ranges import released
 from kthena_components.placement.reasons import explain
+from kthena_components.placement.relief import slots
 from kthena_components.placement.volcano.jobs import Job, policy_of
-from kthena_components.placement.volcano.pod_terms import asks_others, selects_namespaces
+from kthena_components.placement.volcano.neighbours import asks_others, selects_namespaces
 from kthena_components.placement.volcano.scheduler import Scheduler
 
 RULE = "placement-fits"

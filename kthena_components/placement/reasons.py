@@ -19,7 +19,6 @@ from kthena_components.placement.changes import (
     with_specs,
     with_topology,
 )
-from kthena_components.placement.free_nodes import free_nodes, lacking, refusals
 from kthena_components.placement.model import (
     Body,
     Cause,
@@ -36,7 +35,13 @@ from kthena_components.placement.reasons_of_others_and_queues import (
     outside_volumes,
     queue,
 )
-from kthena_components.placement.relief import freed_or_added_nodes, smaller_pods_or_larger_nodes
+from kthena_components.placement.relief import (
+    free_nodes,
+    freed_or_added_nodes,
+    lacking,
+    refusals,
+    smaller_pods_or_larger_nodes,
+)
 from kthena_components.placement.volcano.scheduler import Scheduler
 
 _PRODUCT = ("gpu.product", "gpu.memory", "accelerator", "gpu.family")

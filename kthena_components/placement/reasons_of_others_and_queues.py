@@ -11,9 +11,8 @@ from kthena_components.core.findings import count_of
 from kthena_components.core.values.display import listing
 from kthena_components.core.values.read import mapping, sequence, spec_of
 from kthena_components.placement.changes import Case, SpecChange, fits, with_specs
-from kthena_components.placement.free_nodes import largest, refusals, slots
 from kthena_components.placement.model import Body, Cause, Change, Obstacle, Queue
-from kthena_components.placement.relief import freed_or_added_nodes
+from kthena_components.placement.relief import freed_or_added_nodes, largest, refusals, slots
 from kthena_components.placement.volcano.queues import Share
 
 _BETWEEN = ("podAffinity", "podAntiAffinity")

@@ -28,13 +28,14 @@ from kthena_components.reading.identity import (
     read_head,
     top_fields,
 )
-from kthena_components.reading.limits import (
+from kthena_components.reading.loader import (
     LimitError,
+    Loader,
+    MapKeyError,
     check_aliases,
     check_depth,
     check_json_depth,
 )
-from kthena_components.reading.loader import Loader, MapKeyError
 
 # A pattern that starts with a line feed is searched much faster than one with ^.
 _MARKER, _FIRST = (regex(rf"{start}(---|\.\.\.)(?=\s|\Z)") for start in (r"\n", ""))

@@ -19,7 +19,7 @@ from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.regex import regex
 from kthena_components.reading.files import Unreadable
 from kthena_components.reading.folders import KUSTOMIZATIONS, is_of_git
-from kthena_components.reading.maps import parse_kube_map, plain_scalars, read_below
+from kthena_components.reading.settings import parse_kube_map, plain_scalars, read_below
 
 _GROUP = "kustomize.config.k8s.io/"
 _COMPONENT = "Component"

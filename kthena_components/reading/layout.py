@@ -20,7 +20,7 @@ from kthena_components.reading.kustomization import (
     find_kustomization,
     read_kustomization,
 )
-from kthena_components.reading.maps import parse_kube_map, read_below
+from kthena_components.reading.settings import parse_kube_map, read_below
 
 _TEMPLATES, _CRDS, _SUBCHARTS = "templates", "crds", "charts"
 _OTHER_VALUES = (

@@ -17,7 +17,7 @@ from kthena_components.core.findings import suggest
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.regex import regex
 from kthena_components.reading.files import Unreadable
-from kthena_components.reading.maps import parse_map, read_below
+from kthena_components.reading.settings import parse_map, read_below
 
 SUFFIXES = (".json", ".yaml", ".yml")
 """File suffixes of a project. Stack files have the suffix of Pulumi.*."""

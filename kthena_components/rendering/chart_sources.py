@@ -19,7 +19,7 @@ from kthena_components.core.values.read import mapping, sequence
 from kthena_components.reading.files import MOST_BYTES, Unreadable, read_text
 from kthena_components.reading.folders import CHART, PACKED, SUBCHARTS, SUFFIXES
 from kthena_components.reading.layout import Layout
-from kthena_components.reading.maps import parse_kube_map
+from kthena_components.reading.settings import parse_kube_map
 from kthena_components.rendering.servings import is_hinted
 from kthena_components.rendering.templates import Template, kinds_of, read_template, with_pods
 

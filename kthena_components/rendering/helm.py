@@ -23,7 +23,7 @@ from kthena_components.core.values.regex import regex
 from kthena_components.reading.files import MOST_BYTES, Unreadable
 from kthena_components.reading.folders import CHART, is_of_git
 from kthena_components.reading.layout import Chart
-from kthena_components.reading.maps import parse_kube_map, read_below
+from kthena_components.reading.settings import parse_kube_map, read_below
 from kthena_components.rendering.isolation import Cage
 
 PROGRAMS = ("helm",)

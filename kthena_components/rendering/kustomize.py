@@ -16,7 +16,7 @@ from typing import Any
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.regex import regex
 from kthena_components.reading.files import Unreadable
-from kthena_components.reading.maps import parse_kube_map
+from kthena_components.reading.settings import parse_kube_map
 from kthena_components.rendering.isolation import Cage
 
 PROGRAMS = ("kustomize", "kubectl")

@@ -19,7 +19,7 @@ from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.reading.kustomization import find_kustomization
 from kthena_components.reading.layout import Chart, Layout
 from kthena_components.reading.releases.find import Text, Texts, find_releases, has_releases
-from kthena_components.reading.releases.model import ChartRelease, Outside, Overlay, Statement
+from kthena_components.reading.releases.release import ChartRelease, Outside, Overlay, Statement
 from kthena_components.rendering import helm, kustomize
 from kthena_components.rendering.chart_sources import may_have_pods
 from kthena_components.rendering.isolation import Cage

@@ -15,7 +15,7 @@ from kthena_components.core.plan.manifest import Manifest
 
 _ORDER = ("name", "args", "opts")
 _DEEPEST = 250
-"""As in documents (reading/limits.py): Python's own limit ends deeper walks."""
+"""As in documents (reading/loader.py): Python's own limit ends deeper walks."""
 _EXAMPLE = '("chat", {…}, pulumi.ResourceOptions(…))'
 
 

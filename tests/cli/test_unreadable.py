@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from kthena_components.reading import files
-from kthena_components.reading import limits as guards
+from kthena_components.reading import loader as guards
 from tests.cli.conftest import Command, Write
 from tests.support.manifests import SUBJECT, WRONG, pod
 

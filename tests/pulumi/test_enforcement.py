@@ -8,7 +8,7 @@ import pytest
 
 from kthena_components.checker.enforcement import Reader, read_pack
 from kthena_components.checker.levels import SettingError
-from kthena_components.reading.maps import parse_map
+from kthena_components.reading.settings import parse_map
 from tests.policies.process import PACK
 from tests.support.engine import Run, Stack
 

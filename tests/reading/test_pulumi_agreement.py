@@ -7,8 +7,8 @@ import json
 
 import pytest
 
-from kthena_components.reading.maps import parse_kube_map
 from kthena_components.reading.project import ProjectError, parse_mapping
+from kthena_components.reading.settings import parse_kube_map
 from tests.support.for_each import for_each
 
 NUMBER = "which not every program reads in the same way: write it as a decimal number"

@@ -27,7 +27,7 @@ from kthena_components.languages import names_and_typescript as typescript
 from kthena_components.languages.names_and_typescript import Names
 from kthena_components.reading.documents import read_documents
 from kthena_components.reading.project import Project, ProjectError, is_encrypted
-from kthena_components.reading.pulumi_agreement import is_text, why_unsaid
+from kthena_components.reading.settings import is_text, why_unsaid
 from kthena_components.systems.system import Body
 
 _PULUMI = "pulumi.com/"

@@ -13,7 +13,7 @@ from kthena_components.core.findings import Finding, SpecError, nearest
 from kthena_components.core.spec.serving_spec import ModelServingSpec
 from kthena_components.core.values.display import shell_word, visible
 from kthena_components.core.values.regex import regex
-from kthena_components.reading.pulumi_agreement import is_text
+from kthena_components.reading.settings import is_text
 
 _REMOVE = regex(r"^remove (it|gang_policy)\b")
 _VALUE = regex(r"^write ([A-Za-z0-9.-]+)(?=,|$)")

@@ -12,8 +12,8 @@ from kthena_components.cli.review.stack_file_settings import StackValues
 from kthena_components.cluster.kubeconfig import programs_of
 from kthena_components.core.plan.stack_file import is_kubeconfig_text
 from kthena_components.reading.files import Unreadable, is_pointer, read_regular, read_text
-from kthena_components.reading.maps import read_below
 from kthena_components.reading.project import PROJECT_FILES, Project, ProjectError
+from kthena_components.reading.settings import read_below
 
 
 def layout_of(project: Project) -> Layout:

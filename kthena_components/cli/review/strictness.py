@@ -35,8 +35,8 @@ from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.regex import regex
 from kthena_components.reading.files import Unreadable
-from kthena_components.reading.maps import read_below
 from kthena_components.reading.project import PROGRAM_SUFFIXES, Project, ProjectError, read_project
+from kthena_components.reading.settings import read_below
 
 _CLAUSE = "Waived until "
 _WAIVED = regex(r"Waived until (\d{4}-\d\d-\d\d): (.*)\. \[([a-z0-9-]+)\]$")

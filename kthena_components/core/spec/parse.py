@@ -21,8 +21,8 @@ from kthena_components.core.spec.fields import (
     PATH_PATTERN,
     PATTERNS,
     QUANTITY_PATTERN,
+    meant_value,
 )
-from kthena_components.core.spec.meant_values import meant_value
 from kthena_components.core.values.display import display, looks_like_token
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import is_unresolved

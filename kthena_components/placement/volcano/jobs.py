@@ -15,8 +15,7 @@ from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.placement.model import PodGroup, PodSet, SubGroupPolicy, Topology
 from kthena_components.placement.volcano.amounts_and_shapes import Shape, Shapes, Vector, plus
-from kthena_components.placement.volcano.neighbours import Neighbours, Refuses
-from kthena_components.placement.volcano.pod_terms import Peer
+from kthena_components.placement.volcano.neighbours import Neighbours, Peer, Refuses
 from kthena_components.placement.volcano.room import Room
 from kthena_components.placement.volcano.tree import Caps
 

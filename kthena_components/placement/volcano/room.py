@@ -10,8 +10,7 @@ from functools import partial
 
 from kthena_components.cluster.node_fit import Amounts
 from kthena_components.core.values.dataclass import dataclass
-from kthena_components.placement.computed import Computed
-from kthena_components.placement.model import Cluster
+from kthena_components.placement.model import Cluster, Computed
 from kthena_components.placement.volcano.amounts_and_shapes import (
     Dimensions,
     Shape,

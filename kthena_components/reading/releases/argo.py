@@ -1,31 +1,45 @@
-"""Reads Applications of Argo CD.
+"""Reads Applications of Argo CD, and ApplicationSets with the Applications that they make.
+
+Reads Applications of Argo CD.
 
 Later values override earlier ones: the values files, the values in the object, the parameters.
 Source: argo-cd reposerver/repository/repository.go (helmTemplate, getResolvedValueFiles) and
 util/helm/cmd.go (template).
+
+Reads ApplicationSets of Argo CD: the Applications that their generators make.
+
+Generators of lists and of git need no cluster, and neither does a matrix of them. Of Go templates,
+only fields are read: `{{ .path.basename }}`.
+Source: argo-cd applicationset/generators (list.go, git.go, matrix.go), applicationset/utils
+(Replace in utils.go) and docs/operator-manual/applicationset/Generators-Git-File-Globbing.md.
 """
 
 import json
+import posixpath
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.regex import regex
+from kthena_components.reading.files import Unreadable
 from kthena_components.reading.folders import CHART
 from kthena_components.reading.kustomization import find_kustomization
-from kthena_components.reading.releases.model import (
+from kthena_components.reading.releases.release import (
     ChartRelease,
     Outside,
     OutsideError,
     Overlay,
     Place,
+    Repository,
     Statement,
     images_of,
     patches_of,
 )
-from kthena_components.reading.releases.repository import Repository
+from kthena_components.reading.settings import parse_kube_map
 
 _REF = regex(r"\$([^/]+)/(.*)")
 _GLOB = regex(r"[*?]")
@@ -34,6 +48,16 @@ _API = regex(r"[A-Za-z0-9./-]{1,200}")
 _KEPT = ("namePrefix", "nameSuffix", "namespace", "commonAnnotations")
 _SILENT = frozenset({"version", "forceCommonLabels", "forceCommonAnnotations"})
 _LABELS = ("commonLabels", "labelWithoutSelector", "labelIncludeTemplates")
+_MOST = 200
+"""Maximum number of Applications of one set."""
+_TEMPLATE = regex(r"\{\{((?:[^{}]|\{(?!\{)|\}(?!\}))*)\}\}")
+_FIELD = regex(r"\.[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
+_INDEX = regex(r"index\s+(\.[\w.]+)\s+(\d{1,3})")
+_ODD = regex(r"[^a-z0-9.-]")
+_TRIMMED = "-."
+_BESIDE = frozenset({"selector", "template", "values"})
+_LONGEST = 253
+Params = Mapping[str, Any]
 
 
 def applications(body: Mapping[str, Any], place: Place, repository: Repository) -> list[Statement]:
@@ -184,3 +208,157 @@ def _escaped(value: str) -> str:
     if value.startswith("{") and value.endswith("}"):
         return value
     return re.sub(r"(?<!\\),", r"\\,", value)
+
+
+def application_set(
+    body: Mapping[str, Any], place: Place, repository: Repository
+) -> list[Statement]:
+    """Read the Applications of an ApplicationSet."""
+    found: list[Statement] = []
+    try:
+        for application in _applications(mapping(body.get("spec")), repository):
+            name = mapping(application.get("metadata")).get("name")
+            own = replace(place, what=f"{place.what}: {name}")
+            found.extend(applications(application, own, repository))
+    except OutsideError as error:
+        spec = mapping(mapping(mapping(body.get("spec")).get("template")).get("spec"))
+        sources = [mapping(each) for each in (spec.get("source"), *sequence(spec.get("sources")))]
+        folders = [repository.known(each.get("path")) for each in sources] or [""]
+        found.extend(Outside(place=place, why=str(error), folder=each) for each in folders)
+    return found
+
+
+def _applications(spec: Mapping[str, Any], repository: Repository) -> Iterator[Mapping[str, Any]]:
+    is_go = spec.get("goTemplate") is True
+    if spec.get("templatePatch"):
+        raise OutsideError("its templatePatch is not read")
+    generators = map(mapping, sequence(spec.get("generators")))
+    every = chain.from_iterable(_generated(each, repository, is_go=is_go) for each in generators)
+    for params in _limited(every):
+        yield mapping(_filled(spec.get("template"), params, is_go=is_go))
+
+
+def _limited(every: Iterable[Params]) -> Iterator[Params]:
+    for number, params in enumerate(every):
+        if number == _MOST:
+            raise OutsideError(f"its generators make more than {_MOST} Applications")
+        yield params
+
+
+def _generated(
+    generator: Mapping[str, Any], repository: Repository, *, is_go: bool
+) -> Iterator[Params]:
+    """Yield the parameters of a generator."""
+    named = [key for key in generator if key not in _BESIDE]
+    inner = mapping(generator.get(named[0])) if named else {}
+    if generator.get("selector") or inner.get("template"):
+        raise OutsideError("its generator has a selector or a template, which is not read")
+    match named:
+        case ["list"]:
+            if inner.get("elementsYaml"):
+                raise OutsideError("its generator has elementsYaml, which is not read")
+            for each in map(mapping, sequence(inner.get("elements"))):
+                yield each if is_go else _flat(each)
+        case ["git"]:
+            yield from _from_git(inner, repository, is_go=is_go)
+        case ["matrix"]:
+            both = map(mapping, sequence(inner.get("generators")))
+            sides = [list(_limited(_generated(g, repository, is_go=is_go))) for g in both]
+            for combined in product(*sides):
+                yield {key: value for params in combined for key, value in params.items()}
+        case _:
+            raise OutsideError(f"its generator {', '.join(named)} needs a cluster or a server")
+
+
+def _from_git(
+    stated: Mapping[str, Any], repository: Repository, *, is_go: bool
+) -> Iterator[Params]:
+    repository.require(stated.get("repoURL"), stated.get("revision"))
+    if stated.get("values") or stated.get("pathParamPrefix"):
+        raise OutsideError("its generator git has values or a pathParamPrefix, which are not read")
+    for path in _chosen(stated.get("directories"), repository, folders=True):
+        yield _of_path(path, {}, "", is_go=is_go)
+    for path in _chosen(stated.get("files"), repository, folders=False):
+        content = parse_kube_map(repository.read(path), path)
+        if isinstance(content, Unreadable):
+            raise OutsideError(f"its generator reads {path}, which {content.because}")
+        yield _of_path(posixpath.dirname(path), content, posixpath.basename(path), is_go=is_go)
+
+
+def _chosen(stated: object, repository: Repository, *, folders: bool) -> list[str]:
+    """List the paths that a pattern matches and no pattern with `exclude: true` matches."""
+    sides: dict[bool, set[str]] = {True: set(), False: set()}
+    for each in map(mapping, sequence(stated)):
+        # Of files, it is a pattern of `git ls-files`, unless the controller has an option set.
+        found = repository.matching(str(each.get("path")), folders=folders, greedy=not folders)
+        sides[each.get("exclude") is True].update(found)
+    return sorted(sides[False] - sides[True])
+
+
+def _of_path(path: str, content: Params, filename: str, *, is_go: bool) -> Params:
+    base, parts = posixpath.basename(path), path.split("/")
+    known: dict[str, Any] = {"basename": base, "basenameNormalized": _normalized(base)}
+    if filename:
+        known |= {"filename": filename, "filenameNormalized": _normalized(filename)}
+    if is_go:
+        return {**content, "path": {"path": path, "segments": parts, **known}}
+    below = {f"path.{key}": value for key, value in known.items()}
+    listed = {f"path[{index}]": part for index, part in enumerate(parts) if part}
+    return {**_flat(content), "path": path, **below, **listed}
+
+
+def _normalized(name: str) -> str:
+    return _ODD.sub("-", name.lower())[:_LONGEST].strip(_TRIMMED)
+
+
+def _flat(params: Params, above: str = "") -> dict[str, str]:
+    """Name nested values by their paths, as texts."""
+    made: dict[str, str] = {}
+    for key, value in params.items():
+        if isinstance(value, Mapping):
+            made |= _flat(value, f"{above}{key}.")
+        elif isinstance(value, Sequence) and not isinstance(value, str):
+            made |= _flat({str(i): each for i, each in enumerate(value)}, f"{above}{key}.")
+        else:
+            made[f"{above}{key}"] = _filled_text(value)
+    return made
+
+
+def _filled(value: Any, params: Params, *, is_go: bool) -> Any:
+    """Fill the parameters in all texts of a value."""
+    if isinstance(value, str):
+        fill = _go_field if is_go else _field
+        return _TEMPLATE.sub(lambda found: fill(found[1].strip(), params, found[0]), value)
+    if isinstance(value, Mapping):
+        return {
+            _filled(key, params, is_go=is_go): _filled(each, params, is_go=is_go)
+            for key, each in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [_filled(each, params, is_go=is_go) for each in value]
+    return value
+
+
+def _field(name: str, params: Params, written: str) -> str:
+    return str(params.get(name, written))
+
+
+def _go_field(expression: str, params: Params, written: str) -> str:
+    """Evaluate an expression that is one field, or one element of one."""
+    indexed = _INDEX.fullmatch(expression)
+    path = indexed[1] if indexed else expression
+    if not _FIELD.fullmatch(path):
+        raise OutsideError(f"its template has {written}, which only Argo CD evaluates")
+    value: Any = params
+    for key in path[1:].split("."):
+        value = mapping(value).get(key)
+    if indexed:
+        listed = sequence(value)
+        value = listed[int(indexed[2])] if int(indexed[2]) < len(listed) else None
+    if value is None or isinstance(value, Mapping | list):
+        raise OutsideError(f"its template has {written}, which no generator gives")
+    return _filled_text(value)
+
+
+def _filled_text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -11,8 +11,7 @@ from kthena_components.core.values.regex import regex
 from kthena_components.reading.documents import read_documents
 from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.reading.layout import boundary_of
-from kthena_components.reading.releases.application_sets import application_set
-from kthena_components.reading.releases.argo import applications
+from kthena_components.reading.releases.argo import application_set, applications
 from kthena_components.reading.releases.fleet_and_helmfile import (
     NAMES,
     fleet,
@@ -20,8 +19,7 @@ from kthena_components.reading.releases.fleet_and_helmfile import (
     is_helmfile,
 )
 from kthena_components.reading.releases.flux import flux_kustomization, helm_release
-from kthena_components.reading.releases.model import Place, Statement
-from kthena_components.reading.releases.repository import Repository
+from kthena_components.reading.releases.release import Place, Repository, Statement
 from kthena_components.reading.releases.terraform import SUFFIXES, terraform
 
 _APPLICATION = ("argoproj.io", "Application")

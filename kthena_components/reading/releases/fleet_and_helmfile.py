@@ -19,16 +19,16 @@ from kthena_components.core.values.regex import regex
 from kthena_components.reading.files import Unreadable
 from kthena_components.reading.folders import CHART, HELMFILE, HELMFILES, TEMPLATE
 from kthena_components.reading.kustomization import find_kustomization
-from kthena_components.reading.maps import parse_kube_map
-from kthena_components.reading.releases.model import (
+from kthena_components.reading.releases.release import (
     ChartRelease,
     Outside,
     OutsideError,
     Overlay,
     Place,
+    Repository,
     Statement,
 )
-from kthena_components.reading.releases.repository import Repository
+from kthena_components.reading.settings import parse_kube_map
 
 NAMES = ("fleet.yaml", "fleet.yml")
 _TARGETS = ("targetCustomizations", "targets")

@@ -15,17 +15,17 @@ from kthena_components.core.values.read import mapping, sequence, spec_of
 from kthena_components.core.values.regex import regex
 from kthena_components.reading.folders import CHART
 from kthena_components.reading.kustomization import find_kustomization
-from kthena_components.reading.releases.model import (
+from kthena_components.reading.releases.release import (
     ChartRelease,
     Outside,
     OutsideError,
     Overlay,
     Place,
+    Repository,
     Statement,
     images_of,
     patches_of,
 )
-from kthena_components.reading.releases.repository import Repository
 
 Find = Callable[[str, str, str], Mapping[str, Any] | None]
 """Finds another object in the files by kind, namespace and name."""

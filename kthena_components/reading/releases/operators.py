@@ -1,4 +1,13 @@
-"""Finds the releases of operators that files install, in Terraform, charts and files of GitOps.
+"""Finds the releases of operators that files install: Terraform, charts, GitOps, and scripts.
+
+Finds the releases of operators that scripts install: by helm, or by the address of a release.
+
+Source: helm.sh/docs/helm/helm_install and helm_upgrade (--version); the addresses in the guides of
+kubernetes-sigs/lws (docs/setup/install.md), ray-project/kuberay (helm-chart/kuberay-operator
+README.md, kubectl -k with ref), kserve/kserve (hack/quick_install.sh) and volcano-sh/volcano
+(README.md).
+
+Finds the releases of operators that files install, in Terraform, charts and files of GitOps.
 
 Source: the charts' names and versions: ray-project/kuberay helm-chart/kuberay-operator,
 kubernetes-sigs/lws charts/lws, volcano-sh/kthena charts/kthena, volcano-sh/volcano
@@ -8,6 +17,7 @@ version of its operator. aws-ia terraform-aws-eks-data-addons: NAME_helm_config,
 terraform-aws-eks-blueprints-addons: helm_releases.
 """
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,10 +31,34 @@ from kthena_components.reading.documents import read_documents
 from kthena_components.reading.files import Unreadable, read_text, shown_name
 from kthena_components.reading.folders import CHART, KUSTOMIZATIONS, SCRIPTS, TERRAFORM
 from kthena_components.reading.hcl import Expression, HclError, blocks_in
-from kthena_components.reading.maps import parse_kube_map
 from kthena_components.reading.releases.fleet_and_helmfile import NAMES, is_helmfile
-from kthena_components.reading.releases.install_scripts import in_addresses, in_script
+from kthena_components.reading.settings import parse_kube_map
 
+_REPOSITORIES = {
+    "ray-project/kuberay": "kuberay-operator",
+    "kubernetes-sigs/lws": "lws",
+    "volcano-sh/kthena": "kthena",
+    "volcano-sh/volcano": "volcano",
+    "kserve/kserve": "kserve",
+    "ai-dynamo/grove": "grove-charts",
+    "nvidia/grove": "grove-charts",
+}
+"""The repositories of operators, and a chart of each."""
+_ADDRESS = regex(
+    r"(?:github\.com|raw\.githubusercontent\.com)/([\w.-]+/[\w.-]+?)(?:\.git)?/"
+    r"(?:releases/download/|raw/)?(?:[\w./-]*\?(?:[\w=&-]*&)?ref=)?(v?[0-9]+\.[0-9]+\.[0-9]+[\w.-]*)"
+)
+_ASSIGNED = regex(r"(?m)^\s*(?:export\s+|readonly\s+|local\s+)?(\w+)\s*[:?]?=\s*([^\n#;]*)")
+_DEFAULT = regex(r"\$\{\w+:?-([^}$]*)\}")
+_VARIABLE = regex(r"\$[{(]?(\w+)[})]?")
+_ENDS = regex(r"\n|;|&&|\|\|?|&(?![0-9>])")
+_CONTINUED = regex(r"\\\n\s*")
+_HELM = regex(r"(?:^|[\s/(@])helm\s")
+_INSTALLS = ("install", "upgrade")
+_FLAGS = frozenset(
+    {"--install", "-i", "--wait", "--create-namespace", "--atomic", "--debug", "--devel", "-g"}
+)
+"""Options of helm without a value."""
 CHARTS = {
     "kuberay-operator": "ray",
     "lws": "lws",
@@ -57,6 +91,59 @@ _WORDS = ("targetRevision", "HelmRelease", "OCIRepository")
 _SOURCES = ("kuberay", "lws", "kthena", "volcano", "kserve", "kaito", "grove")
 """The operators' own repositories: in another one, a revision is not the operator's release."""
 _LEVELS = 6
+
+
+def in_script(text: str) -> Iterator[tuple[str, str, object]]:
+    """Yield chart, address and version of what a script installs."""
+    yield from in_addresses(text)
+    if _HELM.search(text) is None:
+        return
+    values = dict(_assigned(text))
+    for line in _ENDS.split(_CONTINUED.sub(" ", text)):
+        if _HELM.search(line) is not None and "--version" in line:
+            yield from _installed(_VARIABLE.sub(lambda m: values.get(m[1], m[0]), line))
+
+
+def in_addresses(text: str) -> Iterator[tuple[str, str, object]]:
+    """Yield what the addresses of releases name, such as those of a kustomization."""
+    if "github" not in text:
+        return
+    values = dict(_assigned(text))
+    for found in _ADDRESS.finditer(_VARIABLE.sub(lambda m: values.get(m[1], m[0]), text)):
+        chart = _REPOSITORIES.get(found[1].lower())
+        if chart is not None:
+            yield chart, found[1], found[2]
+
+
+def _assigned(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the variables that a script sets once, to a text that is known."""
+    found: dict[str, set[str]] = {}
+    for name, stated in _ASSIGNED.findall(text):
+        value = _DEFAULT.sub(lambda m: m[1], stated.strip().strip("\"'"))
+        found.setdefault(name, set()).add(value)
+    for name, texts in found.items():
+        if len(texts) == 1 and "$" not in (only := texts.pop()):
+            yield name, only
+
+
+def _installed(line: str) -> Iterator[tuple[str, str, object]]:
+    try:
+        words = shlex.split(line, comments=True)
+    except ValueError:
+        return
+    place = next((i for i, w in enumerate(words) if w.rpartition("/")[2].strip("@(") == "helm"), -1)
+    operands, options = list[str](), dict[str, str]()
+    rest = iter(words[place + 1 :] if place >= 0 else [])
+    for word in rest:
+        name, equals, value = word.partition("=")
+        if not word.startswith("-"):
+            operands.append(word)
+        elif equals or name in _FLAGS:
+            options[name] = value
+        else:
+            options[name] = next(rest, "")
+    if operands[:1] and operands[0] in _INSTALLS and len(operands) > 1:
+        yield operands[-1], options.get("--repo", ""), options.get("--version")
 
 
 def find_pins(paths: Iterable[str]) -> dict[str, tuple[Pin, ...]]:

@@ -19,15 +19,15 @@ from kthena_components.core.values.regex import regex
 from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.reading.folders import CHART
 from kthena_components.reading.hcl import Block, Call, Expression, HclError, blocks_in, value_of
-from kthena_components.reading.maps import parse_kube_map
-from kthena_components.reading.releases.model import (
+from kthena_components.reading.releases.release import (
     ChartRelease,
     Outside,
     OutsideError,
     Place,
+    Repository,
     Statement,
 )
-from kthena_components.reading.releases.repository import Repository
+from kthena_components.reading.settings import parse_kube_map
 
 SUFFIXES = (".tf", ".tofu", ".tf.json", ".tofu.json")
 _JSON = ".json"

@@ -7,10 +7,15 @@ from typing import Any
 
 import pytest
 
-from kthena_components.reading.releases.application_sets import application_set
+from kthena_components.reading.releases.argo import application_set
 from kthena_components.reading.releases.flux import helm_release
-from kthena_components.reading.releases.model import ChartRelease, Outside, Place, Statement
-from kthena_components.reading.releases.repository import Repository
+from kthena_components.reading.releases.release import (
+    ChartRelease,
+    Outside,
+    Place,
+    Repository,
+    Statement,
+)
 
 SOURCE = {"path": "chart", "helm": {"values": "at: {{path}}{{number}}\n"}}
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from kthena_components.reading.releases.find import Text, Texts, find_releases
-from kthena_components.reading.releases.model import ChartRelease, Outside, Overlay
+from kthena_components.reading.releases.release import ChartRelease, Outside, Overlay
 from tests.cli.test_render_releases import FILES, OUTSIDE, RENDERED
 
 ODD: tuple[Any, ...] = (None, 3, True, "", "\0", "../../..", "x" * 5000, [], [None], {}, {"a": [1]})

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kthena_components.reading.releases.model import ChartRelease, Outside, Place
-from kthena_components.reading.releases.repository import Repository
+from kthena_components.reading.releases.release import ChartRelease, Outside, Place, Repository
 from kthena_components.reading.releases.terraform import terraform
 from tests.support.for_each import for_each
 

@@ -6,11 +6,11 @@ Source: POSIX.1-2024, Shell Command Language, 2.9.1.
 from collections.abc import Iterable, Sequence
 
 from kthena_components.core.engines.bash.arithmetic import forget_changed
-from kthena_components.core.engines.bash.braces_and_patterns import plain_text
 from kthena_components.core.engines.bash.builtins import BUILTINS
 from kthena_components.core.engines.bash.call import Call, program
 from kthena_components.core.engines.bash.declare import assign, computed, declare
 from kthena_components.core.engines.bash.expand import Expander
+from kthena_components.core.engines.bash.fields import plain_text
 from kthena_components.core.engines.bash.names import Numbers
 from kthena_components.core.engines.bash.output import PROGRAMS, discards, with_output
 from kthena_components.core.engines.bash.shared_state import BeyondError

@@ -7,14 +7,18 @@ import re
 from collections.abc import Iterable, Iterator
 
 from kthena_components.core.engines.bash import arithmetic, parameters
-from kthena_components.core.engines.bash.braces_and_patterns import (
+from kthena_components.core.engines.bash.fields import (
+    NEXT,
+    NONE,
+    Chunk,
+    Chunks,
+    Fields,
     escape,
     expand_braces,
     has_braces,
     hides_braces,
     plain_text,
 )
-from kthena_components.core.engines.bash.chunks import NEXT, NONE, Chunk, Chunks, Fields
 from kthena_components.core.engines.bash.names import Numbers
 from kthena_components.core.engines.bash.shared_state import BeyondError
 from kthena_components.core.engines.bash.shell import Doubt, Flow, Shell

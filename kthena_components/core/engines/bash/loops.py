@@ -7,9 +7,9 @@ that are known runs as often as the shell would run it.
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from kthena_components.core.engines.bash.braces_and_patterns import matches
 from kthena_components.core.engines.bash.conditions import doubt
 from kthena_components.core.engines.bash.expand import Expander
+from kthena_components.core.engines.bash.fields import matches
 from kthena_components.core.engines.bash.names import words_of
 from kthena_components.core.engines.bash.shell import (
     IN_LOOP,

@@ -7,10 +7,9 @@ change them.
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from kthena_components.core.engines.bash.braces_and_patterns import is_plain, unescaped
 from kthena_components.core.engines.bash.call import Call, path_of, text_of
-from kthena_components.core.engines.bash.chunks import separators
 from kthena_components.core.engines.bash.expand import Expander
+from kthena_components.core.engines.bash.fields import is_plain, separators, unescaped
 from kthena_components.core.engines.bash.shell import Doubt, Flow, Shell, Way
 from kthena_components.core.engines.bash.shell_state import (
     BLANKS,

@@ -6,8 +6,8 @@ Source: POSIX.1-2024, Shell Command Language, 2.6.2; bash's manual, 3.5.3.
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from kthena_components.core.engines.bash import braces_and_patterns
-from kthena_components.core.engines.bash.chunks import NEXT, NONE, Chunk, Chunks
+from kthena_components.core.engines.bash import fields
+from kthena_components.core.engines.bash.fields import NEXT, NONE, Chunk, Chunks
 from kthena_components.core.engines.bash.names import scalar, value_of, words_of
 from kthena_components.core.engines.bash.shared_state import BeyondError
 from kthena_components.core.engines.bash.shell_state import (
@@ -151,7 +151,7 @@ def _changed(words: "Expander", piece: Parameter, value: str) -> str | None:
     if piece.operator not in _TRIMS or not is_known(value):
         return None
     pattern = words.pattern(piece.operand)
-    return None if pattern is None else braces_and_patterns.trimmed(value, pattern, piece.operator)
+    return None if pattern is None else fields.trimmed(value, pattern, piece.operator)
 
 
 def _several(words: "Expander", piece: Parameter, name: str, *, joined: bool) -> Iterator[Chunks]:

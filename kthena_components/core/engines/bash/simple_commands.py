@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from kthena_components.core.engines.bash.braces_and_patterns import plain_text
+from kthena_components.core.engines.bash.fields import plain_text
 from kthena_components.core.engines.bash.syntax import (
     Assignment,
     Condition,

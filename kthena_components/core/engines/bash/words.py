@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 import tree_sitter
 
-from kthena_components.core.engines.bash.braces_and_patterns import unescaped
+from kthena_components.core.engines.bash.fields import unescaped
 from kthena_components.core.engines.bash.syntax import (
     Arithmetic,
     Block,
