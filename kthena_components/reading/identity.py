@@ -54,7 +54,7 @@ def identity(node: yaml.Node) -> tuple[str | None, str | None]:
 def top_fields(node: yaml.Node) -> dict[str, yaml.Node]:
     """Find the values of apiVersion, kind and items, in the document or in what it merges.
 
-    The size of a document with merge keys is limited before (limits.py).
+    The size of a document with merge keys is limited before (loader.py).
 
     Raises:
         IdentityError: One of them is stated twice, or a key has a tag.

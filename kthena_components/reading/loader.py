@@ -155,7 +155,7 @@ class Loader(_SAFE):  # type: ignore[misc]  # the class depends on how PyYAML wa
             resolve.cache_clear()
 
     def build(self, node: Any) -> Any:
-        """Build the value of a node. Its depth is limited before (limits.py)."""
+        """Build the value of a node. Its depth is limited before (check_depth)."""
         tag, kind = node.tag, type(node)
         if kind is yaml.ScalarNode:
             return node.value if tag == STR else self._scalar(node)

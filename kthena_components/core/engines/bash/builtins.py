@@ -18,7 +18,7 @@ from kthena_components.core.engines.bash.call import (
     trap,
 )
 from kthena_components.core.engines.bash.declare import unset
-from kthena_components.core.engines.bash.names import Numbers
+from kthena_components.core.engines.bash.parameters import Numbers
 from kthena_components.core.engines.bash.shared_state import BeyondError
 from kthena_components.core.engines.bash.shell import (
     FILE,

@@ -11,8 +11,8 @@ from kthena_components.core.engines.bash.call import Call, program
 from kthena_components.core.engines.bash.declare import assign, computed, declare
 from kthena_components.core.engines.bash.expand import Expander
 from kthena_components.core.engines.bash.fields import plain_text
-from kthena_components.core.engines.bash.names import Numbers
 from kthena_components.core.engines.bash.output import PROGRAMS, discards, with_output
+from kthena_components.core.engines.bash.parameters import Numbers
 from kthena_components.core.engines.bash.shared_state import BeyondError
 from kthena_components.core.engines.bash.shell import FUNCTION, Doubt, Flow, Shell, Way
 from kthena_components.core.engines.bash.shell_state import (

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from kthena_components.core.engines.bash.call import Call, is_folder, path_of, text_of
 from kthena_components.core.engines.bash.expand import Expander
 from kthena_components.core.engines.bash.fields import escape, matches
-from kthena_components.core.engines.bash.names import value_of
+from kthena_components.core.engines.bash.parameters import value_of
 from kthena_components.core.engines.bash.shell import Doubt, Flow, Shell, Status
 from kthena_components.core.engines.bash.shell_state import UNSET, Array, Many, is_known
 from kthena_components.core.engines.bash.syntax import Condition, Text, Word

@@ -7,7 +7,7 @@ from kthena_components.core.engines.bash.arithmetic import forget_changed
 from kthena_components.core.engines.bash.call import Call
 from kthena_components.core.engines.bash.expand import Expander
 from kthena_components.core.engines.bash.fields import has_braces, has_glob
-from kthena_components.core.engines.bash.names import Numbers, scalar, value_of
+from kthena_components.core.engines.bash.parameters import Numbers, scalar, value_of
 from kthena_components.core.engines.bash.shared_state import BeyondError
 from kthena_components.core.engines.bash.shell import Doubt, Flow, Shell, Status
 from kthena_components.core.engines.bash.shell_state import (

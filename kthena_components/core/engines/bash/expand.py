@@ -19,7 +19,7 @@ from kthena_components.core.engines.bash.fields import (
     hides_braces,
     plain_text,
 )
-from kthena_components.core.engines.bash.names import Numbers
+from kthena_components.core.engines.bash.parameters import Numbers
 from kthena_components.core.engines.bash.shared_state import BeyondError
 from kthena_components.core.engines.bash.shell import Doubt, Flow, Shell
 from kthena_components.core.engines.bash.shell_state import BLANKS, Many, is_known

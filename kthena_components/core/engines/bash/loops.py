@@ -10,7 +10,7 @@ from functools import partial
 from kthena_components.core.engines.bash.conditions import doubt
 from kthena_components.core.engines.bash.expand import Expander
 from kthena_components.core.engines.bash.fields import matches
-from kthena_components.core.engines.bash.names import words_of
+from kthena_components.core.engines.bash.parameters import words_of
 from kthena_components.core.engines.bash.shell import (
     IN_LOOP,
     LOOP,
