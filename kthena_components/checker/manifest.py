@@ -33,7 +33,7 @@ from kthena_components.core.findings import (
 )
 from kthena_components.core.models import ModelShape
 from kthena_components.core.objects.cluster_objects import Ports
-from kthena_components.core.objects.engine_detection import review
+from kthena_components.core.objects.engine_containers import review
 from kthena_components.core.objects.object import Object, read_object
 from kthena_components.core.objects.retained_fields import kept_name, reduced
 from kthena_components.core.rules.production import PRODUCTION, PRODUCTION_NAMES

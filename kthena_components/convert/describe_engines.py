@@ -27,7 +27,7 @@ from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, SpecError, join_path
 from kthena_components.core.naming import dns_name
-from kthena_components.core.objects.engine_detection import Sketch
+from kthena_components.core.objects.engine_containers import Sketch
 from kthena_components.core.objects.object import Object, PodSet, read_object
 from kthena_components.core.plan.read_back import SERVE, stated
 from kthena_components.core.spec.enums import EngineKind

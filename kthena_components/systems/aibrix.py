@@ -18,7 +18,7 @@ from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests, is_serving
 from kthena_components.core.findings import Finding, join_path, run_rule
-from kthena_components.core.objects.engine_detection import Sketch
+from kthena_components.core.objects.engine_containers import Sketch
 from kthena_components.core.objects.object import Object, PodSet, copies_in, pod_set
 from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.plan.controller_variables import Told, reference

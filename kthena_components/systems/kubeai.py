@@ -13,7 +13,7 @@ from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod import DeviceFacts, PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import MOUNTED, SHARED_MEMORY, is_serving, read_single
-from kthena_components.core.objects.engine_detection import Sketch
+from kthena_components.core.objects.engine_containers import Sketch
 from kthena_components.core.objects.object import Object, pod_set
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display

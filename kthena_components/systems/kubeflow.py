@@ -15,7 +15,7 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import admitted_together, pods_of_template
 from kthena_components.core.findings import Finding, count_of
-from kthena_components.core.objects.engine_detection import Sketch
+from kthena_components.core.objects.engine_containers import Sketch
 from kthena_components.core.objects.object import Object, PodSet, copies_in, pod_set
 from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.remedies import write

@@ -12,7 +12,7 @@ from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod import DeviceFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import MOUNTED, SHARED_MEMORY, read_single, relocated
-from kthena_components.core.objects.engine_detection import Sketch
+from kthena_components.core.objects.engine_containers import Sketch
 from kthena_components.core.objects.object import Object, PodSet, pod_set
 from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.plan.controller_variables import TOLD_BY_LWS

@@ -15,7 +15,7 @@ from kthena_components.core.facts.pod import DeviceFacts, PodFacts
 from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import admitted_together, fill_requests, relocated
-from kthena_components.core.objects.engine_detection import Sketch
+from kthena_components.core.objects.engine_containers import Sketch
 from kthena_components.core.objects.object import Object, PodSet, pod_set
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import (

@@ -15,7 +15,7 @@ from kthena_components.core.rules.support.admission import Change
 from kthena_components.core.values.dataclass import dataclass
 
 if TYPE_CHECKING:  # who checks files has no plan and no input
-    from kthena_components.core.objects.engine_detection import Sketch
+    from kthena_components.core.objects.engine_containers import Sketch
     from kthena_components.core.plan.controller_variables import Told
     from kthena_components.core.plan.manifest import Resource
     from kthena_components.core.values.unknown import MaybeInt, MaybeText

@@ -6,7 +6,7 @@ What they miss keeps no engine from starting. One finding per object lists what 
 from collections.abc import Callable, Iterator
 
 from kthena_components.core.findings import Finding, advise, rule_name
-from kthena_components.core.objects.engine_detection import EngineContainer, Reviewed
+from kthena_components.core.objects.engine_containers import EngineContainer, Reviewed
 from kthena_components.core.objects.object import Object
 from kthena_components.core.rules.production_pods import (
     production_cache,

@@ -7,7 +7,7 @@ from typing import Any
 from kthena_components.core.facts.container import SHM_PATH
 from kthena_components.core.facts.context import namespace_of
 from kthena_components.core.findings import Finding, advise
-from kthena_components.core.objects.engine_detection import EngineContainer, Reviewed
+from kthena_components.core.objects.engine_containers import EngineContainer, Reviewed
 from kthena_components.core.objects.object import Object
 from kthena_components.core.rules.support.messages import Lack, named, told_once
 from kthena_components.core.values.display import display, listing

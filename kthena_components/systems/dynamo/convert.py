@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from kthena_components.core.objects.engine_detection import Sketch
+from kthena_components.core.objects.engine_containers import Sketch
 from kthena_components.core.objects.object import PodSet, pod_set
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import product

@@ -16,7 +16,7 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests, relocated
-from kthena_components.core.objects.engine_detection import Sketch
+from kthena_components.core.objects.engine_containers import Sketch
 from kthena_components.core.objects.object import Object, PodSet, pod_set
 from kthena_components.core.values.embedded_escapes_helm_set import go_text
 from kthena_components.core.values.read import count_or_unknown, mapping, name_of, sequence

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from kthena_components.core.findings import count_of
-from kthena_components.core.objects.engine_detection import Sketch
+from kthena_components.core.objects.engine_containers import Sketch
 from kthena_components.core.objects.object import PodSet, copies_in
 from kthena_components.core.values.read import mapping, name_of, sequence
 from kthena_components.core.values.unknown import Unknown, product

@@ -9,7 +9,7 @@ from kthena_components.core.facts.serving import EngineFacts, ServingFacts, gpus
 from kthena_components.core.findings import Finding, Level, advise
 from kthena_components.core.memory.sharding import Sharding
 from kthena_components.core.naming import NAME_LIMIT
-from kthena_components.core.objects.engine_detection import EngineContainer
+from kthena_components.core.objects.engine_containers import EngineContainer
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display, listing
 from kthena_components.core.values.unknown import NotKnownError, Unknown
