@@ -11,8 +11,8 @@ import yaml
 from kthena_components.checker.manifest import has_rules, is_compared
 from kthena_components.checker.object_name import may_be_wrong
 from kthena_components.checker.unread_kinds_and_parts import is_foreign, meant_kind
-from kthena_components.core.engines.controller_env import LATE_VARIABLES
 from kthena_components.core.engines.dialects import takes_number
+from kthena_components.core.engines.placeholders import LATE_VARIABLES
 from kthena_components.core.objects.engine_detection import may_hold_signs
 from kthena_components.core.values.blanks import mark_blanks
 from kthena_components.core.values.dataclass import dataclass

@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from kthena_components.core.engines.controller_env import LATE_VARIABLES
 from kthena_components.core.engines.dialects import takes_number
+from kthena_components.core.engines.placeholders import LATE_VARIABLES
 from kthena_components.core.facts.container import TOKEN_VARIABLES
 from kthena_components.core.values.blanks import mark_blanks
 from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN

@@ -9,7 +9,6 @@ from types import MappingProxyType
 from typing import Any
 
 from kthena_components.core.engines.bash.shared_state import Started
-from kthena_components.core.engines.controller_env import LATE_VARIABLES
 from kthena_components.core.engines.dialects import dialect_of, option_elsewhere
 from kthena_components.core.engines.engine_search import Search
 from kthena_components.core.engines.facts import Blocked, CommandFacts, Problem
@@ -17,7 +16,12 @@ from kthena_components.core.engines.files import Files
 from kthena_components.core.engines.launchers import Ray
 from kthena_components.core.engines.option_table import release_for
 from kthena_components.core.engines.options import Dialect, understand
-from kthena_components.core.engines.placeholders import Hidden, Scope, expand_kubernetes
+from kthena_components.core.engines.placeholders import (
+    LATE_VARIABLES,
+    Hidden,
+    Scope,
+    expand_kubernetes,
+)
 from kthena_components.core.engines.programs import (
     API_SERVER,
     Program,

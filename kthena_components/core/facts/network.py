@@ -7,8 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from kthena_components.core.engines import CommandFacts
-from kthena_components.core.engines.controller_env import LATE_VARIABLES
-from kthena_components.core.engines.placeholders import NETWORK_VARIABLES
+from kthena_components.core.engines.placeholders import LATE_VARIABLES, NETWORK_VARIABLES
 from kthena_components.core.facts.container_commands import Inputs
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence

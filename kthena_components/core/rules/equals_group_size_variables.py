@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from kthena_components.core.engines import CommandFacts
-from kthena_components.core.engines.controller_env import misspelled
+from kthena_components.core.engines.placeholders import misspelled
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, count_of

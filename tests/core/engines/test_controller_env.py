@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kthena_components.core.engines.controller_env import LATE_VARIABLES, misspelled, numbers_pods
+from kthena_components.core.engines.placeholders import LATE_VARIABLES, misspelled, numbers_pods
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.plan.controller_variables import Told
 from kthena_components.core.values.read import group_kind

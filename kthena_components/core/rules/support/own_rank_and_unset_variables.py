@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from kthena_components.core.engines import CommandFacts
-from kthena_components.core.engines.controller_env import (
+from kthena_components.core.engines.placeholders import (
     LATE_VARIABLES,
     follows_env,
     is_of_none,
