@@ -24,7 +24,7 @@ from kthena_components.core.plan.serving_plan import RolePlan
 from kthena_components.systems.booster.emit import EMITTER, comparable, serving_name
 from kthena_components.systems.booster.limits import env_of
 from kthena_components.systems.kthena.emit import API_VERSION
-from kthena_components.systems.kthena.system import facts
+from kthena_components.systems.kthena.facts import facts
 from kthena_components.systems.kthena.view import read_serving
 from kthena_components.systems.volcano.emit import SCHEDULING
 from sandbox.cluster import Size

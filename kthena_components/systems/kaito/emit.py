@@ -61,13 +61,14 @@ from kthena_components.systems.kaito.options import (
     refuse_options,
 )
 from kthena_components.systems.kaito.preset_command import Start, command_of, engine_of, start_of
-from kthena_components.systems.kaito.system import facts, node_labels
 from kthena_components.systems.kaito.view import (
     GROUP,
     INFERENCE_SET,
     WORKSPACE,
     Model,
     View,
+    facts,
+    node_labels,
     read_view,
 )
 from kthena_components.systems.kubernetes.backends import (

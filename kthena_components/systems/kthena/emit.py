@@ -32,15 +32,11 @@ from kthena_components.core.spec.enums import KthenaVersion, RolloutType
 from kthena_components.core.templates import Template
 from kthena_components.systems.emitter import FOR_ALL, Emitter
 from kthena_components.systems.kthena.convert import CONVERTER
-from kthena_components.systems.kthena.emit_production import (
-    emit_autoscaling,
-    emit_router,
-    kept_replicas,
-)
+from kthena_components.systems.kthena.emit_autoscaling import emit_autoscaling, kept_replicas
+from kthena_components.systems.kthena.facts import facts
 from kthena_components.systems.kthena.limits import LIMITS, names, refuse, since
-from kthena_components.systems.kthena.limits_production import refuse_router
 from kthena_components.systems.kthena.options import KthenaOptions, options_of, render_plugins
-from kthena_components.systems.kthena.system import facts
+from kthena_components.systems.kthena.router import emit_router, refuse_router
 from kthena_components.systems.kthena.view import (
     BINDING,
     MODEL_ROUTE,
@@ -106,7 +102,7 @@ def _refuse(plan: ServingPlan) -> Iterator[Finding]:
     yield from refuse_router(plan)
     if options_of(plan).autoscaling is not None:
         # It reads the rules of ModelServings, which no other serving needs.
-        from kthena_components.systems.kthena.limits_production import (  # noqa: PLC0415
+        from kthena_components.systems.kthena.limits_autoscaling import (  # noqa: PLC0415
             refuse_autoscaling,
         )
 

@@ -43,14 +43,15 @@ from kthena_components.systems.lws.limits import (
     refuse,
     set_name,
 )
-from kthena_components.systems.lws.system import facts, start_order
 from kthena_components.systems.lws.view import (
     DISAGGREGATED_SET,
     GROUP_INDEX,
     LEADER,
     LEADER_WORKER_SET,
     WORKER,
+    facts,
     read_sets,
+    start_order,
 )
 
 _SIZES = (naming.GROUP_SIZE, naming.LWS_GROUP_SIZE)

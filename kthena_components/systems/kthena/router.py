@@ -1,33 +1,24 @@
-"""Writes what a serving in production has beside its ModelServing: autoscaling, and routes.
+"""Writes the ModelServer and the ModelRoute of a serving, and reports options that do not fit it.
 
-Source: Kthena v1.0.0 pkg/apis/workload/v1alpha1/autoscalingpolicy_types.go,
-pkg/apis/networking/v1alpha1 and pkg/kthena-router; v0.4.0 autoscalingpolicybinding_types.go.
+Source: Kthena v1.0.0 pkg/apis/networking/v1alpha1 and pkg/kthena-router.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from kthena_components.core import naming
 from kthena_components.core.facts.serving import EngineFacts
-from kthena_components.core.objects.object import MODEL_SERVER, MODEL_SERVING
+from kthena_components.core.findings import Finding, suggest
+from kthena_components.core.objects.object import MODEL_SERVER
+from kthena_components.core.plan.checks import listening_entry
 from kthena_components.core.plan.facts import facts_from_plan
-from kthena_components.core.plan.manifest import REPLICAS, Manifest
+from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.plan.serving_plan import ServingPlan
-from kthena_components.core.spec.enums import KthenaVersion
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence
-from kthena_components.systems.kthena.limits import since
-from kthena_components.systems.kthena.options import (
-    AutoscalingSpec,
-    MetricSourceSpec,
-    RoleScalingSpec,
-    metrics_of,
-    options_of,
-    render,
-    sources_of,
-    units,
-)
+from kthena_components.systems.kthena.emit_autoscaling import port_of
+from kthena_components.systems.kthena.options import KthenaOptions, options_of, render, wrong
 from kthena_components.systems.kthena.options_router import (
     Connector,
     ConnectorSpec,
@@ -35,155 +26,10 @@ from kthena_components.systems.kthena.options_router import (
     ModelRouteSpec,
     ModelServerSpec,
     PairSpec,
+    RuleSpec,
+    StringMatchSpec,
 )
-from kthena_components.systems.kthena.view import BINDING, MODEL_ROUTE, POLICY
-
-# Writes the AutoscalingPolicy of a serving; before Kthena 1.0, with AutoscalingPolicyBindings.
-#
-# Source: Kthena v1.0.0 pkg/apis/workload/v1alpha1/autoscalingpolicy_types.go and v0.4.0
-# autoscalingpolicybinding_types.go.
-
-
-_VERSION = f"{MODEL_SERVING[0]}/v1alpha1"
-
-
-def kept_replicas(plan: ServingPlan) -> tuple[str, ...]:
-    """List the paths in the ModelServing that an autoscaler changes."""
-    options = options_of(plan)
-    scaling = options.autoscaling
-    if plan.autoscaled or (scaling is not None and not scaling.roles):
-        return (REPLICAS,)
-    return tuple(
-        f"spec.template.roles[{index}].replicas"
-        for index, role in enumerate(plan.roles)
-        if scaling is not None and role.name in scaling.roles
-    )
-
-
-def emit_autoscaling(plan: ServingPlan) -> tuple[Manifest, ...]:
-    """Write what scales the serving; nothing if nothing does."""
-    scaling = options_of(plan).autoscaling
-    if scaling is None:
-        return ()
-    if since(plan, KthenaVersion.V1_0):
-        return (Manifest(body=policy_body(plan, scaling)),)
-    return tuple(_bound(plan, scaling))
-
-
-def policy_body(plan: ServingPlan, scaling: AutoscalingSpec) -> dict[str, Any]:
-    """Write the AutoscalingPolicy of Kthena 1.0."""
-    ref = {"kind": MODEL_SERVING[1], "name": plan.name}
-    spec = _rules(scaling)
-    if scaling.metrics:
-        spec["metrics"] = render(scaling.metrics)
-    if not scaling.roles:
-        sources = _sources(plan, scaling, None, None)
-        spec["homogeneousTarget"] = {
-            "target": {"targetRef": ref, **({"metricSources": sources} if sources else {})},
-            "minReplicas": scaling.min_replicas,
-            "maxReplicas": scaling.max_replicas,
-        }
-        return _write_object(plan, POLICY[1], plan.name, spec)
-    target: dict[str, Any] = {"targetRef": ref, "roles": {}}
-    for name, role in scaling.roles.items():
-        sources = _sources(plan, scaling, name, role)
-        target["roles"][name] = {
-            "minReplicas": role.min_replicas,
-            "maxReplicas": role.max_replicas,
-            **({"metrics": render(role.metrics)} if role.metrics else {}),
-            **({"metricSources": sources} if sources else {}),
-        }
-    if scaling.ratio_constraint is not None:
-        target["ratioConstraint"] = render(scaling.ratio_constraint)
-    spec["disaggregatedTarget"] = target
-    return _write_object(plan, POLICY[1], plan.name, spec)
-
-
-def _rules(scaling: AutoscalingSpec) -> dict[str, Any]:
-    behavior = render(scaling.behavior) if scaling.behavior is not None else {}
-    rules: dict[str, Any] = {"tolerancePercent": scaling.tolerance_percent}
-    return {**rules, **({"behavior": behavior} if behavior else {})}
-
-
-def _sources(
-    plan: ServingPlan,
-    scaling: AutoscalingSpec,
-    name: str | None,
-    role: RoleScalingSpec | None,
-) -> dict[str, Any]:
-    """Write where metrics are read, with the port of the engine."""
-    written = {}
-    for key, source in sources_of(scaling, role).items():
-        written[key] = render(source)
-        if source.pod is not None:
-            written[key]["pod"]["port"] = source.pod.port or engine_port(plan, name)
-    return written
-
-
-def engine_port(plan: ServingPlan, role: str | None) -> int | None:
-    """Return the port on which the engines of a role, or of all roles, listen; None if unknown."""
-    ports = {
-        port_of(engine) for engine in facts_from_plan(plan).engines if role in (None, engine.name)
-    }
-    return ports.pop() if len(ports) == 1 else None
-
-
-def port_of(engine: EngineFacts) -> int | None:
-    """Return the port on which an engine listens; None if unknown."""
-    command = engine.entry.command
-    port = command.options.get("--port") if command is not None and command.engine else None
-    return port if isinstance(port, int) else None
-
-
-def _bound(plan: ServingPlan, scaling: AutoscalingSpec) -> Iterator[Manifest]:
-    """Write a policy and its binding for each part that is scaled.
-
-    The webhook requires the policy first.
-    """
-    for _, name, role in units(scaling):
-        own = plan.name if name is None else f"{plan.name}-{name}"
-        sources = sources_of(scaling, role)
-        metrics = [
-            {"metricName": _shown(metric.name, sources), "targetValue": metric.target_value}
-            for metric in metrics_of(scaling, role)
-        ]
-        policy = Manifest(
-            body=_write_object(plan, POLICY[1], own, {**_rules(scaling), "metrics": metrics})
-        )
-        yield policy
-        target: dict[str, Any] = {"targetRef": {"kind": MODEL_SERVING[1], "name": plan.name}}
-        if name is not None:
-            target["subTargets"] = {"kind": "Role", "name": name}
-        target["metricEndpoint"] = endpoint(plan, name, next(iter(sources.values())))
-        bounds = role or scaling
-        homogeneous = {
-            "target": target,
-            "minReplicas": bounds.min_replicas,
-            "maxReplicas": bounds.max_replicas,
-        }
-        spec = {"policyRef": {"name": own}, "homogeneousTarget": homogeneous}
-        yield Manifest(body=_write_object(plan, BINDING[1], own, spec), after=(policy.key,))
-
-
-def endpoint(plan: ServingPlan, role: str | None, source: MetricSourceSpec) -> dict[str, Any]:
-    """Write the only place at which a binding reads metrics."""
-    written: dict[str, Any] = render(source.pod) if source.pod is not None else {}
-    written.pop("name", None)
-    if source.pod is not None:
-        written["port"] = source.pod.port or engine_port(plan, role)
-    return written
-
-
-def _shown(name: str, sources: Mapping[str, MetricSourceSpec]) -> str:
-    """Return the name of a metric at the pods, by which a policy before 1.0 knows it."""
-    pod = sources[name].pod
-    return pod.name if pod is not None and pod.name else name
-
-
-def _write_object(plan: ServingPlan, kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
-    metadata = {"name": name, "namespace": plan.namespace}
-    return {"apiVersion": _VERSION, "kind": kind, "metadata": metadata, "spec": spec}
-
+from kthena_components.systems.kthena.view import MODEL_ROUTE
 
 # Writes the ModelServer and the ModelRoute of a serving, for Kthena's router.
 #
@@ -380,3 +226,125 @@ def _names(config: object) -> Iterator[Any]:
         yield name
     for part in sequence(mapping(fields.get("kv_connector_extra_config")).get("connectors")):
         yield from _names(part)
+
+
+# Reports options of Kthena's router that do not fit the serving.
+#
+# Source: Kthena v1.0.0 pkg/kthena-router.
+
+
+_SERVER, _ROUTE = "backend_options.model_server", "backend_options.model_route"
+
+
+def refuse_router(plan: ServingPlan) -> Iterator[Finding]:
+    """Report options that do not fit."""
+    options = options_of(plan)
+    if options.model_server is not None:
+        yield from _refuse_server(plan, options.model_server, served(plan))
+    if options.model_route is not None:
+        yield from _refuse_route(plan, options, options.model_route)
+
+
+def _refuse_server(plan: ServingPlan, server: ModelServerSpec, found: Served) -> Iterator[Finding]:
+    known = [role.name for role in plan.roles]
+    unknown = list(_refuse_roles(server, known))
+    yield from unknown
+    if unknown:
+        return
+    if not found.roles:
+        yield wrong(
+            f"{_SERVER}.role",
+            f"is missing, and the roles are {', '.join(known)}",
+            "write the role whose engines serve, or pd_group",
+        )
+        return
+    yield from _refuse_connector(server, found)
+    of = f"role '{found.roles[0]}'" if len(found.roles) == 1 else "both roles"
+    if found.port is None:
+        seen = f"is not given, and the command line of {of} does not show it"
+        yield wrong(f"{_SERVER}.workload_port.port", seen, "write the port of the engine")
+    yield from _refuse_port(plan, server.workload_port.port, found)
+    if found.engine is None:
+        seen = f"is not given, and the command line of {of} does not show vLLM or SGLang"
+        yield wrong(f"{_SERVER}.inference_engine", seen, "write vLLM or SGLang")
+
+
+def _refuse_port(plan: ServingPlan, stated: int | None, found: Served) -> Iterator[Finding]:
+    """Report a stated port on which the entry pods of a role do not listen."""
+    for role in plan.roles if stated is not None else ():
+        ports = listening_entry(role) if role.name in found.roles else None
+        if ports is None or stated is None or ports.may_listen(stated):
+            continue
+        if isinstance(ports.answers, int):
+            seen = f"is {stated}, but {ports.title} in the entry pods of role '{role.name}'"
+            yield wrong(f"{_SERVER}.workload_port.port", seen, f"write {ports.answers}")
+
+
+def _refuse_connector(server: ModelServerSpec, found: Served) -> Iterator[Finding]:
+    if server.kv_connector is None:
+        return
+    path, stated = f"{_SERVER}.kv_connector", server.kv_connector.type
+    needed = found.connector
+    if found.pair is None:
+        seen = "is given, but the serving has no pair of prefill and decode"
+        yield wrong(path, seen, "write pd_group, or remove it")
+    elif found.engine is InferenceEngine.SGLANG:
+        seen = f"is '{stated}', but the engines are SGLang, and the router then sends them no "
+        yield wrong(f"{path}.type", f"{seen}bootstrap_room", "remove kv_connector")
+    elif needed in WITH_PARAMETERS and stated not in WITH_PARAMETERS:
+        seen = f"is '{stated}', but the engines transfer with {needed}, and the router then sends "
+        remedy = f"write '{needed}', or remove kv_connector"
+        yield wrong(f"{path}.type", f"{seen}them no kv_transfer_params", remedy)
+
+
+def _refuse_roles(server: ModelServerSpec, known: list[str]) -> Iterator[Finding]:
+    if server.role is not None and server.pd_group is not None:
+        seen = "is given together with pd_group, which names two roles"
+        yield wrong(f"{_SERVER}.role", seen, "remove one of them")
+    pair = server.pd_group
+    stated = {"pd_group.prefill": pair.prefill, "pd_group.decode": pair.decode} if pair else {}
+    for field, role in ({"role": server.role} | stated).items():
+        if role is not None and role not in known:
+            seen = f"is '{role}', but the roles are {', '.join(known)}"
+            yield wrong(f"{_SERVER}.{field}", seen, suggest(role, known))
+    if pair is not None and pair.prefill == pair.decode:
+        seen = f"is '{pair.decode}', like prefill, but a pair has two roles"
+        yield wrong(f"{_SERVER}.pd_group.decode", seen, "write another role")
+
+
+def _refuse_route(
+    plan: ServingPlan, options: KthenaOptions, route: ModelRouteSpec
+) -> Iterator[Finding]:
+    if not (route.model_name or route.lora_adapters or served(plan).model):
+        seen = (
+            "is missing, and its default is the name under which the engines serve their model, if "
+        )
+        remedy = "write the name of the model in requests: with --served-model-name, that name"
+        yield wrong(f"{_ROUTE}.model_name", f"{seen}they have one in common", remedy)
+    limit = route.rate_limit
+    if limit is not None and not (limit.input_tokens_per_unit or limit.output_tokens_per_unit):
+        seen = "limits neither input nor output tokens"
+        yield wrong(f"{_ROUTE}.rate_limit", seen, "write a number of tokens, or remove it")
+    for index, rule in enumerate(route.rules):
+        yield from _refuse_rule(options, rule, f"{_ROUTE}.rules[{index}]")
+
+
+def _refuse_rule(options: KthenaOptions, rule: RuleSpec, at: str) -> Iterator[Finding]:
+    for index, target in enumerate(rule.target_models):
+        if target.model_server_name is None and options.model_server is None:
+            path = f"{at}.target_models[{index}].model_server_name"
+            seen = "is missing, and the serving has no ModelServer"
+            yield wrong(path, seen, "write it, or add model_server: {}")
+    if not any(target.weight for target in rule.target_models):
+        seen = "has no target with a weight above 0"
+        yield wrong(f"{at}.target_models", seen, "give one a weight from 1 to 100")
+    match = rule.model_match
+    if match is None:
+        return
+    stated: dict[str, StringMatchSpec] = {f"headers.{k}": m for k, m in match.headers.items()}
+    stated |= {"uri": match.uri} if match.uri is not None else {}
+    for path, text in stated.items():
+        ways = [word for word in ("exact", "prefix", "regex") if getattr(text, word) is not None]
+        if len(ways) != 1:
+            seen = f"has {' and '.join(ways) or 'none of exact, prefix and regex'}"
+            yield wrong(f"{at}.model_match.{path}", seen, "write exactly one of them")
