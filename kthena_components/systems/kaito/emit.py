@@ -39,6 +39,14 @@ from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.emitter import FOR_ALL, IDLE_WORKERS, Emitter
 from kthena_components.systems.kaito.convert import CONVERTER
 from kthena_components.systems.kaito.estimator import Deployment, Sized, find_preset, size_of
+from kthena_components.systems.kaito.facts import (
+    Start,
+    command_of,
+    engine_of,
+    facts,
+    node_labels,
+    start_of,
+)
 from kthena_components.systems.kaito.limits_preset import LIMITS as OF_PRESETS
 from kthena_components.systems.kaito.limits_preset import has_preset, refuse_preset
 from kthena_components.systems.kaito.objects import (
@@ -60,15 +68,12 @@ from kthena_components.systems.kaito.options import (
     options_of,
     refuse_options,
 )
-from kthena_components.systems.kaito.preset_command import Start, command_of, engine_of, start_of
 from kthena_components.systems.kaito.view import (
     GROUP,
     INFERENCE_SET,
     WORKSPACE,
     Model,
     View,
-    facts,
-    node_labels,
     read_view,
 )
 from kthena_components.systems.kubernetes.backends import (

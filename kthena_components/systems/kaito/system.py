@@ -3,6 +3,7 @@
 from typing import Any
 
 from kthena_components.core.objects.retained_fields import kept_pods
+from kthena_components.systems.kaito.facts import demand, facts, kept, pods
 from kthena_components.systems.kaito.rules.preset_roles_name_selector import RULES
 from kthena_components.systems.kaito.view import (
     GROUP,
@@ -10,10 +11,6 @@ from kthena_components.systems.kaito.view import (
     SEVERAL_ROLES,
     WORKSPACE,
     View,
-    demand,
-    facts,
-    kept,
-    pods,
     read_view,
 )
 from kthena_components.systems.system import Kind, System
