@@ -23,20 +23,18 @@ if TYPE_CHECKING:
     from kthena_components.resources.args import (
         ExposeArgs,
         GangPolicyArgs,
-        ModelServingArgs,
-        NetworkTopologyArgs,
-        RollingUpdateArgs,
-        RolloutStrategyArgs,
-        ServingGroupArgs,
-        TopologyArgs,
-    )
-    from kthena_components.resources.cluster_args import (
         HyperNodeArgs,
         HyperNodeTopologyArgs,
         InventoryArgs,
         InventoryNodeArgs,
         InventoryTierArgs,
+        ModelServingArgs,
+        NetworkTopologyArgs,
         QueueArgs,
+        RollingUpdateArgs,
+        RolloutStrategyArgs,
+        ServingGroupArgs,
+        TopologyArgs,
     )
     from kthena_components.resources.components import (
         HyperNodeTopology,

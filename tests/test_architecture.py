@@ -32,6 +32,7 @@ ROLE = "the inputs of a role's engine are one file, named after most of its rule
 ELSEWHERE = {
     "kthena-gang-fixed": UPDATE,
     "kthena-partition-scaling": UPDATE,
+    "kthena-model-name-fixed": UPDATE,
     "lws-lower-then-raise": UPDATE,
     "lws-subgroups-fixed": UPDATE,
     "gpu-named-larger": ANY_UPDATE,
@@ -109,7 +110,7 @@ def test_a_rule_is_in_a_file_that_shares_a_word_with_it() -> None:
 def shares_a_word(rule: RuleDoc) -> bool:
     """Return whether the file of a rule has a word of the rule's name, in any number."""
     *folders, file = rule.module.split(".")
-    if folders[-1] == "systems" or file == "rules":
+    if folders[-1] == "systems" or file in {"rules", "system"}:
         return True  # all rules of a small system are in one file
     system = folders[2].split("_") if folders[1] == "systems" else []
     words = [word for word in rule.name.split("-") if word not in [*system, "and"]]

@@ -10,7 +10,7 @@ import sys
 from typing import Any
 from urllib.parse import urlsplit
 
-from kthena_components.languages.names_and_typescript import read_schema
+from kthena_components.languages import read_schema
 
 
 def publishable(repository: str, logo: str = "") -> dict[str, Any]:

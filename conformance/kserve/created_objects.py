@@ -12,9 +12,13 @@ from conformance.support.waiting import wait
 from kthena_components.cluster.client import Cluster
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
-from kthena_components.systems.kserve.emit_llm import MAIN, PREFILL, split_roles
-from kthena_components.systems.kserve.emit_service import service_name
-from kthena_components.systems.kserve.options import is_llm
+from kthena_components.systems.kserve.emit_objects import (
+    MAIN,
+    PREFILL,
+    is_llm,
+    service_name,
+    split_roles,
+)
 from kthena_components.systems.kserve.templates import HEAD
 from sandbox.cluster import create
 from tests.support.specs import DATA_PARALLEL, Args, changed, example_for

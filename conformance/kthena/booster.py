@@ -22,7 +22,7 @@ from kthena_components.core.findings import SpecError
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.plan.serving_plan import RolePlan
 from kthena_components.systems.booster.emit import EMITTER, comparable, serving_name
-from kthena_components.systems.booster.worker_config import env_of
+from kthena_components.systems.booster.limits import env_of
 from kthena_components.systems.kthena.emit import API_VERSION
 from kthena_components.systems.kthena.facts import facts
 from kthena_components.systems.kthena.view import read_serving

@@ -15,7 +15,7 @@ from conformance.support.cluster import BACKENDS, NAMESPACE, Scene
 from conformance.support.waiting import PATIENCE
 from kthena_components.core.plan.manifest import BUDGETS, READ, Resource
 from kthena_components.systems import extras, resources_of
-from kthena_components.systems.kthena.view_autoscaling import BINDING
+from kthena_components.systems.kthena.view import BINDING
 from sandbox.cluster import Sandbox, Size, up
 from tests.support.engine import ROOT, Run, Stack
 

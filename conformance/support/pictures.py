@@ -6,7 +6,7 @@ from typing import Any
 
 from kthena_components.cluster.client import Cluster
 from kthena_components.cluster.fetch_servings_and_inventory import POD, listed, look_at_servings
-from kthena_components.drawing.from_servings import picture_of_servings
+from kthena_components.drawing.from_outcomes_and_servings import picture_of_servings
 from kthena_components.drawing.page import draw_page
 from kthena_components.drawing.picture import Picture
 

@@ -29,8 +29,7 @@ from kthena_components.core.objects.object import (
     GroupKind,
 )
 from kthena_components.systems import INDEX, find_kind
-from kthena_components.systems.kthena.view import MODEL_BOOSTER, MODEL_ROUTE
-from kthena_components.systems.kthena.view_autoscaling import POLICY
+from kthena_components.systems.kthena.view import MODEL_BOOSTER, MODEL_ROUTE, POLICY
 from kthena_components.systems.lws.view import DISAGGREGATED_SET, LEADER_WORKER_SET
 from tests.support.admission import own_findings
 

@@ -159,7 +159,7 @@ Code: kthena_components/systems/prometheus/scrapes_and_panels.py.""",
 Pass: roles serve, with 2 replicas, and prefill.
 Fail: roles serve, with 2 replicas, and serve-1.
 Level: mandatory.
-Code: kthena_components/systems/native/limits.py.""",
+Code: kthena_components/systems/native/emit.py.""",
     "requests-mirrored": """Limits come with requests; missing ones are added and reported.
 
 Pass: limits nvidia.com/gpu 8, requests nvidia.com/gpu 8.

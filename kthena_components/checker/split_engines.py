@@ -38,7 +38,7 @@ from kthena_components.core.rules.support.fixes import placed
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import count, group_kind, is_map, mapping, name_of
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.systems.kubernetes.selectors import POOLS
+from kthena_components.systems.kubernetes.selectors_and_routers import POOLS
 
 
 def check_parts(

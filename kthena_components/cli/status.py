@@ -134,7 +134,7 @@ def _draw(
 ) -> None:
     """Write the page of --html."""
     from kthena_components.cluster.fetch_servings_and_inventory import POD, listed  # noqa: PLC0415
-    from kthena_components.drawing.from_servings import picture_of_servings  # noqa: PLC0415
+    from kthena_components.drawing.from_outcomes_and_servings import picture_of_servings  # noqa: PLC0415
     from kthena_components.drawing.page import draw_page  # noqa: PLC0415
 
     taken = datetime.now(UTC)

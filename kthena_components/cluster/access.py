@@ -18,7 +18,7 @@ from kthena_components.core.values.display import shell_word
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems import EMITTERS, INDEX, find_emitter
-from kthena_components.systems.prometheus.emit import API_VERSION, INSTALL, KINDS
+from kthena_components.systems.prometheus.system import API_VERSION, INSTALL, KINDS
 
 _ANY = "*"
 _OPEN = "Open"

@@ -16,7 +16,7 @@ from kthena_components.compiler.compile import Compiled
 from kthena_components.core.findings import Finding
 from kthena_components.core.plan.stack_file import StackSpec
 from kthena_components.systems import INDEX, find_emitter
-from kthena_components.systems.prometheus.emit import API_VERSION, INSTALL
+from kthena_components.systems.prometheus.system import API_VERSION, INSTALL
 
 _KUBERNETES = "kubernetes"
 

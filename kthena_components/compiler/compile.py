@@ -213,7 +213,7 @@ def write(plan: ServingPlan, backend: "Emitter") -> tuple[Manifest, ...]:
     made = (*emit_claims(plan), *backend.emit(plan), *([budget] if budget else []))
     if not plan.monitoring:
         return made
-    from kthena_components.systems.prometheus.emit import emit_monitoring  # noqa: PLC0415
+    from kthena_components.systems.prometheus.system import emit_monitoring  # noqa: PLC0415
 
     return (*made, *emit_monitoring(plan, backend.targets(plan)))
 

@@ -60,7 +60,7 @@ from kthena_components.core.values.read import (
     namespace_or_default,
     sequence,
 )
-from kthena_components.languages.names_and_typescript import snake_case
+from kthena_components.languages import snake_case
 from kthena_components.systems.emitter import Converter
 from kthena_components.systems.system import Body
 

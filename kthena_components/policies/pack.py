@@ -43,20 +43,19 @@ from kthena_components.checker.manifest import is_compared
 from kthena_components.checker.secrecy import check_sealed
 from kthena_components.core.findings import Finding, Level, fault, today
 from kthena_components.core.objects.object import pulumi_identity
-from kthena_components.policies.advice_and_placement import advice_of_component, check_placement
-from kthena_components.policies.secrets_and_stack_gpu import (
+from kthena_components.policies.resource_checks import (
+    KUBERNETES,
     NO_MARKS,
+    advice_of_component,
+    check_once,
+    check_placement,
     gpus_of_stack,
     has_marks,
+    is_checked,
     keep_gpu,
     keep_marks,
-    read_props,
-)
-from kthena_components.policies.single_resources import (
-    KUBERNETES,
-    check_once,
-    is_checked,
     kept_of,
+    read_props,
     sent,
     unchecked_memory_of,
 )

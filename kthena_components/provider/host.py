@@ -17,7 +17,7 @@ from pulumi.runtime import settings
 
 from kthena_components import __version__
 from kthena_components.core.findings import Finding
-from kthena_components.languages.names_and_typescript import Names, camel_case, schema_text
+from kthena_components.languages import Names, camel_case, schema_text
 from kthena_components.resources import components
 from kthena_components.resources._call import is_of_option
 from kthena_components.resources._cluster_objects import program

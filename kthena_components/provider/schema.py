@@ -16,7 +16,7 @@ from pulumi.provider.experimental.schema import generate_schema
 
 from kthena_components import __version__
 from kthena_components.core.spec import enums as words
-from kthena_components.languages.names_and_typescript import camel_names, write_names
+from kthena_components.languages import camel_names, write_names
 from kthena_components.resources.components import (
     HyperNodeTopology,
     ModelServing,

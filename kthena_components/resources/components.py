@@ -26,8 +26,12 @@ from kthena_components.resources._outputs import (
     without_objects,
     without_tokens,
 )
-from kthena_components.resources.args import ModelServingArgs, ServingGroupArgs
-from kthena_components.resources.cluster_args import HyperNodeTopologyArgs, QueueArgs
+from kthena_components.resources.args import (
+    HyperNodeTopologyArgs,
+    ModelServingArgs,
+    QueueArgs,
+    ServingGroupArgs,
+)
 from kthena_components.resources.role_args import StandaloneRoleArgs
 
 if TYPE_CHECKING:

@@ -35,9 +35,9 @@ from kthena_components.core.values.read import (
     unknown_in,
 )
 from kthena_components.core.values.unknown import MaybeInt, Unknown, product
-from kthena_components.systems.ray.convert import sketch as sketch_of_cluster
 from kthena_components.systems.ray.facts import facts as facts_of_cluster
 from kthena_components.systems.ray.facts import pods_of_cluster
+from kthena_components.systems.ray.facts import sketch as sketch_of_cluster
 from kthena_components.systems.ray.system import SYSTEM as RAY
 from kthena_components.systems.ray.view import RayView, read_ray
 from kthena_components.systems.system import PRODUCTION, Kind, Restart, Rollout, System

@@ -19,9 +19,8 @@ from kthena_components.core.plan.controller_variables import TOLD_BY_LWS
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import count_or_unknown, inside, mapping, name_of
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.systems.lws.facts import facts as facts_of_sets
-from kthena_components.systems.lws.facts import pods_of_groups
-from kthena_components.systems.lws.view import LEADER_WORKER_SET, Sets, read_sets
+from kthena_components.systems.lws.view import LEADER_WORKER_SET, Sets, pods_of_groups, read_sets
+from kthena_components.systems.lws.view import facts as facts_of_sets
 from kthena_components.systems.system import Kind, Restart, System
 
 GROUP = "inference.llmaz.io"

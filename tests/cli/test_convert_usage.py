@@ -77,7 +77,7 @@ def test_a_program_that_is_not_what_was_converted_is_not_written(
     wrong: Callable[[str], str],
     said: str,
 ) -> None:
-    monkeypatch.setattr("kthena_components.languages.names_and_typescript._key", wrong)
+    monkeypatch.setattr("kthena_components.languages._key", wrong)
     ran = command("convert", "--to", "typescript", file(model_serving()))
     assert (ran.status, ran.out) == (2, "")
     assert said in ran.err

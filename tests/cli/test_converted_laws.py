@@ -10,6 +10,7 @@ import yaml
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from kthena_components import languages
 from kthena_components.cli.convert.output import (
     ProofError,
     objects_of,
@@ -23,8 +24,7 @@ from kthena_components.compiler.compile import compile_serving
 from kthena_components.convert.conversion import SAME, Changes, Converted
 from kthena_components.convert.convert import convert
 from kthena_components.core import naming
-from kthena_components.languages import names_and_typescript
-from kthena_components.languages.names_and_typescript import Names
+from kthena_components.languages import Names
 from kthena_components.reading.project import Project
 from tests.support.crds import schema_errors
 from tests.support.for_each import for_each
@@ -88,7 +88,7 @@ def test_every_form_says_the_same(data: st.DataObject) -> None:
     names, again = Names.of(naming.MODEL_SERVING), []
     for call in in_typescript:
         given = call.removeprefix("ModelServing(").rstrip().removesuffix(");")
-        again.append(names.to_args(names_and_typescript.read(f"[{given}]")[1]))
+        again.append(names.to_args(languages.read(f"[{given}]")[1]))
     assert again == in_program
     for serving, read in zip(found.servings, in_program, strict=True):
         same = [manifest.body for manifest in serving.compiled.manifests]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kthena_components.cli.check.files import CheckOptions, check
 from kthena_components.cli.check.results import Summary
-from kthena_components.cli.objects import KubeObject
+from kthena_components.cli.sources import KubeObject
 from kthena_components.reading.documents import Document, _pieces, read_documents
 from kthena_components.reading.files import Unreadable
 from tests.cli.conftest import Write

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kthena_components.checker.levels import ENVIRONMENTS, environment_levels
-from kthena_components.cli.levels import read_settings
+from kthena_components.cli.settings import read_settings
 from tests.cli.conftest import Command, Ran, Write
 from tests.support.manifests import ADVISED, RIGHT, UNKNOWN, WRONG
 

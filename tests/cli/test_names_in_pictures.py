@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from kthena_components.cli.main import main
 from kthena_components.cli.review.placement import StackPlacement, write_placement
-from kthena_components.drawing.from_outcomes import picture_of
+from kthena_components.drawing.from_outcomes_and_servings import picture_of
 from kthena_components.drawing.page import draw_page
 from kthena_components.drawing.rows_and_mermaid import draw_mermaid
 from kthena_components.drawing.svg import draw_svg

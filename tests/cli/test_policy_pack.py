@@ -8,9 +8,9 @@ import yaml
 
 from kthena_components.checker.levels import ENVIRONMENTS, environment_levels
 from kthena_components.cli import policy_pack
-from kthena_components.cli.levels import read_settings
 from kthena_components.cli.main import main
 from kthena_components.cli.policy_pack import PackError, complete, write_pack
+from kthena_components.cli.settings import read_settings
 
 ROOT = Path(__file__).parents[2]
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kthena_components.cli.review.preview import parse_preview
-from kthena_components.cli.review.serving_sizes import gpus_of, pairs_of
+from kthena_components.cli.review.stack import gpus_of, pairs_of
 
 
 def pods(limit: object = 8, **more: Any) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from kthena_components.checker.manifest import read_manifest
 from kthena_components.convert.conversion import SAME, Changes, Conversion, Converted
 from kthena_components.convert.convert import convert
 from kthena_components.convert.describe_engines import describe_engines, is_sketched
-from kthena_components.convert.engine_scripts import joins_pods
+from kthena_components.convert.from_engines import joins_pods
 from kthena_components.convert.lost_fields import leaves
 from kthena_components.convert.sources_and_kept import converters
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts

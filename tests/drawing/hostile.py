@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from kthena_components.drawing.from_outcomes import picture_of
+from kthena_components.drawing.from_outcomes_and_servings import picture_of
 from kthena_components.drawing.picture import Picture
 from kthena_components.placement.model import Cluster, Outcome, Placement, Verdict
 from tests.support.pictured import group, node, waiting

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.drawing.from_outcomes import picture_of
+from kthena_components.drawing.from_outcomes_and_servings import picture_of
 from kthena_components.drawing.picture import NodeBox, Picture
 from kthena_components.placement.model import Cluster, Outcome, Running, Verdict
 from tests.support.pictured import cluster, group, node, pictured, place, waiting

@@ -14,7 +14,7 @@ from kthena_components.cli.main import main
 from kthena_components.cluster.client import ClusterError
 from kthena_components.cluster.status import Servings
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.drawing.from_servings import picture_of_servings
+from kthena_components.drawing.from_outcomes_and_servings import picture_of_servings
 from kthena_components.drawing.page import draw_page
 from kthena_components.drawing.picture import NodeBox, Picture
 from tests.cluster.objects import hyper_node, pod, pod_group, racks, refused, tree

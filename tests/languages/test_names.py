@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kthena_components.core.findings import Finding
-from kthena_components.languages.names_and_typescript import (
+from kthena_components.languages import (
     Names,
     in_words,
     read_schema,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kthena_components.languages.names_and_typescript import WIDTH, read, write
+from kthena_components.languages import WIDTH, read, write
 from tests.support.strategies import law
 
 TEXTS = st.text(alphabet=st.characters(exclude_categories=["Cs"])) | st.sampled_from(

@@ -2,11 +2,11 @@
 
 import pytest
 
-from kthena_components.policies import pack, single_resources
+from kthena_components.policies import pack, resource_checks
 
 
 @pytest.fixture(autouse=True)
 def nothing_told() -> None:
     pack._told.clear()
     pack._alone.clear()
-    single_resources._kept.clear()
+    resource_checks._kept.clear()

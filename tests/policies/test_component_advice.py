@@ -9,9 +9,8 @@ import pytest
 
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import Finding, Level
-from kthena_components.policies import advice_and_placement
-from kthena_components.policies.advice_and_placement import advice_of_component
-from kthena_components.policies.single_resources import check_resource
+from kthena_components.policies import resource_checks
+from kthena_components.policies.resource_checks import advice_of_component, check_resource
 from tests.support.specs import ENGINE_RAY, changed
 
 OURS = "urn:pulumi:dev::p::kthena:index:ModelServing$kubernetes:apps/v1:StatefulSet::"
@@ -21,9 +20,9 @@ ASKED = frozenset({"production-availability", "production-cache"})
 
 @pytest.fixture(autouse=True)
 def _fresh() -> Iterator[None]:
-    advice_and_placement._first.clear()
+    resource_checks._first.clear()
     yield
-    advice_and_placement._first.clear()
+    resource_checks._first.clear()
 
 
 def objects(**changes: Any) -> list[tuple[str, dict[str, Any]]]:
@@ -52,7 +51,7 @@ def test_the_remedies_are_fields_of_the_component_and_work() -> None:
     rules = {each.rule: each.remedy for each in advice(OURS)}
     assert rules["production-availability"].startswith("write priority_class of the serving")
     assert rules["production-cache"] == "write cache.claim or cache.host_path of the role"
-    advice_and_placement._first.clear()
+    resource_checks._first.clear()
     done = advice(OURS, **{"priority_class": "gold", "roles[0].cache": {"claim": "weights"}})
     assert "production-cache" not in {each.rule for each in done}
     assert not [each for each in done if "priority_class" in each.remedy]

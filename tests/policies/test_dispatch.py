@@ -9,8 +9,8 @@ from pulumi_policy import ResourceValidationArgs
 from kthena_components.checker.levels import Settings
 from kthena_components.checker.manifest import CheckedObject, check_whole
 from kthena_components.core.hardware import parse_choice
-from kthena_components.policies import single_resources
-from kthena_components.policies.single_resources import kept_of, unchecked_memory_of
+from kthena_components.policies import resource_checks
+from kthena_components.policies.resource_checks import kept_of, unchecked_memory_of
 from tests.policies.objects import DEPLOYMENT, policy, resource, vllm, workload
 
 GPU: Any = parse_choice(["h200"])
@@ -26,7 +26,7 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> list[Mapping[str, Any]]:
         asked.append(body)
         return check_whole(body, **by)
 
-    monkeypatch.setattr(single_resources, "check_whole", note)
+    monkeypatch.setattr(resource_checks, "check_whole", note)
     return asked
 
 
@@ -62,7 +62,7 @@ def test_a_type_without_rules_is_not_even_read(checked: list[Mapping[str, Any]])
 def test_what_was_found_alone_is_kept_for_an_equal_object_and_the_same_settings() -> None:
     args = resource(DEPLOYMENT, WRONG)
     hand_over(args)
-    one = single_resources._kept[args.urn]
+    one = resource_checks._kept[args.urn]
     same, other = {args.urn: one.body}, {args.urn: {**one.body, "metadata": {"name": "other"}}}
     assert kept_of(same, Settings()) == {args.urn: one.checked}
     assert unchecked_memory_of(same, Settings()) == {0: one.memory_unchecked}

@@ -12,8 +12,8 @@ from pulumi_policy.proxy import unknown_checking_proxy
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import Level
 from kthena_components.core.plan.report import shape
-from kthena_components.policies import pack, single_resources
-from kthena_components.policies.secrets_and_stack_gpu import plain
+from kthena_components.policies import pack, resource_checks
+from kthena_components.policies.resource_checks import plain
 from tests.policies.broken import emitted
 from tests.policies.objects import (
     COMPONENT,
@@ -65,7 +65,7 @@ fuzz = settings(max_examples=150, deadline=None)
 
 def judge(resource_type: str, props: Args) -> None:
     """Judge through proxies; unknown texts in them raise as soon as they are touched."""
-    for finding in single_resources.check_resource(
+    for finding in resource_checks.check_resource(
         resource_type, plain(unknown_checking_proxy(props))
     ):
         assert str(finding)
@@ -197,7 +197,7 @@ def test_a_fault_of_a_rule_is_advice_and_stops_nothing(monkeypatch: pytest.Monke
     def broken(*_: object, **__: object) -> None:
         raise KeyError("gone")
 
-    monkeypatch.setattr(single_resources, "check_whole", broken)
+    monkeypatch.setattr(resource_checks, "check_whole", broken)
     monkeypatch.setattr(pack, "check_objects_together", broken)
     wrong = model_serving(pod(vllm("-tp", "17")))
     assert refusals(MODEL_SERVING, wrong) == ""

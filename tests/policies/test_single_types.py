@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kthena_components.policies.single_resources import check_resource
+from kthena_components.policies.resource_checks import check_resource
 from tests.support.for_each import for_each
 
 WRONG: dict[str, dict[str, Any]] = {

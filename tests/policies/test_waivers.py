@@ -8,8 +8,8 @@ import pytest
 from kthena_components.checker.waivers import PREFIX
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.plan.report import shape
-from kthena_components.policies import pack, single_resources
-from kthena_components.policies.secrets_and_stack_gpu import read_props
+from kthena_components.policies import pack, resource_checks
+from kthena_components.policies.resource_checks import read_props
 from tests.policies.broken import native
 from tests.policies.objects import (
     COMPONENT,
@@ -35,7 +35,7 @@ PIPELINE = {"roles[0].engine.parallelism.pipeline": 1}
 
 @pytest.fixture(autouse=True)
 def a_day(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (pack, single_resources):
+    for module in (pack, resource_checks):
         monkeypatch.setattr(module, "today", lambda: TODAY)
 
 
@@ -138,7 +138,7 @@ def test_what_was_checked_for_one_policy_is_kept_for_the_other(
 ) -> None:
     checked: list[object] = []
     module, name = {
-        "rules": (single_resources, "check_whole"),
+        "rules": (resource_checks, "check_whole"),
         "groups": (pack, "check_objects_together"),
     }[kind]
     real = getattr(module, name)

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 import kthena_components
-from kthena_components.languages.names_and_typescript import Names, read_schema
+from kthena_components.languages import Names, read_schema
 from tests.support.recorder import attempt
 
 LANGUAGES = ["typescript", "python", "go", "csharp", "java", "yaml"]

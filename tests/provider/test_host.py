@@ -7,7 +7,7 @@ import pulumi
 import pytest
 
 from kthena_components import __version__
-from kthena_components.languages.names_and_typescript import schema_text
+from kthena_components.languages import schema_text
 from kthena_components.provider.host import KthenaProvider
 from tests.support.pages import block
 from tests.support.recorder import Recorded, attempt

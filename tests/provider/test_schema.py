@@ -7,7 +7,7 @@ import pytest
 
 from kthena_components import __version__
 from kthena_components.core.spec import enums as words
-from kthena_components.languages.names_and_typescript import read_schema, schema_text, snake_case
+from kthena_components.languages import read_schema, schema_text, snake_case
 from kthena_components.provider.schema import COMPONENTS, render
 from kthena_components.systems import EMITTERS
 

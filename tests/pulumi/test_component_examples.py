@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kthena_components.languages.names_and_typescript import read_schema
+from kthena_components.languages import read_schema
 from tests.pulumi.languages import compiled, example, in_yaml, install, missing, variables
 from tests.support.engine import ROOT, STATE_VARIABLES, Stack, environment
 from tests.support.programs import program

@@ -11,7 +11,7 @@ import yaml
 from kthena_components.cli.convert.output import objects_of, write_typescript
 from kthena_components.convert.conversion import SAME, Changes
 from kthena_components.convert.convert import convert
-from kthena_components.languages.names_and_typescript import schema_text
+from kthena_components.languages import schema_text
 from tests.pulumi.languages import (
     EXAMPLES,
     SECRET,

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from kthena_components.languages.names_and_typescript import schema_text
+from kthena_components.languages import schema_text
 from tests.pulumi.languages import variables
 from tests.support.engine import STATE_VARIABLES, environment
 from tests.support.programs import program

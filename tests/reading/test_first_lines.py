@@ -8,7 +8,7 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kthena_components.cli.objects import is_wanted
+from kthena_components.cli.sources import is_wanted
 from kthena_components.reading import documents
 from kthena_components.reading.documents import Document, read_documents
 from kthena_components.reading.files import Unreadable

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kthena_components.cli.objects import objects_of
+from kthena_components.cli.sources import objects_of
 from kthena_components.reading.documents import Document, read_documents
 from kthena_components.reading.files import Unreadable
 

@@ -15,7 +15,7 @@ from kthena_components.core.spec import serving_spec as pods_spec
 from kthena_components.core.spec import serving_spec as spec
 from kthena_components.core.topology import spec as topology_spec
 from kthena_components.provider.schema import ArgsAnalyzer
-from kthena_components.resources import args, cluster_args, role_args
+from kthena_components.resources import args, role_args
 from tests.support.for_each import for_each
 
 COMPONENTS = ("ModelServing", "ServingGroup", "Role", "HyperNodeTopology", "Queue")
@@ -127,7 +127,7 @@ CHOICES = {
 """Fields without a default to speak of: one of several, or needed by another."""
 
 
-@pytest.mark.parametrize("module", [args, role_args, cluster_args], ids=lambda m: m.__name__)
+@pytest.mark.parametrize("module", [args, role_args], ids=lambda m: m.__name__)
 def test_words_for_type_checkers_are_those_of_the_enums(module: ModuleType) -> None:
     literals = _literals(module)
     assert literals

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from kthena_components.core.topology.domains import Domain
-from kthena_components.drawing.from_outcomes import picture_of
+from kthena_components.drawing.from_outcomes_and_servings import picture_of
 from kthena_components.drawing.picture import Picture
 from kthena_components.placement.model import (
     Cause,

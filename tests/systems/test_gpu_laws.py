@@ -13,7 +13,7 @@ from kthena_components.checker.all_objects import check_objects_together
 from kthena_components.checker.cluster_objects import read_objects
 from kthena_components.checker.manifest import read_demand
 from kthena_components.cli.review.preview import parse_preview
-from kthena_components.cli.review.serving_sizes import gpus_of, pairs_of
+from kthena_components.cli.review.stack import gpus_of, pairs_of
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.plan.report import gpu_count, shape
 from kthena_components.core.values.read import group_kind

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kthena_components.languages.names_and_typescript import read_schema
+from kthena_components.languages import read_schema
 from tests.support.for_each import for_each
 from toolchain.registry_schema import main, publishable
 

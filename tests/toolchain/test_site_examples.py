@@ -11,7 +11,7 @@ import yaml
 from mypy import api
 from tree_sitter import Language, Parser
 
-from kthena_components.languages.names_and_typescript import read_schema, snake_case
+from kthena_components.languages import read_schema, snake_case
 from tests.support.for_each import for_each
 from toolchain.site.in_languages import LANGUAGES, example_values, examples
 

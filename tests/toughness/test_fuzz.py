@@ -18,8 +18,8 @@ from kthena_components.checker.cluster_rules import compare_objects
 from kthena_components.checker.manifest import check_manifest
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import Finding, Level, SpecError
-from kthena_components.policies import single_resources
-from kthena_components.policies.secrets_and_stack_gpu import plain
+from kthena_components.policies import resource_checks
+from kthena_components.policies.resource_checks import plain
 from kthena_components.systems.native.facts import read_group
 from tests.rules.cases import bases as bases_by_name
 from tests.rules.cases import documents
@@ -51,7 +51,7 @@ def test_no_damaged_resource_makes_a_policy_raise_or_hang() -> None:
     for number in range(HIDDEN):
         body = damaged(random.Random(f"{SEED}-{number}"))
         hidden = plain(unknown_checking_proxy(body))
-        check(number, partial(single_resources.check_resource, type_of(body), hidden))
+        check(number, partial(resource_checks.check_resource, type_of(body), hidden))
 
 
 def test_no_stack_of_damaged_manifests_makes_a_rule_raise_or_hang() -> None:

@@ -4,7 +4,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from kthena_components.core.topology.domains import Domain
-from kthena_components.drawing.from_outcomes import picture_of
+from kthena_components.drawing.from_outcomes_and_servings import picture_of
 from kthena_components.drawing.picture import Picture
 from kthena_components.drawing.rows_and_mermaid import draw_mermaid, draw_rows
 from kthena_components.drawing.svg import draw_svg

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from kthena_components.languages.names_and_typescript import read_schema, snake_case
+from kthena_components.languages import read_schema, snake_case
 
 Schema = Mapping[str, Any]
 _TYPES = "#/types/"

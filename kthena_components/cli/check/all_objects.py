@@ -20,8 +20,7 @@ from kthena_components.checker.all_objects import (
 from kthena_components.checker.manifest import CheckedObject, is_compared, reduce_object
 from kthena_components.checker.members import read_engine_part_of
 from kthena_components.checker.waivers import Stated, annotated, waive
-from kthena_components.cli.objects import KubeObject, is_wanted, objects_of
-from kthena_components.cli.sources import Source
+from kthena_components.cli.sources import KubeObject, Source, is_wanted, objects_of
 from kthena_components.core.facts.context import NO_CONTEXT, Context
 from kthena_components.core.facts.serving import GpuDemand
 from kthena_components.core.facts.split_engines import EnginePart

@@ -12,8 +12,7 @@ from kthena_components.cli.check.files import CheckOptions, check
 from kthena_components.cli.check.reports import FORMATS, Report
 from kthena_components.cli.check.results import Summary
 from kthena_components.cli.check.workers import WorkerError
-from kthena_components.cli.levels import read_settings
-from kthena_components.cli.model_config import ModelConfigError, read_shapes
+from kthena_components.cli.settings import ModelConfigError, read_settings, read_shapes
 from kthena_components.cli.terminal import Progress
 from kthena_components.core.findings import count_of, suggest, today
 from kthena_components.core.hardware import parse_choice

@@ -5,7 +5,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from functools import cached_property, partial
 from typing import Any
 
-from kthena_components.cli.objects import objects_of
+from kthena_components.cli.sources import objects_of
 from kthena_components.core.facts.context import (
     ConfigMap,
     ConfigMaps,

@@ -21,8 +21,15 @@ from kthena_components.cli.check.context import (
 )
 from kthena_components.cli.check.results import Result, Summary, merge
 from kthena_components.cli.check.workers import jobs_for, side_by_side
-from kthena_components.cli.objects import KubeObject, is_checked, is_wanted, objects_of
-from kthena_components.cli.sources import Place, RenderedSource, Source
+from kthena_components.cli.sources import (
+    KubeObject,
+    Place,
+    RenderedSource,
+    Source,
+    is_checked,
+    is_wanted,
+    objects_of,
+)
 from kthena_components.core.facts.context import NO_CONTEXT, Context, ReferencedObjects
 from kthena_components.core.facts.pod_policies_and_sharing import AROUND, LimitRanges, PodPolicies
 from kthena_components.core.findings import READING, Finding, Level, fault

@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from kthena_components import languages as typescript
 from kthena_components.cli.convert.sources import Source
 from kthena_components.cli.review.stack_file_settings import stack_values
 from kthena_components.compiler.compile import Compiled, compile_serving
@@ -23,8 +24,7 @@ from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.plan.stack_file import objects_once, parse_stack
 from kthena_components.core.values.display import escaped, printable, visible
 from kthena_components.core.values.read import group_kind, mapping, name_of, namespace_or_default
-from kthena_components.languages import names_and_typescript as typescript
-from kthena_components.languages.names_and_typescript import Names
+from kthena_components.languages import Names
 from kthena_components.reading.documents import read_documents
 from kthena_components.reading.project import Project, ProjectError, is_encrypted
 from kthena_components.reading.settings import is_text, why_unsaid

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
-from kthena_components.cli.objects import KubeObject, objects_of
+from kthena_components.cli.sources import KubeObject, objects_of
 from kthena_components.convert.conversion import SAME, Changes, Conversion, Converted, title_of
 from kthena_components.convert.convert import convert
 from kthena_components.convert.sources_and_kept import kinds_to_read, short_title

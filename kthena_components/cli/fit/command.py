@@ -137,7 +137,7 @@ def _write(
     parser: argparse.ArgumentParser,
 ) -> None:
     from kthena_components.cli.fit.output import describe, render  # noqa: PLC0415
-    from kthena_components.drawing.from_outcomes import picture_of  # noqa: PLC0415
+    from kthena_components.drawing.from_outcomes_and_servings import picture_of  # noqa: PLC0415
     from kthena_components.drawing.page import draw_page  # noqa: PLC0415
     from kthena_components.drawing.rows_and_mermaid import draw_rows  # noqa: PLC0415
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kthena_components.cli.check.files import CheckOptions, rendered_in
-from kthena_components.cli.objects import is_wanted, objects_of
+from kthena_components.cli.sources import is_wanted, objects_of
 from kthena_components.cluster.stack_servings import ReadStack, StackFileError, read_stack_file
 from kthena_components.core.values.display import lone_surrogate
 from kthena_components.core.values.read import first_unknown, group_kind, mapping

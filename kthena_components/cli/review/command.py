@@ -13,7 +13,6 @@ from tempfile import TemporaryDirectory
 from kthena_components.checker.levels import Levels
 from kthena_components.checker.update_rules import check_change
 from kthena_components.checker.waivers import annotated, waive
-from kthena_components.cli.levels import read_settings
 from kthena_components.cli.policy_pack import PackError, complete
 from kthena_components.cli.review.branch import BranchReview, ReviewOptions, review_branch
 from kthena_components.cli.review.branch_diff import base_files, open_sides
@@ -41,6 +40,7 @@ from kthena_components.cli.review.stack import (
     unchecked_memory,
 )
 from kthena_components.cli.review.strictness import read_base_waivers
+from kthena_components.cli.settings import read_settings
 from kthena_components.core.findings import Finding, Level, today
 from kthena_components.core.objects.object import pulumi_identity
 from kthena_components.core.values.display import visible

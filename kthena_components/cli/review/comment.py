@@ -19,16 +19,16 @@ from kthena_components.cli.review.planned_changes import (
 )
 from kthena_components.cli.review.post_comment import MARK, fitting
 from kthena_components.cli.review.preview import Said, Weight, title_of
-from kthena_components.cli.review.serving_sizes import (
+from kthena_components.cli.review.stack import (
     ARROW,
     Gpus,
     Pair,
+    Reviewed,
     Row,
     between,
     deployed,
     gpus_of,
 )
-from kthena_components.cli.review.stack import Reviewed
 from kthena_components.core.findings import count_of
 from kthena_components.core.values.regex import regex
 

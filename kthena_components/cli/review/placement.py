@@ -18,7 +18,7 @@ from kthena_components.cli.review.branch import ReviewOptions
 from kthena_components.cli.review.escaping import cell_text
 from kthena_components.cli.review.git_tree import Tree
 from kthena_components.cli.review.preview import Preview
-from kthena_components.cli.review.serving_sizes import between
+from kthena_components.cli.review.stack import between
 from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.objects.object import pulumi_identity
 from kthena_components.core.values.dataclass import dataclass
@@ -194,7 +194,7 @@ def check_placement(found: StackPlacement, today: date) -> Iterator[Finding]:
 
 def write_placement(found: StackPlacement) -> Iterator[str]:
     """Write the section of one stack: what changes, as a table and a picture."""
-    from kthena_components.drawing.from_outcomes import picture_of  # noqa: PLC0415
+    from kthena_components.drawing.from_outcomes_and_servings import picture_of  # noqa: PLC0415
     from kthena_components.drawing.rows_and_mermaid import draw_mermaid  # noqa: PLC0415
 
     changed, before = found.changed, found.before

@@ -26,10 +26,10 @@ from kthena_components.checker.waivers import (
     waived_subjects,
 )
 from kthena_components.checker.weakened_levels_limits_waivers import LEVEL_RULES, LevelsChange
-from kthena_components.cli.levels import read_policies
 from kthena_components.cli.policy_pack import FOLDER, LEVELS, levels_of
 from kthena_components.cli.review.preview import Preview, Said, Step, Weight
 from kthena_components.cli.review.stack_file_settings import stack_values
+from kthena_components.cli.settings import read_policies
 from kthena_components.core.findings import Finding, Waiver
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from kthena_components.cli.model_config import ModelConfigError, shape_of
+from kthena_components.cli.settings import ModelConfigError, shape_of
 from kthena_components.core.findings import count_of, nearest
 from kthena_components.core.hardware import GpuFacts
 from kthena_components.core.hardware.gpu_table import find_gpu

@@ -27,8 +27,15 @@ from kthena_components.core.plan.serving_plan import (
     targets_of_groups,
 )
 from kthena_components.core.spec.enums import KthenaVersion
-from kthena_components.systems.booster.limits import LIMITS, PAIR, refuse
-from kthena_components.systems.booster.worker_config import MODEL_NAME, Variables, config_of, env_of
+from kthena_components.systems.booster.limits import (
+    LIMITS,
+    MODEL_NAME,
+    PAIR,
+    Variables,
+    config_of,
+    env_of,
+    refuse,
+)
 from kthena_components.systems.emitter import FOR_ALL, Emitter
 from kthena_components.systems.kthena.limits import names as kthena_names
 from kthena_components.systems.kthena.view import MODEL_BOOSTER, SKIPS_INSTALL, read_booster

@@ -15,8 +15,7 @@ from kthena_components.core.remedies import remove, together, write
 from kthena_components.core.rules.support.admission import refuse
 from kthena_components.core.values.display import key_text
 from kthena_components.core.values.read import first_unknown, mapping, unknown_in, whole
-from kthena_components.systems.dynamo.template import template_of
-from kthena_components.systems.dynamo.view import LEAST_NODES, Component
+from kthena_components.systems.dynamo.view import LEAST_NODES, Component, template_of
 
 
 def misplaced_nodes(item: Component) -> Iterator[Finding]:

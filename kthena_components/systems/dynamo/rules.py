@@ -36,13 +36,14 @@ from kthena_components.systems.dynamo.misplaced_fields import (
     misplaced_amounts,
     misplaced_nodes,
 )
-from kthena_components.systems.dynamo.template import MAIN, template_of
 from kthena_components.systems.dynamo.view import (
     ENABLE_GROVE,
     EXECUTOR,
     LEAST_NODES,
+    MAIN,
     Component,
     Graph,
+    template_of,
 )
 from kthena_components.systems.grove.rules.scaling_groups_names_gang import NAME_SUM
 

@@ -29,8 +29,7 @@ from kthena_components.core.values.read import (
     unknown_inside,
 )
 from kthena_components.core.values.unknown import Unknown, known
-from kthena_components.systems.dynamo.template import MAIN, template_of, written
-from kthena_components.systems.dynamo.view import Component, Graph
+from kthena_components.systems.dynamo.view import MAIN, Component, Graph, template_of, written
 
 _PORT_NAME, _USUAL = "system", 9090
 _WORKERS = frozenset({"worker", "prefill", "decode"})

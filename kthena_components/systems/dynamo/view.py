@@ -5,10 +5,12 @@ v1beta1 has a list of components with a pod template. The fields of an object de
 two it is. Reading never raises.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from kthena_components.core.facts.container import SHM_PATH
 from kthena_components.core.objects.object import Object
+from kthena_components.core.templates import HIDDEN
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import key_text
 from kthena_components.core.values.read import (
@@ -19,6 +21,7 @@ from kthena_components.core.values.read import (
     text,
     unknown_in,
 )
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown
 
 NVIDIA = "nvidia.com"
@@ -166,3 +169,187 @@ def _components(spec: Mapping[str, Any]) -> Iterator[Component]:
             alpha=False,
             shared=shared,
         )
+
+
+# The pod template that Dynamo's operator creates for a component, and the paths of its parts.
+#
+# Source: ai-dynamo/dynamo deploy/operator/internal/dynamo/graph.go, GenerateBasePodSpec.
+
+
+MAIN = "main"
+_GPU = "nvidia.com/gpu"
+_COMMON = ("cpu", "memory")
+_MEMORY = {"medium": "Memory"}
+_CONTAINER = regex(r"spec\.containers\[([0-9]+)\]")
+_VOLUME = regex(r"spec\.volumes\[([0-9]+)\]")
+_ADDED = regex(r"\.(env|envFrom)\[([0-9]+)\]")
+
+
+def template_of(component: Component) -> object:
+    """Return the pod template that the operator creates, limited to GPUs and commands.
+
+    What the operator adds for several nodes is not included.
+    """
+    if not component.alpha:
+        return _with_shared_memory(component, component.fields.get("podTemplate"))
+    extra = component.fields.get("extraPodSpec")
+    main = mapping(extra).get("mainContainer")
+    envs, resources = component.fields.get("envs"), component.fields.get("resources")
+    if unknown_in(component.kind) or any(map(unknown_in, (extra, main))):
+        return HIDDEN
+    container = {
+        **mapping(main),
+        "name": MAIN,
+        "env": HIDDEN if unknown_in(envs) else _variables(component),
+        "resources": _resources(resources, mapping(main).get("resources")),
+    }
+    rest = {key: value for key, value in mapping(extra).items() if key != "mainContainer"}
+    others = rest.get("containers")
+    containers = HIDDEN if unknown_in(others) else [container, *sequence(others)]
+    return _with_shared_memory(component, {"spec": {**rest, "containers": containers}})
+
+
+def whole_template_of(component: Component) -> object:
+    """Return the template, including Secrets and claims that the operator adds by name."""
+    made, fields = template_of(component), component.fields
+    if not component.alpha or unknown_in(made):
+        return made
+    spec, secret = mapping(mapping(made).get("spec")), fields.get("envFromSecret")
+    main, *others = sequence(spec.get("containers"))
+    given = [] if secret is None else [{"secretRef": {"name": secret}}]
+    names = (mapping(mount).get("name") for mount in sequence(fields.get("volumeMounts")))
+    claims = [{"persistentVolumeClaim": {"claimName": name}} for name in names]
+    volumes = mapping(fields.get("extraPodSpec")).get("volumes")
+    return {
+        "metadata": fields.get("extraPodMetadata"),
+        "spec": {
+            **spec,
+            "containers": [{**main, "envFrom": [*sequence(main.get("envFrom")), *given]}, *others],
+            "volumes": [*sequence(volumes), *claims],
+        },
+    }
+
+
+def written(component: Component, path: str) -> str:
+    """Map a path in the template to a path in the object."""
+    at = component.path
+    if not component.alpha:
+        return f"{at}.podTemplate.{path}"
+    if path.startswith("metadata"):
+        return f"{at}.extraPodMetadata{path.removeprefix('metadata')}"
+    container, volume = _CONTAINER.match(path), _VOLUME.match(path)
+    if container is not None:
+        number, rest = int(container[1]), path[container.end() :]
+        other = f"{at}.extraPodSpec.containers[{number - 1}]{rest}"
+        return other if number else _written_in_main(component, rest)
+    own = sequence(mapping(component.fields.get("extraPodSpec")).get("volumes"))
+    if volume is not None and int(volume[1]) >= len(own):
+        return f"{at}.volumeMounts[{int(volume[1]) - len(own)}].name"
+    return f"{at}.extraPodSpec.{path.removeprefix('spec.')}"
+
+
+def _written_in_main(component: Component, path: str) -> str:
+    """Map a path in the main container: the component and the graph add to it."""
+    fields, at, main = component.fields, component.path, main_of(component)
+    match = _ADDED.match(path)
+    if match is not None and (added := int(match[2]) - len(sequence(main.get(match[1])))) >= 0:
+        if match[1] == "envFrom":
+            return f"{at}.envFromSecret"
+        envs, rest = len(sequence(fields.get("envs"))), path[match.end() :]
+        return f"{at}.envs[{added}]{rest}" if added < envs else f"spec.envs[{added - envs}]{rest}"
+    if path.startswith(".resources") and mapping(fields.get("resources")):
+        return f"{at}{path}"
+    return f"{at}.extraPodSpec.mainContainer{path}"
+
+
+def main_of(component: Component) -> Mapping[str, Any]:
+    """Return the main container of v1alpha1, as written."""
+    return mapping(mapping(component.fields.get("extraPodSpec")).get("mainContainer"))
+
+
+def _variables(component: Component) -> list[Any]:
+    """Return the variables of the main container, the component and the graph, in this order.
+
+    If several set the same one, the component takes precedence, then the graph; null marks the
+    others.
+    """
+    main, own = sequence(main_of(component).get("env")), sequence(component.fields.get("envs"))
+    stated, shared = set(map(_name, own)), set(map(_name, component.shared))
+    return [
+        *_without(main, stated | shared),
+        *own,
+        *_without(component.shared, stated),
+    ]
+
+
+def _name(variable: object) -> str | None:
+    name = mapping(variable).get("name")
+    return name if isinstance(name, str) else None
+
+
+def _without(variables: Sequence[Any], names: set[str | None]) -> list[Any]:
+    beaten = names - {None}
+    return [None if _name(item) in beaten else item for item in variables]
+
+
+def _resources(own: object, main: object) -> object:
+    """Convert v1alpha1 resources to those of a container; the component's override the main's."""
+    if unknown_in(own) or unknown_in(main):
+        return HIDDEN
+    made: dict[str, Any] = {}
+    for kind in ("limits", "requests"):
+        stated, beneath = mapping(own).get(kind), mapping(main).get(kind)
+        if unknown_in(stated) or unknown_in(beneath):
+            made[kind] = HIDDEN
+        elif stated is not None or beneath is not None:
+            made[kind] = _merged(_amounts(mapping(stated)), mapping(beneath))
+    claims = mapping(own).get("claims") or mapping(main).get("claims")
+    return made if claims is None else {**made, "claims": HIDDEN if unknown_in(claims) else claims}
+
+
+def _amounts(item: Mapping[str, Any]) -> dict[Any, Any]:
+    amounts: dict[Any, Any] = {key: item[key] for key in _COMMON if item.get(key) is not None}
+    gpu, kind = item.get("gpu"), item.get("gpuType")
+    if unknown_in(kind):
+        amounts[_GPU] = HIDDEN
+    elif gpu is not None:
+        amounts[kind if isinstance(kind, str) and kind else _GPU] = (
+            HIDDEN if unknown_in(gpu) else gpu
+        )
+    return {**amounts, **mapping(item.get("custom"))}
+
+
+def _merged(own: dict[Any, Any], main: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Merge two values. If they state different GPUs, the result is unknown."""
+    unlike = {key for key in own if key in main and str(own[key]) != str(main[key])}
+    return {**main, **own, **{key: HIDDEN for key in unlike if key not in _COMMON}}
+
+
+def _with_shared_memory(component: Component, template: object) -> object:
+    """Add the memory volume that the operator mounts, unless the component disables it."""
+    spec = mapping(template).get("spec")
+    containers = mapping(spec).get("containers")
+    if unknown_in(template) or unknown_in(spec) or unknown_in(containers):
+        return HIDDEN
+    if _without_memory(component) or not sequence(containers):
+        return template
+    volumes = [*sequence(mapping(spec).get("volumes")), {"name": "dshm", "emptyDir": _MEMORY}]
+    mounted = [_mounted(container) for container in sequence(containers)]
+    return {
+        **mapping(template),
+        "spec": {**mapping(spec), "containers": mounted, "volumes": volumes},
+    }
+
+
+def _mounted(container: Any) -> Any:
+    mounts = mapping(container).get("volumeMounts")
+    if unknown_in(container) or not isinstance(container, Mapping) or unknown_in(mounts):
+        return HIDDEN if unknown_in(container) else container
+    mount = {"name": "dshm", "mountPath": SHM_PATH}
+    return {**container, "volumeMounts": [*sequence(mounts), mount]}
+
+
+def _without_memory(component: Component) -> bool:
+    if component.alpha:
+        return mapping(component.fields.get("sharedMemory")).get("disabled") is True
+    return str(component.fields.get("sharedMemorySize")) in {"0", "0Gi", "0.0"}

@@ -32,6 +32,7 @@ from kthena_components.core.values.read import (
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.emitter import Converter, Pair
 from kthena_components.systems.kaito.estimator import CONTEXT, SHORT_NAMES, Sized, node_of, size_of
+from kthena_components.systems.kaito.facts import share_of
 from kthena_components.systems.kaito.inference_config import MAX_LEN, PORT, RELEASE
 from kthena_components.systems.kaito.limits_preset import IMAGE, TOKEN_KEY
 from kthena_components.systems.kaito.objects import (
@@ -41,7 +42,6 @@ from kthena_components.systems.kaito.objects import (
     WORKSPACE_LABEL,
 )
 from kthena_components.systems.kaito.options import KaitoOptions
-from kthena_components.systems.kaito.preset_command import share_of
 from kthena_components.systems.kaito.view import (
     CONFIG_KEY,
     GROUP,

@@ -26,6 +26,7 @@ from kthena_components.systems.kaito.estimator import (
     is_preset,
     size_of,
 )
+from kthena_components.systems.kaito.facts import shown
 from kthena_components.systems.kaito.inference_config import (
     CONFIG,
     MAX_LEN,
@@ -37,7 +38,6 @@ from kthena_components.systems.kaito.inference_config import (
 )
 from kthena_components.systems.kaito.objects import write_config, write_set
 from kthena_components.systems.kaito.options import node_of_plan, options_of
-from kthena_components.systems.kaito.preset_command import shown
 from kthena_components.systems.kaito.view import read_view
 
 IMAGE = "mcr.microsoft.com/aks/kaito/kaito-base:0.4.2"

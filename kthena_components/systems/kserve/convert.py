@@ -1,48 +1,185 @@
 """Reads objects of KServe back to the arguments of a serving."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, SpecError
-from kthena_components.core.plan.read_back import split_name
-from kthena_components.core.values.read import group_kind, mapping, sequence
+from kthena_components.core.objects.object import read_object
+from kthena_components.core.plan.read_back import (
+    SERVE,
+    described_template,
+    filled_map,
+    namespaced,
+    split_name,
+    stated,
+)
+from kthena_components.core.templates import lay_over
+from kthena_components.core.values.read import (
+    group_kind,
+    mapping,
+    name_of,
+    namespace_or_default,
+    sequence,
+)
 from kthena_components.systems.emitter import Converter, Pair
-from kthena_components.systems.kserve import convert_llm, convert_service
+from kthena_components.systems.kserve import convert_service
 from kthena_components.systems.kserve.convert_service import CLUSTER_RUNTIME
-from kthena_components.systems.kserve.emit_llm import CONFIG, LLM
-from kthena_components.systems.kserve.emit_service import RUNTIME
-from kthena_components.systems.kserve.templates import OWN_ENV, mentions
-from kthena_components.systems.kserve.view import GROUP, SERVICE
+from kthena_components.systems.kserve.emit_objects import CONFIG, LLM, PREFILL, RUNTIME, SCHEMES
+from kthena_components.systems.kserve.templates import OWN_ENV, mentions, without_variables
+from kthena_components.systems.kserve.view import GROUP, SERVICE, LlmWorkload, read_llm_service
 from kthena_components.systems.system import Body
+
+# Reads an LLMInferenceService back to the arguments of a serving.
+#
+# KServe merges it with configs. Those of the object's namespace that are among the files are merged
+# here, too. Source: kserve v0.20.0 pkg/controller/v1alpha2/llmisvc/config_merge.go.
+
+
+CONFIGS = "configs"
+"""Our field with the names of the configs that an object is merged with."""
+_PREFIX, _DATA = "kserve-config-llm-", "-data-parallel"
+_ALIASES = [{"name": same, "value": f"$({name})"} for name, same in naming.LWS_ENV.items()]
+_SCHEDULER = "default-scheduler"
+
+
+def _merged_llm(body: Body, others: Sequence[Body]) -> tuple[Body, tuple[int, ...]]:
+    """Merge an object with the configs of its namespace that KServe takes for it."""
+    wanted, found = set(_configs_of(body)), dict[str, int]()
+    at = namespace_or_default(body)
+    for index, other in enumerate(others):
+        same = group_kind(other) == (GROUP, CONFIG) and namespace_or_default(other) == at
+        if same and name_of(other) in wanted:
+            found[str(name_of(other))] = index
+    spec: Mapping[str, Any] = {}
+    for name in sorted(found):
+        spec = lay_over(spec, mapping(others[found[name]].get("spec")))
+    whole = {**body, "spec": lay_over(spec, mapping(body.get("spec"))), CONFIGS: sorted(found)}
+    return whole, tuple(found.values())
+
+
+def _configs_of(body: Body) -> Iterator[str]:
+    """Name the configs for the workers of an object. Source: config_merge.go."""
+    workloads = read_llm_service(read_object(body)).workloads
+    several = len(workloads) > 1
+    for workload in workloads:
+        part = "prefill-worker" if workload.is_prefill else "decode-worker" if several else "worker"
+        kind = "data" if workload.states("data") or workload.states("dataLocal") else "pipeline"
+        yield f"{_PREFIX}{part}-{kind}-parallel"
+
+
+def _filled_llm(body: Body) -> dict[str, Any]:
+    """Fill in the number of engines, and the scheduler of each pod."""
+    metadata = namespaced(body.get("metadata"))
+    spec = _filled_workload(mapping(body.get("spec")))
+    if isinstance(spec.get(PREFILL), Mapping):
+        spec[PREFILL] = _filled_workload(spec[PREFILL])
+    return {**body, "metadata": metadata, "spec": spec}
+
+
+def _filled_workload(fields: Mapping[str, Any]) -> dict[str, Any]:
+    pods = {
+        key: filled_map(fields[key], {"schedulerName": _SCHEDULER})
+        for key in ("template", "worker")
+        if isinstance(fields.get(key), Mapping)
+    }
+    return {**filled_map(fields, {"replicas": 1}), **pods}
+
+
+def _arguments_of_llm(body: Body) -> dict[str, Any]:
+    """Describe a filled object.
+
+    Raises:
+        SpecError: KServe's own presets have its pods.
+    """
+    metadata, spec = mapping(body.get("metadata")), mapping(body.get("spec"))
+    workloads = read_llm_service(read_object(body)).workloads
+    missing = list(_without_pods(body, workloads))
+    if missing:
+        raise SpecError(missing, f"{LLM} {name_of(body)}")
+    alone = len(workloads) == 1
+    uri = mapping(spec.get("model")).get("uri")
+    loads = mapping(spec.get("storageInitializer")).get("enabled") is not False
+    configs = sequence(body.get(CONFIGS))
+    return stated(
+        name=metadata.get("name"),
+        namespace=metadata.get("namespace"),
+        replicas=spec.get("replicas") if alone else 1,
+        recovery_policy="RoleRecreate",
+        scheduler_name=mapping(spec.get("template")).get("schedulerName"),
+        roles=[_role(each, alone=alone) for each in workloads],
+        backend_options=stated(
+            kind=LLM,
+            storage_uri=uri if loads and str(uri).startswith(SCHEMES) else None,
+            write_configs=None if configs else False,
+            replaces_presets=True if any(_DATA in str(name) for name in configs) else None,
+        ),
+    )
+
+
+def _without_pods(body: Body, workloads: Sequence[LlmWorkload]) -> Iterator[Finding]:
+    """Report workloads whose pods KServe's presets complete."""
+    for workload in workloads:
+        containers = sequence(mapping(workload.fields.get("template")).get("containers"))
+        own = bool(containers) and mapping(containers[0]).get("image") is not None
+        # KServe publishes no preset for pipelines.
+        preset = workload.states("data") or not workload.many
+        if not own or (preset and not sequence(body.get(CONFIGS))):
+            yield Finding(
+                path=f"{workload.path}.template",
+                seen="is completed by a preset of KServe, so its pods are not known",
+                remedy="add the LLMInferenceServiceConfig of this namespace with all of the pod",
+                rule="convertible",
+            )
+
+
+def _role(workload: LlmWorkload, *, alone: bool) -> dict[str, Any]:
+    fields, pods = workload.fields, workload.pods
+    labels = mapping(fields.get("labels"))
+    usual = SERVE if alone else PREFILL if workload.is_prefill else "decode"
+    entry, worker = (_template(fields, key) for key in ("template", "worker"))
+    return stated(
+        name=labels.get(naming.ROLE) or usual,
+        replicas=None if alone else fields.get("replicas"),
+        worker_replicas=pods - 1 if isinstance(pods, int) else None,
+        entry_template=entry,
+        worker_template=worker,
+    )
+
+
+def _template(fields: Mapping[str, Any], key: str) -> Any:
+    if not isinstance(fields.get(key), Mapping):
+        return None
+    metadata = {name: fields.get(name) for name in ("labels", "annotations")}
+    scheduler = mapping(fields.get("template")).get("schedulerName")
+    found = described_template({"metadata": metadata, "spec": fields[key]}, scheduler)
+    return None if found is None else without_variables(found, _ALIASES)
+
 
 _SERVICE_LABEL, _PART = f"{GROUP}/inferenceservice", "component"
 
 
-def _reader(body: Body) -> Any:
-    return convert_llm if group_kind(body)[1] == LLM else convert_service
+def _is_llm(body: Body) -> bool:
+    return group_kind(body)[1] == LLM
 
 
 def _merged(body: Body, others: Sequence[Body]) -> tuple[Body, tuple[int, ...]]:
-    result: tuple[Body, tuple[int, ...]] = _reader(body).merged(body, others)
-    return result
+    return (_merged_llm if _is_llm(body) else convert_service.merged)(body, others)
 
 
 def _filled(body: Body) -> dict[str, Any]:
-    result: dict[str, Any] = _reader(body).filled(body)
-    return result
+    return (_filled_llm if _is_llm(body) else convert_service.filled)(body)
 
 
 def _arguments(body: Body) -> dict[str, Any]:
-    result: dict[str, Any] = _reader(body).arguments(body)
-    return result
+    return (_arguments_of_llm if _is_llm(body) else convert_service.arguments)(body)
 
 
 def _same_name(body: Body, args: dict[str, Any], _shared: bool) -> dict[str, Any]:
     """Split the name of an InferenceService into those of a serving and a role: the only way."""
     name = mapping(body.get("metadata")).get("name")
     split = split_name(name)
-    if group_kind(body)[1] == LLM or args.get("name") != name or split is None:
+    if _is_llm(body) or args.get("name") != name or split is None:
         return args
     return {**args, "name": split[0], "roles": [{**args["roles"][0], "name": split[1]}]}
 

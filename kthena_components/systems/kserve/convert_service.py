@@ -27,7 +27,7 @@ from kthena_components.core.values.read import (
     namespace_or_default,
     sequence,
 )
-from kthena_components.systems.kserve.emit_service import RUNTIME
+from kthena_components.systems.kserve.emit_objects import RUNTIME
 from kthena_components.systems.kserve.nodes import RayNodes, compute_ray_nodes
 from kthena_components.systems.kserve.templates import (
     ADDRESS,

@@ -27,20 +27,23 @@ from kthena_components.core.plan.serving_plan import (
 from kthena_components.core.values.read import mapping, sequence, text
 from kthena_components.systems.emitter import FOR_ALL, IDLE_WORKERS, Emitter
 from kthena_components.systems.kserve.convert import CONVERTER
-from kthena_components.systems.kserve.emit_llm import (
+from kthena_components.systems.kserve.emit_objects import (
     CONFIG,
     LLM,
     MAIN,
+    RUNTIME,
     VERSION,
+    KserveOptions,
     emit_llm,
+    emit_service,
+    is_llm,
     leader_labels,
+    service_name,
     split_roles,
 )
-from kthena_components.systems.kserve.emit_llm import entry_labels as llm_labels
-from kthena_components.systems.kserve.emit_service import RUNTIME, emit_service, service_name
+from kthena_components.systems.kserve.emit_objects import entry_labels as llm_labels
 from kthena_components.systems.kserve.limits import LIMITS, names, refuse
 from kthena_components.systems.kserve.nodes import RayNodes
-from kthena_components.systems.kserve.options import KserveOptions, is_llm
 from kthena_components.systems.kserve.templates import HEAD, OWN_ENV, WORKER, named, named_role
 from kthena_components.systems.kserve.view import (
     GPU_TYPES,

@@ -12,11 +12,15 @@ from kthena_components.core.plan.limits import UPDATE, Limit, Stated, above_zero
 from kthena_components.core.plan.serving_plan import ServingPlan
 from kthena_components.core.remedies import either, elsewhere, remove
 from kthena_components.core.spec.enums import RecoveryPolicy
-from kthena_components.systems.kserve.emit_service import service_name
+from kthena_components.systems.kserve.emit_objects import (
+    KserveKind,
+    is_llm,
+    options_of,
+    service_name,
+)
 from kthena_components.systems.kserve.limits_engine import refuse_engine, refuse_pods
 from kthena_components.systems.kserve.limits_llm import LIMITS as OF_LLM
 from kthena_components.systems.kserve.limits_llm import llm_names, refuse_llm
-from kthena_components.systems.kserve.options import KserveKind, is_llm, options_of
 from kthena_components.systems.kubernetes.backends import (
     ENGINES_WITH_METRICS,
     no_spread,

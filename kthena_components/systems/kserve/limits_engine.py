@@ -16,8 +16,8 @@ from kthena_components.core.remedies import elsewhere, remove
 from kthena_components.core.spec.enums import EngineKind
 from kthena_components.core.templates import Template
 from kthena_components.core.values.read import mapping, sequence
+from kthena_components.systems.kserve.emit_objects import options_of
 from kthena_components.systems.kserve.nodes import RayNodes
-from kthena_components.systems.kserve.options import options_of
 from kthena_components.systems.kserve.templates import (
     HEAD,
     OWN_ENV,

@@ -18,8 +18,14 @@ from kthena_components.core.remedies import elsewhere, remove
 from kthena_components.core.spec.enums import RecoveryPolicy
 from kthena_components.core.spec.rules.rollout import scale_budget
 from kthena_components.core.templates import Template
-from kthena_components.systems.kserve.emit_llm import PREFILL, data_of, model_uri, split_roles
-from kthena_components.systems.kserve.options import is_llm, options_of
+from kthena_components.systems.kserve.emit_objects import (
+    PREFILL,
+    data_of,
+    is_llm,
+    model_uri,
+    options_of,
+    split_roles,
+)
 from kthena_components.systems.kubernetes.facts import leader_names
 
 _RESERVED = ("app.kubernetes.io/", "kserve.io/", "llm-d.ai/")

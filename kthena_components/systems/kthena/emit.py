@@ -35,18 +35,18 @@ from kthena_components.core.templates import Template
 from kthena_components.systems.emitter import FOR_ALL, Emitter
 from kthena_components.systems.kthena.convert import CONVERTER
 from kthena_components.systems.kthena.emit_autoscaling import emit_autoscaling, kept_replicas
-from kthena_components.systems.kthena.emit_router import emit_router
 from kthena_components.systems.kthena.facts import facts
 from kthena_components.systems.kthena.limits import LIMITS, names, refuse, since
-from kthena_components.systems.kthena.limits_router import refuse_router
 from kthena_components.systems.kthena.options import KthenaOptions, options_of, render_plugins
+from kthena_components.systems.kthena.router import emit_router, refuse_router
 from kthena_components.systems.kthena.view import (
+    BINDING,
     MODEL_ROUTE,
     PARTITION_RESTORES,
     PARTITION_SCALING,
+    POLICY,
     read_serving,
 )
-from kthena_components.systems.kthena.view_autoscaling import BINDING, POLICY
 from kthena_components.systems.kubernetes.backends import emit_front
 from kthena_components.systems.volcano import emit as volcano
 

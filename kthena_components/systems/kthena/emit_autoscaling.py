@@ -24,7 +24,7 @@ from kthena_components.systems.kthena.options import (
     sources_of,
     units,
 )
-from kthena_components.systems.kthena.view_autoscaling import BINDING, POLICY
+from kthena_components.systems.kthena.view import BINDING, POLICY
 
 _VERSION = f"{MODEL_SERVING[0]}/v1alpha1"
 

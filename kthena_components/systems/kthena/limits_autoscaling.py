@@ -41,8 +41,7 @@ from kthena_components.systems.kthena.options import (
 )
 from kthena_components.systems.kthena.rules.autoscaling import kthena_autoscaling_ratio
 from kthena_components.systems.kthena.rules.entry_names_version_image_template import RULES
-from kthena_components.systems.kthena.view import read_serving
-from kthena_components.systems.kthena.view_autoscaling import read_policy
+from kthena_components.systems.kthena.view import read_policy, read_serving
 
 Write = Callable[[ServingPlan], Mapping[str, Any]]
 _AT, _MOST_ROLES = "backend_options.autoscaling", 2

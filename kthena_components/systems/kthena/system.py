@@ -14,29 +14,30 @@ from kthena_components.systems.kthena.rules.entry_names_version_image_template i
 from kthena_components.systems.kthena.rules.forbidden_changes import (
     gang_topology_only_change,
     kthena_gang_fixed,
+    kthena_model_name_fixed,
     kthena_partition_scaling,
 )
-from kthena_components.systems.kthena.rules.model_server_and_route import (
+from kthena_components.systems.kthena.rules.servers_routes_targets_selectors import (
     ROUTE_RULES,
     SERVER_RULES,
-    kthena_model_name_fixed,
-)
-from kthena_components.systems.kthena.rules.servers_targets_selectors import (
     autoscaling_target_exists,
     model_route_has_servers,
     model_server_selects_pods,
     selector_of_serving,
 )
 from kthena_components.systems.kthena.view import (
+    BINDING,
     BY_ROLE,
     MODEL_BOOSTER,
     MODEL_ROUTE,
+    POLICY,
+    Policy,
     read_booster,
+    read_policy,
     read_route,
     read_server,
     read_serving,
 )
-from kthena_components.systems.kthena.view_autoscaling import BINDING, POLICY, Policy, read_policy
 from kthena_components.systems.system import Body, Kind, Restart, ScaleTarget, System
 
 _GROUP, _KIND = MODEL_SERVING

@@ -30,6 +30,13 @@ from kthena_components.systems.kubernetes.rules.autoscalers_and_coscheduling_pod
     autoscaler_requests,
     coscheduling_pods,
 )
+from kthena_components.systems.kubernetes.rules.claims_rwx_and_compute_domains import (
+    compute_domain_nodes,
+    resource_claim_exists,
+    resource_claim_request,
+    resource_claim_used,
+    rwx_for_shared_model,
+)
 from kthena_components.systems.kubernetes.rules.first_pod import (
     first_pod_named,
     first_pod_published,
@@ -48,14 +55,6 @@ from kthena_components.systems.kubernetes.rules.port_of_service import (
     route_service_port,
     router_backend_port,
 )
-from kthena_components.systems.kubernetes.rules.resource_claims_and_compute_domains import (
-    compute_domain_nodes,
-    resource_claim_exists,
-    resource_claim_request,
-    resource_claim_used,
-)
-from kthena_components.systems.kubernetes.rules.router_selects_pods import router_selects_pods
-from kthena_components.systems.kubernetes.rules.rwx_for_shared_model import rwx_for_shared_model
 from kthena_components.systems.kubernetes.rules.secret_key_exists import SOURCES, secret_key_exists
 from kthena_components.systems.kubernetes.rules.selected_pods_answer import (
     selected_pods_answer,
@@ -65,8 +64,9 @@ from kthena_components.systems.kubernetes.rules.selectors_engines_apart_object_t
     object_twice,
     selector_matches_template,
 )
-from kthena_components.systems.kubernetes.rules.services import (
+from kthena_components.systems.kubernetes.rules.services_and_routers import (
     headless_service,
+    router_selects_pods,
     service_named_vllm,
     service_one_model,
     service_selects_pods,

@@ -39,13 +39,15 @@ from kthena_components.core.values.read import mapping
 from kthena_components.systems.emitter import FOR_ALL, Emitter
 from kthena_components.systems.kubernetes.backends import emit_front
 from kthena_components.systems.lws.convert import ALIASES, CONVERTER, EXCLUSIVE, SUBGROUP_EXCLUSIVE
-from kthena_components.systems.lws.facts import facts, start_order
-from kthena_components.systems.lws.limits import LIMITS, names, refuse, set_name
-from kthena_components.systems.lws.options import (
+from kthena_components.systems.lws.limits import (
+    LIMITS,
     STARTUP_POLICY,
     LwsOptions,
     SubdomainPolicy,
+    names,
     options_of,
+    refuse,
+    set_name,
 )
 from kthena_components.systems.lws.view import (
     DISAGGREGATED_SET,
@@ -53,7 +55,9 @@ from kthena_components.systems.lws.view import (
     LEADER,
     LEADER_WORKER_SET,
     WORKER,
+    facts,
     read_sets,
+    start_order,
 )
 
 _SIZES = (naming.GROUP_SIZE, naming.LWS_GROUP_SIZE)

@@ -7,7 +7,6 @@ from kthena_components.core.objects.object import GroupKind
 from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.plan.controller_variables import TOLD_BY_LWS
 from kthena_components.core.values.read import mapping
-from kthena_components.systems.lws.facts import facts, gangs_of_groups, pods_of_groups
 from kthena_components.systems.lws.rules.forbidden_changes import (
     lws_lower_then_raise,
     lws_subgroups_fixed,
@@ -21,6 +20,9 @@ from kthena_components.systems.lws.view import (
     ROLLING,
     WORKER,
     Sets,
+    facts,
+    gangs_of_groups,
+    pods_of_groups,
     read_sets,
 )
 from kthena_components.systems.system import Kind, Restart, Rollout, System

@@ -6,7 +6,7 @@ its own. Source: volcano-sh/kthena 98380a67 and e4fb6663, pkg/apis/workload/v1al
 pkg/infer-controller; docs/backends/matrixinfer.md lists every field.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -14,7 +14,9 @@ from pydantic import Field
 
 from kthena_components.core import naming
 from kthena_components.core.facts.serving import ServingFacts
-from kthena_components.core.objects.object import read_object
+from kthena_components.core.findings import Finding, count_of, refuse
+from kthena_components.core.objects.object import VOLCANO, read_object
+from kthena_components.core.plan.limits import UPDATE, Limit, Stated
 from kthena_components.core.plan.manifest import (
     BACKGROUND,
     BUDGETS,
@@ -23,18 +25,202 @@ from kthena_components.core.plan.manifest import (
     Manifest,
     Resource,
 )
+from kthena_components.core.plan.read_back import filled_map, stated
 from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan, targets_of_groups
 from kthena_components.core.plan.templates import labelled
-from kthena_components.core.spec.enums import RecoveryPolicy
+from kthena_components.core.remedies import elsewhere, remove
+from kthena_components.core.spec.enums import RecoveryPolicy, RolloutType
 from kthena_components.core.spec.fields import Spec
-from kthena_components.systems.emitter import FOR_ALL, Emitter
+from kthena_components.core.spec.rules.rollout import scale_budget
+from kthena_components.core.values.read import group_kind, mapping, sequence
+from kthena_components.systems.emitter import FOR_ALL, Converter, Emitter, Pair
+from kthena_components.systems.kthena.convert import (
+    described_gang,
+    described_role,
+    described_rollout,
+    filled_object,
+    filled_roles,
+    filled_rollout,
+    renamed,
+)
 from kthena_components.systems.kthena.emit import until_updated, write_role
-from kthena_components.systems.kthena.limits import names
-from kthena_components.systems.kubernetes.backends import emit_front
-from kthena_components.systems.matrixinfer.convert import CONVERTER
-from kthena_components.systems.matrixinfer.limits import LIMITS, refuse_templates
+from kthena_components.systems.kthena.limits import (
+    annotated,
+    limits_of_roles,
+    names,
+    refuse_lws_names,
+)
+from kthena_components.systems.kubernetes.backends import ENGINES_WITH_METRICS, emit_front
 from kthena_components.systems.matrixinfer.view import KIND, MODEL_INFERS, facts, read_model_infer
+from kthena_components.systems.system import Body
 from kthena_components.systems.volcano import emit as volcano
+
+# What a ModelInfer does not support: an error, never dropped.
+#
+# Source: volcano-sh/kthena 98380a67 and e4fb6663, the CRD modelinfers, and pkg/infer-controller:
+# webhook/validator.go, controller/modelinfer_controller.go and gangscheduling/manager.go. Budgets:
+# manageInferGroupRollingUpdate, which reads only the partition and updates one group at a time.
+
+
+def _surges(one: Stated) -> bool:
+    return scale_budget(one.value, one.plan.groups, up=True) != 0
+
+
+def _earlier_partition(one: Stated) -> str:
+    return elsewhere(f"write at most {one.plan.groups - 1}" if one.plan.groups > 1 else remove())
+
+
+LIMITS = (
+    ENGINES_WITH_METRICS,
+    *limits_of_roles("ModelInfer"),
+    Limit(
+        "scheduler_name",
+        "is '{}', but MatrixInfer accepts only volcano",
+        takes="only `volcano`",
+        when=lambda one: one.value != VOLCANO,
+        remedy=elsewhere("write volcano"),
+    ),
+    Limit("queue", "is given, but the PodGroups that MatrixInfer creates are in the default queue"),
+    Limit(
+        "network_topology.role_policy",
+        "is given, but a ModelInfer has one topology, that of the group",
+        remedy=elsewhere("write group_policy"),
+    ),
+    Limit(
+        "network_topology.group_policy.highest_tier_name",
+        "is '{}', but a ModelInfer knows tiers only by their numbers",
+        takes="no tier by name",
+        remedy=elsewhere("write highest_tier_allowed"),
+    ),
+    Limit(
+        "rollout_strategy.type",
+        "is {}, but MatrixInfer updates whole groups",
+        takes="no `RoleRollingUpdate`",
+        when=lambda one: one.value is RolloutType.ROLE,
+        remedy=elsewhere("write ServingGroupRollingUpdate"),
+    ),
+    Limit("roles[].max_unavailable", "is {}, but MatrixInfer updates whole groups"),
+    Limit(
+        f"{UPDATE}.max_unavailable",
+        "is {}, but MatrixInfer's controller ignores it and updates one group at a time",
+        takes="at most 1",
+        when=lambda one: one.value != 1,
+        remedy=elsewhere("write 1"),
+    ),
+    Limit(
+        f"{UPDATE}.max_surge",
+        "is {}, but MatrixInfer's controller ignores it and stops a group before it starts the "
+        "new one",
+        when=_surges,
+    ),
+    Limit(
+        f"{UPDATE}.partition",
+        lambda one: (
+            f"is {one.value} of {count_of(one.plan.groups, 'group')}, but MatrixInfer requires "
+            "that at least one group is updated"
+        ),
+        takes="not all groups",
+        when=lambda one: one.plan.rollout.partition >= one.plan.groups,
+        remedy=_earlier_partition,
+    ),
+    Limit("autoscaled", "is true, but a ModelInfer is not known to have a scale subresource"),
+)
+
+
+def refuse_templates(plan: ServingPlan) -> Iterator[Finding]:
+    """Report variables and annotations that a ModelInfer's pods cannot have."""
+    yield from refuse_lws_names(plan, "MatrixInfer")
+    for path in annotated(plan):
+        seen = "puts annotations into a pod template, and MatrixInfer's controller crashes on them"
+        yield refuse(path, seen, elsewhere(remove()), "backend-loss")
+
+
+# Reads a ModelInfer back to the arguments of a serving.
+#
+# Source of the defaults: volcano-sh/kthena 98380a67 and e4fb6663, pkg/apis/workload/v1alpha1.
+
+
+_BY_GROUP = "InferGroupRollingUpdate"
+_RECOVERY_OF = {"InferGroupRecreate": "ServingGroupRecreate"}
+_TIER = {"mode": "mode", "highestTierAllowed": "highest_tier_allowed"}
+_LABELS = {"name": naming.NAME, "role": naming.ROLE, "entry": naming.ENTRY}
+
+
+def filled(body: Body) -> dict[str, Any]:
+    """Fill in the defaults of the CRD, and the gang that an empty gangSchedule means."""
+    spec = filled_map(body.get("spec"), {"replicas": 1, "recoveryPolicy": "RoleRecreate"})
+    rollout = filled_rollout(spec.get("rolloutStrategy"), _BY_GROUP)
+    rolling = mapping(rollout.get("rollingUpdateConfiguration"))
+    rolling = {key: 0 if value == "0%" else value for key, value in rolling.items()}
+    rollout["rollingUpdateConfiguration"] = filled_map(rolling, {"maxSurge": 0, "partition": 0})
+    spec["rolloutStrategy"] = rollout
+    template = filled_roles(spec.get("template"))
+    gang = template.get("gangSchedule")
+    if gang is not None:
+        roles = map(mapping, sequence(template["roles"]))
+        minima = {str(role.get("name")): role.get("replicas") for role in roles}
+        stated_minima = mapping(mapping(gang).get("minRoleReplicas"))
+        gang = {**mapping(gang), "minRoleReplicas": {**minima, **stated_minima}}
+        if gang.get("networkTopology") is not None:
+            gang["networkTopology"] = filled_map(gang["networkTopology"], {"mode": "hard"})
+        template["gangSchedule"] = gang
+    return filled_object(body, {**spec, "template": template})
+
+
+def arguments(body: Body) -> dict[str, Any]:
+    """Describe a filled ModelInfer."""
+    metadata, spec = mapping(body.get("metadata")), mapping(body.get("spec"))
+    template, scheduler = mapping(spec.get("template")), spec.get("schedulerName")
+    gang = mapping(template.get("gangSchedule"))
+    topology = renamed(mapping(gang.get("networkTopology")), _TIER)
+    recovery = spec.get("recoveryPolicy")
+    return stated(
+        name=metadata.get("name"),
+        namespace=metadata.get("namespace"),
+        replicas=spec.get("replicas"),
+        scheduler_name=scheduler,
+        gang_policy=_described_minima(template),
+        network_topology={"group_policy": topology} if topology else None,
+        rollout_strategy=_read_rollout(mapping(spec.get("rolloutStrategy"))),
+        recovery_policy=_RECOVERY_OF.get(recovery, recovery) if isinstance(recovery, str) else None,
+        restart_grace_period_seconds=template.get("restartGracePeriodSeconds") or None,
+        roles=[described_role(role, scheduler) for role in sequence(template.get("roles"))],
+        backend_options={"api_group": group_kind(body)[0]},
+    )
+
+
+def _described_minima(template: Any) -> dict[str, Any] | None:
+    """Describe the gang, None if it covers all engines."""
+    roles = map(mapping, sequence(template.get("roles")))
+    full = {role.get("name"): role.get("replicas") for role in roles}
+    policy = described_gang(template.get("gangSchedule"))
+    return policy if policy and policy["min_role_replicas"] != full else None
+
+
+def _read_rollout(strategy: Any) -> dict[str, Any] | None:
+    """Describe a rollout. No surge and no partition are the defaults, so they are not stated."""
+    rolling = mapping(strategy.get("rollingUpdateConfiguration"))
+    kept = {k: v for k, v in rolling.items() if k == "maxUnavailable" or v != 0}
+    kind = (
+        "ServingGroupRollingUpdate" if strategy.get("type") == _BY_GROUP else strategy.get("type")
+    )
+    return described_rollout({"type": kind, "rollingUpdateConfiguration": kept})
+
+
+def _label(pair: Pair) -> Pair | None:
+    key, value = pair
+    same = _LABELS.get(key.partition("/")[2])
+    return None if same is None else (same, value)
+
+
+CONVERTER = Converter(
+    kinds=MODEL_INFERS,
+    filled=filled,
+    arguments=arguments,
+    labels=("modelinfer.matrixinfer.ai/", "modelinfer.volcano.sh/"),
+    label=_label,
+)
+
 
 _VERSION = "v1alpha1"
 _RECOVERY = {

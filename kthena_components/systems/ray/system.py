@@ -7,8 +7,7 @@ from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.plan.read_back import stated
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.regex import regex
-from kthena_components.systems.ray.convert import sketch
-from kthena_components.systems.ray.facts import facts, pods_of_cluster
+from kthena_components.systems.ray.facts import facts, pods_of_cluster, sketch
 from kthena_components.systems.ray.rules.auth_tls_network_history import (
     ray_auth,
     ray_history_server,
@@ -27,10 +26,10 @@ from kthena_components.systems.ray.rules.cluster_name_replicas_once_service impo
     ray_service_upgrade,
     ray_stated_once,
 )
-from kthena_components.systems.ray.rules.job_gpus import ray_job_gpus
-from kthena_components.systems.ray.rules.job_runtime_env_deletion import (
+from kthena_components.systems.ray.rules.job_gpus_runtime_env_deletion import (
     ray_deletion,
     ray_job,
+    ray_job_gpus,
     ray_runtime_env,
 )
 from kthena_components.systems.ray.rules.serve_and_engine_kwargs import (

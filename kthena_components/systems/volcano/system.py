@@ -54,7 +54,7 @@ from kthena_components.systems.volcano.rules.gang_within_queue_pod_fits_node imp
     pod_fits_node,
 )
 from kthena_components.systems.volcano.rules.hypernode_names_topology import HYPER_NODE_RULES
-from kthena_components.systems.volcano.rules.job import JOB_RULES
+from kthena_components.systems.volcano.rules.job_and_ray_plugin import JOB_RULES
 from kthena_components.systems.volcano.rules.queue import QUEUE_RULES
 from kthena_components.systems.volcano.rules.queue_references import (
     queue_cycle,

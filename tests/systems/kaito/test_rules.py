@@ -19,7 +19,7 @@ from kthena_components.systems.kaito.estimator import (
     minimum_gpus,
     size_of,
 )
-from kthena_components.systems.kaito.preset_command import Start, start_of
+from kthena_components.systems.kaito.facts import Start, start_of
 from kthena_components.systems.kaito.rules import capacity_and_instance_type as kaito_capacity
 from kthena_components.systems.kaito.rules.preset_roles_name_selector import RULES
 from kthena_components.systems.kaito.view import View, read_view

@@ -12,7 +12,7 @@ from kthena_components.core.plan.build import build_plan
 from kthena_components.core.spec.parse import parse_spec
 from kthena_components.core.spec.serving_spec import ModelServingSpec
 from kthena_components.systems.native import emit as native
-from kthena_components.systems.native.limits import refuse
+from kthena_components.systems.native.emit import refuse
 from tests.support.specs import ENGINE_RAY, NATIVE_8B, TEMPLATES_PLAIN, Args, changed
 from tests.support.strategies import law
 

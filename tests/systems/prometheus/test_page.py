@@ -9,7 +9,7 @@ import yaml
 from kthena_components.cluster.doctor import diagnose
 from kthena_components.cluster.snapshot import render_lines
 from kthena_components.compiler.compile import compile_serving
-from kthena_components.systems.prometheus.emit import DASHBOARD
+from kthena_components.systems.prometheus.system import DASHBOARD
 from tests.cluster.doctored import stack, with_rights
 from tests.cluster.objects import healthy
 from tests.systems.prometheus.monitored import alerts, made

@@ -57,7 +57,7 @@ def steps() -> list[Box]:
         step("Find files", "reading.folders:find_files", "reading.layout:arrange"),
         step("Render charts and kustomizations", "rendering.render:render"),
         step("Collect what objects take from others", "core.facts.context:Context"),
-        step("Read the object", "reading.documents:read_documents", "cli.objects:objects_of"),
+        step("Read the object", "reading.documents:read_documents", "cli.sources:objects_of"),
         step("Find its kind; an unknown one is not checked", "systems:find_kind",
              "checker.unread_kinds_and_parts:kind_read"),
         step(

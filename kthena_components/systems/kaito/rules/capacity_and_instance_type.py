@@ -32,7 +32,7 @@ from kthena_components.systems.kaito.estimator import (
     size_of,
     where,
 )
-from kthena_components.systems.kaito.preset_command import Start, shown, start_of
+from kthena_components.systems.kaito.facts import Start, shown, start_of
 from kthena_components.systems.kaito.view import (
     TRANSFORMERS,
     Model,

@@ -24,6 +24,7 @@ from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kaito.estimator import Sized, find_preset, size_of
+from kthena_components.systems.kaito.facts import Start, shown, start_of
 from kthena_components.systems.kaito.inference_config import (
     CONFIG,
     PORT,
@@ -35,7 +36,6 @@ from kthena_components.systems.kaito.inference_config import (
     rejected_file,
     words_of,
 )
-from kthena_components.systems.kaito.preset_command import Start, shown, start_of
 from kthena_components.systems.kaito.view import (
     CONFIG_KEY,
     SEVERAL_ROLES,

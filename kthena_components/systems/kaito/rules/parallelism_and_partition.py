@@ -16,7 +16,7 @@ from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping, require_known, text, unknown_inside
 from kthena_components.core.values.unknown import Unknown, is_known, known
 from kthena_components.systems.kaito.estimator import Sized, find_preset, size_of, where
-from kthena_components.systems.kaito.preset_command import shown, start_of
+from kthena_components.systems.kaito.facts import shown, start_of
 from kthena_components.systems.kaito.view import TRANSFORMERS, Model, each_model, refused
 
 _RULE = "kaito-partition"

@@ -36,7 +36,7 @@ from kthena_components.core.values.read import (
 )
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import known
-from kthena_components.systems.kthena.view_autoscaling import (
+from kthena_components.systems.kthena.view import (
     BINDING,
     ONE,
     ROLES,

@@ -1,9 +1,16 @@
-"""Rules about updates of a ModelServing."""
+"""Rules about updates of a ModelServing and of a ModelRoute."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kthena_components.core.findings import Finding, Level, count_of, not_checked, part_of_rule
+from kthena_components.core.findings import (
+    Finding,
+    Level,
+    count_of,
+    not_checked,
+    part_of_rule,
+    refuse,
+)
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.remedies import either, write
 from kthena_components.core.rules.support.admission import Change, differ
@@ -13,6 +20,7 @@ from kthena_components.core.values.read import (
     mapping,
     require_known,
     sequence,
+    spec_of,
     whole,
 )
 from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved, known
@@ -154,3 +162,20 @@ def _scaled(before: Role, role: Role, held: MaybeInt, view: Serving) -> Iterator
         remedy=f"remove the partition in the same update, which updates all groups, or keep "
         f"replicas: {before.replicas}",
     )
+
+
+def kthena_model_name_fixed(change: Change) -> Iterator[Finding]:
+    """A ModelRoute keeps the modelName of its creation.
+
+    Pass: modelName llama before and after.
+    Fail: modelName llama before, qwen after.
+    Source: volcano-sh/kthena v1.0.0 pkg/apis/networking/v1alpha1/modelroute_types.go, the CEL rule.
+    """
+    old, new = (spec_of(body).get("modelName") for body in (change.before, change.after))
+    if old is None or new is None:
+        return
+    path, edited = "spec.modelName", differ(old, new)
+    require_known(path, edited)
+    if edited:
+        seen = f"changes from {display(old)} to {display(new)}, but it is immutable"
+        yield refuse(path, seen, either(write(old, "keep it"), "write another ModelRoute"))

@@ -23,7 +23,7 @@ from kthena_components.core.values.read import (
     whole,
 )
 from kthena_components.core.values.unknown import known
-from kthena_components.systems.kubernetes.routers import PICKER, Router, routers
+from kthena_components.systems.kubernetes.selectors_and_routers import PICKER, Router, routers
 
 POOL: GroupKind = ("inference.networking.k8s.io", "InferencePool")
 OLD_POOL: GroupKind = ("inference.networking.x-k8s.io", "InferencePool")

@@ -21,8 +21,13 @@ from kthena_components.core.values.read import (
     whole,
 )
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.systems.kubernetes.routers import STACK, Backend, Router, routers
 from kthena_components.systems.kubernetes.rules.inference_pools import POOL, pools, route_backends
+from kthena_components.systems.kubernetes.selectors_and_routers import (
+    STACK,
+    Backend,
+    Router,
+    routers,
+)
 
 INGRESS: GroupKind = ("networking.k8s.io", "Ingress")
 _SERVICE: GroupKind = ("", "Service")

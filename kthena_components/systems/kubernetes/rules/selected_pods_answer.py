@@ -12,7 +12,7 @@ from kthena_components.core.objects.object import MODEL_SERVING, PodSet
 from kthena_components.core.remedies import set_option, write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import digits, mapping, require_known, unknown_inside, whole
-from kthena_components.systems.kubernetes.selectors import (
+from kthena_components.systems.kubernetes.selectors_and_routers import (
     POOLS,
     Selector,
     owner_title,

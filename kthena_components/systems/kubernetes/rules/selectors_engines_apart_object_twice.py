@@ -18,7 +18,7 @@ from kthena_components.core.values.read import (
     unknown_inside,
 )
 from kthena_components.core.values.regex import regex
-from kthena_components.systems.kubernetes.selectors import owner_title
+from kthena_components.systems.kubernetes.selectors_and_routers import owner_title
 
 _PARTS = frozenset({"", "apps", "batch"})
 """API groups whose objects may be parts of one engine, which leader-selected compares."""

@@ -19,8 +19,8 @@ from kthena_components.core.values.read import (
     whole,
 )
 from kthena_components.core.values.regex import regex
-from kthena_components.systems.kubernetes.rules.services import has_engine
-from kthena_components.systems.kubernetes.selectors import owner_title
+from kthena_components.systems.kubernetes.rules.services_and_routers import has_engine
+from kthena_components.systems.kubernetes.selectors_and_routers import owner_title
 
 _SERVICE, _STATEFUL_SET = ("", "Service"), ("apps", "StatefulSet")
 _LWS = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")

@@ -1,8 +1,10 @@
-"""Checks Volcano Jobs for what their webhook rejects. The docstring of each rule documents it."""
+"""Checks Volcano's Jobs, and what their plugin ray replaces."""
 
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 
+from kthena_components.core.engines.options import TITLES
+from kthena_components.core.facts.workload import pods_of_template
 from kthena_components.core.findings import (
     Finding,
     count_of,
@@ -15,7 +17,7 @@ from kthena_components.core.findings import (
 )
 from kthena_components.core.naming import DNS_LABEL, least_length
 from kthena_components.core.objects.object import Object
-from kthena_components.core.remedies import at_most, placed_at, write
+from kthena_components.core.remedies import at_most, placed_at, remove, write
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.read import (
     count,
@@ -24,17 +26,59 @@ from kthena_components.core.values.read import (
     require_known,
     sequence,
     text,
+    unknown_in,
     unknown_inside,
     whole,
 )
 from kthena_components.core.values.unknown import MaybeText, Unknown, known_product
-from kthena_components.systems.volcano.plugins import arguments
+from kthena_components.systems.volcano.plugins import arguments, task_names
 from kthena_components.systems.volcano.rules.hypernode_names_topology import (
     TOPOLOGY_RULES,
     volcano_name,
 )
-from kthena_components.systems.volcano.rules.ray_plugin_commands import ray_plugin_commands
 from kthena_components.systems.volcano.view import Rule, Task, tasks_of
+
+# The rule ray-plugin-commands: what Volcano's plugin ray replaces.
+
+
+_WRITTEN = {"head": "ray start --head", "worker": "ray start"}
+"""The tasks, and their containers, that the plugin changes; its arguments may give other names."""
+
+
+def ray_plugin_commands(found: Object) -> Iterator[Finding]:
+    """No engine is started in a container whose command Volcano's plugin ray replaces.
+
+    The plugin writes `ray start --head --block` into the container head of the task head, and
+    `ray start --block` into the container worker of the task worker, or into those that its
+    arguments name. What the containers state is lost.
+
+    Pass: the plugin ray, and the engine as a Ray job or in another container; no plugin ray.
+    Fail: the plugin ray, and vllm serve in the command of the container head.
+    Level: mandatory.
+    Source: Volcano v1.14.1 pkg/controllers/job/plugins/distributed-framework/ray/ray.go
+    OnPodCreate.
+    """
+    plugins = found.spec.get("plugins")
+    stated = mapping(plugins).get("ray")
+    if unknown_in(plugins) or "ray" not in mapping(plugins) or unknown_inside(stated):
+        return
+    told = arguments(stated)
+    for task, name in zip(tasks_of(found), task_names(found), strict=True):
+        for role, command in _WRITTEN.items():
+            container = told.get(f"{role}Container", role)
+            if name != told.get(role, role) or unknown_in(task.template):
+                continue
+            for pod in pods_of_template(task.template, f"{task.path}.template", found.context):
+                engine = pod.command.engine if pod.command is not None else None
+                if pod.own is not None and pod.own.name == container and engine is not None:
+                    seen = f"starts {TITLES.get(engine, engine)}, but the plugin ray replaces it"
+                    text = "remove the plugin ray, and start Ray in the commands"
+                    remedy = remove(text, at="spec.plugins.ray")
+                    yield refuse(pod.command_path, f"{seen} by {command}", remedy)
+
+
+# Checks Volcano Jobs for what their webhook rejects. The docstring of each rule documents it.
+
 
 _EVENTS = (
     "*",

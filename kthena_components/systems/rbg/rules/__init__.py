@@ -1,1 +1,0 @@
-"""The rules of rbg: one file for each rule or family of rules."""
