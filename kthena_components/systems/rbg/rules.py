@@ -46,7 +46,7 @@ from kthena_components.systems.rbg.view import (
 # Checks that the pods of a RoleBasedGroup are placed together, as its annotations request.
 
 
-_GANG = "rbg-gang"
+_GANG_RULE = "rbg-gang"
 _GANG, _INSTANCE = f"{PREFIX}group-gang-scheduling", f"{PREFIX}role-instance-gang-scheduling"
 _DETAILS = ("timeout", "volcano-queue", "volcano-priority")
 
@@ -69,12 +69,12 @@ def rbg_gang(view: RbgView) -> Iterator[Finding]:
     require_known(f"{at}.{_GANG}", asked, each)
     if asked == "true" and each == "true":
         seen = f'is "true", as is {_INSTANCE}, and a group has 1 of the two'
-        yield from refuse(f"{at}.{_GANG}", seen, "remove one of them", _GANG)
+        yield from refuse(f"{at}.{_GANG}", seen, "remove one of them", _GANG_RULE)
         return
     if asked is not None and asked not in ("true", "false"):
         seen = f'is {display(asked)}, and only "true" makes a gang'
         yield from refuse(
-            f"{at}.{_GANG}", seen, write("true", 'write "true"'), _GANG, Level.ADVISORY
+            f"{at}.{_GANG}", seen, write("true", 'write "true"'), _GANG_RULE, Level.ADVISORY
         )
     gang = asked == "true" or view.spec.get("podGroupPolicy") is not None
     yield from _details(view, gang=gang)
@@ -90,7 +90,7 @@ def _details(view: RbgView, *, gang: bool) -> Iterator[Finding]:
             continue
         if not gang:
             seen = f"is {display(value)}, but no gang is requested, so it has no effect"
-            yield from refuse(at, seen, f'add {_GANG}: "true"', _GANG, Level.ADVISORY)
+            yield from refuse(at, seen, f'add {_GANG}: "true"', _GANG_RULE, Level.ADVISORY)
         elif detail == "volcano-queue":
             yield from _schedulers(view, at, value)
 
@@ -101,7 +101,7 @@ def _schedulers(view: RbgView, at: str, queue: object) -> Iterator[Finding]:
     others = [name for name in names if name != "volcano"]
     if any(unknown_in(name) for name in others):
         gap = Unknown("the scheduler of the pods is not known yet")
-        yield not_checked(at, gap, _GANG)
+        yield not_checked(at, gap, _GANG_RULE)
     elif others:
         stated = display(others[0]) if others[0] else "not stated"
         seen = (
@@ -109,7 +109,7 @@ def _schedulers(view: RbgView, at: str, queue: object) -> Iterator[Finding]:
             f"{count_of(len(names), 'role')} is "
         )
         seen += f"{stated}, and Volcano only gang-schedules its own pods"
-        yield from refuse(at, seen, "write schedulerName: volcano", _GANG, Level.ADVISORY)
+        yield from refuse(at, seen, "write schedulerName: volcano", _GANG_RULE, Level.ADVISORY)
 
 
 def _scheduler(view: RbgView, role: RbgRole) -> Any:
@@ -131,7 +131,7 @@ def _alone(role: RbgRole) -> Iterator[Finding]:
     require_known(role.path, own, size)
     if isinstance(size, int) and size > 1:
         seen = f"creates {count_of(size, 'pod')} that must start together, but requests no gang"
-        yield from refuse(role.path, seen, f'annotate {_GANG}: "true"', _GANG, Level.ADVISORY)
+        yield from refuse(role.path, seen, f'annotate {_GANG}: "true"', _GANG_RULE, Level.ADVISORY)
 
 
 # Checks RoleBasedGroups.
