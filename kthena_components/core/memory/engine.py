@@ -28,6 +28,7 @@ from kthena_components.core.memory.indexers import (
 )
 from kthena_components.core.memory.padding import loaded_weights
 from kthena_components.core.memory.sglang_reserve import taken_before
+from kthena_components.core.memory.sglang_states import left_in_sglang
 from kthena_components.core.memory.sharding import (
     ENGINES,
     VLLM,
@@ -42,14 +43,13 @@ from kthena_components.core.memory.share import (
     usable_memory,
     vllm_release,
 )
+from kthena_components.core.memory.staging import staged_files
 from kthena_components.core.models import ModelShape
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.images import Version
 from kthena_components.core.values.read import first_unknown
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 
-_STATES = 0.9
-"""SGLang's default of --mamba-full-memory-ratio: memory for states to that for the cache."""
 _FREE = 0.9
 """TensorRT-LLM's default share of the memory that the weights leave free."""
 _AUTO = 16
@@ -157,6 +157,7 @@ class Placed:
             encoder_ranks=self._encoder_ranks,
             eager=self.command.options.get("--enforce-eager") is True,
             gathers=gathers_tokens(self.engine, self.command),
+            staged=staged_files(self.command.options, self.fullest, self.version),
             whole_experts=self.command.expert is True,
         )
 
@@ -168,8 +169,7 @@ class Placed:
         activations and graphs.
         """
         if self.command.engine == "sglang":
-            ranks = self.split.tensor * self.split.pipeline
-            return self.share * taken_before(ranks, linked=start_up.is_linked(self.gpu.name))
+            return self.share * taken_before(self.split, self.gpu.name)
         if (terms := self.terms) is not None:
             return terms.total
         least = start_up.least_of(self.start) if self.command.engine in VLLM else 0.0
@@ -181,10 +181,10 @@ class Placed:
         left = self.room - self.loaded - self.overhead
         if self.command.kv_cache_bytes is not None:
             return None
-        if self.command.engine == "sglang" and self.shape.state_layers:
-            return left / (1 + _STATES)
-        if self.sparse_cell is not None:
-            return left * self.sparse_cell.growth
+        if self.command.engine == "sglang":
+            release = sglang_release(self.engine)
+            left = left_in_sglang(left, self.shape, self.split, self.command.options, release)
+            return left if self.sparse_cell is None else left * self.sparse_cell.growth
         if self.command.engine == "trtllm":
             fraction = self.command.memory_fraction
             return left * (fraction if isinstance(fraction, float) else _FREE)
