@@ -187,11 +187,10 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
         query_latent=size_of(text.get("q_lora_rank")) if latent is not None else None,
         index_heads=_of_indexer(text, "index_n_heads"),
         index_dim=_of_indexer(text, "index_head_dim"),
-        **_counted(text, layers),
+        **_counted(text, layers, tokens.states),
         full_cache=tokens.every_layer,
         full_layers=tokens.full,
         state_layers=tokens.states,
-        state_bytes=state_bytes(text, tokens.states),
         dense_layers=layers_without_experts(text, layers) if experts else 0,
         vision_layers=first_size(vision, _ENCODER_LAYERS),
         vision_hidden=first_size(vision, _ENCODER_WIDTH),
@@ -243,10 +242,11 @@ def _of_indexer(text: Mapping[str, Any], key: str) -> int | None:
     return None if _latent(text) is None else size_of(text.get(key))
 
 
-def _counted(text: Mapping[str, Any], layers: int) -> dict[str, Any]:
-    """Count a token's experts, the layers with an indexer, and those of compressed attention."""
+def _counted(text: Mapping[str, Any], layers: int, states: int) -> dict[str, Any]:
+    """Count a token's experts, bytes of states, and layers of sparse and compressed attention."""
     types, ratios = sequence(text.get("indexer_types")), sequence(text.get("compress_ratios"))
     found: dict[str, Any] = {"chosen": first_size(text, _CHOSEN)}
+    found["state_bytes"] = state_bytes(text, states)
     if _latent(text) is not None and "shared" in types:
         found["index_layers"] = types.count("full")
     ratios = ratios[:layers]  # The others are of layers that draft.
