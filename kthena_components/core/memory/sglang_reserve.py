@@ -55,7 +55,7 @@ _PREFILL_SIZES: Sequence[tuple[int, int]] = (
     (32, 4), (256, 16), (512, 32), (1024, 64), (4096, 256), (16384, 512),
 )  # fmt: skip
 """Up to how many tokens a graph is captured for each how many."""
-_CONTEXT, _LINKED, _HOST = 0.6, 2.0, 9.2
+_CONTEXT, _LINKED, HOST = 0.6, 2.0, 9.2
 """GiB that CUDA and NCCL have taken before the weights: one rank, and ranks over NVLink. On GB10 it
 is what the host does not have available (get_available_gpu_memory in sglang/srt/utils/common.py):
 the median of seven idle ones whose start-ups of vLLM state it, 7.0 to 12.2."""
@@ -140,7 +140,7 @@ def _prefill_graphs(tokens: int) -> int:
 def taken_before(split: Split, gpu: str) -> float:
     """Return the GiB of a GPU that are in use before the weights are loaded."""
     if UNIFIED in gpu:
-        return _HOST
+        return HOST
     return _LINKED if split.tensor * split.pipeline > 1 and is_linked(gpu) else _CONTEXT
 
 

@@ -2,8 +2,8 @@
 
 Source: handle_max_mamba_cache in sglang/srt/model_executor/model_runner.py, later in
 model_runner_kv_cache_mixin.py, and in sglang/srt/mem_cache/kv_cache_configurator.py of the wheels
-of 0.5.3, 0.5.4, 0.5.5, 0.5.8, 0.5.9, 0.5.10, 0.5.12, 0.5.13, 0.5.14, 0.5.15, 0.5.16, 0.5.20 and 0.5.23;
-sglang/srt/arg_groups/speculative_hook.py for the defaults of drafts.
+of 0.5.3, 0.5.4, 0.5.5, 0.5.8, 0.5.9, 0.5.10, 0.5.12, 0.5.13, 0.5.14, 0.5.15, 0.5.16, 0.5.20 and
+0.5.23; sglang/srt/arg_groups/speculative_hook.py for the defaults of drafts.
 """
 
 from collections.abc import Mapping
@@ -124,8 +124,9 @@ def _jointly(left: float, states: States, padding: int) -> float:
 
 def _ratio(states: States) -> float:
     stated = states.options.get("--mamba-full-memory-ratio")
-    known = isinstance(stated, int | float) and not isinstance(stated, bool) and stated > 0
-    return float(stated) if known else _RATIO
+    if isinstance(stated, bool) or not isinstance(stated, int | float):
+        return _RATIO
+    return float(stated) if stated > 0 else _RATIO
 
 
 def _slots(states: States) -> int | None:

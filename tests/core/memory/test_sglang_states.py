@@ -11,8 +11,9 @@ from kthena_components.core.models import ModelShape, find_model
 from kthena_components.core.values.images import Version
 from tests.support.for_each import for_each
 
-FEW, NO_RADIX = {"--max-running-requests": 4}, {"--disable-radix-cache": True}
-SLOTS = {"--max-mamba-cache-size": 10}
+FEW: dict[str, object] = {"--max-running-requests": 4}
+NO_RADIX: dict[str, object] = {"--disable-radix-cache": True}
+SLOTS: dict[str, object] = {"--max-mamba-cache-size": 10}
 
 # Options, release, whether drafts are verified: what is left of 38 GiB with states of 0.5.
 LEFT: list[tuple[dict[str, object], Version | None, bool, float]] = [

@@ -314,7 +314,8 @@ LAYERED: dict[str, Config] = {
     },
 }
 OF_LAYERS = (
-    *("full_cache", "full_layers", "state_layers", "state_bytes", "dense_layers", "dtype", "latent"),
+    *("full_cache", "full_layers", "state_layers", "state_bytes"),
+    *("dense_layers", "dtype", "latent"),
     *("query_latent", "index_heads", "index_dim", "vision_layers", "vision_hidden"),
     *("index_layers", "image_patches", "image_tokens"),
     *("quarter_layers", "window_layers"),
