@@ -19,6 +19,7 @@ from kthena_components.core.memory import (
 )
 from kthena_components.core.memory.held_weights import loaded_part, loaded_weights, weights_of
 from kthena_components.core.memory.largest_batch import StartUp, batch_of, is_whole, runs_encoder
+from kthena_components.core.memory.sglang_states import left_in_sglang
 from kthena_components.core.memory.sharding import (
     ENGINES,
     VLLM,
@@ -40,6 +41,7 @@ from kthena_components.core.memory.sparse_attention import (
     prefill_workspace,
     sglang_cell,
 )
+from kthena_components.core.memory.staging import staged_files
 from kthena_components.core.models import ModelShape, find_by_folder, find_by_spelling, find_model
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.images import Version
@@ -70,8 +72,6 @@ def served_name(command: CommandFacts) -> str | None:
     return first if isinstance(first, str) else None
 
 
-_STATES = 0.9
-"""SGLang's default of --mamba-full-memory-ratio: memory for states to that for the cache."""
 _FREE = 0.9
 """TensorRT-LLM's default share of the memory that the weights leave free."""
 _AUTO = 16
@@ -179,6 +179,7 @@ class Placed:
             encoder_ranks=self._encoder_ranks,
             eager=self.command.options.get("--enforce-eager") is True,
             gathers=gathers_tokens(self.engine, self.command),
+            staged=staged_files(self.command.options, self.fullest, self.version),
             whole_experts=self.command.expert is True,
         )
 
@@ -190,8 +191,7 @@ class Placed:
         activations and graphs.
         """
         if self.command.engine == "sglang":
-            ranks = self.split.tensor * self.split.pipeline
-            return self.share * taken_before(ranks, linked=start_up.is_linked(self.gpu.name))
+            return self.share * taken_before(self.split, self.gpu.name)
         if (terms := self.terms) is not None:
             return terms.total
         least = start_up.least_of(self.start) if self.command.engine in VLLM else 0.0
@@ -203,10 +203,10 @@ class Placed:
         left = self.room - self.loaded - self.overhead
         if self.command.kv_cache_bytes is not None:
             return None
-        if self.command.engine == "sglang" and self.shape.state_layers:
-            return left / (1 + _STATES)
-        if self.sparse_cell is not None:
-            return left * self.sparse_cell.growth
+        if self.command.engine == "sglang":
+            release = sglang_release(self.engine)
+            left = left_in_sglang(left, self.shape, self.split, self.command.options, release)
+            return left if self.sparse_cell is None else left * self.sparse_cell.growth
         if self.command.engine == "trtllm":
             fraction = self.command.memory_fraction
             return left * (fraction if isinstance(fraction, float) else _FREE)

@@ -9,8 +9,9 @@ from enum import StrEnum
 
 from kthena_components.core.memory.engine import Placed, cache_of, length_of
 from kthena_components.core.memory.held_weights import has_drafts
-from kthena_components.core.memory.largest_batch import batch_of
+from kthena_components.core.memory.largest_batch import UNIFIED, batch_of
 from kthena_components.core.memory.sharding import VLLM
+from kthena_components.core.memory.share import HOST
 from kthena_components.core.memory.sizes import GIB, expert_weights
 from kthena_components.core.memory.sparse_attention import BLOCK, Request, request_cache
 from kthena_components.core.memory.start_up import Terms
@@ -22,6 +23,10 @@ _BAND, _BAND_SHARE, _WIDEST = 0.5, 0.02, 2.5
 _UNIFIED = 0.05
 """What other processes and the page cache change of the memory that vLLM finds free, where GPU and
 host share one: 5.1 GiB of 120 at most in its start-ups."""
+_FREE_SINCE, _CUDA, _OF_CONTEXT = (0, 9, 2), "NVIDIA", 0.45
+"""The first release that was read which compares its share with what is free (request_memory in
+vllm/v1/worker/utils.py, not in 0.9.0.1), and what CUDA's context takes of an idle GPU at least:
+start-ups state 0.5 GiB and more, as `Free memory on device`."""
 _FP4 = ("mxfp4", "nvfp4")
 _REPACKED = 0.4
 """Share of weights by which they grow at most where SGLang packs them again in a way that is not
@@ -72,6 +77,8 @@ class Estimate:
     """Bytes of a request beside those of its tokens: windows and states of compressed attention."""
     band: float
     """Half the width of the range in which the cache lies."""
+    free: float | None
+    """Memory that is free on an idle GPU when the engine starts. None: it does not ask for more."""
     shortens: bool
     """Whether the engine starts when a request of maximum length needs more than its cache. SGLang
     does, and takes requests that its cache holds: max_req_len in sglang/srt/managers/tp_worker.py,
@@ -94,7 +101,7 @@ class Estimate:
         """Compare the cache with a request: certain only beyond the band."""
         spare = self.cache - self.needed
         if spare >= self.band:
-            return Verdict.FITS
+            return Verdict.FITS if self.free is None else Verdict.TIGHT
         if self.shortens:
             spare = self.cache
             if spare >= self.band:
@@ -124,8 +131,19 @@ def estimate_of(placed: Placed) -> Estimate | Unknown:
         each=request.each,
         fixed=request.fixed,
         band=0.0 if left is None else _band(placed),
+        free=_too_little_free(placed),
         shortens=placed.command.engine == "sglang",
     )
+
+
+def _too_little_free(placed: Placed) -> float | None:
+    """Return what is free on an idle GPU if vLLM asks for more: it does not start then."""
+    version, gpu = placed.version, placed.gpu.name
+    if placed.command.engine not in VLLM or not gpu.startswith(_CUDA):
+        return None
+    free = placed.usable - (HOST if UNIFIED in gpu else _OF_CONTEXT)
+    checked = version is None or version >= _FREE_SINCE
+    return free if checked and placed.room > free else None
 
 
 def _compressed(placed: Placed, length: int) -> Request | None:
@@ -169,7 +187,7 @@ def _checked(placed: Placed) -> MaybeInt:
 def _band(placed: Placed) -> float:
     """Return by how much the estimate may be wrong."""
     band = min(_BAND + _BAND_SHARE * placed.usable, _WIDEST)
-    share = _UNIFIED if "GB10" in placed.gpu.name else 0.0
+    share = _UNIFIED if UNIFIED in placed.gpu.name else 0.0
     if placed.command.engine in VLLM and placed.shape.quarter_layers and not placed.start.eager:
         share = max(share, _COMPRESSED)
     return band + share * placed.usable + _repacked(placed) * placed.loaded

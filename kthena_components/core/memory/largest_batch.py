@@ -78,6 +78,8 @@ class StartUp:
     """Whether no CUDA graphs are captured."""
     gathers: bool = False
     """Whether experts run on the tokens of all data-parallel copies."""
+    staged: float = 0.0
+    """GiB that files of the checkpoint keep at most."""
     whole_experts: bool = False
     """Whether each rank has whole experts, rather than a part of each."""
 

@@ -1,6 +1,6 @@
 """The share of a GPU's memory that an engine may use, and what SGLang leaves free.
 
-What SGLang leaves free on a GPU for activations and CUDA graphs. Sizes in MiB, as SGLang's.
+SGLang leaves memory free for activations and CUDA graphs. Its sizes are in MiB, like in its source.
 
 Sources: sglang/srt/arg_groups/memory_hook.py handle_gpu_memory_settings, reserve_for_graph_mb and
 adjust_mem_fraction_for_vlm, and attention_hook.py, or server_args.py before them;
@@ -13,7 +13,10 @@ from collections.abc import Sequence
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.hardware import GpuFacts
+from kthena_components.core.memory.largest_batch import UNIFIED
 from kthena_components.core.memory.sharding import VLLM, attention_ranks
+from kthena_components.core.memory.sizes import Split
+from kthena_components.core.memory.start_up import is_linked
 from kthena_components.core.models import ModelShape
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.images import Version, read_image
@@ -60,8 +63,10 @@ _PREFILL_SIZES: Sequence[tuple[int, int]] = (
     (32, 4), (256, 16), (512, 32), (1024, 64), (4096, 256), (16384, 512),
 )  # fmt: skip
 """Up to how many tokens a graph is captured for each how many."""
-_CONTEXT, _LINKED = 0.6, 2.0
-"""GiB that CUDA and NCCL have taken before the weights: one rank, and ranks over NVLink."""
+_CONTEXT, _LINKED, HOST = 0.6, 2.0, 9.2
+"""GiB that CUDA and NCCL have taken before the weights: one rank, and ranks over NVLink. On GB10 it
+is what the host does not have available (get_available_gpu_memory in sglang/srt/utils/common.py):
+the median of seven idle ones whose start-ups of vLLM state it, 7.0 to 12.2."""
 _BY_SIZE_SINCE, _FLAT = (0, 4, 9, 2), 0.9
 """The first release that looks at the encoder's size, and the factor for any encoder before."""
 _VISION, _SENSITIVITY, _FACTORS = 0.95, 0.1, (0.8, 1.05)
@@ -140,9 +145,11 @@ def _prefill_graphs(tokens: int) -> int:
     return sizes
 
 
-def taken_before(ranks: int, *, linked: bool) -> float:
+def taken_before(split: Split, gpu: str) -> float:
     """Return the GiB of a GPU that are in use before the weights are loaded."""
-    return _LINKED if ranks > 1 and linked else _CONTEXT
+    if UNIFIED in gpu:
+        return HOST
+    return _LINKED if split.tensor * split.pipeline > 1 and is_linked(gpu) else _CONTEXT
 
 
 def vision_factor(shape: ModelShape, release: Version | None) -> float:

@@ -96,14 +96,17 @@ class Terms:
     """Buffers between ranks."""
     graphs: float
     """CUDA graphs."""
+    staged: float = 0.0
+    """Files of the checkpoint that the loader keeps, at most."""
     doubt: float = 0.0
-    """By how much peak and graphs may be lower: if the image samples with FlashInfer, if its model
-    runner counts no graphs, and if data-parallel copies do not gather their tokens."""
+    """By how much the terms may be lower: if the image samples with FlashInfer, if its model
+    runner counts no graphs, if data-parallel copies do not gather their tokens, and if the loader
+    keeps no files."""
 
     @property
     def total(self) -> float:
         """The sum of the terms."""
-        return self.peak + self.driver + self.communication + self.graphs
+        return self.peak + self.driver + self.communication + self.graphs + self.staged
 
 
 def terms_of(start: StartUp) -> Terms | None:
@@ -114,7 +117,8 @@ def terms_of(start: StartUp) -> Terms | None:
         driver=_driver(start),
         communication=_communication(start),
         graphs=_graphs(start),
-        doubt=_doubt(start) + _gathered(start, peak),
+        staged=start.staged,
+        doubt=_doubt(start) + _gathered(start, peak) + start.staged,
     )  # fmt: skip
 
 
@@ -123,7 +127,7 @@ def least_of(start: StartUp) -> float:
 
     Its run ends with the sampler, whatever the layers are: _dummy_sampler_run.
     """
-    rest = _driver(start) + _communication(start) + _graphs(start)
+    rest = _driver(start) + _communication(start) + _graphs(start) + start.staged
     return rest + (_sampler(start) or 0.0)
 
 

@@ -9,11 +9,13 @@ from typing import Any
 from kthena_components.core.models.config_fields import (
     LAYER_KEYS,
     LENGTHS,
+    STATE_KEYS,
     first_size,
     has_dense_layers,
     layers_without_experts,
     longest_request,
     size_of,
+    state_bytes,
     stored_tokens,
     weights_format,
 )
@@ -36,7 +38,7 @@ _KEPT = (
     "head_dim", "hidden_size", "index_head_dim", "index_n_heads", "indexer_types",
     "intermediate_size", "kv_lora_rank", "moe_intermediate_size", "num_attention_heads",
     "num_hidden_layers", "q_lora_rank", "qk_rope_head_dim", "rope_parameters", "rope_scaling",
-    "vocab_size",
+    "vocab_size", *STATE_KEYS,
 )  # fmt: skip
 _KV_HEADS = ("num_key_value_heads", "num_attention_groups")
 """Keys for the number of KV heads; the second one is Step's."""
@@ -117,6 +119,8 @@ class ModelShape:
     """Layers that store every token, if not all do. None: not given."""
     state_layers: int = 0
     """Layers with a state of fixed size for each request, as far as they are given."""
+    state_bytes: int | None = None
+    """Bytes of these states of one request on all ranks. None: not given."""
     dense_layers: int = 0
     """Layers without experts in a model with experts."""
     draft_layers: int = 0
@@ -183,7 +187,7 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
         query_latent=size_of(text.get("q_lora_rank")) if latent is not None else None,
         index_heads=_of_indexer(text, "index_n_heads"),
         index_dim=_of_indexer(text, "index_head_dim"),
-        **_counted(text, layers),
+        **_counted(text, layers, tokens.states),
         full_cache=tokens.every_layer,
         full_layers=tokens.full,
         state_layers=tokens.states,
@@ -238,10 +242,11 @@ def _of_indexer(text: Mapping[str, Any], key: str) -> int | None:
     return None if _latent(text) is None else size_of(text.get(key))
 
 
-def _counted(text: Mapping[str, Any], layers: int) -> dict[str, Any]:
-    """Count a token's experts, the layers with an indexer, and those of compressed attention."""
+def _counted(text: Mapping[str, Any], layers: int, states: int) -> dict[str, Any]:
+    """Count a token's experts, bytes of states, and layers of sparse and compressed attention."""
     types, ratios = sequence(text.get("indexer_types")), sequence(text.get("compress_ratios"))
     found: dict[str, Any] = {"chosen": first_size(text, _CHOSEN)}
+    found["state_bytes"] = state_bytes(text, states)
     if _latent(text) is not None and "shared" in types:
         found["index_layers"] = types.count("full")
     ratios = ratios[:layers]  # The others are of layers that draft.

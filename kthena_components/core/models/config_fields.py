@@ -57,6 +57,13 @@ LAYER_KEYS = (
     *_FIRST, *_STEPS, *_UNEVEN, *_MIXED,
 )  # fmt: skip
 """The keys about layers."""
+STATE_KEYS = (
+    "linear_conv_kernel_dim", "linear_key_head_dim", "linear_num_key_heads",
+    "linear_num_value_heads", "linear_value_head_dim", "mamba_ssm_dtype",
+)  # fmt: skip
+"""The keys about states of linear attention."""
+_SSM, _HALVES, _CONVOLVED = 4, ("bfloat16", "float16"), 2
+"""Bytes of a number of a state, the types with half of them, and bytes of a convolution's."""
 
 
 class Stored(NamedTuple):
@@ -93,6 +100,21 @@ def stored_tokens(text: Mapping[str, Any], layers: int) -> Stored:
         every = size_of(text.get("sliding_window_pattern")) or 1
         return Stored(False, layers // every if every > 1 else None)
     return Stored()
+
+
+def state_bytes(text: Mapping[str, Any], layers: int) -> int | None:
+    """Return the bytes of the states of one request in gated delta nets; None if not given.
+
+    Each value head keeps a matrix of its width and that of a key head, and the convolution its
+    last inputs: gated_delta_net_state_shape in vllm/model_executor/layers/mamba/mamba_utils.py,
+    Mamba2StateShape in sglang/srt/configs/mamba_utils.py, both of 16 bits with states of 32.
+    """
+    kernel, width, heads, values, wide = (size_of(text.get(key)) for key in STATE_KEYS[:5])
+    if not layers or not (kernel and width and heads and values and wide):
+        return None
+    each = _SSM // 2 if text.get("mamba_ssm_dtype") in _HALVES else _SSM
+    convolved = (2 * heads * width + values * wide) * (kernel - 1) * _CONVOLVED
+    return layers * (values * width * wide * each + convolved)
 
 
 def _has_window(text: Mapping[str, Any], layers: int) -> bool:

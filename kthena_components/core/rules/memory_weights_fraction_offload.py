@@ -127,13 +127,14 @@ def memory_one_sequence(facts: ServingFacts) -> Iterator[Finding]:
     state do not count, except those of DeepSeek-V4 in vLLM. docs/memory.md has the model, its error
     on published start-ups, and the band around it: if the request fits within the band, the finding
     is advice in every environment. So it is for SGLang if its cache holds a shorter request: it
-    starts, and rejects longer ones.
+    starts, and rejects longer ones. And so it is if vLLM asks for more than an idle GPU has free.
 
     Pass: 34.8 GiB left by Llama-3.3-70B over tensor 4 on H100 of 79.65 GiB, 10.0 GiB needed.
     Fail: 2.0 GiB ± 2.1 GiB left over tensor 2, 20.0 GiB needed.
     Level: advisory; never more within the band, or if SGLang takes shorter requests.
     Source: vllm/v1/worker/gpu_worker.py determine_available_memory; vllm/v1/core/
-        kv_cache_utils.py check_enough_kv_cache_memory; sglang/srt/arg_groups/memory_hook.py;
+        kv_cache_utils.py check_enough_kv_cache_memory; request_memory in vllm/v1/worker/utils.py,
+        in gpu_worker.py before; sglang/srt/arg_groups/memory_hook.py;
         max_req_len in sglang/srt/managers/tp_worker.py.
     """
     for engine, placed in placed_engines(facts):
@@ -142,8 +143,24 @@ def memory_one_sequence(facts: ServingFacts) -> Iterator[Finding]:
         estimate = estimate_of(placed)
         if isinstance(estimate, Unknown):
             yield from cannot_check(engine, estimate)
+        elif estimate.free is not None and estimate.cache - estimate.needed >= estimate.band:
+            yield _busy(placed, estimate.free)
         elif estimate.verdict is not Verdict.FITS:
             yield _too_little(placed, estimate)
+
+
+def _busy(placed: Placed, free: float) -> Finding:
+    """Report that vLLM asks for more than an idle GPU has free."""
+    option, share = _SHARES["vllm"], math.floor(100 * free / placed.usable) / 100
+    return Finding(
+        path=placed.engine.entry.command_path,
+        seen=f"{title(placed.engine)} asks for {_gib(placed.room)} of each GPU ({placed.share:g} × "
+        f"{_gib(placed.usable)} of {placed.gpu.name}), and about {_gib(free)} are free on an idle "
+        "one, so that it may not start",
+        remedy=set_option(option, f"{share:g}", f"set {option} to {share:g} or less"),
+        level=Level.ADVISORY,
+        most=Level.ADVISORY,
+    )
 
 
 def _too_little(placed: Placed, estimate: Estimate) -> Finding:

@@ -208,6 +208,12 @@ LAYERED: dict[str, Config] = {
             "num_attention_heads": 24,
             "num_hidden_layers": 64,
             "layer_types": [*["linear_attention"] * 3, "full_attention"] * 16,
+            "linear_conv_kernel_dim": 4,
+            "linear_key_head_dim": 128,
+            "linear_num_key_heads": 16,
+            "linear_num_value_heads": 48,
+            "linear_value_head_dim": 128,
+            "mamba_ssm_dtype": "float32",
             "dtype": "bfloat16",
         },
         "vision_config": {"depth": 27, "hidden_size": 1152},
@@ -308,7 +314,8 @@ LAYERED: dict[str, Config] = {
     },
 }
 OF_LAYERS = (
-    *("full_cache", "full_layers", "state_layers", "dense_layers", "dtype", "latent"),
+    *("full_cache", "full_layers", "state_layers", "state_bytes"),
+    *("dense_layers", "dtype", "latent"),
     *("query_latent", "index_heads", "index_dim", "vision_layers", "vision_hidden"),
     *("index_layers", "image_patches", "image_tokens"),
     *("quarter_layers", "window_layers"),

@@ -41,6 +41,7 @@ LOOSE = {
     "Qwen2.5-VL": (0.09, "a tower that sees"),
     "Qwen2-VL": (0.26, "a tower that sees"),
     "Qwen2-Audio": (0.09, "a tower that hears"),
+    "InternVL3-78B": (0.2, "a tower that sees, which stays in 16 bits"),
     "llava": (0.05, "a tower that sees"),
     "DeepSeek-V2-Lite": (0.05, "two shared experts"),
 }

@@ -1,0 +1,159 @@
+"""What SGLang leaves for the KV cache beside states of fixed size. Sizes in GiB.
+
+Source: handle_max_mamba_cache in sglang/srt/model_executor/model_runner.py, later in
+model_runner_kv_cache_mixin.py, and in sglang/srt/mem_cache/kv_cache_configurator.py of the wheels
+of 0.5.3, 0.5.4, 0.5.5, 0.5.8, 0.5.9, 0.5.10, 0.5.12, 0.5.13, 0.5.14, 0.5.15, 0.5.16, 0.5.20 and
+0.5.23; sglang/srt/arg_groups/speculative_hook.py for the defaults of drafts.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from kthena_components.core.memory.sizes import GIB, Split
+from kthena_components.core.models import ModelShape
+from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.images import Version
+
+_RATIO = 0.9
+"""Default of --mamba-full-memory-ratio: memory for states to that for the cache."""
+_RATIO_SINCE, _REQUESTS_SINCE, _JOINT_SINCE = (0, 5, 4), (0, 5, 9), (0, 5, 13)
+"""The first releases with a ratio; whose drafts take the memory of requests beside the ratio, and
+where only a stated number of requests replaces it; and whose drafts are in the ratio's part."""
+_DRAFTS_SINCE = (0, 5, 14)
+"""The first release whose tokens take memory in the layers for drafts, too: DefaultPoolConfigurator
+in sglang/srt/model_executor/pool_configurator.py, not in 0.5.13."""
+_PADDED_SINCE = (0, 5, 20)
+"""The first release that was read which adds a request to each number."""
+_REQUESTS, _OF_DRAFTS, _DRAFTED = 512, 48, 4
+"""Requests that have states where none are stated, with drafts, and the tokens of a draft."""
+_SLOTS, _BUFFERED = 3, 2
+"""States of a running request with the radix cache, and how many more with its extra buffer, which
+is the default with drafts in the same part: _calculate_mamba_ratio."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class States:
+    """What decides how much memory states take."""
+
+    each: float | None
+    """GiB of one request's states on a rank. None: not known."""
+    options: Mapping[str, Any]
+    """The options of the command line."""
+    release: Version | None
+    """The release. None: the newest."""
+    copies: int
+    """Copies of the attention that share the requests."""
+    drafts: bool
+    """Whether drafts are verified."""
+
+    def before(self, release: Version) -> bool:
+        """Return whether the release is older; an unknown one is the newest."""
+        return self.release is not None and self.release < release
+
+    def count(self, option: str) -> int | None:
+        """Return a count above zero that an option states."""
+        value = self.options.get(option)
+        return value if type(value) is int and value > 0 else None
+
+
+def left_in_sglang(
+    left: float,
+    shape: ModelShape,
+    split: Split,
+    options: Mapping[str, Any],
+    release: Version | None,
+) -> float:
+    """Return what is left for the KV cache beside states, and beside the cache of drafts.
+
+    Args:
+        left: GiB for all of them.
+        shape: The part of the model that is loaded.
+        split: Its ranks.
+        options: The options of the command line.
+        release: The release. None: the newest.
+    """
+    if shape.state_layers:
+        ranks = split.attention or split.tensor
+        each = shape.state_bytes
+        states = States(
+            each=None if each is None else each / ranks / split.pipeline / GIB,
+            options=options,
+            release=release,
+            copies=max(split.tensor // ranks, 1),
+            drafts=bool(shape.draft_layers),
+        )
+        left = cache_beside_states(left, states)
+    layers = shape.layers if shape.full_cache else shape.full_layers
+    if not layers or (release is not None and release < _DRAFTS_SINCE):
+        return left
+    return left * layers / (layers + shape.draft_layers)
+
+
+def cache_beside_states(left: float, states: States) -> float:
+    """Return what is left for the KV cache.
+
+    Args:
+        left: GiB for cache and states together.
+        states: What decides about the states.
+    """
+    each, drafted = states.each, _drafted(states)
+    slots = _slots(states)
+    if each is None or (slots is None and not drafted):
+        return left / (1 + _ratio(states))
+    padding = 0 if states.before(_PADDED_SINCE) else 1
+    requests = _requests(states)
+    if slots is not None:
+        running = min(requests, slots) if states.count("--max-mamba-cache-size") else slots
+        kept = slots if states.before(_REQUESTS_SINCE) else running + padding
+        return left - each * (slots + padding + drafted * kept)
+    if states.before(_REQUESTS_SINCE):
+        return left / (1 + _ratio(states))
+    if states.before(_JOINT_SINCE):
+        return (left - each * requests * drafted) / (1 + _ratio(states))
+    return _jointly(left, states, padding)
+
+
+def _jointly(left: float, states: States, padding: int) -> float:
+    """Return the same where drafts and states share the ratio's part."""
+    each, drafted, of_request = states.each or 0.0, _drafted(states), _of_request(states)
+    part = left * _ratio(states) / (1 + _ratio(states)) - padding * each * (1 + drafted)
+    slots = part / (each * (1 + drafted / of_request))
+    running = min(_requests(states), slots // of_request)
+    return left - each * (slots + padding + (running + padding) * drafted)
+
+
+def _ratio(states: States) -> float:
+    stated = states.options.get("--mamba-full-memory-ratio")
+    if isinstance(stated, bool) or not isinstance(stated, int | float):
+        return _RATIO
+    return float(stated) if stated > 0 else _RATIO
+
+
+def _slots(states: States) -> int | None:
+    """Return the number of requests that have states; None: as many as the ratio allows."""
+    stated = states.count("--max-mamba-cache-size")
+    old = states.before(_RATIO_SINCE)
+    if stated is None and (old or states.options.get("--disable-radix-cache") is True):
+        stated = states.count("--max-running-requests")
+        if stated is None and states.before(_REQUESTS_SINCE):
+            stated = _REQUESTS
+    return None if stated is None else max(stated // states.copies, 1)
+
+
+def _requests(states: States) -> int:
+    return max((states.count("--max-running-requests") or _OF_DRAFTS) // states.copies, 1)
+
+
+def _drafted(states: States) -> int:
+    """Return the tokens of a draft, each of which has states of its own; 0 without drafts."""
+    stated = states.count("--speculative-num-draft-tokens") or _DRAFTED
+    return stated if states.drafts and not states.before(_RATIO_SINCE) else 0
+
+
+def _of_request(states: States) -> int:
+    """Return how many states a running request has."""
+    if states.options.get("--disable-radix-cache") is True:
+        return 1
+    named = ("--mamba-radix-cache-strategy", "--mamba-scheduler-strategy")
+    plain = any(states.options.get(name) == "no_buffer" for name in named)
+    return _SLOTS if plain else _SLOTS + _BUFFERED
