@@ -21,6 +21,10 @@ from kthena_components.systems.kthena.rules.model_server_and_route import (
     SERVER_RULES,
     kthena_model_name_fixed,
 )
+from kthena_components.systems.kthena.rules.model_server_model_and_engine import (
+    model_server_engine,
+    model_server_model,
+)
 from kthena_components.systems.kthena.rules.servers_targets_selectors import (
     autoscaling_target_exists,
     model_route_has_servers,
@@ -138,5 +142,7 @@ SYSTEM = System(
         model_server_selects_pods,
         model_route_has_servers,
         selector_of_serving,
+        model_server_model,
+        model_server_engine,
     ),
 )
