@@ -6,6 +6,7 @@ from typing import Any
 from kthena_components.core.plan.controller_variables import Told
 from kthena_components.systems.rbg.facts import GROUP_SIZE, facts, kept_roles, pods_of_roles
 from kthena_components.systems.rbg.rules.gang import rbg_gang
+from kthena_components.systems.rbg.rules.rbg_start_order import rbg_start_order
 from kthena_components.systems.rbg.rules.shape_rollout_templates_dependencies import (
     rbg_dependencies,
     rbg_rollout,
@@ -46,7 +47,7 @@ def _kind(group_kind: tuple[str, str], **known: Any) -> Kind[RbgView]:
         view=read_rbg,
         facts=facts,
         pods=pods_of_roles,
-        rules=(rbg_shape, rbg_rollout, rbg_templates, rbg_dependencies, rbg_gang),
+        rules=(rbg_shape, rbg_rollout, rbg_templates, rbg_dependencies, rbg_start_order, rbg_gang),
         # pkg/discovery/injector.go; an engineRuntime's profile adds others (sidecar_builder.go).
         adds_volumes=("rbg-cluster-config",),
         kept=kept_roles,
