@@ -4,21 +4,12 @@ from collections.abc import Iterator
 
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding
-from kthena_components.core.hardware import GpuFacts
 from kthena_components.core.remedies import set_option
 from kthena_components.core.rules.support.engine_startup import Start, all_starts
+from kthena_components.core.rules.support.gpu_capability import old_gpu, shown
 from kthena_components.core.values.unknown import Unknown
 
 _OPTION, _TYPE = "--dtype", "bfloat16"
-_CAPABILITIES = {
-    "NVIDIA T4": "7.5",
-    "NVIDIA V100 16GB": "7.0",
-    "NVIDIA V100 32GB": "7.0",
-}
-"""The compute capability of the GPUs below 8.0, by their names in the table of GPUs.
-
-Source: NVIDIA's list of CUDA GPU compute capabilities.
-"""
 
 
 def dtype_on_gpu(facts: ServingFacts) -> Iterator[Finding]:
@@ -42,12 +33,10 @@ def dtype_on_gpu(facts: ServingFacts) -> Iterator[Finding]:
 
 
 def _check(start: Start) -> Iterator[Finding]:
-    pod = start.pod or start.engine.entry
-    stated, gpu = start.command.options.get(_OPTION), pod.gpu
-    if stated != _TYPE or isinstance(stated, Unknown) or not pod.asks_for_gpus or not pod.has_cuda:
+    stated, found = start.command.options.get(_OPTION), old_gpu(start.pod or start.engine.entry)
+    if stated != _TYPE or isinstance(stated, Unknown) or found is None:
         return
-    name = gpu.name.partition(" of ")[0] if isinstance(gpu, GpuFacts) and gpu.alone else ""
-    if name in _CAPABILITIES:
-        seen = f"has {_OPTION} {_TYPE} on {name}, whose compute capability is "
-        seen += f"{_CAPABILITIES[name]}, and vLLM requires 8.0 for {_TYPE}"
-        yield from start.refused(seen, set_option(_OPTION, "half"))
+    name, capability = found
+    seen = f"has {_OPTION} {_TYPE} on {name}, whose compute capability is "
+    seen += f"{shown(capability)}, and vLLM requires 8.0 for {_TYPE}"
+    yield from start.refused(seen, set_option(_OPTION, "half"))

@@ -15,6 +15,7 @@ from kthena_components.core.rules.support.messages import slip_of, title
 from kthena_components.core.values.display import display
 from kthena_components.core.values.images import Version, parse_version
 
+_OWN = ("VLLM_", "SGLANG_", "SGL_")
 _TABLES = ("kthena_components.core.engines", "tables/variables.json")
 
 
@@ -41,7 +42,7 @@ def engine_variable_known(facts: ServingFacts) -> Iterator[Finding]:
 def _misspelled(start: Start, path: str, names: list[str], version: Version) -> Iterator[Finding]:
     every, here = _names(str(start.command.engine)), None
     for name in names:
-        if name in every:
+        if name in every or not name.startswith(_OWN):
             continue
         here = _of_release(str(start.command.engine), version) if here is None else here
         meant = slip_of(name, here)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, checked_by
+from kthena_components.core.rules.architecture_on_gpu import architecture_on_gpu
 from kthena_components.core.rules.context_and_scheduler_sizes import (
     context_within_model,
     scheduler_sizes,
@@ -71,6 +72,7 @@ from kthena_components.core.rules.leader_worker_same import (
     leader_worker_same_gpus,
     leader_worker_same_parallelism,
 )
+from kthena_components.core.rules.library_variable_known import library_variable_known
 from kthena_components.core.rules.memory_weights_fraction_offload import (
     memory_fraction_range,
     memory_one_sequence,
@@ -130,6 +132,7 @@ CHECKS: tuple[Check, ...] = (
     engine_option_keys,
     engine_variable_known,
     engine_variable_number,
+    library_variable_known,
     model_stated,
     engine_config_file,
     nodes_whole,
@@ -176,6 +179,7 @@ CHECKS: tuple[Check, ...] = (
     memory_weights_fit,
     memory_one_sequence,
     dtype_on_gpu,
+    architecture_on_gpu,
     engine_image,
     executor_stated,
     ray_in_image,
