@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kthena_components.checker.engine_parts import COMPARED, PORTS
-from kthena_components.checker.leader_alone import leader_alone
+from kthena_components.checker.leader_alone import leader_alone, leader_elsewhere
 from kthena_components.checker.leader_selected import changes_port, leader_selected
 from kthena_components.checker.leaders_apart_and_published import leader_published, leaders_apart
 from kthena_components.checker.pod_ranks_of_parts import pod_ranks_of_parts
@@ -57,7 +57,7 @@ def check_parts(
     objects = SplitObjects(parts, named, complete=complete, files=files)
     yield from run_rule(leader_selected, objects)
     yield from run_rule(leader_published, objects)
-    yield from run_rule(leader_alone, objects) if complete else ()
+    yield from run_rule(leader_alone if complete else leader_elsewhere, objects)
     yield from run_rule(leaders_apart, objects)
     yield from run_rule(gang_covers_parts, objects)
     yield from run_rule(pod_ranks_of_parts, objects)
