@@ -311,7 +311,9 @@ def test_all_objects_of_a_cluster_have_all_ranks(name: str) -> None:
     assert says in "".join(told)
     some = [*check_split_engines(parts, named)]
     assert not [one for one in some if ALONE in str(one) and one.level is not Level.UNKNOWN]
-    late = [str(one) for one in some if one.level is Level.UNKNOWN and one.rule == "leader-selected"]
+    late = [
+        str(one) for one in some if one.level is Level.UNKNOWN and one.rule == "leader-selected"
+    ]
     assert bool(late) == says.startswith("looks for its first rank")
 
 

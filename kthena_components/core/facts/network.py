@@ -101,7 +101,7 @@ _OF_ENGINE = ("VLLM_", "SGLANG_", "SGL_", "NCCL_", "RAY_")
 
 
 def engine_variables(container: Mapping[str, Any]) -> frozenset[str]:
-    """Return the variables of engines and their libraries that only the env of a container names."""
+    """Return the variables of engines and libraries that only the env of a container names."""
     names = [name for name in variable_names(container) if name.startswith(_OF_ENGINE)]
     if not names:
         return frozenset()

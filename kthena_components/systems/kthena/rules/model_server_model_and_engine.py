@@ -45,9 +45,7 @@ def _served(cluster: ClusterObjects) -> Iterator[tuple[ClusterObjects, Object, _
     yield from ((cluster, servers[index], pods) for index, pods in found.items())
 
 
-def _weighed(
-    cluster: ClusterObjects, found: Finding, server: Object, pods: PodSet
-) -> Finding:
+def _weighed(cluster: ClusterObjects, found: Finding, server: Object, pods: PodSet) -> Finding:
     """Return a finding as advice if the pods are in another file, which may be an alternative."""
     same = cluster.source_of(server) == cluster.source_of(pods.owner)
     return found if same else replace(found, level=Level.ADVISORY)
@@ -103,7 +101,9 @@ def _routes(
     found = []
     for route in cluster.of(MODEL_ROUTE):
         view, name = cluster.views[route.index], text(route.spec.get("modelName"))
-        rules = view.rules if isinstance(view, Route) and route.namespace == server.namespace else ()
+        rules = (
+            view.rules if isinstance(view, Route) and route.namespace == server.namespace else ()
+        )
         targets = [target.get("modelServerName") for rule in rules for target in rule.targets]
         if server.name in targets and isinstance(name, str) and name and name not in names:
             found.append((route, name))

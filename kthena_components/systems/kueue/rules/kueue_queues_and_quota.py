@@ -18,7 +18,13 @@ from kthena_components.core.remedies import write
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import is_accelerator, parse_quantity, render_quantity
-from kthena_components.core.values.read import mapping, require_known, sequence, text, unknown_within
+from kthena_components.core.values.read import (
+    mapping,
+    require_known,
+    sequence,
+    text,
+    unknown_within,
+)
 from kthena_components.core.values.unknown import MaybeText, Unknown, known
 from kthena_components.systems.kueue.view import (
     CLUSTER_QUEUE,
@@ -49,23 +55,37 @@ class _Named:
     """The object that names it."""
     so: str
     """What Kueue does without it."""
+    beside: frozenset[object] = frozenset()
+    """Names that stand beside it, and must differ from it."""
 
 
 def _names(cluster: ClusterObjects) -> Iterator[tuple[ClusterObjects, _Named]]:
     for wanted in workloads(cluster):
         so = "so Kueue never admits it"
-        yield cluster, _Named(
-            path=wanted.path, name=wanted.queue, kind=LOCAL_QUEUE, space=wanted.owner, so=so
+        yield (
+            cluster,
+            _Named(
+                path=wanted.path, name=wanted.queue, kind=LOCAL_QUEUE, space=wanted.owner, so=so
+            ),
         )
     for queue in cluster.of(LOCAL_QUEUE):
         path, name = queue.at("spec.clusterQueue"), text(queue.spec.get("clusterQueue"))
         so = "so Kueue admits nothing of this LocalQueue"
         yield cluster, _Named(path=path, name=name, kind=CLUSTER_QUEUE, space=queue, so=so)
     for queue in cluster.of(CLUSTER_QUEUE):
+        so, beside = "so this ClusterQueue is inactive", frozenset(_flavor_names(queue))
         for at, flavor in flavors(queue):
             path, name = queue.at(f"{at}.name"), text(flavor.get("name"))
-            so = "so this ClusterQueue is inactive"
-            yield cluster, _Named(path=path, name=name, kind=RESOURCE_FLAVOR, space=queue, so=so)
+            yield (
+                cluster,
+                _Named(
+                    path=path, name=name, kind=RESOURCE_FLAVOR, space=queue, so=so, beside=beside
+                ),
+            )
+
+
+def _flavor_names(queue: Object) -> Iterator[object]:
+    yield from (name for _, flavor in flavors(queue) if isinstance(name := flavor.get("name"), str))
 
 
 @each_of(_names)
@@ -86,7 +106,8 @@ def kueue_queue_exists(cluster: ClusterObjects, named: _Named) -> Iterator[Findi
     if name in (None, "") or _find(cluster, named, name) is not None:
         return
     missing = Unknown(f"the {kind[1]} {display(name)} is not among these objects")
-    names = [own for space, own in cluster.named(kind) if space in {"", named.space.namespace}]
+    near = [own for space, own in cluster.named(kind) if space in {"", named.space.namespace}]
+    names = [own for own in near if own not in named.beside]
     given = bool(cluster.of(kind)) and cluster.complete
     require_known(named.path, None if given else missing, cluster.name_unknown(kind))
     where = " in its namespace" if kind == LOCAL_QUEUE else ""

@@ -37,7 +37,9 @@ def lws_queue(view: Sets) -> Iterator[Finding]:
             template = mapping(group.template.get(field))
             at = f"{group.path}.leaderWorkerTemplate.{field}.metadata"
             stated = mapping(template.get("metadata"))
-            yield from _volcano(view, group, f"{at}.annotations", mapping(stated.get("annotations")))
+            yield from _volcano(
+                view, group, f"{at}.annotations", mapping(stated.get("annotations"))
+            )
             yield from _kueue(view, f"{at}.labels", mapping(stated.get("labels")))
 
 
@@ -45,7 +47,9 @@ def lws_queue(view: Sets) -> Iterator[Finding]:
 def _volcano(view: Sets, group: Group, at: str, notes: Mapping[str, Any]) -> Iterator[Finding]:
     if naming.QUEUE_NAME not in notes or VOLCANO not in group.schedulers:
         return
-    yield from _differs(view, at, (notes, naming.QUEUE_NAME), "annotations", "the PodGroups of LWS take")
+    yield from _differs(
+        view, at, (notes, naming.QUEUE_NAME), "annotations", "the PodGroups of LWS take"
+    )
 
 
 @part_of_rule
