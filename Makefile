@@ -153,6 +153,7 @@ language-schema: venv ## Regenerate the schema of the components for other langu
 engine-tables: venv ## Add new engine releases to the tables of options, variables and metrics, and regenerate docs/engines.md
 	@$(RUN) -m toolchain.engine_flags $(ARGS)
 	@$(RUN) -m toolchain.engine_flags.variables
+	@$(RUN) -m toolchain.engine_flags.libraries
 	@$(RUN) -m toolchain.engine_metrics
 	@$(RUN) -m toolchain.pages.engines > docs/engines.md
 

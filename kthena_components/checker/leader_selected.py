@@ -43,7 +43,8 @@ def leader_selected(objects: SplitObjects) -> Iterator[Finding]:
     have no other workers. Then the workers of the same namespace are its own. Two first pods do not
     meet their workers at one address, and workers of Ray do not all join one of two heads, so that
     nothing is left for the other. If these are all objects of a cluster, there are both: no first
-    pod waits for workers that no object has.
+    pod waits for workers that no object has. Otherwise, workers whose first pod no object has are
+    not checked.
 
     Pass: `ray start --address=head:6379` and a Service head that selects the pods of Deployment
     head; --master-addr head-0.head in StatefulSet worker, and serviceName head in StatefulSet head.

@@ -39,7 +39,7 @@ from kthena_components.core.rules.support.engine_pods import (
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import first_unknown, group_kind, mapping, name_of
 from kthena_components.core.values.regex import regex
-from kthena_components.core.values.unknown import MaybeInt, product, total
+from kthena_components.core.values.unknown import MaybeInt, Unknown, product, total
 
 _RULE, _RAY = "leader-selected", "ray"
 _TWO = 2
@@ -82,6 +82,20 @@ def leader_alone(objects: SplitObjects) -> Iterator[Finding]:
         elif _lacks_first(objects, part) and _asks_inside(objects, part):
             seen = f"looks for its first rank at {display(part.asks)}, but no object has it"
             yield refuse(part.pod.command_path, seen, "add a pod with the first rank", _RULE)
+
+
+def leader_elsewhere(objects: SplitObjects) -> Iterator[Finding]:
+    """Say of workers without a first pod that the objects may not be all of the cluster.
+
+    The rule is documented in checker/leader_selected.py.
+    """
+    unclear = {part.namespace for part in objects.parts if _may_be_first(part)}
+    for part in objects.parts:
+        if part.namespace in unclear or not part.asks or not _lacks_first(objects, part):
+            continue
+        if _asks_inside(objects, part):
+            why = f"it looks for its first rank at {display(part.asks)}, and no object here has it"
+            yield not_checked(part.pod.command_path, Unknown(why), _RULE)
 
 
 def _lacks_workers(objects: SplitObjects, part: EnginePart) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 from kthena_components.checker.leader_selected import changes_port, leader_selected
 from kthena_components.checker.leaders_apart_and_published import (
     leader_alone,
+    leader_elsewhere,
     leader_published,
     leaders_apart,
 )
@@ -59,7 +60,7 @@ def check_parts(
     objects = SplitObjects(parts, named, complete=complete, files=files)
     yield from run_rule(leader_selected, objects)
     yield from run_rule(leader_published, objects)
-    yield from run_rule(leader_alone, objects) if complete else ()
+    yield from run_rule(leader_alone if complete else leader_elsewhere, objects)
     yield from run_rule(leaders_apart, objects)
     yield from run_rule(gang_covers_parts, objects)
     yield from run_rule(pod_ranks_of_parts, objects)

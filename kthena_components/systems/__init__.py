@@ -72,6 +72,7 @@ _KINDS: Mapping[str, Mapping[str, str]] = {
         "helm.toolkit.fluxcd.io": "HelmRelease",
         "production-stack.vllm.ai": "VLLMRuntime",
     },
+    "kueue": {"kueue.x-k8s.io": "ClusterQueue Cohort LocalQueue ResourceFlavor"},
     "jobset": {"jobset.x-k8s.io": "JobSet"},
     "kubeflow": {"kubeflow.org": "MPIJob"},
     "argo_rollouts": {"argoproj.io": "Rollout"},
@@ -118,7 +119,7 @@ NAMED_BY: Mapping[tuple[str, str], Sequence[str]] = {
 """Kinds of objects that refer to them, with the fields that lead to the name."""
 SYSTEMS: tuple[str, ...] = tuple(_KINDS)
 """The names of all systems."""
-COMPARING = ("volcano", "kubernetes", "kthena")
+COMPARING = ("volcano", "kubernetes", "kthena", "kueue")
 """Systems with rules over all objects of a cluster."""
 EMITTERS = ("native", "kthena", "booster", "lws", "matrixinfer", "kaito", "kserve")
 """Systems for which a plan can be written, the default first."""

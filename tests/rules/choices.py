@@ -14,7 +14,7 @@ CHOICES: Final[dict[str, set[str]]] = {
         *("ray-network-policy", "ray-runtime-env", "role-names-unique", "service-selects-pods"),
         "router-selects-pods",
         *("subgroup-match-label-keys", "subgroup-names-unique", "value", "required"),
-        *("engines-apart", "engine-variable-known"),
+        *("engines-apart", "engine-variable-known", "library-variable-known"),
         *("leader-address", "leader-pod-exists", "leader-ports-agree", "first-pod-named"),
         "first-pod-selected",
         *("ray-start-order", "ports-distinct"),
@@ -45,6 +45,7 @@ CHOICES: Final[dict[str, set[str]]] = {
             "ray-serve-placement",
         ),
         *(
+            "architecture-on-gpu",
             "pod-fits-node",
             "pods-joined",
             "quantization-groups",

@@ -11,12 +11,22 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, Literal
 
+import pydantic.dataclasses
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import kthena_components
-from toolchain.engine_flags import click_programs, isolated, sglang, tables, verdicts, vllm_parser
+from toolchain.engine_flags import (
+    click_programs,
+    isolated,
+    sglang,
+    tables,
+    verdicts,
+    vllm_keys,
+    vllm_parser,
+)
+from toolchain.engine_flags.__main__ import of_options
 from toolchain.engine_flags.flags import Flag
 from toolchain.engine_flags.releases import Engine, fetch
 
@@ -103,6 +113,20 @@ def test_words_of_releases_that_were_read_are_a_row_unless_they_differ() -> None
     assert read["0.1.0"]["--c"]["words"] == {"a": ["x"]}
     assert "words" not in read["0.3.0"]["--c"]
     assert json.loads(tables.write("e", "r", releases, read)) == table
+
+
+def test_words_count_only_where_a_class_checks_them() -> None:
+    typed = {"__annotations__": {"a": Literal["x", "y"] | None}, "a": None}
+    assert vllm_keys.words_of(dataclass(type("Plain", (), dict(typed))), "a") == []
+    checked = pydantic.dataclasses.dataclass(type("Checked", (), dict(typed)))
+    assert vllm_keys.words_of(checked, "a") == ["x", "y"]
+
+
+def test_keys_are_those_of_options_that_the_release_has() -> None:
+    inside = {"--a.b": {"keys": ["x"]}, "--c": {"keys": ["y"]}}
+    assert of_options(inside, [Flag(names=("--a", "-a"), arity="1", type="json")]) == {
+        "--a.b": {"keys": ["x"]}
+    }
 
 
 def test_a_package_that_fails_with_stubs_gets_one_even_if_it_is_installed() -> None:

@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 
 from toolchain.engine_flags.__main__ import TABLES
+from toolchain.engine_flags.libraries import TABLE as LIBRARIES
+from toolchain.engine_flags.libraries import variables_in
 from toolchain.engine_flags.variables import PREFIXES, TABLE, by_release, mentioned, write
 
 HELD = {
@@ -35,3 +37,21 @@ def test_the_table_has_the_releases_of_the_options() -> None:
     for engine in PREFIXES:
         options = json.loads((TABLES / f"{engine}.json").read_text())
         assert table[engine]["releases"] == [each["version"] for each in options["releases"]]
+
+
+SOURCES = """
+NCCL_PARAM(IbTimeout, "IB_TIMEOUT", 20);
+NCCL_PARAM_CACHED(A, "B_C", 1);
+const char* name = ncclGetEnv("NCCL_SOCKET_IFNAME");
+if (ncclResult == NCCL_TREE) WARN("NCCL_ and more");
+"""
+
+
+def test_names_of_nccl_are_those_of_its_macros_and_texts() -> None:
+    assert variables_in(SOURCES) == ["NCCL_B_C", "NCCL_IB_TIMEOUT", "NCCL_SOCKET_IFNAME"]
+
+
+def test_the_table_of_libraries_has_names_that_their_pages_list() -> None:
+    table = json.loads(LIBRARIES.read_text())
+    assert {"NCCL_SOCKET_IFNAME", "NCCL_IB_HCA", "NCCL_P2P_LEVEL"} <= set(table["nccl"]["names"])
+    assert {"RAY_ADDRESS", "RAY_memory_usage_threshold"} <= set(table["ray"]["names"])

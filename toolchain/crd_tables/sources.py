@@ -144,4 +144,17 @@ SOURCES: tuple[Source, ...] = (
         # The first with portNumber, which a port without name needs.
         first="0.79",
     ),
+    Source(
+        system="kueue",
+        title="Kueue",
+        repository="kubernetes-sigs/kueue",
+        folders=("config/components/crd/bases",),
+        files=(
+            "kueue.x-k8s.io_clusterqueues",
+            "kueue.x-k8s.io_cohorts",
+            "kueue.x-k8s.io_localqueues",
+            "kueue.x-k8s.io_resourceflavors",
+        ),
+        first="0.10",
+    ),
 )

@@ -81,7 +81,8 @@ def _update(name: str, index: PyPISimple, *, again: bool) -> None:
             if not flags:
                 raise ValueError(f"no option was found in {source.file}: its parser has moved")
             known.append((source, flags))
-            keys[version] = _KEYS[name](Path(folder)) if name in _KEYS else {}
+            inside = _KEYS[name](Path(folder)) if name in _KEYS else {}
+            keys[version] = of_options(inside, flags)
             keep_lines(name, version, Path(folder))
         print(f"{name} {version}: {len(flags)} options", file=sys.stderr, flush=True)
     order = list(offered)
@@ -89,6 +90,14 @@ def _update(name: str, index: PyPISimple, *, again: bool) -> None:
     known.sort(key=lambda release: order.index(release[0].version))
     TABLES.mkdir(exist_ok=True)
     path.write_text(tables.write(name, reader, known, keys))
+
+
+def of_options(
+    inside: Mapping[str, dict[str, Any]], flags: Sequence[Flag]
+) -> dict[str, dict[str, Any]]:
+    """Return the keys of the options that a release has: its classes may be older than they."""
+    names = {name for flag in flags for name in flag.names}
+    return {name: keys for name, keys in inside.items() if name.partition(".")[0] in names}
 
 
 def keep_lines(engine: str, version: str, root: Path) -> None:

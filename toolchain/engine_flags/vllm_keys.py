@@ -56,7 +56,12 @@ def keys_of(made: Any) -> dict[str, Any] | None:
 
 
 def words_of(made: Any, key: str) -> list[str]:
-    """Return the words that a key takes: those of its Literal, or the names of its Enum."""
+    """Return the words that a key takes: those of its Literal, or the names of its Enum.
+
+    A dataclass of Python's library takes any, whatever its types say: only pydantic checks them.
+    """
+    if not hasattr(made, "__pydantic_validator__"):
+        return []
     try:
         hints = typing.get_type_hints(made)
     except Exception:  # noqa: BLE001 - a stub may be no type

@@ -46,9 +46,10 @@ make engine-tables
 
 This lists the releases on the Python Package Index, downloads the missing ones, runs their parsers
 in a separate process without credentials, and writes the tables and this page. The variables that a
-release mentions are in `tables/variables.json`, for engine-variable-known. Nothing else changes.
-Read the diff, run `make test`, and commit. `ARGS="--all vllm"` reads all releases of an
-engine again.
+release mentions are in `tables/variables.json`, for engine-variable-known. Those of NCCL and Ray
+are in `tables/libraries.json`, for library-variable-known: of NCCL from the tags of its repository,
+of Ray from its packages. Nothing else changes. Read the diff, run `make test`, and commit.
+`ARGS="--all vllm"` reads all releases of an engine again.
 
 TensorRT-LLM's packages there have no source. Its options are those on the page of `trtllm-serve` in
 the documentation of each release, <https://nvidia.github.io/TensorRT-LLM/1.2.1/>. They are written

@@ -96,11 +96,11 @@ def variable_names(container: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(name for name in names if isinstance(name, str))
 
 
-_OF_ENGINE = ("VLLM_", "SGLANG_", "SGL_")
+_OF_ENGINE = ("VLLM_", "SGLANG_", "SGL_", "NCCL_", "RAY_")
 
 
 def engine_variables(container: Mapping[str, Any]) -> frozenset[str]:
-    """Return the variables with an engine's names that nothing else in a container mentions."""
+    """Return the variables of engines and libraries that only the env of a container names."""
     names = [name for name in variable_names(container) if name.startswith(_OF_ENGINE)]
     if not names:
         return frozenset()

@@ -80,7 +80,7 @@ class PodFacts:
     stated: frozenset[str] = field(default=frozenset(), compare=False)
     """The names of the variables in its container's env."""
     engine_variables: frozenset[str] = field(default=frozenset(), compare=False)
-    """Those with an engine's names that nothing else in the container mentions."""
+    """Those of engines, NCCL and Ray that nothing else in the container mentions."""
     idle: str = ""
     """The command of the only container if it does nothing, ever: `sleep infinity`."""
     missing: tuple[MissingKey, ...] = ()

@@ -28,9 +28,9 @@ def engine_option_keys(facts: ServingFacts) -> Iterator[Finding]:
     of SGLang.
     The keys are those of the classes of each release: docs/engines.md. Older releases ignore other
     keys, so what they say has no effect; newer ones refuse them. The words are those of `method` in
-    --speculative-config and of cudagraph_mode in --compilation-config, since vLLM 0.10.1, and of
-    publisher in --kv-events-config, since 0.11.1. SGLang ignores other keys, and does not start
-    with another publisher.
+    --speculative-config, since vLLM 0.9.1, of cudagraph_mode in --compilation-config, since 0.10.1,
+    and of publisher in --kv-events-config, since 0.11.1. SGLang ignores other keys, and does not
+    start with another publisher.
 
     Pass: --speculative-config '{"model": "m", "num_speculative_tokens": 3}'.
     Fail: --speculative-config '{"model": "m", "num_speculative_token": 3}'; with vLLM 0.12,

@@ -7,21 +7,25 @@ from collections.abc import Callable, Iterator
 
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, checked_by
+from kthena_components.core.rules.architecture_and_dtype_on_gpu import (
+    architecture_on_gpu,
+    dtype_on_gpu,
+)
 from kthena_components.core.rules.context_and_scheduler_sizes import (
     context_within_model,
     scheduler_sizes,
 )
 from kthena_components.core.rules.context_parallel_layout import context_parallel_layout
 from kthena_components.core.rules.data_parallel_layout import data_parallel_layout
-from kthena_components.core.rules.dtype_on_gpu import dtype_on_gpu
+from kthena_components.core.rules.engine_and_library_variable_known import (
+    engine_variable_known,
+    engine_variable_number,
+    library_variable_known,
+)
 from kthena_components.core.rules.engine_options import (
     engine_config_file,
     engine_option_keys,
     engine_option_known,
-)
-from kthena_components.core.rules.engine_variable_known import (
-    engine_variable_known,
-    engine_variable_number,
 )
 from kthena_components.core.rules.equals_group_size_variables import (
     nnodes_equals_group,
@@ -130,6 +134,7 @@ CHECKS: tuple[Check, ...] = (
     engine_option_keys,
     engine_variable_known,
     engine_variable_number,
+    library_variable_known,
     model_stated,
     engine_config_file,
     nodes_whole,
@@ -176,6 +181,7 @@ CHECKS: tuple[Check, ...] = (
     memory_weights_fit,
     memory_one_sequence,
     dtype_on_gpu,
+    architecture_on_gpu,
     engine_image,
     executor_stated,
     ray_in_image,

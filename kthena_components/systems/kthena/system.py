@@ -17,6 +17,10 @@ from kthena_components.systems.kthena.rules.forbidden_changes import (
     kthena_model_name_fixed,
     kthena_partition_scaling,
 )
+from kthena_components.systems.kthena.rules.model_server_model_and_engine import (
+    model_server_engine,
+    model_server_model,
+)
 from kthena_components.systems.kthena.rules.servers_routes_targets_selectors import (
     ROUTE_RULES,
     SERVER_RULES,
@@ -139,5 +143,7 @@ SYSTEM = System(
         model_server_selects_pods,
         model_route_has_servers,
         selector_of_serving,
+        model_server_model,
+        model_server_engine,
     ),
 )

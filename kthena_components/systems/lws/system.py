@@ -11,6 +11,7 @@ from kthena_components.systems.lws.rules.forbidden_changes import (
     lws_lower_then_raise,
     lws_subgroups_fixed,
 )
+from kthena_components.systems.lws.rules.lws_queue import lws_queue
 from kthena_components.systems.lws.rules.rollout_disaggregated import is_refused
 from kthena_components.systems.lws.rules.shape_and_gang_startup import lws_gang_startup, lws_shape
 from kthena_components.systems.lws.view import (
@@ -42,7 +43,7 @@ def _kind(group_kind: GroupKind, **known: Any) -> Kind[Sets]:
         pods=pods_of_groups,
         gangs=gangs_of_groups,
         tells=lambda _: TOLD_BY_LWS,
-        rules=(lws_shape, lws_gang_startup),
+        rules=(lws_shape, lws_gang_startup, lws_queue),
         rollouts=rollouts,
         kept=kept_pods,
         **known,

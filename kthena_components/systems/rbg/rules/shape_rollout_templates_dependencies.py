@@ -1,4 +1,8 @@
-"""Checks RoleBasedGroups: their gangs, shape, rollouts, templates and dependencies."""
+"""Checks RoleBasedGroups.
+
+Mandatory rules cover what the API server, the webhook or the controller rejects: if the controller
+does, the object exists without pods. Advisory rules cover what is accepted and then ignored.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -36,110 +40,10 @@ from kthena_components.systems.rbg.view import (
     LEADER_WORKER,
     PATTERNS,
     PLAIN,
-    PREFIX,
     STANDALONE,
     RbgRole,
     RbgView,
-    template_of,
 )
-
-# Checks that the pods of a RoleBasedGroup are placed together, as its annotations request.
-
-
-_GANG_RULE = "rbg-gang"
-_GANG, _INSTANCE = f"{PREFIX}group-gang-scheduling", f"{PREFIX}role-instance-gang-scheduling"
-_DETAILS = ("timeout", "volcano-queue", "volcano-priority")
-
-
-def rbg_gang(view: RbgView) -> Iterator[Finding]:
-    """The pods of an instance start together, and the annotations about that have an effect.
-
-    One annotation with the value "true" makes one gang of all pods. It excludes the annotation for
-    one gang per instance; a queue, a priority or a timeout alone has no effect; and a queue of
-    Volcano needs pods that Volcano schedules.
-
-    Pass: group-gang-scheduling "true" and volcano-queue research, schedulerName volcano.
-    Fail: leaderWorkerPattern of size 4 and no gang; a queue and pods without schedulerName volcano.
-    Level: advisory; mandatory for both annotations at once, which the controller rejects.
-    Source: sgl-project/rbg pkg/scheduler/volcano/manager.go;
-    internal/controller/workloads/rolebasedgroup_controller.go.
-    """
-    at, asked = view.annotations_path, view.annotations.get(_GANG)
-    each = view.annotations.get(_INSTANCE)
-    require_known(f"{at}.{_GANG}", asked, each)
-    if asked == "true" and each == "true":
-        seen = f'is "true", as is {_INSTANCE}, and a group has 1 of the two'
-        yield from refuse(f"{at}.{_GANG}", seen, "remove one of them", _GANG_RULE)
-        return
-    if asked is not None and asked not in ("true", "false"):
-        seen = f'is {display(asked)}, and only "true" makes a gang'
-        yield from refuse(
-            f"{at}.{_GANG}", seen, write("true", 'write "true"'), _GANG_RULE, Level.ADVISORY
-        )
-    gang = asked == "true" or view.spec.get("podGroupPolicy") is not None
-    yield from _details(view, gang=gang)
-    for role in view.roles if not gang and each != "true" else ():
-        yield from _alone(role)
-
-
-def _details(view: RbgView, *, gang: bool) -> Iterator[Finding]:
-    for detail in _DETAILS:
-        key = f"{_GANG}-{detail}"
-        at, value = f"{view.annotations_path}.{key}", view.annotations.get(key)
-        if value is None:
-            continue
-        if not gang:
-            seen = f"is {display(value)}, but no gang is requested, so it has no effect"
-            yield from refuse(at, seen, f'add {_GANG}: "true"', _GANG_RULE, Level.ADVISORY)
-        elif detail == "volcano-queue":
-            yield from _schedulers(view, at, value)
-
-
-def _schedulers(view: RbgView, at: str, queue: object) -> Iterator[Finding]:
-    """Check that Volcano schedules the pods: it ignores those of other schedulers."""
-    names = [name for role in view.roles if (name := _scheduler(view, role)) is not None]
-    others = [name for name in names if name != "volcano"]
-    if any(unknown_in(name) for name in others):
-        gap = Unknown("the scheduler of the pods is not known yet")
-        yield not_checked(at, gap, _GANG_RULE)
-    elif others:
-        stated = display(others[0]) if others[0] else "not stated"
-        seen = (
-            f"is {display(queue)}, but schedulerName of {len(others)} of "
-            f"{count_of(len(names), 'role')} is "
-        )
-        seen += f"{stated}, and Volcano only gang-schedules its own pods"
-        yield from refuse(at, seen, "write schedulerName: volcano", _GANG_RULE, Level.ADVISORY)
-
-
-def _scheduler(view: RbgView, role: RbgRole) -> Any:
-    """Return the scheduler of a role's pods: empty if not stated, None without pods."""
-    if role.held.get("components") is not None:
-        return None
-    body = template_of(view, role).body
-    if unknown_in(body):
-        return body
-    return mapping(mapping(body).get("spec")).get("schedulerName", "")
-
-
-@part_of_rule
-def _alone(role: RbgRole) -> Iterator[Finding]:
-    own = mapping(role.fields.get("annotations")).get(_INSTANCE)
-    size = role.size
-    if role.pattern != LEADER_WORKER or size == 1 or own == "true" or size is None:
-        return
-    require_known(role.path, own, size)
-    if isinstance(size, int) and size > 1:
-        seen = f"creates {count_of(size, 'pod')} that must start together, but requests no gang"
-        yield from refuse(role.path, seen, f'annotate {_GANG}: "true"', _GANG_RULE, Level.ADVISORY)
-
-
-# Checks RoleBasedGroups.
-#
-# Mandatory rules cover what the API server, the webhook or the controller rejects: if the
-# controller does, the object exists without pods. Advisory rules cover what is accepted and then
-# ignored.
-
 
 _SHAPE, _ROLLOUT, _DEPENDENCIES = "rbg-shape", "rbg-rollout", "rbg-dependencies"
 
@@ -295,7 +199,7 @@ def rbg_dependencies(view: RbgView) -> Iterator[Finding]:
         yield from refuse(f"{view.path}.roles", seen, remedy, _DEPENDENCIES)
 
 
-_TEMPLATES = "rbg-templates"
+_RULE = "rbg-templates"
 _WITHOUT = frozenset({"InstanceSet", "LeaderWorkerSet"})
 """Workloads of v1alpha1 that do not support shared templates."""
 
@@ -317,16 +221,16 @@ def rbg_templates(view: RbgView) -> Iterator[Finding]:
     given, at = view.spec.get("roleTemplates"), f"{view.path}.roleTemplates"
     gap = unknown_in(given)
     if gap:
-        yield not_checked(at, gap, _TEMPLATES)
+        yield not_checked(at, gap, _RULE)
     shared = [(f"{at}[{index}]", mapping(item)) for index, item in enumerate(sequence(given))]
     for place, entry in shared:
-        yield from dns_label(f"{place}.name", entry.get("name"), _TEMPLATES)
+        yield from dns_label(f"{place}.name", entry.get("name"), _RULE)
         held = mapping(mapping(entry.get("template")).get("spec")).get("containers")
         if unknown_in(held) is None and not sequence(held):
             seen = "has 0 containers, and a template needs at least one"
             where = f"{place}.template.spec.containers"
-            yield from refuse(where, seen, "write the container", _TEMPLATES)
-    yield from unique(((f"{p}.name", e.get("name")) for p, e in shared), _TEMPLATES, "templates")
+            yield from refuse(where, seen, "write the container", _RULE)
+    yield from unique(((f"{p}.name", e.get("name")) for p, e in shared), _RULE, "templates")
     names = [entry.get("name") for _, entry in shared]
     hidden = gap is not None or first_unknown(*names) is not None
     known = sorted(name for name in names if isinstance(name, str))
@@ -343,30 +247,28 @@ def _source(role: RbgRole, known: list[str] | None) -> Iterator[Finding]:
         yield from _shared(role, known)
         if own is not None:
             seen = "has both template and templateRef, and a role has only one of them"
-            yield from refuse(role.at, seen, "remove one of them", _TEMPLATES)
+            yield from refuse(role.at, seen, "remove one of them", _RULE)
     elif role.legacy and role.held.get("templatePatch") is not None:
         seen = "is given, but the role names no shared template (templateRef)"
-        yield from refuse(
-            f"{role.at}.templatePatch", seen, "add templateRef, or remove it", _TEMPLATES
-        )
+        yield from refuse(f"{role.at}.templatePatch", seen, "add templateRef, or remove it", _RULE)
     elif own is None and (role.pattern != PLAIN or role.fields.get("workload") is not None):
         seen = "has neither template nor templateRef, so 0 pods are created"
-        yield from refuse(role.at, seen, "write template", _TEMPLATES, Level.ADVISORY)
+        yield from refuse(role.at, seen, "write template", _RULE, Level.ADVISORY)
 
 
 def _shared(role: RbgRole, known: list[str] | None) -> Iterator[Finding]:
     reference = mapping(role.held.get("templateRef"))
     name, at = text(reference.get("name")), f"{role.at}.templateRef"
     if gap := unknown_in(name):
-        yield not_checked(f"{at}.name", gap, _TEMPLATES)
+        yield not_checked(f"{at}.name", gap, _RULE)
     elif isinstance(name, str) and known is not None and name not in known:
         seen = f"is {display(name)}, and roleTemplates has {len(known)}: {joined(known)}"
-        yield from refuse(f"{at}.name", seen, "name one of roleTemplates", _TEMPLATES)
+        yield from refuse(f"{at}.name", seen, "name one of roleTemplates", _RULE)
     kind = text(mapping(role.fields.get("workload")).get("kind"))
     if isinstance(kind, str) and kind in _WITHOUT:
         seen = f"is given, and a workload of kind {kind} does not support shared templates"
-        yield from refuse(at, seen, "write template in the role", _TEMPLATES)
+        yield from refuse(at, seen, "write template in the role", _RULE)
     holder, key = (role.held, "templatePatch") if role.legacy else (reference, "patch")
     if holder.get(key) is None:
         seen = f"names a shared template and {key} is not given, which the controller rejects"
-        yield from refuse(at, seen, f"write {key}: {{}}", _TEMPLATES)
+        yield from refuse(at, seen, f"write {key}: {{}}", _RULE)

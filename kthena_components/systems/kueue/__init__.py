@@ -1,0 +1,1 @@
+"""Kueue: LocalQueues, ClusterQueues and their quotas."""
