@@ -14,7 +14,7 @@ from kthena_components.core import naming
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.spec.serving_spec import ENGINE_CONTAINER
 from kthena_components.core.values.read import mapping
-from kthena_components.policies.secrets_and_stack_gpu import content, plain
+from kthena_components.policies.secrets_and_stack_gpu import read_field
 
 _COMPONENT = "kthena:index:"
 _OF_SERVING = {"priorityClassName": "priority_class of the serving"}
@@ -39,7 +39,7 @@ def advice_of_component(urn: str, props: Any, finding: Finding) -> Finding | Non
     """
     if finding.level is Level.MANDATORY or _COMPONENT not in urn.rpartition("$")[0]:
         return finding
-    metadata = mapping(plain(content(props).get("metadata")))
+    metadata = mapping(read_field(props, "metadata"))
     serving = mapping(metadata.get("labels")).get(naming.NAME)
     if not isinstance(serving, str):
         return finding

@@ -1,9 +1,10 @@
 """Finds the secrets that the engine marks, and keeps the GPU that the config of the stack names.
 
 The engine marks secrets, but the SDK removes the marks before a policy runs, and has no public API
-that keeps them. So this module replaces the SDK's function that reads properties: each mark becomes
-a `Sealed`, which the SDK's proxies keep. If another release of the SDK reads properties elsewhere,
-they lack the key `_READ`, and all their values count as secret.
+that keeps them. So this module replaces the SDK's function that reads properties: it returns a
+`_Sent`, in which each mark becomes a `Sealed`, and of which the SDK makes no proxy. If another
+release of the SDK reads properties elsewhere, they are no `_Sent`, and all their values count as
+secret.
 
 The engine sends the config to the pack, so no code of a branch runs for it. But the SDK keeps only
 the tags of the stack, and has no public API for its config. So this module wraps the SDK's method.
@@ -13,19 +14,18 @@ Source: pulumi v3.259.0 sdk/go/common/resource/plugin/analyzer_plugin.go, Config
 pulumi-policy 1.21, policy.py.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
 from pulumi_policy import policy as sdk
+from pulumi_policy import proxy
 
 from kthena_components.checker.secrecy import SECRET_SIGNATURE, SIGNATURE, Sealed
 from kthena_components.core.hardware import NO_CHOICE, GpuChoice, parse_choice
-from kthena_components.core.values.dataclass import dataclass
 
 _EXACT = 2**53
 """The largest whole number up to which a double holds each one."""
-_READ = "\ue011sent"
 NO_MARKS = (
     f"all values are hidden, because pulumi-policy {version('pulumi-policy')} does not show which "
     "ones are secret. Use release 1.21"
@@ -33,11 +33,41 @@ NO_MARKS = (
 _UNMARKED: Any = getattr(sdk, "deserialize_properties", dict)
 
 
-@dataclass(frozen=True, slots=True)
-class _Sent:
-    """The properties of a resource as the engine sent them. The SDK's proxies keep it whole."""
+class _Sent(Mapping[str, Any]):
+    """The properties of a resource as the engine sent them.
 
-    props: Mapping[str, Any]
+    The SDK reads them again for each policy. Ours take `props`, and read them once. They are only
+    decoded, and wrapped in the SDK's proxies, if another policy of the same pack reads a field.
+    """
+
+    __slots__ = ("_proxy", "props")
+
+    def __init__(self, props: Mapping[str, Any]) -> None:
+        """Keep the properties."""
+        self.props = props
+        self._proxy: Any = None
+
+    def __getitem__(self, key: str) -> Any:
+        """Return a field as the SDK's proxy does."""
+        return self._decoded()[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        """Set a field, as the SDK's proxy allows."""
+        self._decoded()[key] = value
+
+    def __iter__(self) -> Iterator[str]:
+        """Return the names of the fields."""
+        return iter(self._decoded())
+
+    def __len__(self) -> int:
+        """Return the number of fields."""
+        return len(self._decoded())
+
+    def _decoded(self) -> Any:
+        if self._proxy is None:
+            sealed = {key: _sealed(item) for key, item in self.props.items()}
+            self._proxy = proxy.unknown_checking_proxy(sealed)
+        return self._proxy
 
 
 def keep_marks() -> None:
@@ -50,7 +80,7 @@ def read_marked(props: Mapping[str, Any], proxy_secrets: bool = False) -> Any:
     """Read properties as the SDK does, but wrap secrets in `Sealed`."""
     if proxy_secrets:  # for a remediation, where the SDK keeps the marks
         return _UNMARKED(props, proxy_secrets)
-    return {**{key: _sealed(item) for key, item in props.items()}, _READ: _Sent(props)}
+    return _Sent(props)
 
 
 def _sealed(sent: Any) -> Any:
@@ -68,7 +98,7 @@ def _sealed(sent: Any) -> Any:
 
 def has_marks(props: Any) -> bool:
     """Return whether the properties of a resource were read by `read_marked`."""
-    return isinstance(props, Mapping) and isinstance(content(props).get(_READ), _Sent)
+    return isinstance(props, _Sent)
 
 
 def sent_props(props: Any) -> Any:
@@ -76,14 +106,33 @@ def sent_props(props: Any) -> Any:
 
     Without the marks of the engine, all of them are sealed, so they equal none with marks.
     """
-    return content(props)[_READ].props if has_marks(props) else Sealed(plain(props))
+    return props.props if isinstance(props, _Sent) else Sealed(plain(props))
 
 
 def read_props(props: Any) -> dict[str, Any]:
     """Return the properties of a resource as plain data, with secrets in `Sealed`."""
-    if has_marks(props):
-        return {key: plain(_sealed(item)) for key, item in content(props)[_READ].props.items()}
-    return {key: Sealed(plain(item)) for key, item in content(props).items() if key != _READ}
+    if isinstance(props, _Sent):
+        return {key: _read(item) for key, item in props.props.items()}
+    return {key: Sealed(plain(item)) for key, item in content(props).items()}
+
+
+def read_field(props: Any, name: str) -> Any:
+    """Return a field of a resource as plain data, with secrets in `Sealed` if they are marked."""
+    if isinstance(props, _Sent):
+        return _read(props.props.get(name))
+    return plain(content(props).get(name))
+
+
+def _read(sent: Any) -> Any:
+    """Return a value that was sent as plain data: `plain(_sealed(sent))`, in one walk."""
+    kind = type(sent)
+    if kind is dict:
+        if SIGNATURE in sent:
+            return plain(_sealed(sent))
+        return {key: _read(item) for key, item in sent.items()}
+    if kind is list:
+        return [_read(item) for item in sent]
+    return plain(sent) if kind is float else sent
 
 
 def plain(value: Any) -> Any:
