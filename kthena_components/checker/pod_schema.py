@@ -202,7 +202,7 @@ def places_of(manifest: Mapping[str, Any], place: str) -> list[tuple[str, object
     found: list[tuple[str, object]] = [("", manifest)]
     for key in filter(None, place.split(".")):
         name = key.removesuffix("[]")
-        maps = [(path, value) for path, value in found if isinstance(value, Mapping)]
+        maps = [(path, value) for path, value in found if is_map(value)]
         found = [(join_path(path, name), value.get(name)) for path, value in maps]
         if name != key:
             lists = [(path, value) for path, value in found if isinstance(value, list | tuple)]

@@ -10,7 +10,14 @@ from kthena_components.core.findings import Finding, Level, join_path, not_check
 from kthena_components.core.objects.engine_detection import Sign, documents_in, signs_in, sizes_in
 from kthena_components.core.objects.object import Object
 from kthena_components.core.values.display import display, key_text
-from kthena_components.core.values.read import group_kind, mapping, pairs, sequence, spec_of
+from kthena_components.core.values.read import (
+    group_kind,
+    is_map,
+    mapping,
+    pairs,
+    sequence,
+    spec_of,
+)
 from kthena_components.core.values.unknown import Unknown, is_unresolved
 from kthena_components.systems import INDEX, find_kind
 from kthena_components.systems.system import Body, Kind
@@ -224,7 +231,7 @@ def _has_order(body: Mapping[str, Any]) -> bool:
         if type(part) is list:
             todo += [item for item in part if type(item) not in _PLAIN]
             continue
-        for key, item in part.items() if isinstance(part, Mapping) else ():
+        for key, item in part.items() if is_map(part) else ():
             if type(key) is str and key[:1] == "$":
                 return True
             if type(item) not in _PLAIN:

@@ -45,19 +45,21 @@ from kthena_components.core.findings import Finding, Level, fault, today
 from kthena_components.core.objects.object import pulumi_identity
 from kthena_components.policies.resource_checks import (
     KUBERNETES,
-    NO_MARKS,
     advice_of_component,
     check_once,
     check_placement,
-    gpus_of_stack,
-    has_marks,
     is_checked,
-    keep_gpu,
-    keep_marks,
     kept_of,
-    read_props,
     sent,
     unchecked_memory_of,
+)
+from kthena_components.policies.secrets_and_stack_gpu import (
+    NO_MARKS,
+    gpus_of_stack,
+    has_marks,
+    keep_gpu,
+    keep_marks,
+    read_props,
 )
 
 UNKNOWNS = re.compile("|".join(v for k, v in vars(proxy).items() if k.startswith("UNKNOWN_")))

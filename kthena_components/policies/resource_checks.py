@@ -1,25 +1,20 @@
-"""Checks the resources of a preview: their secrets, each one alone, advice, and placement."""
+"""Checks the resources of a preview: each one alone, advice, and placement."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from functools import cache, partial
-from importlib.metadata import version
 from threading import local
 from types import MappingProxyType
 from typing import Any
 
 from pulumi_policy import PolicyResource, ResourceValidationArgs
-from pulumi_policy import policy as sdk
 
 from kthena_components.checker.all_objects import is_memory_unchecked
 from kthena_components.checker.levels import Settings
 from kthena_components.checker.manifest import CheckedObject, check_whole, has_rules, is_compared
 from kthena_components.checker.secrecy import (
-    SECRET_SIGNATURE,
-    SIGNATURE,
-    Sealed,
     check_sealed,
     is_sealed,
 )
@@ -28,148 +23,18 @@ from kthena_components.checker.waivers import FIELD, listed, waive
 from kthena_components.core import naming
 from kthena_components.core.facts.context import Context
 from kthena_components.core.findings import Finding, Level, today
-from kthena_components.core.hardware import NO_CHOICE, GpuChoice, parse_choice
+from kthena_components.core.hardware import NO_CHOICE, GpuChoice
 from kthena_components.core.objects.object import pulumi_identity
 from kthena_components.core.plan.report import read_shape
 from kthena_components.core.rules.registry import run_checks
 from kthena_components.core.spec.serving_spec import ENGINE_CONTAINER
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping
-
-# Finds the secrets that the engine marks, and keeps the GPU that the config of the stack names.
-#
-# The engine marks secrets, but the SDK removes the marks before a policy runs, and has no public
-# API that keeps them. So this module replaces the SDK's function that reads properties: each mark
-# becomes a `Sealed`, which the SDK's proxies keep. If another release of the SDK reads properties
-# elsewhere, they lack the key `_READ`, and all their values count as secret.
-#
-# The engine sends the config to the pack, so no code of a branch runs for it. But the SDK keeps
-# only the tags of the stack, and has no public API for its config. So this module wraps the SDK's
-# method. If another release has no such method, the stack names no GPU.
-#
-# Source: pulumi v3.259.0 sdk/go/common/resource/plugin/analyzer_plugin.go, ConfigureStack;
-# pulumi-policy 1.21, policy.py.
-
-
-_EXACT = 2**53
-"""The largest whole number up to which a double holds each one."""
-_READ = "\ue011sent"
-NO_MARKS = (
-    f"all values are hidden, because pulumi-policy {version('pulumi-policy')} does not show which "
-    "ones are secret. Use release 1.21"
+from kthena_components.policies.secrets_and_stack_gpu import (
+    read_field,
+    read_props,
+    sent_props,
 )
-_UNMARKED: Any = getattr(sdk, "deserialize_properties", dict)
-
-
-@dataclass(frozen=True, slots=True)
-class _Sent:
-    """The properties of a resource as the engine sent them. The SDK's proxies keep it whole."""
-
-    props: Mapping[str, Any]
-
-
-def keep_marks() -> None:
-    """Make the SDK read properties with `read_marked`."""
-    # Not an assignment: type checkers do not know the attribute.
-    vars(sdk)["deserialize_properties"] = read_marked
-
-
-def read_marked(props: Mapping[str, Any], proxy_secrets: bool = False) -> Any:
-    """Read properties as the SDK does, but wrap secrets in `Sealed`."""
-    if proxy_secrets:  # for a remediation, where the SDK keeps the marks
-        return _UNMARKED(props, proxy_secrets)
-    return {**{key: _sealed(item) for key, item in props.items()}, _READ: _Sent(props)}
-
-
-def _sealed(sent: Any) -> Any:
-    if isinstance(sent, list):
-        return [_sealed(item) for item in sent]
-    if not isinstance(sent, dict):
-        return sent
-    signature = sent.get(SIGNATURE)
-    if signature == SECRET_SIGNATURE:
-        return Sealed(_sealed(sent.get("value")))
-    if signature is not None:  # an asset or an archive
-        return _UNMARKED({"": sent})[""]
-    return {key: _sealed(item) for key, item in sent.items()}
-
-
-def has_marks(props: Any) -> bool:
-    """Return whether the properties of a resource were read by `read_marked`."""
-    return isinstance(props, Mapping) and isinstance(content(props).get(_READ), _Sent)
-
-
-def sent_props(props: Any) -> Any:
-    """Return the properties of a resource as they were sent, to compare them.
-
-    Without the marks of the engine, all of them are sealed, so they equal none with marks.
-    """
-    return content(props)[_READ].props if has_marks(props) else Sealed(plain(props))
-
-
-def read_props(props: Any) -> dict[str, Any]:
-    """Return the properties of a resource as plain data, with secrets in `Sealed`."""
-    if has_marks(props):
-        return {key: plain(_sealed(item)) for key, item in content(props)[_READ].props.items()}
-    return {key: Sealed(plain(item)) for key, item in content(props).items() if key != _READ}
-
-
-def plain(value: Any) -> Any:
-    """Remove the policy SDK's proxies from a value. Unknown values stay as the SDK's texts.
-
-    A proxy raises if an unknown value is read, so this takes its whole content. The engine sends
-    every number as a double, also those that the provider writes as integers.
-    """
-    if isinstance(value, float):
-        return int(value) if value.is_integer() and abs(value) <= _EXACT else value
-    if value is None or isinstance(value, str | int):
-        return value
-    if isinstance(value, Sealed):
-        return Sealed(plain(value.value))
-    if isinstance(value, Mapping):
-        return {key: plain(item) for key, item in content(value).items()}
-    if isinstance(value, Sequence):
-        return [plain(item) for item in content(value)]
-    return value
-
-
-def content(value: Any) -> Any:
-    """Return what the policy SDK's proxy of a map or list holds."""
-    return value if isinstance(value, dict | list | tuple) else value["__target"]
-
-
-_OURS = "kthena-components"
-_METHOD = "ConfigureStack"
-_named: list[GpuChoice] = []
-
-
-def keep_gpu() -> None:
-    """Make the SDK keep the GPU of the stack."""
-    servicer: Any = getattr(sdk, "_PolicyAnalyzerServicer", None)
-    own: Any = getattr(servicer, _METHOD, None)
-
-    def configure(self: Any, request: Any, context: Any) -> Any:
-        keys = [f"{project}:gpu" for project in (request.project, _OURS)]
-        stated = (request.config[key] for key in keys if key in request.config)
-        _keep("" if set(keys) & {*request.config_secret_keys} else next(stated, ""))
-        return own(self, request, context)
-
-    if own is not None:
-        setattr(servicer, _METHOD, configure)
-
-
-def _keep(stated: str) -> None:
-    choice = parse_choice([stated] if stated else [])
-    _named[:] = [choice] if isinstance(choice, GpuChoice) else []
-
-
-def gpus_of_stack() -> GpuChoice:
-    """Return the GPUs that the stack names; none if it names none that is known.
-
-    A branch may change them, so those of the pack's own config take precedence.
-    """
-    return _named[0] if _named else NO_CHOICE
-
 
 # Advice about the objects of a component, and whether the pods of a stack fit into a cluster.
 #
@@ -200,7 +65,7 @@ def advice_of_component(urn: str, props: Any, finding: Finding) -> Finding | Non
     """
     if finding.level is Level.MANDATORY or _COMPONENT not in urn.rpartition("$")[0]:
         return finding
-    metadata = mapping(plain(content(props).get("metadata")))
+    metadata = mapping(read_field(props, "metadata"))
     serving = mapping(metadata.get("labels")).get(naming.NAME)
     if not isinstance(serving, str):
         return finding

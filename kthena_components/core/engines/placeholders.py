@@ -237,7 +237,7 @@ class Scope:
         if isinstance(value, str):
             return self._expand_env(name, value)
         hidden = None
-        if value is None:
+        if value is None and self.hidden:
             hidden = next((by for prefix, by in self.hidden if name.startswith(prefix)), None)
         if value is None and name in self.late:
             # Which controller creates the pod is not known here: maybe none that sets it.

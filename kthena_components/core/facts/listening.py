@@ -11,6 +11,7 @@ from kthena_components.core.engines.options import TITLES
 from kthena_components.core.facts.network import LOOPBACK
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.ports import DECIDING, ProbeFacts
+from kthena_components.core.values.caches import cached_by_object
 from kthena_components.core.values.dataclass import dataclass, replace
 from kthena_components.core.values.read import digits
 from kthena_components.core.values.regex import regex
@@ -108,6 +109,7 @@ class Listening:
         return known or (self.ray and port >= _RANDOM_FROM)
 
 
+@cached_by_object(8)  # several rules ask it of the pods of one engine
 def listening(
     pod: PodFacts, *, first: bool | None = None, on_host: bool = False
 ) -> Listening | None:

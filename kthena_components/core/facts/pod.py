@@ -89,9 +89,10 @@ class PodFacts:
     @property
     def gpus(self) -> MaybeInt:
         """Accelerators of the engine's container, which cannot use those of other containers."""
-        own = _sum(self.own_devices)
+        devices = self.own_devices
+        own = _sum(devices)
         starts = self.command is not None and self.command.engine is not None
-        if starts and len(self.vendors) > 1:
+        if starts and len(devices) > 1 and len(self.vendors) > 1:
             return _SEVERAL_VENDORS
         return self.parted if own and self.parted else own
 

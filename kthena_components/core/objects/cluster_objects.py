@@ -3,7 +3,6 @@
 Rules look objects up by namespace and name. Reading never raises, whatever a manifest contains.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import chain
@@ -218,7 +217,7 @@ def has_label(pods: PodSet, key: str, value: object) -> bool | Unknown:
     held = (pods.added or {}).get(key) if stated is None else stated
     if gap := unknown_in(held):
         return gap
-    if isinstance(held, re.Pattern):
+    if not isinstance(held, str) and hasattr(held, "fullmatch"):  # of many values
         return isinstance(value, str) and held.fullmatch(value) is not None
     return held == value or (held is None and key in EACH_POD)
 

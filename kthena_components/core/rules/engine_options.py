@@ -14,7 +14,7 @@ from kthena_components.core.remedies import plain
 from kthena_components.core.rules.support.engine_pods import Start, starts
 from kthena_components.core.rules.support.messages import title
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import mapping
+from kthena_components.core.values.read import is_map, mapping
 from kthena_components.core.values.unknown import is_unresolved
 
 
@@ -49,7 +49,7 @@ def engine_option_keys(facts: ServingFacts) -> Iterator[Finding]:
         for option in table.keyed:
             name, _, inner = option.partition(".")
             stated = _stated(start, name)
-            if not isinstance(stated, Mapping):
+            if not is_map(stated):
                 continue
             taken = table.keys_in(option, release.version)
             if taken is None:

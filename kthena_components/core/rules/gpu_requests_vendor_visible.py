@@ -102,14 +102,14 @@ def one_gpu_vendor(facts: ServingFacts) -> Iterator[Finding]:
     """
     for engine in facts.engines:
         pods = pods_of(engine)
-        mixed = next((pod for pod in pods if len(pod.vendors) > 1), None)
-        stated = [pod for pod in pods if pod.vendors]
         if not any(pod.command is not None and pod.command.engine for pod in pods):
             continue
+        stated = [(pod, vendors) for pod in pods if (vendors := pod.vendors)]
+        mixed = next((pod for pod, vendors in stated if len(vendors) > 1), None)
         if mixed is not None:
             yield _finding(engine, mixed, f"requests {_listed(mixed)} in one container")
-        elif len({tuple(pod.vendors) for pod in stated}) > 1:
-            first, other = stated
+        elif len({tuple(vendors) for _, vendors in stated}) > 1:
+            (first, _), (other, _) = stated
             seen = f"requests {_listed(first)} in its entry pod and {_listed(other)} in its workers"
             yield _finding(engine, other, seen)
 

@@ -1,9 +1,10 @@
-"""Memory for pure functions: of short texts, and of the last object."""
+"""Memory for pure functions: of short texts, and of the last objects."""
 
 from collections.abc import Callable
 from functools import lru_cache, wraps
-from typing import Generic, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
+P = ParamSpec("P")
 S = TypeVar("S")
 T = TypeVar("T")
 _TEXTS, _LONGEST = 4096, 256
@@ -24,20 +25,33 @@ def cached_by_text(function: Callable[[str], T]) -> Callable[[str], T]:
 
 
 def cached_last(function: Callable[[S], T]) -> Callable[[S], T]:
-    """Let a pure function remember what it gave for the last object, which several callers read.
+    """Let a pure function remember what it gave for the last object, which several callers read."""
+    return cached_by_object(1)(function)
 
-    It is the same object, and not an equal one, so objects need no hash.
+
+def cached_by_object(most: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Let a pure function remember what it gave for the last objects, which several callers read.
+
+    They are the same objects, and not equal ones, so they need no hash.
+
+    Args:
+        most: Maximum number of results. The function's first argument is the object.
     """
 
-    @lru_cache(maxsize=1)
-    def known(same: _Same[S]) -> T:
-        return function(same.value)
+    def remembering(function: Callable[P, T]) -> Callable[P, T]:
+        plain: Callable[..., T] = function
 
-    @wraps(function)
-    def quick(value: S) -> T:
-        return known(_Same(value))
+        @lru_cache(maxsize=most)
+        def known(same: _Same[Any], **options: Any) -> T:
+            return plain(same.value, **options)
 
-    return quick
+        @wraps(function)
+        def quick(value: Any, **options: Any) -> T:
+            return known(_Same(value), **options)
+
+        return quick  # type: ignore[return-value]  # the same arguments, which no type can say
+
+    return remembering
 
 
 class _Same(Generic[S]):

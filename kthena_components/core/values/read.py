@@ -222,7 +222,7 @@ def unknown_within(*values: object) -> Unknown | None:
 def unknown_inside(*values: object) -> Unknown | None:
     """Explain why values or their direct members cannot be checked; None if they can."""
     for value in values:
-        inside = value.values() if isinstance(value, Mapping) else sequence(value)
+        inside = value.values() if is_map(value) else sequence(value)
         gap = unknown_in(value) or next((gap for gap in map(unknown_in, inside) if gap), None)
         if gap:
             return gap

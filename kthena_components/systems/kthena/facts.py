@@ -6,6 +6,7 @@ versions the tags v0.1.0 to v0.4.0. docs/backends/kthena.md lists every field.
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 from kthena_components.core import naming
 from kthena_components.core.facts.pod_template import read_pod
@@ -24,6 +25,7 @@ from kthena_components.core.values.read import (
     unknown_in,
     unknown_inside,
 )
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import MaybeInt, Unknown, product
 from kthena_components.systems.kthena.view import Role, Serving
 
@@ -153,6 +155,12 @@ def gangs(view: Serving) -> Iterator[Gang]:
     )
 
 
+@lru_cache(maxsize=64)
+def _numbered(name: str) -> re.Pattern[str]:
+    """Return the pattern of names with a number behind them. Few selectors ask for it."""
+    return regex(rf"{re.escape(name)}-[0-9]+")
+
+
 def _added(view: Serving, role: Role, *, is_entry: bool) -> Mapping[str, object] | None:
     """Return the labels that Kthena adds to those of a template; those of the template win.
 
@@ -163,8 +171,7 @@ def _added(view: Serving, role: Role, *, is_entry: bool) -> Mapping[str, object]
         return None  # a ModelInfer, whose controller adds others
     added: dict[str, object] = {naming.NAME: view.name, naming.ROLE: role.name}
     for key, name in ((naming.GROUP_NAME, view.name), (naming.ROLE_ID, role.name)):
-        known = isinstance(name, str)
-        added[key] = re.compile(rf"{re.escape(str(name))}-[0-9]+") if known else name
+        added[key] = _numbered(name) if isinstance(name, str) else name
     if is_entry:
         added[naming.ENTRY] = "true"
     added |= dict.fromkeys(_HASHES, _ANY)
