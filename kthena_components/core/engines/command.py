@@ -31,6 +31,7 @@ from kthena_components.core.engines.programs import (
     may_start_one,
     shell_operand,
 )
+from kthena_components.core.engines.straight import runs_straight
 from kthena_components.core.findings import count_of
 from kthena_components.core.values.dataclass import replace
 from kthena_components.core.values.images import read_image
@@ -43,7 +44,8 @@ _LONGEST_LINE = 256
 _NOT_VALUES = frozenset(
     [
         *("engine", "hidden", "missing_files", "network", "options", "problems", "ray_address"),
-        *("ray_blocks", "ray_cluster_size", "ray_ends", "ray_gpus", "ray_port", "ray_role"),
+        *("ray_blocks", "ray_cluster_size", "ray_ends", "ray_gpus", "ray_heads"),
+        *("ray_port", "ray_role"),
         *("ray_script", "ray_written", "release", "slept", "where", "written"),
     ]
 )
@@ -90,7 +92,10 @@ def read_command(
     scope = Scope(env, late_variables, files=files, hidden=hidden, image=of)
     search = Search(scope)
     search.run([expand_kubernetes(item, scope) for item in argv], folder)
-    return _result(search)
+    facts = _result(search)
+    if facts is None or facts.ray_role != "head":
+        return facts
+    return replace(facts, ray_heads=runs_straight(argv))
 
 
 def unread_script(argv: Sequence[str], files: Files) -> Unknown | None:

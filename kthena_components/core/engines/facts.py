@@ -155,6 +155,8 @@ class RayLaunch:
 
     ray_role: str | None = None
     """head or worker when the command starts Ray; head when one script can start either."""
+    ray_heads: bool = field(default=False, compare=False)
+    """Whether the command starts a Ray head in every pod: its script has no branch."""
     ray_cluster_size: MaybeInt | None = None
     """Pods that the Ray head waits for, itself included. None: not stated."""
     ray_gpus: MaybeInt | None = None

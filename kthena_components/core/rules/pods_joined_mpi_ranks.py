@@ -127,12 +127,15 @@ def _not_joined(worker: PodFacts) -> str:
     if worker.idle:
         return f"its workers run `{worker.idle}`, so they never join the entry's Ray cluster"
     other = worker.command
-    if other is None or other.hidden is not None or other.engine is not None:
+    if other is None or other.hidden is not None:
+        return ""
+    alone = other.ray_role == "head" and other.ray_address is None
+    if alone and (other.engine is None or (other.ray_heads and not other.runs_others)):
+        return "its workers run `ray start --head`, so each is a Ray cluster of its own"
+    if other.engine is not None:
         return ""
     if other.ray_ends:
         return "its workers end when they have joined: nothing follows `ray start` without --block"
-    if other.ray_role == "head" and other.ray_address is None:
-        return "its workers run `ray start --head`, so each is a Ray cluster of its own"
     return ""
 
 

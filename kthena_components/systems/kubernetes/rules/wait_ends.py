@@ -19,6 +19,7 @@ from kthena_components.core.values.read import (
     whole,
 )
 from kthena_components.core.values.regex import regex
+from kthena_components.systems.kubernetes.created_later import created_later
 from kthena_components.systems.kubernetes.rules.services_and_routers import has_engine
 from kthena_components.systems.kubernetes.selectors_and_routers import owner_title
 
@@ -37,23 +38,26 @@ def wait_ends(cluster: ClusterObjects) -> Iterator[Finding]:
 
     The containers of a pod start when its init containers have ended. So none of these waits for a
     port of its own pod, of a Service that selects only such pods, or of a pod of its own
-    StatefulSet: that one waits for itself. The same applies to a loop in front of a server in its
-    script. A name in DNS is there before that with publishNotReadyAddresses only, and for a later
-    pod of a StatefulSet with podManagementPolicy Parallel only. Checked are `until` and `while !`
-    loops, and `while true` with one break, that run in any case and do not count, in pods with
-    accelerators or an engine's image.
+    StatefulSet: that one waits for itself. Nor does it wait for a worker that LWS creates later, by
+    LeaderReady, or a pod of a clique that Grove starts later. The same applies to a loop in front
+    of a server in its script. A name in DNS is there before that with publishNotReadyAddresses
+    only, and for a later pod of a StatefulSet with podManagementPolicy Parallel only. Checked are
+    `until` and `while !` loops, and `while true` with one break, that run in any case and do not
+    count, in pods with accelerators or an engine's image.
 
     Pass: an init container with `until nc -z redis 6379`, or that of a worker that waits for the
     head's Service; a loop that breaks after some tries.
     Fail: `until nc -z chat 8000` in an init container of Deployment chat, and a Service chat that
     selects its pods; `until curl localhost:8000/health` before `vllm serve`; `until nslookup
     chat-1.chat` in StatefulSet chat with OrderedReady; k8s-wait-for with `service chat`; a
-    postStart hook with `until curl chat:8000/health`.
+    postStart hook with `until curl chat:8000/health`; `until nslookup chat-0-1.chat` in the leader
+    of LeaderWorkerSet chat with LeaderReady.
     Level: mandatory; advisory for a Service whose labels other pods may have.
     Source: Kubernetes documentation, Init Containers; kubernetes
     pkg/kubelet/kuberuntime/kuberuntime_container.go (computeInitContainerActions,
     startContainer: the hook before the next container and the state Running),
-    pkg/controller/statefulset/stateful_set_control.go and
+    pkg/controller/statefulset/stateful_set_control.go; kubernetes-sigs/lws
+    pkg/controllers/pod_controller.go; ai-dynamo/grove operator/initc/internal/wait.go;
     staging/src/k8s.io/endpointslice/utils.go (ready); groundnuty/k8s-wait-for wait_for.sh;
     vishnubob/wait-for-it wait-for-it.sh.
     """
@@ -63,7 +67,8 @@ def wait_ends(cluster: ClusterObjects) -> Iterator[Finding]:
         for at, container, when in _before_servers(pods):
             waits = (*wait_loops(container), *(() if when == _ALONE else required_by(container)))
             for loop in waits:
-                found = _never(cluster, pods, loop, is_hook=when == _HOOK)
+                found = _by_order(pods, loop, when)
+                found = found or _never(cluster, pods, loop, is_hook=when == _HOOK)
                 if found is not None:
                     yield _finding(pods, at, loop, found, when)
                     break
@@ -115,6 +120,15 @@ class _Never(NamedTuple):
     why: str
     """As a clause."""
     sure: bool = True
+
+
+def _by_order(pods: PodSet, loop: WaitLoop, when: str) -> _Never | None:
+    """Explain that what a pod waits for is created when that pod is ready.
+
+    A container whose own script waits is running, so its pod may be ready.
+    """
+    later = None if when == _ALONE else created_later(pods, loop.host)
+    return None if later is None else _Never(later)
 
 
 def _never(
