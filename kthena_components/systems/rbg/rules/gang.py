@@ -6,9 +6,11 @@ from typing import Any
 from kthena_components.core.findings import Finding, Level, count_of, not_checked, part_of_rule
 from kthena_components.core.remedies import write
 from kthena_components.core.rules.support.admission import refuse
+from kthena_components.core.rules.support.engine_pods import needs_gang
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping, require_known, unknown_in
 from kthena_components.core.values.unknown import Unknown
+from kthena_components.systems.rbg.facts import facts
 from kthena_components.systems.rbg.view import LEADER_WORKER, PREFIX, RbgRole, RbgView, template_of
 
 _RULE = "rbg-gang"
@@ -21,7 +23,8 @@ def rbg_gang(view: RbgView) -> Iterator[Finding]:
 
     One annotation with the value "true" makes one gang of all pods. It excludes the annotation for
     one gang per instance; a queue, a priority or a timeout alone has no effect; and a queue of
-    Volcano needs pods that Volcano schedules.
+    Volcano needs pods that Volcano schedules. Pods without GPUs and without a command line of a
+    known engine, such as web servers, need no gang.
 
     Pass: group-gang-scheduling "true" and volcano-queue research, schedulerName volcano.
     Fail: leaderWorkerPattern of size 4 and no gang; a queue and pods without schedulerName volcano.
@@ -43,8 +46,11 @@ def rbg_gang(view: RbgView) -> Iterator[Finding]:
         )
     gang = asked == "true" or view.spec.get("podGroupPolicy") is not None
     yield from _details(view, gang=gang)
+    engines = {engine.path: engine for engine in facts(view).engines}
     for role in view.roles if not gang and each != "true" else ():
-        yield from _alone(role)
+        engine = engines.get(view.object.at(role.path))
+        if engine is None or not isinstance(engine.pods, int) or needs_gang(engine):
+            yield from _alone(role)
 
 
 def _details(view: RbgView, *, gang: bool) -> Iterator[Finding]:
