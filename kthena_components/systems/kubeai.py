@@ -141,8 +141,7 @@ def _gpu_of(view: Model) -> GpuFacts | Unknown | None:
         return None
     named = _VENDOR.sub("", name)
     gpu = find_gpu(_OTHER_NAMES.get(named, named))
-    known = isinstance(gpu, Gpu)
-    return GpuFacts(name=gpu.name, memory_gib=gpu.memory_gib) if known else gpu
+    return GpuFacts(name=gpu.name, memory_gib=gpu.memory_gib) if isinstance(gpu, Gpu) else gpu
 
 
 def _device_facts(view: Model) -> list[DeviceFacts]:

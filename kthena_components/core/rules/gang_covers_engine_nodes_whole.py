@@ -68,7 +68,8 @@ def _without_gang(facts: ServingFacts) -> Iterator[Finding]:
             path=engine.path,
             seen=f"{title(engine)} has {count_of(engine.pods, 'pod')} that must start together, "
             "and nothing schedules them as a gang",
-            remedy="let Volcano schedule the pods: write schedulerName volcano, or scheduler volcano in a component",
+            remedy="let Volcano schedule the pods: write schedulerName volcano, or scheduler "
+            "volcano in a component",
             level=Level.ADVISORY,
         )
 
