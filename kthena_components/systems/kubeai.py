@@ -13,6 +13,7 @@ from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod import DeviceFacts, PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import MOUNTED, SHARED_MEMORY, is_serving, read_single
+from kthena_components.core.hardware import Gpu, GpuFacts, find_gpu
 from kthena_components.core.objects.engine_containers import Sketch
 from kthena_components.core.objects.object import Object, pod_set
 from kthena_components.core.values.dataclass import dataclass
@@ -24,6 +25,7 @@ from kthena_components.core.values.read import (
     sequence,
     unknown_in,
 )
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import UNKNOWN_WORD, MaybeInt, Unknown, is_unresolved
 from kthena_components.systems.system import Kind, System
 
@@ -40,6 +42,9 @@ PROFILES: Mapping[str, str | None] = {
     **dict.fromkeys(_TPU.split(), "google.com/tpu"),
 }
 """Resource of the one device of each profile of the chart. Other profiles are the cluster's own."""
+_OTHER_NAMES = {"rtx4090-24gb": "rtx4090"}
+_VENDOR = regex(r"^(?:nvidia-gpu|amd-gpu|google-tpu)-|-\d+x\d+$")
+"""What a profile's name has beside its GPU, on whose nodes the chart's values place its pods."""
 _COUNT_DIGITS = 4
 """Most digits of a multiple that are read."""
 
@@ -125,7 +130,18 @@ def _pod(view: Model) -> PodFacts:
         container["image"] = fields["image"]
     pod = read_single(container, _PLACES, found.at, volumes=[SHARED_MEMORY], context=found.context)
     command = pod.command if fields.get("image") else _by_any_release(pod.command)
-    return replace(pod, command=command, devices=tuple(_device_facts(view)))
+    gpu = _gpu_of(view) or pod.gpu
+    return replace(pod, command=command, devices=tuple(_device_facts(view)), gpu=gpu)
+
+
+def _gpu_of(view: Model) -> GpuFacts | Unknown | None:
+    """Return the GPU that a profile of the chart is named after; None for other profiles."""
+    name = str(view.fields.get("resourceProfile")).partition(":")[0]
+    if view.resource is None or PROFILES.get(name) is None:
+        return None
+    named = _VENDOR.sub("", name)
+    gpu = find_gpu(_OTHER_NAMES.get(named, named))
+    return GpuFacts(name=gpu.name, memory_gib=gpu.memory_gib) if isinstance(gpu, Gpu) else gpu
 
 
 def _device_facts(view: Model) -> list[DeviceFacts]:

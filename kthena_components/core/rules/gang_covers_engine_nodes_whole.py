@@ -10,6 +10,7 @@ from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.memory.sharding import Sharding, fits, is_whole, model_shape
 from kthena_components.core.models import ModelShape
 from kthena_components.core.remedies import Remedy, write
+from kthena_components.core.rules.support.engine_pods import needs_gang
 from kthena_components.core.rules.support.messages import cannot_check, title
 from kthena_components.core.rules.support.nearest_sizes import nearest_sizes
 from kthena_components.core.values.unknown import MaybeInt, Unknown, product, total
@@ -59,7 +60,7 @@ def _without_gang(facts: ServingFacts) -> Iterator[Finding]:
     """Advise a gang for each engine of several pods, unless Volcano schedules them."""
     if facts.gang_expected is True:
         return
-    for engine in filter(_needs_gang, facts.engines):
+    for engine in filter(needs_gang, facts.engines):
         if isinstance(facts.gang_expected, Unknown):
             yield from cannot_check(engine, facts.gang_expected, path=engine.path)
             continue
@@ -67,18 +68,10 @@ def _without_gang(facts: ServingFacts) -> Iterator[Finding]:
             path=engine.path,
             seen=f"{title(engine)} has {count_of(engine.pods, 'pod')} that must start together, "
             "and nothing schedules them as a gang",
-            remedy="let Volcano schedule the pods (scheduler volcano)",
+            remedy="let Volcano schedule the pods: write schedulerName volcano, or scheduler "
+            "volcano in a component",
             level=Level.ADVISORY,
         )
-
-
-def _needs_gang(engine: EngineFacts) -> bool:
-    """Whether it has several pods, and one has GPUs, or may have, or starts a known engine."""
-    if not isinstance(engine.pods, int) or engine.pods <= 1:
-        return False
-    pods = (engine.entry, engine.worker or engine.entry)
-    known = any(command and command.engine for pod in pods for command in (pod.command, pod.joined))
-    return known or any(pod.gpus != 0 for pod in pods)
 
 
 def _members(gang: GangFacts, wanted: MaybeInt) -> str:

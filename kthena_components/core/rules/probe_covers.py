@@ -98,7 +98,8 @@ def _finding(engine: EngineFacts, probe: ProbeFacts, load: _Load, level: Level) 
     if level is Level.MANDATORY:
         seen += f"loads {part} before it answers, and no start of such a model is as fast"
     else:
-        seen += f"loads {part} before it answers: {usual} s with 1 GiB/s"
+        seen += f"loads {part} before it answers: {usual} s if it reads 1 GiB/s and "
+        seen += f"needs {_BESIDE} s beside it"
     wanted = max(1, math.ceil(2 * usual / _PATIENCE)) * _PATIENCE
     remedy = f"raise failureThreshold of the {probe.kind}, so that it waits {wanted} s"
     if probe.kind == "livenessProbe":

@@ -7,6 +7,7 @@ ray-project/kuberay ray-operator/apis/ray/v1.
 from collections.abc import Iterator
 from dataclasses import replace
 
+from kthena_components.core.facts.container import ContainerFacts
 from kthena_components.core.facts.pod import DeviceFacts, PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import admitted_together, fill_requests
@@ -133,6 +134,7 @@ def _serve_engines(
             command=one.command,
             command_path=path,
             container=host.own.name if host.own else "?",
+            own=host.own and _of_ray(host.own),
         )
         yield EngineFacts(
             path=path,
@@ -143,6 +145,15 @@ def _serve_engines(
             worker=None,
             ray_started=True,
         )
+
+
+def _of_ray(container: ContainerFacts) -> ContainerFacts:
+    """Say that others listen in the container: the proxy of Serve, and Ray's agent for probes.
+
+    The engine itself opens no port. Source: ray python/ray/serve/_private/proxy.py; ray-operator
+    controllers/ray/common/pod.go, which probes port 52365.
+    """
+    return replace(container, ports=replace(container.ports, alone=False))
 
 
 def _size(group: Group) -> int:

@@ -323,3 +323,15 @@ def meetings(engine: EngineFacts) -> Iterator[tuple[PodFacts, Meeting]]:
     # One script for all pods may start a head and join it in the same pod.
     if engine.worker is not None or not is_itself(joins.ray_address):
         yield pod, Meeting(RAY, joins.ray_address, "a Ray cluster", joins.ray_written)
+
+
+def needs_gang(engine: EngineFacts) -> bool:
+    """Return whether an engine has several pods, of which one may have GPUs or starts an engine.
+
+    Others, such as web servers, do not wait for each other.
+    """
+    if not isinstance(engine.pods, int) or engine.pods <= 1:
+        return False
+    pods = (engine.entry, engine.worker or engine.entry)
+    known = any(command and command.engine for pod in pods for command in (pod.command, pod.joined))
+    return known or any(pod.gpus != 0 for pod in pods)
