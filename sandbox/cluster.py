@@ -5,7 +5,7 @@ import shutil
 import socket
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -56,9 +56,9 @@ class Sandbox:
         self._programs = programs
         self._cache = cache_root()
 
-    @property
+    @cached_property
     def api(self) -> Cluster:
-        """A client with the rights of the administrator."""
+        """A client with the rights of the administrator. It keeps its connections."""
         return Cluster.open(self.layout.kubeconfig)
 
     def start(self, name: str, arguments: list[str], program: str | None = None) -> None:

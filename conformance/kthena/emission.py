@@ -26,8 +26,6 @@ from sandbox.cluster import Size, create
 
 SPECIFICATIONS = 60
 AT_ONCE = 4
-PERIOD = 0.3
-"""Seconds between two reads of all objects."""
 ROOM = Size(racks=4, nodes=16, gpus=8)
 ORDER = ("PodGroup", "Service", "StatefulSet")
 KINDS = (("v1", "Pod"), ("v1", "Service"), (SCHEDULING, "PodGroup"))
@@ -124,8 +122,8 @@ def _try(api: Cluster, number: int, args: random_servings.Args) -> Tried:
         _look(api, tried, spaces, made)
         return not getattr(tried, what)
 
-    if wait(lambda: has_no("missing"), period=PERIOD):
-        wait(lambda: has_no("differences"), period=PERIOD)
+    if wait(lambda: has_no("missing")):
+        wait(lambda: has_no("differences"))
     for space in spaces.values():
         api.delete({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space}})
     return tried

@@ -7,7 +7,7 @@ from typing import Any
 
 from conformance.pulumi.fault_stack import KINDS, NAMESPACE, Tried, World, named
 from conformance.support.waiting import wait
-from kthena_components.cluster.client import ClusterError
+from kthena_components.cluster.client import Cluster, ClusterError
 from kthena_components.core import naming
 from sandbox import commands
 from sandbox.layout import Layout
@@ -193,9 +193,9 @@ def _come(what: str, ready: Callable[[], object]) -> None:
 
 
 def _served(world: World, version: str, kind: str) -> bool:
-    """Use a new client, because a client caches the served kinds."""
+    """Ask with a new client, because a client caches the served kinds."""
     try:
-        list(world.sandbox.api.list(version, kind, NAMESPACE))
+        list(Cluster.open(world.sandbox.layout.kubeconfig).list(version, kind, NAMESPACE))
     except ClusterError:
         return False
     return True

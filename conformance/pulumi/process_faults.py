@@ -8,7 +8,7 @@ from functools import partial
 import psutil
 
 from conformance.pulumi.fault_stack import Tried, World
-from conformance.support.waiting import wait
+from conformance.support.waiting import PERIOD, wait
 from sandbox import commands
 
 MOMENTS = 10
@@ -98,7 +98,7 @@ def provider_killed(world: World, _scale: float) -> None:
 
 
 def _kill_at(tried: Tried, title: str, kill: Callable[[Tried], object]) -> None:
-    seen = wait(lambda: title in tried.world.objects())
+    seen = wait(lambda: title in tried.world.objects(), period=PERIOD)
     tried.check(f"{title} was made", holds=seen)
     kill(tried)
 
@@ -121,7 +121,8 @@ def _kill_provider(tried: Tried) -> None:
 
 def _restart(tried: Tried, events: int) -> None:
     world = tried.world
-    tried.check("the moment came", holds=wait(lambda: tried.events() >= events))
+    came = wait(lambda: tried.events() >= events, period=PERIOD)
+    tried.check("the moment came", holds=came)
     processes = world.sandbox.processes
     processes.process(API_SERVER).kill()
     processes.stop(API_SERVER)

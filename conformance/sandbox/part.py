@@ -249,4 +249,4 @@ def _left(api: Cluster) -> list[str]:
     def found() -> list[str]:
         return [f"{kind[1]} {name_of(b)}" for kind in kinds for b in api.list(*kind, NAMESPACE)]
 
-    return [] if wait(lambda: not found(), period=0.5) else found()
+    return [] if wait(lambda: not found()) else found()

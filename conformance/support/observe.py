@@ -2,6 +2,7 @@
 
 import threading
 from collections import Counter
+from functools import cache
 from types import TracebackType
 from typing import Any, Self
 
@@ -83,7 +84,7 @@ def left(api: Cluster, namespace: str) -> set[str]:
     """List all objects in a namespace, and the cluster-scoped objects of our kinds."""
     found = {f"{kind} {body['metadata']['name']}" for version, kind in CLUSTER_WIDE
              for body in api.list(version, kind)}  # fmt: skip
-    for version, kind in _namespaced(api):
+    for version, kind in _namespaced(api, _versions(api)):
         for body in api.list(version, kind, namespace):
             name = str(body["metadata"]["name"])
             if (kind, name) not in OF_THE_CLUSTER:
@@ -91,14 +92,19 @@ def left(api: Cluster, namespace: str) -> set[str]:
     return found
 
 
-def _namespaced(api: Cluster) -> list[tuple[str, str]]:
-    """Return the kinds that the API server can list in a namespace."""
+def _versions(api: Cluster) -> tuple[str, ...]:
+    """Return the preferred version of each API group."""
     groups = api.ask("GET", "/apis")["groups"]
-    paths = {"v1": "/api/v1"} | {
-        each["groupVersion"]: f"/apis/{each['groupVersion']}"
-        for group in groups
-        for each in [group["preferredVersion"]]
-    }
+    return ("v1", *(group["preferredVersion"]["groupVersion"] for group in groups))
+
+
+@cache
+def _namespaced(api: Cluster, versions: tuple[str, ...]) -> list[tuple[str, str]]:
+    """Return the kinds that the API server can list in a namespace.
+
+    They are asked for once, and again when there is another API group: that is a request for each.
+    """
+    paths = {each: f"/apis/{each}" if "/" in each else f"/api/{each}" for each in versions}
     return [
         (version, item["kind"])
         for version, path in paths.items()

@@ -146,7 +146,8 @@ def _live(
     def left() -> set[str]:
         return observe.left(life.api, life.space) ^ before
 
-    gone = wait(lambda: not left(), PATIENCE)
+    # A list of the pods is one request, a list of everything is dozens.
+    gone = wait(lambda: not life.pods() and not left(), PATIENCE)
     life.seen.append(("nothing is left", gone, sorted(left())))
     life.api.delete({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": life.space}})
     return args, life.seen

@@ -193,7 +193,9 @@ def _stack_files(draw: random.Random, folder: Path) -> tuple[str, str]:
     if draw.randrange(4) == 0:
         files = files[0], text(draw, files[1], YAML)
     for name, content in zip(("Pulumi.yaml", "Pulumi.dev.yaml"), files, strict=True):
-        (folder / name).write_bytes(content.encode(errors="surrogatepass"))
+        file = folder / name
+        file.unlink(missing_ok=True)  # ext4 writes a file that is emptied to the disk at once
+        file.write_bytes(content.encode(errors="surrogatepass"))
     return files
 
 
