@@ -21,7 +21,7 @@ def created_later(pods: PodSet, host: str) -> str | None:
         pods: The pods of the template.
         host: A name in DNS, with variables that are not known as $NAME.
 
-    Source: kubernetes-sigs/lws v0.7 pkg/controllers/pod_controller.go Reconcile: the StatefulSet of
+    Source: kubernetes-sigs/lws pkg/controllers/pod_controller.go Reconcile: the StatefulSet of
     the workers, `<name>-<group>`, comes when the leader is ready; ai-dynamo/grove
     operator/initc/internal/wait.go: an init container of each later clique waits until the pods of
     the others are ready, and their names are `<set or group>-<number>-<clique>-<number>`.
@@ -38,7 +38,7 @@ def _of_group(pods: PodSet, first: str) -> str | None:
         return None
     if not pods.path.endswith("leaderTemplate") or not mapping(template.get("leaderTemplate")):
         return None
-    group = rf"(?:{re.escape(str(owner.name))}-(?:\d+|\$[({{]?LWS_GROUP_INDEX[)}}]?)|{_OWN_NAME})"
+    group = rf"(?:{re.escape(str(owner.name))}-\d+|{_OWN_NAME})"
     worker = re.fullmatch(rf"{group}-[1-9]\d*", first)
     return None if worker is None else "but LWS creates that worker when the leader is ready"
 
