@@ -1,7 +1,5 @@
 """Rules over two states of one object: before and after an update.
 
-Rules over two states of one object: before and after an update.
-
 Only a preview knows both, so only the review of a pull request runs them. Those of a kind do not
 apply to an object that is replaced.
 """

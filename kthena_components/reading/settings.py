@@ -1,7 +1,5 @@
 """Reads settings files: one map without duplicate keys, and only what Pulumi reads in the same way.
 
-Reads settings files: one document, which is a map without duplicate keys.
-
 Other readers of the same file may use the first of two keys, while Python uses the last. Go's
 encoding/json even merges lists of objects that are stated twice.
 

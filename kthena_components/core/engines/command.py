@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from kthena_components.core.engines.bash.shared_state import Started
+from kthena_components.core.engines.bash.syntax import Chain, Simple, Statement, Text, Word, parse
 from kthena_components.core.engines.dialects import dialect_of, option_elsewhere
 from kthena_components.core.engines.engine_search import Search
 from kthena_components.core.engines.facts import Blocked, CommandFacts, Problem
@@ -24,6 +25,7 @@ from kthena_components.core.engines.placeholders import (
 )
 from kthena_components.core.engines.programs import (
     API_SERVER,
+    SHELLS,
     Program,
     base_name,
     files_may_start_one,
@@ -31,7 +33,6 @@ from kthena_components.core.engines.programs import (
     may_start_one,
     shell_operand,
 )
-from kthena_components.core.engines.straight import runs_straight
 from kthena_components.core.findings import count_of
 from kthena_components.core.values.dataclass import replace
 from kthena_components.core.values.images import read_image
@@ -257,3 +258,37 @@ def _is_known(flag: str, dialect: Dialect) -> bool:
     if understand(flag, dialect).option is not None:
         return True
     return option_elsewhere(flag, dialect) is not None
+
+
+_LEAVES = frozenset({".", "source", "eval", "exit", "trap", "return"})
+"""Words behind which a script may end before its last command, or do something else."""
+
+
+def runs_straight(argv: Sequence[object]) -> bool:
+    """Return whether a command line is a shell's with a text that has no branch and no exit."""
+    words = [word for word in argv if isinstance(word, str)]
+    if len(words) < len(argv) or not words or base_name(words[0]) not in SHELLS:
+        return False
+    at, is_text = shell_operand(words, 1)
+    read = parse(words[at]) if is_text and at < len(words) else None
+    if read is None or isinstance(read, Unknown):
+        return False
+    return all(_is_straight(statement) for statement, _ in read.items)
+
+
+def _is_straight(statement: Statement) -> bool:
+    if isinstance(statement, Chain):
+        parts = (("&&", statement.first), *statement.rest)
+        return all(mark == "&&" and _is_straight(part) for mark, part in parts)
+    if not isinstance(statement, Simple):
+        return False
+    first = statement.words[0] if statement.words else ()
+    return not statement.words or _names_program(first)
+
+
+def _names_program(word: object) -> bool:
+    """Return whether the first word of a command is a program's name as it stands, or `export`."""
+    pieces: Word = word if isinstance(word, tuple) else ()
+    text = "".join(piece.text for piece in pieces if isinstance(piece, Text))
+    whole = bool(pieces) and all(isinstance(piece, Text) for piece in pieces)
+    return whole and text not in _LEAVES and not text.startswith("[") and text != "test"

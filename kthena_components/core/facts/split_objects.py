@@ -1,7 +1,5 @@
 """Finds the parts of engines and their Services by what they have in common, and joins them.
 
-Finds the parts of engines and their Services by what they have in common.
-
 Each part and each Service is compared with those that share a name or a label with it only, so
 that the work grows as the number of objects.
 

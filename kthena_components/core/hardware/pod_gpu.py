@@ -1,7 +1,5 @@
 """The GPU of a pod: what its node selector and affinity state, or what the user names.
 
-Reads the GPU that a pod's node selector and required node affinity state.
-
 A reader never raises. Preferences and exclusions of a pod state nothing.
 """
 

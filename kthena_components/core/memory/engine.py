@@ -17,7 +17,12 @@ from kthena_components.core.memory import (
     start_up,
     weights_on_gpu,
 )
-from kthena_components.core.memory.held_weights import loaded_part, loaded_weights, weights_of
+from kthena_components.core.memory.held_weights import (
+    loaded_part,
+    loaded_weights,
+    staged_files,
+    weights_of,
+)
 from kthena_components.core.memory.largest_batch import StartUp, batch_of, is_whole, runs_encoder
 from kthena_components.core.memory.sglang_states import left_in_sglang
 from kthena_components.core.memory.sharding import (
@@ -41,7 +46,6 @@ from kthena_components.core.memory.sparse_attention import (
     prefill_workspace,
     sglang_cell,
 )
-from kthena_components.core.memory.staging import staged_files
 from kthena_components.core.models import ModelShape, find_by_folder, find_by_spelling, find_model
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.images import Version

@@ -1,10 +1,8 @@
 """Weights that ranks hold beside their part of the checkpoint, or in larger matrices. In GiB.
 
-Weights that ranks hold beside their part of the model. Sizes in GiB.
-
 The projections that compress queries, keys and values in latent attention are whole on each rank:
-vllm/model_executor/models/deepseek_v2.py and sglang/srt/models/deepseek_v2.py. So is all of the
-of the attention with SGLang's --enable-dp-attention: sglang/srt/layers/dp_attention.py. The gates
+vllm/model_executor/models/deepseek_v2.py and sglang/srt/models/deepseek_v2.py. So is all of
+the attention with SGLang's --enable-dp-attention: sglang/srt/layers/dp_attention.py. The gates
 of experts are whole, too: ReplicatedLinear in vllm/model_executor/models, or GateLinear.
 
 Both engines add the projections that expand keys and values, in 16 bits, for queries that attend
@@ -29,7 +27,9 @@ FP8 are copied layer by layer in the order that AITER needs. The memory of the l
 weights stays reserved, and counts as weights: vllm/platforms/rocm.py get_current_memory_usage.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.memory.sharding import VLLM
@@ -290,3 +290,30 @@ def weights_of(
         return shape.weights_gib
     part = part_left(method, shape, release)
     return part if isinstance(part, Unknown) else shape.weights_gib * part
+
+
+_COUNTED_SINCE = (0, 27)
+"""The first release that counts what its allocator keeps; 0.26 does not."""
+# fastsafetensors reads whole files into the memory of a GPU, and the next one while the weights of
+# one are copied: fastsafetensors_weights_iterator in vllm/model_executor/model_loader/weight_utils.py,
+# and PipelineParallel in fastsafetensors/parallel_loader.py, whose queue has no place for more by
+# default. PyTorch's allocator keeps them if weights that are packed again lie in them afterwards
+# (vllm#57440; c10/cuda/CUDACachingAllocator.cpp). vLLM counts what it keeps since 0.27, where
+# `total_consumed` in vllm/utils/mem_utils.py is what is free before less what is free after.
+
+_FILES, _OF_A_FILE = 2, 10 * 10**9 / GIB
+"""Files at once, and the most of a file that ModelOpt writes by default: max_shard_size in
+modelopt/torch/export/unified_export_hf.py of 0.47. Files of others may be larger."""
+
+
+def staged_files(options: Mapping[str, Any], weights: float, release: Version | None) -> float:
+    """Return what files keep at most, beside the weights; it may be nothing.
+
+    Args:
+        options: The options of the command line.
+        weights: GiB of weights on a GPU, which its files have together.
+        release: The release of vLLM. None: the newest.
+    """
+    counted = release is None or release >= _COUNTED_SINCE
+    loads = options.get("--load-format") == "fastsafetensors"
+    return min(weights, _FILES * _OF_A_FILE) if counted and loads else 0.0

@@ -54,7 +54,10 @@ from kthena_components.core.rules.gpu_requests_vendor_visible import (
     visible_gpus,
 )
 from kthena_components.core.rules.headless import headless_copies, headless_workers
-from kthena_components.core.rules.host_ip_per_pod import host_ip_per_pod
+from kthena_components.core.rules.host_ip_per_pod_nixl_side_channel_host import (
+    host_ip_per_pod,
+    nixl_side_channel_host,
+)
 from kthena_components.core.rules.image_model_hf_token_config_map_key import (
     config_map_key_exists,
     engine_image,
@@ -70,7 +73,6 @@ from kthena_components.core.rules.kv_connector_and_halves import (
 from kthena_components.core.rules.kv_halves_parallel import kv_halves_parallel
 from kthena_components.core.rules.leader_master_address import leader_address, master_address
 from kthena_components.core.rules.leader_pod_exists import leader_pod_exists
-from kthena_components.core.rules.leader_ports_agree import leader_ports_agree
 from kthena_components.core.rules.leader_worker_same import (
     leader_worker_same_gpus,
     leader_worker_same_parallelism,
@@ -83,7 +85,6 @@ from kthena_components.core.rules.memory_weights_fraction_offload import (
 )
 from kthena_components.core.rules.name_fits import name_fits
 from kthena_components.core.rules.network import host_network_names, network_interface
-from kthena_components.core.rules.nixl_side_channel_host import nixl_side_channel_host
 from kthena_components.core.rules.options_agree_draft import (
     draft_pipeline,
     draft_tensor,
@@ -91,7 +92,10 @@ from kthena_components.core.rules.options_agree_draft import (
 )
 from kthena_components.core.rules.pod_ranks import pod_ranks
 from kthena_components.core.rules.pods_joined_mpi_ranks import mpi_ranks, pods_joined
-from kthena_components.core.rules.ports_distinct import ports_distinct
+from kthena_components.core.rules.ports_distinct_leader_ports_agree import (
+    leader_ports_agree,
+    ports_distinct,
+)
 from kthena_components.core.rules.probe_covers import probe_covers_loading, probe_covers_sleep
 from kthena_components.core.rules.probe_port import probe_key, probe_port
 from kthena_components.core.rules.ray_image_gpus_start import (

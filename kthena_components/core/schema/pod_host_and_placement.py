@@ -1,12 +1,8 @@
 """What Kubernetes accepts of a pod's host: ports, addresses, affinity, spread and tolerations.
 
-The ports, addresses and host's namespaces of pods that Kubernetes accepts.
-
 Source: kubernetes v1.34 pkg/apis/core/validation/validation.go validateContainerPorts,
 AccumulateUniqueHostPorts, validatePodHostNetworkDeps, validatePodDNSConfig, ValidateHostAliases,
 validateHostUsers and ValidateSecurityContext.
-
-The affinity, spread and tolerations of pods that Kubernetes accepts.
 
 Source: kubernetes v1.34 pkg/apis/core/validation/validation.go validateAffinity,
 validateTopologySpreadConstraints and ValidateTolerations;

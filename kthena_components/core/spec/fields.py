@@ -1,7 +1,5 @@
 """The types of single fields and of pod templates, and what a value of a wrong type means.
 
-The types of single fields and of pod templates, and the base of every input.
-
 A pattern comes with its meaning, which parse.py quotes.
 """
 

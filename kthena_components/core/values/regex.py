@@ -1,7 +1,5 @@
 """Regular expressions: compiled when they are first used, and whether Go can read them.
 
-Regular expressions that are compiled when they are first used.
-
 `check` defines more than 200, and most files need few of them.
 
 Checks whether Go can read a regular expression: Volcano's webhook rejects others.

@@ -1,11 +1,7 @@
 """What pods ask of the pods around them, and which nodes they refuse because of them.
 
-What pods ask of the pods around them: host ports, required affinity, and spread constraints.
-
 Sources: Kubernetes 1.34 pkg/scheduler/framework/plugins/{nodeports/node_ports.go,
 interpodaffinity/filtering.go,podtopologyspread/common.go}, which Volcano's plugin predicates runs.
-
-Which nodes pods refuse because of the pods that are there already, and the other way round.
 
 Sources: Kubernetes 1.34 pkg/scheduler/framework/plugins/{nodeports,interpodaffinity,
 podtopologyspread}; Volcano v1.14.1 pkg/scheduler/plugins/util/k8s/snapshot.go: the nodes whose pods

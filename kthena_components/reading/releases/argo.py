@@ -1,7 +1,5 @@
 """Reads Applications of Argo CD, and ApplicationSets with the Applications that they make.
 
-Reads Applications of Argo CD.
-
 Later values override earlier ones: the values files, the values in the object, the parameters.
 Source: argo-cd reposerver/repository/repository.go (helmTemplate, getResolvedValueFiles) and
 util/helm/cmd.go (template).

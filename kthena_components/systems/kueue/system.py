@@ -1,11 +1,7 @@
 """Kueue: the kinds of its queues, and the rules over all objects about them."""
 
 from kthena_components.core.objects.object import Object
-from kthena_components.systems.kueue.rules.kueue_queues_and_quota import (
-    kueue_queue_exists,
-    kueue_queue_open,
-    kueue_quota,
-)
+from kthena_components.systems.kueue.rules import kueue_queue_exists, kueue_queue_open, kueue_quota
 from kthena_components.systems.kueue.view import (
     CLUSTER_QUEUE,
     GROUP,

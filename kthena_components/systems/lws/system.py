@@ -7,11 +7,11 @@ from kthena_components.core.objects.object import GroupKind
 from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.plan.controller_variables import TOLD_BY_LWS
 from kthena_components.core.values.read import mapping
-from kthena_components.systems.lws.rules.forbidden_changes import (
+from kthena_components.systems.lws.rules.queue_and_forbidden_changes import (
     lws_lower_then_raise,
+    lws_queue,
     lws_subgroups_fixed,
 )
-from kthena_components.systems.lws.rules.lws_queue import lws_queue
 from kthena_components.systems.lws.rules.rollout_disaggregated import is_refused
 from kthena_components.systems.lws.rules.shape_and_gang_startup import lws_gang_startup, lws_shape
 from kthena_components.systems.lws.view import (

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from kthena_components.core.memory.estimate import Estimate
-from kthena_components.core.memory.staging import staged_files
+from kthena_components.core.memory.held_weights import staged_files
 from kthena_components.core.values.images import Version
 from tests.core.memory.start_ups import start_ups
 from tests.support.for_each import for_each
