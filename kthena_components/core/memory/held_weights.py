@@ -295,12 +295,11 @@ def weights_of(
 _COUNTED_SINCE = (0, 27)
 """The first release that counts what its allocator keeps; 0.26 does not."""
 # fastsafetensors reads whole files into the memory of a GPU, and the next one while the weights of
-# one are copied: fastsafetensors_weights_iterator in vllm/model_executor/model_loader/weight_utils.py,
-# and PipelineParallel in fastsafetensors/parallel_loader.py, whose queue has no place for more by
-# default. PyTorch's allocator keeps them if weights that are packed again lie in them afterwards
-# (vllm#57440; c10/cuda/CUDACachingAllocator.cpp). vLLM counts what it keeps since 0.27, where
-# `total_consumed` in vllm/utils/mem_utils.py is what is free before less what is free after.
-
+# one are copied: fastsafetensors_weights_iterator in model_executor/model_loader/weight_utils.py of
+# vLLM, and PipelineParallel in fastsafetensors/parallel_loader.py, whose queue has no place for
+# more by default. PyTorch's allocator keeps them if weights that are packed again lie in them
+# afterwards (vllm#57440; c10/cuda/CUDACachingAllocator.cpp). vLLM counts what it keeps since 0.27,
+# where `total_consumed` in vllm/utils/mem_utils.py is what is free before less what is free after.
 _FILES, _OF_A_FILE = 2, 10 * 10**9 / GIB
 """Files at once, and the most of a file that ModelOpt writes by default: max_shard_size in
 modelopt/torch/export/unified_export_hf.py of 0.47. Files of others may be larger."""

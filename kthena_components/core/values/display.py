@@ -1,6 +1,6 @@
 """Formats values for messages, and makes texts safe to show.
 
-In a text that is safe to show, nothing in them controls a terminal, hides text or steers a pipeline.
+In a text that is safe to show, nothing controls a terminal, hides text or steers a pipeline.
 
 Checked files may be untrusted, and messages quote them in terminals, pipeline logs and comments.
 Generated files quote them, too: a comment there is `visible`, so it stays one line.

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kthena_components.checker.manifest import reduce_object
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.systems.rbg.system import pods_of_roles
+from kthena_components.systems.rbg.facts import pods_of_roles
 from kthena_components.systems.rbg.view import read_rbg
 from tests.rules.cases import documents
 from tests.support import groups
