@@ -17,6 +17,8 @@ from tests.policies.objects import (
     model_serving,
     pod,
     refusals,
+    secret,
+    seen_by_policy,
     silent,
     vllm,
     workload,
@@ -217,3 +219,21 @@ def test_whole_numbers_are_integers_again() -> None:
     assert found == {"a": 8, "b": [2, 0.5, True], "c": 1e300, "d": 2**53}
     kinds = [type(value) for value in (found["a"], *found["b"], found["c"], found["d"])]
     assert kinds == [int, int, float, bool, float, int]
+
+
+def test_another_policy_of_the_pack_reads_properties_as_the_sdk_gives_them() -> None:
+    props = {"metadata": {"name": "chat"}, "replicas": 2, "data": [{"a": True}]}
+    seen = seen_by_policy({**props, "clusterIP": UNKNOWN, "token": secret("abc")})
+    given = proxy.unknown_checking_proxy({**props, "clusterIP": UNKNOWN, "token": "abc"})
+    assert set(seen) == set(given)
+    assert len(seen) == len(given)
+    assert seen["metadata"]["name"] == given["metadata"]["name"]
+    assert seen["data"][0]["a"] is given["data"][0]["a"]
+    assert (seen.get("replicas"), seen.get("absent")) == (2, None)
+    for each in (seen, given):
+        with pytest.raises(proxy.UnknownValueError) as caught:
+            each["clusterIP"]
+        assert ".clusterIP" in caught.value.message
+    seen["replicas"] = 3
+    assert seen["replicas"] == 3
+    assert "abc" not in f"{seen['token']!r} {seen['token']!s}"
