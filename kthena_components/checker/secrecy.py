@@ -6,7 +6,7 @@ second findings are shown. The first check alone decides what is wrong, and at w
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any, TypeVar
 
 from kthena_components.core.findings import RULE_FAULT, Finding, Level, Waiver
@@ -29,9 +29,9 @@ _BROKEN = "breaks this rule with a value that is secret"
 
 @dataclass(frozen=True, slots=True)
 class Sealed:
-    """A secret value, in place of the plain one in an object."""
+    """A secret value, in place of the plain one in an object. Its text does not show the value."""
 
-    value: Any
+    value: Any = field(repr=False)
 
 
 def opened(tree: Any) -> Any:
