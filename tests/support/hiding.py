@@ -74,7 +74,7 @@ def _in_words(place: Place, value: Any) -> Iterator[Hiding]:
         yield from (Hiding(place, [*value, more]) for more in ("$(HIDDEN)", "${HIDDEN}", OUTPUT))
     elif not isinstance(value, str) or not isinstance(place[-1], int):
         return
-    elif any(map(str.isspace, value)):
+    elif any(map(str.isspace, value)) and not value.startswith("{"):  # JSON is no script
         yield from (Hiding(place, made) for made in in_script(value))
     else:
         option, equals, _ = value.partition("=")

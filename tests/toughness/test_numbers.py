@@ -24,6 +24,9 @@ FINE = {
     "disaggregated-set-0 spec.roles.0.spec.leaderWorkerTemplate.size": "starts no engine",
     "disaggregated-set-0 spec.roles.1.spec.leaderWorkerTemplate.size": "starts no engine",
     "shared-1 spec.leaderWorkerTemplate.size": "starts no engine",
+    "kueue-queues-3 spec.leaderWorkerTemplate.size": "starts no engine",
+    "kueue-queues-3 spec.leaderWorkerTemplate.workerTemplate.spec.containers.0.resources.limits."
+    "nvidia.com/gpu": "starts no engine",
     # KServe reads requests alone, writes both, and makes as many nodes as the ranks need.
     "inference-service-0 spec.predictor.model.resources.limits.nvidia.com/gpu": "is written over",
     "inference-service-0 spec.predictor.workerSpec.containers.0.resources.limits.nvidia.com/gpu": (
@@ -43,6 +46,10 @@ FINE = {
         "the flavors of its OpenModel say how many GPUs there are"
     ),
     # The other pods of the engine are an object of their own, so the rules read both together.
+    "rbg-split-0 spec.roles.0.standalonePattern.template.spec.containers.0.command.2 "
+    "--tensor-parallel-size": "the pods of other roles may join, so the size is not checked",
+    "rbg-split-0 spec.roles.0.standalonePattern.template.spec.containers.0.command.2 "
+    "--pipeline-parallel-size": "the pods of other roles may join, so the size is not checked",
     "split-1 spec.template.spec.containers.0.command.2 -tp": "other pods may join",
     "split-1 spec.template.spec.containers.0.command.2 -pp": "other pods may join",
 }

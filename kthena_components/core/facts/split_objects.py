@@ -117,9 +117,9 @@ class SplitObjects:
         return all(unknown_inside(each.body.get("metadata")) is None for each in self.services)
 
     @cached_property
-    def namespaces(self) -> set[object]:
+    def namespaces(self) -> set[str]:
         """The namespaces that the objects state."""
-        return {mapping(body.get("metadata")).get("namespace") for body in self.named.values()}
+        return {_namespace(body) for body in self.named.values()}
 
     def part_named(self, pod: str, namespace: str) -> EnginePart | None:
         """Return the part that the name of a pod begins with, a StatefulSet if there are two."""

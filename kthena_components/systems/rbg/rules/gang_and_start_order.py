@@ -6,6 +6,7 @@ from typing import Any
 from kthena_components.core.facts.engine_grouping import EngineTemplate
 from kthena_components.core.facts.listening import server_port
 from kthena_components.core.facts.ports import DECIDING
+from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.findings import (
     Finding,
     Level,
@@ -17,7 +18,13 @@ from kthena_components.core.remedies import remove, write
 from kthena_components.core.rules.support.admission import refuse
 from kthena_components.core.rules.support.engine_pods import needs_gang
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import mapping, require_known, sequence, unknown_in
+from kthena_components.core.values.read import (
+    first_unknown,
+    mapping,
+    require_known,
+    sequence,
+    unknown_in,
+)
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.rbg.facts import facts, parts_of
 from kthena_components.systems.rbg.view import LEADER_WORKER, PREFIX, RbgRole, RbgView, template_of
@@ -57,9 +64,7 @@ def rbg_gang(view: RbgView) -> Iterator[Finding]:
     yield from _details(view, gang=gang)
     engines = {engine.path: engine for engine in facts(view).engines}
     for role in view.roles if not gang and each != "true" else ():
-        engine = engines.get(view.object.at(role.path))
-        if engine is None or not isinstance(engine.pods, int) or needs_gang(engine):
-            yield from _alone(role)
+        yield from _alone(role, engines.get(view.object.at(role.path)))
 
 
 def _details(view: RbgView, *, gang: bool) -> Iterator[Finding]:
@@ -103,15 +108,26 @@ def _scheduler(view: RbgView, role: RbgRole) -> Any:
 
 
 @part_of_rule
-def _alone(role: RbgRole) -> Iterator[Finding]:
+def _alone(role: RbgRole, engine: EngineFacts | None) -> Iterator[Finding]:
     own = mapping(role.fields.get("annotations")).get(_INSTANCE)
     size = role.size
     if role.pattern != LEADER_WORKER or size == 1 or own == "true" or size is None:
         return
     require_known(role.path, own, size)
-    if isinstance(size, int) and size > 1:
-        seen = f"creates {count_of(size, 'pod')} that must start together, but requests no gang"
-        yield from refuse(role.path, seen, f'annotate {_GANG}: "true"', _RULE, Level.ADVISORY)
+    if not isinstance(size, int) or size <= 1 or (engine is not None and not needs_gang(engine)):
+        return
+    if engine is not None and (gap := _unread(engine)):
+        yield not_checked(role.path, gap, _RULE)
+        return
+    seen = f"creates {count_of(size, 'pod')} that must start together, but requests no gang"
+    yield from refuse(role.path, seen, f'annotate {_GANG}: "true"', _RULE, Level.ADVISORY)
+
+
+def _unread(engine: EngineFacts) -> Unknown | None:
+    """Return why it is not known whether the pods have GPUs, unless they start an engine."""
+    pods = (engine.entry, engine.worker or engine.entry)
+    starts = any(pod.command is not None and pod.command.engine for pod in pods)
+    return None if starts else first_unknown(*(pod.gpus for pod in pods))
 
 
 def rbg_start_order(view: RbgView) -> Iterator[Finding]:
