@@ -1,12 +1,8 @@
 """Checks all objects of a cluster together: engines of several objects, gangs, references. Pure.
 
-Says once of all objects of a stack that memory was not checked, because nothing names the GPU.
-
-Source: docs/decisions/0051-a-missing-gpu-is-said-by-check.md.
-
-Checks all objects of a cluster together: engines of several objects, gangs, references. Pure.
-
-The command line and the policies read them in their own ways, and both check `ReadObjects`.
+The command line and the policies read them in their own ways, and both check `ReadObjects`. That
+memory was not checked, because nothing names the GPU, is said once of all objects
+(docs/decisions/0051-a-missing-gpu-is-said-by-check.md).
 """
 
 import json

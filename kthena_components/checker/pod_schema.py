@@ -17,7 +17,7 @@ from kthena_components.core.findings import Finding, Level, join_path, paths_abo
 from kthena_components.core.schema.fast_check import check_quickly
 from kthena_components.core.schema.language import UNDECLARED
 from kthena_components.core.schema.metadata import say
-from kthena_components.core.schema.moves import move_in, moves
+from kthena_components.core.schema.misplaced_fields import move_in, moves
 from kthena_components.core.schema.pod import ROOT_TYPE, shape_of, unknown_field
 from kthena_components.core.schema.pod_values import check_values
 from kthena_components.core.schema.pod_volumes import Added

@@ -9,7 +9,7 @@ from kthena_components.core.findings import join_path, path_of
 from kthena_components.core.plan.manifest import BACKGROUND, PATCH_FORCE, WAIT_FOR
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
-from kthena_components.core.values.embedded_escapes_helm_set import read_yaml_text
+from kthena_components.core.values.values_in_text import read_yaml_text
 
 _NOTHING = object()
 _OURS = frozenset({"pulumi.com"})

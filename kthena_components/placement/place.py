@@ -14,7 +14,6 @@ from kthena_components.core.topology.domains import lowest
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.placement.changes import after, fits, starts
 from kthena_components.placement.exact_solver import solve
-from kthena_components.placement.faults_and_rivals import among_others
 from kthena_components.placement.model import (
     Change,
     Cluster,
@@ -24,6 +23,7 @@ from kthena_components.placement.model import (
     PodGroup,
     Verdict,
 )
+from kthena_components.placement.node_loss_and_growth import among_others
 from kthena_components.placement.quotas_and_limit_ranges import released
 from kthena_components.placement.reasons import explain
 from kthena_components.placement.relief import slots

@@ -30,7 +30,7 @@ from kthena_components.placement.model import (
     Topology,
 )
 from kthena_components.placement.quotas_and_limit_ranges import shortages
-from kthena_components.placement.reasons_of_others_and_queues import (
+from kthena_components.placement.reasons_pods_volumes_queues import (
     neighbours,
     outside_volumes,
     queue,

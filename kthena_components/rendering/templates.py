@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from kthena_components.core.values.dataclass import dataclass
-from kthena_components.core.values.embedded_escapes_helm_set import unescaped
 from kthena_components.core.values.regex import regex
+from kthena_components.core.values.values_in_text import unescaped
 from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.reading.settings import parse_kube_map
 from kthena_components.rendering.servings import is_hinted

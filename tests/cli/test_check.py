@@ -239,7 +239,7 @@ def test_an_object_that_cannot_be_held_is_told(
     run: Command, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write("a.yaml", pod("a"))
-    monkeypatch.setattr("kthena_components.cli.check.all_objects.reduce_object", broken)
+    monkeypatch.setattr("kthena_components.cli.check.kept_objects.reduce_object", broken)
     done = run("a.yaml")
     assert "because reading the object failed with KeyError at kthena_" in done.out
     assert done.status == 2

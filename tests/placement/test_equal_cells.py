@@ -22,7 +22,7 @@ from kthena_components.placement.model import (
 )
 from kthena_components.placement.place import place
 from kthena_components.placement.volcano.allocate import Allocator
-from kthena_components.placement.volcano.equal_and_preferred_cells import EqualCells
+from kthena_components.placement.volcano.equal_and_preferred_hypernodes import EqualCells
 from kthena_components.placement.volcano.scheduler import Scheduler
 from tests.support.for_each import for_each
 

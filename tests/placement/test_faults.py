@@ -1,7 +1,7 @@
 """Lost nodes, and more copies."""
 
-from kthena_components.placement.faults_and_rivals import grow, lose, nodes_of, worst
 from kthena_components.placement.model import Running
+from kthena_components.placement.node_loss_and_growth import grow, lose, nodes_of, worst
 from tests.support.placement import HARD, group, pods, racks
 
 

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from kthena_components.placement.answer import answer, ask
 from kthena_components.placement.changes import helps
-from kthena_components.placement.faults_and_rivals import grow
 from kthena_components.placement.from_objects import cluster_of
 from kthena_components.placement.inventory import parse_inventory
 from kthena_components.placement.inventory_write import write_inventory
 from kthena_components.placement.model import Cause, PodGroup, PodSet, Quota, Scope, Verdict
+from kthena_components.placement.node_loss_and_growth import grow
 from kthena_components.placement.place import place
 from kthena_components.placement.quotas_and_limit_ranges import Quotas, charged
 from tests.support.for_each import for_each

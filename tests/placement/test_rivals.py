@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from kthena_components.placement.faults_and_rivals import grow
 from kthena_components.placement.model import Cluster, Queue, Running, Scheduler, Verdict
+from kthena_components.placement.node_loss_and_growth import grow
 from kthena_components.placement.place import place
 from tests.support.for_each import for_each
 from tests.support.placement import HARD, SANDBOX, group, per_instance, pods, racks, role

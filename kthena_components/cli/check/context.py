@@ -16,9 +16,9 @@ from kthena_components.core.facts.context import (
 from kthena_components.core.facts.pod_policies_and_sharing import MARKS, Sharing
 from kthena_components.core.objects.object import GroupKind
 from kthena_components.core.schema.crds import CrdTable
-from kthena_components.core.values.embedded_escapes_helm_set import may_have
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.values_in_text import may_have
 from kthena_components.reading.documents import Document, read_documents
 from kthena_components.reading.files import (
     MOST_BYTES,

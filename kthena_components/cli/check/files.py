@@ -11,7 +11,6 @@ from typing import Any
 from kthena_components.checker.all_objects import StackOptions
 from kthena_components.checker.levels import Settings
 from kthena_components.checker.manifest import CheckedObject, check_whole
-from kthena_components.cli.check.all_objects import AllObjects, KeptObjects
 from kthena_components.cli.check.context import (
     LateConfigMaps,
     LateDefinitions,
@@ -19,6 +18,7 @@ from kthena_components.cli.check.context import (
     add_from_files,
     shared_by_all,
 )
+from kthena_components.cli.check.kept_objects import AllObjects, KeptObjects
 from kthena_components.cli.check.results import Result, Summary, merge
 from kthena_components.cli.check.workers import jobs_for, side_by_side
 from kthena_components.cli.sources import (

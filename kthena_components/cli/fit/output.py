@@ -11,7 +11,8 @@ from kthena_components.core.findings import count_of, nearest
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import sentence, visible
 from kthena_components.placement.answer import STAYS, with_placed
-from kthena_components.placement.faults_and_rivals import (
+from kthena_components.placement.model import Cluster, Outcome, PodGroup, Verdict
+from kthena_components.placement.node_loss_and_growth import (
     MOST_COPIES,
     Hit,
     Loss,
@@ -20,7 +21,6 @@ from kthena_components.placement.faults_and_rivals import (
     nodes_of,
     worst,
 )
-from kthena_components.placement.model import Cluster, Outcome, PodGroup, Verdict
 
 HEADERS = ["verdict", "group", "pods", "GPUs", "HyperNode", "nodes"]
 _WORDS = {

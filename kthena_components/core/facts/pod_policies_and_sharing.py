@@ -263,7 +263,7 @@ def _configs(value: object, deep: int) -> Iterator[Mapping[str, Any]]:
         return
     if isinstance(value, str):
         if SHARING in value and any(mark in value for mark in MARKS):
-            from kthena_components.core.values.embedded_escapes_helm_set import (  # noqa: PLC0415 - loads PyYAML
+            from kthena_components.core.values.values_in_text import (  # noqa: PLC0415 - loads PyYAML
                 read_yaml_text,
             )
 

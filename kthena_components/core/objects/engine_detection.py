@@ -13,11 +13,11 @@ from kthena_components.core.engines import image_entrypoint
 from kthena_components.core.findings import join_path
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import key_text
-from kthena_components.core.values.embedded_escapes_helm_set import may_have, read_yaml_text
 from kthena_components.core.values.quantity import is_accelerator, parse_quantity
 from kthena_components.core.values.read import is_map, mapping, pairs, sequence
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import is_unresolved
+from kthena_components.core.values.values_in_text import may_have, read_yaml_text
 
 _PROGRAMS = r"""
     vllm[ ]+serve | vllm\.entrypoints\.[a-z_.]+ | multi-node-serving\.sh

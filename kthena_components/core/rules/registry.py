@@ -27,11 +27,6 @@ from kthena_components.core.rules.engine_options import (
     engine_option_keys,
     engine_option_known,
 )
-from kthena_components.core.rules.equals_group_size_variables import (
-    nnodes_equals_group,
-    ray_cluster_size_equals_group,
-    size_variables,
-)
 from kthena_components.core.rules.executor_and_ray_over_pods import (
     executor_stated,
     pp_with_ray,
@@ -85,7 +80,12 @@ from kthena_components.core.rules.memory_weights_fraction_offload import (
 )
 from kthena_components.core.rules.name_fits import name_fits
 from kthena_components.core.rules.network import host_network_names, network_interface
-from kthena_components.core.rules.options_agree_draft import (
+from kthena_components.core.rules.nnodes_equals_group_size_variables import (
+    nnodes_equals_group,
+    ray_cluster_size_equals_group,
+    size_variables,
+)
+from kthena_components.core.rules.options_agree_draft_pipeline_tensor import (
     draft_pipeline,
     draft_tensor,
     options_agree,

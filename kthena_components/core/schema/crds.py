@@ -31,7 +31,7 @@ from kthena_components.core.schema.language import (
     check_shape,
 )
 from kthena_components.core.schema.metadata import METADATA
-from kthena_components.core.schema.moves import moves
+from kthena_components.core.schema.misplaced_fields import moves
 from kthena_components.core.schema.versions import Release, read_release
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display

@@ -11,7 +11,10 @@ from dataclasses import field
 
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.placement.volcano.amounts_and_shapes import Vector, within
-from kthena_components.placement.volcano.equal_and_preferred_cells import EqualCells, Preference
+from kthena_components.placement.volcano.equal_and_preferred_hypernodes import (
+    EqualCells,
+    Preference,
+)
 from kthena_components.placement.volcano.jobs import Job, Subgroup, Task, Tried, Worksheet, total
 from kthena_components.placement.volcano.neighbours import Neighbours
 from kthena_components.placement.volcano.queues import Queues

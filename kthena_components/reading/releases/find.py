@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from kthena_components.core.values.dataclass import dataclass
-from kthena_components.core.values.embedded_escapes_helm_set import may_have
 from kthena_components.core.values.read import group_kind, mapping, sequence
 from kthena_components.core.values.regex import regex
+from kthena_components.core.values.values_in_text import may_have
 from kthena_components.reading.documents import read_documents
 from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.reading.layout import boundary_of

@@ -134,7 +134,7 @@ class _HelmRelease:
 def _placed(path: str, text: str) -> str:
     """Return values with one of them at a path, of the type that `helm --set` gives it."""
     # Only for a targetPath.
-    from kthena_components.core.values.embedded_escapes_helm_set import typed  # noqa: PLC0415
+    from kthena_components.core.values.values_in_text import typed  # noqa: PLC0415
 
     value: Any = typed(text)
     if not _PATH.fullmatch(path):

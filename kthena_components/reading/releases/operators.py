@@ -24,9 +24,9 @@ from typing import Any
 
 from kthena_components.core.facts.context import Pin
 from kthena_components.core.schema.versions import is_older
-from kthena_components.core.values.embedded_escapes_helm_set import may_have
 from kthena_components.core.values.read import group_kind, mapping, sequence
 from kthena_components.core.values.regex import regex
+from kthena_components.core.values.values_in_text import may_have
 from kthena_components.reading.documents import read_documents
 from kthena_components.reading.files import Unreadable, read_text, shown_name
 from kthena_components.reading.folders import CHART, KUSTOMIZATIONS, SCRIPTS, TERRAFORM

@@ -18,9 +18,9 @@ from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests, relocated
 from kthena_components.core.objects.engine_containers import Sketch
 from kthena_components.core.objects.object import Object, PodSet, pod_set
-from kthena_components.core.values.embedded_escapes_helm_set import go_text
 from kthena_components.core.values.read import count_or_unknown, mapping, name_of, sequence
 from kthena_components.core.values.unknown import UNKNOWN_WORD, MaybeInt, Unknown, is_unresolved
+from kthena_components.core.values.values_in_text import go_text
 from kthena_components.systems.kthena.view import SKIPS_INSTALL, TRUE, Backend, Booster, Worker
 
 _SCRIPT = "examples/online_serving/multi-node-serving.sh"

@@ -22,7 +22,6 @@ from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.facts.workload import fill_requests, relocated
 from kthena_components.core.values.dataclass import dataclass
-from kthena_components.core.values.embedded_escapes_helm_set import go_text
 from kthena_components.core.values.images import Version
 from kthena_components.core.values.read import (
     count_or_unknown,
@@ -32,6 +31,7 @@ from kthena_components.core.values.read import (
     unknown_within,
 )
 from kthena_components.core.values.unknown import UNKNOWN_WORD, MaybeInt, Unknown
+from kthena_components.core.values.values_in_text import go_text
 from kthena_components.systems.vllm_stack.view import ChartValues
 
 _ROLES = ("decode", "prefill")

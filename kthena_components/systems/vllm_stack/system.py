@@ -23,7 +23,6 @@ from kthena_components.core.facts.workload import (
 from kthena_components.core.hardware import stated_gpu
 from kthena_components.core.objects.object import Object
 from kthena_components.core.values.display import looks_like_token
-from kthena_components.core.values.embedded_escapes_helm_set import go_text
 from kthena_components.core.values.read import (
     count_or_unknown,
     mapping,
@@ -37,6 +36,7 @@ from kthena_components.core.values.unknown import (
     Unknown,
     is_unresolved,
 )
+from kthena_components.core.values.values_in_text import go_text
 from kthena_components.systems.system import PRODUCTION, Kind, System, as_it_is
 from kthena_components.systems.vllm_stack import modelservice
 from kthena_components.systems.vllm_stack.modelservice import placed

@@ -13,12 +13,6 @@ from typing import Any
 from kthena_components.core.objects.object import GroupKind, Object
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
-from kthena_components.core.values.embedded_escapes_helm_set import (
-    parsed,
-    read_yaml_text,
-    steps_of,
-    with_value,
-)
 from kthena_components.core.values.images import Version
 from kthena_components.core.values.read import (
     first_unknown,
@@ -30,6 +24,12 @@ from kthena_components.core.values.read import (
 )
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import UNKNOWN_WORD, Unknown, is_unresolved
+from kthena_components.core.values.values_in_text import (
+    parsed,
+    read_yaml_text,
+    steps_of,
+    with_value,
+)
 
 RELEASE: GroupKind = ("helm.sh", "Release")
 """How policies name Pulumi's Release, whose type is kubernetes:helm.sh/v3:Release."""

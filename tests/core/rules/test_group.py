@@ -8,11 +8,11 @@ import pytest
 from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, GangFacts, ServingFacts
 from kthena_components.core.findings import Level, run_rule
-from kthena_components.core.rules.equals_group_size_variables import (
+from kthena_components.core.rules.gang_covers_engine_nodes_whole import gang_covers_engine
+from kthena_components.core.rules.nnodes_equals_group_size_variables import (
     nnodes_equals_group,
     ray_cluster_size_equals_group,
 )
-from kthena_components.core.rules.gang_covers_engine_nodes_whole import gang_covers_engine
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from tests.support.specs import gpu_template
 from tests.support.strategies import LATE, SCRIPT

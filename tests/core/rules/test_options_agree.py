@@ -1,6 +1,6 @@
 """options-agree: options that vLLM and SGLang require, or exclude, together."""
 
-from kthena_components.core.rules.options_agree_draft import options_agree
+from kthena_components.core.rules.options_agree_draft_pipeline_tensor import options_agree
 from tests.support.for_each import for_each
 from tests.support.startup import checked, levels
 

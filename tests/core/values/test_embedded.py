@@ -2,13 +2,13 @@
 
 import pytest
 
-from kthena_components.core.values.embedded_escapes_helm_set import (
+from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.values_in_text import (
     MOST_LEVELS,
     MOST_TEXT,
     go_text,
     read_yaml_text,
 )
-from kthena_components.core.values.unknown import Unknown
 from tests.support.peers import LATE
 
 

@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kthena_components.core.values.embedded_escapes_helm_set import may_have
+from kthena_components.core.values.values_in_text import may_have
 
 WORD = "vllm/gpu"
 BINARY = base64.b64encode(WORD.encode()).decode()

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from kthena_components.core.values.embedded_escapes_helm_set import parsed, steps_of, with_value
 from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.values_in_text import parsed, steps_of, with_value
 from tests.support.programs import program
 
 pytestmark = pytest.mark.programs

@@ -73,9 +73,9 @@ def steps() -> list[Box]:
             ),
         ),
         step(
-            "Check all objects together", "cli.check.all_objects:AllObjects", colour="c2",
+            "Check all objects together", "cli.check.kept_objects:AllObjects", colour="c2",
             inside=(
-                step("Keep what they are compared by", "cli.check.all_objects:KeptObjects"),
+                step("Keep what they are compared by", "cli.check.kept_objects:KeptObjects"),
                 step("Check engines of several objects", "checker.all_objects:check_engines"),
                 step("Run the rules of systems over all objects",
                      "checker.cluster_rules:cluster_rules"),

@@ -10,7 +10,6 @@ from kthena_components.core.findings import Finding, count_of, not_checked, refu
 from kthena_components.core.remedies import either, or_more, remove, write
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
-from kthena_components.core.values.embedded_escapes_helm_set import read_yaml_text
 from kthena_components.core.values.read import (
     first_unknown,
     mapping,
@@ -22,6 +21,7 @@ from kthena_components.core.values.read import (
     whole,
 )
 from kthena_components.core.values.unknown import Unknown, is_unresolved, known, total
+from kthena_components.core.values.values_in_text import read_yaml_text
 from kthena_components.systems.ray.rules.worker_groups_gpus_params import counted_in
 from kthena_components.systems.ray.view import ENTRYPOINT, Cluster, RayView, with_command
 
