@@ -14,8 +14,9 @@ from cmarkgfm.cmark import Options
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kthena_components.cli.review.escaping import APART, cell_text
+from kthena_components.cli.check.reports import cell_text
 from kthena_components.cli.review.post_comment import sealed
+from kthena_components.cli.review.references import APART
 from tests.support.for_each import for_each
 
 FORMS = (

@@ -13,8 +13,7 @@ from cmarkgfm.cmark import Options
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kthena_components.cli.check.reports import FORMATS
-from kthena_components.cli.review.escaping import cell_text
+from kthena_components.cli.check.reports import FORMATS, cell_text
 from kthena_components.core.findings import Finding, tidy
 from kthena_components.core.values.display import visible, visible_json, visible_lines
 from tests.cli.conftest import Command, Write

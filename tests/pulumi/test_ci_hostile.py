@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kthena_components.cli.review.escaping import APART
+from kthena_components.cli.review.references import APART
 from tests.support.ci_jobs import (
     ACTION,
     OF_THE_BRANCH,

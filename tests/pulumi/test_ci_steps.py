@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kthena_components.cli.review.escaping import APART
+from kthena_components.cli.review.references import APART
 from tests.support.ci_jobs import (
     ACTION,
     OF_THE_BRANCH,

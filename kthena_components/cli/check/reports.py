@@ -6,12 +6,13 @@ from dataclasses import field
 from typing import Any, Protocol
 
 from kthena_components.cli.check.results import Result, Summary
-from kthena_components.cli.review.escaping import cell_text
+from kthena_components.cli.review.references import APART, MARK, broken, code_and_text
 from kthena_components.cli.terminal import paint
 from kthena_components.core.findings import Level
 from kthena_components.core.remedies import fixes_as_json
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import visible, visible_json
+from kthena_components.core.values.regex import regex
 from kthena_components.reading.files import Unreadable
 
 Write = Callable[[str], object]
@@ -203,3 +204,25 @@ FORMATS: Mapping[str, Callable[[Write], Report]] = {
     "markdown": MarkdownReport,
     "github": GithubReport,
 }
+
+
+_BLOCK = regex(r"^(?=[-+=/]|\d+[.)])")
+"""The beginning of a list, a heading, a horizontal rule, or a quick action of GitLab."""
+
+
+def cell_text(text: str) -> str:
+    """Escape a text for Markdown, also inside a table.
+
+    No part of it is a link, a mention or a reference then (cli/review/references.py).
+    """
+    parts = code_and_text(visible(text).strip())
+    parts[::2] = map(_escaped, parts[::2])
+    return _BLOCK.sub(rf"{APART}\g<0>", "".join(parts))
+
+
+def _escaped(text: str) -> str:
+    plain = broken(text).replace("\\", "\\\\").replace("&", "&amp;")
+    plain = plain.replace("<", "&lt;").replace(">", "&gt;")
+    for mark in "|*_`[]~#":
+        plain = plain.replace(mark, f"\\{mark}")
+    return plain.replace(MARK, APART)

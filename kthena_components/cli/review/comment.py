@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from tabulate import tabulate
 
-from kthena_components.cli.review.escaping import cell_text
+from kthena_components.cli.check.reports import cell_text
 from kthena_components.cli.review.planned_changes import (
     Effect,
     PlannedChange,

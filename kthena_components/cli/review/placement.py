@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from tabulate import tabulate
 
+from kthena_components.cli.check.reports import cell_text
 from kthena_components.cli.review.branch import ReviewOptions
-from kthena_components.cli.review.escaping import cell_text
 from kthena_components.cli.review.git_tree import Tree
 from kthena_components.cli.review.preview import Preview
 from kthena_components.cli.review.stack import between

@@ -21,9 +21,9 @@ import stat
 import sys
 from contextlib import suppress
 
-from kthena_components.cli.review.escaping import APART, unlinked
-from kthena_components.cli.review.escaping import MARK as BREAK
 from kthena_components.cli.review.hosts import HostError, github, gitlab
+from kthena_components.cli.review.references import APART, unlinked
+from kthena_components.cli.review.references import MARK as BREAK
 
 MARK = "<!-- kthena-components review -->"
 """The last line of the comment. It tells our comment from others by the same author."""

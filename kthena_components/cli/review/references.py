@@ -1,20 +1,12 @@
-"""Escapes untrusted text for Markdown.
+"""Breaks links, mentions and references in a text, so that no host of pull requests follows them.
 
-In Markdown, no part of a text is a link, a mention or a reference (`broken` below).
+GitHub and GitLab find them in the text of the rendered Markdown. So a backslash or a character
+reference does not prevent them: `&#64;team` still pings the team. A zero-width space inside does.
+
+It imports only the standard library, because the program with the token uses it.
 """
 
 import re
-
-from kthena_components.core.values.display import visible
-from kthena_components.core.values.regex import regex
-
-# Breaks links, mentions and references in a text, so that no host of pull requests follows them.
-#
-# GitHub and GitLab find them in the text of the rendered Markdown. So a backslash or a character
-# reference does not prevent them: `&#64;team` still pings the team. A zero-width space inside does.
-#
-# It imports only the standard library, because the program with the token uses it.
-
 
 APART = "&#8203;"
 """A zero-width space, as Markdown."""
@@ -101,22 +93,3 @@ def broken(text: str) -> str:
 def _in_pieces(found: re.Match[str]) -> str:
     digits = found[0]
     return MARK.join(digits[at : at + _LONGEST] for at in range(0, len(digits), _LONGEST))
-
-
-_BLOCK = regex(r"^(?=[-+=/]|\d+[.)])")
-"""The beginning of a list, a heading, a horizontal rule, or a quick action of GitLab."""
-
-
-def cell_text(text: str) -> str:
-    """Escape a text for Markdown, also inside a table."""
-    parts = code_and_text(visible(text).strip())
-    parts[::2] = map(_escaped, parts[::2])
-    return _BLOCK.sub(rf"{APART}\g<0>", "".join(parts))
-
-
-def _escaped(text: str) -> str:
-    plain = broken(text).replace("\\", "\\\\").replace("&", "&amp;")
-    plain = plain.replace("<", "&lt;").replace(">", "&gt;")
-    for mark in "|*_`[]~#":
-        plain = plain.replace(mark, f"\\{mark}")
-    return plain.replace(MARK, APART)
