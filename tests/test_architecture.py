@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -77,6 +78,29 @@ def functions(path: Path) -> Iterator[tuple[str, int]]:
 
 def test_the_sources_are_found() -> None:
     assert len(SOURCES) > 40
+
+
+def test_no_module_binds_a_name_twice() -> None:
+    """Functions above the second binding use its value: after two files became one, say."""
+    found = {
+        str(file.relative_to(ROOT)): twice
+        for file in SOURCES
+        if (twice := [name for name, times in bound(file).items() if times > 1])
+    }
+    assert found == {}
+
+
+def bound(path: Path) -> Counter[str]:
+    """Count how often a module binds each of its own names."""
+    names = Counter[str]()
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names[node.name] += 1
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            walked = (part for target in targets for part in ast.walk(target))
+            names.update(part.id for part in walked if isinstance(part, ast.Name))
+    return names
 
 
 def test_no_number_is_read_from_the_text_of_an_object() -> None:

@@ -60,8 +60,10 @@ GROUP_PODS = "GROVE_PCSG_TEMPLATE_NUM_PODS"
 """Variable in the containers of a scaling group: the number of pods of all its cliques."""
 
 
-_OWNERS = {True: "$(GROVE_PCS_NAME)-$(GROVE_PCS_INDEX)"}
-_OWNERS[False] = "$(GROVE_PCSG_NAME)-$(GROVE_PCSG_INDEX)"
+_OWNERS = {
+    True: "$(GROVE_PCS_NAME)-$(GROVE_PCS_INDEX)",
+    False: "$(GROVE_PCSG_NAME)-$(GROVE_PCSG_INDEX)",
+}
 """What the names of pods begin with, by whether their clique is outside of scaling groups."""
 
 

@@ -41,7 +41,9 @@ from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown
 
 LETTERS = {"allexport": "a", "errexit": "e", "noglob": "f", "nounset": "u", "pipefail": "pipefail"}
-_CHANGING = frozenset({"B", "k", "n", "p", "r", "t", "braceexpand", "noexec", "posix", "keyword"})
+_CHANGING_SET = frozenset(
+    {"B", "k", "n", "p", "r", "t", "braceexpand", "noexec", "posix", "keyword"}
+)
 _FOLLOWED = frozenset({"a", "e", "f", "u"})
 
 
@@ -69,7 +71,7 @@ def set_options(call: Call) -> Flow:
 
 def switch(shell: Shell, name: str, *, on: bool) -> None:
     """Turn an option on or off, by its letter or its name."""
-    if name in _CHANGING or not is_known(name):
+    if name in _CHANGING_SET or not is_known(name):
         raise BeyondError("its script changes how the shell parses it (set)")
     letter = LETTERS.get(name, name)
     if letter in _FOLLOWED or letter == "pipefail":
@@ -82,7 +84,7 @@ _OTHERS = """
 """
 _COUNT = regex(r"[0-9]{1,6}")
 _NAME = regex(r"[A-Za-z_][A-Za-z0-9_]*")
-_CHANGING = frozenset(
+_CHANGING_SHOPT = frozenset(
     {"nocasematch", "lastpipe", "xpg_echo", "compat31", "localvar_inherit", "inherit_errexit"}
 )
 
@@ -219,7 +221,7 @@ def _alias(call: Call) -> Flow:
 
 
 def _shopt(call: Call) -> Flow:
-    if not call.known or _CHANGING.intersection(call.words):
+    if not call.known or _CHANGING_SHOPT.intersection(call.words):
         raise BeyondError("its script changes how bash parses it (shopt)")
     return _other(call)
 

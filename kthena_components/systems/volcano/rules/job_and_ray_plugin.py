@@ -220,10 +220,6 @@ def _tasks_of_plugin(
             yield refuse(path, seen, remedy)
 
 
-_SHOWN = 8
-"""So many names are listed in a message."""
-
-
 def job_minimum(found: Object) -> Iterator[Finding]:
     """A Volcano Job waits for at most as many pods as its tasks have.
 
