@@ -142,3 +142,25 @@ def test_the_policies_config_names_the_gpu(run: Command, write: Write) -> None:
     ran = run("a.yaml", "--level", "p.json")
     assert (ran.status, ran.out) == (2, "")
     assert "p.json: gpu: 'h10' is not in the table of GPUs" in ran.err
+
+
+def test_the_profile_of_kubeai_names_its_gpu(run: Command, write: Write) -> None:
+    """Whatever the user says of pods that name none."""
+    model = {
+        "apiVersion": "kubeai.org/v1",
+        "kind": "Model",
+        "metadata": {"name": "llama"},
+        "spec": {
+            "features": ["TextGeneration"],
+            "engine": "VLLM",
+            "url": "hf://meta-llama/Llama-3.3-70B-Instruct",
+            "image": "vllm/vllm-openai:v0.33.0",
+            "resourceProfile": "amd-gpu-mi300x:1",
+            "args": ["--max-model-len=32768"],
+        },
+    }
+    write("model.yaml", yaml.safe_dump(model))
+    assert run("model.yaml", "--gpu", "h100").status == 0
+    model["spec"]["resourceProfile"] = "nvidia-gpu-l4:1"  # type: ignore[index]
+    write("model.yaml", yaml.safe_dump(model))
+    assert "of NVIDIA L4" in run("model.yaml", "--gpu", "mi300x").out

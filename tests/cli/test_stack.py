@@ -145,6 +145,18 @@ def test_alternatives_in_one_folder_are_no_conflict(run: Command, write: Write) 
     ]
 
 
+def test_a_model_server_may_be_for_the_pods_of_an_alternative(run: Command, write: Write) -> None:
+    base = Path(__file__).parents[1] / "systems/kthena/bases/kthena-selected.yaml"
+    serving, *others = yaml.safe_load_all(base.read_text(encoding="utf-8"))
+    (server,) = (body for body in others if body["kind"] == "ModelServer")
+    server["spec"]["model"] = "llama"
+    write("m/serving.yaml", text(serving))
+    write("m/server.yaml", text(server))
+    for options, level in (([], "advisory"), (["--whole"], "mandatory")):
+        rows = [row for row in rows_of(run, *options, "m") if row["rule"] == "model-server-model"]
+        assert [(row["file"], row["level"]) for row in rows] == [("m/server.yaml", level)]
+
+
 def test_what_is_missing_is_told_where_all_is_there(run: Command, write: Write) -> None:
     write("a.yaml", text(POD_GROUP, pods("chat-a", 1)))
     assert found(run, "a.yaml") == []

@@ -234,6 +234,8 @@ def test_another_policy_of_the_pack_reads_properties_as_the_sdk_gives_them() -> 
         with pytest.raises(proxy.UnknownValueError) as caught:
             each["clusterIP"]
         assert ".clusterIP" in caught.value.message
+    assert type(marks.read_props(seen)["replicas"]) is int
+    assert type(marks.read_field(seen, "replicas")) is int
     seen["replicas"] = 3
     assert seen["replicas"] == 3
     assert "abc" not in f"{seen['token']!r} {seen['token']!s}"
