@@ -16,7 +16,7 @@ from kthena_components.core.rules.support.engine_pods import (
 from kthena_components.core.rules.support.messages import title
 from kthena_components.core.values.display import display
 from kthena_components.core.values.regex import regex
-from kthena_components.core.values.unknown import OfController, Unknown
+from kthena_components.core.values.unknown import NodeAddress, OfController, OwnAddress, Unknown
 
 _IN_CLUSTER = regex(r"[a-z0-9-]+(?:\.[a-z0-9-]+){1,2}(?:\.svc(?:\.cluster\.local)?)?(?::\d+)?")
 _ADDRESS = regex(r"[\d.]+(?::\d+)?")
@@ -61,6 +61,8 @@ _LOOPBACK = "lo"
 _PATTERN = regex(r"[\^=*?!:/\s]")
 """Characters of NCCL's lists and of patterns. The kernel rejects `/`, `:` and blanks in the name of
 an interface (net/core/dev.c dev_valid_name)."""
+_IP = regex(r"(?:\d{1,3}\.){3}\d{1,3}|[0-9a-fA-F]*:[0-9a-fA-F:]+")
+_REMEDY = "write the name of one interface, such as eth0, or remove the variable"
 _LONGEST = 15
 """Maximum characters of an interface's name: IFNAMSIZ less one (include/uapi/linux/if.h)."""
 
@@ -72,8 +74,11 @@ def network_interface(facts: ServingFacts) -> Iterator[Finding]:
     NCCL_SOCKET_IFNAME has a form of its own: prefixes, `=` before exact names, `^` before names to
     leave out. Through `lo` alone, no process reaches another pod.
 
+    An address is the name of no interface: Gloo and NCCL then find none.
+
     Pass: GLOO_SOCKET_IFNAME eth0; NCCL_SOCKET_IFNAME ^lo,docker; lo in a single pod.
-    Fail: GLOO_SOCKET_IFNAME ^lo,docker, or =eth0; NCCL_SOCKET_IFNAME lo with 2 pods.
+    Fail: GLOO_SOCKET_IFNAME ^lo,docker, or =eth0; NCCL_SOCKET_IFNAME lo with 2 pods; either from
+    status.podIP, or 10.0.1.12.
     Level: mandatory.
     Source: pytorch torch/csrc/distributed/c10d/init.cpp (GLOO_SOCKET_IFNAME) and
     ProcessGroupGloo.cpp createDeviceForInterface; NCCL documentation, Environment Variables,
@@ -89,14 +94,35 @@ def _check(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
         stated = pod.variables.get(name)
         if stated is None or pod.command is None:
             continue
-        if isinstance(stated.value, Unknown):
+        if isinstance(stated.value, OwnAddress | NodeAddress):
+            yield _of_field(stated)
+        elif isinstance(stated.value, Unknown):
             if engine.pods != 1 and stated.path.endswith(".value"):
                 yield not_checked(stated.path, stated.value)
+        elif address := _address_in(stated.value):
+            yield _finding(name, stated, f"{address}, and no interface has such a name")
         elif name == GLOO and (wrong := _no_name(stated.value)):
             yield _finding(name, stated, f"{wrong}, and Gloo looks for an interface of that name")
         elif engine.pods != 1 and not pod.on_host and _is_loopback(stated.value):
             wrong = "the loopback interface, through which no other pod is reached"
             yield _finding(name, stated, wrong)
+
+
+def _of_field(stated: VariableFacts) -> Finding:
+    path = stated.path
+    if not stated.by_script:
+        path = f"{path.removesuffix('.value')}.valueFrom.fieldRef.fieldPath"
+    seen = "is the name or the address of the pod or of its node, and not the name of an interface"
+    return Finding(path=path, seen=seen, remedy=_REMEDY)
+
+
+def _address_in(value: str) -> str:
+    """Say that a list of names has an IP address; empty if it has none."""
+    names = [name.strip().lstrip("=") for name in value.split(",")]
+    found = next((name for name in names if _IP.fullmatch(name)), None)
+    if found is None or value.startswith("^"):
+        return ""
+    return "an address" if len(names) == 1 else f"with {display(found)}, an address"
 
 
 def _no_name(value: str) -> str:
@@ -113,10 +139,9 @@ def _is_loopback(value: str) -> bool:
 
 
 def _finding(name: str, stated: VariableFacts, wrong: str) -> Finding:
-    said = "write the name of one interface, such as eth0, or remove the variable"
     set_to = f"sets {name} to" if stated.by_script else "is"
     return Finding(
         path=stated.path,
         seen=f"{set_to} {display(stated.value)}, {wrong}",
-        remedy=said if stated.by_script else remove(said),
+        remedy=_REMEDY if stated.by_script else remove(_REMEDY),
     )
