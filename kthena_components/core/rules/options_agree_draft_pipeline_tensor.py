@@ -9,6 +9,7 @@ from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.remedies import either, set_option, without
 from kthena_components.core.rules.support.engine_pods import Start, each_start, starts
+from kthena_components.core.values.display import display
 from kthena_components.core.values.images import Version
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown
@@ -47,6 +48,9 @@ _OVERLAP = (0, 5, 7)
 """The first SGLang that checks what two batches overlap."""
 _OFFLOAD = (0, 18)
 """The first vLLM that compares the layers of a group with those of it that it offloads."""
+_DRAFT = "--speculative-config"
+_OF_DRAFT = ("method", "model")
+_TOKENS = {"num_speculative_tokens", "num_speculative_tokens_per_batch_size"}
 _SERVERS = (0, 9, 1)
 """The first vLLM that starts no API servers in headless mode."""
 
@@ -58,7 +62,8 @@ def options_agree(facts: ServingFacts) -> Iterator[Finding]:
     --enable-lora, since 0.9; --enable-log-outputs requires --enable-log-requests, since 0.11;
     --numa-bind-nodes and --numa-bind-cpus require --numa-bind, since 0.20. --max-cpu-loras is at
     least --max-loras, and --offload-num-in-group at most --offload-group-size, since 0.18. A
-    headless engine has no --api-server-count above 1, since 0.9.1.
+    headless engine has no --api-server-count above 1, since 0.9.1. --speculative-config requires
+    num_speculative_tokens, unless the config of a draft model has n_predict, or its block size.
 
     SGLang: --enable-hierarchical-cache excludes --disable-radix-cache, since 0.5.1. --enable-lora
     requires --lora-paths, or --max-lora-rank and --lora-target-modules, since 0.4.10.post2.
@@ -67,11 +72,13 @@ def options_agree(facts: ServingFacts) -> Iterator[Finding]:
 
     Pass: --enable-auto-tool-choice --tool-call-parser hermes; --max-loras 4 --max-cpu-loras 4.
     Fail: --enable-auto-tool-choice alone; --lora-modules a=/adapters/a without --enable-lora;
-        --enable-lora --max-loras 4 --max-cpu-loras 2.
-    Level: mandatory; advisory if the image states no release.
+        --enable-lora --max-loras 4 --max-cpu-loras 2; --speculative-config.method ngram alone.
+    Level: mandatory; advisory if the image states no release, and for num_speculative_tokens with a
+        model that drafts.
     Source: vllm/entrypoints/openai/cli_args.py validate_parsed_serve_args (0.33:
         entrypoints/common), openai/models/serving.py init_static_loras, cli/serve.py run_headless,
-        config/lora.py, config/parallel.py, config/offload.py; sglang/srt/server_args.py (0.5.23:
+        config/lora.py, config/parallel.py, config/offload.py,
+        config/speculative.py _verify_args (0.8.5 to 0.33); sglang/srt/server_args.py (0.5.23:
         arg_groups/kv_cache_hook.py, lora_hook.py and validation_hook.py).
     """
     for start in starts(facts, *_REQUIRED):
@@ -150,6 +157,30 @@ def _vllm(start: Start) -> Iterator[Finding]:
             either(without("--api-server-count"), without("--headless", text="--headless")),
             level,
         )
+    yield from _draft_tokens(start)
+
+
+def _draft_tokens(start: Start) -> Iterator[Finding]:
+    """Report a draft without a number of tokens. Suffix decoding has a default."""
+    config, level = start.option(_DRAFT), start.since(_SINCE)
+    if level is None or not isinstance(config, Mapping) or _TOKENS & config.keys():
+        return
+    method, model = (None if config.get(key) == "" else config.get(key) for key in _OF_DRAFT)
+    if method == "suffix" or any(isinstance(value, Unknown) for value in (method, model)):
+        return
+    if isinstance(method, str) and model is None and method.endswith(("mtp", "dspark")):
+        drafts = f"drafts with {method}"
+    elif _drafts_without_model(config):
+        drafts = f"drafts with {method or model}"
+    elif isinstance(model, str) and method in {None, "eagle", "eagle3", "draft_model"}:
+        drafts, level = f"drafts with {display(model)}", Level.ADVISORY
+    else:
+        return
+    yield from start.refused(
+        f"{drafts} without num_speculative_tokens in {_DRAFT}, which has no default for it",
+        "add num_speculative_tokens to it, such as 3",
+        level,
+    )
 
 
 def _sglang(start: Start) -> Iterator[Finding]:
