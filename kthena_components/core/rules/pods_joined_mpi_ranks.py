@@ -7,6 +7,8 @@ from kthena_components.core.engines.programs import RANK_LAUNCHER
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts, gpus_of
 from kthena_components.core.findings import Finding, count_of
+from kthena_components.core.rules.executor_and_ray_over_pods import STATED_SINCE
+from kthena_components.core.rules.support.engine_pods import release_of
 from kthena_components.core.rules.support.messages import (
     cannot_check,
     each_engine,
@@ -27,6 +29,7 @@ _HEAD = "run `ray start --head --port=6379` before the engine in the first pod"
 _MOST_GPUS = 8
 _RAY = "RAY_ADDRESS"
 """The variable that names a cluster of Ray elsewhere."""
+_HEADS = "{} run `ray start --head`, so each is a Ray cluster of its own"
 _RUN = "start the engine in the workers, too, with the same options and a --node-rank from 1"
 
 
@@ -42,8 +45,9 @@ def pods_joined(facts: ServingFacts) -> Iterator[Finding]:
     Pass: tensor 16 with --nnodes 2 in 2 pods of 8 GPUs; tensor 8 in each of 2 such pods.
     Fail: SGLang's --tp-size 16 without --nnodes; trtllm-serve --tp_size 16 without mpirun; vLLM's
     executor mp for tensor 16 without --nnodes; a worker of Ray, or one beside --nnodes 2, that runs
-    `sleep infinity`; one that runs `ray start --head`; executor ray in pods of which none runs `ray
-    start --head`.
+    `sleep infinity`; one that runs `ray start --head`, or `ray start --block` in the background and
+    nothing behind it; executor ray in pods of which none runs `ray start --head`, or no executor in
+    vLLM up to 0.11.0, which then chooses Ray.
     Level: mandatory.
     Source: sglang/srt/entrypoints/engine.py _launch_scheduler_processes; tensorrt_llm/llmapi/llm.py
     (MpiPoolSession); vllm/v1/executor/ray_utils.py initialize_ray_cluster; vllm/v1/executor/
@@ -84,7 +88,7 @@ def _remedy(engine: EngineFacts, command: CommandFacts, copy: int) -> str:
     if command.executor == "mp":
         return f"add --nnodes {pods} with --node-rank and --master-addr to all pods"
     remedy = _REMEDIES[str(command.engine)].format(pods=pods, ranks=copy)
-    if not (command.executor == "ray" and command.ray_role is None):
+    if command.executor not in {"ray", None} or command.ray_role is not None:
         return remedy
     larger = f"request {count_of(copy, 'GPU')}, or " if pods == "N" and copy <= _MOST_GPUS else ""
     return f"{larger}{_HEAD}, and {remedy}"
@@ -117,9 +121,21 @@ def _ray(engine: EngineFacts, command: CommandFacts) -> str:
         return "the executor mp without --nnodes starts all of them in one pod"
     if command.executor == "ray" and command.ray_role is None:
         return _no_cluster(engine)
-    if command.executor != "ray" or command.ray_role != "head" or worker is None:
+    if command.executor is None and command.ray_role is None:
+        return _no_cluster(engine) if _chooses_ray(engine, command) else ""
+    if command.executor not in {"ray", None} or command.ray_role != "head":
         return ""
+    if worker is None:
+        heads = command.ray_heads and command.ray_address is None and not command.runs_others
+        return _HEADS.format("its pods all") if heads and command.hidden is None else ""
     return _not_joined(worker)
+
+
+def _chooses_ray(engine: EngineFacts, command: CommandFacts) -> bool:
+    """Return whether vLLM takes Ray because nothing else is stated (vllm/config/parallel.py)."""
+    version = release_of(engine)
+    old = version is not None and version < STATED_SINCE and engine.entry.has_cuda
+    return old and _is_one(command.nnodes) and command.data_backend != "ray"
 
 
 def _not_joined(worker: PodFacts) -> str:
@@ -131,17 +147,19 @@ def _not_joined(worker: PodFacts) -> str:
         return ""
     alone = other.ray_role == "head" and other.ray_address is None
     if alone and (other.engine is None or (other.ray_heads and not other.runs_others)):
-        return "its workers run `ray start --head`, so each is a Ray cluster of its own"
+        return _HEADS.format("its workers")
     if other.engine is not None:
         return ""
     if other.ray_ends:
-        return "its workers end when they have joined: nothing follows `ray start` without --block"
+        joined = "its workers end when they have joined: nothing follows `ray start`"
+        return f"{joined}, which runs in the background"
     return ""
 
 
 def _no_cluster(engine: EngineFacts) -> str:
     """Explain that no pod starts a Ray cluster which the engine could find."""
-    templates = (engine.entry, *((engine.worker,) if engine.worker is not None else ()))
+    others = () if engine.worker is None or engine.worker.idle else (engine.worker,)
+    templates = (engine.entry, *others)
     commands = [pod.command for pod in templates if pod.command is not None]
     if engine.ray_started or len(commands) < len(templates) or any(map(_may_start_ray, templates)):
         return ""

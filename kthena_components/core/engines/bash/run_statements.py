@@ -84,8 +84,10 @@ def _block(shell: Shell, node: Block) -> Flow:
 def _background(shell: Shell, node: Statement) -> Flow:
     first = len(shell.shared.log)
     shell.subshell(lambda: shell.run(shell, node))
-    if any(found.engine for found in shell.shared.log[first:]):
-        shell.state.set(RUNNING, True)
+    for found in shell.shared.log[first:]:
+        found.apart = True
+        if found.engine:
+            shell.state.set(RUNNING, True)
     return shell.done()
 
 

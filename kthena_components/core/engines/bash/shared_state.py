@@ -67,6 +67,8 @@ class Started:
     """Whether it takes the place of its shell, so that nothing follows it."""
     followed: bool = False
     """Whether a command stands behind it that may run for long."""
+    apart: bool = False
+    """Whether its script starts it in the background, and goes on at once."""
 
     @property
     def starts(self) -> bool:
@@ -76,8 +78,12 @@ class Started:
     @property
     def ends(self) -> bool:
         """Whether its container stops as soon as it has surely joined a Ray cluster."""
-        joins = self.ray is not None and self.ray.joins_and_returns and self.ray_script is None
-        return joins and self.sure and (self.replaces or not self.followed)
+        if self.ray is None or not self.sure:
+            return False
+        if self.apart and self.ray.role == "worker":
+            return not self.followed
+        returns = self.ray.joins_and_returns and self.ray_script is None
+        return returns and (self.replaces or not self.followed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
