@@ -222,6 +222,10 @@ class Scope:
         """The variables that the container's fields or a controller set."""
         return frozenset((*self.env, *self.late))
 
+    def is_named(self, name: str) -> bool:
+        """Return whether the container's fields or a controller set a variable."""
+        return name in self.env or name in self.late
+
     def look_up(self, name: str) -> MaybeText | None:
         """Return a variable's value; None if no known source sets it."""
         return self.declared(name) if self.environment is None else self.environment.look_up(name)

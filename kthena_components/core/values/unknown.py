@@ -95,6 +95,12 @@ class SetLater(NotSet):
     __slots__ = ()
 
 
+class AsCommand(NotSet):
+    """`$(NAME)` with a variable's name, which a shell runs as a command: there is none."""
+
+    __slots__ = ()
+
+
 def changed(value: Unknown) -> Unknown:
     """Return what is known of a value that was computed from another one."""
     return Varying(value.because) if isinstance(value, OwnAddress | NodeAddress) else value

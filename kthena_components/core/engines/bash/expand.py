@@ -34,8 +34,9 @@ from kthena_components.core.engines.bash.syntax import (
 from kthena_components.core.engines.programs import may_start_one
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.regex import regex
-from kthena_components.core.values.unknown import OwnAddress, Unknown, Varying
+from kthena_components.core.values.unknown import AsCommand, OwnAddress, Unknown, Varying
 
+_NAMED = regex(r"\$\(\s*([A-Z][A-Z0-9_]*)\s*\)")
 _OWN_ADDRESS = regex(
     r"(?:\$\(|`)\s*hostname(?:\s+-[fiIs])?(?:\s*\|\s*"
     r"(?:awk\s+['\"]\{\s*print\s+\\{0,2}\$1;?\s*\}['\"]|cut\s+-d\s*['\"] ['\"]\s+-f\s*1)"
@@ -244,6 +245,8 @@ class Expander:
             shown = shared.scope.show(piece.written)
             kind = OwnAddress if _OWN_ADDRESS.fullmatch(piece.written) else Varying
             because = kind(f"the shell computes {shown} when the pod runs")
+        elif (found := _NAMED.fullmatch(piece.written)) and shared.scope.is_named(found[1]):
+            because = AsCommand(f"the shell runs {found[1]} as a command", found[1], in_shell=True)
         return self._late(piece.written, because, quoted=piece.quoted)
 
 
