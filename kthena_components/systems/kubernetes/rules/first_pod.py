@@ -8,7 +8,7 @@ from kthena_components.core import naming
 from kthena_components.core.facts.listening import waits_for_engine
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.findings import Finding, not_checked, part_of_rule, refuse
+from kthena_components.core.findings import Finding, advise, not_checked, part_of_rule, refuse
 from kthena_components.core.objects.cluster_objects import ClusterObjects, selects
 from kthena_components.core.objects.object import Object, read_object
 from kthena_components.core.objects.retained_fields import kept_pods
@@ -135,6 +135,10 @@ class _Asked(NamedTuple):
     """Whether they are ready only after that."""
     by_pod: bool
     """Whether they ask for a pod of it, and not for the Service itself."""
+    at: str
+    """Path of the command line."""
+    alone: bool = False
+    """Whether the name of the Service is that of a pod, so that there may be none."""
 
 
 def kept_set(body: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -150,8 +154,7 @@ def _asks(cluster: ClusterObjects) -> Iterator[tuple[Object, Object, _Asked]]:
     """Return each StatefulSet with the Service that its pods ask, and how they ask."""
     services = cluster.named(_SERVICE)
     for entry in cluster.of(_STATEFUL_SET):
-        kept = entry.spec.get(_ASKED)
-        asked = kept if isinstance(kept, _Asked) else _find_service(entry)
+        asked = _asked_by(entry)
         service = services.get((str(entry.namespace), asked.service)) if asked else None
         if asked and service is not None:
             yield entry, service, asked
@@ -171,7 +174,10 @@ def _find_service(found: Object) -> _Asked | None:
         named = host and re.fullmatch(rf"{re.escape(str(found.name))}-\d+", host["pod"])
         match = host if named else _ALONE.fullmatch(str(meeting.address))
         if match and (named or match["space"] in {None, found.namespace}):
-            asked = _Asked(match["domain"], probed and waits_for_engine(pod), bool(named))
+            own = host is None and re.fullmatch(rf"{re.escape(str(found.name))}-\d+", match["domain"])
+            path = pod.command_path.removeprefix(f"{found.path}.")
+            waits = probed and waits_for_engine(pod)
+            asked = _Asked(match["domain"], waits, bool(named), path, bool(own))
             if asked.waits:
                 return asked
             first = first or asked
@@ -183,15 +189,39 @@ def first_pod_selected(cluster: ClusterObjects) -> Iterator[Finding]:
 
     A name such as chat-0.chat is in DNS only if the Service chat selects the pod chat-0. With the
     labels of other pods in its selector, the name does not exist, and no rank finds the first one.
+    The name of a pod alone, chat-0, is in no DNS, and only that pod itself knows it, from its
+    /etc/hosts, unless a Service has the same name.
 
     Pass: selector app chat, pods with the label app chat, and --dist-init-addr chat-0.chat:5000.
-    Fail: selector app llama, and the same pods.
-    Level: mandatory.
+    Fail: selector app llama, and the same pods; --dist-init-addr chat-0:5000, and no Service
+    chat-0.
+    Level: mandatory; advisory for the name of a pod alone, if a Service may be elsewhere.
     Source: kubernetes pkg/controller/endpointslice/endpointslice_controller.go (syncService) and
     staging/src/k8s.io/endpointslice/utils.go (shouldSetHostname); Kubernetes DNS-Based Service
     Discovery 1.1.0, 2.4.
     """
     yield from cluster.once(other_pods_selected)
+    yield from _of_no_service(cluster)
+
+
+def _of_no_service(cluster: ClusterObjects) -> Iterator[Finding]:
+    """Report the name of a pod without that of its Service."""
+    services = cluster.named(_SERVICE)
+    for entry in cluster.of(_STATEFUL_SET):
+        asked = _asked_by(entry)
+        if asked is None or not asked.alone or (str(entry.namespace), asked.service) in services:
+            continue
+        seen = f"is looked for at {display(asked.service)}, the name of a pod without that of its "
+        seen += "Service, which only that pod itself knows"
+        tell = refuse if cluster.complete else advise
+        domain = entry.spec.get("serviceName")
+        named = domain if isinstance(domain, str) and is_name(domain) else "SERVICE"
+        yield tell(entry.at(asked.at), seen, f"write {asked.service}.{named}")
+
+
+def _asked_by(entry: Object) -> _Asked | None:
+    kept = entry.spec.get(_ASKED)
+    return kept if isinstance(kept, _Asked) else _find_service(entry)
 
 
 def other_pods_selected(cluster: ClusterObjects) -> Iterator[Finding]:
