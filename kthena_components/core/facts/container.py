@@ -107,8 +107,8 @@ class ContainerFacts:
     hidden_token: Unknown | None = None
     """Why there may be a token that cannot be read now."""
     ports: PortFacts = field(default=NO_PORTS, compare=False)
-    waits: frozenset[int] = field(default=frozenset(), compare=False)
-    """Ports of the first pod that its script asks until they answer."""
+    waits: frozenset[tuple[str, int]] = field(default=frozenset(), compare=False)
+    """Hosts and ports that its script asks until they answer."""
     has_other_inputs: bool = False
     """Whether a hook may start other programs in it, or it has variables that are not read."""
 

@@ -45,8 +45,6 @@ _SERVERS = regex(
 _GRPC = regex(r"(?i)grpc")
 _PROXY = regex(r"(?i)(?:http|https|all)_proxy", re.ASCII)
 _KEY_HEADERS = frozenset({"authorization", "x-api-key"})
-_OF_LEADER = regex(r"\$[({]?[A-Z_]*(?:LEADER|ENTRY|MASTER|HEAD)[A-Z_]*[)}]?", re.ASCII)
-"""The host that a controller's variable names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,10 +144,10 @@ def _may_listen(word: str) -> bool:
     return _BESIDE.search(word) is not None or _SERVERS.search(word) is not None
 
 
-def read_waits(container: Mapping[str, Any]) -> frozenset[int]:
-    """Return the ports of an engine's first pod that a script asks until they answer."""
-    loops = (loop for loop in wait_loops(container) if _OF_LEADER.fullmatch(loop.host))
-    return frozenset(loop.port for loop in loops if loop.port is not None)
+def read_waits(container: Mapping[str, Any]) -> frozenset[tuple[str, int]]:
+    """Return the hosts and the ports that a script asks until they answer."""
+    loops = wait_loops(container)
+    return frozenset((loop.host, loop.port) for loop in loops if loop.port is not None)
 
 
 def _others(

@@ -1,15 +1,24 @@
 """Rules of the start of pods: none waits for one that waits for it, and init containers end."""
 
+import re
 from collections.abc import Iterator
 
 from kthena_components.core.facts.listening import DEFAULT_PORTS, listening
+from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.ports import DECIDING, ProbeFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.remedies import either, write
+from kthena_components.core.rules.support.engine_pods import meeting_of
 from kthena_components.core.rules.support.messages import title
+from kthena_components.core.values.regex import regex
 
 _TWO = 2
+_OF_LEADER = regex(r"\$[({]?[A-Z_]*(?:LEADER|ENTRY|MASTER|HEAD)[A-Z_]*[)}]?", re.ASCII)
+"""The host that a controller's variable names."""
+_OF_HEAD = regex(r"[\w-]+-head-svc(?:\.[\w.-]+)?|\$[({]?(?:FQ_)?RAY_IP[)}]?", re.ASCII)
+"""The head of a Ray cluster: kuberay ray-operator/controllers/ray/utils/util.go
+GenerateHeadServiceName, and the variables of its workers in common/pod.go."""
 
 
 def start_order(facts: ServingFacts) -> Iterator[Finding]:
@@ -24,7 +33,7 @@ def start_order(facts: ServingFacts) -> Iterator[Finding]:
     container that waits for Ray's port 6379.
     Fail: startupPolicy LeaderReady, or the OrderedReady of a StatefulSet, and a readinessProbe on
     the port of an engine with --nnodes 2; `until curl $LWS_LEADER_ADDRESS:8000/health` in an init
-    container of its workers.
+    container of its workers, and the same with the address of their --master-addr, or CLUSTER-head-svc.
     Level: mandatory.
     Source: kubernetes-sigs/lws pkg/controllers/pod_controller.go; kubernetes
     pkg/controller/statefulset/stateful_set_control.go; ai-dynamo/grove operator/initc; Volcano
@@ -98,7 +107,7 @@ def _by_script(engine: EngineFacts, port: int) -> Iterator[Finding]:
     if (own := worker.own) is not None and own.ports.alone and not own.ports.on_host:
         containers.append(own)
     for container in containers:
-        if port in container.waits:
+        if any(at == port and _is_first(worker, host) for host, at in container.waits):
             yield Finding(
                 path=container.path,
                 seen=f"container '{container.name}' of the workers waits until port {port} of the "
@@ -106,6 +115,16 @@ def _by_script(engine: EngineFacts, port: int) -> Iterator[Finding]:
                 remedy="wait for the port at which they join, or remove the loop: engines wait for "
                 "each other",
             )
+
+
+def _is_first(worker: PodFacts, host: str) -> bool:
+    """Return whether a host is the first pod of the engine that a worker joins."""
+    if _OF_LEADER.fullmatch(host) or _OF_HEAD.fullmatch(host):
+        return True
+    command = worker.command
+    meeting = None if command is None else meeting_of(command)
+    shown = meeting.shown if meeting is not None else command.ray_written if command else ""
+    return host == shown.partition(":")[0]
 
 
 def init_container_ends(facts: ServingFacts) -> Iterator[Finding]:

@@ -1,6 +1,6 @@
 """The rules about autoscalers, and the rule coscheduling-pods."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kthena_components.core import naming
@@ -50,10 +50,13 @@ def coscheduling_pods(
     """At least minMember pods have the label of their PodGroup; otherwise none of them starts.
 
     The PodGroup is that of the coscheduling plugin (scheduling.x-k8s.io), and the label is
-    scheduling.x-k8s.io/pod-group.
+    scheduling.x-k8s.io/pod-group. These pods exist at first: a StatefulSet with OrderedReady, the
+    default, creates a pod when the one before it is ready, and LeaderWorkerSet with LeaderReady the
+    workers when their leader is.
 
     Pass: minMember 2, and a LeaderWorkerSet of 2 pods with the label.
-    Fail: minMember 4, and a LeaderWorkerSet of 2 pods with the label.
+    Fail: minMember 4, and a LeaderWorkerSet of 2 pods with the label; minMember 2, and a
+    StatefulSet of 2 replicas without podManagementPolicy.
     Level: mandatory; advice if these are not all objects of the cluster, or if pods have the
     default scheduler, which need not have the plugin. Without pods, nothing is reported.
     Source: kubernetes-sigs/scheduler-plugins pkg/coscheduling/core/core.go PreFilter;
@@ -64,15 +67,53 @@ def coscheduling_pods(
     if not pods or least is None:
         return
     require_known(path, group.name, group.namespace)
-    number = known(total(numbers_of(cluster, pods)), path)
-    if number >= least:
-        return
+    numbers = numbers_of(cluster, pods)
+    number = known(total(numbers), path)
     schedulers = [one.spec.get("schedulerName") for one in pods]
     sure = cluster.complete and not any(name in _DEFAULT for name in schedulers)
     report = refuse if sure else advise
+    if number >= least:
+        counts = [one if isinstance(one, int) else 0 for one in numbers]
+        yield from _late(report, pods, counts, least)
+        return
     have = f"{number} has" if number == 1 else f"{number} have"
     seen = f"the PodGroup waits for {count_of(least, 'pod')}, but {have} its label, so it never "
     yield report(path, f"{seen}starts", write(number, f"write minMember {number}"))
+
+
+def _late(
+    report: Callable[..., Finding], pods: list[PodSet], numbers: list[int], least: int
+) -> Iterator[Finding]:
+    """Report pods of a gang that are created when others of it are ready."""
+    later = [_after(one, number) for one, number in zip(pods, numbers, strict=True)]
+    first = sum(numbers) - sum(number for number, _ in later)
+    if first >= least:
+        return
+    owner, way = next((one.owner, how) for one, (n, how) in zip(pods, later, strict=True) if n)
+    seen = f"{way} is ready, but the PodGroup waits for {count_of(least, 'pod')}, and at first "
+    seen += f"{first} of {sum(numbers)} exist, so none of them ever starts"
+    field, value = _AT_ONCE[owner.kind]
+    yield report(owner.at(field), seen, write(value))
+
+
+_AT_ONCE = {
+    "StatefulSet": ("spec.podManagementPolicy", "Parallel"),
+    "LeaderWorkerSet": ("spec.startupPolicy", "LeaderCreated"),
+}
+"""The field by which pods are created at the same time, and its value."""
+
+
+def _after(pods: PodSet, number: int) -> tuple[int, str]:
+    """Return how many pods of a template are created later, and when."""
+    owner = pods.owner
+    policy = owner.spec.get("podManagementPolicy", "OrderedReady")
+    if owner.kind == "StatefulSet" and policy == "OrderedReady":
+        seen = "is OrderedReady, by which each pod is created when the one before it"
+        return max(number - 1, 0), seen
+    late = owner.kind == "LeaderWorkerSet" and owner.spec.get("startupPolicy") == "LeaderReady"
+    if late and pods.path.endswith("workerTemplate"):
+        return number, "is LeaderReady, by which the workers are created when their leader"
+    return 0, ""
 
 
 HPA: GroupKind = ("autoscaling", "HorizontalPodAutoscaler")
