@@ -239,6 +239,9 @@ def _release(view: RayView) -> tuple[Version | None, bool]:
     return (parse_version(stated) if isinstance(stated, str) else None), False
 
 
+_SETS: Version = (2, 48)
+"""The first Ray whose Serve refuses what it sets itself (vllm_models.py
+get_initialization_kwargs)."""
 _WITHOUT_OPTION = frozenset({"enable_mm_processor_stats", "mamba_config", "model_weights"})
 """Arguments of vLLM's engine that no option of its command line sets."""
 
@@ -247,16 +250,24 @@ def ray_engine_kwargs(view: RayView) -> Iterator[Finding]:
     """Each of the engine_kwargs of a model of Ray Serve is an argument of vLLM's engine or server.
 
     Their names are those of the options of `vllm serve`, with underscores. Ray Serve refuses other
-    names when it starts the model. The image of a cluster states no release of vLLM.
+    names when it starts the model. The image of a cluster states no release of vLLM. Since 2.48 Ray
+    Serve sets the model, its name and the executor itself, and refuses these of others.
 
     Pass: engine_kwargs {tensor_parallel_size: 8, max_num_seqs: 64}.
-    Fail: engine_kwargs {tensor_parallel: 8}; {swap_space: 4}, which only vLLM up to 0.17 has.
-    Level: mandatory if no release has it; advisory if the newest has not.
+    Fail: engine_kwargs {tensor_parallel: 8}; {swap_space: 4}, which only vLLM up to 0.17 has;
+    {distributed_executor_backend: mp}; {model: org/model}.
+    Level: mandatory if no release has it; advisory if the newest has not, and for what Ray Serve
+    sets, unless the head's image states a release of Ray.
     Source: ray-project/ray python/ray/llm/_internal/serve, VLLMEngineConfig.from_llm_config; the
     options of vLLM's releases (docs/engines.md), whose names its EngineArgs and FrontendArgs have.
     """
+    release, sure = _release(view)
     for one in view.served if isinstance(view.served, tuple) else ():
         for key in one.keys:
+            if (wrong := _own(one, key)) and (release is None or release >= _SETS):
+                level = Level.MANDATORY if sure and release else Level.ADVISORY
+                yield _finding(one.name, key, wrong[0], wrong[1], level)
+                continue
             if key in _names() or key in _WITHOUT_OPTION:
                 if key not in _WITHOUT_OPTION and (span := _gone(key)):
                     seen = f"vLLM has it up to {span}, and the release in the image may be newer"
@@ -265,6 +276,19 @@ def ray_engine_kwargs(view: RayView) -> Iterator[Finding]:
                 continue
             seen = "no release of vLLM has such an argument, so the model does not start"
             yield _finding(one.name, key, seen, plain(suggest(key, _names())), Level.MANDATORY)
+
+
+def _own(one: Served, key: str) -> tuple[str, str] | None:
+    """Say what Ray Serve sets itself, and what to do; None if it takes the argument."""
+    if key in {"model", "served_model_name"}:
+        remedy = "write model_source and model_id in model_loading_config instead"
+        return "Ray Serve LLM takes it from model_loading_config, and stops", remedy
+    executor = one.command.executor
+    if key != "distributed_executor_backend" or executor in {"ray", None}:
+        return None
+    if isinstance(executor, Unknown):
+        return None
+    return f"it is {display(executor)}, and Ray Serve LLM only takes ray", "write ray, or remove it"
 
 
 def _finding(model: str, key: str, seen: str, remedy: str, level: Level) -> Finding:
