@@ -24,9 +24,13 @@ _FIRST_LABELS = {"ModelServing": (naming.ENTRY, "true"), "LeaderWorkerSet": (_LW
 """The label of the first pod of each engine, by kind."""
 _NUMBER_LABELS = {
     "StatefulSet": naming.POD_INDEX,
+    "LeaderWorkerSet": _LWS_INDEX,
+    "RoleBasedGroup": "rbg.workloads.x-k8s.io/component-index",
     "Job": "batch.kubernetes.io/job-completion-index",
 }
-"""The label with the number of a pod of a template, by kind."""
+"""The label with the number of a pod of a template, by kind. RoleBasedGroup:
+api/workloads/constants/label.go."""
+_OF_GROUPS = (_NUMBER_LABELS["LeaderWorkerSet"], _NUMBER_LABELS["RoleBasedGroup"])
 _POD_NAME = "statefulset.kubernetes.io/pod-name"
 _SGLANG_SELECTORS = frozenset({"--selector", "--prefill-selector", "--decode-selector"})
 _GATEWAY_PORT = "model.aibrix.ai/port"
@@ -43,7 +47,7 @@ def selected_pods_answer(cluster: ClusterObjects) -> Iterator[Finding]:
     labels, of any kind. An engine listens on its --port; vLLM and trtllm-serve without one on 8000,
     SGLang on 30000, a server of Dynamo as at probe-port. It listens on its --host; without one,
     SGLang and trtllm-serve only on the loopback address. Workers of Ray, vLLM with --headless and
-    the other ranks of SGLang answer none, also where all ranks are the pods of one StatefulSet. A
+    the other ranks of SGLang answer none, also where all ranks are the pods of one template. A
     Service may have ports for other purposes: one that fits is enough; by a port's name, only pods
     with that name get requests. Each port of an InferencePool is an endpoint of its own, and must
     fit. Not checked are pods in which something else may listen. On the network of their nodes
@@ -221,6 +225,8 @@ def _is_for_silent(each: Selector, pods: PodSet, ports: Listening) -> bool:
         return False
     if unknown_inside(pods.owner.spec.get("ordinals")) is not None:
         return False
+    if each.option and label in _OF_GROUPS:  # routers may ask pods for their models first
+        return False
     number = str(_number(pods, ports))
     stated = {label: number, _POD_NAME: f"{pods.owner.name}-{number}"}
     return all(each.labels.get(key) != value for key, value in stated.items())
@@ -234,7 +240,8 @@ def _number(pods: PodSet, ports: Listening) -> int:
 
 def _selects_silent(each: Selector, pods: PodSet, ports: Listening) -> Finding:
     label, number = _NUMBER_LABELS[pods.owner.kind], _number(pods, ports)
-    seen = f"matches {_title(pods)}, of which only the one with number {number} answers requests"
+    seen = f"matches the pods of {owner_title(pods)}, of which only the one with number {number} "
+    seen += "answers requests"
     verb = "write" if label in each.labels else "add"
     return refuse(each.owner.at(each.path), seen, f'{verb} {label}: "{number}"')
 
