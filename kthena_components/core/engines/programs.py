@@ -219,9 +219,12 @@ def image_entrypoint(image: str) -> tuple[str, ...]:
 
     vLLM's server images start an engine by themselves (vllm docker/Dockerfile), Kthena's for
     Ascend (its docker/Dockerfile.mooncake-npu-a3), and those of Text Generation Inference but for
-    the one with llama.cpp (its Dockerfile). Put it before the args for `read_command`.
+    the one with llama.cpp (its Dockerfile), and KServe's huggingfaceserver (its
+    python/huggingface_server.Dockerfile). Put it before the args for `read_command`.
     """
     read = read_image(image)
+    if base_name(read.repository) == Program.HUGGINGFACESERVER.value:
+        return ("python3", "-m", Program.HUGGINGFACESERVER.value)
     if base_name(read.repository) == _KTHENA_IMAGE and (read.tag or "").startswith("vllm"):
         return ("vllm", "serve")
     if any(name in base_name(read.repository) for name in _TGI_IMAGES):

@@ -54,7 +54,7 @@ class ProbeFacts:
     path: str = field(compare=False)
     """Path of the port, or of the command that asks it."""
     action: str = "httpGet"
-    """httpGet, tcpSocket, grpc or exec."""
+    """httpGet, tcpSocket, grpc, exec, or BY_KSERVE."""
     kind: str
     """readinessProbe and so on."""
     port: MaybeInt | None
@@ -93,6 +93,8 @@ class PortFacts:
     """Its variables by name, and whether each surely has a value that is not empty."""
 
 
+BY_KSERVE = "default of KServe"
+"""The action of a probe that KServe adds: it connects to the port by TCP."""
 NO_PORTS = PortFacts(named={}, mentioned=frozenset(), alone=False, probes=())
 
 

@@ -11,7 +11,7 @@ from kthena_components.core.facts.listening import (
     listening,
     listening_by_number,
 )
-from kthena_components.core.facts.ports import ProbeFacts
+from kthena_components.core.facts.ports import BY_KSERVE, ProbeFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of, part_of_rule
 from kthena_components.core.remedies import write
@@ -45,7 +45,8 @@ def probe_port(facts: ServingFacts) -> Iterator[Finding]:
     probes only, with /health, at their --host and --port. With --ssl-keyfile and --ssl-certfile, a
     server answers HTTPS only. All have /health, not /healthz or /ready. The frontend of Dynamo
     listens on --http-port, else DYN_HTTP_PORT, else 8000, and its workers on DYN_SYSTEM_PORT, if
-    that is stated: both are checked in Kubernetes' own kinds. These servers speak HTTP, and gRPC
+    that is stated: both are checked in Kubernetes' own kinds. KServe asks the first port of the
+    container kserve-container, or else 8080, if it states no readinessProbe. These servers speak HTTP, and gRPC
     only with an option or a variable that names it. A command that asks localhost, such as curl, nc
     or Python's urlopen, fails where nothing listens. Not checked are containers in which something
     else may listen: other containers in the pod than a routing sidecar of llm-d and those that
@@ -286,10 +287,14 @@ def _asks(probe: ProbeFacts) -> str:
     """Return the port that a probe asks, as a clause about its field."""
     if probe.action == "exec":
         return f"asks port {probe.port} of its own pod"
+    if probe.action == BY_KSERVE:
+        return f"gets a readinessProbe and requests at {probe.port}, KServe's default"
     return f"is {display(probe.name)} ({probe.port})" if probe.name else f"is {probe.port}"
 
 
 def _ask(probe: ProbeFacts, port: MaybeInt) -> str:
+    if probe.action == BY_KSERVE:
+        return f"add containerPort {port} as the first of its ports"
     return f"ask port {port} instead" if probe.action == "exec" else write(port)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod import DeviceFacts, PodFacts
 from kthena_components.core.facts.pod_template import read_pods
+from kthena_components.core.facts.ports import BY_KSERVE, ProbeFacts
 from kthena_components.core.facts.serving import EngineFacts, NameFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests, relocated
 from kthena_components.core.naming import DNS_LABEL
@@ -111,6 +112,8 @@ def _joining(pod: PodFacts, written: Sequence[PodFacts]) -> PodFacts:
     return replace(pod, command=told, stated=joins[0].stated, command_path=joins[0].command_path)
 
 
+_PORT = 8080
+"""The port at which KServe asks a container without ports: pkg/constants/constants.go."""
 _JOINS = CommandFacts(ray_role="worker")
 
 
@@ -150,13 +153,33 @@ def _pods(view: Service, base: str) -> Iterator[PodFacts]:
         yield name_model(pod, folders, view.object.context)
 
 
+def _probed(pod: PodFacts, spec: Mapping[str, Any]) -> PodFacts:
+    """Add the readinessProbe that KServe gives to a container without one.
+
+    Source: kserve pkg/controller/v1beta1/inferenceservice/reconcilers/deployment/
+    deployment_reconciler.go setDefaultPodSpec; Knative asks the same port.
+    """
+    own, listed = pod.own, [mapping(each) for each in sequence(spec.get("containers"))]
+    container = next((each for each in listed if each.get("name") == _ENGINE), None)
+    if own is None or own.name != _ENGINE or container is None or "readinessProbe" in container:
+        return pod
+    ports = container.get("ports")
+    first = mapping(sequence(ports)[0]).get("containerPort") if sequence(ports) else _PORT
+    if is_unresolved(ports) or not isinstance(first, int):
+        return pod
+    at = f"{own.path}.ports"
+    probe = ProbeFacts(path=at, action=BY_KSERVE, kind="readinessProbe", port=first)
+    return replace(pod, own=replace(own, ports=replace(own.ports, probes=(*own.ports.probes, probe))))
+
+
 def _written(view: Service, base: str) -> Iterator[PodFacts]:
     predictor, context, key = view.holder, view.object.context, view.served
     merged = merge(view.runtime, predictor) if view.runtime and key == "model" else None
     metadata = {"annotations": predictor.get("annotations")}
     if merged is not None:
         template = {"metadata": metadata, "spec": merged.spec}
-        for pod in read_pods(template, "", context=context):
+        for read in read_pods(template, "", context=context):
+            pod = _probed(read, merged.spec)
             yield fill_requests(relocated(pod, lambda path: f"{base}.{merged.place(path)}"))
         return
     if key:
@@ -168,7 +191,8 @@ def _written(view: Service, base: str) -> Iterator[PodFacts]:
             yield _or_runtime(fill_requests(moved), f"{base}.{key}.resources")
         return
     template = {"metadata": metadata, "spec": predictor}
-    yield from map(fill_requests, _placed(template, f"{base}.", view))
+    for pod in _placed(template, f"{base}.", view):
+        yield _probed(fill_requests(pod), predictor)
 
 
 def _placed(template: object, base: str, view: Service) -> Iterator[PodFacts]:

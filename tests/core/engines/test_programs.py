@@ -107,6 +107,7 @@ def test_the_model_is_found(command: str, model: str | None) -> None:
         ("vllm/vllm-openai-rocm:latest", ("vllm", "serve")),
         ("ghcr.io/volcano-sh/kthena-engine:vllm-ascend_v0.10.1rc1", ("vllm", "serve")),
         ("ghcr.io/volcano-sh/kthena-engine:sglang", ()),
+        ("kserve/huggingfaceserver:v0.16.0-gpu", ("python3", "-m", "huggingfaceserver")),
         ("lmsysorg/sglang:latest", ()),
         ("", ()),
     ],
