@@ -511,3 +511,19 @@ def test_charts_that_no_release_installs_do_not_share_a_name(run: Command, write
     service = "apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {ports: [{port: 80}]}\n"
     write("m/code/templates/more.yaml", f"{service}---\n{service}")
     assert TWICE in run("m", "--whole").out
+
+
+def test_a_folder_without_an_engine_is_not_in_the_default_namespace(
+    run: Command, write: Write
+) -> None:
+    """Its kustomization is not built, so the namespace that Flux gives it is not known."""
+    config = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [{port: 80}]}\n"
+    for space in ("network", "downloads"):
+        write(f"m/{space}/kustomization.yaml", "resources: [web.yaml]\n")
+        write(f"m/{space}/web.yaml", config)
+        spec = f"spec: {{path: ./{space}, prune: true, {SOURCE}, targetNamespace: {space}}}\n"
+        write(f"m/{space}.yaml", KUSTOMIZATION.replace("app,", f"{space},") + spec)
+    assert TWICE not in run("m", "--whole").out
+    for space in ("network", "downloads"):
+        write(f"m/{space}/web.yaml", config.replace("web}", "web, namespace: x}"))
+    assert TWICE in run("m", "--whole").out

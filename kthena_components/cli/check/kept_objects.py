@@ -35,6 +35,7 @@ from kthena_components.core.objects.cluster_objects import Ports
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import group_kind, mapping
 from kthena_components.core.values.regex import regex
+from kthena_components.core.values.unknown import Blank
 from kthena_components.reading.documents import Document, read_documents
 from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.systems.native.facts import GroupMember, read_part
@@ -82,7 +83,9 @@ class ReducedObject:
         """Return the key that is unique in a cluster, or None for an object without a name."""
         metadata = mapping(self.body.get("metadata"))
         name, space = metadata.get("name"), metadata.get("namespace")
-        if not (isinstance(name, str) and (space is None or isinstance(space, str))):
+        if isinstance(space, Blank) or not (
+            isinstance(name, str) and (space is None or isinstance(space, str))
+        ):
             return None
         return group_kind(self.body), space or "default", name
 
@@ -107,8 +110,14 @@ class KeptObjects:
         shift: int,
         item: KubeObject,
         checked: CheckedObject,
+        *,
+        is_base: bool = False,
     ) -> list[Finding]:
-        """Keep the fields that the rules over all objects need. Return a finding if that fails."""
+        """Keep the fields that the rules over all objects need. Return a finding if that fails.
+
+        In a whole cluster, the namespace of a base's object is not known if it states none: the
+        kustomization, or who deploys it, sets one.
+        """
         number = self._number(shift)
         if not is_compared(item.body):
             return []
@@ -117,6 +126,8 @@ class KeptObjects:
             part = read_part(item.body, path, self.context)
             engine_part = read_engine_part_of(item.body, path, self.context)
             body = reduce_object(item.body)
+            if self.whole and is_base:
+                body = {**body, "metadata": {"namespace": _ELSEWHERE, **mapping(body["metadata"])}}
         except Exception as error:  # noqa: BLE001 - the other objects must still be checked
             return [fault(READING, error)]
         self.said.update(hash((finding.rule, finding.seen)) for finding in checked.findings)
@@ -156,6 +167,7 @@ class KeptObjects:
         return self._last[1]
 
 
+_ELSEWHERE = Blank("{namespace}")
 _ASKED = frozenset({"gpu-budget", "surge-needs-spare-gpus", "gpu-type-allowed", RULE_FAULT})
 
 
