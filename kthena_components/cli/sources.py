@@ -230,6 +230,11 @@ class Source:
         """Return the place of an object by its line."""
         return self.name, line
 
+    @property
+    def is_chart_alone(self) -> bool:
+        """Whether it is a chart that no release of the files installs."""
+        return False
+
 
 @dataclass(frozen=True, slots=True)
 class RenderedSource(Source):
@@ -284,6 +289,11 @@ class RenderedSource(Source):
     def start(self, line: int) -> Place:  # noqa: ARG002 - a line of the rendering
         """Return the place of the chart or the kustomization."""
         return self.rendering.fallback, 1
+
+    @property
+    def is_chart_alone(self) -> bool:
+        """Whether it is a chart that no release of the files installs."""
+        return self.rendering.is_chart_alone
 
     def _origin(self, item: KubeObject) -> str | None:
         """Return the real path of the object's file. A rendering may name files elsewhere: None."""

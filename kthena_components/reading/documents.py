@@ -45,7 +45,7 @@ _DIGITS = 1000
 _BOM = "\ufeff"
 _BEFORE = regex(rf"\A(?:---[^\n]*+\n)?(?>(?:[ \t\r{_BOM}]*+(?:#[^\n]*+)?\n)*){_BOM}*")
 """What is before the content of a document, where kubectl passes over marks of byte order."""
-_ONLY_HERE = frozenset({"found duplicate anchor; first occurrence", "found unexpected ':'"})
+_ONLY_HERE = frozenset({"found unexpected ':'"})
 """What libyaml refuses, and kubectl reads."""
 _TEMPLATE = regex(r"\{\{|\{%")
 _TOLD_TEMPLATE = "is a template with {{ or {%, and not valid YAML: check its output"

@@ -41,6 +41,8 @@ _FEW_BRACKETS = MOST_DEPTH // 2
 # A pattern that starts with a line feed is searched much faster than one with ^.
 _DEEP_LINE, _DEEP_FIRST = (regex(rf"{start}[ \t?:-]{{{MOST_DEPTH // 4}}}") for start in (r"\n", ""))
 _ANCHOR, _ALIAS = regex(r"&[\w-]"), regex(r"\*[\w-]")
+_NAMED = regex(r"(?<![^\s,\[{:?-])&([^\s,\[\]{}]+)")
+"""What may be an anchor."""
 
 
 def _cased(*words: str) -> list[str]:
@@ -145,7 +147,7 @@ class Loader(_SAFE):  # type: ignore[misc]  # the class depends on how PyYAML wa
 
     def __init__(self, text: str) -> None:
         """Begin to read a text."""
-        super().__init__(text)
+        super().__init__(_once_named(text))
         self._long = len(text) > _LONG
 
     def dispose(self) -> None:
@@ -222,6 +224,36 @@ class Loader(_SAFE):  # type: ignore[misc]  # the class depends on how PyYAML wa
             problem = "found a map or a list as a key"
             raise MapKeyError(None, None, problem, node.start_mark) from None
         return key
+
+
+def _once_named(text: str) -> str:
+    """Return a text in which no anchor has the name of an earlier one, in the same lines.
+
+    libyaml refuses such a name. YAML 1.2 and Kubernetes' parser give an alias the last node with
+    it.
+    Source: YAML 1.2.2, 3.2.2.2; go.yaml.in/yaml/v2 v2.4.2, decode.go parser.anchor.
+    """
+    names = _NAMED.findall(text) if text.count("&") > 1 else []
+    if len(names) == len({*names}):
+        return text
+    parts: list[str] = []
+    seen: dict[str, str] = {}
+    end = 0
+    try:
+        for event in yaml.parse(text, Loader=_SAFE):
+            name = getattr(event, "anchor", None)
+            if name is None:
+                continue
+            sign = "*" if isinstance(event, yaml.AliasEvent) else "&"
+            at = text.find(f"{sign}{name}", max(event.start_mark.index, end)) + 1
+            if sign == "&":
+                fresh = f"{name}-{len(parts)}"
+                seen[name] = name if name not in seen or not at else fresh
+            parts += [text[end:at], seen.get(name, name)]
+            end = at + len(name)
+    except yaml.YAMLError:
+        return text  # the error is reported by the caller
+    return "".join([*parts, text[end:]])
 
 
 def _binary(_: Any, node: yaml.ScalarNode) -> str:

@@ -35,6 +35,11 @@ class Rendering:
     may_lack_values: bool = False
     """Whether it is a chart with nothing but its own values, which may leave fields empty."""
 
+    @property
+    def is_chart_alone(self) -> bool:
+        """Whether it is a chart that no release states: its name is invented here."""
+        return not self.released and Path(self.fallback).name == CHART
+
 
 @dataclass(slots=True)
 class Rendered:
@@ -66,7 +71,7 @@ class Rendered:
     def of_released_charts(self) -> list[Rendering]:
         """Return the renderings of charts by themselves that releases install with other values."""
         released = {each.released for each in self.renderings if each.released}
-        charts = [each for each in self.renderings if Path(each.fallback).name == CHART]
+        charts = [each for each in self.renderings if each.is_chart_alone]
         return [each for each in charts if os.path.realpath(Path(each.fallback).parent) in released]
 
     def _note(self, where: str, because: str) -> None:

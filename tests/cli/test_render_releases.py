@@ -468,3 +468,62 @@ def test_a_chart_is_not_installed_beside_its_release(run: Command, write: Write)
     done = run("m", "--whole")
     assert "2 renderings" in done.out
     assert "[object-twice]" not in done.out
+
+
+TWICE = "[object-twice]"
+
+
+def test_a_folder_that_flux_deploys_is_in_the_cluster_once(run: Command, write: Write) -> None:
+    """The folder's kustomization is built by itself, too, and by another folder's."""
+    write("m/apps/chat/kustomization.yaml", "resources: [pod.yaml]\nnamespace: ai\n")
+    write("m/apps/chat/pod.yaml", FILES["base/pod.yaml"])
+    write("m/apps/kustomization.yaml", "resources: [ks.yaml]\n")
+    spec = f"spec: {{path: ./apps/chat, prune: true, interval: 1h, {SOURCE},\n"
+    write("m/apps/ks.yaml", KUSTOMIZATION + spec + "  postBuild: {substitute: {APP: chat}}}\n")
+    done = run("m", "--whole")
+    assert "3 renderings" in done.out or "2 renderings" in done.out
+    assert TWICE not in done.out
+
+
+def test_overlays_of_one_base_are_no_objects_that_are_there_twice(
+    run: Command, write: Write
+) -> None:
+    write("m/base/kustomization.yaml", FILES["base/kustomization.yaml"])
+    write("m/base/pod.yaml", FILES["base/pod.yaml"])
+    for name in ("dev", "prod"):
+        write(f"m/{name}/kustomization.yaml", "resources: [../base]\n")
+    assert TWICE not in run("m", "--whole").out
+    other = FILES["base/pod.yaml"]
+    write("m/more/kustomization.yaml", "resources: [pod.yaml]\n")
+    write("m/more/pod.yaml", other)
+    assert TWICE in run("m", "--whole").out
+
+
+def test_charts_that_no_release_installs_do_not_share_a_name(run: Command, write: Write) -> None:
+    for chart in ("chat", "code"):
+        write(f"m/{chart}/Chart.yaml", CHART.format(chart))
+        write(f"m/{chart}/values.yaml", FILES["charts/chat/values.yaml"])
+        write(f"m/{chart}/prod-values.yaml", "gpus: 8\n")
+        write(f"m/{chart}/templates/pod.yaml", TEMPLATE)
+    done = run("m", "--whole")
+    assert "4 renderings" in done.out
+    assert TWICE not in done.out
+    service = "apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {ports: [{port: 80}]}\n"
+    write("m/code/templates/more.yaml", f"{service}---\n{service}")
+    assert TWICE in run("m", "--whole").out
+
+
+def test_a_folder_without_an_engine_is_not_in_the_default_namespace(
+    run: Command, write: Write
+) -> None:
+    """Its kustomization is not built, so the namespace that Flux gives it is not known."""
+    config = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [{port: 80}]}\n"
+    for space in ("network", "downloads"):
+        write(f"m/{space}/kustomization.yaml", "resources: [web.yaml]\n")
+        write(f"m/{space}/web.yaml", config)
+        spec = f"spec: {{path: ./{space}, prune: true, {SOURCE}, targetNamespace: {space}}}\n"
+        write(f"m/{space}.yaml", KUSTOMIZATION.replace("app,", f"{space},") + spec)
+    assert TWICE not in run("m", "--whole").out
+    for space in ("network", "downloads"):
+        write(f"m/{space}/web.yaml", config.replace("web}", "web, namespace: x}"))
+    assert TWICE in run("m", "--whole").out

@@ -55,6 +55,20 @@ def test_a_tag_decides(tagged: str, value: object) -> None:
     assert _read(f"a: {tagged}") == value
 
 
+ANCHORS = {
+    "a: [&x 1, *x, &x two, *x]": [1, 1, "two", "two"],
+    "b: &x {c: 1}\nd: &x {e: 2}\na: {<<: *x, f: 'g &x &x'}": {"e": 2, "f": "g &x &x"},
+    "b: !!str &x 1\nc: &x !!int '2'\na: [*x, h&x&x]": [2, "h&x&x"],
+    "b: &x 1\na: &x [&x 2, *x, &y 3, &y 4, *y]": [2, 2, 3, 4, 4],
+}
+"""Verdicts of Kustomize 5.5.0."""
+
+
+@for_each(("text", "value"), [*ANCHORS.items()])
+def test_an_alias_is_the_last_node_with_its_anchor(text: str, value: object) -> None:
+    assert _read(text) == value
+
+
 def _read(text: str) -> Any:
     loader = Loader(text)
     try:

@@ -304,7 +304,8 @@ def _checked(
     if context.pins:
         context = replace(context, pins=near(context.pins, source.place(item, "")[0]))
     checked = check_safely(item.body, beside.given, context, asked)
-    failed = kept.keep(source.about(item), shift, item, checked)
+    about, is_base = source.about(item), source.is_base
+    failed = kept.keep(about, shift, item, checked, is_base=is_base)
     return checked.findings + [finding for finding in failed if finding not in checked.findings]
 
 

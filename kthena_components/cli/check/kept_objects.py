@@ -35,6 +35,7 @@ from kthena_components.core.objects.cluster_objects import Ports
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import group_kind, mapping
 from kthena_components.core.values.regex import regex
+from kthena_components.core.values.unknown import Blank
 from kthena_components.reading.documents import Document, read_documents
 from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.systems.native.facts import GroupMember, read_part
@@ -82,7 +83,9 @@ class ReducedObject:
         """Return the key that is unique in a cluster, or None for an object without a name."""
         metadata = mapping(self.body.get("metadata"))
         name, space = metadata.get("name"), metadata.get("namespace")
-        if not (isinstance(name, str) and (space is None or isinstance(space, str))):
+        if isinstance(space, Blank) or not (
+            isinstance(name, str) and (space is None or isinstance(space, str))
+        ):
             return None
         return group_kind(self.body), space or "default", name
 
@@ -107,8 +110,14 @@ class KeptObjects:
         shift: int,
         item: KubeObject,
         checked: CheckedObject,
+        *,
+        is_base: bool = False,
     ) -> list[Finding]:
-        """Keep the fields that the rules over all objects need. Return a finding if that fails."""
+        """Keep the fields that the rules over all objects need. Return a finding if that fails.
+
+        In a whole cluster, the namespace of a base's object is not known if it states none: the
+        kustomization, or who deploys it, sets one.
+        """
         number = self._number(shift)
         if not is_compared(item.body):
             return []
@@ -117,6 +126,8 @@ class KeptObjects:
             part = read_part(item.body, path, self.context)
             engine_part = read_engine_part_of(item.body, path, self.context)
             body = reduce_object(item.body)
+            if self.whole and is_base:
+                body = {**body, "metadata": {"namespace": _ELSEWHERE, **mapping(body["metadata"])}}
         except Exception as error:  # noqa: BLE001 - the other objects must still be checked
             return [fault(READING, error)]
         self.said.update(hash((finding.rule, finding.seen)) for finding in checked.findings)
@@ -156,6 +167,7 @@ class KeptObjects:
         return self._last[1]
 
 
+_ELSEWHERE = Blank("{namespace}")
 _ASKED = frozenset({"gpu-budget", "surge-needs-spare-gpus", "gpu-type-allowed", RULE_FAULT})
 
 
@@ -205,26 +217,59 @@ class AllObjects:
 
     def check(self) -> Iterator[LocatedFinding]:
         """Check the objects of each cluster together, and yield the findings by file."""
-        told = [one for cluster in self._clusters() for one in self._check(cluster)]
+        told = [one for cluster in self._clusters() for one in self._check(*cluster)]
         by_file: dict[str, list[LocatedFinding]] = {}
         for one in sorted(told, key=lambda one: not one.of_all):
             by_file.setdefault(self.source(one.kept).path, []).append(one)
         for found in by_file.values():
             yield from self._with_lines(self.source(found[0].kept), found)
 
-    def _clusters(self) -> Iterator[list[int]]:
-        """Yield the numbers of the objects that may be in the same cluster.
+    def _clusters(self) -> Iterator[tuple[list[int], StackOptions]]:
+        """Yield the numbers of the objects that may be in the same cluster, and the options.
 
         If two files contain the same object, such as in folders per environment, each folder is
         one cluster. If two files of one folder contain it, each file of that folder is one. With
-        `whole`, all objects are in one cluster.
+        `whole`, all objects are in one cluster, but for further renderings of the same ones.
         """
         numbers = list(range(len(self._kept)))
-        if self.asked.whole or not self._clash(numbers):
-            yield numbers
-            return
-        for folder in self._by(numbers, os.path.dirname):
-            yield from self._by(folder, str) if self._clash(folder) else [folder]
+        if self.asked.whole:
+            beside = self._rendered_again(numbers)
+            yield [each for each in numbers if each not in beside], self.asked
+            again = {self._kept[each].source for each in beside}
+            numbers = [each for each in numbers if self._kept[each].source in again]
+            for rendering in self._by(numbers, str):
+                yield rendering, replace(self.asked, whole=False)
+        elif not self._clash(numbers):
+            yield numbers, self.asked
+        else:
+            for folder in self._by(numbers, os.path.dirname):
+                parts = self._by(folder, str) if self._clash(folder) else [folder]
+                yield from ((part, self.asked) for part in parts)
+
+    def _rendered_again(self, numbers: Iterable[int]) -> set[int]:
+        """Return the objects of which another rendering is in the cluster.
+
+        The last rendering of a file's object is, which is that of a release if there is one. A
+        chart that no release installs is another cluster if an object of it is also elsewhere.
+        """
+        named = {each: key for each in numbers if (key := self._kept[each].identity()) is not None}
+        last = {(key, self._kept[each].place): each for each, key in named.items()}
+        owners: dict[object, int] = {}
+        alone: set[int] = set()
+        for each, key in named.items():
+            one = self._kept[each]
+            if not self.source(one).is_chart_alone:
+                owners[key] = one.source
+        for each, key in named.items():
+            one = self._kept[each]
+            if owners.setdefault(key, one.source) != one.source and self.source(one).is_chart_alone:
+                alone.add(one.source)
+        return {
+            each
+            for each in numbers
+            if (one := self._kept[each]).source in alone
+            or self._kept[last.get((named.get(each), one.place), each)].source != one.source
+        }
 
     def _by(self, numbers: list[int], key: Any) -> Iterator[list[int]]:
         parts: dict[object, list[int]] = {}
@@ -242,11 +287,11 @@ class AllObjects:
                 return True
         return False
 
-    def _check(self, numbers: list[int]) -> Iterator[LocatedFinding]:
+    def _check(self, numbers: list[int], asked: StackOptions) -> Iterator[LocatedFinding]:
         if not numbers:
             return
         kept = [self._kept[number] for number in numbers]
-        for finding in self._findings(kept, numbers):
+        for finding in self._findings(kept, numbers, asked):
             if hash((finding.rule, finding.seen)) not in self._said:
                 yield self._located(finding, kept[0])
 
@@ -272,7 +317,9 @@ class AllObjects:
         stated = self._stated[id(owner)].get(finding.rule, [])
         return waive([finding], stated, self.today)[0]
 
-    def _findings(self, kept: Sequence[ReducedObject], numbers: Sequence[int]) -> list[Finding]:
+    def _findings(
+        self, kept: Sequence[ReducedObject], numbers: Sequence[int], asked: StackOptions
+    ) -> list[Finding]:
         objects = ReadObjects(
             bodies=[one.body for one in kept],
             paths=[path_of_object(number) for number in numbers],
@@ -282,15 +329,15 @@ class AllObjects:
             sources=[self.source(one).path for one in kept],
             ports={i: one.ports for i, one in enumerate(kept)},
         )
-        found = check_engines(objects, complete=self.asked.whole)
-        return found + self._sure(compare(objects, self.asked))
+        found = check_engines(objects, complete=asked.whole)
+        return found + self._sure(compare(objects, asked), asked)
 
-    def _sure(self, findings: Iterable[Finding]) -> list[Finding]:
+    def _sure(self, findings: Iterable[Finding], asked: StackOptions) -> list[Finding]:
         """Drop findings that were not checked, because the missing object may be in the cluster."""
         return [
             finding
             for finding in findings
-            if self.asked.whole or finding.level is not Level.UNKNOWN or finding.rule in _ASKED
+            if asked.whole or finding.level is not Level.UNKNOWN or finding.rule in _ASKED
         ]
 
     def _named(self, text: str) -> str:

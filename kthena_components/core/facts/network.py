@@ -22,6 +22,8 @@ from kthena_components.core.values.unknown import (
 )
 
 GLOO, NCCL, HOST_IP, NIXL_HOST, OWN_PORT = NETWORK_VARIABLES
+OWN_PORT_SINCE = (0, 4, 3)
+"""The first release of vLLM that reads OWN_PORT: vllm/utils.py get_open_port of 0.4.2 does not."""
 LOOPBACK = regex(r"localhost|127(?:\.[0-9]{1,3}){3}|\[?::1\]?", re.ASCII | re.IGNORECASE)
 """Hosts that only the pod itself reaches."""
 EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 - compared only

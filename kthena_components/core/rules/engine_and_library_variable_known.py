@@ -6,12 +6,12 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from kthena_components.core.facts.network import OWN_PORT
+from kthena_components.core.facts.network import OWN_PORT, OWN_PORT_SINCE
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level, advise
 from kthena_components.core.remedies import remove
-from kthena_components.core.rules.support.engine_pods import Start, all_starts
+from kthena_components.core.rules.support.engine_pods import Start, all_starts, image_of
 from kthena_components.core.rules.support.messages import slip_of, title
 from kthena_components.core.values.display import display
 from kthena_components.core.values.images import Version, parse_version, read_image
@@ -87,14 +87,18 @@ def engine_variable_number(facts: ServingFacts) -> Iterator[Finding]:
     It is the first port at which vLLM's own processes meet, and not that of its server (--port).
     vLLM stops if it is anything else. service-named-vllm reports the Service that sets it.
 
-    Pass: VLLM_PORT 29600; none.
+    Pass: VLLM_PORT 29600; none; any text for a release before 0.4.3, which does not read it.
     Fail: VLLM_PORT tcp://10.0.0.1:8000; VLLM_PORT http; VLLM_PORT without a value.
     Level: mandatory.
     Source: vllm/envs.py VLLM_PORT (get_vllm_port since 0.9.0), which get_open_port reads, of
-    0.6.0 to 0.33.0.
+    0.4.3 to 0.33.0.
     """
     for start in all_starts(facts, "vllm"):
-        stated = (start.pod or start.engine.entry).variables.get(OWN_PORT)
+        pod = start.pod or start.engine.entry
+        image = image_of(pod)
+        if image and (image.vllm_version or OWN_PORT_SINCE) < OWN_PORT_SINCE:
+            continue
+        stated = pod.variables.get(OWN_PORT)
         value = None if stated is None else stated.value
         if stated is None or not isinstance(value, str) or _is_number(value):
             continue

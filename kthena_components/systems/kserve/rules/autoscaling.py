@@ -149,6 +149,7 @@ def _resource(name: object, target: Fields) -> Iterator[tuple[str, str, str]]:
         yield "name", f"is {display(name)}, but keda scales by cpu and memory", "write memory"
 
 
+_BOUNDS = frozenset({"maxReplicas", "minReplicas", "wva"})
 _MODIFIERS = ("activationTarget", "formula", "metricType", "target")
 
 
@@ -189,7 +190,8 @@ def _scaling(workload: LlmWorkload, scaling: Mapping[str, Any]) -> Iterator[tupl
         seen = f"is {least}, but maxReplicas is {most}"
         yield f"{at}.minReplicas", seen, at_most(most)
     if wva is None:
-        yield f"{at}.wva", "is missing, and nothing else scales", "add it, with hpa or keda"
+        if _BOUNDS.issuperset(scaling):  # crd-schema refuses another actuator, if the CRD does
+            yield f"{at}.wva", "is missing, and nothing else scales", "add it, with hpa or keda"
         return
     hpa, keda = (mapping(wva).get(name) for name in ("hpa", "keda"))
     if unknown_inside(wva, hpa, keda):

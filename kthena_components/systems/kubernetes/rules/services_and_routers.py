@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 from kthena_components.core.facts.listening import Listening
+from kthena_components.core.facts.network import OWN_PORT, OWN_PORT_SINCE
 from kthena_components.core.facts.ports import resolved
 from kthena_components.core.findings import Finding, Level, advise, not_checked, refuse
 from kthena_components.core.objects.cluster_objects import ClusterObjects, PodIndex, names_serving
@@ -210,7 +211,7 @@ def may_make_pods(entry: Object, cluster: ClusterObjects) -> bool:
     return not own and (entry.group, entry.kind) not in cluster.templated
 
 
-_NAME, _VARIABLE = "vllm", "VLLM_PORT"
+_NAME = "vllm"
 _SERVERS = frozenset({"DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"})
 """Kinds whose pods serve. A Job in the same image may only send requests."""
 
@@ -222,12 +223,12 @@ def service_named_vllm(cluster: ClusterObjects) -> Iterator[Finding]:
     named vllm sets VLLM_PORT=tcp://10.0.0.1:80, where vLLM reads the number of a port, and stops.
     Pods that start before the Service do not get it, so it is the next restart that fails. A
     Service without a cluster IP sets no variables, and a variable of the container replaces this
-    one. Checked are servers with GPUs in vLLM's own image.
+    one. Checked are servers with GPUs in vLLM's own image, but for releases before 0.4.3.
 
     Pass: a Service chat; a Service vllm, and enableServiceLinks: false in the pods.
     Fail: a Service vllm with port 80, and a Deployment of vllm/vllm-openai:v0.33.0 with 1 GPU.
     Level: mandatory.
-    Source: vllm/envs.py VLLM_PORT (get_vllm_port), 0.6.0 to 0.33.0, which get_open_port reads;
+    Source: vllm/envs.py VLLM_PORT (get_vllm_port), 0.4.3 to 0.33.0, which get_open_port reads;
         Kubernetes v1.34 pkg/kubelet/kubelet_pods.go getServiceEnvVarMap.
     """
     services = [entry for entry in cluster.of(_SERVICE) if entry.name == _NAME]
@@ -266,11 +267,14 @@ def _runs_vllm(container: Mapping[str, Any]) -> bool:
     image = container.get("image")
     limits = mapping(mapping(container.get("resources")).get("limits"))
     has_gpus = any(is_accelerator(str(name)) for name in limits)
-    return has_gpus and isinstance(image, str) and read_image(image).is_own("vllm")
+    if not (has_gpus and isinstance(image, str)):
+        return False
+    read = read_image(image)
+    return read.is_own("vllm") and (read.vllm_version or OWN_PORT_SINCE) >= OWN_PORT_SINCE
 
 
 def _states_port(container: Mapping[str, Any]) -> bool:
-    return _VARIABLE in _names(container.get("env"))
+    return OWN_PORT in _names(container.get("env"))
 
 
 def _names(env: object) -> list[object]:
@@ -281,7 +285,7 @@ def _finding(service: Object, owners: list[str]) -> Finding:
     more = f" and {len(owners) - 1} more" if len(owners) > 1 else ""
     return Finding(
         path=service.at("metadata.name"),
-        seen=f"is 'vllm', so Kubernetes sets {_VARIABLE}=tcp://… in the pods of {owners[0]}{more}, "
+        seen=f"is 'vllm', so Kubernetes sets {OWN_PORT}=tcp://… in the pods of {owners[0]}{more}, "
         "and vLLM stops, because it reads the number of a port there",
         remedy="rename the Service, or write enableServiceLinks: false in the pods",
     )
