@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from kthena_components.core.engines import CommandFacts, merge
 from kthena_components.core.facts.container_commands import read_commands
 from kthena_components.core.facts.context import NO_CONTEXT, Context
+from kthena_components.core.facts.network import HostedPods
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, SiblingFacts
 from kthena_components.core.facts.workload import NOT_STATED, engine_of, group_size, pods_of_template
@@ -23,6 +24,9 @@ from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolv
 _MOST = 64
 """Maximum number of pods that are read."""
 _FEWEST = 2
+_HOST = "HOSTNAME"
+_LONGEST_HOST = 63
+"""Maximum characters of a host name: kubernetes pkg/kubelet/util/util.go truncatePodHostname."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +51,8 @@ class Template:
 
     body: Mapping[str, Any]
     count: MaybeInt
+    hosted: HostedPods | None = None
+    """The host names of its pods. None: not known, or those of nodes."""
 
 
 def with_members(
@@ -219,12 +225,22 @@ def _members(
     shared = {name: str(engine.pods) for name in numbers.size if isinstance(engine.pods, int)}
     for rank in range(pods):
         is_worker = rank > 0 and worker is not None
-        body, ordinal = (worker.body, rank - 1) if is_worker and worker else (entry.body, rank)
+        template, ordinal = (worker, rank - 1) if is_worker and worker else (entry, rank)
+        shares = pods if worker is None else pods - 1 if is_worker else 1
         variables = {name: str(rank) for name in numbers.rank}
         variables |= {name: str(ordinal) for name in numbers.ordinal}
         fields = {path: str(rank) for path in numbers.rank_fields}
         fields |= {path: str(ordinal) for path in numbers.fields}
-        yield body, {**shared, **variables}, fields
+        variables |= _host_name(template.hosted, ordinal, shares)
+        yield template.body, {**shared, **variables}, fields
+
+
+def _host_name(hosted: HostedPods | None, number: int, pods: int) -> dict[str, str]:
+    """Return the variable with a pod's host name, if there is one copy of the engine."""
+    if hosted is None or hosted.count != pods:
+        return {}
+    name = f"{hosted.prefix}{hosted.start + number}"
+    return {_HOST: name} if len(name) <= _LONGEST_HOST else {}
 
 
 def _command(
@@ -260,7 +276,6 @@ def with_field(entry: object, fields: Mapping[str, str]) -> object:
 # pkg/controller/statefulset/stateful_set_utils.go, updateIdentity and initIdentity.
 
 
-_HOST = "HOSTNAME"
 
 
 def with_siblings(
