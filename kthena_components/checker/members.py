@@ -133,9 +133,7 @@ def _hosted(pod: PodFacts, facts: ServingFacts, *, first: bool = False) -> Hoste
     return found[0 if first else -1] if found else None
 
 
-def _template(
-    pod: PodFacts, sets: Sequence[PodSet], hosted: HostedPods | None
-) -> Template | None:
+def _template(pod: PodFacts, sets: Sequence[PodSet], hosted: HostedPods | None) -> Template | None:
     """Return the template that a pod is made from; the first one if no path shows which."""
     matching = [pods for pods in sets if runs_in(pod, pods)] or sets
     if not matching:

@@ -147,9 +147,7 @@ def _told_once(
     others = (*found.deploying, *found.scripts)
     around = shared_by_all(paths, given.settings.versions, others)
     for sources in clusters:
-        for each in check_sources(
-            sources, found.named, given, summary, around, rendered.values
-        ):
+        for each in check_sources(sources, found.named, given, summary, around, rendered.values):
             if isinstance(each, Result) and each.rendered_by:
                 results.append(each)
             else:
@@ -159,7 +157,7 @@ def _told_once(
 
 def _plain(file: str, found: Found, bases: Container[str], charts: Collection[str]) -> Source:
     is_walked = file not in found.named
-    real = os.path.realpath(file)
+    real = os.path.realpath(file) if "\0" not in file and (is_walked or charts) else file
     above = map(str, Path(real).parents) if charts else ()
     return Source(
         file,
@@ -195,8 +193,7 @@ def check_sources(
     released: Container[str] = frozenset(),
 ) -> Iterator[Result | Unreadable]:
     """Check the objects of some files one by one, and then all of them together."""
-    texts = Texts(named)
-    paths = [source.path for source in sources]
+    texts, paths = Texts(named), [source.path for source in sources]
     maps, limits = LateConfigMaps(paths, texts.read), LimitRanges()
     policies = PodPolicies(complete=given.asked.whole)
     completing = ReferencedObjects(COMPLETING, NAMED_BY, beyond=around.referenced)

@@ -16,7 +16,12 @@ from kthena_components.core.facts.context import NO_CONTEXT, Context
 from kthena_components.core.facts.network import HostedPods
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, SiblingFacts
-from kthena_components.core.facts.workload import NOT_STATED, engine_of, group_size, pods_of_template
+from kthena_components.core.facts.workload import (
+    NOT_STATED,
+    engine_of,
+    group_size,
+    pods_of_template,
+)
 from kthena_components.core.values.dataclass import dataclass, replace
 from kthena_components.core.values.read import count_or_unknown, mapping, sequence
 from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
@@ -159,9 +164,7 @@ def _filled(
     return replace(engine, entry=entry, worker=worker)
 
 
-def _common(
-    command: CommandFacts | None, commands: Sequence[CommandFacts]
-) -> CommandFacts | None:
+def _common(command: CommandFacts | None, commands: Sequence[CommandFacts]) -> CommandFacts | None:
     """Return what the command lines of some pods have in common; else that of their template."""
     gap = None if command is None else command.hidden
     if command is None or gap is None or not commands:
@@ -274,8 +277,6 @@ def with_field(entry: object, fields: Mapping[str, str]) -> object:
 #
 # Source of names, labels and host names: kubernetes
 # pkg/controller/statefulset/stateful_set_utils.go, updateIdentity and initIdentity.
-
-
 
 
 def with_siblings(

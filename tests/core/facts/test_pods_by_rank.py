@@ -31,7 +31,7 @@ FORMS = (
     f'A=({SERVE}); ((R)) && A+=(--headless); exec "${{A[@]}}"',
     f'A=(); [ $R = 0 ] || A[${{#A[@]}}]=--headless; {SERVE} ${{A[@]+"${{A[@]}}"}}',
     f'F=("" --headless --headless); {SERVE} ${{F[R]}}',
-    f'declare -A F=([0]= [1]=--headless [2]=--headless); {SERVE} ${{F[$R]}}',
+    f"declare -A F=([0]= [1]=--headless [2]=--headless); {SERVE} ${{F[$R]}}",
     f'set --; [ $R -gt 0 ] && set -- --headless; {SERVE} "$@"',
     f'{SERVE} $([ "$R" -gt 0 ] && echo --headless)',
     f"{SERVE} $(case $R in 0) ;; *) echo --headless;; esac)",
@@ -39,7 +39,7 @@ FORMS = (
     f'H=; [ $R -gt 0 ] && H=--headless; bash -c "{SERVE} $H"',
     f'extra() {{ [ "$1" = 0 ] || echo --headless; }}; {SERVE} $(extra $R)',
     f'H=; for i in 1 2; do [ "$R" = "$i" ] && H=--headless; done; {SERVE} $H',
-    f'W=false; [ $R -gt 0 ] && W=true; H=; $W && H=--headless; {SERVE} $H',
+    f"W=false; [ $R -gt 0 ] && W=true; H=; $W && H=--headless; {SERVE} $H",
     f'S=$((R * 1)); H=; [ $S -ne 0 ] && H="--headless --data-parallel-start-rank $S"; {SERVE} $H',
     f'H=; [ "$R" -ge 2 ] && H=--headless; {SERVE} $H',
 )
