@@ -190,6 +190,7 @@ def check_sources(
     given: CheckOptions,
     summary: Summary,
     around: Context,
+    *,
     released: Container[str] = frozenset(),
 ) -> Iterator[Result | Unreadable]:
     """Check the objects of some files one by one, and then all of them together."""
