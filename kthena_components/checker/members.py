@@ -8,6 +8,7 @@ from kthena_components.core import naming
 from kthena_components.core.facts.context import NO_CONTEXT, Context
 from kthena_components.core.facts.listening import Listening, listening, listening_by_number
 from kthena_components.core.facts.members import Numbers, Template, needs_rank, with_members
+from kthena_components.core.facts.network import HostedPods
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.split_engines import EnginePart, Made, read_engine_part
@@ -83,8 +84,10 @@ def with_pods(kind: Kind[Any], found: Object, view: Any, facts: ServingFacts) ->
             owned.setdefault(by[0], []).append(pods)
     for number, engine in enumerate(facts.engines):
         own = owned.get(number, [])
-        entry = _template(engine.entry, own)
-        worker = None if engine.worker is None else _template(engine.worker, own[::-1])
+        entry = _template(engine.entry, own, _hosted(engine.entry, facts, first=True))
+        worker = None
+        if engine.worker is not None:
+            worker = _template(engine.worker, own[::-1], _hosted(engine.worker, facts))
         engines.append(
             engine
             if entry is None or (worker is None and engine.worker is not None)
@@ -118,7 +121,19 @@ def _numbers(told: Told) -> Numbers:
     )
 
 
-def _template(pod: PodFacts, sets: Sequence[PodSet]) -> Template | None:
+def _hosted(pod: PodFacts, facts: ServingFacts, *, first: bool = False) -> HostedPods | None:
+    """Return the host names of the pods of a template; None if they are not known.
+
+    A template below the object's spec may be that of the first pod, too, which has its own name.
+    """
+    if facts.hosts is None or pod.on_host:
+        return None
+    above = set(paths_above(pod.command_path, "."))
+    found = sorted((h for h in facts.hosts.pods if h.path in above), key=lambda h: len(h.path))
+    return found[0 if first else -1] if found else None
+
+
+def _template(pod: PodFacts, sets: Sequence[PodSet], hosted: HostedPods | None) -> Template | None:
     """Return the template that a pod is made from; the first one if no path shows which."""
     matching = [pods for pods in sets if runs_in(pod, pods)] or sets
     if not matching:
@@ -126,7 +141,7 @@ def _template(pod: PodFacts, sets: Sequence[PodSet]) -> Template | None:
     pods = matching[0]
     metadata = {"labels": pods.labels, "annotations": pods.annotations}
     number = pods.count if pods.numbered is None else pods.numbered
-    return Template(body={"metadata": metadata, "spec": pods.spec}, count=number)
+    return Template(body={"metadata": metadata, "spec": pods.spec}, count=number, hosted=hosted)
 
 
 # Finds the engines that run in the pods of a template, whatever the kind.

@@ -199,6 +199,8 @@ class Source:
     """Whether it was found below a folder, where there may be patches, too."""
     is_base: bool = False
     """Whether it was found there, and a kustomization that was not built may complete it."""
+    is_of_chart: bool = False
+    """Whether it is in the folder of a chart, which is rendered with its values."""
 
     @property
     def name(self) -> str:

@@ -128,6 +128,8 @@ class _Releases:
                     self._fail(statement, statement.why)
             elif statement.key not in self._keys:
                 self._keys.add(statement.key)
+                if isinstance(statement, ChartRelease):
+                    self._made.values.update(statement.values)
                 yield statement
 
     def _render(self, fresh: list[ChartRelease | Overlay], *, with_signs: bool = False) -> None:

@@ -54,6 +54,8 @@ class Rendered:
     """Keys of the kustomizations that are not built because they serve no model."""
     charts_failed: set[str] = field(default_factory=set)
     """Real paths of the charts that cannot be rendered with their own values."""
+    values: set[str] = field(default_factory=set)
+    """The texts of values files that releases state."""
     failed: int = 0
     """The number of charts and kustomizations that are not rendered."""
 

@@ -6,13 +6,17 @@ that serves a model: a repository has many patches and optional templates of oth
 """
 
 import os
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import field
+from pathlib import Path
 from typing import Any
 
+from kthena_components.core.objects.engine_detection import may_hold_signs
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import group_kind, mapping, sequence
+from kthena_components.core.values.regex import regex
 from kthena_components.reading.documents import read_documents
 from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.reading.layout import Layout
@@ -47,6 +51,41 @@ def unchecked(
     known = left.keys() | {os.path.realpath(file) for file in kept if "\0" not in file}
     for file, because in reach.of_others(known):
         yield _note(file, because)
+
+
+_VALUES_NAME = regex(r"(?:.*[-_.])?values(?:[-_.].*)?\.ya?ml")
+_TOP_KEY = regex(r"^([A-Za-z][\w-]*):", re.MULTILINE)
+_CHARTS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
+    "vllm-stack": (frozenset({"servingEngineSpec"}), frozenset()),
+    "llm-d-modelservice": (frozenset({"modelArtifacts"}), frozenset({"decode", "prefill"})),
+}
+"""Charts with the keys that their values have, and others of which they have one.
+
+Source: vllm-project/production-stack helm/values.yaml; llm-d-incubation/llm-d-modelservice
+charts/llm-d-modelservice/values.yaml.
+"""
+
+
+def values_alone(name: str, text: str) -> Unreadable | None:
+    """Return a note for a values file that serves a model and lies without its chart.
+
+    Args:
+        name: Its name in messages.
+        text: Its text, which has no object.
+    """
+    keys = frozenset(_TOP_KEY.findall(text))
+    found = (c for c, (all_of, any_of) in _CHARTS.items() if all_of <= keys)
+    chart = next((c for c in found if not _CHARTS[c][1] or _CHARTS[c][1] & keys), "")
+    if not chart and not (keys and _VALUES_NAME.fullmatch(Path(name).name)):
+        return None
+    if not chart and not may_hold_signs(text):
+        return None
+    what = f"of the chart {chart}" if chart else "of a Helm chart"
+    return _note(
+        name,
+        f"it has values {what}, which is in none of the folders: check the chart's folder with "
+        "this file in it, or the output of `helm template` with it",
+    )
 
 
 def _note(file: str, because: str) -> Unreadable:

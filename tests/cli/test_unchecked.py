@@ -75,3 +75,60 @@ def test_an_object_that_is_not_utf_8_is_told(run: Command, write: Write) -> None
     write("m/kustomization.yaml", "resources: [bad.txt]\n")
     write("m/bad.txt", BAD.encode() + b"# \xff\n")
     assert "m/bad.txt: is not checked: it is a part of m/kustomization.yaml" in run("m").err
+
+
+STACK = "servingEngineSpec:\n  modelSpec:\n  - name: chat\n"
+MODELSERVICE = "modelArtifacts: {uri: hf://a/b}\ndecode:\n  parallelism: {tensor: 8}\n"
+OWN = "image: vllm/vllm-openai:v0.20.0\nargs: [--tensor-parallel-size=8]\n"
+TOLD = (
+    "which is in none of the folders: check the chart's folder with this file in it, or the output "
+    "of `helm template` with it\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "chart"),
+    [
+        ("values.yaml", STACK, "the chart vllm-stack"),
+        ("chat.yaml", MODELSERVICE, "the chart llm-d-modelservice"),
+        ("values-prod.yaml", OWN, "a Helm chart"),
+        ("chat_values.yml", OWN, "a Helm chart"),
+    ],
+)
+def test_values_whose_chart_is_elsewhere_are_told_once(
+    run: Command, write: Write, file: str, text: str, chart: str
+) -> None:
+    write(f"m/{file}", f"{text}---\nother: {{}}\n")
+    for named in ("m", f"m/{file}"):
+        done = run(named)
+        assert done.err == f"m/{file}: is not checked: it has values of {chart}, {TOLD}"
+        assert "1 file not read" in done.out
+        assert done.status == 0
+    assert run("m", "--strict-read").status == 2
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("values.yaml", "image: nginx\nreplicas: 8\n"),
+        ("docker-compose.yaml", OWN),
+        ("revalues.yaml", OWN),
+        ("values.yaml", f"{BAD}---\n{OWN}"),
+        ("values.yaml", "modelArtifacts: {uri: a}\n"),
+        ("values.yaml", "[]\n"),
+        ("values.yaml", ""),
+    ],
+)
+def test_other_files_are_passed_over(run: Command, write: Write, file: str, text: str) -> None:
+    write(f"m/{file}", text)
+    write("m/other.yaml", BAD)
+    assert run("m").err == ""
+
+
+def test_values_in_the_folder_of_a_chart_are_told_with_the_chart(
+    run: Command, write: Write
+) -> None:
+    write("m/chat/Chart.yaml", CHAT)
+    write("m/chat/values.yaml", STACK)
+    write("m/chat/examples/chat.yaml", STACK)
+    assert run("m").err == "m/chat: not rendered: there is no helm on PATH\n"

@@ -43,7 +43,7 @@ from kthena_components.reading.layout import Layout, arrange
 from kthena_components.reading.releases.find import states_releases, texts_of
 from kthena_components.reading.releases.operators import near
 from kthena_components.rendering.result import Rendered
-from kthena_components.rendering.unchecked import unchecked
+from kthena_components.rendering.unchecked import unchecked, values_alone
 from kthena_components.systems import COMPLETING, NAMED_BY
 
 
@@ -129,7 +129,9 @@ def _told_once(
     kept = found.named.union(layout.objects(walked, rendered.covered))
     yield from unchecked(layout, rendered, walked, kept)
     bases = layout.built_upon()
-    plain = [_plain(each, found, bases) for each in files if each in kept]
+    charts = {os.path.realpath(chart.folder) for chart in layout.charts}
+    charts.update(layout.libraries)
+    plain = [_plain(each, found, bases, charts) for each in files if each in kept]
     built = [
         RenderedSource(str(each.output), (each.name,), rendering=each, folders=found.folders)
         for each in rendered.renderings
@@ -145,7 +147,7 @@ def _told_once(
     others = (*found.deploying, *found.scripts)
     around = shared_by_all(paths, given.settings.versions, others)
     for sources in clusters:
-        for each in check_sources(sources, found.named, given, summary, around):
+        for each in check_sources(sources, found.named, given, summary, around, rendered.values):
             if isinstance(each, Result) and each.rendered_by:
                 results.append(each)
             else:
@@ -153,10 +155,16 @@ def _told_once(
     yield from merge(results)
 
 
-def _plain(file: str, found: Found, bases: Container[str]) -> Source:
+def _plain(file: str, found: Found, bases: Container[str], charts: Collection[str]) -> Source:
     is_walked = file not in found.named
-    is_base = is_walked and os.path.realpath(file) in bases
-    return Source(file, is_walked=is_walked, is_base=is_base)
+    real = os.path.realpath(file) if "\0" not in file and (is_walked or charts) else file
+    above = map(str, Path(real).parents) if charts else ()
+    return Source(
+        file,
+        is_walked=is_walked,
+        is_base=is_walked and real in bases,
+        is_of_chart=any(folder in charts for folder in above),
+    )
 
 
 def _weighed(
@@ -166,7 +174,7 @@ def _weighed(
     is_rendering = told in rendered.notes
     strict = given.strict_read or (is_rendering and given.render is True)
     is_named = told.file in found.folders or told.file in map(shown_name, found.named)
-    if strict or told.is_object or (is_named and not is_rendering):
+    if strict or told.is_object or (is_named and not (is_rendering or told.is_note)):
         summary.unreadable += 1
         return replace(told, is_note=False)
     if is_rendering:
@@ -182,10 +190,11 @@ def check_sources(
     given: CheckOptions,
     summary: Summary,
     around: Context,
+    *,
+    released: Container[str] = frozenset(),
 ) -> Iterator[Result | Unreadable]:
     """Check the objects of some files one by one, and then all of them together."""
-    texts = Texts(named)
-    paths = [source.path for source in sources]
+    texts, paths = Texts(named), [source.path for source in sources]
     maps, limits = LateConfigMaps(paths, texts.read), LimitRanges()
     policies = PodPolicies(complete=given.asked.whole)
     completing = ReferencedObjects(COMPLETING, NAMED_BY, beyond=around.referenced)
@@ -206,7 +215,7 @@ def check_sources(
         pod_policies=policies,
         referenced=completing,
     )
-    beside = _Beside(given, texts, context)
+    beside = _Beside(given, texts, context, released)
     together = AllObjects(sources, _asked(given, context, sources), given.today, read=texts.read)
     for checked in side_by_side(
         lambda number: _file(number, sources[number], beside), len(sources), jobs
@@ -240,6 +249,8 @@ class _Beside:
     given: CheckOptions
     texts: Texts
     context: Context
+    released: Container[str]
+    """The texts of values files that releases state, which are rendered with them."""
 
 
 @dataclass(slots=True)
@@ -271,10 +282,20 @@ def _file(number: int, source: Source, beside: _Beside) -> _Checked:
             continue
         for item in map(source.opened, objects_of(document)):
             _object(source, document.shift, item, beside, made)
+    if not (made.objects or made.others or made.results or source.rendered_by):
+        made.results += _values_alone(source, text, beside)
     definitions = beside.context.definitions
     if isinstance(definitions, LateDefinitions):
         made.definitions = definitions.used
     return made
+
+
+def _values_alone(source: Source, text: str, beside: _Beside) -> list[Unreadable]:
+    """Return a note if a file has the values of a chart that is elsewhere, and no object."""
+    if source.is_of_chart or text in beside.released:
+        return []
+    told = values_alone(source.name, text)
+    return [told] if told is not None else []
 
 
 def _object(source: Source, shift: int, item: KubeObject, beside: _Beside, made: _Checked) -> None:

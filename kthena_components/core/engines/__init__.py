@@ -3,7 +3,12 @@
 Pure text and numbers. core/rules compares the numbers with the GPUs of pods.
 """
 
-from kthena_components.core.engines.command import derived_entrypoint, read_command, unread_script
+from kthena_components.core.engines.command import (
+    derived_entrypoint,
+    merge,
+    read_command,
+    unread_script,
+)
 from kthena_components.core.engines.facts import CommandFacts, Problem
 from kthena_components.core.engines.files import Files, Mount
 from kthena_components.core.engines.launch import Commands, Launch, Refusal, Transfer
@@ -35,6 +40,7 @@ __all__ = [
     "default_launcher",
     "derived_entrypoint",
     "image_entrypoint",
+    "merge",
     "read_command",
     "stated_release",
     "unread_script",

@@ -176,7 +176,10 @@ def _together(search: Search, engines: Sequence[Started]) -> CommandFacts:
         return _blank(facts, "the script starts several engines side by side")
     if engines and not any(found.sure for found in engines):
         return _blank(facts, "the script starts it on some paths only, and perhaps on none")
-    return _merge(read) if len(read) > 1 else facts
+    if len(read) <= 1:
+        return facts
+    differs = f"the script starts {count_of(len(read), 'engine')} that differ in it"
+    return merge(read, Unknown(differs))
 
 
 def _softened(found: Started) -> CommandFacts:
@@ -187,34 +190,36 @@ def _softened(found: Started) -> CommandFacts:
     return replace(facts, problems=tuple(replace(p, hard=False) for p in facts.problems))
 
 
-def _merge(engines: Sequence[CommandFacts]) -> CommandFacts:
-    """Combine the engines of a script's branches: fields in which they differ are unknown."""
+def merge(engines: Sequence[CommandFacts], differs: Unknown) -> CommandFacts:
+    """Combine the command lines of a script's branches, or of the pods of one template.
+
+    Args:
+        engines: At least one.
+        differs: Stands for a value in which they differ.
+    """
     unlike: dict[str, Any] = {}
     for name in _VALUES:
         values = [getattr(facts, name) for facts in engines]
         if any(value != values[0] for value in values):
-            unlike[name] = Unknown(
-                f"the script starts {count_of(len(engines), 'engine')} that differ in it"
-            )
+            unlike[name] = differs
     problems = tuple(dict.fromkeys(problem for facts in engines for problem in facts.problems))
     where = {name: text for name, text in engines[0].where.items() if name not in unlike}
     return replace(
         engines[0],
         hidden=next((facts.hidden for facts in engines if facts.hidden), None),
         problems=problems,
-        options=_options(engines),
+        options=_options(engines, differs),
         where=MappingProxyType(where),
         **unlike,
     )
 
 
-def _options(engines: Sequence[CommandFacts]) -> Mapping[str, Any]:
+def _options(engines: Sequence[CommandFacts], differs: Unknown) -> Mapping[str, Any]:
     """Return the options of all; one that is not the same in all of them is unknown."""
     missing = object()
     found: dict[str, Any] = {}
     for name in dict.fromkeys(name for facts in engines for name in facts.options):
         first, *rest = [facts.options.get(name, missing) for facts in engines]
-        differs = Unknown(f"the script starts {count_of(len(engines), 'engine')} that differ in it")
         found[name] = first if all(value == first for value in rest) else differs
     return MappingProxyType(found)
 

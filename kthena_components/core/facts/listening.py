@@ -4,6 +4,7 @@ It only covers pods in which nothing else may listen: they have one container wh
 one engine or joins one, at most a routing sidecar of llm-d, and containers that state their ports.
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 
 from kthena_components.core.engines import CommandFacts
@@ -34,6 +35,14 @@ _SEVERAL_SERVERS = "--api-server-count"
 """The option with which it may listen on no port."""
 _ADAPTERS = frozenset({"--enable-lora", "--lora-modules", "--lora-paths", "--prompt-adapters"})
 """Options of adapters, which requests name instead of the model."""
+_ENABLED, _MODULES = "--enable-lora", "--lora-modules"
+_LOADING = frozenset(
+    {
+        *("VLLM_ALLOW_RUNTIME_LORA_UPDATING", "VLLM_PLUGINS", "VLLM_LORA_RESOLVER_CACHE_DIR"),
+        "VLLM_LORA_RESOLVER_HF_REPO_LIST",
+    }
+)
+"""Variables with which vLLM loads adapters while it runs (vllm/envs.py, vllm/plugins)."""
 _PORT = regex(r":(\d{1,5})$")
 _KEY_VARIABLE = "VLLM_API_KEY"
 _REFERENCE = regex(r"\$[({]?(?P<name>\w+)[)}]?")
@@ -77,6 +86,10 @@ class Listening:
     """Whether it answers requests without its key with 401, except those about its health."""
     models: frozenset[str] | None = None
     """The names of its model. None: not known, or adapters have names, too."""
+    taken: frozenset[str] | None = None
+    """All names that vLLM takes in requests, those of adapters, too. None: not known."""
+    has_adapters: bool = False
+    """Whether it may load adapters, of which others can be added while it runs."""
     program: str = ""
     """What listens if it is no engine."""
     meets: tuple[str, int] | None = None
@@ -144,6 +157,8 @@ def listening(
         tls=_has_tls(command),
         guarded=_has_key(command, own.ports.filled),
         models=_models(command),
+        taken=_taken(pod, command),
+        has_adapters=command.options.get(_ENABLED, False) is not False,
         meets=_meeting(command),
     )
 
@@ -274,10 +289,48 @@ def _models(command: CommandFacts) -> frozenset[str] | None:
     """Return the names under which vLLM or SGLang serves its model."""
     if command.engine not in {"vllm", "sglang"} or not _ADAPTERS.isdisjoint(command.options):
         return None
+    return _own_names(command)
+
+
+def _own_names(command: CommandFacts) -> frozenset[str] | None:
+    """Return the names of an engine's model without those of adapters; None if not known."""
     stated = command.options.get("--served-model-name", command.model)
     names = stated if isinstance(stated, tuple) else (stated,)
     known = [name for name in names if isinstance(name, str) and not is_unresolved(name)]
     return frozenset(known) if known and len(known) == len(names) else None
+
+
+def _taken(pod: PodFacts, command: CommandFacts) -> frozenset[str] | None:
+    """Return all names that vLLM takes in requests; None if adapters may be loaded later.
+
+    Source: vLLM vllm/entrypoints/openai: serving_engine.py _check_model, models/serving.py
+    init_static_loras (later releases), serving_models.py (earlier ones).
+    """
+    names, enabled = _own_names(command), command.options.get(_ENABLED, False)
+    modules = command.options.get(_MODULES, ())
+    if command.engine != "vllm" or command.by_dynamo or names is None:
+        return None
+    if enabled is False and not _ADAPTERS.intersection(command.options) - {_ENABLED}:
+        return names
+    given = [*map(_adapter, modules)] if isinstance(modules, tuple) else [""]
+    own = pod.own is None or pod.own.has_other_inputs or pod.stated.intersection(_LOADING)
+    if enabled is not True or own or "--prompt-adapters" in command.options or not all(given):
+        return None
+    return names.union(given)
+
+
+def _adapter(module: object) -> str:
+    """Return the name of a module, `name=path` or JSON; empty if it is not known."""
+    if not isinstance(module, str) or is_unresolved(module):
+        return ""
+    if not module.lstrip().startswith("{"):
+        return module.partition("=")[0]
+    try:
+        stated = json.loads(module)
+    except (ValueError, RecursionError):
+        return ""
+    name = stated.get("name") if isinstance(stated, dict) else None
+    return name if isinstance(name, str) else ""
 
 
 def _has_socket(command: CommandFacts) -> bool:

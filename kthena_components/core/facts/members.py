@@ -6,14 +6,22 @@ StatefulSets.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from kthena_components.core.engines import CommandFacts
+from kthena_components.core.engines import CommandFacts, merge
 from kthena_components.core.facts.container_commands import read_commands
 from kthena_components.core.facts.context import NO_CONTEXT, Context
+from kthena_components.core.facts.network import HostedPods
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, SiblingFacts
-from kthena_components.core.facts.workload import NOT_STATED, pods_of_template
+from kthena_components.core.facts.workload import (
+    NOT_STATED,
+    engine_of,
+    group_size,
+    pods_of_template,
+)
 from kthena_components.core.values.dataclass import dataclass, replace
 from kthena_components.core.values.read import count_or_unknown, mapping, sequence
 from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
@@ -21,6 +29,9 @@ from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolv
 _MOST = 64
 """Maximum number of pods that are read."""
 _FEWEST = 2
+_HOST = "HOSTNAME"
+_LONGEST_HOST = 63
+"""Maximum characters of a host name: kubernetes pkg/kubelet/util/util.go truncatePodHostname."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +56,8 @@ class Template:
 
     body: Mapping[str, Any]
     count: MaybeInt
+    hosted: HostedPods | None = None
+    """The host names of its pods. None: not known, or those of nodes."""
 
 
 def with_members(
@@ -70,14 +83,15 @@ def with_members(
         return engine
     if not isinstance(entry.count, int):  # the engine's other pods may be those of another object
         return engine
+    if _has_gaps(engine):
+        read = _commands(engine, entry, worker, numbers, context)
+        engine = _filled(engine, read, entry.body, engine.replicas)
+        if not needs_rank(engine):
+            return engine
     if engine.pods == 1 and engine.worker is None and not numbers.ordinal:
         return replace(engine, siblings=SiblingFacts(count=entry.count))
-    members = list(_members(engine, entry, worker, numbers))
-    if not fewest <= len(members) <= _MOST:
-        return engine
-    commands = [_command(body, variables, fields, context) for body, variables, fields in members]
-    read = tuple(command for command in commands if command is not None)
-    if len(read) < len(commands):
+    read = _commands(engine, entry, worker, numbers, context)
+    if len(read) < fewest:
         return engine
     alike = worker is None and len(read) >= _FEWEST and all(each == read[0] for each in read)
     made = SiblingFacts(count=len(read), commands=read)
@@ -87,8 +101,11 @@ def with_members(
 def needs_rank(engine: EngineFacts) -> bool:
     """Return whether the ranks of an engine's pods matter.
 
-    They do if a pod states one, or if all pods have one template that starts one part of several.
+    They do if a pod states one, if all pods have one template that starts one part of several, or
+    if a word of a command line may differ between the pods.
     """
+    if _has_gaps(engine):
+        return True
     command = engine.entry.joined or engine.entry.command
     if command is None or engine.worker is not None or _states_rank(engine):
         return _states_rank(engine)
@@ -107,6 +124,95 @@ def _states_rank(engine: EngineFacts) -> bool:
     return False
 
 
+def _has_gaps(engine: EngineFacts) -> bool:
+    """Return whether a template's command line has words that may be any option."""
+    pods = [engine.entry] if engine.worker is None else [engine.entry, engine.worker]
+    return any(pod.command is not None and pod.command.hidden is not None for pod in pods)
+
+
+def _filled(
+    engine: EngineFacts,
+    commands: Sequence[CommandFacts],
+    template: object,
+    copies: MaybeInt,
+) -> EngineFacts:
+    """Return an engine whose command lines have no gaps, if those of its pods have none.
+
+    A variable that a test on the rank sets, `[ $RANK = 0 ] || FLAG=--headless`, may be any option
+    in the template, and is known in each pod.
+
+    Args:
+        engine: The engine, read from its templates.
+        commands: The command line of each pod. Empty: they are not known.
+        template: The template of its first pod.
+        copies: The number of engines if each pod is one.
+    """
+    entry, worker = engine.entry, engine.worker
+    if not commands or not _has_gaps(engine):
+        return engine
+    gap = None if entry.command is None else entry.command.hidden
+    first, others = (commands, commands[:0]) if worker is None else (commands[:1], commands[1:])
+    entry = replace(entry, command=_common(entry.command, first))
+    if worker is not None:
+        worker = replace(worker, command=_common(worker.command, others))
+    elif gap is not None and engine.pods == gap:
+        size = group_size(mapping(template))
+        made = engine_of(
+            engine.name, entry, template, size=size, path=engine.path, spec={"replicas": copies}
+        )
+        return replace(engine, pods=made.pods, replicas=made.replicas, entry=made.entry)
+    return replace(engine, entry=entry, worker=worker)
+
+
+def _common(command: CommandFacts | None, commands: Sequence[CommandFacts]) -> CommandFacts | None:
+    """Return what the command lines of some pods have in common; else that of their template."""
+    gap = None if command is None else command.hidden
+    if command is None or gap is None or not commands:
+        return command
+    kind = command.engine, command.ray_role
+    if any(one.hidden is not None or (one.engine, one.ray_role) != kind for one in commands):
+        return command
+    differs = Unknown("the pods of its template differ in it")
+    made = merge(commands, differs)
+    stated: dict[str, Any] = {  # `--node-rank $RANK` is known better from the template
+        field.name: value
+        for field in fields(made)
+        if getattr(made, field.name) == differs
+        and isinstance(value := getattr(command, field.name), Unknown)
+        and value != gap
+    }
+    where = {name: text for name, text in command.where.items() if name in stated}
+    options = {
+        name: command.options.get(name, value) if value == differs else value
+        for name, value in made.options.items()
+    }
+    return replace(
+        made,
+        options=MappingProxyType(options),
+        where=MappingProxyType({**made.where, **where}),
+        written=MappingProxyType({**made.written, **command.written}),
+        network=command.network,
+        **stated,
+    )
+
+
+def _commands(
+    engine: EngineFacts,
+    entry: Template,
+    worker: Template | None,
+    numbers: Numbers,
+    context: Context,
+) -> tuple[CommandFacts, ...]:
+    """Read the command line of each pod; nothing if one of them is not known."""
+    read: list[CommandFacts] = []
+    for body, variables, own in _members(engine, entry, worker, numbers):
+        command = _command(body, variables, own, context)
+        if command is None:
+            return ()
+        read.append(command)
+    return tuple(read)
+
+
 _Member = tuple[Mapping[str, Any], dict[str, str], dict[str, str]]
 """A pod's template, its variables, and the values of its fields."""
 
@@ -122,12 +228,22 @@ def _members(
     shared = {name: str(engine.pods) for name in numbers.size if isinstance(engine.pods, int)}
     for rank in range(pods):
         is_worker = rank > 0 and worker is not None
-        body, ordinal = (worker.body, rank - 1) if is_worker and worker else (entry.body, rank)
+        template, ordinal = (worker, rank - 1) if is_worker and worker else (entry, rank)
+        shares = pods if worker is None else pods - 1 if is_worker else 1
         variables = {name: str(rank) for name in numbers.rank}
         variables |= {name: str(ordinal) for name in numbers.ordinal}
         fields = {path: str(rank) for path in numbers.rank_fields}
         fields |= {path: str(ordinal) for path in numbers.fields}
-        yield body, {**shared, **variables}, fields
+        variables |= _host_name(template.hosted, ordinal, shares)
+        yield template.body, {**shared, **variables}, fields
+
+
+def _host_name(hosted: HostedPods | None, number: int, pods: int) -> dict[str, str]:
+    """Return the variable with a pod's host name, if there is one copy of the engine."""
+    if hosted is None or hosted.count != pods:
+        return {}
+    name = f"{hosted.prefix}{hosted.start + number}"
+    return {_HOST: name} if len(name) <= _LONGEST_HOST else {}
 
 
 def _command(
@@ -163,9 +279,6 @@ def with_field(entry: object, fields: Mapping[str, str]) -> object:
 # pkg/controller/statefulset/stateful_set_utils.go, updateIdentity and initIdentity.
 
 
-_HOST = "HOSTNAME"
-
-
 def with_siblings(
     engines: Sequence[EngineFacts],
     template: object,
@@ -190,6 +303,7 @@ def with_siblings(
     if name and 0 < count <= _MOST and _differs(engine):
         made = _Made(mapping(template), name, _ordinals(mapping(spec), count), context)
         commands = made.commands()
+        engine = _filled(engine, commands, template, count)
         if _is_over_ray(engine, commands):
             entry, worker = made.pod(0, engine.path), made.pod(1, engine.path)
             engine = replace(engine, pods=count, replicas=1, entry=entry, worker=worker)

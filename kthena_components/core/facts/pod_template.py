@@ -217,6 +217,11 @@ def _hidden(path: str) -> PodFacts:
     return PodFacts(devices=(device,), command=None, gpus_path=path, command_path=path, gap=gap)
 
 
+def _command_field(container: Mapping[str, Any]) -> str:
+    """Return the field with the options of a container; args are behind what the image starts."""
+    return "command" if "command" in container and "args" not in container else "args"
+
+
 def _container(
     container: Mapping[str, Any],
     spec: Mapping[str, Any],
@@ -233,7 +238,7 @@ def _container(
         devices=devices,
         command=start.command,
         gpus_path=f"{path}.resources",
-        command_path=f"{path}.{'args' if 'args' in container else 'command'}",
+        command_path=f"{path}.{_command_field(container)}",
         container=None if start.command is None else name_in_pod(container),
         gap=start.gap,
         own=read_container(container, spec, path, pod.volumes),

@@ -32,7 +32,7 @@ def read_template(
     pods = filter(is_serving, pods_of_template(template, path, context))
     size = group_size(mapping(template))
     made = mapping(spec)
-    return [_engine(name, pod, template, size=size, path=path, spec=made) for pod in pods]
+    return [engine_of(name, pod, template, size=size, path=path, spec=made) for pod in pods]
 
 
 def admitted_together(metadata: object) -> MaybeBool:
@@ -75,7 +75,7 @@ def is_serving(pod: PodFacts) -> bool:
     return starts or pod.asks_for_gpus or hidden or blocks
 
 
-def _engine(
+def engine_of(
     name: str,
     pod: PodFacts,
     template: object,
@@ -84,6 +84,7 @@ def _engine(
     path: str,
     spec: Mapping[str, Any],
 ) -> EngineFacts:
+    """Return the engine of a pod, of which spec states the copies; size is its GROUP_SIZE."""
     joins = _joins(pod.command, labels_of(template))
     pods = ELSEWHERE if joins else pods_of(size, pod.command)
     return EngineFacts(

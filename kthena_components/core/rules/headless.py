@@ -138,7 +138,8 @@ def headless_workers(facts: ServingFacts) -> Iterator[Finding]:
 def _headless(engine: EngineFacts, pod: PodFacts) -> str:
     """Add the option to the other pods. If they share a template, its script has to tell."""
     said = "write --headless in every pod but the first"
-    return said if pod is engine.entry else set_option("--headless", True, said)
+    alike = pod.command_path == engine.entry.command_path
+    return said if alike else set_option("--headless", True, said)
 
 
 def _first(engine: EngineFacts) -> Iterator[Finding]:

@@ -68,8 +68,10 @@ def pod_ranks(facts: ServingFacts) -> Iterator[Finding]:
         if siblings is not None and siblings.commands:
             yield from _by_ordinal(engine, siblings.commands, facts.told)
             yield from _not_at_once(engine, siblings)
+            if engine.worker is None and len(siblings.commands) >= _TWO:
+                yield from _alike(engine, siblings.commands, len(siblings.commands), facts.told)
         elif siblings is not None and command is not None and siblings.count >= _TWO:
-            yield from _alike(engine, command, siblings.count, facts.told)
+            yield from _alike(engine, [command], siblings.count, facts.told)
 
 
 def _command(engine: EngineFacts) -> CommandFacts | None:
@@ -263,12 +265,18 @@ def _listed(ranks: Sequence[int]) -> str:
 
 
 def _alike(
-    engine: EngineFacts, command: CommandFacts, count: int, told: Sequence[str] | None
+    engine: EngineFacts,
+    commands: Sequence[CommandFacts],
+    count: int,
+    told: Sequence[str] | None,
 ) -> Iterator[Finding]:
     """Report a rank that all pods of a template have, where they meet at one address."""
-    for one in _stated_alike(command):
+    others = [set(_stated_alike(command)) for command in commands[1:]]
+    for one in _stated_alike(commands[0]):
+        if not all(one in ranks for ranks in others):
+            continue
         has = f"each states {one.option} {one.rank}"
-        if one.option not in command.options:
+        if not any(one.option in command.options for command in commands):
             has = f"none states {one.option}, whose default is {one.rank}"
         yield Finding(
             path=engine.entry.command_path,

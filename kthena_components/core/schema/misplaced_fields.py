@@ -72,8 +72,37 @@ def moves(
         places = inside or [each for each in deeper if each.takes(key, item)]
         if len(places) == 1:
             yield at, _move(key, item, places[0])
-        elif (remedy := _among(places) if places else _unwrap(here, item)) is not None:
+        elif remedy := _among(places) if places else _elsewhere(here, key, item, above):
             yield at, remedy
+
+
+def _elsewhere(here: _Map, key: object, item: object, above: Sequence[_Map]) -> Remedy | None:
+    """Say where a field belongs that no map around takes as it is."""
+    if (remedy := _unwrap(here, item)) is not None:
+        return remedy
+    if isinstance(item, str):
+        inside = [each for each in (here, *_below(here)) if each.takes(key, [item])]
+        if len(inside) == 1:
+            target = join_path(inside[0].path, key_text(key))
+            fixes = [(Change(), Change(value=[item], path=target))]
+            return Remedy(f"write it as a list, {target}", fixes)
+    return _in_items(here, key, item, above)
+
+
+def _in_items(here: _Map, key: object, item: object, above: Sequence[_Map]) -> Remedy | None:
+    """Name the maps of the same name in a list beside: a container's securityContext has drop."""
+    name = here.path.rpartition(".")[2]
+    outer = above[0] if above else None
+    for beside, known in outer.fields.fields.items() if outer is not None else ():
+        inner = known.of if isinstance(known, Items) and outer and beside in outer.held else None
+        same = inner.fields.get(name) if isinstance(inner, Fields) else None
+        if outer is None or not isinstance(same, Fields):
+            continue
+        start = _Map(f"{join_path(outer.path, beside)}[].{name}", same, _ABSENT)
+        found = [each for each in (start, *_below(start)) if each.takes(key, item)]
+        if len(found) == 1:
+            return Remedy(f"write it in {found[0].path}, of each that needs it")
+    return None
 
 
 def _among(places: Sequence[_Map]) -> Remedy | None:

@@ -18,6 +18,7 @@ from kthena_components.systems.kthena.rules.forbidden_changes import (
     kthena_partition_scaling,
 )
 from kthena_components.systems.kthena.rules.model_server_model_and_engine import (
+    model_route_adapters,
     model_server_engine,
     model_server_model,
 )
@@ -144,6 +145,7 @@ SYSTEM = System(
         model_route_has_servers,
         selector_of_serving,
         model_server_model,
+        model_route_adapters,
         model_server_engine,
     ),
 )

@@ -84,9 +84,11 @@ def facts_of_job(found: Object) -> ServingFacts:
     if found.spec.get("completionMode") != "Indexed":
         return facts
     count, at_once = copies_in(found.spec.get("completions"), 1), _at_once(found.spec)
-    template = Template(body=mapping(found.spec.get("template")), count=count)
+    hosts, body = _hosts_of_job(found, count), mapping(found.spec.get("template"))
+    named = hosts is not None and mapping(body.get("spec")).get("hostNetwork") in (None, False)
+    template = Template(body=body, count=count, hosted=hosts.pods[0] if hosts and named else None)
     engines = [_indexed(engine, template, at_once, found) for engine in facts.engines]
-    return replace(facts, engines=tuple(engines), hosts=_hosts_of_job(found, count))
+    return replace(facts, engines=tuple(engines), hosts=hosts)
 
 
 def _indexed(

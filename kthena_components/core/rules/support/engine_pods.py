@@ -174,7 +174,9 @@ def others(engine: EngineFacts) -> Iterator[tuple[PodFacts, CommandFacts]]:
     """Return the command lines of pods that do not have the first rank."""
     entry, worker, siblings = engine.entry, engine.worker, engine.siblings
     if worker is not None and worker.command is not None:
-        found = [(worker, worker.command)]
+        read = siblings.commands[1:] if siblings is not None else ()
+        differ = isinstance(worker.command.headless, Unknown)
+        found = [(worker, each) for each in (differ and read) or (worker.command,)]
     elif siblings is not None and siblings.commands:
         # A single pod whose rank is unknown may be the first one.
         one = len(siblings.commands) == 1

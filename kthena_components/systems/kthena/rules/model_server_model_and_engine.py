@@ -14,8 +14,8 @@ from kthena_components.core.objects.cluster_objects import ClusterObjects, PodIn
 from kthena_components.core.objects.object import MODEL_SERVER, Object, PodSet
 from kthena_components.core.remedies import either, write
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import mapping, text
-from kthena_components.core.values.unknown import known
+from kthena_components.core.values.read import mapping, sequence, text, unknown_in
+from kthena_components.core.values.unknown import Unknown, known
 from kthena_components.systems.kthena.view import MODEL_ROUTE, Route
 from kthena_components.systems.kubernetes.selectors_and_routers import owner_title, selectors
 
@@ -98,16 +98,65 @@ def _routes(
     cluster: ClusterObjects, server: Object, names: frozenset[str]
 ) -> list[tuple[Object, str]]:
     """Return the ModelRoutes to a ModelServer whose modelName is none of some names."""
-    found = []
+    stated = [(route, text(route.spec.get("modelName"))) for route in _routes_to(cluster, server)]
+    return [(route, n) for route, n in stated if isinstance(n, str) and n and n not in names]
+
+
+@each_of(_served)
+def model_route_adapters(
+    cluster: ClusterObjects, server: Object, answering: _Answering
+) -> Iterator[Finding]:
+    """The engines of a ModelRoute's ModelServers load its loraAdapters.
+
+    Kthena's router leaves the name of an adapter in the request as it is, and vLLM answers 404 for
+    a name that is not its own. It has those of --served-model-name, or that of its model, and with
+    --enable-lora those of --lora-modules. Engines that may load adapters while they run, by
+    VLLM_ALLOW_RUNTIME_LORA_UPDATING or a resolver, are not compared, nor is SGLang.
+
+    Pass: loraAdapters [sql], and --enable-lora --lora-modules sql=/adapters/sql.
+    Fail: loraAdapters [sql], and vllm serve without --enable-lora.
+    Level: mandatory; advisory with --enable-lora, since another variable of the image may let it
+    load more, and if the pods are in another file, unless `--whole` says that all are in one
+    cluster.
+    Source: volcano-sh/kthena v1.0.0 pkg/kthena-router/datastore/store.go MatchModelServer and
+    router/router.go doLoadbalance; vLLM vllm/entrypoints/openai/serving_engine.py _check_model.
+    """
+    for route, index, name in _adapters(cluster, server):
+        at = route.at(f"spec.loraAdapters[{index}]")
+        stated = known(name, at)
+        for pods, ports in answering:
+            if ports.taken is None or stated in ports.taken:
+                continue
+            seen = (
+                f"is {display(stated)}, which requests to ModelServer {display(server.name)} keep, "
+                f"but vLLM in the pods of {owner_title(pods)} only serves {_shown(ports.taken)}"
+            )
+            loads = f"load it with --lora-modules {stated}=PATH"
+            loads = loads if ports.has_adapters else f"add --enable-lora, and {loads}"
+            found = _weighed(cluster, refuse(at, seen, f"{loads}, or remove it"), route, pods)
+            yield replace(found, level=Level.ADVISORY) if ports.has_adapters else found
+            break
+
+
+def _adapters(
+    cluster: ClusterObjects, server: Object
+) -> Iterator[tuple[Object, int, str | Unknown]]:
+    """Yield the adapters of the ModelRoutes to a ModelServer that no route has as its model."""
+    models = {route.spec.get("modelName") for route in _routes_to(cluster, server)}
+    for route in _routes_to(cluster, server):
+        for index, item in enumerate(sequence(route.spec.get("loraAdapters"))):
+            name = unknown_in(item) or item
+            if isinstance(name, Unknown) or (isinstance(name, str) and name not in {"", *models}):
+                yield route, index, name
+
+
+def _routes_to(cluster: ClusterObjects, server: Object) -> Iterator[Object]:
     for route in cluster.of(MODEL_ROUTE):
-        view, name = cluster.views[route.index], text(route.spec.get("modelName"))
-        rules = (
-            view.rules if isinstance(view, Route) and route.namespace == server.namespace else ()
-        )
-        targets = [target.get("modelServerName") for rule in rules for target in rule.targets]
-        if server.name in targets and isinstance(name, str) and name and name not in names:
-            found.append((route, name))
-    return found
+        view = cluster.views[route.index]
+        if isinstance(view, Route) and route.namespace == server.namespace:
+            targets = [target for rule in view.rules for target in rule.targets]
+            if server.name in [target.get("modelServerName") for target in targets]:
+                yield route
 
 
 def _shown(names: frozenset[str]) -> str:

@@ -38,11 +38,12 @@ def wait_ends(cluster: ClusterObjects) -> Iterator[Finding]:
     The containers of a pod start when its init containers have ended. So none of these waits for a
     port of its own pod, of a Service that selects only such pods, or of a pod of its own
     StatefulSet: that one waits for itself. Nor does it wait for a worker that LWS creates later, by
-    LeaderReady, or a pod of a clique that Grove starts later. The same applies to a loop in front
-    of a server in its script. A name in DNS is there before that with publishNotReadyAddresses
-    only, and for a later pod of a StatefulSet with podManagementPolicy Parallel only. Checked are
-    `until` and `while !` loops, and `while true` with one break, that run in any case and do not
-    count, in pods with accelerators or an engine's image.
+    LeaderReady, a pod of a clique that Grove starts later, or a role of RBG that depends on its own
+    role. The same applies to a loop in front of a server in its script. A name in DNS is there
+    before that with publishNotReadyAddresses only, and for a later pod of a StatefulSet with
+    podManagementPolicy Parallel only. Checked are `until` and `while !` loops, and `while true`
+    with one break, that run in any case and do not count, in pods with accelerators or an engine's
+    image.
 
     Pass: an init container with `until nc -z redis 6379`, or that of a worker that waits for the
     head's Service; a loop that breaks after some tries.
@@ -284,6 +285,7 @@ def _readiness(wanted: Ready) -> str:
 
 
 _CLIQUES = ("grove.io", "PodCliqueSet")
+_ROLES = ("workloads.x-k8s.io", "RoleBasedGroup")
 _OWN_NAME = r"\$[({]?(?:HOSTNAME|POD_NAME)[)}]?"
 _CLIQUE = regex(r"\.cliques\[(\d{1,4})\]")
 
@@ -298,12 +300,36 @@ def created_later(pods: PodSet, host: str) -> str | None:
     Source: kubernetes-sigs/lws pkg/controllers/pod_controller.go Reconcile: the StatefulSet of
     the workers, `<name>-<group>`, comes when the leader is ready; ai-dynamo/grove
     operator/initc/internal/wait.go: an init container of each later clique waits until the pods of
-    the others are ready, and their names are `<set or group>-<number>-<clique>-<number>`.
+    the others are ready, and their names are `<set or group>-<number>-<clique>-<number>`;
+    sgl-project/rbg pkg/dependency/dependency.go CheckDependencyReady, and api/workloads/v1alpha2
+    helper.go: a role's pods are `<group>-<role>-<number>`, and its Service `s-<group>-<role>`.
     """
     owner, first = pods.owner, host.partition(".")[0]
     if owner.group_kind == _LWS:
         return _of_group(pods, first)
+    if owner.group_kind == _ROLES:
+        return _of_roles(pods, host)
     return _of_cliques(pods, first) if owner.group_kind == _CLIQUES else None
+
+
+def _of_roles(pods: PodSet, host: str) -> str | None:
+    """Explain that a pod or a Service is of a role that depends on the pods' own role."""
+    roles = list(map(mapping, sequence(pods.owner.spec.get("roles"))))
+    before = {
+        str(role.get("name")): [
+            name for name in sequence(role.get("dependencies")) if isinstance(name, str)
+        ]
+        for role in roles
+        if is_name(role.get("name"))
+    }
+    labels = host.split(".")[:2]
+    for role in sorted(before, key=len, reverse=True):
+        made = rf"(?:s-)?{re.escape(f'{pods.owner.name}-{role}')}(?:-\d+)*"
+        if any(re.fullmatch(made, label) for label in labels):
+            waits = pods.name in _before(role, before)
+            created = f"but RBG creates role '{role}' when the pods of '{pods.name}' are ready"
+            return created if waits else None
+    return None
 
 
 def _of_group(pods: PodSet, first: str) -> str | None:
