@@ -126,9 +126,11 @@ class Placed:
     def loaded(self) -> float:
         """The same, filled up as the engine's kernels need it."""
         shape, split, engine = self.shape, self.split, self.command.engine
-        gib = loaded_weights(shape, split, self.gib, self._rocm_width)
+        vllm = engine in VLLM
+        multiple = held_weights.inner_multiple(self.gpu.name if vllm else "", self.version)
+        gib = loaded_weights(shape, split, self.gib, self._rocm_width, multiple)
         gib += held_weights.expanding_copies(shape, split, always=engine == "sglang")
-        if engine in VLLM:
+        if vllm:
             gib += held_weights.kept_buffers(shape, batch_of(self.start)[1], self.version)
         return gib + held_weights.encoder_copies(shape, split) * (self._encoder_ranks == 1)
 

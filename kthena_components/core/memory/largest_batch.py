@@ -132,7 +132,7 @@ _PIECES = (((0, 12), 32768), ((0, 18), 16384))
 """Tokens that experts run on at once before a release: VLLM_FUSED_MOE_CHUNK_SIZE in vllm/envs.py of
 0.10.1, 0.11.0, 0.13.0 and 0.15.0. 0.18.0 has none: they run on all at once."""
 _HOPPER = ("NVIDIA H", "NVIDIA GH")
-_SERVER = ("NVIDIA B", "NVIDIA GB200", "NVIDIA GB300")
+SERVER = ("NVIDIA B", "NVIDIA GB200", "NVIDIA GB300")
 _WORKSTATION = ("NVIDIA RTX PRO", "NVIDIA GeForce RTX 50", "NVIDIA GB10")
 """GPUs of Blackwell by the starts of their names."""
 _DEEP_GEMM, _MODULAR, _LISTED = (0, 11), (0, 14), (0, 15)
@@ -244,7 +244,7 @@ def _kernel(start: StartUp) -> _Kernel:
         return _of_marlin(start, shape.dtype, newer[shape.dtype])
     if shape.dtype == "fp8" and shape.fp8_block is not None and start.gpu.startswith(_HOPPER):
         return _blocks_on_hopper(start)
-    blocks = shape.fp8_block is not None and start.gpu.startswith(_SERVER)
+    blocks = shape.fp8_block is not None and start.gpu.startswith(SERVER)
     if shape.dtype not in {"bf16", "fp8"} or start.before(_MODULAR) or blocks:
         return _Kernel.OTHER
     return _of_bf16(start) if shape.dtype == "bf16" else _Kernel.STAYS
@@ -252,7 +252,7 @@ def _kernel(start: StartUp) -> _Kernel:
 
 def _of_marlin(start: StartUp, dtype: str, newer: tuple[str, ...]) -> _Kernel:
     """Return Marlin from its first release on, on GPUs before Hopper and those given."""
-    newest = (*_HOPPER, *_SERVER, *_WORKSTATION, "AMD")
+    newest = (*_HOPPER, *SERVER, *_WORKSTATION, "AMD")
     runs = start.gpu.startswith(newer) or not start.gpu.startswith(newest)
     return _Kernel.STAYS if runs and not start.before(_MARLIN[dtype]) else _Kernel.OTHER
 
@@ -271,7 +271,7 @@ def _blocks_on_hopper(start: StartUp) -> _Kernel:
 def _of_bf16(start: StartUp) -> _Kernel:
     """Return the kernel of weights in 16 bits."""
     if start.before(_BF16_FLASHINFER) or not start.gpu.startswith(
-        (*_HOPPER, *_SERVER, *_WORKSTATION)
+        (*_HOPPER, *SERVER, *_WORKSTATION)
     ):
         return _Kernel.STAYS
     hopper = start.gpu.startswith(_HOPPER)
