@@ -355,7 +355,13 @@ def cache_of(placed: Placed) -> MaybeInt:
     if not shape.full_cache:
         if shape.full_layers is None:
             return 0
-        shape = replace(shape, layers=shape.full_layers)
+        heads, width = shape.full_kv_heads, shape.full_head_dim
+        shape = replace(
+            shape,
+            layers=shape.full_layers,
+            kv_heads=heads or shape.kv_heads,
+            head_dim=width or shape.head_dim,
+        )
     cell = placed.sparse_cell
     kind = cache_type(stated) if cell is None else cell.kind
     if isinstance(kind, Unknown):

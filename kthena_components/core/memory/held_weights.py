@@ -136,9 +136,11 @@ def kept_buffers(shape: ModelShape, tokens: int, release: Version | None) -> flo
     The table of rotations has four times the positions of the longest request: MRotaryEmbedding in
     vllm/model_executor/layers/rotary_embedding/mrope.py. Results of the encoder's layers have a
     buffer for a batch: deepstack_input_embeds in vllm/model_executor/models/qwen3_vl.py. So do the
-    streams of DeepSeek-V4: _mtp_hidden_buffer in vllm/models/deepseek_v4/nvidia/model.py.
+    streams of DeepSeek-V4: _mtp_hidden_buffer in vllm/models/deepseek_v4/nvidia/model.py. Where
+    heads have two widths, each has a table of rotations: gemma4_rope.py beside mrope.py.
     """
-    numbers = 0
+    widths = (shape.head_dim or 0) + shape.full_head_dim if shape.full_head_dim else 0
+    numbers = (shape.context or 0) * widths
     if shape.image_patches is not None and shape.image_tokens is None:
         states = not shape.full_cache
         rotated = (shape.head_dim or _HEAD) // (_ROTATED if states else 1)
