@@ -18,12 +18,14 @@ from kthena_components.core.memory import (
     weights_on_gpu,
 )
 from kthena_components.core.memory.held_weights import (
+    is_whole,
     loaded_part,
     loaded_weights,
+    runs_encoder,
     staged_files,
     weights_of,
 )
-from kthena_components.core.memory.largest_batch import StartUp, batch_of, is_whole, runs_encoder
+from kthena_components.core.memory.largest_batch import StartUp, batch_of
 from kthena_components.core.memory.sglang_states import left_in_sglang
 from kthena_components.core.memory.sharding import (
     ENGINES,

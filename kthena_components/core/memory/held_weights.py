@@ -30,6 +30,7 @@ FP8 are copied layer by layer in the order that AITER needs. The memory of the l
 weights stays reserved, and counts as weights: vllm/platforms/rocm.py get_current_memory_usage.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -61,6 +62,8 @@ _HEAD = 128
 """Width of a head where the table of models has none."""
 _OF_ENCODER = 12
 """Numbers of an encoder's layer for the square of its hidden size."""
+_OFF = ("--language-model-only", "--skip-mm-profiling")
+"""Options without which the encoder runs."""
 _MATRICES = 3
 """Matrices of a feed-forward layer."""
 _BYTES = 2
@@ -128,6 +131,27 @@ def encoder_copies(shape: ModelShape, split: Split) -> float:
     if layers is None or hidden is None:
         return 0.0
     return layers * _OF_ENCODER * hidden**2 * _BYTES / GIB * (1 - 1 / split.tensor)
+
+
+def runs_encoder(options: Mapping[str, Any]) -> bool:
+    """Return whether the options let vLLM run the encoder when it starts."""
+    if any(options.get(name) is True for name in _OFF):
+        return False
+    try:
+        limits = json.loads(str(options.get("--limit-mm-per-prompt", "{}")))
+    except ValueError:
+        return True
+    return not isinstance(limits, dict) or any(limits.get(kind) != 0 for kind in ("image", "video"))
+
+
+def is_whole(shape: ModelShape, options: Mapping[str, Any]) -> bool:
+    """Return whether each rank has the whole encoder.
+
+    With Mistral's config vLLM runs its own encoder, whose layers are plain ones: VisionTransformer
+    in vllm/model_executor/models/pixtral.py. That of transformers' config is split.
+    """
+    stated = options.get("--mm-encoder-tp-mode") == "data"
+    return stated or options.get("--config-format") == "mistral" or shape.image_tokens is not None
 
 
 def kept_buffers(shape: ModelShape, tokens: int, release: Version | None) -> float:

@@ -24,10 +24,7 @@ has gate, up and product there, and no other rank has a part of it: gemma4_mm.py
 the pixels of the whole batch until it ends.
 """
 
-import json
-from collections.abc import Mapping
 from enum import Enum, auto
-from typing import Any
 
 from kthena_components.core.memory.sizes import GIB, Split
 from kthena_components.core.models import ModelShape
@@ -320,8 +317,6 @@ _WIDTHS, _GATED = 2, 3
 """Inner widths that are in memory at once, and with a gate."""
 _BYTES = 2
 """Bytes of a number in 16 bits."""
-_OFF = ("--language-model-only", "--skip-mm-profiling")
-"""Options without which the encoder runs."""
 
 
 def encoder_peak(
@@ -382,27 +377,6 @@ def kept_images(shape: ModelShape, tokens: int) -> float:
     """Return the pixels and what the encoder returns: both stay while the language model runs."""
     number, pixels = images_of(shape, tokens)
     return number * (pixels + _tokens_of(shape) * (shape.hidden or 0)) * _BYTES / GIB
-
-
-def runs_encoder(options: Mapping[str, Any]) -> bool:
-    """Return whether the options let vLLM run the encoder when it starts."""
-    if any(options.get(name) is True for name in _OFF):
-        return False
-    try:
-        limits = json.loads(str(options.get("--limit-mm-per-prompt", "{}")))
-    except ValueError:
-        return True
-    return not isinstance(limits, dict) or any(limits.get(kind) != 0 for kind in ("image", "video"))
-
-
-def is_whole(shape: ModelShape, options: Mapping[str, Any]) -> bool:
-    """Return whether each rank has the whole encoder.
-
-    With Mistral's config vLLM runs its own encoder, whose layers are plain ones: VisionTransformer
-    in vllm/model_executor/models/pixtral.py. That of transformers' config is split.
-    """
-    stated = options.get("--mm-encoder-tp-mode") == "data"
-    return stated or options.get("--config-format") == "mistral" or shape.image_tokens is not None
 
 
 def _images(shape: ModelShape, tokens: int) -> int:
