@@ -18,12 +18,14 @@ from kthena_components.core.memory import (
     weights_on_gpu,
 )
 from kthena_components.core.memory.held_weights import (
+    is_whole,
     loaded_part,
     loaded_weights,
+    runs_encoder,
     staged_files,
     weights_of,
 )
-from kthena_components.core.memory.largest_batch import StartUp, batch_of, is_whole, runs_encoder
+from kthena_components.core.memory.largest_batch import StartUp, batch_of
 from kthena_components.core.memory.sglang_states import left_in_sglang
 from kthena_components.core.memory.sharding import (
     ENGINES,
@@ -126,9 +128,11 @@ class Placed:
     def loaded(self) -> float:
         """The same, filled up as the engine's kernels need it."""
         shape, split, engine = self.shape, self.split, self.command.engine
-        gib = loaded_weights(shape, split, self.gib, self._rocm_width)
+        vllm = engine in VLLM
+        multiple = held_weights.inner_multiple(self.gpu.name if vllm else "", self.version)
+        gib = loaded_weights(shape, split, self.gib, self._rocm_width, multiple)
         gib += held_weights.expanding_copies(shape, split, always=engine == "sglang")
-        if engine in VLLM:
+        if vllm:
             gib += held_weights.kept_buffers(shape, batch_of(self.start)[1], self.version)
         return gib + held_weights.encoder_copies(shape, split) * (self._encoder_ranks == 1)
 
@@ -353,7 +357,13 @@ def cache_of(placed: Placed) -> MaybeInt:
     if not shape.full_cache:
         if shape.full_layers is None:
             return 0
-        shape = replace(shape, layers=shape.full_layers)
+        heads, width = shape.full_kv_heads, shape.full_head_dim
+        shape = replace(
+            shape,
+            layers=shape.full_layers,
+            kv_heads=heads or shape.kv_heads,
+            head_dim=width or shape.head_dim,
+        )
     cell = placed.sparse_cell
     kind = cache_type(stated) if cell is None else cell.kind
     if isinstance(kind, Unknown):

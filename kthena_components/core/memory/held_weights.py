@@ -14,7 +14,10 @@ Weights as an engine holds them, where its kernels need larger matrices than the
 
 Source: vllm/model_executor/layers/fused_moe/oracle/mxfp4.py
 mxfp4_round_up_hidden_size_and_intermediate_size, and sglang/srt/layers/quantization/mxfp4.py: with
-Marlin, which both take on most GPUs, widths are filled up to 128 and hidden sizes to 256.
+Marlin, which both take on most GPUs, widths are filled up to 128 and hidden sizes to 256. vLLM runs
+FlashInfer's TRT-LLM kernels on Blackwell's servers since 0.11, which need widths of 256 before 0.27:
+get_mxfp4_backend in vllm/model_executor/layers/quantization/mxfp4.py of 0.11.0 to 0.18.1, and the
+function above in 0.20.2 to 0.28.0.
 
 vllm/model_executor/layers/fused_moe/unquantized_fused_moe_method.py _maybe_pad_weight: with ROCm,
 rows of experts in 16 bits get 256 bytes more if they are multiples of 512 bytes. Each matrix of a
@@ -27,11 +30,13 @@ FP8 are copied layer by layer in the order that AITER needs. The memory of the l
 weights stays reserved, and counts as weights: vllm/platforms/rocm.py get_current_memory_usage.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.engines import CommandFacts
+from kthena_components.core.memory.largest_batch import SERVER
 from kthena_components.core.memory.sharding import VLLM
 from kthena_components.core.memory.sizes import (
     GIB,
@@ -57,6 +62,8 @@ _HEAD = 128
 """Width of a head where the table of models has none."""
 _OF_ENCODER = 12
 """Numbers of an encoder's layer for the square of its hidden size."""
+_OFF = ("--language-model-only", "--skip-mm-profiling")
+"""Options without which the encoder runs."""
 _MATRICES = 3
 """Matrices of a feed-forward layer."""
 _BYTES = 2
@@ -126,15 +133,38 @@ def encoder_copies(shape: ModelShape, split: Split) -> float:
     return layers * _OF_ENCODER * hidden**2 * _BYTES / GIB * (1 - 1 / split.tensor)
 
 
+def runs_encoder(options: Mapping[str, Any]) -> bool:
+    """Return whether the options let vLLM run the encoder when it starts."""
+    if any(options.get(name) is True for name in _OFF):
+        return False
+    try:
+        limits = json.loads(str(options.get("--limit-mm-per-prompt", "{}")))
+    except ValueError:
+        return True
+    return not isinstance(limits, dict) or any(limits.get(kind) != 0 for kind in ("image", "video"))
+
+
+def is_whole(shape: ModelShape, options: Mapping[str, Any]) -> bool:
+    """Return whether each rank has the whole encoder.
+
+    With Mistral's config vLLM runs its own encoder, whose layers are plain ones: VisionTransformer
+    in vllm/model_executor/models/pixtral.py. That of transformers' config is split.
+    """
+    stated = options.get("--mm-encoder-tp-mode") == "data"
+    return stated or options.get("--config-format") == "mistral" or shape.image_tokens is not None
+
+
 def kept_buffers(shape: ModelShape, tokens: int, release: Version | None) -> float:
     """Return the GiB that vLLM allocates with the weights, and that no checkpoint has.
 
     The table of rotations has four times the positions of the longest request: MRotaryEmbedding in
     vllm/model_executor/layers/rotary_embedding/mrope.py. Results of the encoder's layers have a
     buffer for a batch: deepstack_input_embeds in vllm/model_executor/models/qwen3_vl.py. So do the
-    streams of DeepSeek-V4: _mtp_hidden_buffer in vllm/models/deepseek_v4/nvidia/model.py.
+    streams of DeepSeek-V4: _mtp_hidden_buffer in vllm/models/deepseek_v4/nvidia/model.py. Where
+    heads have two widths, each has a table of rotations: gemma4_rope.py beside mrope.py.
     """
-    numbers = 0
+    widths = (shape.head_dim or 0) + shape.full_head_dim if shape.full_head_dim else 0
+    numbers = (shape.context or 0) * widths
     if shape.image_patches is not None and shape.image_tokens is None:
         states = not shape.full_cache
         rotated = (shape.head_dim or _HEAD) // (_ROTATED if states else 1)
@@ -190,6 +220,9 @@ def _bytes(shape: ModelShape) -> float:
 
 _INNER, _HIDDEN = 128, 256
 """Multiples of an expert's inner width on one rank, and of the hidden size."""
+_WIDER, _WIDER_RELEASES = 256, ((0, 11), (0, 27))
+"""The former of FlashInfer's TRT-LLM kernels, the first release that runs them, and the first that
+fills widths up to 128 only."""
 _ROW, _MORE = 256, 128
 """With ROCm: the multiple of a row that is lengthened, and by how many numbers of 16 bits."""
 _UNQUANTISED, _SHUFFLED = "bf16", "fp8"
@@ -197,8 +230,19 @@ _GATE_AND_UP, _DOWN = 2 / 3, 1 / 3
 """Shares of an expert's weights."""
 
 
+def inner_multiple(gpu: str, release: Version | None) -> int:
+    """Return the multiple to which vLLM fills up the inner width of an expert in MXFP4."""
+    since, until = _WIDER_RELEASES
+    wider = release is not None and since <= release < until and gpu.startswith(SERVER)
+    return _WIDER if wider else _INNER
+
+
 def loaded_weights(
-    shape: ModelShape, split: Split, gib: float, rocm_width: int | None = None
+    shape: ModelShape,
+    split: Split,
+    gib: float,
+    rocm_width: int | None = None,
+    multiple: int = _INNER,
 ) -> float:
     """Return the GiB of weights on a GPU of the fullest stage as the engine holds them.
 
@@ -207,6 +251,7 @@ def loaded_weights(
         split: Its ranks.
         gib: All weights.
         rocm_width: The inner width of an expert on one rank, if vLLM runs on a GPU of AMD.
+        multiple: To what the inner width of an expert in MXFP4 is filled up.
     """
     whole = fullest_weights(shape, split, gib) + _embeddings_kept(shape, split, gib)
     whole += copied_weights(shape, split)
@@ -216,7 +261,7 @@ def loaded_weights(
     experts = min(expert_weights(shape), gib) / ranks / split.pipeline
     if shape.dtype == "mxfp4":
         inner = -(-shape.expert_ffn // ranks)
-        larger = _filled(inner, _INNER) * _filled(shape.hidden, _HIDDEN) / (inner * shape.hidden)
+        larger = _filled(inner, multiple) * _filled(shape.hidden, _HIDDEN) / (inner * shape.hidden)
         return whole + experts * (larger - 1)
     if rocm_width and shape.dtype == _UNQUANTISED and gib == shape.weights_gib:
         return whole + experts * _lengthened(shape.hidden, rocm_width)

@@ -20,13 +20,11 @@ vllm/v1/worker/gpu_model_runner.py, vllm/multimodal/encoder_budget.py. It needs 
 layer's attention, where queries and keys are in memory before and after they are rotated, or in its
 feed-forward part, with the inner width before and after its function: Qwen2_5_VisionAttention in
 vllm/model_executor/models/qwen2_5_vl.py, Qwen3_VisionMLP in qwen3_vl.py. A tower from transformers
-has gate, up and product there, and no other rank has a part of it: gemma4_mm.py.
+has gate, up and product there, and no other rank has a part of it: gemma4_mm.py. profile_run keeps
+the pixels of the whole batch until it ends.
 """
 
-import json
-from collections.abc import Mapping
 from enum import Enum, auto
-from typing import Any
 
 from kthena_components.core.memory.sizes import GIB, Split
 from kthena_components.core.models import ModelShape
@@ -132,7 +130,7 @@ _PIECES = (((0, 12), 32768), ((0, 18), 16384))
 """Tokens that experts run on at once before a release: VLLM_FUSED_MOE_CHUNK_SIZE in vllm/envs.py of
 0.10.1, 0.11.0, 0.13.0 and 0.15.0. 0.18.0 has none: they run on all at once."""
 _HOPPER = ("NVIDIA H", "NVIDIA GH")
-_SERVER = ("NVIDIA B", "NVIDIA GB200", "NVIDIA GB300")
+SERVER = ("NVIDIA B", "NVIDIA GB200", "NVIDIA GB300")
 _WORKSTATION = ("NVIDIA RTX PRO", "NVIDIA GeForce RTX 50", "NVIDIA GB10")
 """GPUs of Blackwell by the starts of their names."""
 _DEEP_GEMM, _MODULAR, _LISTED = (0, 11), (0, 14), (0, 15)
@@ -146,6 +144,9 @@ _TRITON_FP8 = (0, 18)
 _BF16_FLASHINFER, _BF16_TRITON = (0, 20), (0, 24)
 """The first release that prefers FlashInfer's kernel for 16 bits from Hopper on, and the first that
 was read which does not on Hopper."""
+_GELU_FLASHINFER = (0, 24)
+"""The first release whose FlashInfer kernel takes experts with GELU, as Gemma 4 has: before it, vLLM's
+CUTLASS runs them in NVFP4 on Blackwell, if ranks share each expert (0.15.1 to 0.23.0)."""
 _MARLIN = {"int4": (0, 24), "nvfp4": (0, 15), "mxfp4": (0, 18)}
 """The first releases whose Marlin has workspaces that stay, by the format of the weights."""
 
@@ -161,6 +162,9 @@ class _Kernel(Enum):
     """The same width, allocated for one run."""
     FLASHINFER_BLOCKS = auto()
     """FlashInfer with weights in FP8 blocks: gate and up, the result, and a quantised copy."""
+    CUTLASS_FP4 = auto()
+    """vLLM's CUTLASS with weights in NVFP4: beside its workspaces the rows of hidden states, the
+    result in the order of tokens, and its product with the weights of the router."""
     OTHER = auto()
     """Gate and up or the result, and their product, allocated for one run."""
 
@@ -224,6 +228,8 @@ def _width(start: StartUp, hidden: int) -> int:
         return 2 * hidden
     if kernel is _Kernel.FLASHINFER_BLOCKS:
         return wider + 2 * inner + wider // 2
+    if kernel is _Kernel.CUTLASS_FP4:
+        return 3 * hidden + max(2 * inner, hidden) + inner
     return max(2 * inner, hidden) + (inner if kernel is _Kernel.OTHER else wider)
 
 
@@ -239,20 +245,28 @@ def _kernel(start: StartUp) -> _Kernel:
         return _Kernel.OTHER
     if shape.streams > 1:
         return _of_marlin(start, "mxfp4", (*_HOPPER, *_WORKSTATION))
+    if shape.dtype == "nvfp4" and _is_gelu_in_cutlass(start):
+        return _Kernel.CUTLASS_FP4
     if shape.dtype in _MARLIN:
         newer = {"int4": (*_HOPPER, *_WORKSTATION), "nvfp4": _HOPPER, "mxfp4": _WORKSTATION}
         return _of_marlin(start, shape.dtype, newer[shape.dtype])
     if shape.dtype == "fp8" and shape.fp8_block is not None and start.gpu.startswith(_HOPPER):
         return _blocks_on_hopper(start)
-    blocks = shape.fp8_block is not None and start.gpu.startswith(_SERVER)
+    blocks = shape.fp8_block is not None and start.gpu.startswith(SERVER)
     if shape.dtype not in {"bf16", "fp8"} or start.before(_MODULAR) or blocks:
         return _Kernel.OTHER
     return _of_bf16(start) if shape.dtype == "bf16" else _Kernel.STAYS
 
 
+def _is_gelu_in_cutlass(start: StartUp) -> bool:
+    """Return whether vLLM's CUTLASS runs experts in NVFP4, since no other kernel has GELU."""
+    gelu = start.shape.image_tokens is not None and start.before(_GELU_FLASHINFER)
+    return gelu and not start.whole_experts and start.gpu.startswith((*SERVER, *_WORKSTATION))
+
+
 def _of_marlin(start: StartUp, dtype: str, newer: tuple[str, ...]) -> _Kernel:
     """Return Marlin from its first release on, on GPUs before Hopper and those given."""
-    newest = (*_HOPPER, *_SERVER, *_WORKSTATION, "AMD")
+    newest = (*_HOPPER, *SERVER, *_WORKSTATION, "AMD")
     runs = start.gpu.startswith(newer) or not start.gpu.startswith(newest)
     return _Kernel.STAYS if runs and not start.before(_MARLIN[dtype]) else _Kernel.OTHER
 
@@ -271,15 +285,21 @@ def _blocks_on_hopper(start: StartUp) -> _Kernel:
 def _of_bf16(start: StartUp) -> _Kernel:
     """Return the kernel of weights in 16 bits."""
     if start.before(_BF16_FLASHINFER) or not start.gpu.startswith(
-        (*_HOPPER, *_SERVER, *_WORKSTATION)
+        (*_HOPPER, *SERVER, *_WORKSTATION)
     ):
         return _Kernel.STAYS
     hopper = start.gpu.startswith(_HOPPER)
     return _Kernel.STAYS if hopper and not start.before(_BF16_TRITON) else _Kernel.FLASHINFER
 
 
-_PATCH = 3 * 2 * 16 * 16
-"""Numbers of a patch: colours, images of a film, and the square of 16 pixels."""
+_PATCH, _STILL = 3 * 2 * 16 * 16, 3 * 16 * 16
+"""Numbers of a patch: colours, images of a film, and the square of 16 pixels; and without films."""
+_OF_A_PICTURE, _TOGETHER_SINCE = 630, (0, 22)
+"""Patches of a picture of a film of Gemma 4, and the first release that was read whose tower takes
+more than one at once: _process_video_input in gemma4_mm.py of 0.20.2 and 0.22.0."""
+_OF_MEMORY, _OF_A_PATCH = 0.1, 4 * 10240 * 8
+"""The share of the GPU's memory up to which it takes them, and the bytes of a patch that it counts:
+_encoder_chunk in gemma4_mm.py."""
 _PATCHES = 4
 """Patches that become one token."""
 _STATES = 3
@@ -297,11 +317,11 @@ _WIDTHS, _GATED = 2, 3
 """Inner widths that are in memory at once, and with a gate."""
 _BYTES = 2
 """Bytes of a number in 16 bits."""
-_OFF = ("--language-model-only", "--skip-mm-profiling")
-"""Options without which the encoder runs."""
 
 
-def encoder_peak(shape: ModelShape, tokens: int, ranks: int, release: Version | None) -> float:
+def encoder_peak(
+    shape: ModelShape, tokens: int, ranks: int, release: Version | None, memory_gib: float
+) -> float:
     """Return the peak of the encoder; 0 if the table of models has no largest image.
 
     Args:
@@ -309,14 +329,31 @@ def encoder_peak(shape: ModelShape, tokens: int, ranks: int, release: Version | 
         tokens: Tokens of a batch.
         ranks: Ranks that share its layers.
         release: The release of vLLM. None: the newest.
+        memory_gib: Memory of the GPU.
     """
-    hidden = shape.vision_hidden or 0
+    patches = _images(shape, tokens) * (shape.image_patches or 0)
     if shape.image_tokens is None:
+        at_once = patches
         widths = max(_STATES + _WIDTHS * _INNER / ranks, _in_attention(ranks, release))
     else:
+        at_once = min(patches, _pictures(release, memory_gib) * _OF_A_PICTURE)
         widths = _STATES + _GATED * _INNER
-    numbers = _PATCH + widths * hidden
-    return _images(shape, tokens) * (shape.image_patches or 0) * numbers * _BYTES / GIB
+    numbers = patches * _pixels(shape) + at_once * widths * (shape.vision_hidden or 0)
+    return numbers * _BYTES / GIB
+
+
+def _pictures(release: Version | None, memory_gib: float) -> int:
+    """Count the pictures of a film that a tower from transformers takes at once."""
+    if release is not None and release < _TOGETHER_SINCE:
+        return 1
+    return max(int(memory_gib * _OF_MEMORY * GIB / (_OF_A_PICTURE * _OF_A_PATCH)), 1)
+
+
+def _pixels(shape: ModelShape) -> int:
+    """Count the numbers of a patch as the encoder gets it."""
+    return _PATCH if shape.image_tokens is None else _STILL
+
+
 
 
 def _in_attention(ranks: int, release: Version | None) -> float:
@@ -331,30 +368,15 @@ def _in_attention(ranks: int, release: Version | None) -> float:
     return max(most, _GATHERING[0] + _GATHERING[1] / ranks)
 
 
+def images_of(shape: ModelShape, tokens: int) -> tuple[int, int]:
+    """Return the images of a run, and the numbers of pixels of each."""
+    return _images(shape, tokens), (shape.image_patches or 0) * _pixels(shape)
+
+
 def kept_images(shape: ModelShape, tokens: int) -> float:
-    """Return what the encoder returns, which is kept while the language model runs."""
-    return _images(shape, tokens) * _tokens_of(shape) * (shape.hidden or 0) * _BYTES / GIB
-
-
-def runs_encoder(options: Mapping[str, Any]) -> bool:
-    """Return whether the options let vLLM run the encoder when it starts."""
-    if any(options.get(name) is True for name in _OFF):
-        return False
-    try:
-        limits = json.loads(str(options.get("--limit-mm-per-prompt", "{}")))
-    except ValueError:
-        return True
-    return not isinstance(limits, dict) or any(limits.get(kind) != 0 for kind in ("image", "video"))
-
-
-def is_whole(shape: ModelShape, options: Mapping[str, Any]) -> bool:
-    """Return whether each rank has the whole encoder.
-
-    With Mistral's config vLLM runs its own encoder, whose layers are plain ones: VisionTransformer
-    in vllm/model_executor/models/pixtral.py. That of transformers' config is split.
-    """
-    stated = options.get("--mm-encoder-tp-mode") == "data"
-    return stated or options.get("--config-format") == "mistral" or shape.image_tokens is not None
+    """Return the pixels and what the encoder returns: both stay while the language model runs."""
+    number, pixels = images_of(shape, tokens)
+    return number * (pixels + _tokens_of(shape) * (shape.hidden or 0)) * _BYTES / GIB
 
 
 def _images(shape: ModelShape, tokens: int) -> int:

@@ -17,6 +17,7 @@ from kthena_components.core.memory.largest_batch import (
     encoder_peak,
     expert_numbers,
     graph_numbers,
+    images_of,
     is_split,
     kept_images,
     staying_numbers,
@@ -56,6 +57,9 @@ worker.py after vllm#9352 and before #10511, and in vllm/v1/worker/gpu_worker.py
 _WITH_HOST = 1.25
 """The same where GPU and host share their memory: vLLM takes what the host has available for free,
 so what its processes take meanwhile counts, too (vllm/utils/mem_utils.py MemorySnapshot)."""
+_OF_TOKENS = 5
+"""Bytes of the host for each request and token of the longest one: a number of 32 bits, and whether
+it is one (vllm/v1/worker/gpu_input_batch.py)."""
 _ROCM, _RCCL = 1.0, 0.3
 """The same of ROCm, and RCCL's channels to each other rank."""
 _CHANNELS, _MULTICAST, _FROM_MULTICAST = 0.42, 1.9, (0, 17)
@@ -147,8 +151,9 @@ def _peak(start: StartUp) -> float | None:
     if not start.encoder_ranks:
         return most
     _, tokens = batch_of(start)
-    kept = kept_images(start.shape, tokens)
-    return max(most + kept, encoder_peak(start.shape, tokens, start.encoder_ranks, start.version))
+    ranks, memory = start.encoder_ranks, start.memory_gib
+    images = encoder_peak(start.shape, tokens, ranks, start.version, memory)
+    return max(most + kept_images(start.shape, tokens), images)
 
 
 def _sampler(start: StartUp) -> float | None:
@@ -227,12 +232,33 @@ def _driver(start: StartUp) -> float:
     if start.gpu.startswith("AMD"):
         return _ROCM
     if UNIFIED in start.gpu:
-        return _WITH_HOST
+        return _WITH_HOST + _copies_of_host(start)
     whole = any(not start.before(since) and start.before(until) for since, until in _COUNT_CONTEXT)
     if whole:
         return _CONTEXT
     older = start.before(_LATER) or _SMALL_GPU in start.gpu
     return _DRIVER if older else _LATER_DRIVER
+
+
+def _copies_of_host(start: StartUp) -> float:
+    """Return what vLLM keeps of the host for a batch, which counts where both share their memory.
+
+    A copy of the batch's embeddings, the tokens of all requests, the pixels of an image, and those
+    of all images of a batch if they are more than one: CpuGpuBuffer in vllm/v1/utils.py, _reduce_
+    data in vllm/multimodal/inputs.py, and _get_mm_dummy_batch in gpu_model_runner.py, of 0.11.0 to
+    0.28.0. PyTorch rounds pinned memory up to powers of two: ATen/core/CachingHostAllocator.h.
+    """
+    sequences, tokens = batch_of(start)
+    numbers = tokens * (start.shape.hidden or 0) * _TOKEN
+    found = _pinned(numbers) + sequences * (start.length or 0) * _OF_TOKENS
+    if start.encoder_ranks:
+        number, pixels = images_of(start.shape, tokens)
+        found += pixels * _TOKEN + (_pinned(number * pixels * _TOKEN) if number > 1 else 0)
+    return found / GIB
+
+
+def _pinned(size: int) -> int:
+    return 1 << (size - 1).bit_length() if size else 0
 
 
 def _communication(start: StartUp) -> float:

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from kthena_components.core.models.config_fields import (
+    FULL_HEADS,
+    FULL_WIDTH,
     LAYER_KEYS,
     LENGTHS,
     STATE_KEYS,
@@ -117,6 +119,10 @@ class ModelShape:
     """
     full_layers: int | None = None
     """Layers that store every token, if not all do. None: not given."""
+    full_kv_heads: int | None = None
+    """KV heads of these layers. None: as many as the others have."""
+    full_head_dim: int | None = None
+    """Width of these heads. None: that of the others."""
     state_layers: int = 0
     """Layers with a state of fixed size for each request, as far as they are given."""
     state_bytes: int | None = None
@@ -190,6 +196,8 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
         **_counted(text, layers, tokens.states),
         full_cache=tokens.every_layer,
         full_layers=tokens.full,
+        full_kv_heads=size_of(text.get(FULL_HEADS)) if tokens.full else None,
+        full_head_dim=size_of(text.get(FULL_WIDTH)) if tokens.full else None,
         state_layers=tokens.states,
         dense_layers=layers_without_experts(text, layers) if experts else 0,
         vision_layers=first_size(vision, _ENCODER_LAYERS),

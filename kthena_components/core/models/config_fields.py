@@ -30,11 +30,13 @@ def first_size(text: Mapping[str, Any], keys: Iterable[str]) -> int | None:
 
 _FULL = frozenset({"full_attention", "deepseek_sparse_attention"})
 _STATE = "linear_attention"
+FULL_HEADS, FULL_WIDTH = "num_global_key_value_heads", "global_head_dim"
+"""Keys for the KV heads of layers with all tokens and their width, where other layers have others."""
 _UNEVEN = (
-    "attention_other_setting", "global_head_dim", "num_global_key_value_heads",
-    "swa_num_key_value_heads", "swa_head_dim",
+    "attention_other_setting", "num_kv_shared_layers", "swa_num_key_value_heads", "swa_head_dim",
 )  # fmt: skip
-"""Keys of models whose layers with all tokens have other heads than `num_key_value_heads` says."""
+"""Keys of models whose layers with all tokens have other heads than `num_key_value_heads` says, or
+share what they store."""
 _MIXED = (
     "attention_chunk_size", "block_configs", "compress_ratios", "hybrid_layer_pattern",
     "hybrid_override_pattern", "layers_block_type", "linear_attn_config",
@@ -54,7 +56,7 @@ LAYER_KEYS = (
     "full_attention_interval", "layer_types", "max_window_layers", "mlp_layer_types",
     "mlp_only_layers", "moe_layers", "moe_layers_enum", "sliding_window",
     "sliding_window_pattern", "use_sliding_window",
-    *_FIRST, *_STEPS, *_UNEVEN, *_MIXED,
+    *_FIRST, *_STEPS, *_UNEVEN, *_MIXED, FULL_HEADS, FULL_WIDTH,
 )  # fmt: skip
 """The keys about layers."""
 STATE_KEYS = (
@@ -85,7 +87,8 @@ def stored_tokens(text: Mapping[str, Any], layers: int) -> Stored:
         layers: The number of layers.
     """
     types = _texts(text.get("layer_types"))[:layers]
-    uneven = any(text.get(key) is not None for key in _UNEVEN)
+    one_of_two = (text.get(FULL_HEADS) is None) != (text.get(FULL_WIDTH) is None)
+    uneven = one_of_two or any(text.get(key) not in (None, 0) for key in _UNEVEN)
     if types and not _FULL.issuperset(types):
         full = sum(each in _FULL for each in types)
         return Stored(False, None if uneven else full, types.count(_STATE))

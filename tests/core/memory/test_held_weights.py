@@ -10,6 +10,7 @@ from kthena_components.core.memory.held_weights import (
     copied_weights,
     encoder_copies,
     expanding_copies,
+    inner_multiple,
     kept_buffers,
     loaded_weights,
     without_draft,
@@ -88,11 +89,13 @@ def weights(engine: str, model: str, gpu: str, tensor: int, args: tuple[str, ...
 
 
 # Model, tokens of a batch, release: GiB beside the weights. 262,144 positions, four times, of 64 or
-# 128 numbers; three buffers for a batch; four streams for drafts.
+# 128 numbers; three buffers for a batch; 262,144 positions of 256 and 512 numbers; four streams for
+# drafts.
 BUFFERS = [
     ("Qwen/Qwen3.5-9B", 8192, None, 0.125),
     ("Qwen/Qwen3-VL-30B-A3B-Instruct", 8192, None, 0.25 + 3 * 8192 * 2048 * 2 / GIB),
-    ("google/gemma-4-26B-A4B-it", 8192, None, 0.0),
+    ("google/gemma-4-26B-A4B-it", 8192, None, 0.375),
+    ("google/gemma-4-E4B-it", 8192, None, 0.0),
     ("Qwen/Qwen3-8B", 8192, None, 0.0),
     ("deepseek-ai/DeepSeek-V4-Flash", 16384, (0, 23, 0), 0.5),
     ("deepseek-ai/DeepSeek-V4-Flash", 16384, (0, 31, 0), 0.0),
@@ -104,6 +107,37 @@ def test_buffers_are_allocated_with_the_weights(
     model: str, tokens: int, version: Version | None, gib: float
 ) -> None:
     assert kept_buffers(shape_of(model), tokens, version) == pytest.approx(gib)
+
+
+# GPU, release: the multiple of an expert's inner width in MXFP4.
+MULTIPLES = [
+    ("NVIDIA B200", (0, 10, 1), 128),
+    ("NVIDIA B200", (0, 11, 0), 256),
+    ("NVIDIA GB200", (0, 26, 0), 256),
+    ("NVIDIA B200", (0, 27, 0), 128),
+    ("NVIDIA B200", None, 128),
+    ("NVIDIA H100 80GB", (0, 13, 0), 128),
+    ("NVIDIA GB10", (0, 13, 0), 128),
+    ("", (0, 13, 0), 128),
+]
+
+
+@for_each(("gpu", "version", "multiple"), MULTIPLES)
+def test_experts_in_mxfp4_are_filled_up_as_their_kernel_needs_it(
+    gpu: str, version: Version | None, multiple: int
+) -> None:
+    assert inner_multiple(gpu, version) == multiple
+
+
+def test_wider_experts_take_more() -> None:
+    """Eight ranks have 360 numbers of 2,880 each, which become 384 or 512."""
+    shape = shape_of("openai/gpt-oss-120b")
+    wide, narrow = (
+        loaded_weights(shape, Split(tensor=8), 0.0 + (shape.weights_gib or 0), None, multiple)
+        for multiple in (256, 128)
+    )
+
+    assert wide - narrow == pytest.approx(2.7, abs=0.1)
 
 
 def test_only_vllm_has_these_buffers() -> None:

@@ -5,12 +5,13 @@ from dataclasses import replace
 import pytest
 
 from kthena_components.core.memory import Split
+from kthena_components.core.memory.held_weights import runs_encoder
 from kthena_components.core.memory.largest_batch import (
     StartUp,
     encoder_peak,
     expert_numbers,
+    images_of,
     kept_images,
-    runs_encoder,
     staying_numbers,
 )
 from kthena_components.core.memory.start_up import terms_of
@@ -133,6 +134,36 @@ def test_a_token_has_a_row_for_each_expert_that_runs_on_it(chosen: int | None, r
     assert staying_numbers(start) == rows * TOKENS * WIDE
 
 
+# GPU, release, whether ranks have whole experts: whether vLLM's CUTLASS runs experts with GELU.
+GELU = [
+    ("NVIDIA GeForce RTX 5090", (0, 20, 2), False, True),
+    ("NVIDIA GeForce RTX 5090", (0, 23, 0), False, True),
+    ("NVIDIA GeForce RTX 5090", (0, 24, 0), False, False),
+    ("NVIDIA GeForce RTX 5090", None, False, False),
+    ("NVIDIA GeForce RTX 5090", (0, 20, 2), True, False),
+    (B200, (0, 20, 2), False, True),
+    (H100, (0, 20, 2), False, False),
+]
+
+
+@for_each(("gpu", "version", "whole", "cutlass"), GELU)
+def test_experts_with_gelu_run_with_vllms_cutlass_before_flashinfer_has_it(
+    gpu: str, version: Version | None, whole: bool, cutlass: bool
+) -> None:
+    """Each of eight rows has two copies of the hidden state more, and their product."""
+    start = StartUp(
+        shape=shape_of("RedHatAI/gemma-4-26B-A4B-it-NVFP4"),
+        split=Split(),
+        gpu=gpu,
+        memory_gib=31,
+        version=version,
+        whole_experts=whole,
+    )
+    wide = 4 * 2816 + 704
+
+    assert (expert_numbers(start, 1024, 2816, 0) == 8 * 1024 * wide) == cutlass
+
+
 def test_nothing_is_known_of_the_kernel_of_a_gpu_without_a_name() -> None:
     assert staying_numbers(start_up("bf16", "a GPU of 81920 MiB", None)) == 0
 
@@ -176,18 +207,42 @@ PEAKS = [
 def test_the_encoder_runs_the_largest_image_or_as_many_as_a_batch_holds(
     tokens: int, ranks: int, release: Version | None, peak: float
 ) -> None:
-    found = encoder_peak(shape_of(QWEN), tokens, ranks, release)
+    found = encoder_peak(shape_of(QWEN), tokens, ranks, release, 80)
 
     assert found == pytest.approx(peak, abs=0.01)
 
 
-def test_a_token_of_each_four_patches_is_kept() -> None:
-    assert kept_images(shape_of(QWEN), 2048) == pytest.approx(16384 * 5120 * 2 / 2**30)
+# Release, memory of the GPU: pictures of 630 patches that Gemma 4's tower takes at once, of 1,664.
+# Since 0.22 they are as many as take a tenth of the memory, at 206 MB each.
+PICTURES = [
+    ((0, 20, 2), 95.0, 1),
+    ((0, 22, 0), 95.0, 49),
+    (None, 24.0, 12),
+    (None, 0.1, 1),
+    (None, 10**6, 1664),
+]
+
+
+@for_each(("release", "memory", "pictures"), PICTURES)
+def test_a_tower_from_transformers_takes_some_pictures_at_once(
+    release: Version | None, memory: float, pictures: int
+) -> None:
+    """The pixels of all 52 films are in memory: 768 numbers of a patch."""
+    found = encoder_peak(shape_of("google/gemma-4-31B-it"), 131072, 1, release, memory)
+
+    pixels, widths = 52 * 20160 * 768, pictures * 630 * 15 * 1152
+    assert found == pytest.approx((pixels + widths) * 2 / 2**30)
+
+
+def test_pixels_and_a_token_of_each_four_patches_are_kept() -> None:
+    pixels = 65536 * 1536
+    assert images_of(shape_of(QWEN), 65536) == (4, pixels)
+    assert kept_images(shape_of(QWEN), 2048) == pytest.approx((16384 * 5120 + pixels) * 2 / 2**30)
 
 
 def test_a_model_without_images_has_no_encoder() -> None:
     for shape in (shape_of("Qwen/Qwen3-8B"), replace(shape_of(QWEN), image_patches=None)):
-        assert encoder_peak(shape, 8192, 1, None) == 0
+        assert encoder_peak(shape, 8192, 1, None, 80) == 0
         assert kept_images(shape, 8192) == 0
 
 

@@ -65,15 +65,15 @@ def errors(starts: tuple[Measured, ...]) -> list[float]:
 NOT_USED = [
     ("h", 56, 0.6, 0.3, 0.95),
     ("i", 10, 1.6, 1.55, 0.7),
-    ("j", 29, 1.6, 0.9, 0.75),
-    ("k", 24, 1.45, 0.5, 0.75),
-    ("m", 17, 0.65, 0.55, 0.9),
-    ("p", 20, 0.75, 0.3, 0.85),
+    ("j", 29, 1.35, 0.75, 0.85),
+    ("k", 24, 1.3, 0.5, 0.75),
+    ("m", 17, 0.5, 0.55, 0.95),
+    ("p", 20, 0.55, 0.25, 0.9),
     ("q", 18, 1.0, 0.35, 0.9),
-    ("r", 19, 1.45, 1.1, 0.78),
+    ("r", 19, 1.3, 1.1, 0.84),
     ("t", 12, 0.8, 0.4, 0.9),
-    ("u", 15, 2.1, 0.95, 0.8),
-    ("v", 14, 1.35, 0.8, 0.78),
+    ("u", 15, 1.45, 0.95, 0.86),
+    ("v", 14, 1.1, 0.7, 0.92),
 ]
 
 
@@ -93,8 +93,8 @@ def test_all_start_ups_that_were_not_used_are_predicted() -> None:
     found = errors(tuple(start for start in KNOWN if start.held_out))
 
     assert len(found) == 234
-    assert mean(found) <= 1.06
-    assert sum(error <= 2.5 for error in found) >= 0.879 * len(found)
+    assert mean(found) <= 0.95
+    assert sum(error <= 2.5 for error in found) >= 0.9 * len(found)
 
 
 def test_no_start_up_that_was_not_used_is_another_one_again() -> None:
@@ -531,7 +531,6 @@ DRIVERS = [
     ((0, 9, 2), "NVIDIA L40S", 0.14),
     ((0, 18, 0), "NVIDIA L40S", 0.25),
     ((0, 18, 0), "NVIDIA GeForce RTX 4090", 0.14),
-    ((0, 8, 0), "NVIDIA GB10", 1.25),
     ((0, 8, 0), "AMD Instinct MI300X", 1.0),
 ]
 
@@ -542,6 +541,29 @@ def test_some_releases_count_the_context_of_cuda(version: Version, gpu: str, dri
 
     assert isinstance(terms, Terms)
     assert terms.driver == driver
+
+
+# Tokens of a batch, whether it sees images, and KiB of copies on the host of GB10: 16 tokens of 256
+# requests, and of a batch 5,120 numbers, in pinned memory of 2^n bytes; 65,536 patches, and again
+# for more than one image.
+COPIES = [
+    (2048, 0, 20 + 32 * 1024),
+    (65536, 0, 20 + 1024**2),
+    (2048, 1, 20 + 32 * 1024 + 192 * 1024),
+    (65536, 1, 20 + 1024**2 + 192 * 1024 + 1024**2),
+]
+
+
+@for_each(("tokens", "ranks", "kib"), COPIES)
+def test_copies_on_the_host_count_where_it_shares_its_memory(
+    tokens: int, ranks: int, kib: int
+) -> None:
+    start = start_up("Qwen/Qwen3.6-27B", "NVIDIA GB10", 120.7, (0, 23, 0), 1)
+    start = replace(start, tokens=tokens, length=16, encoder_ranks=ranks)
+    terms = terms_of(start)
+
+    assert isinstance(terms, Terms)
+    assert terms.driver == pytest.approx(1.25 + kib / 1024**2)
 
 
 # Release: tokens of 8 copies of 8,192 that experts run on at once.

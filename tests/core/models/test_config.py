@@ -241,6 +241,7 @@ LAYERED: dict[str, Config] = {
             "num_hidden_layers": 30,
             "layer_types": [*["sliding_attention"] * 5, "full_attention"] * 5,
             "num_global_key_value_heads": 2,
+            "global_head_dim": 512,
             "num_experts": 128,
             **BF16,
         },
@@ -315,6 +316,7 @@ LAYERED: dict[str, Config] = {
 }
 OF_LAYERS = (
     *("full_cache", "full_layers", "state_layers", "state_bytes"),
+    *("full_kv_heads", "full_head_dim"),
     *("dense_layers", "dtype", "latent"),
     *("query_latent", "index_heads", "index_dim", "vision_layers", "vision_hidden"),
     *("index_layers", "image_patches", "image_tokens"),
@@ -362,6 +364,9 @@ WINDOWS: list[tuple[Config, bool, int | None]] = [
     ({"attention_chunk_size": 8192}, False, None),
     ({"layer_types": ["full_attention"] * 32}, True, None),
     ({"layer_types": ALTERNATING * 16, "swa_head_dim": 64}, False, None),
+    ({"layer_types": ALTERNATING * 16, "global_head_dim": 512}, False, None),
+    ({"layer_types": ALTERNATING * 16, "num_kv_shared_layers": 4}, False, None),
+    ({"layer_types": ALTERNATING * 16, "num_kv_shared_layers": 0}, False, 16),
 ]
 
 
