@@ -15,10 +15,13 @@ from kthena_components.core.memory.engine import (
 )
 from kthena_components.core.memory.estimate import (
     BATCH,
+    SEQUENCES,
     Estimate,
     Verdict,
     estimate_of,
+    fewer_sequences,
     smaller_batch,
+    smaller_share,
 )
 from kthena_components.core.memory.sharding import NO_MODEL
 from kthena_components.core.remedies import either, set_option
@@ -143,23 +146,63 @@ def memory_one_sequence(facts: ServingFacts) -> Iterator[Finding]:
         estimate = estimate_of(placed)
         if isinstance(estimate, Unknown):
             yield from cannot_check(engine, estimate)
-        elif estimate.free is not None and estimate.cache - estimate.needed >= estimate.band:
-            yield _busy(placed, estimate.free)
-        elif estimate.verdict is not Verdict.FITS:
+        elif not estimate.holds_one:
             yield _too_little(placed, estimate)
+        elif estimate.free is not None:
+            yield _busy(placed, estimate.free)
+        elif estimate.lacks_states:
+            yield _few_states(placed, estimate)
+        elif estimate.is_crowded:
+            yield _crowded(placed, estimate)
+
+
+def _few_states(placed: Placed, estimate: Estimate) -> Finding:
+    """Report that vLLM may have fewer blocks of states than requests at once."""
+    states = max(estimate.states or 0, 0)
+    fewer = set_option(SEQUENCES, states, f"set {SEQUENCES} to {states} or less") if states else ""
+    return _doubtful(
+        placed,
+        f"{title(placed.engine)} leaves about {_gib(estimate.cache)} of each GPU for the KV cache "
+        f"(± {_gib(estimate.band)}), and {count_of(estimate.sequences, 'sequence')} at once need "
+        f"{_gib(estimate.sequences * estimate.state)} for blocks of states",
+        either(fewer, "split the model over more GPUs"),
+    )
+
+
+def _crowded(placed: Placed, estimate: Estimate) -> Finding:
+    """Report that vLLM may ask for more than its share leaves, after it has sized the cache."""
+    option, share, count = _SHARES["vllm"], smaller_share(placed), fewer_sequences(placed)
+    lower = set_option(option, f"{share:g}", f"set {option} to {share:g}") if share else ""
+    fewer = set_option(SEQUENCES, count, f"set {SEQUENCES} to {count}") if count else ""
+    return _doubtful(
+        placed,
+        f"{title(placed.engine)} leaves {_gib(estimate.outside)} of each GPU ({placed.share:g} × "
+        f"{_gib(placed.usable)} of {placed.gpu.name} is its share) for CUDA's context, CUDA graphs "
+        f"and the sampler of {count_of(estimate.sequences, 'sequence')}, which may take "
+        f"{_gib(estimate.later)} after it has sized the KV cache",
+        either(lower, fewer, "split the model over more GPUs"),
+    )
+
+
+def _doubtful(placed: Placed, seen: str, remedy: str) -> Finding:
+    return Finding(
+        path=placed.engine.entry.command_path,
+        seen=f"{seen}{_EFFECTS[Verdict.TIGHT]}",
+        remedy=remedy,
+        level=Level.ADVISORY,
+        most=Level.ADVISORY,
+    )
 
 
 def _busy(placed: Placed, free: float) -> Finding:
     """Report that vLLM asks for more than an idle GPU has free."""
     option, share = _SHARES["vllm"], math.floor(100 * free / placed.usable) / 100
-    return Finding(
-        path=placed.engine.entry.command_path,
-        seen=f"{title(placed.engine)} asks for {_gib(placed.room)} of each GPU ({placed.share:g} × "
+    return _doubtful(
+        placed,
+        f"{title(placed.engine)} asks for {_gib(placed.room)} of each GPU ({placed.share:g} × "
         f"{_gib(placed.usable)} of {placed.gpu.name}), and about {_gib(free)} are free on an idle "
-        "one, so that it may not start",
-        remedy=set_option(option, f"{share:g}", f"set {option} to {share:g} or less"),
-        level=Level.ADVISORY,
-        most=Level.ADVISORY,
+        "one",
+        set_option(option, f"{share:g}", f"set {option} to {share:g} or less"),
     )
 
 
