@@ -221,31 +221,32 @@ def _state(placed: Placed, each: int) -> float:
     return page * (few if many >= _UNEVEN * few else many) / GIB
 
 
-def smaller_share(placed: Placed) -> float | None:
-    """Return the share of a GPU with which the engine starts for certain. None: with no share."""
-    estimate = estimate_of(placed)
-    if isinstance(estimate, Unknown):
-        return None
+def smaller_share(placed: Placed, estimate: Estimate) -> float | None:
+    """Return the share that leaves what vLLM asks for later. None: the rest is too little then.
+
+    Args:
+        placed: The engine.
+        estimate: Its estimate.
+    """
     share = math.floor(100 * (1 - estimate.later / placed.usable)) / 100
-    return share if share > 0 and _fits(replace(placed, share=share)) else None
+    found = estimate_of(replace(placed, share=share)) if share > 0 else None
+    fits = isinstance(found, Estimate) and found.verdict is Verdict.FITS
+    return share if fits else None
 
 
-def fewer_sequences(placed: Placed) -> int | None:
-    """Return the sequences at once with which the engine starts for certain. None: with no number.
+def with_fewer_sequences(placed: Placed) -> Estimate | None:
+    """Estimate the most sequences at once that are not too many. None: each number is.
 
-    They decide how large its sampler is, and how many graphs it captures.
+    They decide how large the sampler is, how many graphs are captured, and how many blocks of
+    states there have to be.
     """
     sequences, _ = batch_of(placed.start)
     for count in (size for size in _SEQUENCES if size < sequences):
         options = {**placed.command.options, SEQUENCES: count}
-        if _fits(replace(placed, command=replace(placed.command, options=options))):
-            return count
+        found = estimate_of(replace(placed, command=replace(placed.command, options=options)))
+        if isinstance(found, Estimate) and not found.is_crowded and not found.lacks_states:
+            return found
     return None
-
-
-def _fits(placed: Placed) -> bool:
-    estimate = estimate_of(placed)
-    return isinstance(estimate, Estimate) and estimate.verdict is Verdict.FITS
 
 
 def smaller_batch(placed: Placed) -> int | None:
