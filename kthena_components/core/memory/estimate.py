@@ -4,6 +4,7 @@
 error on published start-ups, from which the band comes.
 """
 
+import math
 from dataclasses import replace
 from enum import StrEnum
 
@@ -14,7 +15,7 @@ from kthena_components.core.memory.sharding import VLLM
 from kthena_components.core.memory.share import HOST
 from kthena_components.core.memory.sizes import GIB, expert_weights
 from kthena_components.core.memory.sparse_attention import BLOCK, Request, request_cache
-from kthena_components.core.memory.start_up import Terms
+from kthena_components.core.memory.start_up import OF_CONTEXT, Terms, asked_later
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 
@@ -23,10 +24,17 @@ _BAND, _BAND_SHARE, _WIDEST = 0.5, 0.02, 2.5
 _UNIFIED = 0.05
 """What other processes and the page cache change of the memory that vLLM finds free, where GPU and
 host share one: 5.1 GiB of 120 at most in its start-ups."""
-_FREE_SINCE, _CUDA, _OF_CONTEXT = (0, 9, 2), "NVIDIA", 0.45
+_FREE_SINCE, _CUDA = (0, 9, 2), "NVIDIA"
 """The first release that was read which compares its share with what is free (request_memory in
-vllm/v1/worker/utils.py, not in 0.9.0.1), and what CUDA's context takes of an idle GPU at least:
-start-ups state 0.5 GiB and more, as `Free memory on device`."""
+vllm/v1/worker/utils.py, not in 0.9.0.1)."""
+_STATES_SINCE, _STATES_BLOCK, _UNEVEN = (0, 20), 16, 1.5
+"""The first release that refuses more sequences than it has blocks of states (vllm#38270, not in
+0.19.1), tokens of attention of which a block is a multiple, and by how much more layers one kind has
+to have for a group to be as large as the other kind: resolve_cudagraph_mode_and_sizes in
+vllm/config/compilation.py, _get_kv_cache_groups_uniform_page_size in vllm/v1/core/kv_cache_utils.py,
+update_block_size_for_backend in vllm/platforms/interface.py."""
+SEQUENCES, _SEQUENCES = "--max-num-seqs", (512, 256, 128, 64, 32, 16, 8, 4, 2, 1)
+"""The option for the sequences that run at once, and what a remedy may set it to."""
 _FP4 = ("mxfp4", "nvfp4")
 _REPACKED = 0.4
 """Share of weights by which they grow at most where SGLang packs them again in a way that is not
@@ -79,6 +87,13 @@ class Estimate:
     """Half the width of the range in which the cache lies."""
     free: float | None
     """Memory that is free on an idle GPU when the engine starts. None: it does not ask for more."""
+    later: float
+    """Memory that vLLM asks for at most after it has sized the cache, outside of its budget."""
+    sequences: int
+    """Requests that run at once."""
+    state: float
+    """Cache of one block of states, of which each of them needs one. 0: there are none, or an
+    engine with too few of them starts."""
     shortens: bool
     """Whether the engine starts when a request of maximum length needs more than its cache. SGLang
     does, and takes requests that its cache holds: max_req_len in sglang/srt/managers/tp_worker.py,
@@ -97,11 +112,37 @@ class Estimate:
         return int(sure / self.each) if self.each and sure > 0 else 0
 
     @property
+    def holds_one(self) -> bool:
+        """Whether the cache holds a request of maximum length for certain."""
+        return self.cache - self.needed >= self.band
+
+    @property
+    def outside(self) -> float:
+        """Memory of the GPU that the budget leaves."""
+        return self.usable - self.budget
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether that may be too little for what vLLM asks for after it has sized the cache."""
+        return self.later > self.outside
+
+    @property
+    def states(self) -> int | None:
+        """Requests whose states fit for certain. None: states do not limit them."""
+        return int((self.cache - self.band) / self.state) if self.state else None
+
+    @property
+    def lacks_states(self) -> bool:
+        """Whether more requests may run at once than the cache has blocks of states."""
+        return self.states is not None and self.sequences > self.states
+
+    @property
     def verdict(self) -> Verdict:
         """Compare the cache with a request: certain only beyond the band."""
         spare = self.cache - self.needed
-        if spare >= self.band:
-            return Verdict.FITS if self.free is None else Verdict.TIGHT
+        if self.holds_one:
+            doubtful = self.free is not None or self.is_crowded or self.lacks_states
+            return Verdict.TIGHT if doubtful else Verdict.FITS
         if self.shortens:
             spare = self.cache
             if spare >= self.band:
@@ -132,6 +173,9 @@ def estimate_of(placed: Placed) -> Estimate | Unknown:
         fixed=request.fixed,
         band=0.0 if left is None else _band(placed),
         free=_too_little_free(placed),
+        later=asked_later(placed.start) if placed.command.engine in VLLM and stated is None else 0.0,
+        sequences=batch_of(placed.start)[0],
+        state=_state(placed, request.each),
         shortens=placed.command.engine == "sglang",
     )
 
@@ -141,7 +185,7 @@ def _too_little_free(placed: Placed) -> float | None:
     version, gpu = placed.version, placed.gpu.name
     if placed.command.engine not in VLLM or not gpu.startswith(_CUDA):
         return None
-    free = placed.usable - (HOST if UNIFIED in gpu else _OF_CONTEXT)
+    free = placed.usable - (HOST if UNIFIED in gpu else OF_CONTEXT)
     checked = version is None or version >= _FREE_SINCE
     return free if checked and placed.room > free else None
 
@@ -158,6 +202,51 @@ def _compressed(placed: Placed, length: int) -> Request | None:
     _, tokens = batch_of(placed.start)
     drafts = has_drafts(command)
     return request_cache(placed.shape, length, tokens, placed.version, drafts=drafts)
+
+
+def _state(placed: Placed, each: int) -> float:
+    """Return the memory of one block of states, in as many layers as a group has; 0 if not known.
+
+    A block of attention is as large: as many tokens as a layer's states need. Layers are in groups
+    of the number of the rarer kind.
+    """
+    shape, start = placed.shape, placed.start
+    full, states, size = shape.full_layers, shape.state_layers, shape.state_bytes
+    refuses = placed.command.engine in VLLM and not start.eager and not start.before(_STATES_SINCE)
+    if not (refuses and full and states and size and each) or full + states != shape.layers:
+        return 0.0
+    tokens = _STATES_BLOCK * each // full
+    page = -(-size // (states * placed.split.tensor) // tokens) * tokens
+    few, many = sorted((full + shape.draft_layers, states))
+    return page * (few if many >= _UNEVEN * few else many) / GIB
+
+
+def smaller_share(placed: Placed, estimate: Estimate) -> float | None:
+    """Return the share that leaves what vLLM asks for later. None: the rest is too little then.
+
+    Args:
+        placed: The engine.
+        estimate: Its estimate.
+    """
+    share = math.floor(100 * (1 - estimate.later / placed.usable)) / 100
+    found = estimate_of(replace(placed, share=share)) if share > 0 else None
+    fits = isinstance(found, Estimate) and found.verdict is Verdict.FITS
+    return share if fits else None
+
+
+def with_fewer_sequences(placed: Placed) -> Estimate | None:
+    """Estimate the most sequences at once that are not too many. None: each number is.
+
+    They decide how large the sampler is, how many graphs are captured, and how many blocks of
+    states there have to be.
+    """
+    sequences, _ = batch_of(placed.start)
+    for count in (size for size in _SEQUENCES if size < sequences):
+        options = {**placed.command.options, SEQUENCES: count}
+        found = estimate_of(replace(placed, command=replace(placed.command, options=options)))
+        if isinstance(found, Estimate) and not found.is_crowded and not found.lacks_states:
+            return found
+    return None
 
 
 def smaller_batch(placed: Placed) -> int | None:

@@ -86,6 +86,17 @@ more when they are captured, which is after the cache is sized."""
 _UNCOUNTED = ((0, 25), (0, 29))
 """Releases whose newer model runner counts none (vllm#49224): the first, and the first without. It
 runs models whose layers all store every token, without experts."""
+_CAPTURED = (((0, 10, 1), 4.8), ((0, 12), 3.0))
+"""By how much graphs of older releases are larger at most, each before a release, as start-ups
+state what was captured: 2.24 GiB of Qwen3-8B in 0.9, 3.45 of p11 in 0.10.2."""
+_V0_GRAPHS = 3.0
+"""What V0 says that they take at most: capture_model in vllm/worker/model_runner.py of 0.6.4."""
+OF_CONTEXT = 0.45
+"""What CUDA's context takes of an idle GPU at least: start-ups state 0.5 GiB and more, as `Free
+memory on device`."""
+_OF_RANKS, _RANKS_SINCE = 1.5, (0, 25)
+"""The same with the buffers between ranks, which newer releases allocate before they look at what
+is free: 1.54 GiB of an H100 (vllm#48601), 2.3 of an L4 (t10)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +144,32 @@ def least_of(start: StartUp) -> float:
     """
     rest = _driver(start) + _communication(start) + _graphs(start) + start.staged
     return rest + (_sampler(start) or 0.0)
+
+
+def asked_later(start: StartUp) -> float:
+    """Return what vLLM asks for at most after it has sized its cache, on a GPU with CUDA.
+
+    Its share holds none of that: CUDA's context, graphs that do not count, and the sampler's
+    memory, which is free until it is warmed up, and in pieces then. compile_or_warm_up_model in
+    vllm/v1/worker/gpu_worker.py of 0.8.2 to 0.33.0.
+    """
+    if UNIFIED in start.gpu or not start.gpu.startswith("NVIDIA"):
+        return 0.0
+    if start.before(ENGINE_V1):
+        return OF_CONTEXT + (0.0 if start.eager else _V0_GRAPHS)
+    context = 0.0 if _counts_context(start) else OF_CONTEXT
+    if start.split.tensor * start.copies > 1 and not start.before(_RANKS_SINCE):
+        context = _OF_RANKS
+    sampler = 0.0 if is_split(start) else _sampler(start) or 0.0
+    return context + _uncounted_graphs(start) + sampler
+
+
+def _uncounted_graphs(start: StartUp) -> float:
+    """Return the memory of the graphs that the budget does not include."""
+    if start.eager or _graphs(start):
+        return _doubt(start) if not start.before(_UNCOUNTED[0]) else 0.0
+    factor = next((factor for until, factor in _CAPTURED if start.before(until)), 1.0)
+    return factor * _graphs(replace(start, version=None))
 
 
 def is_linked(gpu: str) -> bool:
@@ -233,8 +270,7 @@ def _driver(start: StartUp) -> float:
         return _ROCM
     if UNIFIED in start.gpu:
         return _WITH_HOST + _copies_of_host(start)
-    whole = any(not start.before(since) and start.before(until) for since, until in _COUNT_CONTEXT)
-    if whole:
+    if _counts_context(start):
         return _CONTEXT
     older = start.before(_LATER) or _SMALL_GPU in start.gpu
     return _DRIVER if older else _LATER_DRIVER
@@ -259,6 +295,10 @@ def _copies_of_host(start: StartUp) -> float:
 
 def _pinned(size: int) -> int:
     return 1 << (size - 1).bit_length() if size else 0
+
+
+def _counts_context(start: StartUp) -> bool:
+    return any(not start.before(since) and start.before(until) for since, until in _COUNT_CONTEXT)
 
 
 def _communication(start: StartUp) -> float:

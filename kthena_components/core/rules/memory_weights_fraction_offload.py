@@ -15,13 +15,16 @@ from kthena_components.core.memory.engine import (
 )
 from kthena_components.core.memory.estimate import (
     BATCH,
+    SEQUENCES,
     Estimate,
     Verdict,
     estimate_of,
     smaller_batch,
+    smaller_share,
+    with_fewer_sequences,
 )
 from kthena_components.core.memory.sharding import NO_MODEL
-from kthena_components.core.remedies import either, set_option
+from kthena_components.core.remedies import Remedy, either, set_option, together
 from kthena_components.core.rules.support.engine_pods import ALWAYS, POSITIVE, all_starts, pods_of
 from kthena_components.core.rules.support.messages import cannot_check, title
 from kthena_components.core.rules.support.nearest_sizes import larger_sizes
@@ -33,6 +36,7 @@ _EFFECTS = {
     Verdict.TIGHT: ", so that it may not start",
     Verdict.SHORTER: ", so that it starts and rejects the longest requests",
 }
+_WIDER = "split the model over more GPUs"
 _ROUND = 1024
 """A remedy's length is a multiple of this many tokens, if there is room for as many."""
 
@@ -143,23 +147,73 @@ def memory_one_sequence(facts: ServingFacts) -> Iterator[Finding]:
         estimate = estimate_of(placed)
         if isinstance(estimate, Unknown):
             yield from cannot_check(engine, estimate)
-        elif estimate.free is not None and estimate.cache - estimate.needed >= estimate.band:
-            yield _busy(placed, estimate.free)
-        elif estimate.verdict is not Verdict.FITS:
+        elif not estimate.holds_one:
             yield _too_little(placed, estimate)
+        elif estimate.free is not None:
+            yield _busy(placed, estimate, estimate.free)
+        elif estimate.lacks_states:
+            yield _few_states(placed, estimate)
+        elif estimate.is_crowded:
+            yield _crowded(placed, estimate)
 
 
-def _busy(placed: Placed, free: float) -> Finding:
-    """Report that vLLM asks for more than an idle GPU has free."""
-    option, share = _SHARES["vllm"], math.floor(100 * free / placed.usable) / 100
+def _few_states(placed: Placed, estimate: Estimate) -> Finding:
+    """Report that vLLM may have fewer blocks of states than requests at once."""
+    most = _fewer(placed)
+    if estimate.states and not estimate.is_crowded:
+        most = _at_most(SEQUENCES, estimate.states)
+    return _doubtful(
+        placed,
+        f"{title(placed.engine)} leaves about {_gib(estimate.cache)} of each GPU for the KV cache "
+        f"(± {_gib(estimate.band)}), and {count_of(estimate.sequences, 'sequence')} at once need "
+        f"{_gib(estimate.sequences * estimate.state)} of it for blocks of states",
+        either(most, _WIDER),
+    )
+
+
+def _crowded(placed: Placed, estimate: Estimate) -> Finding:
+    """Report that vLLM may ask for more than its share leaves, after it has sized the cache."""
+    share = smaller_share(placed, estimate)
+    return _doubtful(
+        placed,
+        f"{title(placed.engine)} leaves {_gib(estimate.outside)} of each GPU outside of its share, "
+        f"{placed.share:g} × {_gib(placed.usable)} of {placed.gpu.name}, and may ask for "
+        f"{_gib(estimate.later)} of it after it has sized the KV cache: for CUDA's context, CUDA "
+        f"graphs, and a sampler of {count_of(estimate.sequences, 'sequence')}",
+        either(_at_most(_SHARES["vllm"], f"{share:g}") if share else "", _fewer(placed), _WIDER),
+    )
+
+
+def _fewer(placed: Placed) -> str:
+    """Return the way to run fewer sequences at once."""
+    found = with_fewer_sequences(placed)
+    return _at_most(SEQUENCES, found.sequences) if found else ""
+
+
+def _at_most(option: str, value: int | str) -> Remedy:
+    return set_option(option, value, f"set {option} to {value} or less")
+
+
+def _doubtful(placed: Placed, seen: str, remedy: str) -> Finding:
     return Finding(
         path=placed.engine.entry.command_path,
-        seen=f"{title(placed.engine)} asks for {_gib(placed.room)} of each GPU ({placed.share:g} × "
-        f"{_gib(placed.usable)} of {placed.gpu.name}), and about {_gib(free)} are free on an idle "
-        "one, so that it may not start",
-        remedy=set_option(option, f"{share:g}", f"set {option} to {share:g} or less"),
+        seen=f"{seen}{_EFFECTS[Verdict.TIGHT]}",
+        remedy=remedy,
         level=Level.ADVISORY,
         most=Level.ADVISORY,
+    )
+
+
+def _busy(placed: Placed, estimate: Estimate, free: float) -> Finding:
+    """Report that vLLM asks for more than an idle GPU has free."""
+    share = math.floor(100 * free / placed.usable) / 100
+    below = smaller_share(placed, estimate) if estimate.is_crowded else share
+    return _doubtful(
+        placed,
+        f"{title(placed.engine)} asks for {_gib(placed.room)} of each GPU ({placed.share:g} × "
+        f"{_gib(placed.usable)} of {placed.gpu.name}), and about {_gib(free)} are free on an idle "
+        "one",
+        _at_most(_SHARES["vllm"], f"{below:g}") if below else _WIDER,
     )
 
 
@@ -169,25 +223,41 @@ def _too_little(placed: Placed, estimate: Estimate) -> Finding:
     wants = f"one request of {count_of(estimate.length, 'token')} needs {_gib(estimate.needed)}"
     if not estimate.needed:
         wants = "it needs some"
-    flag, tokens = placed.length_flag, estimate.longest
-    tokens -= tokens % _ROUND if tokens >= _ROUND else 0
-    shorter = set_option(flag, tokens, f"set {flag} to {tokens} or less") if tokens else ""
     return Finding(
         path=placed.engine.entry.command_path,
         seen=f"{title(placed.engine)} {leaves} for the KV cache ({_share(placed)}, less "
         f"{_gib(estimate.weights)} of weights and about {_gib(estimate.overhead)} of overhead, "
         f"± {_gib(estimate.band)}), {'and' if verdict is Verdict.TIGHT else 'but'} {wants}"
         f"{_EFFECTS.get(verdict, '')}",
-        remedy=either(shorter, _smaller_batch(placed, estimate), "split the model over more GPUs"),
+        remedy=either(_shorter(placed, estimate), _smaller_batch(placed, estimate), _WIDER),
         level=Level.ADVISORY,
         most=_most(placed) if verdict is Verdict.TOO_SMALL else Level.ADVISORY,
     )
 
 
+def _shorter(placed: Placed, estimate: Estimate) -> str:
+    """Return the way to take shorter requests, and fewer at once if there are too many."""
+    found = with_fewer_sequences(placed) if _has_too_many(estimate) else estimate
+    if found is None:
+        return ""
+    flag, tokens = placed.length_flag, found.longest
+    tokens -= tokens % _ROUND if tokens >= _ROUND else 0
+    fewer, shorter = _at_most(SEQUENCES, found.sequences), _at_most(flag, tokens)
+    if found is estimate:
+        return shorter if tokens else ""
+    if found.holds_one:
+        return fewer
+    return together(shorter, fewer) if tokens else ""
+
+
+def _has_too_many(estimate: Estimate) -> bool:
+    return estimate.is_crowded or estimate.lacks_states
+
+
 def _smaller_batch(placed: Placed, estimate: Estimate) -> str:
     """Return the way to keep less for windows and states: they need cache for each token."""
-    tokens = smaller_batch(placed) if estimate.fixed else None
-    return set_option(BATCH, tokens, f"set {BATCH} to {tokens} or less") if tokens else ""
+    found = smaller_batch(placed) if estimate.fixed else None
+    return _at_most(BATCH, found) if found else ""
 
 
 def _model(placed: Placed) -> str:

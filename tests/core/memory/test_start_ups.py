@@ -44,14 +44,18 @@ NVIDIA = tuple(
     start for start in KNOWN if start.gpu.startswith("NVIDIA") and start.id not in MORE_THAN_SHARE
 )
 NOT_SEEN = {
-    "h34": "the sampler ran out of memory after the cache was allocated, on a shared GPU",
-    "p24": "its source does not state what ran out of memory",
+    "p24": "graphs took more than the 7 GiB outside of its share, beside an encoder of images",
     "p25": "its source does not state what else is on the GPU, which V1 of 0.8 counts",
     "r40": "6.4 GiB besides weights and cache, whose parts its source does not state",
-    "t10": "the sampler ran out of memory after the cache was allocated, with 2.3 GiB outside it",
     "t11": "it ran out of memory after the cache was allocated, beside another process",
     "v14": "the sampler ran out of memory after the cache was allocated, beside another process",
-    "v51590": "it ran out of memory after the cache was allocated",
+    "w06": "its source does not state what else is on the GPU",
+    "w09": "it sets a model runner that does not measure its sampler by an environment variable",
+    "w16": "graphs took more than the 7 GiB outside of its share, in a build of its own",
+    "w20": "V0 had 0.1 GiB of cache there, of the 2.2 that are predicted",
+    "w25": "its source does not state what ran out of memory, which an older release had",
+    "w26": "939 blocks of states, of the 1,124 that are predicted for a release",
+    "w27": "1,011 blocks of states, of the 1,202 that are predicted for a release",
 }
 
 
@@ -74,6 +78,7 @@ NOT_USED = [
     ("t", 12, 0.8, 0.4, 0.9),
     ("u", 15, 1.45, 0.95, 0.86),
     ("v", 14, 1.1, 0.7, 0.92),
+    ("w", 14, 1.46, 0.41, 0.71),
 ]
 
 
@@ -138,7 +143,7 @@ def test_an_engine_that_started_is_never_said_not_to_start(start: Measured) -> N
 
 
 def test_an_engine_of_sglang_that_started_takes_shorter_requests_at_least() -> None:
-    """k27, p17 and p20 need more for a request of maximum length than their caches have."""
+    """k27, p17, p20 and w33 need more for a request of maximum length than their caches have."""
     verdicts = {
         start.id: start.estimate.verdict
         for start in KNOWN
@@ -146,7 +151,7 @@ def test_an_engine_of_sglang_that_started_takes_shorter_requests_at_least() -> N
     }
 
     assert {key for key, found in verdicts.items() if found is Verdict.SHORTER} == {
-        "k27", "p17", "p20",
+        "k27", "p17", "p20", "w33",
     }  # fmt: skip
     assert {*verdicts.values()} == {Verdict.SHORTER, Verdict.FITS}
 
