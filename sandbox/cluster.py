@@ -3,7 +3,7 @@
 import os
 import shutil
 import socket
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -16,6 +16,7 @@ from kthena_components.cluster.fetch_servings_and_inventory import stacks_in
 from kthena_components.cluster.objects import takes_pods
 from kthena_components.core.findings import count_of
 from sandbox import commands
+from sandbox.definitions import SOURCES, Kept, file_of, served
 from sandbox.layout import HOST, PORTS_FILE, Layout, make
 from sandbox.nodes import hyper_nodes, nodes
 from sandbox.pki import write_pki
@@ -55,6 +56,8 @@ class Sandbox:
         self.processes = Processes(layout)
         self._programs = programs
         self._cache = cache_root()
+        self._kept: Kept | None = None
+        """The CRDs with which the API server started."""
 
     @cached_property
     def api(self) -> Cluster:
@@ -69,26 +72,36 @@ class Sandbox:
     def control_plane(self, *, audit: bool = False) -> None:
         """Start etcd and the API server, and wait until they answer."""
         self.start("etcd", commands.etcd(self.layout))
-        self.processes.wait("etcd", partial(self.listens, "etcd"))
+        # Another program may listen on the port, such as the etcd of another sandbox.
+        port = self.layout.ports["etcd"]
+        self.processes.wait("etcd", partial(self.processes.listens, "etcd", port))
+        self._kept = Kept.read(file_of(self._programs, self._cache))
+        if self._kept:
+            self._kept.restore(self.layout)
         self.start("kube-apiserver", commands.api_server(self.layout, audit=audit))
         self.processes.wait("the API server", self._answers)
 
     def definitions(self) -> None:
         """Install the CRDs and the webhook configurations."""
         api = self.api
-        found = [
-            body
-            for name in ("vc-controller-manager", "kthena-controller-manager", "lws")
-            for file in sorted(self._programs[name].data(self._cache).glob("*.yaml"))
-            for body in yaml.load_all(file.read_text(), yaml.CSafeLoader)
-            if body
-        ]
-        self.define(body for body in found if body["kind"] == "CustomResourceDefinition")
+        if self._kept is None:
+            found = [b for b in self._data(*SOURCES) if b["kind"] == "CustomResourceDefinition"]
+            self.define(found)
+            self._kept = Kept.of(self.layout, found)
+            self._kept.write(file_of(self._programs, self._cache))
+        places = set(self._kept.places)
+        self.processes.wait("every CRD", lambda: places <= served(self.layout))
         create(api, configurations(self.layout))
-        own = (body for body in found if body["kind"].endswith("WebhookConfiguration"))
+        own = (b for b in self._data("lws") if b["kind"].endswith("WebhookConfiguration"))
         create(api, policies())
         create(api, (with_address(body, self.layout, "lws") for body in own))
         create(api, [_namespace(name) for name in NAMESPACES])
+
+    def _data(self, *names: str) -> Iterator[dict[str, Any]]:
+        """Read the objects in the data files of programs."""
+        for name in names:
+            for file in sorted(self._programs[name].data(self._cache).glob("*.yaml")):
+                yield from filter(None, yaml.load_all(file.read_text(), yaml.CSafeLoader))
 
     def define(self, definitions: Iterable[Mapping[str, Any]]) -> None:
         """Install CRDs, and wait until they can be used."""

@@ -101,6 +101,15 @@ class Processes:
             raise SandboxError(f"{name} is not running")
         return found
 
+    def listens(self, name: str, port: int) -> bool:
+        """Return whether a program, and no other one, listens on a port."""
+        found = self._running(name)
+        try:
+            sockets = found.net_connections("inet") if found else []
+        except psutil.Error:  # it exits
+            return False
+        return any(s.status == psutil.CONN_LISTEN and s.laddr.port == port for s in sockets)
+
     def stop(self, name: str) -> None:
         """Stop one program: SIGTERM, then SIGKILL."""
         process = self._running(name)

@@ -2,9 +2,10 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -66,14 +67,26 @@ class Deployer:
         return Counter(found.values())
 
 
-def lifecycle(stack: Stack, change: Any) -> Iterator[tuple[str, Run]]:
-    """Yield the results of a deployer's commands on a stack."""
+def lifecycle(
+    stack: Stack, change: Any, needed: Callable[[str], bool] = lambda _: True
+) -> Iterator[tuple[str, Run]]:
+    """Yield the results of a deployer's commands on a stack. The first one always runs.
+
+    Args:
+        stack: The stack.
+        change: Edits its config before the second command.
+        needed: Whether another command runs, by its name.
+    """
     yield "up", stack.up()
     stack.change(change)
-    yield "preview of a change", stack.preview("--diff")
-    yield "up of a change", stack.up()
-    yield "refresh", stack.refresh()
-    yield "destroy", stack.destroy()
+    for what, command in (
+        ("preview of a change", partial(stack.preview, "--diff")),
+        ("up of a change", stack.up),
+        ("refresh", stack.refresh),
+        ("destroy", stack.destroy),
+    ):
+        if needed(what):
+            yield what, command()
 
 
 def _events(file: Path) -> Iterator[dict[str, Any]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from conformance.__main__ import Context
-from conformance.pulumi.deployer import Deployer, Rules, lifecycle
+from conformance.pulumi.deployer import Deployer, Request, Rules, lifecycle
 from conformance.report import Part
 from conformance.support.cluster import BACKENDS, NAMESPACE, Scene
 from conformance.support.waiting import PATIENCE
@@ -63,14 +63,18 @@ class Trial:
         self._part, self._deployer, self._folder = part, deployer, folder
         self._scene = Scene(sandbox.api, part)
         self._waits = WAITS
+        self._asked: dict[tuple[str, str], set[Request]] = {}
+        """The requests of each command with the whole role, by backend and command."""
 
     def whole(self, backend: str) -> None:
         """Run all commands with exactly the role, and compare the requests with it."""
         needed = _needed(backend)
         self._deployer.may(_rules(needed))
-        before = self._deployer.requests()
+        before = seen = self._deployer.requests()
         began = time.monotonic()
         for what, done in self._commands(backend):
+            now = self._deployer.requests()
+            self._asked[backend, what], seen = set(now - seen), now
             self._part.check(f"{backend}: {what} as the deployer", holds=done.code == 0,
                              seen=done.text[-2000:])  # fmt: skip
             self._waits = max(self._waits, round(TIMES * (time.monotonic() - began)))
@@ -87,13 +91,15 @@ class Trial:
                          (self._deployer.requests() - before).total())  # fmt: skip
 
     def without(self, backend: str, lacking: Resource) -> None:
-        """Remove a permission: a command must fail and name it, or wait forever."""
+        """Remove a permission: a command must fail and name it, or wait forever.
+
+        Commands that sent no such request with the whole role cannot fail, so they do not run.
+        """
         self._deployer.may(_rules(_needed(backend), lacking))
         failed, named = "", False
         began = time.monotonic()
-        for what, done in self._commands(
-            backend, self._waits if lacking.verbs == READ else PATIENCE
-        ):
+        patience = self._waits if lacking.verbs == READ else PATIENCE
+        for what, done in self._commands(backend, patience, lacking):
             named = f'cannot {lacking.verbs[0]} resource "{lacking.plural}"' in done.text
             if done.code:
                 failed = f"{what}: {done.text[-1500:]}"
@@ -110,14 +116,25 @@ class Trial:
         self._part.count(f"rights removed, one at a time; the provider {way}")
         self._part.say(f"{about}: it {way}, {took:.0f} s")
 
-    def _commands(self, backend: str, patience: int = PATIENCE) -> Iterator[tuple[str, Run]]:
-        """Run all commands on a stack, and remove what is left of it."""
+    def _needs(self, backend: str, what: str, right: Resource) -> bool:
+        """Return whether a command with the whole role sent requests that need a permission."""
+        # The audit log shows the create of a new object as patch.
+        verbs = {*right.verbs, *(("patch",) if "create" in right.verbs else ())}
+        asked = self._asked.get((backend, what))
+        return asked is None or any((right.group, right.plural, verb) in asked for verb in verbs)
+
+    def _commands(
+        self, backend: str, patience: int = PATIENCE, lacking: Resource | None = None
+    ) -> Iterator[tuple[str, Run]]:
+        """Run the commands that need a permission on a stack, and remove what is left of it."""
         folder = self._folder / "stack"
         folder.mkdir()
         try:
             stack = _stack(folder, backend, self._deployer.kubeconfig)
             stack.seconds = patience
-            yield from lifecycle(stack, _change)
+            yield from lifecycle(
+                stack, _change, lambda what: not lacking or self._needs(backend, what, lacking)
+            )
         except AssertionError as error:
             yield "a command that hung", Run(1, str(error))
         finally:
