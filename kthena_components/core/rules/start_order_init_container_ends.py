@@ -33,7 +33,8 @@ def start_order(facts: ServingFacts) -> Iterator[Finding]:
     container that waits for Ray's port 6379.
     Fail: startupPolicy LeaderReady, or the OrderedReady of a StatefulSet, and a readinessProbe on
     the port of an engine with --nnodes 2; `until curl $LWS_LEADER_ADDRESS:8000/health` in an init
-    container of its workers, and the same with the address of their --master-addr, or CLUSTER-head-svc.
+    container of its workers, and the same with the host of their --master-addr, or with
+    CLUSTER-head-svc.
     Level: mandatory.
     Source: kubernetes-sigs/lws pkg/controllers/pod_controller.go; kubernetes
     pkg/controller/statefulset/stateful_set_control.go; ai-dynamo/grove operator/initc; Volcano

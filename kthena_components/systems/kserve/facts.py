@@ -169,7 +169,9 @@ def _probed(pod: PodFacts, spec: Mapping[str, Any]) -> PodFacts:
         return pod
     at = f"{own.path}.ports"
     probe = ProbeFacts(path=at, action=BY_KSERVE, kind="readinessProbe", port=first)
-    return replace(pod, own=replace(own, ports=replace(own.ports, probes=(*own.ports.probes, probe))))
+    return replace(
+        pod, own=replace(own, ports=replace(own.ports, probes=(*own.ports.probes, probe)))
+    )
 
 
 def _written(view: Service, base: str) -> Iterator[PodFacts]:

@@ -35,6 +35,8 @@ _TOLD = Told(
     rank=("RBG_LWP_WORKER_INDEX", "LWS_WORKER_INDEX"),
     others=("RBG_",),
 )
+_LWS = "LeaderWorkerSet"
+"""What the annotation with the kind of a role's workload says."""
 _ONCE = ("GROUP_NAME", "ROLE_NAME", "ROLE_INDEX", "ROLES_", "INSTANCE_", "COMPONENT_")
 """Variables of older releases, and beginnings of them."""
 
@@ -68,6 +70,9 @@ def tells(view: RbgView) -> Told:
     named = (*_TOLD.size, *_TOLD.leader, *_TOLD.rank, *_TOLD.others)
     if any(role.legacy and role.pattern == LEADER_WORKER for role in view.roles):
         named = tuple(sorted(named, key=lambda name: not name.startswith("LWS_")))
+    elif not any(role.legacy for role in view.roles) and _LWS not in str(view.object.body):
+        own = replace(_TOLD, size=_TOLD.size[:1], leader=_TOLD.leader[:1], rank=_TOLD.rank[:1])
+        return replace(own, exactly=(*own.size, *own.leader, *own.rank, *own.others, *_ONCE))
     return replace(_TOLD, exactly=(*named, *_ONCE))
 
 

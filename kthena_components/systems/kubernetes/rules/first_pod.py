@@ -174,7 +174,9 @@ def _find_service(found: Object) -> _Asked | None:
         named = host and re.fullmatch(rf"{re.escape(str(found.name))}-\d+", host["pod"])
         match = host if named else _ALONE.fullmatch(str(meeting.address))
         if match and (named or match["space"] in {None, found.namespace}):
-            own = host is None and re.fullmatch(rf"{re.escape(str(found.name))}-\d+", match["domain"])
+            own = host is None and re.fullmatch(
+                rf"{re.escape(str(found.name))}-\d+", match["domain"]
+            )
             path = pod.command_path.removeprefix(f"{found.path}.")
             waits = probed and waits_for_engine(pod)
             asked = _Asked(match["domain"], waits, bool(named), path, bool(own))
