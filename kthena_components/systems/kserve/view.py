@@ -22,7 +22,7 @@ from kthena_components.core.values.read import (
     spec_of,
     unknown_in,
 )
-from kthena_components.core.values.unknown import MaybeInt, Unknown
+from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
 from kthena_components.systems.kserve.nodes import (
     RayNodes,
     Shortage,
@@ -323,16 +323,15 @@ class LlmService:
 def read_llm_service(found: Object) -> LlmService:
     """Read the workloads of an LLMInferenceService."""
     prefill = found.spec.get("prefill")
-    decodes = None if prefill is None and found.spec.get("baseRefs") else prefill is not None
+    is_open = is_unresolved(prefill) or (prefill is None and bool(found.spec.get("baseRefs")))
+    decodes = None if is_open else prefill is not None
     workloads = [_workload("spec", found.spec, decodes=decodes)]
     if prefill is not None:
         workloads.append(_workload("spec.prefill", mapping(prefill)))
     return LlmService(object=found, workloads=tuple(workloads))
 
 
-def _workload(
-    path: str, fields: Mapping[str, Any], *, decodes: bool | None = False
-) -> LlmWorkload:
+def _workload(path: str, fields: Mapping[str, Any], *, decodes: bool | None = False) -> LlmWorkload:
     return LlmWorkload(
         path=path,
         fields=fields,
