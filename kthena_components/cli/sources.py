@@ -237,6 +237,11 @@ class Source:
         """Whether it is a chart that no release of the files installs."""
         return False
 
+    @property
+    def may_be_placed(self) -> bool:
+        """Whether a kustomization, or who deploys it, may set the namespace of its objects."""
+        return self.is_base
+
 
 @dataclass(frozen=True, slots=True)
 class RenderedSource(Source):
@@ -296,6 +301,11 @@ class RenderedSource(Source):
     def is_chart_alone(self) -> bool:
         """Whether it is a chart that no release of the files installs."""
         return self.rendering.is_chart_alone
+
+    @property
+    def may_be_placed(self) -> bool:
+        """Whether who deploys it may set the namespace of its objects: it is a kustomization."""
+        return not (self.rendering.released or self.rendering.is_chart_alone)
 
     def _origin(self, item: KubeObject) -> str | None:
         """Return the real path of the object's file. A rendering may name files elsewhere: None."""

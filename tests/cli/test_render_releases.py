@@ -493,9 +493,9 @@ def test_overlays_of_one_base_are_no_objects_that_are_there_twice(
     for name in ("dev", "prod"):
         write(f"m/{name}/kustomization.yaml", "resources: [../base]\n")
     assert TWICE not in run("m", "--whole").out
-    other = FILES["base/pod.yaml"]
-    write("m/more/kustomization.yaml", "resources: [pod.yaml]\n")
-    write("m/more/pod.yaml", other)
+    for name in ("dev", "more"):
+        write(f"m/{name}/pod.yaml", FILES["base/pod.yaml"])
+        write(f"m/{name}/kustomization.yaml", "resources: [pod.yaml]\nnamespace: ai\n")
     assert TWICE in run("m", "--whole").out
 
 

@@ -325,8 +325,8 @@ def _checked(
     if context.pins:
         context = replace(context, pins=near(context.pins, source.place(item, "")[0]))
     checked = check_safely(item.body, beside.given, context, asked)
-    about, is_base = source.about(item), source.is_base
-    failed = kept.keep(about, shift, item, checked, is_base=is_base)
+    about, may = source.about(item), source.may_be_placed
+    failed = kept.keep(about, shift, item, checked, may_be_placed=may)
     return checked.findings + [finding for finding in failed if finding not in checked.findings]
 
 

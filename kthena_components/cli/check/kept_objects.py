@@ -35,7 +35,6 @@ from kthena_components.core.objects.cluster_objects import Ports
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import group_kind, mapping
 from kthena_components.core.values.regex import regex
-from kthena_components.core.values.unknown import Blank
 from kthena_components.reading.documents import Document, read_documents
 from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.systems.native.facts import GroupMember, read_part
@@ -78,14 +77,19 @@ class ReducedObject:
     """Its part of an engine of several objects."""
     is_foreign: bool = False
     """Whether it has no rules, and only its kind is kept."""
+    is_open: bool = False
+    """Whether it states no namespace, and a kustomization, or who deploys it, may set one."""
+
+    @property
+    def shared_place(self) -> str:
+        """Its place; empty if it may be in any namespace."""
+        return "" if self.is_open else self.place
 
     def identity(self) -> tuple[object, ...] | None:
         """Return the key that is unique in a cluster, or None for an object without a name."""
         metadata = mapping(self.body.get("metadata"))
         name, space = metadata.get("name"), metadata.get("namespace")
-        if isinstance(space, Blank) or not (
-            isinstance(name, str) and (space is None or isinstance(space, str))
-        ):
+        if not (isinstance(name, str) and (space is None or isinstance(space, str))):
             return None
         return group_kind(self.body), space or "default", name
 
@@ -111,12 +115,11 @@ class KeptObjects:
         item: KubeObject,
         checked: CheckedObject,
         *,
-        is_base: bool = False,
+        may_be_placed: bool = False,
     ) -> list[Finding]:
         """Keep the fields that the rules over all objects need. Return a finding if that fails.
 
-        In a whole cluster, the namespace of a base's object is not known if it states none: the
-        kustomization, or who deploys it, sets one.
+        `may_be_placed` says that a kustomization, or who deploys it, may set the namespace.
         """
         number = self._number(shift)
         if not is_compared(item.body):
@@ -126,8 +129,6 @@ class KeptObjects:
             part = read_part(item.body, path, self.context)
             engine_part = read_engine_part_of(item.body, path, self.context)
             body = reduce_object(item.body)
-            if self.whole and is_base:
-                body = {**body, "metadata": {"namespace": _ELSEWHERE, **mapping(body["metadata"])}}
         except Exception as error:  # noqa: BLE001 - the other objects must still be checked
             return [fault(READING, error)]
         self.said.update(hash((finding.rule, finding.seen)) for finding in checked.findings)
@@ -144,6 +145,7 @@ class KeptObjects:
                 ports=checked.ports,
                 has_lines=item.node is not None,
                 engine_part=engine_part,
+                is_open=may_be_placed and mapping(body.get("metadata")).get("namespace") is None,
             )
         )
         return []
@@ -167,7 +169,6 @@ class KeptObjects:
         return self._last[1]
 
 
-_ELSEWHERE = Blank("{namespace}")
 _ASKED = frozenset({"gpu-budget", "surge-needs-spare-gpus", "gpu-type-allowed", RULE_FAULT})
 
 
@@ -249,11 +250,12 @@ class AllObjects:
     def _rendered_again(self, numbers: Iterable[int]) -> set[int]:
         """Return the objects of which another rendering is in the cluster.
 
-        The last rendering of a file's object is, which is that of a release if there is one. A
-        chart that no release installs is another cluster if an object of it is also elsewhere.
+        The last rendering of a file's object is, which is that of a release if there is one. Two
+        whose namespaces are not known may be in two. A chart that no release installs is another
+        cluster if an object of it is also elsewhere.
         """
         named = {each: key for each in numbers if (key := self._kept[each].identity()) is not None}
-        last = {(key, self._kept[each].place): each for each, key in named.items()}
+        last = {(key, self._kept[each].shared_place): each for each, key in named.items()}
         owners: dict[object, int] = {}
         alone: set[int] = set()
         for each, key in named.items():
@@ -268,7 +270,7 @@ class AllObjects:
             each
             for each in numbers
             if (one := self._kept[each]).source in alone
-            or self._kept[last.get((named.get(each), one.place), each)].source != one.source
+            or self._kept[last.get((named.get(each), one.shared_place), each)].source != one.source
         }
 
     def _by(self, numbers: list[int], key: Any) -> Iterator[list[int]]:

@@ -25,6 +25,9 @@ from kthena_components.systems.kubernetes.facts import leader_names
 
 _EVALUATES = "0.18"
 _ADDED = "VLLM_ADDITIONAL_ARGS"
+_DECODING = "8001"
+"""The port of vLLM beside the routing sidecar, in config-llm-decode-template.yaml and
+config-llm-decode-worker-data-parallel.yaml of kserve v0.16.0 to v0.20.0."""
 _CERTIFICATE = "--ssl-certfile"
 _SHARED_MEMORY = {"name": "dshm", "emptyDir": {"medium": "Memory"}}
 _SHARED_MOUNT = {"name": "dshm", "mountPath": SHM_PATH}
@@ -148,7 +151,9 @@ def _command(workload: LlmWorkload, engine: Mapping[str, Any], context: Context)
             "dataLocal": "--data-parallel-size-local",
         }
     sizes = [word for name, flag in flags.items() for word in _flag(workload, name, flag)]
-    words = ["vllm", "serve", "/mnt/models", *sizes]
+    of_decode = UNKNOWN_WORD if workload.decodes is None else _DECODING
+    port = [] if workload.decodes is False else ["--port", of_decode]
+    words = ["vllm", "serve", "/mnt/models", *port, *sizes]
     if not (workload.many or _evaluates(context)):
         return {"command": words}
     script = " ".join([*words, *_additional(engine), *_arguments(engine)])

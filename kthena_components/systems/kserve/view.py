@@ -22,7 +22,7 @@ from kthena_components.core.values.read import (
     spec_of,
     unknown_in,
 )
-from kthena_components.core.values.unknown import MaybeInt, Unknown
+from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
 from kthena_components.systems.kserve.nodes import (
     RayNodes,
     Shortage,
@@ -270,6 +270,8 @@ class LlmWorkload:
     parallelism: Mapping[str, Any]
     many: bool
     """Whether it has a worker, and so is a LeaderWorkerSet."""
+    decodes: bool | None = False
+    """Whether it is the main workload beside one for prefill. None: a base may add that."""
 
     def size(self, name: str) -> MaybeInt | None:
         """Return a size as stated; None if it is not stated or not a number."""
@@ -320,18 +322,22 @@ class LlmService:
 
 def read_llm_service(found: Object) -> LlmService:
     """Read the workloads of an LLMInferenceService."""
-    workloads, prefill = [_workload("spec", found.spec)], found.spec.get("prefill")
+    prefill = found.spec.get("prefill")
+    is_open = is_unresolved(prefill) or (prefill is None and bool(found.spec.get("baseRefs")))
+    decodes = None if is_open else prefill is not None
+    workloads = [_workload("spec", found.spec, decodes=decodes)]
     if prefill is not None:
         workloads.append(_workload("spec.prefill", mapping(prefill)))
     return LlmService(object=found, workloads=tuple(workloads))
 
 
-def _workload(path: str, fields: Mapping[str, Any]) -> LlmWorkload:
+def _workload(path: str, fields: Mapping[str, Any], *, decodes: bool | None = False) -> LlmWorkload:
     return LlmWorkload(
         path=path,
         fields=fields,
         parallelism=mapping(fields.get("parallelism")),
         many=fields.get("worker") is not None,
+        decodes=decodes,
     )
 
 
