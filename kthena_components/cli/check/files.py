@@ -201,9 +201,8 @@ def check_sources(
     adds = {
         "LimitRange": limits.add,
         **{kind: completing.add for _, kind in (*COMPLETING, *NAMED_BY)},
+        **dict.fromkeys(AROUND if given.settings.levels.asked else (), policies.add),
     }
-    if given.settings.levels.asked:
-        adds |= dict.fromkeys(AROUND, policies.add)
     jobs = jobs_for(given.jobs, add_from_files(adds, paths, texts.read))
     context = replace(
         around,
