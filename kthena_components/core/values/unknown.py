@@ -114,6 +114,9 @@ _PREVIEW_UNKNOWNS = frozenset(
     }
 )
 _PREVIEW_LENGTH = 36
+KNOWN_TYPES = frozenset({bool, dict, float, int, list, tuple, type(None)})
+"""Types of values that are known as such. Most are of these, and it is quicker to tell than others.
+"""
 
 T = TypeVar("T")
 
@@ -147,6 +150,8 @@ def is_unresolved(value: object) -> bool:
     """Return whether a value, or a part of a text, is not known before the apply."""
     if type(value) is str and value.isascii():  # most values, and quicker to tell
         return len(value) == _PREVIEW_LENGTH and value in _PREVIEW_UNKNOWNS
+    if type(value) in KNOWN_TYPES:
+        return False
     if not isinstance(value, str):
         return isinstance(value, Unknown)
     if isinstance(value, Blank) or value in _PREVIEW_UNKNOWNS:
