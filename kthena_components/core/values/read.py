@@ -170,7 +170,7 @@ def unknown_in(value: object) -> Unknown | None:
     """Explain why a value cannot be checked; None if it can."""
     if type(value) in KNOWN_TYPES:
         return None
-    if isinstance(value, str):
+    if type(value) is str or isinstance(value, str):
         if type(value) is Blank:
             return Unknown(f"{display(value)} is a placeholder, to be filled in first")
         return NOT_YET_KNOWN if is_unresolved(value) else None
