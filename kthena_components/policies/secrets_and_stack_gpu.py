@@ -129,9 +129,9 @@ def _read(sent: Any) -> Any:
     if kind is dict:
         if SIGNATURE in sent:
             return plain(_sealed(sent))
-        return {key: _read(item) for key, item in sent.items()}
+        return {k: item if type(item) is str else _read(item) for k, item in sent.items()}
     if kind is list:
-        return [_read(item) for item in sent]
+        return [item if type(item) is str else _read(item) for item in sent]
     return plain(sent) if kind is float else sent
 
 

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from kthena_components.core.engines.argv import (
+    Said,
     following,
     is_flag,
     is_line,
@@ -85,10 +86,17 @@ class Reading:
         return self
 
     def _items(self, items: Sequence[str], *, lines: bool) -> None:
-        at, after_hyphens = 0, False
-        while at < len(items):
+        at, end, after_hyphens, in_shell = 0, len(items), False, self.scope.in_shell
+        while at < end:
             word, at = items[at], at + 1
-            if word == "--" and not after_hyphens:
+            after = items[at] if at < end else ""
+            plain = read_plain(self.dialect, word, after, in_shell=in_shell)
+            if plain is not None and not after_hyphens:
+                self.options[plain.option.name] = plain.value
+                if plain.option.use is not None:
+                    self._set(plain.option, plain.field, plain.said)
+                at += plain.taken
+            elif word == "--" and not after_hyphens:
                 after_hyphens = True
             elif lines and not after_hyphens and is_line(word):
                 self._line(word)
@@ -169,12 +177,6 @@ class Reading:
 
     def _flag(self, word: str, items: Sequence[str], at: int) -> int:
         """Read one flag and its values; return the index after them."""
-        after = items[at] if at < len(items) else ""
-        plain = read_plain(self.dialect, word, after, in_shell=self.scope.in_shell)
-        if plain is not None:
-            self.options[plain.option.name] = plain.value
-            self._state(plain.option, plain.head, plain.told, plain.written, plain.shown)
-            return at + plain.taken
         head, equals, value = word.partition("=")
         if has_gap(head):
             self.hide(f"{self.scope.show(word)} may be any flag")
@@ -292,16 +294,19 @@ class Reading:
         self._state(option, head, value, head)
 
     def _state(self, option: Option, head: str, value: Any, written: str, shown: str = "") -> None:
-        if option.use is None:
-            return
-        self.flags.append((head, option))
-        if option.field in self.dialect.firsts and option.field in self.values:
-            self.options[option.name] = self.values[option.field]
+        if option.use is not None:
+            self._set(option, option.field, Said(head, value, self.scope.show(written), shown))
+
+    def _set(self, option: Option, name: str, said: Said) -> None:
+        """Set the field of an option."""
+        self.flags.append((said.head, option))
+        if name in self.dialect.firsts and name in self.values:
+            self.options[option.name] = self.values[name]
         else:
-            self.values[option.field] = value
-            self.where[option.field] = self.scope.show(written)
-        if not isinstance(value, Unknown):
-            self._given.setdefault(option.field, {})[repr(value)] = shown or head
+            self.values[name] = said.told
+            self.where[name] = said.written
+        if not isinstance(said.told, Unknown):
+            self._given.setdefault(name, {})[repr(said.told)] = said.shown or said.head
 
     def problem(self, flag: str, mistake: Mistake) -> Unknown:
         """Record a mistake. Returns the value of the mistaken flag: Unknown."""

@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from kthena_components.core.engines.options import Dialect, Option, understand
-from kthena_components.core.engines.placeholders import has_gap
+from kthena_components.core.engines.placeholders import Scope, has_gap
 from kthena_components.core.engines.values import REFUSED, Refused, convert, read_value, stated
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import is_unresolved
@@ -103,24 +103,33 @@ _LONGEST = 80
 """Characters of the longest word that is cached. Messages show such words in full."""
 
 
-class Plain(NamedTuple):
-    """An option and its value."""
+class Said(NamedTuple):
+    """What a command line says of a field."""
 
-    option: Option
     head: str
     """The option as written."""
-    taken: int
-    """Number of words after it that belong to it."""
-    value: Any
     told: Any
-    """The value of its field."""
+    """The value of the field."""
     written: str
+    """The option and its value, as a message shows them."""
     shown: str
     """The value as written; empty for a switch."""
 
 
+class Plain(NamedTuple):
+    """An option and its value."""
+
+    option: Option
+    field: str
+    """What it sets."""
+    taken: int
+    """Number of words after it that belong to it."""
+    value: Any
+    said: Said
+
+
 def read_plain(dialect: Dialect, word: str, after: str, *, in_shell: bool) -> Plain | None:
-    """Read an option; None if arguments.py has to read it.
+    """Read an option; None if arguments.py has to read the word.
 
     Args:
         dialect: The options that the engine accepts.
@@ -128,24 +137,29 @@ def read_plain(dialect: Dialect, word: str, after: str, *, in_shell: bool) -> Pl
         after: The next word; empty if there is none.
         in_shell: Whether a shell has split the words.
     """
-    if is_flag(after) or not _is_plain(after):
-        after = ""
-    return _read(dialect, word, after, in_shell) if _is_plain(word) else None
+    if len(word) > _LONGEST or word[:1] != "-":
+        return None
+    return _read(dialect, word, after if len(after) <= _LONGEST else "", in_shell)
 
 
 def _is_plain(word: str) -> bool:
-    return len(word) <= _LONGEST and word.isascii() and not is_unresolved(word)
+    return word.isascii() and not is_unresolved(word)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096, typed=True)  # a placeholder is no equal text
 def _read(dialect: Dialect, word: str, after: str, in_shell: bool) -> Plain | None:
+    if not (_is_plain(word) and is_flag(word)) or (is_line(word) and not in_shell):
+        return None
+    if is_flag(after) or not _is_plain(after):
+        after = ""
     head, equals, value = word.partition("=")
     meaning = understand(head, dialect)
     option, attached = meaning.option, value if equals else meaning.value
     if option is None or meaning.candidates or meaning.key:
         return None
     if option.arity == "0" and attached is None and option.type != REFUSED:
-        return Plain(option, head, 0, not option.off, not option.off, head, "")
+        on = not option.off
+        return Plain(option, option.field, 0, on, Said(head, on, Scope({}).show(head), ""))
     text = after if attached is None else attached
     if option.arity != "1" or not text or ("$" in text and not in_shell):
         return None
@@ -154,7 +168,8 @@ def _read(dialect: Dialect, word: str, after: str, in_shell: bool) -> Plain | No
         return None
     told = stated(option.use, read) if option.use else read
     taken = 1 if attached is None else 0
-    return Plain(option, head, taken, read, told, f"{head} {text}" if taken else word, text)
+    written = Scope({}).show(f"{head} {text}" if taken else word)
+    return Plain(option, option.field, taken, read, Said(head, told, written, text))
 
 
 def rejects_rest(dialect: Dialect, word: str) -> bool:

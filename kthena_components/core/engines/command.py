@@ -92,7 +92,11 @@ def read_command(
     of = None if image is None else read_image(image)
     scope = Scope(env, late_variables, files=files, hidden=hidden, image=of)
     search = Search(scope)
-    search.run([expand_kubernetes(item, scope) for item in argv], folder)
+    words = [
+        item if "$" not in item and item.isascii() else expand_kubernetes(item, scope)
+        for item in argv
+    ]
+    search.run(words, folder)
     facts = _result(search)
     if facts is None or facts.ray_role != "head":
         return facts

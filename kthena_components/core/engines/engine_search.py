@@ -40,6 +40,8 @@ _STAGES = Unknown(
 _IMAGES = Unknown(
     "sglang serve starts its server for images and videos, which splits models in other ways"
 )
+_NETWORK = tuple((name, Unknown(f"the command may set {name}")) for name in NETWORK_VARIABLES)
+"""The variables of the network, and their values where no known source sets them."""
 _LONGEST_LINE = 256
 _LETTERS = regex(r"-[A-Za-z]+")
 
@@ -131,10 +133,10 @@ class Search:
 
     def keep_network(self) -> None:
         """Keep the variables of the network that the current program gets."""
-        for name in NETWORK_VARIABLES:
+        for name, open_value in _NETWORK:
             value = self.scope.look_up(name)
             value = self.scope.read(value) if isinstance(value, str) else value
-            found = Unknown(f"the command may set {name}") if value is None else value
+            found = open_value if value is None else value
             if self.network.setdefault(name, found) != found:
                 self.network[name] = Unknown(f"the script sets {name} to several values")
 

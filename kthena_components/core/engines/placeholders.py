@@ -156,7 +156,7 @@ class _Late(Mapping[str, str]):
         return _NAMED.get(name) or next(begun)
 
     def __contains__(self, name: object) -> bool:
-        return name in _NAMED or (isinstance(name, str) and name.startswith(_BEGINNINGS))
+        return isinstance(name, str) and (name in _NAMED or name.startswith(_BEGINNINGS))
 
     def __iter__(self) -> Iterator[str]:
         return iter(_NAMED)

@@ -150,16 +150,13 @@ def _check_model(reading: Reading, release: Release, words: Sequence[str]) -> No
 
 def _without_model(reading: Reading, release: Release, words: Sequence[str]) -> str:
     """Explain why `vllm serve` exits without --model; empty if it does not."""
-    heads = {word.partition("=")[0].replace("_", "-") for word in words}
     if not reading.bare and release.version <= MODEL_REQUIRED:
         return f"`vllm serve` of {release.title} exits without a model as its first bare word"
+    if not words or not words[0].startswith("-") or release.version < MODEL_FIRST:
+        return ""
+    heads = {word.partition("=")[0].replace("_", "-") for word in words}
     named = "--served-model-name" in heads and "--config" not in heads
-    if (
-        named
-        and not any(map(has_gap, heads))
-        and words[0].startswith("-")
-        and release.version >= MODEL_FIRST
-    ):
+    if named and not any(map(has_gap, heads)):
         first = reading.scope.show(words[0])
         text = f"{release.title} takes the model first in a line with --served-model-name"
         return f"{text}, and this line begins with '{first}'"

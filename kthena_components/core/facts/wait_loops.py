@@ -51,9 +51,11 @@ _TEST_WORDS = 5
 def may_wait(container: Mapping[str, Any]) -> bool:
     """Return whether a container may wait for something, by its image, its words or a hook."""
     listed = (container.get("command"), container.get("args"), hook_of(container))
-    words = (container.get("image"), *(word for each in listed for word in sequence(each)))
-    text = "\n".join([word for word in words if isinstance(word, str)])
-    return any(mark in text for mark in _MARKS)
+    words = [container.get("image")]
+    for each in listed:
+        words += sequence(each)
+    text = "\n".join([word for word in words if type(word) is str or isinstance(word, str)])
+    return any(map(text.__contains__, _MARKS))
 
 
 def hook_of(container: Mapping[str, Any]) -> object:

@@ -117,7 +117,8 @@ def _container(value: Any) -> Any:
 
 
 def _routes(words: Sequence[object]) -> bool:
-    return any(isinstance(word, str) and any(map(word.__contains__, _ROUTING)) for word in words)
+    text = "\n".join([word for word in words if isinstance(word, str)])
+    return any(map(text.__contains__, _ROUTING))
 
 
 def _variable(item: Any) -> Any:

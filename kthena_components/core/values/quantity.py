@@ -53,6 +53,8 @@ def parse_quantity(text: object) -> Decimal | None:
 
     Returns None for what the API server would reject.
     """
+    if type(text) is str:  # the usual type, and a faster check
+        return _read(text) if len(text) <= _LONGEST else None
     if isinstance(text, bool) or not isinstance(text, str | int | float):
         return None
     if isinstance(text, int) and text.bit_length() > _LONGEST:

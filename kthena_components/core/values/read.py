@@ -6,6 +6,7 @@ from typing import Any, TypeGuard
 from kthena_components.core.values.display import INT32, display
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import (
+    KNOWN_TYPES,
     Blank,
     MaybeInt,
     MaybeText,
@@ -108,7 +109,7 @@ def is_map(value: object) -> TypeGuard[Mapping[Any, Any]]:
 
 def mapping(value: object) -> Mapping[str, Any]:
     """Read a map; an empty one for any other value."""
-    if isinstance(value, dict):  # the usual type, and a faster check
+    if type(value) is dict:  # the usual type, and a faster check
         return value
     if value is None:
         return {}
@@ -167,7 +168,9 @@ def without_quotes(text: str) -> int | bool | None:
 
 def unknown_in(value: object) -> Unknown | None:
     """Explain why a value cannot be checked; None if it can."""
-    if isinstance(value, str):
+    if type(value) in KNOWN_TYPES:
+        return None
+    if type(value) is str or isinstance(value, str):
         if type(value) is Blank:
             return Unknown(f"{display(value)} is a placeholder, to be filled in first")
         return NOT_YET_KNOWN if is_unresolved(value) else None
@@ -176,7 +179,10 @@ def unknown_in(value: object) -> Unknown | None:
 
 def first_unknown(*values: object) -> Unknown | None:
     """Explain why values cannot be checked together; None if they can."""
-    return next(filter(None, map(unknown_in, values)), None)
+    for value in values:
+        if type(value) not in KNOWN_TYPES and (gap := unknown_in(value)):
+            return gap
+    return None
 
 
 def require_known(path: str, *values: object) -> None:
@@ -187,7 +193,7 @@ def require_known(path: str, *values: object) -> None:
 
 def group_kind(manifest: object) -> tuple[str, str]:
     """Return the API group and the kind of an object; the core group is an empty text."""
-    fields = mapping(manifest)
+    fields = manifest if type(manifest) is dict else mapping(manifest)
     version, kind = fields.get("apiVersion"), fields.get("kind")
     group = version.partition("/")[0] if isinstance(version, str) and "/" in version else ""
     return group, kind if isinstance(kind, str) else ""
@@ -200,7 +206,7 @@ def spec_of(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def sequence(value: object) -> Sequence[Any]:
     """Read a list; an empty one for any other value."""
-    return value if isinstance(value, (list, tuple)) else ()
+    return value if type(value) is list or isinstance(value, (list, tuple)) else ()
 
 
 def pairs(value: object) -> Iterator[tuple[object, Any]]:
@@ -223,8 +229,7 @@ def unknown_inside(*values: object) -> Unknown | None:
     """Explain why values or their direct members cannot be checked; None if they can."""
     for value in values:
         inside = value.values() if is_map(value) else sequence(value)
-        gap = unknown_in(value) or next((gap for gap in map(unknown_in, inside) if gap), None)
-        if gap:
+        if gap := first_unknown(value, *inside):
             return gap
     return None
 

@@ -61,7 +61,10 @@ class Start:
         None: not stated. Unknown: stated and not readable, or stated where it cannot be read.
         """
         stated = self.command.options
-        return next((stated[name] for name in names if name in stated), self.command.hidden)
+        for name in names:
+            if name in stated:
+                return stated[name]
+        return self.command.hidden
 
     def states(self, field: str) -> bool:
         """Return whether the command line is known to state a field of CommandFacts."""
