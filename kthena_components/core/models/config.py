@@ -250,7 +250,7 @@ def _of_indexer(text: Mapping[str, Any], key: str) -> int | None:
 
 
 def _counted(text: Mapping[str, Any], layers: int, tokens: Stored) -> dict[str, Any]:
-    """Count a token's experts, bytes of states, heads of layers with all tokens, and special layers.
+    """Count a token's experts, bytes of states, heads of layers with all tokens, and other layers.
 
     These have sparse or compressed attention.
     """
