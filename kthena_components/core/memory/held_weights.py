@@ -15,7 +15,7 @@ Weights as an engine holds them, where its kernels need larger matrices than the
 Source: vllm/model_executor/layers/fused_moe/oracle/mxfp4.py
 mxfp4_round_up_hidden_size_and_intermediate_size, and sglang/srt/layers/quantization/mxfp4.py: with
 Marlin, which both take on most GPUs, widths are filled up to 128 and hidden sizes to 256. vLLM runs
-FlashInfer's TRT-LLM kernels on Blackwell's servers since 0.11, which need widths of 256 before 0.27:
+FlashInfer's TRT-LLM kernels on Blackwell's servers since 0.11, which need widths of 256 till 0.26:
 get_mxfp4_backend in vllm/model_executor/layers/quantization/mxfp4.py of 0.11.0 to 0.18.1, and the
 function above in 0.20.2 to 0.28.0.
 

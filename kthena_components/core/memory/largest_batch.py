@@ -145,8 +145,8 @@ _BF16_FLASHINFER, _BF16_TRITON = (0, 20), (0, 24)
 """The first release that prefers FlashInfer's kernel for 16 bits from Hopper on, and the first that
 was read which does not on Hopper."""
 _GELU_FLASHINFER = (0, 24)
-"""The first release whose FlashInfer kernel takes experts with GELU, as Gemma 4 has: before it, vLLM's
-CUTLASS runs them in NVFP4 on Blackwell, if ranks share each expert (0.15.1 to 0.23.0)."""
+"""The first release whose FlashInfer kernel takes experts with GELU, as Gemma 4 has. Before it,
+vLLM's CUTLASS runs them in NVFP4 on Blackwell, if ranks share each expert: 0.20.2 to 0.23.0."""
 _MARLIN = {"int4": (0, 24), "nvfp4": (0, 15), "mxfp4": (0, 18)}
 """The first releases whose Marlin has workspaces that stay, by the format of the weights."""
 
@@ -245,11 +245,10 @@ def _kernel(start: StartUp) -> _Kernel:
         return _Kernel.OTHER
     if shape.streams > 1:
         return _of_marlin(start, "mxfp4", (*_HOPPER, *_WORKSTATION))
-    if shape.dtype == "nvfp4" and _is_gelu_in_cutlass(start):
-        return _Kernel.CUTLASS_FP4
     if shape.dtype in _MARLIN:
         newer = {"int4": (*_HOPPER, *_WORKSTATION), "nvfp4": _HOPPER, "mxfp4": _WORKSTATION}
-        return _of_marlin(start, shape.dtype, newer[shape.dtype])
+        marlin = _of_marlin(start, shape.dtype, newer[shape.dtype])
+        return _Kernel.CUTLASS_FP4 if _is_gelu_in_cutlass(start) else marlin
     if shape.dtype == "fp8" and shape.fp8_block is not None and start.gpu.startswith(_HOPPER):
         return _blocks_on_hopper(start)
     blocks = shape.fp8_block is not None and start.gpu.startswith(SERVER)
@@ -260,8 +259,10 @@ def _kernel(start: StartUp) -> _Kernel:
 
 def _is_gelu_in_cutlass(start: StartUp) -> bool:
     """Return whether vLLM's CUTLASS runs experts in NVFP4, since no other kernel has GELU."""
-    gelu = start.shape.image_tokens is not None and start.before(_GELU_FLASHINFER)
-    return gelu and not start.whole_experts and start.gpu.startswith((*SERVER, *_WORKSTATION))
+    shape = start.shape
+    gelu = shape.image_tokens is not None and start.before(_GELU_FLASHINFER)
+    shared = shape.dtype == "nvfp4" and not start.whole_experts
+    return gelu and shared and start.gpu.startswith((*SERVER, *_WORKSTATION))
 
 
 def _of_marlin(start: StartUp, dtype: str, newer: tuple[str, ...]) -> _Kernel:
@@ -352,8 +353,6 @@ def _pictures(release: Version | None, memory_gib: float) -> int:
 def _pixels(shape: ModelShape) -> int:
     """Count the numbers of a patch as the encoder gets it."""
     return _PATCH if shape.image_tokens is None else _STILL
-
-
 
 
 def _in_attention(ranks: int, release: Version | None) -> float:

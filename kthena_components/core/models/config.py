@@ -12,6 +12,7 @@ from kthena_components.core.models.config_fields import (
     LAYER_KEYS,
     LENGTHS,
     STATE_KEYS,
+    Stored,
     first_size,
     has_dense_layers,
     layers_without_experts,
@@ -193,11 +194,9 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
         query_latent=size_of(text.get("q_lora_rank")) if latent is not None else None,
         index_heads=_of_indexer(text, "index_n_heads"),
         index_dim=_of_indexer(text, "index_head_dim"),
-        **_counted(text, layers, tokens.states),
+        **_counted(text, layers, tokens),
         full_cache=tokens.every_layer,
         full_layers=tokens.full,
-        full_kv_heads=size_of(text.get(FULL_HEADS)) if tokens.full else None,
-        full_head_dim=size_of(text.get(FULL_WIDTH)) if tokens.full else None,
         state_layers=tokens.states,
         dense_layers=layers_without_experts(text, layers) if experts else 0,
         vision_layers=first_size(vision, _ENCODER_LAYERS),
@@ -250,11 +249,17 @@ def _of_indexer(text: Mapping[str, Any], key: str) -> int | None:
     return None if _latent(text) is None else size_of(text.get(key))
 
 
-def _counted(text: Mapping[str, Any], layers: int, states: int) -> dict[str, Any]:
-    """Count a token's experts, bytes of states, and layers of sparse and compressed attention."""
+def _counted(text: Mapping[str, Any], layers: int, tokens: Stored) -> dict[str, Any]:
+    """Count a token's experts, bytes of states, heads of layers with all tokens, and other layers.
+
+    These have sparse or compressed attention.
+    """
     types, ratios = sequence(text.get("indexer_types")), sequence(text.get("compress_ratios"))
     found: dict[str, Any] = {"chosen": first_size(text, _CHOSEN)}
-    found["state_bytes"] = state_bytes(text, states)
+    found["state_bytes"] = state_bytes(text, tokens.states)
+    if tokens.full:
+        found["full_kv_heads"] = size_of(text.get(FULL_HEADS))
+        found["full_head_dim"] = size_of(text.get(FULL_WIDTH))
     if _latent(text) is not None and "shared" in types:
         found["index_layers"] = types.count("full")
     ratios = ratios[:layers]  # The others are of layers that draft.

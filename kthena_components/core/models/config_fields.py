@@ -31,7 +31,7 @@ def first_size(text: Mapping[str, Any], keys: Iterable[str]) -> int | None:
 _FULL = frozenset({"full_attention", "deepseek_sparse_attention"})
 _STATE = "linear_attention"
 FULL_HEADS, FULL_WIDTH = "num_global_key_value_heads", "global_head_dim"
-"""Keys for the KV heads of layers with all tokens and their width, where other layers have others."""
+"""Keys for the KV heads of layers with all tokens and their width, where others have others."""
 _UNEVEN = (
     "attention_other_setting", "num_kv_shared_layers", "swa_num_key_value_heads", "swa_head_dim",
 )  # fmt: skip

@@ -183,6 +183,32 @@ def test_some_releases_compare_the_cache_of_a_stage_with_all_stages(
     assert each(4) * 4 == each(1) * stages
 
 
+# Model, ranks, type of the cache: bytes of a token in the layers that store every token: 10 of 4
+# heads of 512 numbers, or 5 of 2; keys and values.
+WIDE_HEADS = [
+    ("google/gemma-4-31B-it", 1, "auto", 10 * 4 * 512 * 4),
+    ("google/gemma-4-31B-it", 2, "auto", 10 * 2 * 512 * 4),
+    ("google/gemma-4-31B-it", 8, "auto", 10 * 512 * 4),
+    ("google/gemma-4-31B-it", 1, "fp8", 10 * 4 * 512 * 2),
+    ("RedHatAI/gemma-4-26B-A4B-it-NVFP4", 1, "auto", 5 * 2 * 512 * 4),
+    ("google/gemma-4-E4B-it", 1, "auto", 0),
+]
+
+
+@for_each(("model", "tensor", "kind", "each"), WIDE_HEADS)
+def test_a_request_takes_the_heads_of_the_layers_that_store_every_token(
+    model: str, tensor: int, kind: str, each: int
+) -> None:
+    start = Measured(
+        id="", source="", engine="vllm", version="0.24.0", gpu="NVIDIA-H100-80GB-HBM3",
+        tensor=tensor, model=model, args=("--kv-cache-dtype", kind), started=True,
+    )  # fmt: skip
+    estimate = start.estimate
+
+    assert isinstance(estimate, Estimate)
+    assert estimate.each == each
+
+
 @for_each("start", [start for start in KNOWN if not start.started], ids=lambda start: start.id)
 def test_an_engine_that_failed_for_memory_is_at_least_tight(start: Measured) -> None:
     estimate = start.estimate
