@@ -29,9 +29,9 @@ _FREE_SINCE, _CUDA = (0, 9, 2), "NVIDIA"
 vllm/v1/worker/utils.py, not in 0.9.0.1)."""
 _STATES_SINCE, _STATES_BLOCK, _UNEVEN = (0, 20), 16, 1.5
 """The first release that refuses more sequences than it has blocks of states (vllm#38270, not in
-0.19.1), tokens of attention of which a block is a multiple, and by how much more layers one kind has
-to have for a group to be as large as the other kind: resolve_cudagraph_mode_and_sizes in
-vllm/config/compilation.py, _get_kv_cache_groups_uniform_page_size in vllm/v1/core/kv_cache_utils.py,
+0.19.1), tokens of which a block of attention is a multiple, and how many times as many layers one
+kind has if groups are as large as the other kind: resolve_cudagraph_mode_and_sizes in vllm/config/
+compilation.py, _get_kv_cache_groups_uniform_page_size in vllm/v1/core/kv_cache_utils.py,
 update_block_size_for_backend in vllm/platforms/interface.py."""
 SEQUENCES, _SEQUENCES = "--max-num-seqs", (512, 256, 128, 64, 32, 16, 8, 4, 2, 1)
 """The option for the sequences that run at once, and what a remedy may set it to."""
@@ -173,7 +173,7 @@ def estimate_of(placed: Placed) -> Estimate | Unknown:
         fixed=request.fixed,
         band=0.0 if left is None else _band(placed),
         free=_too_little_free(placed),
-        later=asked_later(placed.start) if placed.command.engine in VLLM and stated is None else 0.0,
+        later=0.0 if stated else _later(placed),
         sequences=batch_of(placed.start)[0],
         state=_state(placed, request.each),
         shortens=placed.command.engine == "sglang",
@@ -204,6 +204,10 @@ def _compressed(placed: Placed, length: int) -> Request | None:
     return request_cache(placed.shape, length, tokens, placed.version, drafts=drafts)
 
 
+def _later(placed: Placed) -> float:
+    return asked_later(placed.start) if placed.command.engine in VLLM else 0.0
+
+
 def _state(placed: Placed, each: int) -> float:
     """Return the memory of one block of states, in as many layers as a group has; 0 if not known.
 
@@ -215,8 +219,8 @@ def _state(placed: Placed, each: int) -> float:
     refuses = placed.command.engine in VLLM and not start.eager and not start.before(_STATES_SINCE)
     if not (refuses and full and states and size and each) or full + states != shape.layers:
         return 0.0
-    tokens = _STATES_BLOCK * each // full
-    page = -(-size // (states * placed.split.tensor) // tokens) * tokens
+    unit = _STATES_BLOCK * each // full
+    page = math.ceil(size / (states * placed.split.tensor) / unit) * unit
     few, many = sorted((full + shape.draft_layers, states))
     return page * (few if many >= _UNEVEN * few else many) / GIB
 

@@ -131,15 +131,19 @@ def memory_one_sequence(facts: ServingFacts) -> Iterator[Finding]:
     state do not count, except those of DeepSeek-V4 in vLLM. docs/memory.md has the model, its error
     on published start-ups, and the band around it: if the request fits within the band, the finding
     is advice in every environment. So it is for SGLang if its cache holds a shorter request: it
-    starts, and rejects longer ones. And so it is if vLLM asks for more than an idle GPU has free.
+    starts, and rejects longer ones. And so it is if vLLM asks for more than an idle GPU has free,
+    if its share leaves less than it may ask for after the cache is sized (CUDA's context, graphs
+    that the share does not hold, a sampler of all sequences), and if more sequences run at once
+    than the cache has blocks of states, which vLLM refuses since 0.20.
 
     Pass: 34.8 GiB left by Llama-3.3-70B over tensor 4 on H100 of 79.65 GiB, 10.0 GiB needed.
     Fail: 2.0 GiB ± 2.1 GiB left over tensor 2, 20.0 GiB needed.
     Level: advisory; never more within the band, or if SGLang takes shorter requests.
     Source: vllm/v1/worker/gpu_worker.py determine_available_memory; vllm/v1/core/
         kv_cache_utils.py check_enough_kv_cache_memory; request_memory in vllm/v1/worker/utils.py,
-        in gpu_worker.py before; sglang/srt/arg_groups/memory_hook.py;
-        max_req_len in sglang/srt/managers/tp_worker.py.
+        in gpu_worker.py before; compile_or_warm_up_model in gpu_worker.py;
+        resolve_cudagraph_mode_and_sizes in vllm/config/compilation.py;
+        sglang/srt/arg_groups/memory_hook.py; max_req_len in sglang/srt/managers/tp_worker.py.
     """
     for engine, placed in placed_engines(facts):
         if isinstance(placed, Unknown) or placed.weights > placed.budget or placed.left is None:
