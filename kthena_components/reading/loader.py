@@ -240,6 +240,7 @@ def _once_named(text: str) -> str:
     seen: dict[str, str] = {}
     end = 0
     try:
+        event: Any  # the types of PyYAML let marks be None
         for event in yaml.parse(text, Loader=_SAFE):
             name = getattr(event, "anchor", None)
             if name is None:
