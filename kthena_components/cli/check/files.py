@@ -147,7 +147,9 @@ def _told_once(
     others = (*found.deploying, *found.scripts)
     around = shared_by_all(paths, given.settings.versions, others)
     for sources in clusters:
-        for each in check_sources(sources, found.named, given, summary, around, rendered.values):
+        for each in check_sources(
+            sources, found.named, given, summary, around, released=rendered.values
+        ):
             if isinstance(each, Result) and each.rendered_by:
                 results.append(each)
             else:
