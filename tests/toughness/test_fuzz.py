@@ -8,7 +8,8 @@ See targets.py for what is fed with what, and fuzz.py for what is looked at.
 import random
 import subprocess
 import sys
-from functools import partial
+from collections import defaultdict
+from functools import cache, partial
 from typing import Any
 
 import pytest
@@ -28,6 +29,10 @@ from tests.support.specs import ENGINE_RAY, GUIDE, PREFILL_DECODE
 from tests.toughness.corpus import LATE, ODD, Place, bases, cut, damaged, goldens, places, put
 from tests.toughness.guard import SEED, TOTALS, check
 
+FIRST, NEXT = 6, 2
+"""Odd values that a field gets in the first manifest that has it, and in the next ones."""
+OTHERS = tuple(value for value in ODD if value is not LATE)
+"""Values that are shared out: another test tries a late value in each field."""
 HIDDEN = 5_000
 """Manifests that are checked as Pulumi hands them to a policy."""
 EVERYTHING = {**bases(), **goldens()}
@@ -77,11 +82,24 @@ def test_every_field_of_objects_that_belong_together_may_hold_anything() -> None
 @pytest.mark.parametrize("name", EVERYTHING)
 def test_every_field_of_every_manifest_may_hold_anything(name: str) -> None:
     body = EVERYTHING[name]
-    share = 5 if name in bases() else 10
-    for number, place in enumerate(fields(body)):
+    for place in fields(body):
         check((name, place), partial(check_manifest, cut(body, place)))
-        for value in ODD[number % share :: share]:  # fields of neighbours get the others
+        for value in shares()[name, place]:
             check((name, place, value), partial(check_manifest, put(body, place, value)))
+
+
+def test_every_odd_value_is_tried_in_every_field_that_many_manifests_have() -> None:
+    tried: dict[Place, list[Any]] = defaultdict(list)
+    for (name, place), values in shares().items():
+        tried[alike(EVERYTHING[name], place)] += values
+    few = [kind for kind, values in tried.items() if len(values) < FIRST]
+    # By identity: NaN equals nothing, and True equals 1.
+    again = [
+        kind
+        for kind, values in tried.items()
+        if len({*map(id, values)}) < min(len(values), len(OTHERS))
+    ]
+    assert (few, again) == ([], [])
 
 
 @pytest.mark.parametrize("name", EVERYTHING)
@@ -98,6 +116,31 @@ def test_every_field_of_a_components_input_may_hold_anything(args: dict[str, Any
     for place in places(args):
         for value in ODD:
             check((place, value), partial(compiled, put(args, place, value)))
+
+
+@cache
+def shares() -> dict[tuple[str, Place], list[Any]]:
+    """Share the odd values out among the fields of all manifests.
+
+    The same field of the same kind gets other values in each manifest until it had all, and then
+    one for what is beside it there.
+    """
+    found: dict[tuple[str, Place], list[Any]] = {}
+    turns: dict[Place, tuple[int, int]] = {}  # the first value, and how many were tried
+    for name, body in EVERYTHING.items():
+        for place in fields(body):
+            first, tried = turns.get(field := alike(body, place), (FIRST * len(turns), 0))
+            many = 1 if tried >= len(OTHERS) else NEXT if tried else FIRST
+            start = first + tried
+            found[name, place] = [OTHERS[turn % len(OTHERS)] for turn in range(start, start + many)]
+            turns[field] = first, tried + many
+    return found
+
+
+def alike(body: dict[str, Any], place: Place) -> Place:
+    """Name a field without the positions in lists, the same for all objects of its kind."""
+    steps = ("*" if isinstance(step, int) else step for step in place)
+    return (str(body.get("apiVersion")), str(body.get("kind")), *steps)
 
 
 def refused(found: list[Finding]) -> list[str]:
