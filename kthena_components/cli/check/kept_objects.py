@@ -256,22 +256,27 @@ class AllObjects:
         """
         named = {each: key for each in numbers if (key := self._kept[each].identity()) is not None}
         last = {(key, self._kept[each].shared_place): each for each, key in named.items()}
+        alone = self._charts_beside(named)
+        again = {each for each in numbers if self._kept[each].source in alone}
+        for each, key in named.items():
+            one = self._kept[each]
+            if self._kept[last[key, one.shared_place]].source != one.source:
+                again.add(each)
+        return again
+
+    def _charts_beside(self, named: Mapping[int, object]) -> set[int]:
+        """Return the sources that are charts without a release, of which an object is elsewhere."""
         owners: dict[object, int] = {}
-        alone: set[int] = set()
+        charts = {each for each in named if self.source(self._kept[each]).is_chart_alone}
         for each, key in named.items():
-            one = self._kept[each]
-            if not self.source(one).is_chart_alone:
-                owners[key] = one.source
-        for each, key in named.items():
-            one = self._kept[each]
-            if owners.setdefault(key, one.source) != one.source and self.source(one).is_chart_alone:
-                alone.add(one.source)
-        return {
-            each
-            for each in numbers
-            if (one := self._kept[each]).source in alone
-            or self._kept[last.get((named.get(each), one.shared_place), each)].source != one.source
-        }
+            if each not in charts:
+                owners[key] = self._kept[each].source
+        beside: set[int] = set()
+        for each in sorted(charts):
+            source = self._kept[each].source
+            if owners.setdefault(named[each], source) != source:
+                beside.add(source)
+        return beside
 
     def _by(self, numbers: list[int], key: Any) -> Iterator[list[int]]:
         parts: dict[object, list[int]] = {}

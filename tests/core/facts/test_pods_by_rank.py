@@ -116,7 +116,8 @@ def test_the_template_states_what_all_pods_have() -> None:
     facts = read_manifest(lws(FORMS[0]))
     assert facts is not None
     (engine,) = facts.engines
-    entry, worker = engine.entry.command, engine.worker and engine.worker.command
+    entry = engine.entry.command
+    worker = engine.worker.command if engine.worker is not None else None
     assert entry is not None
     assert worker is not None
     assert (entry.tensor, entry.data, entry.headless, entry.hidden) == (8, 3, False, None)
