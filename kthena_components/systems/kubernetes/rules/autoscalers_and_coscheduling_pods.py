@@ -224,6 +224,26 @@ def target_of(cluster: ClusterObjects, entry: Object, kind: GroupKind) -> Object
     return found
 
 
+def scaler_of(cluster: ClusterObjects, owner: Object) -> Object | None:
+    """Return the autoscaler that names an object; the first one if there are several."""
+    return cluster.once(_scalers_by_target)[0].get(owner.index)
+
+
+def _scalers_by_target(cluster: ClusterObjects) -> Iterator[Mapping[int, Object]]:
+    found: dict[int, Object] = {}
+    for kind in _FIELDS:
+        for entry in cluster.of(kind):
+            if (target := target_of(cluster, entry, kind)) is not None:
+                found.setdefault(target.index, entry)
+    yield found
+
+
+def replicas_of(scaler: Object) -> tuple[MaybeInt | None, MaybeInt | None]:
+    """Return the least and the most replicas of an autoscaler; None for an invalid number."""
+    lower, fewest, upper, most = _FIELDS[scaler.group_kind]
+    return whole(scaler.spec.get(lower, fewest)), whole(scaler.spec.get(upper, most))
+
+
 def numbers_of(cluster: ClusterObjects, pods: Sequence[PodSet]) -> list[MaybeInt]:
     """Return how many pods there are of each set; Unknown if an autoscaler may change that."""
     scaled = dict(cluster.once(_scaled))
