@@ -51,8 +51,8 @@ def coscheduling_pods(
 
     The PodGroup is that of the coscheduling plugin (scheduling.x-k8s.io), and the label is
     scheduling.x-k8s.io/pod-group. These pods exist at first: a StatefulSet with OrderedReady, the
-    default, creates a pod when the one before it is ready, and LeaderWorkerSet with LeaderReady the
-    workers when their leader is.
+    default, creates a pod when the one before it is ready, LeaderWorkerSet with LeaderReady the workers when
+    their leader is, and an MPIJob with WaitForWorkersReady the launcher when the workers are.
 
     Pass: minMember 2, and a LeaderWorkerSet of 2 pods with the label.
     Fail: minMember 4, and a LeaderWorkerSet of 2 pods with the label; minMember 2, and a
@@ -99,6 +99,7 @@ def _late(
 _AT_ONCE = {
     "StatefulSet": ("spec.podManagementPolicy", "Parallel"),
     "LeaderWorkerSet": ("spec.startupPolicy", "LeaderCreated"),
+    "MPIJob": ("spec.launcherCreationPolicy", "AtStartup"),
 }
 """The field by which pods are created at the same time, and its value."""
 
@@ -113,6 +114,9 @@ def _after(pods: PodSet, number: int) -> tuple[int, str]:
     late = owner.kind == "LeaderWorkerSet" and owner.spec.get("startupPolicy") == "LeaderReady"
     if late and pods.path.endswith("workerTemplate"):
         return number, "is LeaderReady, by which the workers are created when their leader"
+    late = owner.kind == "MPIJob" and ".Launcher." in pods.path
+    if late and owner.spec.get("launcherCreationPolicy") == "WaitForWorkersReady":
+        return number, "is WaitForWorkersReady, by which the launcher is created when each worker"
     return 0, ""
 
 
