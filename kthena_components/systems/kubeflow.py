@@ -200,7 +200,9 @@ def mpi_launcher_gang(view: MpiJob) -> Iterator[Finding]:
     if not isinstance(number, int) or number <= workers:
         return
     usual = " by default" if least is None else ""
-    seen = f"is {_WAITS}, by which the launcher is created when the workers are ready, but the gang "
+    seen = (
+        f"is {_WAITS}, by which the launcher is created when the workers are ready, but the gang "
+    )
     seen += f"waits for {count_of(number, 'pod')}{usual}, and at first {workers} exist, so none of "
     minimum = "spec.runPolicy.schedulingPolicy.minAvailable"
     fewer = write(workers, f"write minAvailable {workers} in schedulingPolicy", at=minimum)

@@ -170,11 +170,15 @@ def _one_for_all(half: Half, engines: MaybeInt) -> Iterator[Finding]:
         return
     set_to = f"sets {NIXL_HOST} to" if stated.by_script else "is"
     if isinstance(engines, int) and engines > 1:
-        seen = f"{set_to} {display(value)} in {count_of(engines, 'engine')}, but vLLM listens there, "
+        seen = (
+            f"{set_to} {display(value)} in {count_of(engines, 'engine')}, but vLLM listens there, "
+        )
         seen += "and an address is that of one pod only"
     elif not _NUMBERS.fullmatch(value):
         seen = f"{set_to} the name {display(value)}, but vLLM listens there, and can do so only if "
-        seen += "the name gives the address of this pod: that of a Service with a cluster IP does not"
+        seen += (
+            "the name gives the address of this pod: that of a Service with a cluster IP does not"
+        )
     else:
         return
     sure = isinstance(engines, int) and engines > 1

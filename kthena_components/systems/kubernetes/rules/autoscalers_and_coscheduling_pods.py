@@ -51,8 +51,9 @@ def coscheduling_pods(
 
     The PodGroup is that of the coscheduling plugin (scheduling.x-k8s.io), and the label is
     scheduling.x-k8s.io/pod-group. These pods exist at first: a StatefulSet with OrderedReady, the
-    default, creates a pod when the one before it is ready, LeaderWorkerSet with LeaderReady the workers when
-    their leader is, and an MPIJob with WaitForWorkersReady the launcher when the workers are.
+    default, creates a pod when the one before it is ready, LeaderWorkerSet with LeaderReady the
+    workers when their leader is, and an MPIJob with WaitForWorkersReady the launcher when the
+    workers are.
 
     Pass: minMember 2, and a LeaderWorkerSet of 2 pods with the label.
     Fail: minMember 4, and a LeaderWorkerSet of 2 pods with the label; minMember 2, and a
