@@ -233,6 +233,9 @@ _HEAD, _SERVICE = "(head)", ("", "Service")
 _ADDRESS = regex(r"(?:ray://)?(?P<name>[a-z][a-z0-9-]*)(?P<rest>(?:\.[a-z0-9-]+)*)(?::\d+)?")
 _LOCAL = frozenset({"auto", "local", "localhost"})
 _SVC = "svc"
+_SIGNS = ("--address", "RAY_ADDRESS", '"address"', '"configMap"')
+_OWN_START = "head:6379"
+"""The address in the command that view.py gives a group of workers without one."""
 
 
 class _Asked(NamedTuple):
@@ -245,7 +248,7 @@ class _Asked(NamedTuple):
 def head_asked(found: Object) -> Mapping[str, Any]:
     """Keep the addresses at which the pods of a Ray cluster look for its head."""
     text = json.dumps(mapping(found.body.get("spec")), default=str)
-    if not any(sign in text for sign in ("--address", "RAY_ADDRESS", '"address"')):
+    if not any(sign in text for sign in _SIGNS):
         return {}
     asked = tuple(_addresses(read_ray(found), found.path))
     return {_HEAD: asked} if asked else {}
@@ -265,8 +268,9 @@ def _addresses(view: RayView, above: str) -> Iterator[_Asked]:
         # KubeRay sets these variables, whatever the container states.
         if command is None or not isinstance(asked, str) or "RAY_IP" in command.ray_written:
             continue
-        # Otherwise it is the command that view.py gives a group without one.
-        if asked in json.dumps(group.pod_spec.get("containers"), default=str):
+        if asked != _OWN_START or asked in json.dumps(
+            group.pod_spec.get("containers"), default=str
+        ):
             yield _Asked(group.pod.command_path.removeprefix(f"{above}."), asked)
 
 
