@@ -38,7 +38,7 @@ from kthena_components.systems.ray.rules.serve_and_engine_kwargs import (
     ray_serve_gpus,
     ray_serve_placement,
 )
-from kthena_components.systems.ray.rules.worker_groups_gpus_params import (
+from kthena_components.systems.ray.rules.worker_groups_gpus_params_head import (
     head_asked,
     ray_cluster_gpus,
     ray_head_address,
