@@ -232,10 +232,8 @@ class Source:
         """Return the place of an object by its line."""
         return self.name, line
 
-    @property
-    def is_chart_alone(self) -> bool:
-        """Whether it is a chart that no release of the files installs."""
-        return False
+    is_chart_alone = False
+    """Whether it is a chart that no release of the files installs."""
 
     @property
     def may_be_placed(self) -> bool:
@@ -298,8 +296,7 @@ class RenderedSource(Source):
         return self.rendering.fallback, 1
 
     @property
-    def is_chart_alone(self) -> bool:
-        """Whether it is a chart that no release of the files installs."""
+    def is_chart_alone(self) -> bool:  # type: ignore[override]
         return self.rendering.is_chart_alone
 
     @property

@@ -57,7 +57,7 @@ CHOICES: Final[dict[str, set[str]]] = {
         ),
     },
     "another object, a file or the cluster changes, and not the object with the finding": {
-        *("engine-config-file", "gang-covers-engine", "headless-service"),
+        *("engine-config-file", "gang-covers-engine", "headless-service", "model-route-adapters"),
         *("hf-token-from-secret", "hypernode-leaf-tiers", "hypernode-members"),
         *("hypernode-tier-order", "kaito-runtime", "queue-exists", "rwx-for-shared-model"),
         *("service-named-vllm", "service-one-model", "kv-halves-complete"),
@@ -70,6 +70,7 @@ CHOICES: Final[dict[str, set[str]]] = {
         *("dynamo-launch", "leader-selected", "master-address", "ray-cluster-size-equals-group"),
         *("ray-script-in-image", "kaito-config", "probe-covers-sleep", "wait-ends"),
         "kthena-entry-names",
+        "ray-head-address",
     },
     "the user designs the part that is missing": {
         *(

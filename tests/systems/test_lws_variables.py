@@ -67,6 +67,8 @@ def serving(backend: str, place: str, name: str) -> Args:
     more = dict(BACKENDS[backend])
     workers = more.pop("worker_replicas", 1)
     serve = f"{SERVE} --pipeline-parallel-size {workers + 1}"
+    if workers:
+        serve = f"ray start --address=head:6379; {serve} --distributed-executor-backend ray"
     written = json.loads(json.dumps(value).replace("NAME", name).replace(SERVE, serve))
     probe = {"httpGet": {"path": "/health", "port": 8000}}
     plain = gpu_template(serve, ports=[{"containerPort": 8000}], readinessProbe=probe)

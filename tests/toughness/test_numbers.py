@@ -50,6 +50,10 @@ FINE = {
     "--tensor-parallel-size": "the pods of other roles may join, so the size is not checked",
     "rbg-split-0 spec.roles.0.standalonePattern.template.spec.containers.0.command.2 "
     "--pipeline-parallel-size": "the pods of other roles may join, so the size is not checked",
+    "rbg-behind-0 spec.roles.0.standalonePattern.template.spec.containers.0.command.2 "
+    "--tensor-parallel-size": "the pods of other roles may join, so the size is not checked",
+    "rbg-behind-0 spec.roles.0.standalonePattern.template.spec.containers.0.command.2 "
+    "--pipeline-parallel-size": "the pods of other roles may join, so the size is not checked",
     "split-1 spec.template.spec.containers.0.command.2 -tp": "other pods may join",
     "split-1 spec.template.spec.containers.0.command.2 -pp": "other pods may join",
 }

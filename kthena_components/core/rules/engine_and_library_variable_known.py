@@ -9,12 +9,13 @@ from typing import Any
 from kthena_components.core.facts.network import OWN_PORT, OWN_PORT_SINCE
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import ServingFacts
-from kthena_components.core.findings import Finding, Level, advise
+from kthena_components.core.findings import Finding, Level, advise, not_checked
 from kthena_components.core.remedies import remove
 from kthena_components.core.rules.support.engine_pods import Start, all_starts, image_of
 from kthena_components.core.rules.support.messages import slip_of, title
 from kthena_components.core.values.display import display
 from kthena_components.core.values.images import Version, parse_version, read_image
+from kthena_components.core.values.unknown import Unknown
 
 _OWN = ("VLLM_", "SGLANG_", "SGL_")
 _TABLES = ("kthena_components.core.engines", "tables/variables.json")
@@ -101,6 +102,9 @@ def engine_variable_number(facts: ServingFacts) -> Iterator[Finding]:
         stated = pod.variables.get(OWN_PORT)
         value = None if stated is None else stated.value
         if stated is None or not isinstance(value, str) or _is_number(value):
+            continue
+        if pod.own is not None and isinstance(pod.own.image, Unknown):
+            yield not_checked(stated.path, pod.own.image)
             continue
         at = stated.path.removesuffix(".value")
         yield Finding(

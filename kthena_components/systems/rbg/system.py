@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.plan.controller_variables import Told
+from kthena_components.core.values.read import unknown_within
 from kthena_components.systems.rbg.facts import GROUP_SIZE, facts, kept_roles, pods_of_roles
 from kthena_components.systems.rbg.rules.gang_and_start_order import rbg_gang, rbg_start_order
 from kthena_components.systems.rbg.rules.shape_rollout_templates_dependencies import (
@@ -12,7 +13,15 @@ from kthena_components.systems.rbg.rules.shape_rollout_templates_dependencies im
     rbg_shape,
     rbg_templates,
 )
-from kthena_components.systems.rbg.view import LEADER_WORKER, RBG, RBG_SET, RbgView, read_rbg
+from kthena_components.systems.rbg.view import (
+    LEADER_WORKER,
+    RBG,
+    RBG_SET,
+    STANDALONE,
+    RbgRole,
+    RbgView,
+    read_rbg,
+)
 from kthena_components.systems.system import Kind, Restart, System
 
 _TEMPLATES = (
@@ -58,6 +67,13 @@ def _kind(group_kind: tuple[str, str], **known: Any) -> Kind[RbgView]:
     )
 
 
+def _makes_instances(role: RbgRole) -> bool:
+    """Return whether a role is a RoleInstanceSet whose pods get the variables of this pattern."""
+    known = role.pattern in {LEADER_WORKER, STANDALONE} and not role.legacy
+    annotations = role.fields.get("annotations")
+    return known and not unknown_within(annotations) and _LWS not in str(annotations)
+
+
 def tells(view: RbgView) -> Told:
     """Return the variables of the leader-worker pattern, first those of its release.
 
@@ -70,7 +86,7 @@ def tells(view: RbgView) -> Told:
     named = (*_TOLD.size, *_TOLD.leader, *_TOLD.rank, *_TOLD.others)
     if any(role.legacy and role.pattern == LEADER_WORKER for role in view.roles):
         named = tuple(sorted(named, key=lambda name: not name.startswith("LWS_")))
-    elif not any(role.legacy for role in view.roles) and _LWS not in str(view.object.body):
+    elif all(_makes_instances(role) for role in view.roles):
         own = replace(_TOLD, size=_TOLD.size[:1], leader=_TOLD.leader[:1], rank=_TOLD.rank[:1])
         return replace(own, exactly=(*own.size, *own.leader, *own.rank, *own.others, *_ONCE))
     return replace(_TOLD, exactly=(*named, *_ONCE))

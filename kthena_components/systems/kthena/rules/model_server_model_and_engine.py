@@ -142,12 +142,13 @@ def _adapters(
     cluster: ClusterObjects, server: Object
 ) -> Iterator[tuple[Object, int, str | Unknown]]:
     """Yield the adapters of the ModelRoutes to a ModelServer that no route has as its model."""
-    models = {route.spec.get("modelName") for route in _routes_to(cluster, server)}
+    models = {text(route.spec.get("modelName")) for route in _routes_to(cluster, server)}
+    gap = next((model for model in models if isinstance(model, Unknown)), None)
     for route in _routes_to(cluster, server):
         for index, item in enumerate(sequence(route.spec.get("loraAdapters"))):
             name = unknown_in(item) or item
             if isinstance(name, Unknown) or (isinstance(name, str) and name not in {"", *models}):
-                yield route, index, name
+                yield route, index, gap or name
 
 
 def _routes_to(cluster: ClusterObjects, server: Object) -> Iterator[Object]:

@@ -21,6 +21,7 @@ from kthena_components.core.values.read import (
     mapping,
     require_known,
     sequence,
+    unknown_in,
     unknown_inside,
     whole,
 )
@@ -208,6 +209,9 @@ def _of_no_service(cluster: ClusterObjects) -> Iterator[Finding]:
     for entry in cluster.of(_STATEFUL_SET):
         asked = _asked_by(entry)
         if asked is None or not asked.alone or (str(entry.namespace), asked.service) in services:
+            continue
+        if gap := cluster.name_unknown(_SERVICE) or unknown_in(entry.namespace):
+            yield not_checked(entry.at(asked.at), gap)
             continue
         seen = f"is looked for at {display(asked.service)}, the name of a pod without that of its "
         seen += "Service, which only that pod itself knows"
