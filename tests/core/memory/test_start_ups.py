@@ -72,7 +72,7 @@ NOT_USED = [
     ("h", 56, 0.6, 0.3, 0.95),
     ("i", 10, 1.6, 1.55, 0.7),
     ("j", 29, 1.35, 0.75, 0.85),
-    ("k", 24, 1.3, 0.5, 0.75),
+    ("k", 24, 1.25, 0.5, 0.75),
     ("m", 17, 0.5, 0.55, 0.95),
     ("p", 21, 0.8, 0.3, 0.85),
     ("q", 18, 1.0, 0.35, 0.9),
@@ -81,7 +81,7 @@ NOT_USED = [
     ("u", 15, 1.45, 0.95, 0.86),
     ("v", 14, 1.1, 0.7, 0.92),
     ("w", 14, 1.5, 0.41, 0.71),
-    ("x", 1, 10.1, 10.1, 0.0),
+    ("x", 1, 2.4, 2.4, 1.0),
 ]
 
 
@@ -101,8 +101,8 @@ def test_all_start_ups_that_were_not_used_are_predicted() -> None:
     found = errors(tuple(start for start in KNOWN if start.held_out))
 
     assert len(found) == 250
-    assert mean(found) <= 1.04
-    assert sum(error <= 2.5 for error in found) >= 0.87 * len(found)
+    assert mean(found) <= 1.0
+    assert sum(error <= 2.5 for error in found) >= 0.88 * len(found)
 
 
 def test_no_start_up_that_was_not_used_is_another_one_again() -> None:
@@ -404,6 +404,42 @@ def test_compressed_attention_fills_up_its_heads(
     numbers = compressed_attention(shape, ranks, gpu, 8192, version)
 
     assert numbers == 8192 * (each + 12288) + 2**28
+
+
+# Ranks, release, sequences, longest request: peak of GLM-5.3-Flash. Streams and norm of 8,192 tokens
+# are 9 hidden sizes; workspaces are those of experts, 8 rows of 8,192 numbers, or 40 keys of 132
+# bytes for each token of the longest request; latents are expanded to heads of 512 numbers: those
+# of 65,536 tokens, or of a block for each request.
+GLM = [
+    (4, (0, 27, 1), 512, 1_048_576, 40 * 132 / 1024, 512 * 1152 * 16),
+    (8, (0, 27, 1), 512, 131_072, 1.0, 512 * 640 * 8),
+    (8, (0, 27, 1), 64, 131_072, 1.0, 65536 * 8),
+    (4, (0, 28, 0), 512, 1_048_576, 40 * 132 / 1024, 65536 * 16),
+    (8, (0, 16, 0), 64, 131_072, 1.0, 0),
+]
+
+
+@for_each(("ranks", "version", "sequences", "length", "workspace", "heads"), GLM)
+def test_sparse_attention_expands_a_block_of_each_request(
+    ranks: int, version: Version, sequences: int, length: int, workspace: float, heads: int
+) -> None:
+    """q02, of eight ranks, states a peak of 4.0 GiB."""
+    start = start_up("zai-org/GLM-5.3-Flash", "NVIDIA H200", 139.8, version, ranks)
+    keys = length * 40 * 132 / 2**30
+    start = replace(start, sequences=sequences, length=length, workspace=keys)
+    terms = terms_of(start)
+
+    assert isinstance(terms, Terms)
+    peak = 8192 * 9 * 4096 * 2 / 2**30 + workspace * 1024**3 / 2**30 + heads * 512 * 2 / 2**30
+    assert terms.peak == pytest.approx(peak, abs=0.05)
+
+
+def test_streams_alone_are_not_compressed_attention() -> None:
+    """GLM-5.3-Flash has streams and latents, and neither the kernels nor the buffers of V4."""
+    glm, v4 = shape_of("zai-org/GLM-5.3-Flash"), shape_of("deepseek-ai/DeepSeek-V4-Flash")
+
+    assert (glm.streams, glm.compresses) == (v4.streams, False) == (4, not v4.compresses)
+    assert glm.latent_layers == 11
 
 
 def test_prefills_of_compressed_attention_reserve_latents_or_keys() -> None:
