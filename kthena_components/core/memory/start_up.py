@@ -281,8 +281,8 @@ def _latents(start: StartUp) -> int:
 def _tokens_of_blocks(start: StartUp) -> int:
     """Count the tokens of a block for each request, where states make blocks large.
 
-    determine_chunked_prefill_workspace_size in mla_attention.py of 0.17.0 to 0.27.1. A block of latents in 16 bits is as large as the states of a layer:
-    vllm/platforms/interface.py.
+    determine_chunked_prefill_workspace_size in mla_attention.py of 0.17.0 to 0.27.1. A block of
+    latents in 16 bits is at least as large as the states of a layer: vllm/platforms/interface.py.
     """
     shape = start.shape
     if not shape.latent or not shape.state_bytes or not start.before(_BLOCKS_UNTIL):
