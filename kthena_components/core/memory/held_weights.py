@@ -101,8 +101,8 @@ def copied_weights(shape: ModelShape, split: Split) -> float:
     ranks = split.attention or split.tensor
     compressed = _compressing(shape, shape.hidden)
     attention = compressed + _of_heads(shape, shape.hidden)
-    numbers = attention * (1 / ranks - 1 / split.tensor) + compressed * (1 - 1 / ranks)
-    whole = shape.layers * numbers
+    whole = shape.layers * attention * (1 / ranks - 1 / split.tensor)
+    whole += shape.latent_layers * compressed * (1 - 1 / ranks)
     whole += indexers_of(shape) * indexer_numbers(shape) * (1 - 1 / split.tensor)
     gates = _gates(shape) * (1 - 1 / split.tensor) * _BYTES
     return (whole * _bytes(shape) + gates) / GIB / split.pipeline
@@ -118,7 +118,7 @@ def expanding_copies(shape: ModelShape, split: Split, *, always: bool) -> float:
     """
     if shape.latent is None or not (always or _bytes(shape) < _BYTES):
         return 0.0
-    numbers = shape.layers * _expanding(shape) / (split.attention or split.tensor)
+    numbers = shape.latent_layers * _expanding(shape) / (split.attention or split.tensor)
     return numbers * _BYTES / GIB / split.pipeline
 
 
@@ -170,7 +170,7 @@ def kept_buffers(shape: ModelShape, tokens: int, release: Version | None) -> flo
         rotated = (shape.head_dim or _HEAD) // (_ROTATED if states else 1)
         numbers += _POSITIONS * (shape.context or 0) * rotated
         numbers += 0 if states else _LEVELS * tokens * (shape.hidden or 0)
-    if shape.streams > 1 and release is not None and release < _DRAFTED_UNTIL:
+    if shape.compresses and release is not None and release < _DRAFTED_UNTIL:
         numbers += tokens * shape.streams * (shape.hidden or 0)
     return numbers * _BYTES / GIB
 

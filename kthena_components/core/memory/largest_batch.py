@@ -243,7 +243,7 @@ def _kernel(start: StartUp) -> _Kernel:
     shape = start.shape
     if shape.expert_ffn is None or not start.gpu.startswith(("NVIDIA", "AMD")):
         return _Kernel.OTHER
-    if shape.streams > 1:
+    if shape.compresses:
         return _of_marlin(start, "mxfp4", (*_HOPPER, *_WORKSTATION))
     if shape.dtype in _MARLIN:
         newer = {"int4": (*_HOPPER, *_WORKSTATION), "nvfp4": _HOPPER, "mxfp4": _WORKSTATION}

@@ -168,7 +168,7 @@ _SM120, _POWERS = ("NVIDIA RTX PRO", "NVIDIA GeForce RTX 50", "NVIDIA GB10"), (8
 """GPUs that run FlashInfer's kernel there, and the heads to which that fills up."""
 _FILLED_SINCE = (0, 22)
 """The first release that fills up the queries while it measures, not their result alone."""
-_INDEX_QUERIES, _LOGITS = 64 * 128 * 3 // 2, 2**28
+_INDEX_QUERIES, LOGITS = 64 * 128 * 3 // 2, 2**28
 """Numbers of a token's queries in an indexer, in 16 bits and in FP8, and those of
 VLLM_SPARSE_INDEXER_MAX_LOGITS_MB."""
 _REQUESTS, _RATIO, _WINDOW = 4, 4, 128
@@ -224,7 +224,7 @@ def compressed_attention(
     queries = (heads if older else filled) * (shape.head_dim or _HEAD)
     result = filled * (shape.head_dim or _HEAD)
     streams = (shape.streams + 2) * (shape.hidden or 0)
-    return tokens * (streams + queries + result + _INDEX_QUERIES) + _LOGITS
+    return tokens * (streams + queries + result + _INDEX_QUERIES) + LOGITS
 
 
 def request_cache(

@@ -7,6 +7,7 @@ topk_topp_sampler.py, vllm/engine/arg_utils.py; before 0.8 vllm/worker/worker.py
 compares them with published start-ups.
 """
 
+import math
 from dataclasses import replace
 
 from kthena_components.core.memory.largest_batch import (
@@ -24,6 +25,7 @@ from kthena_components.core.memory.largest_batch import (
 )
 from kthena_components.core.memory.sizes import GIB
 from kthena_components.core.memory.sparse_attention import (
+    LOGITS,
     compressed_attention,
     compressed_workspace,
 )
@@ -42,6 +44,12 @@ _MATRICES = 3
 """Gate, up and their product, of each token."""
 _LATENT_TOKENS = 65536
 """Tokens of latents that are expanded at once: mla_attention.py, the workspace of prefills."""
+_SPARSE_EXPANDS, _LOGITS_SINCE = (0, 17), (0, 19)
+"""The first releases that were read which expand them for sparse attention, and which allocate the
+logits of its indexer while they measure: not 0.15.1, and not 0.18.1."""
+_BLOCK, _BLOCKS_UNTIL = 128, (0, 28)
+"""Tokens of which blocks are multiples where layers have states, and the first release that
+expands no block of each request: 0.28.0, not 0.27.1."""
 _KEPT_UNTIL = (0, 12)
 """The first release that frees the workspaces of FP8 experts before it samples."""
 _KEPT = 8
@@ -226,7 +234,7 @@ def _gathered(start: StartUp, peak: float) -> float:
 
 def _workspace(start: StartUp) -> float:
     """Return what is reserved for prefills of sparse or of compressed attention."""
-    if start.shape.streams == 1:
+    if not start.shape.compresses:
         return start.workspace
     return compressed_workspace(start.length, batch_of(start)[1])
 
@@ -242,7 +250,7 @@ def _layers(start: StartUp) -> float | None:
     sparse = int(_workspace(start) * GIB / _TOKEN)
     most = max(_dense(start, tokens), expert_numbers(start, tokens, hidden, sparse))
     attention = 0
-    if shape.streams > 1:
+    if shape.compresses:
         ranks = start.split.attention or start.split.tensor
         attention = sparse + compressed_attention(shape, ranks, start.gpu, tokens, start.version)
     return max(widths + most + _latents(start), attention) * _TOKEN / GIB
@@ -256,13 +264,32 @@ def _dense(start: StartUp, tokens: int) -> int:
 def _latents(start: StartUp) -> int:
     """Count the numbers of latents that are expanded to heads of keys and values.
 
-    Sparse attention expands none: vllm/v1/attention/backends/mla/flashmla_sparse.py.
+    vLLM allocates them while it measures, since 0.17 also for sparse attention, which expands none:
+    forward_impl in vllm/model_executor/layers/attention/mla_attention.py. Sparse attention has the
+    logits of its indexer in the same memory before: sparse_attn_indexer.py.
     """
     shape = start.shape
-    if shape.latent is None or shape.index_dim is not None:
+    if shape.latent is None or (shape.index_dim is not None and start.before(_SPARSE_EXPANDS)):
         return 0
     heads = -(-shape.heads // (start.split.attention or start.split.tensor))
-    return _LATENT_TOKENS * heads * 2 * (shape.head_dim or 128)
+    tokens = max(_LATENT_TOKENS, _tokens_of_blocks(start))
+    expanded = tokens * heads * 2 * (shape.head_dim or 128)
+    logits = 0 if shape.index_dim is None or start.before(_LOGITS_SINCE) else LOGITS
+    return max(expanded, logits)
+
+
+def _tokens_of_blocks(start: StartUp) -> int:
+    """Count the tokens of a block for each request, where states make blocks large.
+
+    determine_chunked_prefill_workspace_size in mla_attention.py of 0.17.0 to 0.27.1. A block of
+    latents in 16 bits is at least as large as the states of a layer: vllm/platforms/interface.py.
+    """
+    shape = start.shape
+    if not shape.latent or not shape.state_bytes or not start.before(_BLOCKS_UNTIL):
+        return 0
+    states = shape.state_bytes / (shape.state_layers * start.split.tensor)
+    block = math.ceil(states / (_BLOCK * shape.latent * _TOKEN)) * _BLOCK
+    return batch_of(start)[0] * block
 
 
 def _driver(start: StartUp) -> float:

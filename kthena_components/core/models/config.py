@@ -80,7 +80,7 @@ class ModelShape:
     hidden: int | None = None
     """Hidden size."""
     streams: int = 1
-    """Hidden states that each token has at once: `hc_mult` of DeepSeek-V4."""
+    """Hidden states that each token has at once: `hc_mult` of DeepSeek-V4 and GLM-5.3-Flash."""
     ffn: int | None = None
     """Inner width of the dense feed-forward layers. None: not given, or no layer is dense."""
     experts: int | None = None
@@ -160,6 +160,16 @@ class ModelShape:
     """Source of the shape."""
     weights_source: str | None = None
     """Source of the size of the weights."""
+
+    @property
+    def compresses(self) -> bool:
+        """Whether its attention is compressed: DeepSeek-V4, which has streams and no latents."""
+        return self.streams > 1 and self.latent is None
+
+    @property
+    def latent_layers(self) -> int:
+        """Layers of latent attention, if it has any: the others have states of fixed size."""
+        return self.layers - self.state_layers
 
 
 def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:

@@ -72,7 +72,7 @@ NOT_USED = [
     ("h", 56, 0.6, 0.3, 0.95),
     ("i", 10, 1.6, 1.55, 0.7),
     ("j", 29, 1.35, 0.75, 0.85),
-    ("k", 24, 1.3, 0.5, 0.75),
+    ("k", 24, 1.25, 0.5, 0.75),
     ("m", 17, 0.5, 0.55, 0.95),
     ("p", 21, 0.8, 0.3, 0.85),
     ("q", 18, 1.0, 0.35, 0.9),
@@ -81,7 +81,7 @@ NOT_USED = [
     ("u", 15, 1.45, 0.95, 0.86),
     ("v", 14, 1.1, 0.7, 0.92),
     ("w", 14, 1.5, 0.41, 0.71),
-    ("x", 1, 10.1, 10.1, 0.0),
+    ("x", 1, 2.4, 2.4, 1.0),
 ]
 
 
@@ -101,8 +101,8 @@ def test_all_start_ups_that_were_not_used_are_predicted() -> None:
     found = errors(tuple(start for start in KNOWN if start.held_out))
 
     assert len(found) == 250
-    assert mean(found) <= 1.04
-    assert sum(error <= 2.5 for error in found) >= 0.87 * len(found)
+    assert mean(found) <= 1.0
+    assert sum(error <= 2.5 for error in found) >= 0.88 * len(found)
 
 
 def test_no_start_up_that_was_not_used_is_another_one_again() -> None:
@@ -404,6 +404,43 @@ def test_compressed_attention_fills_up_its_heads(
     numbers = compressed_attention(shape, ranks, gpu, 8192, version)
 
     assert numbers == 8192 * (each + 12288) + 2**28
+
+
+# Ranks, release, sequences: expanded latents of GLM-5.3-Flash in tokens × heads: those of 65,536
+# tokens, or of a block of each request. Logits of its indexer take 512 MiB before.
+EXPANDED = [
+    (4, (0, 27, 1), 512, 512 * 1152 * 16),
+    (8, (0, 27, 1), 512, 512 * 640 * 8),
+    (8, (0, 27, 1), 64, 65536 * 8),
+    (4, (0, 28, 0), 512, 65536 * 16),
+    (16, (0, 28, 0), 64, 65536 * 8),
+    (16, (0, 18, 0), 64, 65536 * 4),
+    (8, (0, 16, 0), 64, 0),
+]
+
+
+@for_each(("ranks", "version", "sequences", "tokens"), EXPANDED)
+def test_sparse_attention_expands_latents_while_it_is_measured(
+    ranks: int, version: Version, sequences: int, tokens: int
+) -> None:
+    """Beside them, 8,192 tokens have 9 hidden sizes, and experts 8 rows of 8,192 numbers.
+
+    q02, of eight ranks, states a peak of 4.0 GiB, in a build of 0.28 before its release.
+    """
+    start = start_up("zai-org/GLM-5.3-Flash", "NVIDIA H200", 139.8, version, ranks)
+    terms = terms_of(replace(start, sequences=sequences))
+
+    assert isinstance(terms, Terms)
+    numbers = 8192 * (9 * 4096 + 8 * 8192) + tokens * 512
+    assert terms.peak == pytest.approx(numbers * 2 / 2**30, abs=0.05)
+
+
+def test_streams_alone_are_not_compressed_attention() -> None:
+    """GLM-5.3-Flash has streams and latents, and neither the kernels nor the buffers of V4."""
+    glm, v4 = shape_of("zai-org/GLM-5.3-Flash"), shape_of("deepseek-ai/DeepSeek-V4-Flash")
+
+    assert (glm.streams, glm.compresses) == (v4.streams, False) == (4, not v4.compresses)
+    assert glm.latent_layers == 11
 
 
 def test_prefills_of_compressed_attention_reserve_latents_or_keys() -> None:
