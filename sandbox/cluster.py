@@ -145,11 +145,17 @@ class Sandbox:
 
     def _answers(self) -> bool:
         try:
-            self.api.ask("GET", "/version")
-            return bool(self.api.get({"apiVersion": "v1", "kind": "Namespace",
-                                      "metadata": {"name": "default"}}))  # fmt: skip
+            return self.is_ready() and bool(self.api.get(_namespace("default")))
         except ClusterError:
             return False
+
+    def is_ready(self) -> bool:
+        """Return whether the API server has ended its start, also with the roles of controllers."""
+        try:
+            self.api.ask("GET", "/readyz")
+        except ClusterError as error:
+            return error.reason == "Unreadable"  # the response is `ok`, which is not JSON
+        return True
 
 
 def up(folder: Path, size: Size, report: Report, *, audit: bool = False) -> Sandbox:

@@ -172,7 +172,7 @@ def kwok(layout: Layout) -> list[str]:
         f"--config={layout.stages}",
         "--node-ip=127.0.0.1",
         f"--server-address={layout.address('kwok')}",
-        "--node-lease-duration-seconds=40",
+        "--node-lease-duration-seconds=3600",
     ]
 
 

@@ -71,14 +71,6 @@ class World:
         stack.change(lambda c: c.update({f"kthena-components:{k}": v for k, v in config.items()}))
         return stack
 
-    def answers(self) -> bool:
-        """Return whether the API server is ready."""
-        try:
-            self.api.ask("GET", "/readyz")
-        except ClusterError as error:
-            return error.reason == "Unreadable"  # the response is `ok`, which is not JSON
-        return True
-
     def objects(self) -> dict[str, str]:
         """List the objects that no controller has created, with their uids."""
         return {
@@ -211,7 +203,7 @@ class Tried:
                 self.world.api.delete(named(kind, name))
 
     def _empty(self) -> bool:
-        answers = self.world.answers()  # otherwise the list would be empty
+        answers = self.world.sandbox.is_ready()  # otherwise the list would be empty
         return answers and not self.world.objects() and not self.world.pods()
 
 

@@ -128,5 +128,5 @@ def _restart(tried: Tried, events: int) -> None:
     processes.stop(API_SERVER)
     time.sleep(AWAY)
     world.sandbox.start(API_SERVER, commands.api_server(world.sandbox.layout))
-    tried.check("the API server came back", holds=wait(world.answers))
+    tried.check("the API server came back", holds=wait(world.sandbox.is_ready))
     _start_kubelets_anew(world)

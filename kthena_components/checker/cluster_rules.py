@@ -34,16 +34,21 @@ ASKED_RULES = (gpu_budget, surge_needs_spare_gpus, gpu_type_allowed)
 
 
 @cache
-def cluster_rules() -> tuple[ClusterRule, ...]:
-    """List every rule that only needs the objects."""
-    comparing = map(systems.find_system, systems.COMPARING)
+def cluster_rules(own: frozenset[str] = systems.COMPARING_OWN) -> tuple[ClusterRule, ...]:
+    """List every rule that only needs the objects.
+
+    Args:
+        own: The systems of which there are objects, of those whose rules need some.
+    """
+    named = (name for name in systems.COMPARING if name in own or name not in systems.COMPARING_OWN)
+    comparing = map(systems.find_system, named)
     return (*(rule for system in comparing for rule in system.cluster_rules), *OWN_RULES)
 
 
 @cache
 def only_together() -> frozenset[str]:
-    """Return the names of these rules, which no rule over a single object has."""
-    return frozenset(map(rule_name, cluster_rules()))
+    """Return the names of those that always run, which no rule over a single object has."""
+    return frozenset(map(rule_name, cluster_rules(frozenset())))
 
 
 def compare_objects(
@@ -76,7 +81,8 @@ def compare_objects(
     cluster = read_objects(
         manifests, paths, held, complete=complete, sources=sources, ports=ports, versions=versions
     )
-    findings = checked_by(cluster_rules(), cluster)
+    present = {systems.INDEX.get(found.group_kind, "") for found in cluster.objects}
+    findings = checked_by(cluster_rules(systems.COMPARING_OWN & present), cluster)
     if budget is not None:
         for rule in (gpu_budget, surge_needs_spare_gpus):
             findings += run_rule(rule, cluster, budget)

@@ -16,6 +16,8 @@ from kthena_components.core.values.unknown import MaybeInt, Unknown, known, tota
 from kthena_components.systems.kubernetes.rules.autoscalers_and_coscheduling_pods import (
     HPA,
     SCALED_OBJECT,
+    replicas_of,
+    scaler_of,
 )
 
 _BUDGET = ("policy", "PodDisruptionBudget")
@@ -30,6 +32,9 @@ _OWNERS = frozenset(
     }
 )
 """Kinds whose pods no StatefulSet, ReplicaSet or other controller with a number of pods has."""
+
+_ALIKE = frozenset({("apps", kind) for kind in ("Deployment", "StatefulSet", "ReplicaSet")})
+"""Kinds with one pod for each replica."""
 
 
 @dataclass(slots=True)
@@ -53,14 +58,15 @@ def disruption_budget(cluster: ClusterObjects) -> Iterator[Finding]:
     a Job, a Volcano Job or a RayCluster has, or that have no controller, Kubernetes does not learn
     the number: it allows an eviction only by a minAvailable that is a number. Of a ModelServing it
     learns the number of groups, and not of pods. Only pods in the file of the budget are compared,
-    unless `--whole` says that all are in one cluster. A number that an autoscaler changes is not
-    compared.
+    unless `--whole` says that all are in one cluster. Of pods that an autoscaler scales, the least
+    number counts.
 
     Pass: maxUnavailable 1; minAvailable 1 for a Deployment with replicas 2.
     Fail: maxUnavailable 0; both fields; minAvailable 2 or 90% for a Deployment with replicas 2;
     maxUnavailable 1 for a RayCluster; maxUnavailable 1 for a ModelServing, which allows it for all
-    pods but one.
-    Level: mandatory if the pods have accelerators, else advisory; advisory for a ModelServing.
+    pods but one; minAvailable 2 for a Deployment with a HorizontalPodAutoscaler of minReplicas 2.
+    Level: mandatory if the pods have accelerators, else advisory; advisory for a ModelServing, and
+    if an autoscaler may start more pods than minAvailable.
     Source: kubernetes pkg/apis/policy/validation/validation.go
     ValidatePodDisruptionBudgetSpec; pkg/controller/disruption/disruption.go getExpectedPodCount and
     getScaleController; Kubernetes documentation, Specifying a Disruption Budget for your
@@ -186,7 +192,7 @@ def _at_least(
         seen = "is 100%, so no pod may be evicted, and no drain of a node ends"
         yield Finding(path=path, seen=seen, remedy=_one_less(number, grows=False), level=level)
     elif any(_is_scaled(cluster, one.owner, path) for one in chosen):
-        return
+        yield from _when_scaled(cluster, path, stated, chosen, level)
     else:
         pods = known(number, path)
         least = scaled(stated, pods, up=True)
@@ -198,6 +204,32 @@ def _at_least(
                 "drain of a node ends"
             )
             yield Finding(path=path, seen=seen, remedy=_one_less(pods), level=level)
+
+
+def _when_scaled(
+    cluster: ClusterObjects, path: str, stated: object, chosen: Sequence[PodSet], level: Level
+) -> Iterator[Finding]:
+    """Report that no pod may be evicted at the least replicas of the autoscaler of all pods."""
+    scaler = next((found for one in chosen if (found := scaler_of(cluster, one.owner))), None)
+    if scaler is None or len(chosen) > 1 or chosen[0].owner.group_kind not in _ALIKE:
+        return
+    least, most = (known(number, path) for number in replicas_of(scaler))
+    if not least or most is None or least > most:
+        return
+    needed = scaled(stated, least, up=True)
+    if needed is None or needed < least:
+        return
+    of = f", which is {needed}" if isinstance(stated, str) else ""
+    seen = f"is {display(stated)}{of}, but the {scaler.kind} {display(scaler.name)} goes down to "
+    seen += f"{count_of(least, 'pod')}, of which none may be evicted then, so no drain of a node "
+    always = (scaled(stated, most, up=True) or 0) >= most
+    fewer = write(least - 1) if least > 1 else "write maxUnavailable 1 in its place"
+    yield Finding(
+        path=path,
+        seen=f"{seen}ends" if always else f"{seen}ends until it has more",
+        remedy=either(fewer, f"let the {scaler.kind} keep more pods"),
+        level=level if always else Level.ADVISORY,
+    )
 
 
 def _one_less(pods: MaybeInt, *, grows: bool = True) -> str:

@@ -64,8 +64,7 @@ def leader_alone(objects: SplitObjects) -> Iterator[Finding]:
     Nothing is reported if an object that is not read here may have the others. The rule is
     documented in checker/leader_selected.py.
     """
-    read = {(part.kind, part.namespace, part.name) for part in objects.parts}
-    if any(_key(body) not in read and _may_have_ranks(body) for body in objects.named.values()):
+    if may_have_others(objects):
         return
     unclear = {part.namespace for part in objects.parts if _may_be_first(part)}
     for part in objects.parts:
@@ -82,6 +81,12 @@ def leader_alone(objects: SplitObjects) -> Iterator[Finding]:
         elif _lacks_first(objects, part) and _asks_inside(objects, part):
             seen = f"looks for its first rank at {display(part.asks)}, but no object has it"
             yield refuse(part.pod.command_path, seen, "add a pod with the first rank", _RULE)
+
+
+def may_have_others(objects: SplitObjects) -> bool:
+    """Return whether an object of which no part is read may have pods of an engine."""
+    read = {(part.kind, part.namespace, part.name) for part in objects.parts}
+    return any(_key(body) not in read and _may_have_ranks(body) for body in objects.named.values())
 
 
 def leader_elsewhere(objects: SplitObjects) -> Iterator[Finding]:

@@ -124,10 +124,18 @@ def is_compared(body: Body) -> bool:
     return kind is not None and kind.kept is not None
 
 
-def reduce_object(body: Body) -> Body:
-    """Return a small copy of an object for the rules over all objects of a cluster."""
+def reduce_object(body: Body, found: Object | None = None) -> Body:
+    """Return a small copy of an object for the rules over all objects of a cluster.
+
+    Args:
+        body: The object.
+        found: The same as it was checked, so that it is not read again.
+    """
     kind = find_kind(group_kind(body))
-    return reduced(body, kind.kept if kind and kind.kept else kept_name)
+    kept = reduced(body, kind.kept if kind and kind.kept else kept_name)
+    if kind is not None and kind.kept_beside is not None and isinstance(kept.get("spec"), dict):
+        kept["spec"] |= kind.kept_beside(read_object(body) if found is None else found)
+    return kept
 
 
 def check_manifest(
@@ -161,6 +169,8 @@ class CheckedObject:
     """What one object gives: its findings, and what the rules over all objects need of it."""
 
     findings: list[Finding]
+    found: Object | None = None
+    """The object itself, if its kind has rules."""
     facts: ServingFacts | None = None
     demand: GpuDemand | None = None
     """Accelerators of pods without templates in it."""
@@ -216,7 +226,9 @@ def _check(
     findings = _schema(kind, found, findings)
     said = tuple(findings)
     findings += map(tidy, run_rule(part_read, kind, found, view, facts, said, name=PART_READ))
-    return CheckedObject(findings=waived(findings), facts=facts, demand=demand, ports=ports)
+    return CheckedObject(
+        findings=waived(findings), found=found, facts=facts, demand=demand, ports=ports
+    )
 
 
 def _named(found: Object) -> list[Finding]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from kthena_components.checker.leaders_apart_and_published import may_have_others
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.split_engines import (
     Asked,
@@ -36,9 +37,10 @@ _COMPARED = 2
 
 
 def pod_ranks_of_parts(objects: SplitObjects) -> Iterator[Finding]:
-    """Report pods of several objects that have one rank, or that are more than an engine counts.
+    """Report pods of several objects that have one rank, or that are not as many as are counted.
 
-    Missing ones may be in other files. The rule is documented in core/rules/pod_ranks.py.
+    Missing ones may be in other files, unless these are all objects. The rule is documented in
+    core/rules/pod_ranks.py.
     """
     for head in filter(is_head, objects.parts):
         command = head.pod.command
@@ -48,7 +50,10 @@ def pod_ranks_of_parts(objects: SplitObjects) -> Iterator[Finding]:
         nodes = command.nnodes if command is not None else None
         workers = _workers(objects, head)
         ranks = [rank for worker in workers for rank in _ranks(worker)]
-        if not isinstance(nodes, int) or len(workers) < _COMPARED or None in ranks:
+        if not isinstance(nodes, int) or not workers or None in ranks:
+            continue
+        yield from _missing(objects, head, workers, {0, *filter(None, ranks)})
+        if len(workers) < _COMPARED:
             continue
         shown = ", ".join(map(str, [0, *ranks][:_LISTED]))
         if len({*ranks}) < len(ranks) or len(ranks) >= nodes:
@@ -60,6 +65,31 @@ def pod_ranks_of_parts(objects: SplitObjects) -> Iterator[Finding]:
             yield refuse(workers[-1].pod.command_path, seen, remedy, _RULE)
     for where, parts in _apart(objects).items():
         yield from _answering(objects, where, parts)
+
+
+def _missing(
+    objects: SplitObjects, head: EnginePart, workers: Sequence[EnginePart], ranks: set[int]
+) -> Iterator[Finding]:
+    """Report an engine of which the objects start some ranks, each once, and not the others."""
+    parts, nodes = [head, *workers], _nodes(head)
+    pods = sum(part.count for part in parts)
+    if {_nodes(part) for part in parts} != {nodes} or not isinstance(nodes, int):
+        return
+    if pods >= nodes or len(ranks) < pods or max(ranks) >= nodes:
+        return
+    lacking = [str(rank) for rank in range(min(nodes, _MOST)) if rank not in ranks]
+    shown = ", ".join(lacking[:_LISTED]) + (", …" if len(lacking) > _LISTED else "")
+    seen = f"meets the pod of {display(head.name)}, whose --nnodes {nodes} needs the ranks 0 to "
+    seen += f"{nodes - 1}, but the pods of all its objects are {pods}, and none has rank {shown}"
+    remedy = (
+        f"start {count_of(nodes, 'pod')} in all objects together, each with another --node-rank"
+    )
+    report = refuse if objects.complete and not may_have_others(objects) else advise
+    yield report(workers[-1].pod.command_path, seen, remedy, _RULE)
+
+
+def _nodes(part: EnginePart) -> object:
+    return part.pod.command.nnodes if part.pod.command is not None else None
 
 
 def _apart(objects: SplitObjects) -> dict[tuple[object, ...], list[EnginePart]]:

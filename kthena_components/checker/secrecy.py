@@ -20,7 +20,7 @@ from kthena_components.core.values.unknown import OUTPUT_OPEN, is_unresolved
 SIGNATURE = "4dabf18193072939515e22adb298388d"
 SECRET_SIGNATURE = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 - a mark, not a secret
 """How Pulumi marks a secret. Source: pulumi sdk/go/common/resource/sig/sig.go."""
-_OPEN = frozenset({bool, float, int, str, type(None)})
+_PLAIN_TYPES = frozenset({bool, float, int, str, type(None)})
 """Types of values in which no other one is sealed. Most values are of these."""
 T = TypeVar("T")
 _LOGIN = regex(r"(?<=//)[^/\s]+@")
@@ -50,7 +50,7 @@ def is_sealed(tree: Any) -> bool:
     """Return whether an object has a sealed value."""
     if isinstance(tree, dict | list | tuple):
         for item in tree.values() if isinstance(tree, dict) else tree:
-            if type(item) not in _OPEN and is_sealed(item):
+            if type(item) not in _PLAIN_TYPES and is_sealed(item):
                 return True
         return False
     return isinstance(tree, Sealed)

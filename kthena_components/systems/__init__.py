@@ -119,8 +119,10 @@ NAMED_BY: Mapping[tuple[str, str], Sequence[str]] = {
 """Kinds of objects that refer to them, with the fields that lead to the name."""
 SYSTEMS: tuple[str, ...] = tuple(_KINDS)
 """The names of all systems."""
-COMPARING = ("volcano", "kubernetes", "kthena", "kueue")
-"""Systems with rules over all objects of a cluster."""
+COMPARING = ("volcano", "kubernetes", "kthena", "ray", "kueue")
+"""Systems with rules over all objects of a cluster, in the order of the index."""
+COMPARING_OWN = frozenset({"ray"})
+"""Those of them whose rules report nothing without an object of the system."""
 EMITTERS = ("native", "kthena", "booster", "lws", "matrixinfer", "kaito", "kserve")
 """Systems for which a plan can be written, the default first."""
 

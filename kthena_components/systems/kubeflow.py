@@ -14,11 +14,11 @@ from kthena_components.core.facts.engine_grouping import engines_among, template
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import admitted_together, pods_of_template
-from kthena_components.core.findings import Finding, count_of
+from kthena_components.core.findings import Finding, advise, count_of, refuse
 from kthena_components.core.objects.engine_containers import Sketch
 from kthena_components.core.objects.object import Object, PodSet, copies_in, pod_set
 from kthena_components.core.objects.retained_fields import kept_pods
-from kthena_components.core.remedies import write
+from kthena_components.core.remedies import either, write
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import inside, mapping, name_of, require_known, whole
 from kthena_components.core.values.regex import regex
@@ -168,6 +168,52 @@ def mpi_slots(view: MpiJob) -> Iterator[Finding]:
             )
 
 
+def mpi_launcher_gang(view: MpiJob) -> Iterator[Finding]:
+    """The gang of an MPIJob does not wait for a launcher that is created when workers are ready.
+
+    With launcherCreationPolicy WaitForWorkersReady the operator creates the launcher when all
+    workers are ready. The gang scheduler places no worker before minAvailable pods exist; left out,
+    the operator counts the workers and the launcher.
+
+    Pass: WaitForWorkersReady, 2 workers and schedulingPolicy.minAvailable 2; minAvailable 3 without
+    WaitForWorkersReady.
+    Fail: WaitForWorkersReady, 2 workers and minAvailable 3, or a schedulingPolicy without it.
+    Level: mandatory with a schedulingPolicy; otherwise advice for pods with a scheduler of gangs,
+    because an option of the operator decides whether they are one.
+    Source: kubeflow/mpi-operator v0.5 to v0.8 pkg/controller/mpi_job_controller.go (syncHandler)
+    and pkg/controller/podgroup.go (calculateMinAvailable); Volcano v1.14
+    pkg/scheduler/plugins/gang/gang.go validJobFn.
+    """
+    found, at = view.object, "spec.launcherCreationPolicy"
+    stated = mapping(found.spec.get("runPolicy")).get("schedulingPolicy")
+    policy, workers = found.spec.get("launcherCreationPolicy"), view.workers.count
+    require_known(at, policy)
+    if found.body.get("apiVersion") != "kubeflow.org/v2beta1" or policy != _WAITS:
+        return
+    require_known(at, stated, workers, mapping(stated).get("minAvailable"))
+    least = whole(mapping(stated).get("minAvailable"))
+    spec = mapping(mapping(view.workers.template).get("spec"))
+    gang = bool(stated) or spec.get("schedulerName") in _GANG_SCHEDULERS
+    if not gang or not isinstance(workers, int) or not workers:
+        return
+    number = workers + 1 if least is None else least
+    if not isinstance(number, int) or number <= workers:
+        return
+    usual = " by default" if least is None else ""
+    seen = (
+        f"is {_WAITS}, by which the launcher is created when the workers are ready, but the gang "
+    )
+    seen += f"waits for {count_of(number, 'pod')}{usual}, and at first {workers} exist, so none of "
+    minimum = "spec.runPolicy.schedulingPolicy.minAvailable"
+    fewer = write(workers, f"write minAvailable {workers} in schedulingPolicy", at=minimum)
+    report = refuse if stated else advise
+    yield report(at, f"{seen}them ever starts", either(write("AtStartup"), fewer))
+
+
+_WAITS = "WaitForWorkersReady"
+_GANG_SCHEDULERS = frozenset({"volcano", "scheduler-plugins-scheduler"})
+
+
 _OF_SERVER = r"(?![\s=\",]*(?:0\.0\.0\.0|127\.0\.0\.1|localhost|::))"
 """No host that mpirun could reach, but an address at which trtllm-serve listens."""
 _OWN_HOSTS = regex(
@@ -193,7 +239,7 @@ SYSTEM = System(
             facts=facts,
             pods=pods,
             sketch=sketch,
-            rules=(mpi_slots,),
+            rules=(mpi_slots, mpi_launcher_gang),
             templates=tuple(f"{SPECS}.{name}.template" for name in ("Launcher", "Worker")),
             # pkg/controller/mpi_job_controller.go of the MPI operator, and
             # pkg/controller.v1/mpi/mpijob.go of the training operator.

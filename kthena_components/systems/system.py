@@ -140,6 +140,8 @@ class ObjectTraits:
 
     kept: Callable[[Body], Body] | None = kept_spec
     """The part that the rules over a cluster read. None: nothing, so it is not kept."""
+    kept_beside: Callable[[Object], Body] | None = None
+    """What they read of the command lines of its pods, as keys that are added to its spec."""
     completes: bool = False
     """Whether other objects name it for what they leave out: it is in `Context.referenced`."""
     only_fields: bool = False

@@ -9,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kthena_components.checker.cluster_rules import compare_objects
-from kthena_components.checker.manifest import reduce_object
+from kthena_components.checker.manifest import check_whole, reduce_object
+from kthena_components.core.objects.object import Object
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems import INDEX
+from kthena_components.systems.kubernetes import facts
 from tests.checker.cluster_samples import ENV, STACK
 from tests.rules.cases import documents
 from tests.support.specs import Args, changed
@@ -30,6 +32,22 @@ def said(bodies: list[Any]) -> list[str]:
 
 def test_a_stack_is_checked_alike() -> None:
     assert said(list(map(reduce_object, OBJECTS))) == said(OBJECTS) != []
+
+
+def test_an_object_that_was_checked_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    (group, stateful) = documents("coscheduled-set")
+    checked = check_whole(stateful)
+    reads = list[Object]()
+    plain = facts._facts
+
+    def counted(found: Object, *rest: Any) -> Any:
+        reads.append(found)
+        return plain(found, *rest)
+
+    monkeypatch.setattr(facts, "_facts", counted)
+    assert reduce_object(stateful, checked.found) == reduce_object(stateful)
+    assert [found is checked.found for found in reads] == [False]
+    assert reduce_object(group, check_whole(group).found) == reduce_object(group)
 
 
 @pytest.mark.property

@@ -1,5 +1,6 @@
 """An engine whose head and workers are objects of their own is compared as within one object."""
 
+from functools import partial
 from typing import Any
 
 from kthena_components.checker.all_objects import check_objects_together, check_split_engines
@@ -297,6 +298,69 @@ def test_all_objects_of_a_cluster_start_all_copies() -> None:
     found = [*check_split_engines([part for part in read if part], named, complete=True)]
     (told,) = [str(one) for one in found if one.rule == "pod-ranks"]
     assert "start 0 to 3, 4 to 5. Start 8 copies in all pods together, or count 6 in" in told
+
+
+FEW = "needs the ranks 0 to 3, but the pods of all its objects are"
+AT_FOUR = partial(vllm, nodes=4)
+TOO_FEW: dict[str, tuple[list[Body], Level | None]] = {
+    "two of four pods": (
+        [workload("head", AT_FOUR(0)), workload("worker", AT_FOUR(1))],
+        Level.MANDATORY,
+    ),
+    "three of four pods, in three objects": (
+        [workload("head", AT_FOUR(0)), workload("a", AT_FOUR(1)), workload("b", AT_FOUR(3))],
+        Level.MANDATORY,
+    ),
+    "all of them": (
+        [workload(name, AT_FOUR(rank)) for rank, name in enumerate(("head", "a", "b", "c"))],
+        None,
+    ),
+    "a pod that is not read": (
+        [
+            workload("head", AT_FOUR(0)),
+            workload("worker", AT_FOUR(1)),
+            workload("c", ["bash", "/x"]),
+        ],
+        Level.ADVISORY,
+    ),
+    "a kind that is not read": (
+        [workload("head", AT_FOUR(0)), workload("worker", AT_FOUR(1)), POOL],
+        Level.ADVISORY,
+    ),
+    "Pods": (
+        [
+            {**SERVICE, "spec": {"selector": {"app": "head"}, "clusterIP": "None"}},
+            pod("head", AT_FOUR(0, at="llm")),
+            pod("worker", AT_FOUR(1, at="llm")),
+        ],
+        Level.MANDATORY,
+    ),
+    "a rank that is not known": (
+        [workload("head", AT_FOUR(0)), workload("worker", AT_FOUR(LATE))],
+        None,
+    ),
+    "another engine's workers": (
+        [workload("head", AT_FOUR(0)), workload("worker", AT_FOUR(1, at="other-0.other"))],
+        None,
+    ),
+    "a number that is not known": (
+        [workload("head", AT_FOUR(0)), workload("worker", AT_FOUR(1), replicas=LATE_COUNT)],
+        None,
+    ),
+}
+
+
+@for_each("name", TOO_FEW)
+def test_fewer_pods_than_an_engine_counts_are_reported(name: str) -> None:
+    bodies, level = TOO_FEW[name]
+    named = {f"o{number}": body for number, body in enumerate(bodies)}
+    read = (read_engine_part_of(body, name) for name, body in named.items())
+    parts = [part for part in read if part is not None]
+    for complete in (True, False):
+        found = check_split_engines(parts, named, complete=complete)
+        told = [each for each in found if each.rule == "pod-ranks" and FEW in str(each)]
+        expected = level if complete or level is None else Level.ADVISORY
+        assert [each.level for each in told] == ([expected] if level else [])
 
 
 @for_each("name", INCOMPLETE)

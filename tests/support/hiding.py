@@ -74,13 +74,18 @@ def _in_words(place: Place, value: Any) -> Iterator[Hiding]:
         yield from (Hiding(place, [*value, more]) for more in ("$(HIDDEN)", "${HIDDEN}", OUTPUT))
     elif not isinstance(value, str) or not isinstance(place[-1], int):
         return
-    elif any(map(str.isspace, value)) and not value.startswith("{"):  # JSON is no script
+    elif any(map(str.isspace, value)) and not _is_json(value):
         yield from (Hiding(place, made) for made in in_script(value))
     else:
         option, equals, _ = value.partition("=")
         heads = ("", f"{option}=") if equals else ("",)
         ends = ("$(HIDDEN)", *TEXTS, OUTPUT)
         yield from (Hiding(place, f"{head}{end}") for head in heads for end in ends)
+
+
+def _is_json(word: str) -> bool:
+    """Return whether a word is JSON, or an option with it: it is no script."""
+    return word.startswith("{") or (word[:1] == "-" and word.partition("=")[2].startswith("{"))
 
 
 def in_script(script: str) -> Iterator[str]:

@@ -128,7 +128,7 @@ class KeptObjects:
             path = path_of_object(len(self.kept), self.source)
             part = read_part(item.body, path, self.context)
             engine_part = read_engine_part_of(item.body, path, self.context)
-            body = reduce_object(item.body)
+            body = reduce_object(item.body, checked.found)
         except Exception as error:  # noqa: BLE001 - the other objects must still be checked
             return [fault(READING, error)]
         self.said.update(hash((finding.rule, finding.seen)) for finding in checked.findings)

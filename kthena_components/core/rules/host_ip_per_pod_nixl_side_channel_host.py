@@ -11,15 +11,25 @@ from kthena_components.core.facts.network import (
     VariableFacts,
 )
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.findings import Finding, Level
+from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.remedies import remove, write
 from kthena_components.core.rules.support.engine_pods import LEADERS
 from kthena_components.core.rules.support.kv_halves import NIXL, Half, halves_of, pairs_of
 from kthena_components.core.rules.support.messages import title
 from kthena_components.core.values.display import display
-from kthena_components.core.values.unknown import NodeAddress, OfController, Unknown
+from kthena_components.core.values.regex import regex
+from kthena_components.core.values.unknown import (
+    MaybeInt,
+    NodeAddress,
+    OfController,
+    Unknown,
+    product,
+)
 
 _TWO = 2
+_FIXED = regex(r"[A-Za-z0-9.:-]+|\[[A-Fa-f0-9:.]+\]")
+_NUMBERS = regex(r"[0-9.]+|\[?[A-Fa-f0-9.]*:[A-Fa-f0-9:.]*\]?")
+_OWN_ADDRESS = f"set {NIXL_HOST} by a fieldRef to status.podIP"
 
 
 def host_ip_per_pod(facts: ServingFacts) -> Iterator[Finding]:
@@ -126,14 +136,19 @@ def nixl_side_channel_host(facts: ServingFacts) -> Iterator[Finding]:
 
     The prefill engine puts VLLM_NIXL_SIDE_CHANNEL_HOST into its answer, and the decode engine
     connects to it. The default is localhost, which is the decode engine's own pod. Dynamo sets it.
+    vLLM also listens there: a fixed value is no address of the pods of two engines, and the name of
+    a Service gives an address of no pod, unless the Service is headless and selects that pod alone.
 
     Pass: VLLM_NIXL_SIDE_CHANNEL_HOST from status.podIP, in each of 2 pods.
-    Fail: NixlConnector with kv_producer, and no VLLM_NIXL_SIDE_CHANNEL_HOST, or 127.0.0.1.
+    Fail: NixlConnector with kv_producer, and no VLLM_NIXL_SIDE_CHANNEL_HOST, or 127.0.0.1; prefill,
+    or 10.0.0.5, in a Deployment with replicas 2.
     Level: mandatory for kv_producer, and for kv_both with a kv_consumer in another role; advisory
-    for other engines with kv_both, whose other half is not seen, and for 0.0.0.0.
+    for other engines with kv_both, whose other half is not seen, and for 0.0.0.0. Mandatory for a
+    fixed value of several engines; advisory for a name of one.
     Source: vllm/envs.py (default localhost) and vllm/distributed/kv_transfer/kv_connector/v1/
-    nixl_connector.py (side_channel_host), from 0.9.1 to 0.33.0; ai-dynamo/dynamo
-    components/src/dynamo/vllm/args.py (ensure_side_channel_host).
+    nixl_connector.py, from 0.20 nixl/ (side_channel_host, _nixl_handshake_listener), from 0.9.1 to
+    0.33.0; zeromq/libzmq src/ip_resolver.cpp (the first address of a name);
+    ai-dynamo/dynamo components/src/dynamo/vllm/args.py (ensure_side_channel_host).
     """
     halves = [half for half in halves_of(facts) if half.family == NIXL]
     directed = {id(pair.prefill) for pair in pairs_of(halves)}
@@ -142,6 +157,33 @@ def nixl_side_channel_host(facts: ServingFacts) -> Iterator[Finding]:
             continue
         sure = half.one_way or id(half) in directed
         yield from _check_host(half, Level.MANDATORY if sure else Level.ADVISORY)
+        yield from _one_for_all(half, product(half.start.engine.replicas, facts.copies))
+
+
+def _one_for_all(half: Half, engines: MaybeInt) -> Iterator[Finding]:
+    """Report a fixed value: each pod listens at its own address only, and passes that on."""
+    stated = half.start.engine.entry.variables.get(NIXL_HOST)
+    value = stated.value if stated is not None else None
+    if stated is None or not isinstance(value, str) or not _FIXED.fullmatch(value):
+        return
+    if value == EVERY_ADDRESS or LOOPBACK.fullmatch(value):
+        return
+    set_to = f"sets {NIXL_HOST} to" if stated.by_script else "is"
+    if isinstance(engines, int) and engines > 1:
+        seen = (
+            f"{set_to} {display(value)} in {count_of(engines, 'engine')}, but vLLM listens there, "
+        )
+        seen += "and an address is that of one pod only"
+    elif not _NUMBERS.fullmatch(value):
+        seen = f"{set_to} the name {display(value)}, but vLLM listens there, and can do so only if "
+        seen += (
+            "the name gives the address of this pod: that of a Service with a cluster IP does not"
+        )
+    else:
+        return
+    sure = isinstance(engines, int) and engines > 1
+    level = Level.MANDATORY if sure else Level.ADVISORY
+    yield Finding(path=stated.path, seen=seen, remedy=_OWN_ADDRESS, level=level)
 
 
 def _check_host(half: Half, level: Level) -> Iterator[Finding]:
@@ -166,7 +208,7 @@ def _host_finding(path: str, seen: str, level: Level) -> Finding:
     return Finding(
         path=path,
         seen=f"{seen}: the other half then asks its own pod for the cache",
-        remedy=f"set {NIXL_HOST} by a fieldRef to status.podIP",
+        remedy=_OWN_ADDRESS,
         level=level,
     )
 

@@ -43,8 +43,8 @@ def pod_ranks(facts: ServingFacts) -> Iterator[Finding]:
     engine of another object, and ranks that repeat evenly are several engines. Two templates of one
     object that meet at one address do not both have the first rank, and one of them has it if the
     object has all pods that are counted. Of an engine whose head and workers are objects of their
-    own, no two pods have one rank or start one copy, and all copies are started; so it is with
-    objects whose pods each answer for their own copies and meet at one address.
+    own, no two pods have one rank or start one copy, and all ranks and copies are started; so it is
+    with objects whose pods each answer for their own copies and meet at one address.
 
     Pass: a StatefulSet with replicas 2 and --nnodes 2 --node-rank $(POD_INDEX).
     Fail: replicas 3 with --nnodes 2; replicas 2 with --data-parallel-size 4
@@ -54,8 +54,9 @@ def pod_ranks(facts: ServingFacts) -> Iterator[Finding]:
     without a --data-parallel-start-rank; a Job whose two tasks have --node-rank 0 and one
     --dist-init-addr; a LeaderWorkerSet of size 2 with --nnodes 2 --node-rank 1 in both templates; a
     Job with completions 2, parallelism 1, --nnodes 2.
-    Level: mandatory; advisory for a single pod of rank 0, and for copies of a first pod and its
-    workers that are too few: others may be in another object.
+    Level: mandatory; advisory for a single pod of rank 0, and for pods or copies of a first pod and
+    its workers that are too few, unless these are all objects of the cluster: others may be in
+    another object.
     Source: vllm/config/parallel.py, __post_init__; vllm/v1/engine/utils.py;
         vllm/engine/arg_utils.py create_engine_config; vllm/entrypoints/cli/serve.py run_headless;
         sglang/srt/server_args.py; kubernetes pkg/controller/statefulset/stateful_set_utils.go and

@@ -127,7 +127,9 @@ def _ray(engine: EngineFacts, command: CommandFacts) -> str:
         return ""
     if worker is None:
         heads = command.ray_heads and command.ray_address is None and not command.runs_others
-        return _HEADS.format("its pods all") if heads and command.hidden is None else ""
+        # Otherwise, the workers may be in another object.
+        several = engine.siblings is not None and engine.siblings.count > 1
+        return _HEADS.format("its pods all") if heads and several and not command.hidden else ""
     return _not_joined(worker)
 
 

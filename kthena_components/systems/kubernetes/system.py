@@ -41,7 +41,7 @@ from kthena_components.systems.kubernetes.rules.first_pod import (
     first_pod_named,
     first_pod_published,
     first_pod_selected,
-    kept_set,
+    service_asked,
 )
 from kthena_components.systems.kubernetes.rules.inference_pools import (
     ROUTES,
@@ -180,7 +180,7 @@ SYSTEM = System(
             keeps_number=keeps_number,
             tells=tells_of_set,
             rules=(first_pod_named, selector_matches_template),
-            kept=kept_set,
+            kept_beside=service_asked,
             restart_policies=_ALWAYS,
         ),
         _workload(

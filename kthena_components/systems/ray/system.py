@@ -38,8 +38,10 @@ from kthena_components.systems.ray.rules.serve_and_engine_kwargs import (
     ray_serve_gpus,
     ray_serve_placement,
 )
-from kthena_components.systems.ray.rules.worker_groups_gpus_params import (
+from kthena_components.systems.ray.rules.worker_groups_gpus_params_head import (
+    head_asked,
     ray_cluster_gpus,
+    ray_head_address,
     ray_start_params,
     ray_worker_groups,
 )
@@ -122,8 +124,10 @@ SYSTEM = System(
             templates=tuple(".".join(filter(None, ("spec", inner, at))) for at in _TEMPLATES),
             adds_volumes=ADDED_VOLUMES,
             kept=kept_pods,
+            kept_beside=head_asked,
             without={"restarts": _NO_RESTARTS[name], PRODUCTION: _NO_REVIEW},
         )
         for name, inner in CLUSTERS.items()
     ),
+    cluster_rules=(ray_head_address,),
 )

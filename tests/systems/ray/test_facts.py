@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from kthena_components.checker.manifest import check_manifest, read_manifest
+from kthena_components.checker.cluster_rules import compare_objects
+from kthena_components.checker.manifest import check_manifest, read_manifest, reduce_object
 from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.findings import Level
@@ -232,3 +233,13 @@ def test_a_message_has_at_most_the_length_of_a_valid_name() -> None:
     wrong = {"metadata.name": "a" * 5000, f"{GROUPS}[1].replicas": 2}
     (line,) = (each for each in refused(wrong) if "world-size-equals-gpus" in each)
     assert len(line) < 1000
+
+
+def test_a_name_that_a_service_elsewhere_may_have_is_advice() -> None:
+    at = f"{GROUPS}[0].template.spec.containers[0].command"
+    cluster = changed(
+        documents("raycluster-asked")[0], {at: ["sh", "-c", "ray start --address=chat:6379"]}
+    )
+    for whole, level in ((True, Level.MANDATORY), (False, Level.ADVISORY)):
+        found = compare_objects([reduce_object(cluster)], complete=whole)
+        assert [one.level for one in found if one.rule == "ray-head-address"] == [level]

@@ -51,8 +51,9 @@ def coscheduling_pods(
 
     The PodGroup is that of the coscheduling plugin (scheduling.x-k8s.io), and the label is
     scheduling.x-k8s.io/pod-group. These pods exist at first: a StatefulSet with OrderedReady, the
-    default, creates a pod when the one before it is ready, and LeaderWorkerSet with LeaderReady the
-    workers when their leader is.
+    default, creates a pod when the one before it is ready, LeaderWorkerSet with LeaderReady the
+    workers when their leader is, and an MPIJob with WaitForWorkersReady the launcher when the
+    workers are.
 
     Pass: minMember 2, and a LeaderWorkerSet of 2 pods with the label.
     Fail: minMember 4, and a LeaderWorkerSet of 2 pods with the label; minMember 2, and a
@@ -99,6 +100,7 @@ def _late(
 _AT_ONCE = {
     "StatefulSet": ("spec.podManagementPolicy", "Parallel"),
     "LeaderWorkerSet": ("spec.startupPolicy", "LeaderCreated"),
+    "MPIJob": ("spec.launcherCreationPolicy", "AtStartup"),
 }
 """The field by which pods are created at the same time, and its value."""
 
@@ -113,6 +115,9 @@ def _after(pods: PodSet, number: int) -> tuple[int, str]:
     late = owner.kind == "LeaderWorkerSet" and owner.spec.get("startupPolicy") == "LeaderReady"
     if late and pods.path.endswith("workerTemplate"):
         return number, "is LeaderReady, by which the workers are created when their leader"
+    late = owner.kind == "MPIJob" and ".Launcher." in pods.path
+    if late and owner.spec.get("launcherCreationPolicy") == "WaitForWorkersReady":
+        return number, "is WaitForWorkersReady, by which the launcher is created when each worker"
     return 0, ""
 
 
@@ -222,6 +227,26 @@ def target_of(cluster: ClusterObjects, entry: Object, kind: GroupKind) -> Object
     if found is None or cluster.source_of(found) != cluster.source_of(entry):
         return None
     return found
+
+
+def scaler_of(cluster: ClusterObjects, owner: Object) -> Object | None:
+    """Return the autoscaler that names an object; the first one if there are several."""
+    return cluster.once(_scalers_by_target)[0].get(owner.index)
+
+
+def _scalers_by_target(cluster: ClusterObjects) -> Iterator[Mapping[int, Object]]:
+    found: dict[int, Object] = {}
+    for kind in _FIELDS:
+        for entry in cluster.of(kind):
+            if (target := target_of(cluster, entry, kind)) is not None:
+                found.setdefault(target.index, entry)
+    yield found
+
+
+def replicas_of(scaler: Object) -> tuple[MaybeInt | None, MaybeInt | None]:
+    """Return the least and the most replicas of an autoscaler; None for an invalid number."""
+    lower, fewest, upper, most = _FIELDS[scaler.group_kind]
+    return whole(scaler.spec.get(lower, fewest)), whole(scaler.spec.get(upper, most))
 
 
 def numbers_of(cluster: ClusterObjects, pods: Sequence[PodSet]) -> list[MaybeInt]:

@@ -10,8 +10,7 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, advise, not_checked, part_of_rule, refuse
 from kthena_components.core.objects.cluster_objects import ClusterObjects, selects
-from kthena_components.core.objects.object import Object, read_object
-from kthena_components.core.objects.retained_fields import kept_pods
+from kthena_components.core.objects.object import Object
 from kthena_components.core.remedies import write
 from kthena_components.core.rules.support.engine_pods import Meeting, meetings
 from kthena_components.core.values.display import display, listing
@@ -141,13 +140,10 @@ class _Asked(NamedTuple):
     """Whether the name of the Service is that of a pod, so that there may be none."""
 
 
-def kept_set(body: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Keep the spec of a StatefulSet with reduced templates, and which Service its pods ask."""
-    kept = kept_pods(body)
-    spec = kept.get("spec")
-    if isinstance(spec, dict) and (asked := _find_service(read_object(body))):
-        spec[_ASKED] = asked
-    return kept
+def service_asked(found: Object) -> Mapping[str, Any]:
+    """Keep which Service the pods of a StatefulSet ask."""
+    asked = _find_service(found)
+    return {} if asked is None else {_ASKED: asked}
 
 
 def _asks(cluster: ClusterObjects) -> Iterator[tuple[Object, Object, _Asked]]:

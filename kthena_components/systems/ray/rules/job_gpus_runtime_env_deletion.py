@@ -22,7 +22,7 @@ from kthena_components.core.values.read import (
 )
 from kthena_components.core.values.unknown import Unknown, is_unresolved, known, total
 from kthena_components.core.values.values_in_text import read_yaml_text
-from kthena_components.systems.ray.rules.worker_groups_gpus_params import counted_in
+from kthena_components.systems.ray.rules.worker_groups_gpus_params_head import counted_in
 from kthena_components.systems.ray.view import ENTRYPOINT, Cluster, RayView, with_command
 
 # Checks the GPUs that a RayJob reserves for its entrypoint, against those of its engine.

@@ -28,7 +28,7 @@ from kthena_components.core.values.unknown import (
     known_product,
 )
 from kthena_components.systems.ray.facts import facts
-from kthena_components.systems.ray.rules.worker_groups_gpus_params import counted_in_pod
+from kthena_components.systems.ray.rules.worker_groups_gpus_params_head import counted_in_pod
 from kthena_components.systems.ray.serve_config import CONFIG, Reserved, Served, read_reserved
 from kthena_components.systems.ray.view import Cluster, Group, RayView, pods_text
 

@@ -4,10 +4,22 @@ If all workers are equal, world-size-equals-gpus checks an engine that the head 
 here check Ray's own settings, and clusters with several groups of workers.
 """
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
+from typing import Any, NamedTuple
 
-from kthena_components.core.findings import Finding, Level, count_of, not_checked, part_of_rule
+from kthena_components.core.findings import (
+    Finding,
+    Level,
+    advise,
+    count_of,
+    not_checked,
+    part_of_rule,
+    refuse,
+)
+from kthena_components.core.objects.cluster_objects import ClusterObjects
+from kthena_components.core.objects.object import Object
 from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.rules.support.fixes import gpus_of_pod
 from kthena_components.core.values.display import display
@@ -15,11 +27,20 @@ from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.core.values.read import (
     mapping,
     require_known,
+    sequence,
     unknown_in,
     whole,
 )
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import MaybeInt, Unknown, product, total
-from kthena_components.systems.ray.view import Cluster, Group, RayView, pods_text
+from kthena_components.systems.ray.view import (
+    CLUSTERS,
+    Cluster,
+    Group,
+    RayView,
+    pods_text,
+    read_ray,
+)
 
 _PARAMS, _GROUPS, _GPUS = "ray-start-params", "ray-worker-groups", "ray-cluster-gpus"
 
@@ -205,3 +226,118 @@ def _finding(
     path: str, seen: str, remedy: str, rule: str, level: Level = Level.MANDATORY
 ) -> Finding:
     return Finding(path=path, seen=seen, remedy=remedy, rule=rule, level=level)
+
+
+_HEAD, _SERVICE = "(head)", ("", "Service")
+"""Key of a kept spec, with the addresses of its head. A manifest may have it, but no such value."""
+_ADDRESS = regex(r"(?:ray://)?(?P<name>[a-z][a-z0-9-]*)(?P<rest>(?:\.[a-z0-9-]+)*)(?::\d+)?")
+_LOCAL = frozenset({"auto", "local", "localhost"})
+_SVC = "svc"
+_SIGNS = ("--address", "RAY_ADDRESS", '"address"', '"configMap"')
+_OWN_START = "head:6379"
+"""The address in the command that view.py gives a group of workers without one."""
+
+
+class _Asked(NamedTuple):
+    """An address of the head, and its path in the object."""
+
+    at: str
+    address: str
+
+
+def head_asked(found: Object) -> Mapping[str, Any]:
+    """Keep the addresses at which the pods of a Ray cluster look for its head."""
+    text = json.dumps(mapping(found.body.get("spec")), default=str)
+    if not any(sign in text for sign in _SIGNS):
+        return {}
+    asked = tuple(_addresses(read_ray(found), found.path))
+    return {_HEAD: asked} if asked else {}
+
+
+def _addresses(view: RayView, above: str) -> Iterator[_Asked]:
+    for group in view.groups:
+        for number, one in enumerate(map(mapping, sequence(group.container.get("env")))):
+            if one.get("name") == "RAY_ADDRESS" and isinstance(one.get("value"), str):
+                at = f"{group.path}.template.spec.containers[0].env[{number}].value"
+                yield _Asked(at, one["value"])
+    for group in view.workers:
+        stated, command = group.params.get("address"), group.pod.command
+        if isinstance(stated, str):
+            yield _Asked(f"{group.path}.rayStartParams.address", stated)
+        asked = command.ray_address if command is not None else None
+        # KubeRay sets these variables, whatever the container states.
+        if command is None or not isinstance(asked, str) or "RAY_IP" in command.ray_written:
+            continue
+        if asked != _OWN_START or asked in json.dumps(
+            group.pod_spec.get("containers"), default=str
+        ):
+            yield _Asked(group.pod.command_path.removeprefix(f"{above}."), asked)
+
+
+def ray_head_address(cluster: ClusterObjects) -> Iterator[Finding]:
+    """The pods of a Ray cluster look for its head at the Service that KubeRay makes for it.
+
+    It has the name in headGroupSpec.headService, or else that of the RayCluster and -head-svc. A
+    RayJob names its cluster at random. KubeRay sets FQ_RAY_IP and RAY_IP to the name of the Service
+    in the workers. A Service of another name counts if it is among the objects.
+
+    Pass: `ray start --address=chat-head-svc:6379 --block` in the workers of a RayCluster chat;
+    --address=$FQ_RAY_IP:6379.
+    Fail: --address=chat-head:6379 there, and no Service chat-head; the same in RAY_ADDRESS, or in
+    rayStartParams.address.
+    Level: mandatory if these are all objects of the cluster; otherwise advice, because a Service of
+    that name may be elsewhere.
+    Source: ray-project/kuberay v1.4 ray-operator/controllers/ray/utils/util.go
+    (GenerateHeadServiceName) and controllers/ray/common/pod.go (setContainerEnvVars).
+    """
+    services = cluster.named(_SERVICE)
+    for kind, inner in CLUSTERS.items():
+        for entry in cluster.of(("ray.io", kind)):
+            kept = entry.spec.get(_HEAD)
+            asked = kept if isinstance(kept, tuple) else head_asked(entry).get(_HEAD, ())
+            names = _head_services(entry, inner) if asked else None
+            for one in asked if names is not None else ():
+                found = _ADDRESS.fullmatch(one.address)
+                if found is None or found["name"] in _LOCAL or names is None:
+                    continue
+                space = _namespace(entry, found["rest"])
+                own = space == entry.namespace or not entry.stated_namespace
+                if space is None or (own and found["name"] in names):
+                    continue
+                if (space, found["name"]) in services or cluster.name_unknown(_SERVICE):
+                    continue
+                yield _elsewhere(cluster, entry, one, names)
+                break
+
+
+def _namespace(entry: Object, rest: str) -> str | None:
+    """Return the namespace of a name in the cluster; None for what may be another name."""
+    _, *labels = rest.split(".")
+    if not labels or labels == [entry.namespace]:
+        return str(entry.namespace)
+    return labels[0] if labels[1:2] == [_SVC] else None
+
+
+def _head_services(entry: Object, inner: str) -> set[str] | None:
+    """Return the names of the Services of a head; None if they are not known."""
+    spec = mapping(entry.spec.get(inner)) if inner else entry.spec
+    service = mapping(mapping(spec.get("headGroupSpec")).get("headService"))
+    named = mapping(service.get("metadata")).get("name")
+    if not isinstance(entry.name, str) or unknown_in(named) or unknown_in(entry.namespace):
+        return None
+    if isinstance(named, str) and named:
+        return {named, f"{entry.name}-head-svc"} if entry.kind == "RayService" else {named}
+    return set() if entry.kind == "RayJob" else {f"{entry.name}-head-svc"}
+
+
+def _elsewhere(cluster: ClusterObjects, entry: Object, one: _Asked, names: set[str]) -> Finding:
+    seen = f"looks for the head at {display(one.address)}, but "
+    if names:
+        seen += f"KubeRay names its Service {min(names)}, and no object is a Service of that name"
+    else:
+        seen += "KubeRay names the cluster and its Service at random, and no object is that Service"
+    remedy = "write $FQ_RAY_IP as the host, which KubeRay sets in the workers"
+    if "env[" in one.at or one.at.endswith("rayStartParams.address"):
+        remedy = "remove it: KubeRay sets it"
+    tell = refuse if cluster.complete else advise
+    return tell(entry.at(one.at), seen, remedy)
