@@ -275,7 +275,7 @@ def _not_served(
 
 
 def _nearest_serving(kind: str, table: CrdTable, place: int) -> int:
-    """Find the first release after this one that serves a kind; for a removed kind, the last one."""
+    """Find the next release that serves a kind; for a removed kind, the last one that did."""
     serving = [
         at
         for at in range(len(table.releases))
