@@ -142,6 +142,17 @@ def test_a_kind_that_a_release_does_not_serve_names_the_first_that_does() -> Non
     ]
 
 
+def test_a_kind_that_was_removed_names_the_last_release_that_serves_it() -> None:
+    body = {"apiVersion": "workload.serving.volcano.sh/v1alpha1", "spec": {}}
+    found = told({**body, "kind": "AutoscalingPolicyBinding"}, "kthena", "1.0")
+    assert found == [
+        (
+            "apiVersion: is 'workload.serving.volcano.sh/v1alpha1', in which Kthena 1.0 serves no "
+            "AutoscalingPolicyBinding. Use Kthena 0.4. [crd-schema]"
+        )
+    ]
+
+
 def test_what_a_webhook_fills_in_may_be_missing() -> None:
     name = {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet"}
     pod = {"spec": {"containers": [{"image": "a", "resources": {"limits": {"cpu": 0.5}}}]}}

@@ -219,7 +219,8 @@ def _row(row: Mapping[str, Any], place: Mapping[str, int]) -> Row:
 def release_for(engine: str, image: Image | None) -> Release:
     """Choose the release by which a command line is read: the image's, or else the newest known.
 
-    For a third party's image with the engine's name, it is the one in the tag if it is known.
+    For a third party's image with the engine's name, it is the one in the tag if it is known. For
+    a candidate, it is the release that follows it.
 
     Args:
         engine: vllm, sglang or trtllm.
@@ -231,13 +232,14 @@ def release_for(engine: str, image: Image | None) -> Release:
         return _release(table, stated)
     if image is None:
         because = "the image is not known"
-    elif not image.is_own(engine):
-        because = f"the image is not {title}'s own, and may contain another release"
+    elif stated is None:
         probable = image.probable_release_of(engine)
         if probable in table.versions and table.is_release(probable):
             stated = probable
-    elif stated is None:
-        because = f"the image's tag states no release of {title}"
+        because = f"the image is not {title}'s own, and may contain another release"
+        if image.is_own(engine):
+            which = "no release of" if stated is None else "a candidate, no release, of"
+            because = f"the image's tag states {which} {title}"
     elif stated in table.versions:
         because = f"only a candidate of {title} {write_version(stated)} is known"
     else:

@@ -270,9 +270,18 @@ def _not_served(
     seen = f"is {display(served)}, in which {table.name(place)} serves no {kind}"
     remedy = suggest(served, here)
     if not here:
-        first = min(forms[0][0] for forms in table.kinds[kind].values())
-        remedy = f"use {table.name(first)}"
+        remedy = f"use {table.name(_nearest_serving(kind, table, place))}"
     return Finding(path="apiVersion", seen=seen, remedy=remedy, rule="crd-schema"), ever
+
+
+def _nearest_serving(kind: str, table: CrdTable, place: int) -> int:
+    """Find the next release that serves a kind; for a removed kind, the last one that did."""
+    serving = [
+        at
+        for at in range(len(table.releases))
+        if any(table.number(kind, word, at) is not None for word in table.kinds[kind])
+    ]
+    return next((at for at in serving if at > place), serving[-1])
 
 
 def _taken_by(

@@ -19,6 +19,7 @@ LATEST = "latest"
 """Default tag."""
 _HUB = ("docker.io/", "index.docker.io/", "registry-1.docker.io/")
 _RELEASE = regex(r"v?([0-9]{1,4}(?:\.[0-9]{1,4}){1,3})(?:\.post([0-9]{1,3}))?(?![0-9A-Za-z.])")
+_CANDIDATE = regex(r"v?([0-9]{1,4}(?:\.[0-9]{1,4}){2})\.?rc[0-9]{1,3}()(?![0-9A-Za-z.])")
 _SHOWN = 160
 _OWN: Mapping[str, tuple[str, ...]] = {
     "vllm": ("vllm/vllm-openai", "vllm/vllm-openai-rocm"),
@@ -79,13 +80,17 @@ class Image:
         return self._in_tag if self.is_own(engine) else None
 
     def probable_release_of(self, engine: str) -> Version | None:
-        """The release in the tag of a third party's image that has the engine's name.
+        """The release in the tag of an image that has the engine's name.
 
-        It is very probably the engine's: `someone/vllm-cpu:v0.11.0-x` is (0, 11, 0).
+        A third party's is very probably the engine's: `someone/vllm-cpu:v0.11.0-x` is (0, 11, 0).
+        A candidate is nearest to its own release: `ascend/vllm-ascend:v0.17.0rc1-a3` is (0, 17, 0).
+        Source: vllm-project/vllm-ascend docs, Versioning Policy, its matrix of releases.
         """
         name = self.repository.rpartition("/")[2]
-        of_engine = _NAMED[engine] in name and self.dynamo_release is None
-        return self._in_tag if of_engine else None
+        if _NAMED[engine] not in name or self.dynamo_release is not None:
+            return None
+        candidate = _CANDIDATE.match(self.tag or "")
+        return _numbers(candidate) if candidate else self._in_tag
 
     @property
     def dynamo_release(self) -> Version | None:
