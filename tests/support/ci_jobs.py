@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -132,14 +133,40 @@ class Machine:
 def offline(libraries: Path, temporary: Path) -> dict[str, str]:
     """Give the variables with which pip installs a built wheel, without network and libraries."""
     temporary.mkdir(parents=True, exist_ok=True)
+    own = _programs(temporary.with_name(f"{temporary.name}-programs"))
     return {
         **os.environ,
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PATH": f"{own}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PIP_NO_COMPILE": "0",  # pip reads it as the value of `compile`
         "PIP_NO_DEPS": "1",
         "PIP_NO_INDEX": "1",
         "PYTHONPATH": str(libraries),
         "TMPDIR": str(temporary),
     }
+
+
+PYTHON = """\
+#!/bin/bash
+# Link pip into a new environment. Installing pip takes most of a job's processor time, and `venv`
+# runs that in the environment's own folder, so no file of a branch can change it.
+[[ " $* " == *" -m venv "* ]] || exec {python} "$@"
+{python} "$@" --without-pip || exit
+made=$(echo "${{!#}}"/lib/python*/site-packages)
+ln -s {packages}/pip {packages}/pip-*.dist-info "$made"
+printf '#!/bin/sh\\nexec "%s/python" -m pip "$@"\\n' "$PWD/${{!#}}/bin" > "${{!#}}/bin/pip"
+chmod +x "${{!#}}/bin/pip"
+"""
+
+
+def _programs(folder: Path) -> Path:
+    """Write a `python3` whose `-m venv` is cheap, and all the same in what it reads."""
+    folder.mkdir(exist_ok=True)
+    packages = sysconfig.get_path("purelib")
+    for name in ("python", "python3"):
+        file = folder / name
+        file.write_text(PYTHON.format(python=sys.executable, packages=packages))
+        file.chmod(0o755)
+    return folder
 
 
 def action_values(**inputs: str) -> dict[str, str]:
