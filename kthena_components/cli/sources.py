@@ -297,6 +297,7 @@ class RenderedSource(Source):
 
     @property
     def is_chart_alone(self) -> bool:  # type: ignore[override]
+        """Whether it is a chart that no release of the files installs."""
         return self.rendering.is_chart_alone
 
     @property
