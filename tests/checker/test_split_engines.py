@@ -64,7 +64,7 @@ def rollout(command: object) -> Body:
     return {**made, "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout"}
 
 
-def vllm(rank: int, *, at: str = "head-0.head-svc", tp: int = 8, nodes: int = 2) -> list[str]:
+def vllm(rank: int | str, *, at: str = "head-0.head-svc", tp: int = 8, nodes: int = 2) -> list[str]:
     more = ["--headless"] if rank else []
     sizes = [f"-tp={tp}", f"-pp={nodes}", f"--nnodes={nodes}", f"--node-rank={rank}"]
     return ["vllm", "serve", "m", *sizes, f"--master-addr={at}", *more]
