@@ -35,6 +35,7 @@ _OWNERS = frozenset(
 
 _ALIKE = frozenset({("apps", kind) for kind in ("Deployment", "StatefulSet", "ReplicaSet")})
 """Kinds with one pod for each replica."""
+_BY_MAXIMUM = "write maxUnavailable 1 in its place"
 
 
 @dataclass(slots=True)
@@ -190,7 +191,9 @@ def _at_least(
     number = total([one.count for one in chosen])
     if stated == "100%":
         seen = "is 100%, so no pod may be evicted, and no drain of a node ends"
-        yield Finding(path=path, seen=seen, remedy=_one_less(number, grows=False), level=level)
+        varies = any(scaler_of(cluster, one.owner) for one in chosen)
+        remedy = _BY_MAXIMUM if varies else _one_less(number, grows=False)
+        yield Finding(path=path, seen=seen, remedy=remedy, level=level)
     elif any(_is_scaled(cluster, one.owner, path) for one in chosen):
         yield from _when_scaled(cluster, path, stated, chosen, level)
     else:
@@ -223,7 +226,7 @@ def _when_scaled(
     seen = f"is {display(stated)}{of}, but the {scaler.kind} {display(scaler.name)} goes down to "
     seen += f"{count_of(least, 'pod')}, of which none may be evicted then, so no drain of a node "
     always = (scaled(stated, most, up=True) or 0) >= most
-    fewer = write(least - 1) if least > 1 else "write maxUnavailable 1 in its place"
+    fewer = write(least - 1) if least > 1 else _BY_MAXIMUM
     yield Finding(
         path=path,
         seen=f"{seen}ends" if always else f"{seen}ends until it has more",
@@ -244,7 +247,7 @@ def _one_less(pods: MaybeInt, *, grows: bool = True) -> str:
         return either(write(pods - 1), more)
     if grows or isinstance(pods, int):
         return either("remove the budget", more)
-    return "write maxUnavailable 1 in its place"
+    return _BY_MAXIMUM
 
 
 def _is_scaled(cluster: ClusterObjects, owner: Object, path: str) -> bool:
