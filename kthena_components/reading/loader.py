@@ -236,6 +236,7 @@ def _once_named(text: str) -> str:
     names = _NAMED.findall(text) if text.count("&") > 1 else []
     if len(names) == len({*names}):
         return text
+    longest = max(map(len, names))
     parts: list[str] = []
     seen: dict[str, str] = {}
     end = 0
@@ -248,7 +249,7 @@ def _once_named(text: str) -> str:
             sign = "*" if isinstance(event, yaml.AliasEvent) else "&"
             at = text.find(f"{sign}{name}", max(event.start_mark.index, end)) + 1
             if sign == "&":
-                fresh = f"{name}-{len(parts)}"
+                fresh = f"{name:-<{longest}}-{len(parts)}"  # longer than each name that is written
                 seen[name] = name if name not in seen or not at else fresh
             parts += [text[end:at], seen.get(name, name)]
             end = at + len(name)

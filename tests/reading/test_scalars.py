@@ -60,8 +60,9 @@ ANCHORS = {
     "b: &x {c: 1}\nd: &x {e: 2}\na: {<<: *x, f: 'g &x &x'}": {"e": 2, "f": "g &x &x"},
     "b: !!str &x 1\nc: &x !!int '2'\na: [*x, h&x&x]": [2, "h&x&x"],
     "b: &x 1\na: &x [&x 2, *x, &y 3, &y 4, *y]": [2, 2, 3, 4, 4],
+    "b: &x 1\nc: &x 2\nd: &x-2 3\na: [*x, *x-2, &x-4 4, *x-4]": [2, 3, 4, 4],
 }
-"""Verdicts of Kustomize 5.5.0."""
+"""Verdicts of Kustomize 5.5.0 and 5.7.1."""
 
 
 @for_each(("text", "value"), [*ANCHORS.items()])

@@ -30,7 +30,6 @@ from kthena_components.core.values.display import text_of
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import (
-    PREVIEW_LENGTH,
     UNKNOWN_WORD,
     MaybeText,
     NodeAddress,
@@ -215,13 +214,7 @@ def _words(value: object) -> list[str]:
     if is_unresolved(value):
         # The whole list is unknown: it may contain the model and any flag.
         return [UNKNOWN_WORD, UNKNOWN_WORD]
-    return [
-        item
-        if type(item) is str and item.isascii() and len(item) != PREVIEW_LENGTH
-        else text_of(item)
-        for item in sequence(value)
-        if type(item) is str or isinstance(item, (str, int, float))
-    ]
+    return [text_of(item) for item in sequence(value) if isinstance(item, (str, int, float))]
 
 
 _REMEMBERED = 8_192

@@ -54,7 +54,7 @@ def may_wait(container: Mapping[str, Any]) -> bool:
     words = [container.get("image")]
     for each in listed:
         words += sequence(each)
-    text = "\n".join([word for word in words if type(word) is str or isinstance(word, str)])
+    text = "\n".join([word for word in words if isinstance(word, str)])
     return any(map(text.__contains__, _MARKS))
 
 

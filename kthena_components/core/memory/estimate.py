@@ -33,7 +33,7 @@ _STATES_SINCE, _STATES_BLOCK, _UNEVEN = (0, 20), 16, 1.5
 kind has if groups are as large as the other kind: resolve_cudagraph_mode_and_sizes in vllm/config/
 compilation.py, _get_kv_cache_groups_uniform_page_size in vllm/v1/core/kv_cache_utils.py,
 update_block_size_for_backend in vllm/platforms/interface.py."""
-SEQUENCES, _SEQUENCES = "--max-num-seqs", (512, 256, 128, 64, 32, 16, 8, 4, 2, 1)
+SEQUENCES, _FEWER = "--max-num-seqs", (512, 256, 128, 64, 32, 16, 8, 4, 2, 1)
 """The option for the sequences that run at once, and what a remedy may set it to."""
 _FP4 = ("mxfp4", "nvfp4")
 _REPACKED = 0.4
@@ -245,7 +245,7 @@ def with_fewer_sequences(placed: Placed) -> Estimate | None:
     states there have to be.
     """
     sequences, _ = batch_of(placed.start)
-    for count in (size for size in _SEQUENCES if size < sequences):
+    for count in (size for size in _FEWER if size < sequences):
         options = {**placed.command.options, SEQUENCES: count}
         found = estimate_of(replace(placed, command=replace(placed.command, options=options)))
         if isinstance(found, Estimate) and not found.is_crowded and not found.lacks_states:

@@ -170,20 +170,15 @@ def _one_for_all(half: Half, engines: MaybeInt) -> Iterator[Finding]:
         return
     set_to = f"sets {NIXL_HOST} to" if stated.by_script else "is"
     if isinstance(engines, int) and engines > 1:
-        seen = (
-            f"{set_to} {display(value)} in {count_of(engines, 'engine')}, but vLLM listens there, "
-        )
-        seen += "and an address is that of one pod only"
+        level, seen = Level.MANDATORY, f"{display(value)} in {count_of(engines, 'engine')}, but "
+        seen += "vLLM listens there, and an address is that of one pod only"
     elif not _NUMBERS.fullmatch(value):
-        seen = f"{set_to} the name {display(value)}, but vLLM listens there, and can do so only if "
-        seen += (
-            "the name gives the address of this pod: that of a Service with a cluster IP does not"
-        )
+        level, seen = Level.ADVISORY, f"the name {display(value)}, but vLLM listens there, and can "
+        seen += "do so only if the name gives the address of this pod: that of a Service with a "
+        seen += "cluster IP does not"
     else:
         return
-    sure = isinstance(engines, int) and engines > 1
-    level = Level.MANDATORY if sure else Level.ADVISORY
-    yield Finding(path=stated.path, seen=seen, remedy=_OWN_ADDRESS, level=level)
+    yield Finding(path=stated.path, seen=f"{set_to} {seen}", remedy=_OWN_ADDRESS, level=level)
 
 
 def _check_host(half: Half, level: Level) -> Iterator[Finding]:

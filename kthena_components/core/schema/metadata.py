@@ -126,8 +126,8 @@ def say(path: str, seen: str, remedy: str, level: Level = Level.MANDATORY) -> Fi
 
 def known(value: object) -> str | None:
     """Return a text whose value is known; None for anything else."""
-    if type(value) is str or (isinstance(value, str) and type(value) is not Blank):
-        return None if is_unresolved(value) else value
+    if isinstance(value, str) and type(value) is not Blank and not is_unresolved(value):
+        return value
     return None
 
 

@@ -170,7 +170,7 @@ def unknown_in(value: object) -> Unknown | None:
     """Explain why a value cannot be checked; None if it can."""
     if type(value) in KNOWN_TYPES:
         return None
-    if type(value) is str or isinstance(value, str):
+    if isinstance(value, str):
         if type(value) is Blank:
             return Unknown(f"{display(value)} is a placeholder, to be filled in first")
         return NOT_YET_KNOWN if is_unresolved(value) else None
@@ -206,7 +206,7 @@ def spec_of(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def sequence(value: object) -> Sequence[Any]:
     """Read a list; an empty one for any other value."""
-    return value if type(value) is list or isinstance(value, (list, tuple)) else ()
+    return value if isinstance(value, (list, tuple)) else ()
 
 
 def pairs(value: object) -> Iterator[tuple[object, Any]]:

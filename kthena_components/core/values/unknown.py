@@ -119,8 +119,7 @@ _PREVIEW_UNKNOWNS = frozenset(
         "dd056dcd-154b-4c76-9bd3-c8f88648b5ff",
     }
 )
-PREVIEW_LENGTH = 36
-"""The length of a placeholder. An ASCII text of any other length is known."""
+_PREVIEW_LENGTH = 36
 KNOWN_TYPES = frozenset({bool, dict, float, int, list, tuple, type(None)})
 """Types of values that are known as such. Most are of these, and it is quicker to tell than others.
 """
@@ -156,7 +155,7 @@ def may_be(value: object, *wanted: object) -> bool:
 def is_unresolved(value: object) -> bool:
     """Return whether a value, or a part of a text, is not known before the apply."""
     if type(value) is str and value.isascii():  # most values, and quicker to tell
-        return len(value) == PREVIEW_LENGTH and value in _PREVIEW_UNKNOWNS
+        return len(value) == _PREVIEW_LENGTH and value in _PREVIEW_UNKNOWNS
     if type(value) in KNOWN_TYPES:
         return False
     if not isinstance(value, str):
