@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kthena_components.core.engines import CommandFacts, read_command
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.unknown import Blank, Unknown
 from tests.support.for_each import for_each
 
 
@@ -153,3 +153,12 @@ def test_a_value_with_blanks_is_not_a_line_of_flags() -> None:
 
     assert facts is not None
     assert (facts.kv_role, facts.problems) == ("kv_both", ())
+
+
+def test_a_placeholder_is_no_word_of_the_same_letters() -> None:
+    """Words are cached, and a placeholder equals the text that stands for it."""
+    size = "8123"
+    for word in (Blank(size), size, Blank(size)):
+        facts = read_command(["vllm", "serve", "M", "--max-num-seqs", word], {})
+        assert facts is not None
+        assert isinstance(facts.options["--max-num-seqs"], Unknown) == isinstance(word, Blank)

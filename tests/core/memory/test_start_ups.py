@@ -267,6 +267,16 @@ def test_each_request_needs_a_block_of_states(name: str, blocks: int, off: float
     assert estimate.lacks_states
 
 
+def test_a_release_that_compares_no_blocks_of_states_needs_none() -> None:
+    (start,) = (start for start in KNOWN if start.id == "x03")
+    older, first = (replace(start, version=each).estimate for each in ("0.19.1", "0.20.0"))
+
+    assert isinstance(older, Estimate)
+    assert isinstance(first, Estimate)
+    assert (older.state, older.states, older.lacks_states) == (0, None, False)
+    assert first.state > 0
+
+
 def start_up(model: str, gpu: str, memory: float, version: Version | None, tensor: int) -> StartUp:
     """Return a start-up without options."""
     shape = find_model(model)

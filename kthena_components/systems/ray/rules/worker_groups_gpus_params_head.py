@@ -234,6 +234,7 @@ _ADDRESS = regex(r"(?:ray://)?(?P<name>[a-z][a-z0-9-]*)(?P<rest>(?:\.[a-z0-9-]+)
 _LOCAL = frozenset({"auto", "local", "localhost"})
 _SVC = "svc"
 _SIGNS = ("--address", "RAY_ADDRESS", '"address"', '"configMap"')
+_OF_WORKERS = frozenset({"FQ_RAY_IP", "RAY_IP"})
 _OWN_START = "head:6379"
 """The address in the command that view.py gives a group of workers without one."""
 
@@ -265,13 +266,18 @@ def _addresses(view: RayView, above: str) -> Iterator[_Asked]:
         if isinstance(stated, str):
             yield _Asked(f"{group.path}.rayStartParams.address", stated)
         asked = command.ray_address if command is not None else None
-        # KubeRay sets these variables, whatever the container states.
-        if command is None or not isinstance(asked, str) or "RAY_IP" in command.ray_written:
+        if command is None or not isinstance(asked, str) or _states_own(group):
             continue
         if asked != _OWN_START or asked in json.dumps(
             group.pod_spec.get("containers"), default=str
         ):
             yield _Asked(group.pod.command_path.removeprefix(f"{above}."), asked)
+
+
+def _states_own(group: Group) -> bool:
+    """Return whether a container states a variable that KubeRay sets behind it, in its place."""
+    env = map(mapping, sequence(group.container.get("env")))
+    return any(one.get("name") in _OF_WORKERS for one in env)
 
 
 def ray_head_address(cluster: ClusterObjects) -> Iterator[Finding]:
