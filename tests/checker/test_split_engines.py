@@ -339,6 +339,10 @@ TOO_FEW: dict[str, tuple[list[Body], Level | None]] = {
         [workload("head", AT_FOUR(0)), workload("worker", AT_FOUR(LATE))],
         None,
     ),
+    "a rank that the engine does not have": (  # another rule reports it
+        [workload("head", AT_FOUR(0)), workload("worker", AT_FOUR(5))],
+        None,
+    ),
     "another engine's workers": (
         [workload("head", AT_FOUR(0)), workload("worker", AT_FOUR(1, at="other-0.other"))],
         None,

@@ -157,8 +157,7 @@ def test_a_value_with_blanks_is_not_a_line_of_flags() -> None:
 
 def test_a_placeholder_is_no_word_of_the_same_letters() -> None:
     """Words are cached, and a placeholder equals the text that stands for it."""
-    size = "8123"
-    for word in (Blank(size), size, Blank(size)):
+    for word in ("8123", Blank("8123"), Blank("8124"), "8124"):
         facts = read_command(["vllm", "serve", "M", "--max-num-seqs", word], {})
         assert facts is not None
         assert isinstance(facts.options["--max-num-seqs"], Unknown) == isinstance(word, Blank)
