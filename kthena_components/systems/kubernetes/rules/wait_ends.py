@@ -12,6 +12,7 @@ from kthena_components.core.objects.cluster_objects import ClusterObjects, selec
 from kthena_components.core.objects.object import MODEL_SERVING, Object, PodSet
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
+    first_unknown,
     is_name,
     mapping,
     sequence,
@@ -314,7 +315,10 @@ def created_later(pods: PodSet, host: str) -> str | None:
 
 def _of_roles(pods: PodSet, host: str) -> str | None:
     """Explain that a pod or a Service is of a role that depends on the pods' own role."""
-    roles = list(map(mapping, sequence(pods.owner.spec.get("roles"))))
+    stated = sequence(pods.owner.spec.get("roles"))
+    roles = list(map(mapping, stated))
+    if first_unknown(*stated, *(role.get("name") for role in roles)):
+        return None
     before = {
         str(role.get("name")): [
             name for name in sequence(role.get("dependencies")) if isinstance(name, str)
