@@ -111,10 +111,14 @@ class Stack:
         cls, source: Path, name: str, folder: Path, variables: Mapping[str, str] | None = None
     ) -> "Stack":
         """Copy a project into a folder and make a stack of it."""
-        project, state = folder / "project", folder / "state"
+        project, state, temporary = (folder / name for name in ("project", "state", "temporary"))
         _copy(source, project)
         state.mkdir()
-        own = {"PULUMI_BACKEND_URL": state.as_uri(), "KUBECONFIG": str(folder / "no-kubeconfig")}
+        temporary.mkdir()  # a provider that is killed leaves its kubeconfig there
+        own = {
+            "PULUMI_BACKEND_URL": state.as_uri(), "KUBECONFIG": str(folder / "no-kubeconfig"),
+            "TMPDIR": str(temporary),
+        }  # fmt: skip
         merged = {**environment(), **STATE_VARIABLES, **own, **(variables or {})}
         settings = project / _config_folder(project) / f"Pulumi.{name}.yaml"
         stack = cls(project, name, merged, settings)
