@@ -255,10 +255,16 @@ def path_of(location: Iterable[str | int]) -> str:
     return path
 
 
-def nearest(word: str, known: Iterable[str]) -> str | None:
-    """Find the most similar known word, ignoring case, dashes and underscores."""
+def nearest(word: str, known: Iterable[str], alike: float = 0.6) -> str | None:
+    """Find the most similar known word, ignoring case, dashes and underscores.
+
+    Args:
+        word: The word that is not known.
+        known: The known words.
+        alike: The least ratio of equal characters, from 0 to 1: more for words that are much alike.
+    """
     plain: Mapping[str, str] = {_plain(item): item for item in known}
-    close = difflib.get_close_matches(_plain(word), plain, n=1, cutoff=0.6)
+    close = difflib.get_close_matches(_plain(word), plain, n=1, cutoff=alike)
     return plain[close[0]] if close else None
 
 

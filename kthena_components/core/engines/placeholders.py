@@ -94,6 +94,8 @@ _APPENDED = frozenset({"the ModelServing controller", "a plugin of a Volcano Job
 pkg/model-serving-controller/utils/utils.go addEnvVars; volcano pkg/controllers/job/plugins/svc and
 env, OnPodCreate; kubernetes pkg/controller/job/indexed_job_utils.go
 addCompletionIndexEnvVariable."""
+_KNOWN = frozenset({"KServe", "llm-d"})
+"""Controllers whose variables are the author's own sizes and names."""
 _NUMBER = regex(r"INDEX|TPU_WORKER_ID")
 """Names of variables that number the pods."""
 
@@ -169,6 +171,11 @@ LATE_VARIABLES: Mapping[str, str] = _Late()
 """Variables that a controller adds to the container, with its name. Never in a template's env."""
 
 
+def _names_itself(name: str, value: MaybeText) -> bool:
+    """Return whether a variable's value is its own name as a placeholder: `${MODEL}` of MODEL."""
+    return isinstance(value, str) and (f"${{{name}}}" in value or value == f"${name}")
+
+
 def numbers_pods(name: str) -> bool:
     """Return whether a variable of a controller has another value in each pod."""
     return _NUMBER.search(name) is not None
@@ -219,8 +226,13 @@ class Scope:
 
     @property
     def names(self) -> frozenset[str]:
-        """The variables that the container's fields or a controller set."""
-        return frozenset((*self.env, *self.late))
+        """The variables that only a shell or Kubernetes expands.
+
+        Not those of which a tool such as envsubst fills in the value, as it would in the argument,
+        nor those that a person can know: KServe sets a MODEL_NAME, and so does an author's shell.
+        """
+        own = (name for name, value in self.env.items() if not _names_itself(name, value))
+        return frozenset((*own, *(name for name, by in self.late.items() if by not in _KNOWN)))
 
     def is_named(self, name: str) -> bool:
         """Return whether the container's fields or a controller set a variable."""

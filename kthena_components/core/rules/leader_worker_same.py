@@ -8,6 +8,7 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts, ranks_of
 from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.remedies import either, set_option, together
+from kthena_components.core.rules.pods_joined_mpi_ranks import starts_alone
 from kthena_components.core.rules.support.fixes import give_gpus
 from kthena_components.core.rules.support.messages import (
     cannot_check,
@@ -109,6 +110,9 @@ def leader_worker_same_parallelism(facts: ServingFacts) -> Iterator[Finding]:
 def _check(engine: EngineFacts, told: Sequence[str] | None) -> Iterator[Finding]:
     entry, worker = engine.entry.command, engine.worker
     if worker is None or engine.pods == 1 or worker.command is None or entry is None:
+        return
+    # What a worker of Ray starts instead of joining is a matter of pods-joined.
+    if entry.ray_role == "head" and starts_alone(worker):
         return
     if entry.engine is not None and worker.command.engine is not None:
         yield from _unlike(engine, entry, worker.command, worker.command_path)

@@ -30,6 +30,7 @@ _MOST_GPUS = 8
 _RAY = "RAY_ADDRESS"
 """The variable that names a cluster of Ray elsewhere."""
 _HEADS = "{} run `ray start --head`, so each is a Ray cluster of its own"
+_ITSELF = "its workers start vLLM themselves, so they never join the entry's Ray cluster"
 _RUN = "start the engine in the workers, too, with the same options and a --node-rank from 1"
 
 
@@ -45,7 +46,7 @@ def pods_joined(facts: ServingFacts) -> Iterator[Finding]:
     Pass: tensor 16 with --nnodes 2 in 2 pods of 8 GPUs; tensor 8 in each of 2 such pods.
     Fail: SGLang's --tp-size 16 without --nnodes; trtllm-serve --tp_size 16 without mpirun; vLLM's
     executor mp for tensor 16 without --nnodes; a worker of Ray, or one beside --nnodes 2, that runs
-    `sleep infinity`; one that runs `ray start --head`, or `ray start --block` in the background and
+    `sleep infinity`; a worker of Ray that runs `vllm serve`; one that runs `ray start --head`, or `ray start --block` in the background and
     nothing behind it; executor ray in pods of which none runs `ray start --head`, or no executor in
     vLLM up to 0.11.0, which then chooses Ray.
     Level: mandatory.
@@ -151,11 +152,19 @@ def _not_joined(worker: PodFacts) -> str:
     if alone and (other.engine is None or (other.ray_heads and not other.runs_others)):
         return _HEADS.format("its workers")
     if other.engine is not None:
-        return ""
+        return _ITSELF if starts_alone(worker) else ""
     if other.ray_ends:
         joined = "its workers end when they have joined: nothing follows `ray start`"
         return f"{joined}, which runs in the background"
     return ""
+
+
+def starts_alone(worker: PodFacts) -> bool:
+    """Return whether a worker starts the engine, and nothing lets it join a Ray cluster."""
+    other = worker.command
+    if other is None or other.engine is None or other.hidden is not None:
+        return False
+    return other.ray_role is None and _is_one(other.nnodes) and not _may_start_ray(worker)
 
 
 def _no_cluster(engine: EngineFacts) -> str:

@@ -141,10 +141,13 @@ def _vllm(
 
 
 def _joined(graph: Graph, component: Component, command: CommandFacts) -> CommandFacts:
-    """Connect the pods of one copy: by vLLM itself, or by Ray if an annotation requests it."""
+    """Connect the pods of one copy: by vLLM itself, or by Ray if an annotation requests it.
+
+    The operator does so as well if the command states mp, and its own option comes last.
+    """
     own = mapping(component.fields.get("annotations")).get(EXECUTOR)
     asked = graph.annotations.get(EXECUTOR) if own is None else own
-    if command.executor is not None or command.nnodes is not None:
+    if command.executor not in {None, "mp"} or command.nnodes is not None:
         return command
     if isinstance(asked, str) and asked.lower() == "ray":
         return replace(command, executor="ray")

@@ -57,6 +57,15 @@ SHORT_NAMES = {
     "mistral-large-3-675b-instruct": "mistralai/Mistral-Large-3-675B-Instruct-2512",
 }  # fmt: skip
 """Short names of KAITO v0.12, which accepts no others."""
+FORMER_NAMES = {
+    **{f"falcon-{size}{use}": "0.10" for size in ("7b", "40b") for use in ("", "-instruct")},
+    **{f"llama-2-{size}{use}": "0.4" for size in ("7b", "13b", "70b") for use in ("", "-chat")},
+    "phi-2": "0.7",
+}
+"""Short names that KAITO no longer has, with the last release that registers each.
+
+Source: kaito-project/kaito v0.4.0 to v0.12.0 presets/workspace/models, pkg/utils/plugin/plugin.go.
+"""
 _BY_TRANSFORMERS = frozenset(
     {
         "phi-4", "phi-3-mini-4k-instruct", "phi-3-mini-128k-instruct", "phi-3-medium-4k-instruct",

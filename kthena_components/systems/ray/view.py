@@ -38,7 +38,8 @@ from kthena_components.systems.ray.serve_config import CONFIG, Served, read_serv
 
 
 _OVERWRITE = "ray.io/overwrite-container-cmd"
-"""With this annotation KubeRay leaves the container's command as it is."""
+"""With this annotation KubeRay leaves the container's command as it is, which may run _START."""
+_START = "KUBERAY_GEN_RAY_START_CMD"
 _SHELL = ("/bin/bash", "-lc", "--")
 
 
@@ -53,10 +54,15 @@ def with_ray_start(group: object, start: str, found: Object) -> object:
     spec = mapping(template).get("spec")
     containers = mapping(spec).get("containers")
     holders = (mapping(template).get("metadata"), found.metadata)
-    own = any(_keeps_command(mapping(holder)) for holder in holders)
-    if own or not sequence(containers) or any(map(is_unresolved, (spec, *sequence(containers)))):
+    if not sequence(containers) or any(map(is_unresolved, (spec, *sequence(containers)))):
         return template
     first = mapping(sequence(containers)[0])
+    if any(_keeps_command(mapping(holder)) for holder in holders):
+        stated = first.get("env")
+        env = [*sequence(stated), {"name": _START, "value": start}]
+        if is_unresolved(stated):
+            return template
+        return {**mapping(template), **mapping(_changed(template, {**first, "env": env}))}
     script = chart_command(first, mapping(spec), found.context)
     if script is not None:
         return with_command(template, script)

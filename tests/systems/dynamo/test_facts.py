@@ -7,6 +7,7 @@ import pytest
 from kthena_components.checker.manifest import check_manifest, read_manifest
 from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.values.unknown import Unknown
+from kthena_components.systems.dynamo.view import EXECUTOR
 from tests.support import groups
 from tests.support.groups import DATA, DYNAMO, DYNAMO_BETA, PIPELINE, TENSOR, service
 from tests.support.peers import GONE, LATE, Manifest, changed, gpus, refused, said_by, told
@@ -110,6 +111,27 @@ def test_the_operator_joins_the_pods_so_nothing_has_to_be_stated() -> None:
     command = facts.engines[0].entry.command
     assert command is not None
     assert (command.nnodes, command.executor) == (2, "mp")
+
+
+@pytest.mark.parametrize(
+    ("annotation", "joined"),
+    [({}, (2, "mp")), ({EXECUTOR: "mp"}, (2, "mp")), ({EXECUTOR: "Ray"}, (None, "ray"))],
+)
+def test_the_operator_joins_the_pods_of_a_command_that_states_mp(
+    annotation: dict[str, str], joined: tuple[int | None, str]
+) -> None:
+    main = DYNAMO["spec"]["services"]["decode"]["extraPodSpec"]["mainContainer"]
+    changes = {
+        f"{MAIN}/args": [*main["args"], "--distributed-executor-backend", "mp"],
+        "metadata/annotations": annotation,
+    }
+    manifest = changed(DYNAMO, changes)
+    assert [line for line in told(manifest) if "pods-joined" in line] == []
+    facts = read_manifest(manifest)
+    assert facts is not None
+    command = facts.engines[0].entry.command
+    assert command is not None
+    assert (command.nnodes, command.executor) == joined
 
 
 def test_an_annotation_asks_for_ray() -> None:

@@ -46,6 +46,8 @@ _EXPANSION = 1.02
 _MOST_NODES = {"0.11": 3}
 """The most nodes for a replica, by release. Source: MaxAllowedNodeCount in v0.11.0 (kaito#2121),
 which v0.10.0 and v0.12.0 (kaito#2279) do not have."""
+_TYPO = 0.85
+"""How alike the names of two instance types are if one is a typing error of the other."""
 _SHORTER = ", or state a shorter max-model-len"
 
 
@@ -288,7 +290,7 @@ def _known(model: Model, name: str) -> Iterator[Finding]:
     azure, sized = name.casefold().startswith(_AZURE), model.preset and not model.tuned
     if azure and (not sized or model.runtime == TRANSFORMERS):
         return
-    near = nearest(name, [instance.name for instance in known_instances()])
+    near = nearest(name, [instance.name for instance in known_instances()], alike=_TYPO)
     why = "so it cannot count the nodes of a preset" if azure else "and rejects"
     yield Finding(
         path=model.instance_path,

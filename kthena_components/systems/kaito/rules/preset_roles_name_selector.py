@@ -16,7 +16,8 @@ from kthena_components.core.findings import (
     part_of_rule,
 )
 from kthena_components.core.naming import DNS_LABEL, is_dns_name
-from kthena_components.core.remedies import write
+from kthena_components.core.remedies import either, write
+from kthena_components.core.schema.versions import known_version, read_release
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     first_unknown,
@@ -28,7 +29,7 @@ from kthena_components.core.values.read import (
     whole,
 )
 from kthena_components.core.values.unknown import Unknown, known
-from kthena_components.systems.kaito.estimator import SHORT_NAMES, is_preset
+from kthena_components.systems.kaito.estimator import FORMER_NAMES, SHORT_NAMES, is_preset
 from kthena_components.systems.kaito.rules.access_adapters_runtime_annotations import (
     kaito_access_secret,
     kaito_adapters,
@@ -61,11 +62,13 @@ def kaito_preset(view: View) -> Iterator[Finding]:
     """A Workspace either infers or tunes, and inference has either a preset or a template.
 
     A preset's name is that of a model on Hugging Face, `organisation/name`, or one of the short
-    names that KAITO still supports. It rejects other earlier names, such as falcon-7b.
+    names that KAITO still supports. It rejects other earlier names, such as falcon-7b, since the
+    release after the last one that has the model.
 
     Pass: the preset Qwen/Qwen3-32B; the preset phi-4-mini-instruct, one of 25 short names.
     Fail: inference with 1 preset and 1 template; the preset llama-3.1-80b-instruct.
-    Level: mandatory; advisory for the name of a preset for tuning.
+    Level: mandatory; advisory for the name of a preset for tuning, and for an earlier name if
+    --release does not state the release of KAITO.
     Source: kaito-project/kaito api/v1beta1/workspace_validation.go; pkg/utils/plugin/plugin.go.
     """
     if view.kind == WORKSPACE:
@@ -78,7 +81,7 @@ def kaito_preset(view: View) -> Iterator[Finding]:
             yield refused("tuning", seen, "remove one", _PRESET)
     for model in view.models[:1] if view.kind == SEVERAL_ROLES else view.models:
         yield from _one_way(view, model)
-        yield from _name(model)
+        yield from _name(model, known_version(view.object.context.versions.get("kaito", ""), "kaito"))
 
 
 @part_of_rule
@@ -95,7 +98,7 @@ def _one_way(view: View, model: Model) -> Iterator[Finding]:
         yield refused(model.inference_path, seen, "remove one", _PRESET)
 
 
-def _name(model: Model) -> Iterator[Finding]:
+def _name(model: Model, release: str | None) -> Iterator[Finding]:
     name = model.preset
     stated = model.inference.get("preset") is not None or not model.inference
     if isinstance(name, Unknown):
@@ -104,6 +107,8 @@ def _name(model: Model) -> Iterator[Finding]:
     elif stated and not name:
         seen = "names no model"
         yield refused(model.preset_path, seen, "write for example Qwen/Qwen3-32B", _PRESET)
+    elif name and name in FORMER_NAMES:
+        yield from _former(model, name, release)
     elif name and not is_preset(name):
         near = nearest(name, SHORT_NAMES)
         known = write(near) if near else "write the model's name on Hugging Face"
@@ -114,6 +119,21 @@ def _name(model: Model) -> Iterator[Finding]:
             remedy=known,
             level=Level.ADVISORY if model.tuned else Level.MANDATORY,
         )
+
+
+def _former(model: Model, name: str, release: str | None) -> Iterator[Finding]:
+    """Report a name that the newest KAITO has dropped, unless the stated release still has it."""
+    last = FORMER_NAMES[name]
+    if release and read_release(release) <= read_release(last):
+        return
+    elsewhere = "write the model's name on Hugging Face"
+    stated = f"state your release with --release kaito={last}"
+    yield Finding(
+        path=model.preset_path,
+        seen=f"is {display(name)}, which KAITO has only up to {last}",
+        remedy=elsewhere if release else either(elsewhere, stated),
+        level=Level.MANDATORY if release and not model.tuned else Level.ADVISORY,
+    )
 
 
 def kaito_roles(view: View) -> Iterator[Finding]:
