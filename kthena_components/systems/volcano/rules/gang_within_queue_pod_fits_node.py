@@ -23,12 +23,19 @@ from kthena_components.core.values.quantity import is_accelerator, parse_quantit
 from kthena_components.core.values.read import count, first_unknown, mapping, pairs, text
 from kthena_components.core.values.unknown import MaybeText, Unknown, known
 from kthena_components.systems.volcano.rules.gang_fits_hypernode import NODE, nodes_of
+from kthena_components.systems.volcano.rules.gang_pods_and_foreign_groups import (
+    DEPLOYMENT,
+    STATEFUL_SET,
+    member_of,
+)
 from kthena_components.systems.volcano.rules.queue import exceeds
 
 _USUAL = "default"
 """The queue of pods that name none."""
 _DEEPEST = 32
 """Maximum number of queues above each other that are looked at."""
+_WITHOUT_ZERO = frozenset({"cpu", "memory"})
+"""Resources of which a capability of 0 is no limit (proportion.go OnSessionOpen)."""
 _Amounts = Mapping[str, Decimal] | Unknown
 
 
@@ -47,8 +54,8 @@ def gang_within_queue(cluster: ClusterObjects) -> Iterator[Finding]:
     """What starts together requests at most the capability of its queue, and of those above it.
 
     It applies to the minResources of a PodGroup, or minMember of its smallest pods; to a group of a
-    ModelServing or a LeaderWorkerSet and to a Volcano Job; and to each single pod that Volcano
-    schedules. A capability limits only the resources that it names: the devices of resource claims
+    ModelServing or a LeaderWorkerSet and to a Volcano Job; to the gang of group-min-member; and to
+    each single pod that Volcano schedules. A capability limits only the resources that it names: the devices of resource claims
     count under `deviceclass/<class>`, in 1.15 with its plugin capacity, and are not compared here.
     Volcano compares the queues above with its plugin capacity and enableHierarchy only; with
     proportion, the default, it starts more than they allow.
@@ -94,7 +101,16 @@ def _everything(cluster: ClusterObjects) -> Iterator[_Wanted]:
             continue
         if pods.spec.get("schedulerName") == VOLCANO and (queue or not pods.by_controller):
             at = f"metadata.annotations.{naming.QUEUE_NAME}" if queue else "spec.schedulerName"
-            yield _Wanted(pods.owner, pods.at(at), queue, "each pod", requests_of(pods))
+            least = member_of(pods, DEPLOYMENT, STATEFUL_SET) or 1
+            title = "each pod" if least == 1 else "its gang (group-min-member)"
+            amounts = _times(requests_of(pods), least)
+            yield _Wanted(pods.owner, pods.at(at), queue, title, amounts)
+
+
+def _times(amounts: _Amounts, number: int) -> _Amounts:
+    if isinstance(amounts, Unknown):
+        return amounts
+    return {key: amount * number for key, amount in amounts.items()}
 
 
 def _of_pod_group(entry: Object, pods: list[PodSet]) -> _Amounts:
@@ -140,7 +156,9 @@ def _check_gang(wanted: _Wanted, name: str, queues: Mapping[str, Object]) -> Ite
             limits = mapping(queues[above].spec.get("capability"))
             stated = limits.get(resource)
             limit = parse_quantity(stated)
-            if limit is None or limit <= 0 or not exceeds(resource, [amount], limit):
+            if limit is None or (limit <= 0 and resource in _WITHOUT_ZERO):
+                continue
+            if amount <= limit or (limit > 0 and not exceeds(resource, [amount], limit)):
                 continue
             yield _finding(wanted, name, queues[above], resource, (amount, limit))
             break
