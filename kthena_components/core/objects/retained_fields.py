@@ -20,14 +20,8 @@ _METADATA = frozenset({"name", "generateName", "namespace", "labels", "annotatio
 _POD = frozenset(
     {
         *("containers", "initContainers", "volumes", "imagePullSecrets", "resourceClaims"),
-        *(
-            "nodeSelector",
-            "affinity",
-            "schedulerName",
-            "enableServiceLinks",
-            "hostNetwork",
-            "resources",
-        ),
+        *("nodeSelector", "affinity", "nodeName", "tolerations", "schedulerName", "resources"),
+        *("enableServiceLinks", "hostNetwork", "hostAliases", "hostname", "dnsConfig"),
     }
 )
 _CONTAINER = frozenset({"name", "image", "resources", "restartPolicy", "envFrom"})
