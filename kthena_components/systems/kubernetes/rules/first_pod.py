@@ -86,7 +86,9 @@ def _wrong_name(
     if not service:
         seen += ", but without a serviceName its pods have no names in DNS"
         remedy = f"write serviceName: {host['domain']}, and add that headless Service"
-        yield refuse("spec.serviceName", seen.replace("looks", "is not stated, and a pod looks", 1), remedy)
+        yield refuse(
+            "spec.serviceName", seen.replace("looks", "is not stated, and a pod looks", 1), remedy
+        )
         return
     if is_name(service) and host["domain"] != service:
         seen += f", but serviceName is {display(service)}, and the pods have no names below "

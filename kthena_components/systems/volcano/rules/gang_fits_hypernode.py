@@ -227,7 +227,6 @@ class _Inside:
             left += spec.children
         return found if found <= self.nodes.keys() else None
 
-
     def _matching(self, spec: "HyperNodeSpec") -> set[str] | None:
         """Return the nodes that a pattern or labels select; None if these are not known."""
         pattern, wanted = spec.node_regex, spec.node_labels

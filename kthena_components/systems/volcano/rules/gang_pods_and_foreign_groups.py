@@ -314,12 +314,12 @@ def foreign_group_name(cluster: ClusterObjects) -> Iterator[Finding]:
             continue
         if right in mapping(pods.owner.metadata.get("annotations")) and pods.path:
             at = join_path("metadata.annotations", key_text(right))
-            seen = "names a PodGroup, but Volcano reads the annotation of pods, and the template has "
+            seen = (
+                "names a PodGroup, but Volcano reads the annotation of pods, and the template has "
+            )
             seen += "none, so its pods get another PodGroup"
             remedy = f"write it into the annotations of {pods.path}"
-            yield Finding(
-                path=pods.owner.at(at), seen=seen, remedy=remedy, level=Level.ADVISORY
-            )
+            yield Finding(path=pods.owner.at(at), seen=seen, remedy=remedy, level=Level.ADVISORY)
             continue
         wrong = "annotation" if other in pods.annotations else ""
         key = other if wrong or other in pods.labels else right

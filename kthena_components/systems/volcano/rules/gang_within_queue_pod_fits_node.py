@@ -310,8 +310,9 @@ def _tests(
     if isinstance(name, str) and name:
         yield "nodeName", lambda node: node.name == name
     wanted = {key: value for key, value in selector.items() if key in stated}
-    yield "nodeSelector", lambda node: all(
-        _may_equal(_label(node, key), value) for key, value in wanted.items()
+    yield (
+        "nodeSelector",
+        lambda node: all(_may_equal(_label(node, key), value) for key, value in wanted.items()),
     )
     required = mapping(mapping(mapping(spec.get("affinity")).get("nodeAffinity")).get(_REQUIRED))
     terms = [mapping(term) for term in sequence(required.get("nodeSelectorTerms"))]
@@ -319,9 +320,12 @@ def _tests(
         yield "nodeAffinity", lambda node: any(_meets(node, term, stated) for term in terms)
     if unknown_inside(spec.get("tolerations")) is None:
         given = [mapping(each) for each in sequence(spec.get("tolerations"))]
-        yield "tolerations", lambda node: all(
-            _tolerates(mapping(taint), given, asked)
-            for taint in sequence(mapping(node.spec).get("taints"))
+        yield (
+            "tolerations",
+            lambda node: all(
+                _tolerates(mapping(taint), given, asked)
+                for taint in sequence(mapping(node.spec).get("taints"))
+            ),
         )
 
 
