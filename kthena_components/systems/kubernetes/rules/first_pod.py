@@ -50,8 +50,8 @@ def first_pod_named(found: Object) -> Iterator[Finding]:
     engine are in this StatefulSet.
 
     Pass: serviceName chat, 2 replicas and --dist-init-addr chat-0.chat:5000.
-    Fail: chat-0.chats:5000; chat-0.chat:5000 without a serviceName; chat-2.chat:5000 with 2 replicas, or chat-1.chat:5000 with
-    --node-rank 1 in that pod; model-0.chat:5000 with --nnodes 2;
+    Fail: chat-0.chats:5000; chat-0.chat:5000 without a serviceName; chat-2.chat:5000 with 2
+    replicas, or chat-1.chat:5000 with --node-rank 1 in that pod; model-0.chat:5000 with --nnodes 2;
     chat-0.chat.default.svc:5000 in the namespace models.
     Level: mandatory.
     Source: Kubernetes documentation, StatefulSets, Stable Network ID; Kubernetes DNS-Based Service
@@ -254,9 +254,9 @@ def _of_service(cluster: ClusterObjects, pods: PodSet) -> Iterator[Finding]:
     service = cluster.named(_SERVICE).get(key)
     seen = f"look for their first rank at {display(ports.asks[0])}, "
     if service is None:
-        if cluster.complete and not cluster.name_unknown(_SERVICE) and not _may_make(cluster, key):
-            if pods.owner.group_kind != _STATEFUL_SET:
-                yield _no_service(pods.at("spec"), ports.asks[0], key)
+        named = cluster.complete and not cluster.name_unknown(_SERVICE)
+        if named and pods.owner.group_kind != _STATEFUL_SET and not _may_make(cluster, key):
+            yield _no_service(pods.at("spec"), ports.asks[0], key)
         return
     wrong = _leads_elsewhere(cluster, service, pods, ports)
     if wrong:

@@ -64,8 +64,9 @@ def gang_within_queue(cluster: ClusterObjects) -> Iterator[Finding]:
 
     It applies to the minResources of a PodGroup, or minMember of its smallest pods; to a group of a
     ModelServing or a LeaderWorkerSet and to a Volcano Job; to the gang of group-min-member; and to
-    each single pod that Volcano schedules. A capability limits only the resources that it names: the devices of resource claims
-    count under `deviceclass/<class>`, in 1.15 with its plugin capacity, and are not compared here.
+    each single pod that Volcano schedules. A capability limits only the resources that it names,
+    and 0 of CPU and memory are no limit: the devices of resource claims count under
+    `deviceclass/<class>`, in 1.15 with its plugin capacity, and are not compared here.
     Volcano compares the queues above with its plugin capacity and enableHierarchy only; with
     proportion, the default, it starts more than they allow.
 
@@ -205,8 +206,8 @@ def pod_fits_node(cluster: ClusterObjects) -> Iterator[Finding]:
 
     It applies if all given Nodes state what they can allocate. The rule assumes empty nodes. Nodes
     that the nodeName, the nodeSelector or the required nodeAffinity of the pods excludes do not
-    count, and none with a taint that the pods do not tolerate. A label that no given Node has, and a
-    taint for the resource itself, may be the concern of what fills them in, and are not compared.
+    count, and none with a taint that the pods do not tolerate. Not compared are a label that no
+    given Node has, and a taint for the resource itself, because others may add them.
 
     Pass: pods of 8 GPUs, and a Node with 8 GPUs.
     Fail: pods of 8 GPUs, and Nodes with 4 GPUs; a nodeSelector gpu h100, a Node of 4 GPUs with that
