@@ -205,7 +205,7 @@ def master_address(facts: ServingFacts) -> Iterator[Finding]:
     Pass: --nnodes 2 --node-rank $(POD_INDEX) --master-addr chat-0.chat in a StatefulSet chat.
     Fail: --nnodes 2 --node-rank 1 without --master-addr, with --master-addr localhost, or with
     $(POD_NAME).
-    Level: mandatory.
+    Level: mandatory; advisory for the node's address, at which a hostPort may lead to the first pod.
     Source: vllm/config/parallel.py (master_addr, data_parallel_master_ip) and
         vllm/engine/arg_utils.py (data_parallel_address); sglang/srt/model_executor/model_runner.py
         (init_torch_distributed), later sglang/srt/distributed/bootstrap.py.
@@ -220,7 +220,10 @@ def master_address(facts: ServingFacts) -> Iterator[Finding]:
 
 
 def _is_own(address: object) -> bool:
-    """Return whether an address is that of the pod that states it, or of its node."""
+    """Return whether an address is that of the pod that states it, or of its node.
+
+    The address of the node leads to no pod that is not on its network, unless by a hostPort.
+    """
     return is_itself(address) or isinstance(address, NodeAddress)
 
 
@@ -276,4 +279,5 @@ def _looks_at_itself(
         path=pod.command_path,
         seen=f"{title(engine)} {seen}",
         remedy=f"write {meeting.option} with the address of the first pod, {address}{port}",
+        level=Level.ADVISORY if isinstance(meeting.address, NodeAddress) else Level.MANDATORY,
     )
