@@ -25,7 +25,7 @@ _POD = frozenset(
     }
 )
 _CONTAINER = frozenset({"name", "image", "resources", "restartPolicy", "envFrom"})
-_WAITING = ("command", "args", "env", "lifecycle")
+_WAITING = ("command", "args", "env", "lifecycle", "readinessProbe", "startupProbe")
 """What else is kept of a container whose script may wait for something."""
 _VARIABLES = frozenset({"VLLM_PORT"})
 """Variables whose names are kept, without their values."""

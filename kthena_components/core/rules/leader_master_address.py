@@ -205,7 +205,8 @@ def master_address(facts: ServingFacts) -> Iterator[Finding]:
     Pass: --nnodes 2 --node-rank $(POD_INDEX) --master-addr chat-0.chat in a StatefulSet chat.
     Fail: --nnodes 2 --node-rank 1 without --master-addr, with --master-addr localhost, or with
     $(POD_NAME).
-    Level: mandatory; advisory for the node's address, at which a hostPort may lead to the first pod.
+    Level: mandatory; advisory for the node's address, by which a hostPort may lead to the first pod
+    on one node.
     Source: vllm/config/parallel.py (master_addr, data_parallel_master_ip) and
         vllm/engine/arg_utils.py (data_parallel_address); sglang/srt/model_executor/model_runner.py
         (init_torch_distributed), later sglang/srt/distributed/bootstrap.py.
