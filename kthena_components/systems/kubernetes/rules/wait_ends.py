@@ -44,9 +44,9 @@ def wait_ends(cluster: ClusterObjects) -> Iterator[Finding]:
     role, or a task of a Volcano Job that depends on its own task; nor a worker for a Service of the
     server of its engine. The same applies to a loop in front of a server in its script. A name in
     DNS is there before that with publishNotReadyAddresses only, and for a later pod of a
-    StatefulSet with podManagementPolicy Parallel only. Checked are `until` and `while !` loops, and `while true`
-    with one break, that run in any case and do not count, in pods with accelerators or an engine's
-    image.
+    StatefulSet with podManagementPolicy Parallel only. Checked are `until` and `while !` loops, and
+    `while true` with one break, that run in any case and do not count, in pods with accelerators or
+    an engine's image.
 
     Pass: an init container with `until nc -z redis 6379`, or that of a worker that waits for the
     head's Service; a loop that breaks after some tries.
@@ -54,7 +54,8 @@ def wait_ends(cluster: ClusterObjects) -> Iterator[Finding]:
     selects its pods; `until curl localhost:8000/health` before `vllm serve`; `until nslookup
     chat-1.chat` in StatefulSet chat with OrderedReady; k8s-wait-for with `service chat`; a
     postStart hook with `until curl chat:8000/health`; `until nslookup chat-0-1.chat` in the leader
-    of LeaderWorkerSet chat with LeaderReady.
+    of LeaderWorkerSet chat with LeaderReady; `until nc -z chat 8000` in an init container of its
+    workers, and a Service chat that selects its leaders.
     Level: mandatory; advisory for a Service whose labels other pods may have.
     Source: Kubernetes documentation, Init Containers; kubernetes
     pkg/kubelet/kuberuntime/kuberuntime_container.go (computeInitContainerActions,
