@@ -84,11 +84,9 @@ def _wrong_name(
         return
     require_known(path, service, found.spec.get("replicas"))
     if not service:
-        seen += ", but without a serviceName its pods have no names in DNS"
+        seen = f"is not stated, so the pods have no names in DNS, but one {seen}"
         remedy = f"write serviceName: {host['domain']}, and add that headless Service"
-        yield refuse(
-            "spec.serviceName", seen.replace("looks", "is not stated, and a pod looks", 1), remedy
-        )
+        yield refuse("spec.serviceName", seen, remedy)
         return
     if is_name(service) and host["domain"] != service:
         seen += f", but serviceName is {display(service)}, and the pods have no names below "
