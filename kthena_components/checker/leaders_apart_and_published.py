@@ -107,8 +107,15 @@ def _lacks_workers(objects: SplitObjects, part: EnginePart) -> bool:
     if not (is_head(part) and needs_workers(part)) or next(objects.workers_of(part), None):
         return False
     command = part.pod.command
+    if any(each.namespace == part.namespace and _asks_unread(each) for each in objects.parts):
+        return False
     joins = (each for each in objects.parts if each is not part and _may_join(each))
     return command is None or not spreads_copies(command) or next(joins, None) is None
+
+
+def _asks_unread(part: EnginePart) -> bool:
+    """Return whether it is not known where the workers of a part look for their first rank."""
+    return is_other(part) and not part.asks
 
 
 def _may_join(part: EnginePart) -> bool:

@@ -86,9 +86,16 @@ _COMPLETE: Mapping[str, frozenset[str]] = {
             "GROVE_HEADLESS_SERVICE",
         }
     ),
+    "RBG_": frozenset(
+        {
+            *("RBG_GROUP_NAME", "RBG_ROLE_NAME", "RBG_ROLE_INDEX", "RBG_ROLE_INSTANCE_NAME"),
+            *("RBG_COMPONENT_NAME", "RBG_COMPONENT_INDEX", "RBG_LWP_LEADER_ADDRESS"),
+            *("RBG_LWP_WORKER_INDEX", "RBG_LWP_GROUP_SIZE"),
+        }
+    ),
 }
-"""Beginnings of which all names are known: lws api/leaderworkerset/v1/leaderworkerset_types.go, and
-grove operator/api/common/constants/constants.go."""
+"""Beginnings of which all names are known: lws api/leaderworkerset/v1/leaderworkerset_types.go,
+grove operator/api/common/constants/constants.go, and rbg api/workloads/constants/env.go."""
 _APPENDED = frozenset({"the ModelServing controller", "a plugin of a Volcano Job", "a Job"})
 """Controllers that add their variables behind those of the template: kthena
 pkg/model-serving-controller/utils/utils.go addEnvVars; volcano pkg/controllers/job/plugins/svc and

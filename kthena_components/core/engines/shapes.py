@@ -20,6 +20,7 @@ from kthena_components.core.engines.programs import (
     shell_operand,
 )
 from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.regex import regex
 
 _DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"
 """Characters that look like a hyphen: dashes, the minus sign, and their full-width forms."""
@@ -118,19 +119,30 @@ def never_ends(argv: Sequence[str]) -> bool:
     return _ENDING.isdisjoint(argv) and not any(map(_may_be_option, argv))
 
 
-_IDLE = frozenset({("sleep", "infinity"), ("sleep", "inf"), ("tail", "-f", "/dev/null")})
+_PAUSE = r"(?:exec\s+)?(?:\S*/)?(?:sleep\s+(?:infinity|inf|\d+[smhd]?)|tail\s+-f\s+/dev/null)"
+_QUIET = r"(?:echo|printf|set|export|date|hostname|trap|:)\b(?:(?!\$\()[^;&|\n`<>])*"
+_DOES_NOTHING = regex(
+    rf"(?:{_QUIET}(?:;|\n|&&)\s*)*"
+    rf"(?:{_PAUSE}|while\s+(?:true|:)\s*[;\n]\s*do\s+(?:{_QUIET}[;\n]\s*)*{_PAUSE}\s*[;\n]\s*done"
+    rf"|echo\b(?:(?!\$\()[^;&|\n`<>])*)"
+    r"(?:\s*&\s*[;\n]?\s*wait(?:\s+\$!)?)?\s*;?"
+)
+"""Scripts that only pause, or write a text and end."""
 
 
 def idle_command(argv: Sequence[str]) -> str:
-    """Return a command that does nothing and does not end, as one text; else an empty one."""
+    """Return a command that does nothing for an engine, as one text; else an empty one."""
     words = tuple(argv)
+    script = " ".join(words)
     if words and base_name(words[0]) in SHELLS:
         at, is_text = shell_operand(words, 1)
-        words = tuple(words[at].split()) if is_text and at == len(words) - 1 else ()
-    words = words[1:] if words[:1] == ("exec",) else words
-    plain = (base_name(words[0]), *words[1:]) if words else ()
-    long = len(plain) == _LONG and plain[0] == "sleep" and plain[1].rstrip("dhms").isdecimal()
-    return " ".join(words) if plain in _IDLE or long else ""
+        script = words[at].strip() if is_text and at == len(words) - 1 else ""
+    shown = script.removeprefix("exec ")
+    found = len(script) <= _MOST_IDLE and _DOES_NOTHING.fullmatch(script) is not None
+    return (shown if len(shown) <= _MOST else f"{shown[:_MOST]}…") if found else ""
+
+
+_MOST_IDLE = 1000
 
 
 def _may_be_option(word: str) -> bool:

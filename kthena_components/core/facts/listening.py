@@ -94,6 +94,8 @@ class Listening:
     """What listens if it is no engine."""
     meets: tuple[str, int] | None = None
     """The host and the port at which they meet the other pods of their engine, as written."""
+    asks: tuple[str, int] | None = None
+    """The same, also of Ray and of copies."""
 
     @property
     def title(self) -> str:
@@ -160,6 +162,7 @@ def listening(
         taken=_taken(pod, command),
         has_adapters=command.options.get(_ENABLED, False) is not False,
         meets=_meeting(command),
+        asks=_asked(command),
     )
 
 
@@ -174,6 +177,19 @@ def _meeting(command: CommandFacts) -> tuple[str, int] | None:
         port = digits(number)
     is_here = not isinstance(host, str) or is_unresolved(host) or LOOPBACK.fullmatch(host)
     return None if is_here or not isinstance(port, int) else (str(host), port)
+
+
+def _asked(command: CommandFacts) -> tuple[str, int] | None:
+    """Return where pods look for the first one of their engine; None if that is not known."""
+    if isinstance(command.nnodes, int) and command.nnodes > 1:
+        return _meeting(command)
+    stated = command.ray_address or command.options.get("--data-parallel-address")
+    port = command.options.get("--data-parallel-rpc-port", 29550)
+    if not isinstance(stated, str) or is_unresolved(stated) or LOOPBACK.fullmatch(stated):
+        return None
+    host, _, number = stated.partition(":")
+    port = digits(number) if command.ray_role == "worker" else port
+    return (host, port) if isinstance(port, int) and not LOOPBACK.fullmatch(host) else None
 
 
 def server_port(command: CommandFacts) -> int | None:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from kthena_components.core import naming
 from kthena_components.core.engines import CommandFacts
+from kthena_components.core.engines.programs import RAY_SCRIPTS
 from kthena_components.core.facts.context import NO_CONTEXT, Context, in_object
 from kthena_components.core.facts.members import with_siblings
 from kthena_components.core.facts.pod import PodFacts
@@ -45,7 +46,7 @@ _COUNTS = {
 _UNNAMED = frozenset({("apps", "Deployment"), ("apps", "ReplicaSet")})
 """Kinds whose pods have no names in DNS unless their template states one."""
 _SIGNS = (
-    *("--nnodes", "ray start", "kv_connector", "--disaggregation-mode"),
+    *("--nnodes", "ray start", "kv_connector", "--disaggregation-mode", *RAY_SCRIPTS),
     *("--data-parallel-size-local", "--data_parallel_size_local", "-dpl"),
     *("--data-parallel-rank", "--data_parallel_rank", "-dpn"),
 )
@@ -220,7 +221,10 @@ def _asked(pod: PodFacts, text: str) -> tuple[str, int | None]:
         if by_copies and command.headless is False:
             return "", port if isinstance(port, int) else None
     else:
-        found, port = _RAY_ADDRESS.search(text), None
+        joins, port = pod.joined or command, None
+        address = None if joins is None else joins.ray_address
+        read = _HOST.fullmatch(address) if isinstance(address, str) else None
+        found = read or _RAY_ADDRESS.search(text)
     if found is None:
         return "", None
     stated_port = int(found[2]) if found[2] else port

@@ -20,18 +20,12 @@ _METADATA = frozenset({"name", "generateName", "namespace", "labels", "annotatio
 _POD = frozenset(
     {
         *("containers", "initContainers", "volumes", "imagePullSecrets", "resourceClaims"),
-        *(
-            "nodeSelector",
-            "affinity",
-            "schedulerName",
-            "enableServiceLinks",
-            "hostNetwork",
-            "resources",
-        ),
+        *("nodeSelector", "affinity", "nodeName", "tolerations", "schedulerName", "resources"),
+        *("enableServiceLinks", "hostNetwork", "hostAliases", "hostname", "dnsConfig"),
     }
 )
 _CONTAINER = frozenset({"name", "image", "resources", "restartPolicy", "envFrom"})
-_WAITING = ("command", "args", "env", "lifecycle")
+_WAITING = ("command", "args", "env", "lifecycle", "readinessProbe", "startupProbe")
 """What else is kept of a container whose script may wait for something."""
 _VARIABLES = frozenset({"VLLM_PORT"})
 """Variables whose names are kept, without their values."""

@@ -7,9 +7,10 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.remedies import set_option, without
-from kthena_components.core.rules.support.engine_pods import Start, others, starts
+from kthena_components.core.rules.support.engine_pods import LEADERS, Start, others, starts
 from kthena_components.core.rules.support.messages import title
 from kthena_components.core.values.images import Version
+from kthena_components.core.values.unknown import OfController
 
 _COMPARED: Version = (0, 10)
 """The first vLLM whose first pod compares --headless of the others with its load balancing."""
@@ -28,7 +29,8 @@ def headless_copies(facts: ServingFacts) -> Iterator[Finding]:
 
     Pass: --data-parallel-size 2 --data-parallel-size-local 1 in both pods, and --headless in the
     worker.
-    Fail: the same without --headless; the same with --data-parallel-start-rank 0 in the first pod.
+    Fail: the same without --headless; the same with --data-parallel-start-rank 0 in the first pod;
+    --headless in both, which look for the copies' first pod at $(LWS_LEADER_ADDRESS).
     Level: mandatory from 0.10; advisory if the image states no release.
     Source: vllm/v1/engine/utils.py wait_for_engine_startup (remote_should_be_headless), of 0.10.0
     to 0.33.0; vllm/engine/arg_utils.py create_engine_config.
@@ -52,9 +54,17 @@ def _is_compared(command: CommandFacts) -> bool:
 def _check(start: Start, other: CommandFacts, path: str) -> Iterator[Finding]:
     command = start.command
     data, local = command.data, command.data_local
-    if not isinstance(data, int) or data <= 1 or command.headless or command.data_rank:
-        return
     level = start.since(_COMPARED)
+    if not isinstance(data, int) or data <= 1 or command.data_rank:
+        return
+    if command.headless:
+        asked = command.options.get("--data-parallel-address")
+        if other.headless and isinstance(asked, OfController) and asked.name in LEADERS and level:
+            seen = "has --headless in all its pods, so nothing waits for them at the address of "
+            seen += f"the first one ({asked.name}), and nothing serves HTTP"
+            remedy = without("--headless", text="remove --headless from the first pod")
+            yield _finding(start, start.engine.entry.command_path, seen, remedy, level)
+        return
     if level is None or not isinstance(command.data_mode, str):
         return
     by_zero = command.data_mode == "hybrid" and command.data_start_rank == 0 and not _states(start)

@@ -27,6 +27,7 @@ from kthena_components.core.rules.support.own_rank_and_unset_variables import (
 from kthena_components.core.values.display import display
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import (
+    NodeAddress,
     NotSet,
     OfController,
     OwnAddress,
@@ -38,6 +39,8 @@ _TWO = 2
 _OF_SERVICE = regex(r"\w+_(?:SERVICE_HOST|SERVICE_PORT\w*|PORT(?:_\w+)?)")
 """Variables that Kubernetes adds for each Service (pkg/kubelet/envvars/envvars.go)."""
 _PORT, _PORTS = regex(r":\d+$"), regex(r":\d+:\d+$")
+_LAST, _NAMED = regex(r":([A-Za-z0-9-]+)$"), regex(r":[a-z][a-z0-9-]*$")
+_MAX_PORT = 65535
 _ALONE = regex(r"\$(?:\(\w+\)|\{\w+\}|\w+)")
 
 
@@ -49,14 +52,16 @@ def leader_address(facts: ServingFacts) -> Iterator[Finding]:
     unless the image sets it. Kubernetes also leaves $(NAME) in the value of a variable that comes
     before NAME in env. Kthena and the plugins of a Volcano Job add theirs at the end, and
     LeaderWorkerSet and Grove at the beginning. vLLM's --master-addr and --data-parallel-address
-    are a host, SGLang's --dist-init-addr and `ray start --address` have a port. The name of one pod
+    are a host, SGLang's --dist-init-addr and `ray start --address` have a port, which is a number
+    up to 65535. A number is no host, and in single quotes $NAME stays as it is. The name of one pod
     is the address of one copy of the engine. Copies in a scaling group of Grove differ only in
     GROVE_PCSG_INDEX.
 
     Pass: --nnodes 2 --master-addr $(LWS_LEADER_ADDRESS) in a LeaderWorkerSet.
     Fail: $(LWS_LEADER_ADDRESS) in a ModelServing; $(LEADER) or $LEADER without a variable LEADER;
     LEADER: $(ENTRY_ADDRESS) in the env of a ModelServing; $LWS_LEADER_ADDR;
-    --master-addr chat-0.chat:29501, or chat-0.chat with 2 replicas;
+    --master-addr chat-0.chat:29501, or chat-0.chat with 2 replicas; --master-addr 29501;
+    --dist-init-addr chat-0.chat:dist;
     $(GROVE_PCS_NAME)-$(GROVE_PCS_INDEX)-engine-0-leader-0.$(GROVE_HEADLESS_SERVICE) in a scaling
     group with 2 replicas; --dist-init-addr http://chat-0.chat:5000.
     Level: mandatory; advisory for a $NAME that an image of your own may set, and for a name that
@@ -103,6 +108,8 @@ def _no_form(meeting: Meeting) -> str:
         return ""
     if "://" in shown:
         return "which is a URL, and not an address"
+    if isinstance(meeting.address, str) and (wrong := _no_name(meeting.address)):
+        return wrong
     if _PORTS.search(shown):
         return "but only a host belongs there, and the script adds the port"
     if meeting.option not in WITH_PORT:
@@ -110,7 +117,25 @@ def _no_form(meeting: Meeting) -> str:
     # A controller's variable has no port.
     alone = isinstance(meeting.address, OfController) and _ALONE.fullmatch(shown) is not None
     known = isinstance(meeting.address, str) or alone
-    return "which has no port" if known and not _PORT.search(shown) else ""
+    return _no_port(shown) if known or _PORT.search(shown) or _NAMED.search(shown) else ""
+
+
+def _no_name(address: str) -> str:
+    """Explain that a known text is the name and the address of no host."""
+    host = address.partition(":")[0]
+    if "$" in address:
+        return "in which nothing replaces the variable, because it is quoted"
+    return "whose host is a number" if host.isdecimal() and address.count(":") < _TWO else ""
+
+
+def _no_port(shown: str) -> str:
+    """Explain that what follows the host of an address is no port."""
+    found = _LAST.search(shown)
+    if found is None:
+        return "which has no port"
+    if not found[1].isdecimal():
+        return f"and {display(found[1])} is the name of a port, and not its number"
+    return "" if int(found[1][:9]) <= _MAX_PORT else f"and ports end at {_MAX_PORT}"
 
 
 def _is_host_and_port(shown: str) -> bool:
@@ -174,27 +199,41 @@ def master_address(facts: ServingFacts) -> Iterator[Finding]:
     `ray start --address`. Each is the pod itself,
     127.0.0.1, if it is not stated; newer SGLang takes --host instead. The first pod may use it,
     because it is there. Every other one waits until it gives up. So does a pod that looks at its
-    own name or address: $(POD_IP) from status.podIP, $HOSTNAME, $(hostname -i). Pods on the host's
-    network may share a node, and are not checked.
+    own name or address: $(POD_IP) from status.podIP, $HOSTNAME, $(hostname -i), or at that of its
+    node, from status.hostIP. Pods on the host's network may share a node, and are not checked.
 
     Pass: --nnodes 2 --node-rank $(POD_INDEX) --master-addr chat-0.chat in a StatefulSet chat.
     Fail: --nnodes 2 --node-rank 1 without --master-addr, with --master-addr localhost, or with
     $(POD_NAME).
-    Level: mandatory.
+    Level: mandatory; advisory for the node's address, by which a hostPort may lead to the first pod
+    on one node.
     Source: vllm/config/parallel.py (master_addr, data_parallel_master_ip) and
         vllm/engine/arg_utils.py (data_parallel_address); sglang/srt/model_executor/model_runner.py
         (init_torch_distributed), later sglang/srt/distributed/bootstrap.py.
     """
     for engine in facts.engines:
         for pod, meeting in meetings(engine):
-            if not pod.on_host and is_itself(meeting.address):
+            if not pod.on_host and _is_own(meeting.address):
                 yield _looks_at_itself(facts, engine, pod, _alone(meeting), meeting)
                 break
         else:
             yield from _each_its_own(facts, engine)
 
 
+def _is_own(address: object) -> bool:
+    """Return whether an address is that of the pod that states it, or of its node.
+
+    The address of the node leads to no pod that is not on its network, unless by a hostPort.
+    """
+    return is_itself(address) or isinstance(address, NodeAddress)
+
+
 def _alone(meeting: Meeting) -> str:
+    if isinstance(meeting.address, NodeAddress):
+        return (
+            f"has {meeting.counted}, and {meeting.option} is the address of each pod's own node, "
+            "but the first rank is in another pod, which is not on the node's network"
+        )
     if meeting.option == RAY:
         shown = meeting.shown or "nothing"
         return (
@@ -241,4 +280,5 @@ def _looks_at_itself(
         path=pod.command_path,
         seen=f"{title(engine)} {seen}",
         remedy=f"write {meeting.option} with the address of the first pod, {address}{port}",
+        level=Level.ADVISORY if isinstance(meeting.address, NodeAddress) else Level.MANDATORY,
     )

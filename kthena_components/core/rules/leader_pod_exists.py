@@ -3,11 +3,12 @@
 import re
 from collections.abc import Iterator
 
+from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.listening import waits_for_engine
 from kthena_components.core.facts.network import HostedPods, PodHosts
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.findings import Finding
+from kthena_components.core.findings import Finding, Level
 from kthena_components.core.rules.support.engine_pods import Meeting, meeting_of, meetings
 from kthena_components.core.rules.support.messages import title
 from kthena_components.core.values.display import display
@@ -19,6 +20,8 @@ _HOST = regex(
 )
 _SVC = regex(r"\.svc(?:\..*)?|")
 """What may follow a namespace: of another text, it may be no name in the cluster."""
+_SERVICE = regex(r"(?:tcp://)?([\w-]+)(?:\.([\w-]+)(?:\.svc(?:\.[\w.-]+)?)?)?(?::\d+)?")
+_OF_ALL = "the name of a Service of all its pods, so a pod may ask any of them"
 _SHOWN = 4
 _NUMBERED = regex(r"(.*-)(\d{1,9})")
 
@@ -40,8 +43,10 @@ def leader_pod_exists(facts: ServingFacts) -> Iterator[Finding]:
     Pass: big-head-0.big in a Job big with the plugin svc and a task head, which starts rank 0.
     Fail: big-head-0.big without svc; big-leader-0.big without a task leader; big-worker-0.big, if
     the task worker has --node-rank 1; job-1.job in an indexed Job, or job-0.job without subdomain;
-    set-0.set in a LeaderWorkerSet with UniquePerReplica; set-0.set.default in the namespace models.
-    Level: mandatory.
+    set-0.set in a LeaderWorkerSet with UniquePerReplica; set-0.set.default in the namespace models;
+    set in a LeaderWorkerSet set, or $(GROVE_HEADLESS_SERVICE).
+    Level: mandatory; advisory for the Service of one copy, because some libraries try all of its
+    addresses.
     Source: Volcano v1.14 pkg/controllers/job/plugins/svc/svc.go; kubernetes-sigs/jobset v0.10
     pkg/controllers/jobset_controller.go; kubernetes-sigs/lws v0.9.0 pkg/webhooks/pod_webhook.go
     (Subdomain) and pkg/controllers/pod_controller.go; ai-dynamo/grove
@@ -57,21 +62,45 @@ def leader_pod_exists(facts: ServingFacts) -> Iterator[Finding]:
             # The name of one copy for all of them is the concern of leader-address.
             text = hosts.resolve(meeting.shown)
             found = _problem(hosts, engine, text) if one or text != meeting.shown else None
+            of_all = found is None and _is_of_all(hosts, text)
+            if of_all:
+                found = _OF_ALL, _first_name(hosts, engine)
             if found is not None:
                 looks = f"{title(engine)} looks for its first rank at {display(meeting.shown)}"
                 yield Finding(
                     path=pod.command_path,
                     seen=f"{looks} ({meeting.option}), {found[0]}",
                     remedy=found[1],
+                    level=Level.ADVISORY if of_all and one else Level.MANDATORY,
                 )
                 break
 
 
+def _is_of_all(hosts: PodHosts, text: str) -> bool:
+    """Return whether an address is that of all pods of an object."""
+    found = _SERVICE.fullmatch(text)
+    several = sum(p.count if isinstance(p.count, int) else 1 for p in hosts.pods) > 1
+    if found is None or found[1] != hosts.domain or hosts.missing:
+        return False
+    return several and found[2] in {None, hosts.namespace}
+
+
 def _meetings(engine: EngineFacts) -> Iterator[tuple[PodFacts, Meeting]]:
     yield from meetings(engine)
-    own = meeting_of(engine.entry.command) if engine.entry.command is not None else None
+    command = engine.entry.command
+    own = (meeting_of(command) or _of_copies(command)) if command is not None else None
     if own is not None and engine.worker is not None:
         yield engine.entry, own
+
+
+def _of_copies(command: CommandFacts) -> Meeting | None:
+    """Return where the first pod of several copies waits for the others."""
+    option = "--data-parallel-address"
+    address, data, local = command.options.get(option), command.data, command.data_local
+    spread = isinstance(data, int) and isinstance(local, int) and local < data
+    if command.engine != "vllm" or command.hidden is not None or not spread or address is None:
+        return None
+    return Meeting(option, address, f"--data-parallel-size {data}", command.written.get(option, ""))
 
 
 def _problem(hosts: PodHosts, engine: EngineFacts, text: str) -> tuple[str, str] | None:

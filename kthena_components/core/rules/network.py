@@ -16,7 +16,13 @@ from kthena_components.core.rules.support.engine_pods import (
 from kthena_components.core.rules.support.messages import title
 from kthena_components.core.values.display import display
 from kthena_components.core.values.regex import regex
-from kthena_components.core.values.unknown import NodeAddress, OfController, OwnAddress, Unknown
+from kthena_components.core.values.unknown import (
+    NodeAddress,
+    OfController,
+    OwnAddress,
+    Unknown,
+    Varying,
+)
 
 _IN_CLUSTER = regex(r"[a-z0-9-]+(?:\.[a-z0-9-]+){1,2}(?:\.svc(?:\.cluster\.local)?)?(?::\d+)?")
 _ADDRESS = regex(r"[\d.]+(?::\d+)?")
@@ -38,7 +44,7 @@ def host_network_names(facts: ServingFacts) -> Iterator[Finding]:
     """
     for engine in facts.engines:
         for pod, meeting in meetings(engine):
-            if pod.cluster_names is False and _is_name(meeting):
+            if pod.cluster_names is False and _is_name(facts, meeting):
                 spec = pod.own.path.rpartition(".containers[")[0] if pod.own else ""
                 yield Finding(
                     path=spec or pod.command_path,
@@ -49,10 +55,13 @@ def host_network_names(facts: ServingFacts) -> Iterator[Finding]:
                 break
 
 
-def _is_name(meeting: Meeting) -> bool:
+def _is_name(facts: ServingFacts, meeting: Meeting) -> bool:
     value = meeting.address
-    if isinstance(value, OfController):
-        return value.name in LEADERS
+    if isinstance(value, OfController) and value.name in LEADERS:
+        return True
+    if isinstance(value, OfController | Varying):
+        listed = facts.hosts.resolve(meeting.shown) if facts.hosts is not None else "$"
+        return "$" not in listed and _IN_CLUSTER.fullmatch(listed.partition(",")[0]) is not None
     known = isinstance(value, str) and not is_itself(value) and not _ADDRESS.fullmatch(value)
     return known and _IN_CLUSTER.fullmatch(str(value)) is not None
 

@@ -206,7 +206,10 @@ OPEN: dict[str, tuple[Args, Unknown]] = {
     "mpi": (job(task("master", MPI), task("worker", SSHD)), TOLD),
     "mpi-alone": (job(task("master", MPI), CLIENT), NOT_STATED),
     "one-script": (job(task("server", EITHER.replace("_HEAD_", "_SERVER_"), 4)), NOT_STATED),
-    "only-workers": (job(task("worker", RAY_WORKER, 4)), ELSEWHERE),
+    "only-workers": (
+        job(task("worker", RAY_WORKER.replace("${VC_HEAD_HOSTS%%,*}", "ray-head"), 4)),
+        ELSEWHERE,
+    ),
     "only-headless": (job(task("worker", f"{SERVE} --headless", 4)), ELSEWHERE),
     "two-leaders": (
         job(task("a", RAY_HEAD), task("b", RAY_HEAD), task("worker", RAY_WORKER, 3)),

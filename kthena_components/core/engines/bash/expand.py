@@ -25,8 +25,13 @@ from kthena_components.core.engines.bash.shell import Doubt, Flow, Shell
 from kthena_components.core.engines.bash.shell_state import BLANKS, Many, is_known
 from kthena_components.core.engines.bash.syntax import (
     Arithmetic,
+    Assignment,
+    Chain,
     Opaque,
     Parameter,
+    Pipeline,
+    Simple,
+    Statement,
     Substitution,
     Text,
     Word,
@@ -43,6 +48,12 @@ _OWN_ADDRESS = regex(
     r")?\s*[)`]"
 )
 """How scripts compute the name or the address of their pod."""
+_LOOKED_UP = regex(
+    r"(?:\$\(|`)\s*getent\s+a?hosts(?:v[46])?\s+[^\s|;&<>]+(?:\s+2>\s*/dev/null)?"
+    r"(?:\s*\|\s*(?:head(?:\s+-n)?\s*-?1|sort(?:\s+-u)?|uniq|cut\s+-d\s*['\"] ['\"]\s+-f\s*1"
+    r"|awk\s+['\"](?:NR==1\s*)?\{\s*print\s+\\{0,2}\$1;?\s*\}['\"]))+(?:\s*\|\|\s*true)?\s*[)`]"
+)
+"""How scripts look up the address of a name. The name then stands for it."""
 _SETS = regex(r"\$\{!?([A-Za-z_][A-Za-z0-9_]*)(?:\[[^]]*\])?:?=")
 _COMMANDS = regex(r"`|\$\((?!\()|[<>]\(")
 _NAMES = regex(r"[^\s;&|<>()`'\"\\$]+")
@@ -240,6 +251,8 @@ class Expander:
             shell.done(Doubt.OPEN)  # shells differ in what $? then is for the rest of a command
         if isinstance(output, str) and shared.scope.fits(output):
             return Chunk(output.rstrip("\n"), piece.quoted, splits=True)
+        if _LOOKED_UP.fullmatch(piece.written) and (name := _asked_name(piece.body.items[0][0])):
+            return Chunk(self.text(name), quoted=True)
         because: Unknown | str = ""
         if "hostname" in piece.written or "HOSTNAME" in piece.written:
             shown = shared.scope.show(piece.written)
@@ -248,6 +261,17 @@ class Expander:
         elif (found := _NAMED.fullmatch(piece.written)) and shared.scope.is_named(found[1]):
             because = AsCommand(f"the shell runs {found[1]} as a command", found[1], in_shell=True)
         return self._late(piece.written, because, quoted=piece.quoted)
+
+
+def _asked_name(command: Statement) -> Word:
+    """Return the last word of the first of some commands; nothing if that is not read."""
+    if isinstance(command, Chain):
+        return _asked_name(command.first)
+    if isinstance(command, Pipeline):
+        return _asked_name(command.parts[0])
+    words = command.words if isinstance(command, Simple) else ()
+    last = words[-1] if words else ()
+    return () if isinstance(last, Assignment) else last
 
 
 def written(word: Word) -> str:

@@ -152,6 +152,10 @@ def escape(text: str) -> str:
     return _SPECIAL.sub(r"\\\1", text)
 
 
+_ADDRESS = regex(r"\[[0-9a-fA-F:.]*:[0-9a-fA-F:.]*\]:[0-9]{1,5}")
+"""An address of IPv6 with its port."""
+
+
 def has_glob(text: str) -> bool:
     """Return whether a text may stand for names of files. `[secret]` stands for a hidden value."""
     rest = text.replace(SECRET, "")
@@ -351,7 +355,7 @@ class Fields:
         made, many, globs = "".join(self._parts or ()), self._many, self._globs
         self._parts, self._many, self._globs = None, False, False
         # No file is called so.
-        other = made.startswith(("-", "{")) or "=" in made
+        other = made.startswith(("-", "{")) or "=" in made or _ADDRESS.fullmatch(made) is not None
         if globs and has_glob(made) and not other:
             unset = self.shell.state.get("-f")
             if unset is not True:

@@ -107,9 +107,17 @@ class Statements:
     def pipeline(self, node: Node) -> Statement:
         """Read `a | b`; a `!` in front of it is the grammar's first part."""
         parts = [part for part in written(node) if part.is_named]
-        if any(part.type == "list" for part in parts):
+        if any(part.type == "list" for part in parts[:-1]):
             raise UnreadError("a list is part of a pipeline")
-        read = [self.statement(part) for part in parts]
+        if parts[-1].type == "list":
+            # The grammar puts `|| c` of `a | b || c` into the last part.
+            last = self.chain(parts[-1])
+            read = [*map(self.statement, parts[:-1]), last.first]
+            return Chain(self._piped(parts, read), last.rest)
+        return self._piped(parts, [self.statement(part) for part in parts])
+
+    def _piped(self, parts: Sequence[Node], read: Sequence[Statement]) -> Statement:
+        """Join the commands of a pipeline."""
         first = read[0]
         if parts[0].type == "negated_command" and isinstance(first, Pipeline):
             return Pipeline((*first.parts, *read[1:]), first.negated)

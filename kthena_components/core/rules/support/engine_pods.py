@@ -322,7 +322,7 @@ def meetings(engine: EngineFacts) -> Iterator[tuple[PodFacts, Meeting]]:
         if meeting is not None:
             yield pod, meeting
     pod = engine.worker or engine.entry
-    joins = pod.command
+    joins = pod.joined or pod.command
     if joins is None or joins.ray_address is None or engine.pods == 1:
         return
     # One script for all pods may start a head and join it in the same pod.

@@ -5,12 +5,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from kthena_components.core import naming
-from kthena_components.core.facts.listening import waits_for_engine
+from kthena_components.core.facts.listening import Listening, waits_for_engine
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.facts.split_engines import forwarded
 from kthena_components.core.findings import Finding, advise, not_checked, part_of_rule, refuse
 from kthena_components.core.objects.cluster_objects import ClusterObjects, selects
-from kthena_components.core.objects.object import Object
+from kthena_components.core.objects.object import Object, PodSet
 from kthena_components.core.remedies import write
 from kthena_components.core.rules.support.engine_pods import Meeting, meetings
 from kthena_components.core.values.display import display, listing
@@ -49,14 +50,14 @@ def first_pod_named(found: Object) -> Iterator[Finding]:
     engine are in this StatefulSet.
 
     Pass: serviceName chat, 2 replicas and --dist-init-addr chat-0.chat:5000.
-    Fail: chat-0.chats:5000; chat-2.chat:5000 with 2 replicas, or chat-1.chat:5000 with
-    --node-rank 1 in that pod; model-0.chat:5000 with --nnodes 2;
+    Fail: chat-0.chats:5000; chat-0.chat:5000 without a serviceName; chat-2.chat:5000 with 2
+    replicas, or chat-1.chat:5000 with --node-rank 1 in that pod; model-0.chat:5000 with --nnodes 2;
     chat-0.chat.default.svc:5000 in the namespace models.
     Level: mandatory.
     Source: Kubernetes documentation, StatefulSets, Stable Network ID; Kubernetes DNS-Based Service
     Discovery 1.1.0, 2.4.1.
     """
-    if not isinstance(found.name, str) or not isinstance(found.spec.get("serviceName"), str):
+    if not isinstance(found.name, str) or not isinstance(found.spec.get("serviceName", ""), str):
         return
     for engine, pod, meeting in _asked(facts_of_copies(found)):
         host = _HOST.fullmatch(str(meeting.address))
@@ -72,7 +73,7 @@ def _wrong_name(
     found: Object, engine: EngineFacts, meeting: Meeting, host: re.Match[str], path: str
 ) -> Iterator[Finding]:
     """Compare the address of the first pod with the names that the pods have."""
-    name, service, numbers = found.name, found.spec["serviceName"], _numbers(found.spec)
+    name, service, numbers = found.name, found.spec.get("serviceName"), _numbers(found.spec)
     seen = f"looks for the first pod at {display(meeting.shown)}"
     remedy = f"write {name}-{numbers.start}.{service} in {meeting.option}"
     if elsewhere := _elsewhere(found, engine, host):
@@ -82,6 +83,11 @@ def _wrong_name(
     if pod_number is None:
         return
     require_known(path, service, found.spec.get("replicas"))
+    if not service:
+        seen = f"is not stated, so the pods have no names in DNS, but one {seen}"
+        remedy = f"write serviceName: {host['domain']}, and add that headless Service"
+        yield refuse("spec.serviceName", seen, remedy)
+        return
     if is_name(service) and host["domain"] != service:
         seen += f", but serviceName is {display(service)}, and the pods have no names below "
         remedy = f"write {host['pod']}.{service} in {meeting.option}"
@@ -92,7 +98,7 @@ def _wrong_name(
     commands = engine.siblings.commands if engine.siblings is not None else ()
     ranks = dict(zip(numbers, (command.node_rank for command in commands), strict=False))
     rank = ranks.get(number)
-    if isinstance(rank, int) and rank > 0:
+    if isinstance(rank, int) and rank > 0 and number != numbers.start:
         yield refuse(path, f"{seen}, which has --node-rank {rank}", remedy)
     elif number not in numbers:
         seen += f", and its pods are {name}-{numbers.start} to {name}-{numbers.stop - 1}"
@@ -189,11 +195,12 @@ def first_pod_selected(cluster: ClusterObjects) -> Iterator[Finding]:
     A name such as chat-0.chat is in DNS only if the Service chat selects the pod chat-0. With the
     labels of other pods in its selector, the name does not exist, and no rank finds the first one.
     The name of a pod alone, chat-0, is in no DNS, and only that pod itself knows it, from its
-    /etc/hosts, unless a Service has the same name.
+    /etc/hosts, unless a Service has the same name. In any kind, a Service that is itself the
+    address is there, selects the first pod, and has the port if it has a cluster IP.
 
     Pass: selector app chat, pods with the label app chat, and --dist-init-addr chat-0.chat:5000.
     Fail: selector app llama, and the same pods; --dist-init-addr chat-0:5000, and no Service
-    chat-0.
+    chat-0; --master-addr first, and no Service first, or one that selects pod-index "1".
     Level: mandatory; advisory for the name of a pod alone, if a Service may be elsewhere.
     Source: kubernetes pkg/controller/endpointslice/endpointslice_controller.go (syncService) and
     staging/src/k8s.io/endpointslice/utils.go (shouldSetHostname); Kubernetes DNS-Based Service
@@ -201,6 +208,8 @@ def first_pod_selected(cluster: ClusterObjects) -> Iterator[Finding]:
     """
     yield from cluster.once(other_pods_selected)
     yield from _of_no_service(cluster)
+    for listed in cluster.pods_of.values():
+        yield from next(filter(None, ([*_of_service(cluster, pods)] for pods in listed)), ())
 
 
 def _of_no_service(cluster: ClusterObjects) -> Iterator[Finding]:
@@ -208,10 +217,17 @@ def _of_no_service(cluster: ClusterObjects) -> Iterator[Finding]:
     services = cluster.named(_SERVICE)
     for entry in cluster.of(_STATEFUL_SET):
         asked = _asked_by(entry)
-        if asked is None or not asked.alone or (str(entry.namespace), asked.service) in services:
+        key = (str(entry.namespace), asked.service if asked is not None else "")
+        if asked is None or asked.by_pod or key in services:
+            continue
+        if not asked.alone and (_knows_hosts(cluster, entry) or _may_make(cluster, key)):
             continue
         if gap := cluster.name_unknown(_SERVICE) or unknown_in(entry.namespace):
             yield not_checked(entry.at(asked.at), gap)
+            continue
+        if not asked.alone:
+            if cluster.complete:
+                yield _no_service(entry.at(asked.at), asked.service, key)
             continue
         seen = f"is looked for at {display(asked.service)}, the name of a pod without that of its "
         seen += "Service, which only that pod itself knows"
@@ -219,6 +235,78 @@ def _of_no_service(cluster: ClusterObjects) -> Iterator[Finding]:
         domain = entry.spec.get("serviceName")
         named = domain if isinstance(domain, str) and is_name(domain) else "SERVICE"
         yield tell(entry.at(asked.at), seen, f"write {asked.service}.{named}")
+
+
+_SERVICE_NAME = regex(r"([a-z][a-z0-9-]*)(?:\.([a-z0-9-]+)\.svc(?:\.cluster\.local)?)?")
+_BUILT_IN = frozenset({"", "apps", "batch", "policy", "autoscaling", "rbac.authorization.k8s.io"})
+"""API groups of objects whose controllers create no Services."""
+
+
+def _of_service(cluster: ClusterObjects, pods: PodSet) -> Iterator[Finding]:
+    """Report the name of a Service as an address, if it leads to no first pod of the engine."""
+    ports = cluster.listening(pods) if isinstance(pods.owner.namespace, str) else None
+    match = _SERVICE_NAME.fullmatch(ports.asks[0]) if ports and ports.asks else None
+    if match is None or ports is None or ports.asks is None or _knows_hosts(cluster, pods.owner):
+        return
+    key = (match[2] or str(pods.owner.namespace), match[1])
+    service = cluster.named(_SERVICE).get(key)
+    seen = f"look for their first rank at {display(ports.asks[0])}, "
+    if service is None:
+        named = cluster.complete and not cluster.name_unknown(_SERVICE)
+        if named and pods.owner.group_kind != _STATEFUL_SET and not _may_make(cluster, key):
+            yield _no_service(pods.at("spec"), ports.asks[0], key)
+        return
+    wrong = _leads_elsewhere(cluster, service, pods, ports)
+    if wrong:
+        yield refuse(pods.at("spec"), f"{seen}but that Service {wrong[0]}", wrong[1])
+
+
+def _no_service(path: str, shown: str, key: tuple[str, str]) -> Finding:
+    seen = f"looks for the first rank at {display(shown)}, and there is no Service "
+    seen += f"{display(key[1])} in namespace {display(key[0])}"
+    return refuse(path, seen, "write the name of the first pod, or add that Service")
+
+
+_OF_HOSTS = ("hostAliases", "dnsConfig", "hostNetwork", "hostname")
+
+
+def _knows_hosts(cluster: ClusterObjects, owner: Object) -> bool:
+    """Return whether pods may know names that are in no DNS of the cluster."""
+    return any(pods.spec.get(key) for pods in cluster.pods_of[owner.index] for key in _OF_HOSTS)
+
+
+def _may_make(cluster: ClusterObjects, key: tuple[str, str]) -> bool:
+    """Return whether a controller may make a Service, which it names after its object."""
+    others = (each for each in cluster.objects if each.group_kind[0] not in _BUILT_IN)
+    return any(key[1].startswith(str(each.name)) for each in others if each.namespace == key[0])
+
+
+def _leads_elsewhere(
+    cluster: ClusterObjects, service: Object, pods: PodSet, ports: Listening
+) -> tuple[str, str] | None:
+    """Explain that a Service leads to no first pod of an engine, and what to do."""
+    selector, port = service.spec.get("selector"), ports.asks[1] if ports.asks else 0
+    if first_unknown(selector, service.spec) or unknown_inside(selector) or not mapping(selector):
+        return None
+    if service.spec.get("type") == "ExternalName" or service.namespace != pods.owner.namespace:
+        return None
+    wanted = {str(key): value for key, value in mapping(selector).items()}
+    first = [each for each in cluster.pods_of.get(pods.owner.index, ()) if _starts(cluster, each)]
+    if first and all(selects(wanted, each) is False for each in first):
+        return "selects no first pod of this engine", "write labels of its first pods only"
+    only = next((found.only for each in first if (found := cluster.listening(each))), None)
+    number = str(wanted.get(naming.POD_INDEX, str(wanted.get(_POD_NAME, "")).rpartition("-")[2]))
+    if only is not None and number.isdecimal() and int(number[:9]) != only:
+        return f"selects pod {number}, and pod {only} has that rank", f"write {only} for {number}"
+    if forwarded(service.body, port) is None:
+        return f"has a cluster IP and no port {port}", f"add port {port} to it"
+    return None
+
+
+def _starts(cluster: ClusterObjects, pods: PodSet) -> bool:
+    """Return whether pods surely start an engine."""
+    ports = cluster.listening(pods)
+    return ports is not None and ports.answers is not None
 
 
 def _asked_by(entry: Object) -> _Asked | None:

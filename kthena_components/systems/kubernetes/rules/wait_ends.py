@@ -5,14 +5,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from kthena_components.core import naming
+from kthena_components.core.facts.split_engines import forwarded
 from kthena_components.core.facts.wait_loops import hook_of, required_by, wait_loops
 from kthena_components.core.facts.wait_programs import ITSELF, Ready, WaitLoop
 from kthena_components.core.findings import Finding, advise, refuse
 from kthena_components.core.objects.cluster_objects import ClusterObjects, selects
-from kthena_components.core.objects.object import MODEL_SERVING, Object, PodSet
+from kthena_components.core.objects.object import JOB, MODEL_SERVING, Object, PodSet
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
-    first_unknown,
     is_name,
     mapping,
     sequence,
@@ -20,6 +20,7 @@ from kthena_components.core.values.read import (
     whole,
 )
 from kthena_components.core.values.regex import regex
+from kthena_components.systems.kubernetes.facts import all_before, created_later
 from kthena_components.systems.kubernetes.rules.services_and_routers import has_engine
 from kthena_components.systems.kubernetes.selectors_and_routers import owner_title
 
@@ -39,12 +40,13 @@ def wait_ends(cluster: ClusterObjects) -> Iterator[Finding]:
     The containers of a pod start when its init containers have ended. So none of these waits for a
     port of its own pod, of a Service that selects only such pods, or of a pod of its own
     StatefulSet: that one waits for itself. Nor does it wait for a worker that LWS creates later, by
-    LeaderReady, a pod of a clique that Grove starts later, or a role of RBG that depends on its own
-    role. The same applies to a loop in front of a server in its script. A name in DNS is there
-    before that with publishNotReadyAddresses only, and for a later pod of a StatefulSet with
-    podManagementPolicy Parallel only. Checked are `until` and `while !` loops, and `while true`
-    with one break, that run in any case and do not count, in pods with accelerators or an engine's
-    image.
+    LeaderReady, a pod of a clique that Grove starts later, a role of RBG that depends on its own
+    role, or a task of a Volcano Job that depends on its own task; nor a worker for a Service of the
+    server of its engine. The same applies to a loop in front of a server in its script. A name in
+    DNS is there before that with publishNotReadyAddresses only, and for a later pod of a
+    StatefulSet with podManagementPolicy Parallel only. Checked are `until` and `while !` loops, and
+    `while true` with one break, that run in any case and do not count, in pods with accelerators or
+    an engine's image.
 
     Pass: an init container with `until nc -z redis 6379`, or that of a worker that waits for the
     head's Service; a loop that breaks after some tries.
@@ -52,7 +54,8 @@ def wait_ends(cluster: ClusterObjects) -> Iterator[Finding]:
     selects its pods; `until curl localhost:8000/health` before `vllm serve`; `until nslookup
     chat-1.chat` in StatefulSet chat with OrderedReady; k8s-wait-for with `service chat`; a
     postStart hook with `until curl chat:8000/health`; `until nslookup chat-0-1.chat` in the leader
-    of LeaderWorkerSet chat with LeaderReady.
+    of LeaderWorkerSet chat with LeaderReady; `until nc -z chat 8000` in an init container of its
+    workers, and a Service chat that selects its leaders.
     Level: mandatory; advisory for a Service whose labels other pods may have.
     Source: Kubernetes documentation, Init Containers; kubernetes
     pkg/kubelet/kuberuntime/kuberuntime_container.go (computeInitContainerActions,
@@ -126,10 +129,45 @@ class _Never(NamedTuple):
 def _by_order(pods: PodSet, loop: WaitLoop, when: str) -> _Never | None:
     """Explain that what a pod waits for is created when that pod is ready.
 
-    A container whose own script waits is running, so its pod may be ready.
+    A container whose own script waits is running, so its pod may be ready, unless a probe asks one
+    of its ports.
     """
-    later = None if when == _ALONE else created_later(pods, loop.host)
+    containers = list(map(mapping, sequence(pods.spec.get("containers"))))
+    probed = any(_waits_for_port(container) for container in containers)
+    if when == _ALONE and not probed:
+        return None
+    is_job = pods.owner.group_kind == JOB
+    later = (_of_tasks if is_job else created_later)(pods, loop.host)
     return None if later is None else _Never(later)
+
+
+_TASK = regex(r"\.tasks\[(\d{1,4})\]")
+
+
+def _of_tasks(pods: PodSet, host: str) -> str | None:
+    """Explain that a pod is of a task of a Volcano Job that depends on the pods' own task.
+
+    Source: Volcano pkg/controllers/job/job_controller_actions.go isDependsOnPodsReady.
+    """
+    tasks = list(map(mapping, sequence(pods.owner.spec.get("tasks"))))
+    first, names = host.partition(".")[0], [task.get("name") for task in tasks]
+    found = _TASK.search(f".{pods.path}")
+    if found is None or int(found[1]) >= len(names) or not all(map(is_name, names)):
+        return None
+    own, least = names[int(found[1])], tasks[int(found[1])].get("minAvailable")
+    depends = (sequence(mapping(task.get("dependsOn")).get("name")) for task in tasks)
+    before = {str(name): list(map(str, on)) for name, on in zip(names, depends, strict=True)}
+    for name in names:
+        its = re.fullmatch(rf"{re.escape(f'{pods.owner.name}-{name}')}-\d+", first)
+        if its and least != 0 and own in all_before(str(name), before):
+            return f"but Volcano creates task '{name}' when the pods of '{own}' are ready"
+    return None
+
+
+def _waits_for_port(container: Mapping[str, Any]) -> bool:
+    """Return whether a container is ready only when something of it listens."""
+    probes = (mapping(container.get(name)) for name in ("readinessProbe", "startupProbe"))
+    return any(key in probe for probe in probes for key in ("httpGet", "tcpSocket", "grpc"))
 
 
 def _never(
@@ -215,7 +253,7 @@ def _of_service(
     if service.spec.get("type") == "ExternalName" or not wanted or unknown_inside(selector):
         return None
     if not _has(pods, wanted):
-        return None
+        return _of_engine(cluster, pods, service, loop)
     if any(selects(wanted, each) is not False for each in _others(cluster, pods)):
         return None
     if loop.port is None and not _is_late(service):
@@ -224,6 +262,25 @@ def _of_service(
     sure = cluster.complete or (bool(own) and all(wanted.get(k) == v for k, v in own.items()))
     why = f"and that Service only selects the pods of {owner_title(pods)} themselves"
     return _Never(why, sure)
+
+
+def _of_engine(
+    cluster: ClusterObjects, pods: PodSet, service: Object, loop: WaitLoop
+) -> _Never | None:
+    """Explain that a Service only selects first pods, which answer when these pods have joined."""
+    wanted, here = mapping(service.spec.get("selector")), []
+    for each in cluster.pods:
+        chosen = selects(wanted, each) if each.owner.namespace == pods.owner.namespace else False
+        if chosen is not False:
+            here.append(each)
+    own = [each for each in here if each.owner is pods.owner and _has(each, wanted)]
+    if not own or len(own) < len(here) or loop.port is None or not pods.spread:
+        return None
+    ports = [cluster.listening(each) for each in own]
+    target = forwarded(service.body, loop.port)
+    if not all(port and port.answers == target for port in ports):
+        return None
+    return _Never("which the first pod does when all pods of its engine have joined", sure=True)
 
 
 def _of_ready(cluster: ClusterObjects, pods: PodSet, wanted: Ready) -> _Never | None:
@@ -283,112 +340,3 @@ def _readiness(wanted: Ready) -> str:
         return f"all pods of Service {display(wanted.name)} are ready"
     done = {"Job": "has ended", "pod": "is ready"}.get(wanted.kind, "is rolled out")
     return f"{wanted.kind} {display(wanted.name)} {done}"
-
-
-_CLIQUES = ("grove.io", "PodCliqueSet")
-_ROLES = ("workloads.x-k8s.io", "RoleBasedGroup")
-_OWN_NAME = r"\$[({]?(?:HOSTNAME|POD_NAME)[)}]?"
-_CLIQUE = regex(r"\.cliques\[(\d{1,4})\]")
-
-
-def created_later(pods: PodSet, host: str) -> str | None:
-    """Explain that the pod with a name is created when the pods of a template are ready.
-
-    Args:
-        pods: The pods of the template.
-        host: A name in DNS, with variables that are not known as $NAME.
-
-    Source: kubernetes-sigs/lws pkg/controllers/pod_controller.go Reconcile: the StatefulSet of
-    the workers, `<name>-<group>`, comes when the leader is ready; ai-dynamo/grove
-    operator/initc/internal/wait.go: an init container of each later clique waits until the pods of
-    the others are ready, and their names are `<set or group>-<number>-<clique>-<number>`;
-    sgl-project/rbg pkg/dependency/dependency.go CheckDependencyReady, and api/workloads/v1alpha2
-    helper.go: a role's pods are `<group>-<role>-<number>`, and its Service `s-<group>-<role>`.
-    """
-    owner, first = pods.owner, host.partition(".")[0]
-    if owner.group_kind == _LWS:
-        return _of_group(pods, first)
-    if owner.group_kind == _ROLES:
-        return _of_roles(pods, host)
-    return _of_cliques(pods, first) if owner.group_kind == _CLIQUES else None
-
-
-def _of_roles(pods: PodSet, host: str) -> str | None:
-    """Explain that a pod or a Service is of a role that depends on the pods' own role."""
-    stated = sequence(pods.owner.spec.get("roles"))
-    roles = list(map(mapping, stated))
-    if first_unknown(*stated, *(role.get("name") for role in roles)):
-        return None
-    before = {
-        str(role.get("name")): [
-            name for name in sequence(role.get("dependencies")) if isinstance(name, str)
-        ]
-        for role in roles
-        if is_name(role.get("name"))
-    }
-    labels = host.split(".")[:2]
-    for role in sorted(before, key=len, reverse=True):
-        made = rf"(?:s-)?{re.escape(f'{pods.owner.name}-{role}')}(?:-\d+)*"
-        if any(re.fullmatch(made, label) for label in labels):
-            waits = pods.name in _before(role, before)
-            created = f"but RBG creates role '{role}' when the pods of '{pods.name}' are ready"
-            return created if waits else None
-    return None
-
-
-def _of_group(pods: PodSet, first: str) -> str | None:
-    owner, template = pods.owner, mapping(pods.owner.spec.get("leaderWorkerTemplate"))
-    if owner.spec.get("startupPolicy") != "LeaderReady":
-        return None
-    if not pods.path.endswith("leaderTemplate") or not mapping(template.get("leaderTemplate")):
-        return None
-    group = rf"(?:{re.escape(str(owner.name))}-\d+|{_OWN_NAME})"
-    worker = re.fullmatch(rf"{group}-[1-9]\d*", first)
-    return None if worker is None else "but LWS creates that worker when the leader is ready"
-
-
-def _of_cliques(pods: PodSet, first: str) -> str | None:
-    """Explain that a pod is of a clique that waits for the pods' own clique."""
-    found = _CLIQUE.search(pods.path)
-    names, before = _cliques(pods.owner)
-    if found is None or int(found[1]) >= len(names):
-        return None
-    own = names[int(found[1])]
-    fitting = [n for n in names if re.fullmatch(rf".+-{re.escape(n)}-\d+", first)]
-    other = max(fitting, key=len, default=None)
-    if other is None or own not in _before(other, before):
-        return None
-    return f"but Grove starts clique '{other}' when the pods of '{own}' are ready"
-
-
-def _cliques(owner: Object) -> tuple[list[str], Mapping[str, list[str]]]:
-    """Return the names of the cliques, and the cliques that each waits for at once."""
-    template = mapping(owner.spec.get("template"))
-    cliques = list(map(mapping, sequence(template.get("cliques"))))
-    names = [clique.get("name") for clique in cliques]
-    if not all(isinstance(name, str) for name in names):
-        return [], {}
-    given = [str(name) for name in names]
-    kind = template.get("cliqueStartupType", "CliqueStartupTypeAnyOrder")
-    if kind == "CliqueStartupTypeInOrder":
-        return given, {name: given[:at] for at, name in enumerate(given)}
-    if kind != "CliqueStartupTypeExplicit":
-        return given, {}
-    return given, {name: list(_after(clique)) for name, clique in zip(given, cliques, strict=True)}
-
-
-def _after(clique: Mapping[str, Any]) -> Iterator[str]:
-    named = sequence(mapping(clique.get("spec")).get("startsAfter"))
-    return (name for name in named if isinstance(name, str))
-
-
-def _before(name: str, before: Mapping[str, list[str]]) -> set[str]:
-    """Return the cliques that one waits for, at once or by others."""
-    seen = set[str]()
-    left = list(before.get(name, ()))
-    while left:
-        at = left.pop()
-        if at not in seen:
-            seen.add(at)
-            left += before.get(at, ())
-    return seen

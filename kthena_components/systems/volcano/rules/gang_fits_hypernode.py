@@ -1,6 +1,7 @@
 """Checks that a gang can be placed: its pods against the nodes of the HyperNodes it may use."""
 
 import math
+import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
@@ -30,6 +31,7 @@ from kthena_components.core.values.read import (
     unknown_in,
     unknown_within,
 )
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import MaybeInt, Unknown, known
 from kthena_components.systems.volcano.view import Topology, read_hyper_node
 
@@ -37,6 +39,8 @@ if TYPE_CHECKING:  # most files that are checked have no HyperNode
     from kthena_components.core.topology.spec import HyperNodeSpec
 
 NODE: GroupKind = ("", "Node")
+_SIMPLE = regex(r"\^?(?:[A-Za-z0-9-]|\\\.|\[[0-9a-z-]+\])*(?:(?:\.|\[0-9\]|\\d)[*+])?\$?")
+"""Patterns for the names of nodes that Go and Python read alike, and that take no time."""
 _MOST_COUNTED = 3_000_000
 """Maximum number of node counts: nodes × HyperNodes × sizes of pods."""
 _TOO_MANY = Unknown("there are too many gangs and HyperNodes to compare them all")
@@ -64,14 +68,17 @@ def gang_fits_hypernode(cluster: ClusterObjects) -> Iterator[Finding]:
 
     Pass: minMember 2, pods of 8 GPUs, highestTierAllowed 1, racks of 2 nodes of 8 GPUs.
     Fail: minMember 3, the same pods, cap and racks.
-    Level: mandatory; not checked if a node or its capacity is not given.
+    Level: mandatory; not checked if a node or its capacity is not given. The nodes that labels or a
+    simple pattern select are known if these are all objects of the cluster.
     Source: Volcano v1.14 pkg/scheduler/actions/allocate; run on 1.14.1: such a gang stays Pending.
     """
     if not cluster.of(NODE) or not cluster.of(HYPER_NODE):
         return
     tree = _tree(cluster)
     tiers = _tiers(tree)
-    inside = _Inside(tree if isinstance(tree, dict) else {}, nodes_of(cluster))
+    labels = {str(node.name): mapping(node.metadata.get("labels")) for node in cluster.of(NODE)}
+    listed = labels if cluster.complete and not cluster.name_unknown(NODE) else None
+    inside = _Inside(tree if isinstance(tree, dict) else {}, nodes_of(cluster), listed)
     for (namespace, name), entry in cluster.named(POD_GROUP).items():
         pods, member = (
             cluster.gangs.get((namespace, name), []),
@@ -180,6 +187,8 @@ class _Inside:
 
     tree: Mapping[str, "HyperNodeSpec"]
     nodes: Mapping[str, Amounts]
+    labels: Mapping[str, Mapping[str, object]] | None = None
+    """The labels of all nodes of the cluster. None: there may be others."""
     left: int = field(default_factory=lambda: _MOST_COUNTED)
     """Remaining number of nodes to count."""
     _found: list[tuple[str, int, set[str] | None]] = field(default_factory=list)
@@ -201,7 +210,7 @@ class _Inside:
         return self._rooms[key]
 
     def _nodes_of(self, name: str) -> set[str] | None:
-        """List the nodes in a HyperNode and below it; None if they are not listed by name."""
+        """List the nodes in a HyperNode and below it; None if these are not known."""
         found: set[str] = set()
         left, seen = [name], set[str]()
         while left and self.left > 0:
@@ -210,12 +219,30 @@ class _Inside:
             if at in seen or spec is None:
                 continue
             seen.add(at)
-            if spec.node_regex or spec.node_labels:
+            matching = self._matching(spec)
+            if matching is None:
                 return None
-            self.left -= 1 + len(spec.nodes) + len(spec.children)
-            found.update(spec.nodes)
+            self.left -= 1 + len(spec.nodes) + len(spec.children) + len(matching)
+            found.update(spec.nodes, matching)
             left += spec.children
         return found if found <= self.nodes.keys() else None
+
+    def _matching(self, spec: "HyperNodeSpec") -> set[str] | None:
+        """Return the nodes that a pattern or labels select; None if these are not known."""
+        pattern, wanted = spec.node_regex, spec.node_labels
+        if not pattern and not wanted:
+            return set()
+        if self.labels is None or (pattern and not _SIMPLE.fullmatch(pattern)):
+            return None
+        self.left -= len(self.labels)
+        if any(unknown_within(labels) for labels in self.labels.values()):
+            return None
+        search = re.compile(pattern).search if pattern else None
+        return {
+            name
+            for name, labels in self.labels.items()
+            if (search(name) if search else wanted.items() <= labels.items())
+        }
 
 
 def _best(

@@ -20,6 +20,7 @@ from kthena_components.core.objects.object import (
     JOB,
     POD_GROUP,
     VOLCANO,
+    GroupKind,
     Object,
     PodSet,
     requests_of,
@@ -29,6 +30,7 @@ from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.quantity import parse_quantity, render_quantity
 from kthena_components.core.values.read import (
     count,
+    digits,
     first_unknown,
     mapping,
     pairs,
@@ -40,6 +42,8 @@ from kthena_components.core.values.unknown import MaybeInt, Unknown, known, tota
 from kthena_components.systems.kubernetes.rules.autoscalers_and_coscheduling_pods import numbers_of
 from kthena_components.systems.volcano.view import Topology, topologies
 
+DEPLOYMENT, STATEFUL_SET = ("apps", "Deployment"), ("apps", "StatefulSet")
+_LEAST = "scheduling.volcano.sh/group-min-member"
 _NOBODY = Unknown("none of these pods has its name")
 
 
@@ -52,8 +56,12 @@ def _gangs(cluster: ClusterObjects) -> Iterator[tuple[Object, list[PodSet]]]:
 def gang_has_pods(cluster: ClusterObjects) -> Iterator[Finding]:
     """At least minMember pods have the name of their PodGroup; otherwise it waits forever.
 
+    The same applies to the PodGroup that Volcano makes for the annotation
+    scheduling.volcano.sh/group-min-member of a Deployment or a StatefulSet.
+
     Pass: minMember 2, a StatefulSet of 2 replicas with its name.
-    Fail: minMember 3, a StatefulSet of 2 replicas with its name.
+    Fail: minMember 3, a StatefulSet of 2 replicas with its name; group-min-member 4, and 2
+    replicas.
     Level: mandatory; not checked if no pod has the name, or if an autoscaler sets their number.
     Source: Volcano v1.14 pkg/scheduler/plugins/gang/gang.go, validJobFn (ValidTaskNum).
     """
@@ -77,6 +85,27 @@ def gang_has_pods(cluster: ClusterObjects) -> Iterator[Finding]:
                     write(number, f"write minMember {number}"), "give more pods the annotation"
                 ),
             )
+    for pods in cluster.pods:
+        yield from _has_least(cluster, pods)
+
+
+def member_of(pods: PodSet, *kinds: GroupKind) -> int | None:
+    """Return the minimum that an object's annotation gives to the PodGroup of its pods."""
+    owner = pods.owner
+    if owner.group_kind not in kinds or pods.gang or pods.spec.get("schedulerName") != VOLCANO:
+        return None
+    return digits(mapping(owner.metadata.get("annotations")).get(_LEAST))
+
+
+def _has_least(cluster: ClusterObjects, pods: PodSet) -> Iterator[Finding]:
+    """Report a minimum of an annotation that the pods of its object never reach."""
+    least = member_of(pods, DEPLOYMENT, STATEFUL_SET)
+    number = numbers_of(cluster, [pods])[0] if least else None
+    if least and isinstance(number, int) and 0 < number < least:
+        at = pods.owner.at(join_path("metadata.annotations", key_text(_LEAST)))
+        seen = f"is {least}, but {pods.owner.kind} {display(pods.owner.name)} has "
+        seen += f"{count_of(number, 'replica')}, so its gang never starts"
+        yield Finding(path=at, seen=seen, remedy=write(str(number)))
 
 
 def _have(number: MaybeInt) -> str:
@@ -87,15 +116,24 @@ def pod_group_exists(cluster: ClusterObjects) -> Iterator[Finding]:
     """The PodGroup that pods name exists in their namespace.
 
     Pass: a PodGroup chat-0 and pods that name chat-0.
-    Fail: none; the cluster may have other PodGroups.
-    Level: not checked.
+    Fail: a PodGroup chat-0 in the namespace default, and pods in models that name it.
+    Level: mandatory if a PodGroup of the name is in another namespace, has no pods there, and these
+    are all objects of the cluster; otherwise not checked.
     Source: Volcano v1.14 pkg/scheduler/cache/event_handlers.go: pods without their PodGroup are not
     scheduled.
     """
     known = cluster.named(POD_GROUP)
+    elsewhere = {name: namespace for namespace, name in known}
     for (namespace, name), pods in cluster.gangs.items():
         if name and (namespace, name) not in known:
             at = pods[0].at("metadata.annotations")
+            other = elsewhere.get(name)
+            if other is not None and cluster.complete and (other, name) not in cluster.gangs:
+                seen = f"is {display(other)}, but the pods that name this PodGroup are in "
+                seen += f"{display(namespace)}, so none of them starts"
+                at = known[other, name].at("metadata.namespace")
+                yield Finding(path=at, seen=seen, remedy=write(namespace))
+                continue
             because = f"the PodGroup {display(name)} of these pods is not in namespace "
             gap = Unknown(f"{because}{display(namespace)}")
             yield not_checked(at, gap)
@@ -261,7 +299,7 @@ def foreign_group_name(cluster: ClusterObjects) -> Iterator[Finding]:
 
     Pass: annotation scheduling.k8s.io/group-name.
     Fail: only the annotation scheduling.volcano.sh/group-name, or a label of either name; the
-    annotation in a task of a Job of Volcano.
+    annotation in a task of a Job of Volcano, or of a Deployment and not of its template.
     Level: advisory.
     Source: Volcano v1.14 pkg/scheduler/api/job_info.go getJobID;
     pkg/controllers/job/job_controller_util.go createJobPod.
@@ -273,6 +311,15 @@ def foreign_group_name(cluster: ClusterObjects) -> Iterator[Finding]:
             seen = f"is {display(pods.gang)}, but Volcano writes the name of the Job's own PodGroup"
             yield Finding(path=path, seen=f"{seen} there", remedy=remove(), level=Level.ADVISORY)
         if pods.gang is not None or pods.by_controller:
+            continue
+        if right in mapping(pods.owner.metadata.get("annotations")) and pods.path:
+            at = join_path("metadata.annotations", key_text(right))
+            seen = (
+                "names a PodGroup, but Volcano reads the annotation of pods, and the template has "
+            )
+            seen += "none, so its pods get another PodGroup"
+            remedy = f"write it into the annotations of {pods.path}"
+            yield Finding(path=pods.owner.at(at), seen=seen, remedy=remedy, level=Level.ADVISORY)
             continue
         wrong = "annotation" if other in pods.annotations else ""
         key = other if wrong or other in pods.labels else right

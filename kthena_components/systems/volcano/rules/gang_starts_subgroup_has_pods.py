@@ -14,7 +14,6 @@ from kthena_components.core.values.quantity import is_budget, scaled
 from kthena_components.core.values.read import (
     NOT_YET_KNOWN,
     count,
-    digits,
     first_unknown,
     mapping,
     require_known,
@@ -23,11 +22,14 @@ from kthena_components.core.values.read import (
     unknown_inside,
 )
 from kthena_components.core.values.unknown import MaybeInt, Unknown, known, total
-from kthena_components.systems.volcano.rules.gang_pods_and_foreign_groups import policies_of
+from kthena_components.systems.volcano.rules.gang_pods_and_foreign_groups import (
+    DEPLOYMENT,
+    STATEFUL_SET,
+    member_of,
+    policies_of,
+)
 from kthena_components.systems.volcano.view import Task, tasks_of
 
-_LEAST = "scheduling.volcano.sh/group-min-member"
-_DEPLOYMENT, _SET = ("apps", "Deployment"), ("apps", "StatefulSet")
 _ORDERED, _QUARTER = "OrderedReady", "25%"
 
 
@@ -56,7 +58,7 @@ def gang_starts(cluster: ClusterObjects) -> Iterator[Finding]:
         if isinstance(member, int) and member > 0:
             yield from _starts(gang, member, f"the PodGroup {display(name)}")
     for pods in cluster.pods:
-        least = _member_of(pods, _SET)
+        least = member_of(pods, STATEFUL_SET)
         if least is not None:
             yield from _starts([pods], least, "its gang (group-min-member)")
     for job in cluster.of(JOB):
@@ -125,16 +127,7 @@ def _minimum(task: Task) -> MaybeInt | None:
 
 def _is_ordered(found: Object) -> bool:
     policy = found.spec.get("podManagementPolicy", _ORDERED)
-    return found.group_kind == _SET and policy == _ORDERED
-
-
-def _member_of(pods: PodSet, kind: tuple[str, str]) -> int | None:
-    """Return the minimum that an object's annotation gives to the PodGroup of its pods."""
-    owner = pods.owner
-    stated = mapping(owner.metadata.get("annotations")).get(_LEAST)
-    if owner.group_kind != kind or pods.gang or pods.spec.get("schedulerName") != VOLCANO:
-        return None
-    return digits(stated)
+    return found.group_kind == STATEFUL_SET and policy == _ORDERED
 
 
 def gang_rollout(cluster: ClusterObjects) -> Iterator[Finding]:
@@ -151,7 +144,7 @@ def gang_rollout(cluster: ClusterObjects) -> Iterator[Finding]:
     kubernetes pkg/controller/deployment/util ResolveFenceposts and NewRSNewReplicas.
     """
     for pods in cluster.pods:
-        member, owner = _member_of(pods, _DEPLOYMENT), pods.owner
+        member, owner = member_of(pods, DEPLOYMENT), pods.owner
         strategy = mapping(owner.spec.get("strategy"))
         if member is None or strategy.get("type") == "Recreate":
             continue

@@ -1,11 +1,12 @@
 """Rules of room: a queue has it for what starts together, and a Node for each pod."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
 from kthena_components.core import naming
-from kthena_components.core.findings import Finding, Level, not_checked, part_of_rule
+from kthena_components.core.findings import Finding, Level, count_of, not_checked, part_of_rule
 from kthena_components.core.objects.cluster_objects import ClusterObjects, Gang
 from kthena_components.core.objects.object import (
     POD_GROUP,
@@ -20,15 +21,30 @@ from kthena_components.core.remedies import write
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.quantity import is_accelerator, parse_quantity, render_quantity
-from kthena_components.core.values.read import count, first_unknown, mapping, pairs, text
+from kthena_components.core.values.read import (
+    count,
+    first_unknown,
+    mapping,
+    pairs,
+    sequence,
+    text,
+    unknown_inside,
+)
 from kthena_components.core.values.unknown import MaybeText, Unknown, known
 from kthena_components.systems.volcano.rules.gang_fits_hypernode import NODE, nodes_of
+from kthena_components.systems.volcano.rules.gang_pods_and_foreign_groups import (
+    DEPLOYMENT,
+    STATEFUL_SET,
+    member_of,
+)
 from kthena_components.systems.volcano.rules.queue import exceeds
 
 _USUAL = "default"
 """The queue of pods that name none."""
 _DEEPEST = 32
 """Maximum number of queues above each other that are looked at."""
+_WITHOUT_ZERO = frozenset({"cpu", "memory"})
+"""Resources of which a capability of 0 is no limit (proportion.go OnSessionOpen)."""
 _Amounts = Mapping[str, Decimal] | Unknown
 
 
@@ -47,9 +63,10 @@ def gang_within_queue(cluster: ClusterObjects) -> Iterator[Finding]:
     """What starts together requests at most the capability of its queue, and of those above it.
 
     It applies to the minResources of a PodGroup, or minMember of its smallest pods; to a group of a
-    ModelServing or a LeaderWorkerSet and to a Volcano Job; and to each single pod that Volcano
-    schedules. A capability limits only the resources that it names: the devices of resource claims
-    count under `deviceclass/<class>`, in 1.15 with its plugin capacity, and are not compared here.
+    ModelServing or a LeaderWorkerSet and to a Volcano Job; to the gang of group-min-member; and to
+    each single pod that Volcano schedules. A capability limits only the resources that it names,
+    and 0 of CPU and memory are no limit: the devices of resource claims count under
+    `deviceclass/<class>`, in 1.15 with its plugin capacity, and are not compared here.
     Volcano compares the queues above with its plugin capacity and enableHierarchy only; with
     proportion, the default, it starts more than they allow.
 
@@ -94,7 +111,16 @@ def _everything(cluster: ClusterObjects) -> Iterator[_Wanted]:
             continue
         if pods.spec.get("schedulerName") == VOLCANO and (queue or not pods.by_controller):
             at = f"metadata.annotations.{naming.QUEUE_NAME}" if queue else "spec.schedulerName"
-            yield _Wanted(pods.owner, pods.at(at), queue, "each pod", requests_of(pods))
+            least = member_of(pods, DEPLOYMENT, STATEFUL_SET) or 1
+            title = "each pod" if least == 1 else "its gang (group-min-member)"
+            amounts = _times(requests_of(pods), least)
+            yield _Wanted(pods.owner, pods.at(at), queue, title, amounts)
+
+
+def _times(amounts: _Amounts, number: int) -> _Amounts:
+    if isinstance(amounts, Unknown):
+        return amounts
+    return {key: amount * number for key, amount in amounts.items()}
 
 
 def _of_pod_group(entry: Object, pods: list[PodSet]) -> _Amounts:
@@ -140,7 +166,9 @@ def _check_gang(wanted: _Wanted, name: str, queues: Mapping[str, Object]) -> Ite
             limits = mapping(queues[above].spec.get("capability"))
             stated = limits.get(resource)
             limit = parse_quantity(stated)
-            if limit is None or limit <= 0 or not exceeds(resource, [amount], limit):
+            if limit is None or (limit <= 0 and resource in _WITHOUT_ZERO):
+                continue
+            if amount <= limit or (limit > 0 and not exceeds(resource, [amount], limit)):
                 continue
             yield _finding(wanted, name, queues[above], resource, (amount, limit))
             break
@@ -176,16 +204,21 @@ def _finding(
 def pod_fits_node(cluster: ClusterObjects) -> Iterator[Finding]:
     """A pod with accelerators requests at most what one of the given Nodes can allocate.
 
-    It applies if all given Nodes state what they can allocate. The rule assumes empty nodes.
+    It applies if all given Nodes state what they can allocate. The rule assumes empty nodes. Nodes
+    that the nodeName, the nodeSelector or the required nodeAffinity of the pods excludes do not
+    count, and none with a taint that the pods do not tolerate. Not compared are a label that no
+    given Node has, and a taint for the resource itself, because others may add them.
 
     Pass: pods of 8 GPUs, and a Node with 8 GPUs.
-    Fail: pods of 8 GPUs, and Nodes with 4 GPUs.
+    Fail: pods of 8 GPUs, and Nodes with 4 GPUs; a nodeSelector gpu h100, a Node of 4 GPUs with that
+    label, and one of 8 GPUs with gpu a100.
     Level: mandatory if a Node of the same file has these accelerators, or if these are all objects
     of the cluster; else advisory, because the cluster may have other Nodes.
-    Source: kubernetes pkg/scheduler/framework/plugins/noderesources/fit.go.
+    Source: kubernetes pkg/scheduler/framework/plugins/noderesources/fit.go, nodename, nodeaffinity
+    and tainttoleration there; plugin/pkg/admission/extendedresourcetoleration/admission.go.
     """
-    nodes, stated = list(nodes_of(cluster).values()), cluster.of(NODE)
-    if not nodes or len(nodes) != len(stated):
+    sizes, stated = nodes_of(cluster), cluster.of(NODE)
+    if not sizes or len(sizes) != len(stated):
         return
     sources = {cluster.source_of(node) for node in stated}
     for pods in cluster.pods:
@@ -194,11 +227,32 @@ def pod_fits_node(cluster: ClusterObjects) -> Iterator[Finding]:
             yield not_checked(pods.at("spec.containers"), asked)
         elif pods.count != 0 and any(map(is_accelerator, asked)):
             same = sources == {cluster.source_of(pods.owner)}
-            yield from _check_pod(pods, asked, nodes, same=same, whole=cluster.complete)
+            allowed, by = usable(pods.spec, stated, asked)
+            nodes = [sizes[str(node.name)] for node in allowed]
+            whole = cluster.complete
+            if nodes:
+                yield from _check_pod(pods, asked, nodes, by, same=same, whole=whole)
+            else:
+                yield _nowhere(pods, len(stated), by, same=same or whole)
+
+
+def _nowhere(pods: PodSet, count: int, by: str, *, same: bool) -> Finding:
+    return Finding(
+        path=pods.at("spec"),
+        seen=f"lets these pods start on none of the {count_of(count, 'Node')} here, by {by}",
+        remedy=f"change {by}, or add a Node that it allows",
+        level=Level.MANDATORY if same else Level.ADVISORY,
+    )
 
 
 def _check_pod(
-    pods: PodSet, asked: Mapping[str, Decimal], nodes: list[Amounts], *, same: bool, whole: bool
+    pods: PodSet,
+    asked: Mapping[str, Decimal],
+    nodes: list[Amounts],
+    by: str,
+    *,
+    same: bool,
+    whole: bool,
 ) -> Iterator[Finding]:
     if any(all(node.get(key, 0) >= asked[key] for key in asked if key in node) for node in nodes
            if all(key in node for key in asked if is_accelerator(key))):  # fmt: skip
@@ -211,17 +265,116 @@ def _check_pod(
         f"the largest has {render_quantity(most)}",
     )
     remedy = f"request at most {render_quantity(most)} in each pod, or add a larger Node"
+    here = f"{count_of(len(nodes), 'Node')} here"
     if most >= asked[key]:
         what, has, remedy = _beside(asked, key, nodes)
     elif most == 0:
         remedy = "add a Node with it"
+    where = f"that {by} allows " if by else ""
     yield Finding(
         path=pods.at("spec.containers"),
-        seen=f"request {what}, but of the {len(nodes)} Nodes here none has room for that, "
+        seen=f"request {what}, but of the {here} {where}none has room for that, "
         f"{has}, so these pods never start",
         remedy=remedy,
         level=Level.MANDATORY if (known and same) or whole else Level.ADVISORY,
     )
+
+
+_Test = Callable[[Object], bool]
+
+
+def usable(
+    spec: Mapping[str, Any], nodes: list[Object], asked: Collection[str]
+) -> tuple[list[Object], str]:
+    """Return the Nodes on which pods may start, and by which of their fields; empty if by none.
+
+    Args:
+        spec: The spec of the pods.
+        nodes: The Nodes.
+        asked: The resources that the pods request.
+    """
+    stated = {str(key) for node in nodes for key in mapping(node.metadata.get("labels"))}
+    left, by = nodes, list[str]()
+    for field, test in _tests(spec, stated, asked):
+        allowed = [node for node in left if test(node)]
+        if len(allowed) < len(left):
+            left = allowed
+            by.append(field)
+    return left, " and ".join(by)
+
+
+def _tests(
+    spec: Mapping[str, Any], stated: Collection[str], asked: Collection[str]
+) -> Iterator[tuple[str, _Test]]:
+    """Return what decides which Nodes pods may use, by field."""
+    name, selector = spec.get("nodeName"), mapping(spec.get("nodeSelector"))
+    if isinstance(name, str) and name:
+        yield "nodeName", lambda node: node.name == name
+    wanted = {key: value for key, value in selector.items() if key in stated}
+    yield (
+        "nodeSelector",
+        lambda node: all(_may_equal(_label(node, key), value) for key, value in wanted.items()),
+    )
+    required = mapping(mapping(mapping(spec.get("affinity")).get("nodeAffinity")).get(_REQUIRED))
+    terms = [mapping(term) for term in sequence(required.get("nodeSelectorTerms"))]
+    if terms and unknown_inside(required, *terms) is None:
+        yield "nodeAffinity", lambda node: any(_meets(node, term, stated) for term in terms)
+    if unknown_inside(spec.get("tolerations")) is None:
+        given = [mapping(each) for each in sequence(spec.get("tolerations"))]
+        yield (
+            "tolerations",
+            lambda node: all(
+                _tolerates(mapping(taint), given, asked)
+                for taint in sequence(mapping(node.spec).get("taints"))
+            ),
+        )
+
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def _label(node: Object, key: object) -> object:
+    return mapping(node.metadata.get("labels")).get(str(key))
+
+
+def _may_equal(held: object, value: object) -> bool:
+    return isinstance(held, Unknown) or isinstance(value, Unknown) or held == value
+
+
+def _meets(node: Object, term: Mapping[str, Any], stated: Collection[str]) -> bool:
+    """Return whether a Node may meet a term of an affinity."""
+    if term.get("matchFields"):
+        return True
+    listed = (mapping(each) for each in sequence(term.get("matchExpressions")))
+    return all(_holds(node, each) for each in listed if each.get("key") in stated)
+
+
+def _holds(node: Object, expression: Mapping[str, Any]) -> bool:
+    held, values = _label(node, expression.get("key")), sequence(expression.get("values"))
+    if isinstance(held, Unknown) or unknown_inside(expression, *values) is not None:
+        return True
+    holds = {
+        "In": held in values,
+        "NotIn": held not in values,
+        "Exists": held is not None,
+        "DoesNotExist": held is None,
+    }
+    return holds.get(str(expression.get("operator")), True)
+
+
+def _tolerates(
+    taint: Mapping[str, Any], given: list[Mapping[str, Any]], asked: Collection[str]
+) -> bool:
+    """Return whether pods may tolerate a taint."""
+    key, effect = taint.get("key"), taint.get("effect")
+    if key in asked or effect not in {"NoSchedule", "NoExecute"}:
+        return True
+    for each in given:
+        exists = each.get("operator") == "Exists"
+        same = exists or _may_equal(taint.get("value", ""), each.get("value", ""))
+        if each.get("key") in {key, None, ""} and each.get("effect") in {effect, None, ""} and same:
+            return True
+    return False
 
 
 def _beside(asked: Mapping[str, Decimal], key: str, nodes: list[Amounts]) -> tuple[str, str, str]:

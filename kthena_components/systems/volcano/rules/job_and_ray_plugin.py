@@ -30,8 +30,9 @@ from kthena_components.core.values.read import (
     unknown_inside,
     whole,
 )
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import MaybeText, Unknown, known_product
-from kthena_components.systems.volcano.plugins import arguments, task_names
+from kthena_components.systems.volcano.plugins import arguments, has_hosts, task_names
 from kthena_components.systems.volcano.rules.hypernode_names_topology import (
     TOPOLOGY_RULES,
     volcano_name,
@@ -171,11 +172,14 @@ def job_parts(found: Object) -> Iterator[Finding]:
     """The plugins of a Volcano Job exist, and its volumes have different paths and one claim each.
 
     The plugin mpi needs the tasks master and worker, the plugin ray a task head, or those that
-    their arguments name.
+    their arguments name. The files /etc/volcano/TASK.host are there with the plugin svc only, or
+    with one that includes it, one for each task.
 
     Pass: plugins ssh and svc; a volume at /data with volumeClaimName data.
-    Fail: plugin horovod; two volumes at /data; a volume without volumeClaimName and volumeClaim.
-    Level: mandatory. Volcano's webhook rejects it, or its plugin ray creates no pod.
+    Fail: plugin horovod; two volumes at /data; a volume without volumeClaimName and volumeClaim;
+    `cat /etc/volcano/worker.host` without the plugin svc, or without a task worker.
+    Level: mandatory. Volcano's webhook rejects it, its plugin ray creates no pod, or a script finds
+    no file.
     Source: Volcano v1.14.4 and v1.15.1 pkg/controllers/job/plugins/factory.go and
     distributed-framework/ray/ray.go OnPodCreate; pkg/webhooks/admission/jobs/validate/admit_job.go
     validateJobCreate, util.go validateIO.
@@ -203,6 +207,38 @@ def job_parts(found: Object) -> Iterator[Finding]:
         if name in mapping(plugins):
             stated = mapping(plugins)[name]
             yield from _tasks_of_plugin(f"spec.plugins.{name}", stated, roles, found)
+    yield from _host_files(found)
+
+
+_HOST_FILE = regex(r"/etc/volcano/([A-Za-z0-9_-]+)\.host\b")
+
+
+@part_of_rule
+def _host_files(found: Object) -> Iterator[Finding]:
+    """Report files of host names that the plugin svc does not write.
+
+    Source: Volcano v1.14.1 pkg/controllers/job/plugins/svc/svc.go GenerateHosts, mountConfigmap.
+    """
+    plugins, tasks = found.spec.get("plugins"), tasks_of(found)
+    names = [text(task.fields.get("name")) for task in tasks]
+    for task in tasks:
+        spec = mapping(mapping(task.template).get("spec"))
+        for field in ("initContainers", "containers"):
+            for index, each in enumerate(map(mapping, sequence(spec.get(field)))):
+                asked = _HOST_FILE.search(f"{each.get('command')} {each.get('args')}")
+                if asked is None or any(
+                    "volcano" in str(m) for m in sequence(each.get("volumeMounts"))
+                ):
+                    continue
+                at = f"{task.path}.template.spec.{field}[{index}]"
+                require_known(at, unknown_inside(plugins), *names)
+                if not has_hosts(mapping(plugins)):
+                    seen = f"reads {asked[0]}, which only the plugin svc writes"
+                    yield refuse(at, seen, "add svc: [] to spec.plugins")
+                elif asked[1] not in names:
+                    seen = f"reads {asked[0]}, but the Job has no task {display(asked[1])}"
+                    shown = " or ".join(f"/etc/volcano/{name}.host" for name in names if name)
+                    yield refuse(at, seen, f"write {shown}")
 
 
 @part_of_rule
