@@ -108,9 +108,7 @@ def _routed(cluster: ClusterObjects) -> Iterator[tuple[_Place, Object, str, Any]
 
 
 @each_of(_routed)
-def route_service_port(
-    place: _Place, route: Object, at: str, stated: Any
-) -> Iterator[Finding]:
+def route_service_port(place: _Place, route: Object, at: str, stated: Any) -> Iterator[Finding]:
     """The port that a route or an Ingress states for a Service is one of that Service.
 
     It is the port of the Service, and neither its targetPort nor a port of the engine. A route
