@@ -186,8 +186,15 @@ def _check(
         yield Finding(path=path, seen=seen, remedy=write(1), level=level)
     if stated is None or not is_budget(stated, 100):
         return
-    if every and not _for_any_number(key, stated):
-        return  # other pods of the namespace count, too
+    if not every or _for_any_number(key, stated):  # else other pods of the namespace count, too
+        yield from _against_pods(cluster, entry, key, chosen, level)
+
+
+def _against_pods(
+    cluster: ClusterObjects, entry: Object, key: str, chosen: Sequence[PodSet], level: Level
+) -> Iterator[Finding]:
+    """Check a number or a percentage against the pods that a budget selects."""
+    stated, path = entry.spec.get(key), entry.at(f"spec.{key}")
     pods = total([one.count for one in chosen])
     zero = scaled(stated, 100, up=True) == 0
     if pods == 0 or (key == "minAvailable" and zero):

@@ -221,14 +221,18 @@ RENDERED: dict[str, tuple[str, str, set[int]]] = {
     ),
     "the default of a variable": (
         "ks.yaml",
-        f"{KUSTOMIZATION}spec: {{path: ./base, {SOURCE}, {patched('${TP:=19}')}, "
-        "postBuild: {substitute: {A: '1'}}}\n",
+        (
+            f"{KUSTOMIZATION}spec: {{path: ./base, {SOURCE}, {patched('${TP:=19}')}, "
+            "postBuild: {substitute: {A: '1'}}}\n"
+        ),
         {19},
     ),
     "no default, where a Secret may set the variable": (
         "ks.yaml",
-        f"{KUSTOMIZATION}spec: {{path: ./base, {SOURCE}, {patched('${TP:=19}')}, "
-        "postBuild: {substituteFrom: [{kind: Secret, name: own}]}}\n",
+        (
+            f"{KUSTOMIZATION}spec: {{path: ./base, {SOURCE}, {patched('${TP:=19}')}, "
+            "postBuild: {substituteFrom: [{kind: Secret, name: own}]}}\n"
+        ),
         set(),
     ),
     "a helmfile": (

@@ -155,7 +155,7 @@ _OTHER_CONTEXT = {
     "sglang": ("--json-model-override-args", "--model-config-parser"),
     "huggingfaceserver": (*_OF_CONFIG, "--backend"),
 }
-"""Options that override a model's config.json. KServe's server may start another engine than vLLM."""
+"""Options that override a model's config.json, or with which KServe's server starts no vLLM."""
 _ALLOW = {
     "vllm": "VLLM_ALLOW_LONG_MAX_MODEL_LEN",
     "sglang": "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN",

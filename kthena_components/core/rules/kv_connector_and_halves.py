@@ -201,8 +201,8 @@ def kv_connector_known(facts: ServingFacts) -> Iterator[Finding]:
     Some connectors came back after a pause or were removed. A connector with a module path of its
     own is not checked. P2pNcclConnector requires http_port in kv_connector_extra_config: up to
     0.11.0 always, later with proxy_ip and proxy_port. MultiConnector requires connectors there, and
-    OffloadingConnector num_cpu_blocks, since 0.14.0 cpu_bytes_to_use. A prefill worker of Dynamo states a connector
-    since 1.0, and none of Dynamo's workers with vLLM has --connector.
+    OffloadingConnector num_cpu_blocks, since 0.14.0 cpu_bytes_to_use. A prefill worker of Dynamo
+    states a connector since 1.0, and none of Dynamo's workers with vLLM has --connector.
 
     Pass: NixlConnector with kv_producer in v0.33.0.
     Fail: MooncakeConnector in v0.12.0; P2pNcclConnector in v0.24.0; NixlConnector without kv_role;

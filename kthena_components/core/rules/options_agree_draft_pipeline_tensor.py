@@ -192,10 +192,11 @@ def _draft_numbers(start: Start) -> Iterator[Finding]:
             yield from start.refused(seen, f"write {key} 1 or more", level)
             return
     least, most = (config.get(key) for key in _LOOK_UP)
-    if looks_up and type(least) is int and type(most) is int and least > most:
+    level = start.since(_LOOK_UP_SINCE)
+    if level and looks_up and type(least) is int and type(most) is int and least > most:
         seen = f"looks up at least {least} tokens (prompt_lookup_min) and at most {most}"
         remedy = f"write prompt_lookup_min {most} or less in {_DRAFT}"
-        yield from start.refused(seen, remedy, start.since(_LOOK_UP_SINCE))
+        yield from start.refused(seen, remedy, level)
 
 
 def _draft_tokens(start: Start) -> Iterator[Finding]:
