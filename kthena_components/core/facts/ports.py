@@ -318,7 +318,7 @@ def _patience(container: Mapping[str, Any], kind: str) -> int | None:
     probe = mapping(container.get(kind))
     if kind == "livenessProbe" and container.get("startupProbe"):
         return None
-    stated = [whole(probe.get(name, usual)) for name, usual in _TIMES.items()]
+    stated = [whole(probe.get(name) or usual) for name, usual in _TIMES.items()]  # 0 is none
     delay, period, failures, timeout = (n if isinstance(n, int) else -1 for n in stated)
     if min(delay, period, failures, timeout) < 0:
         return None
