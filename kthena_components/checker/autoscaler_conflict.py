@@ -1,9 +1,10 @@
 """Checks the autoscalers of a cluster, and their targets."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from kthena_components.checker.cluster_objects import known
-from kthena_components.core.findings import Finding, not_checked
+from kthena_components.core.findings import Finding, Level, not_checked
 from kthena_components.core.objects.cluster_objects import ClusterObjects, Key
 from kthena_components.core.objects.object import GroupKind, Object
 from kthena_components.core.remedies import write
@@ -23,6 +24,14 @@ _RULE = "autoscaler-conflict"
 
 _ALIKE = frozenset({"Deployment", "StatefulSet"})
 """Kinds whose pods all have one command line."""
+_OF_APPS = frozenset({"Deployment", "StatefulSet", "ReplicaSet"})
+"""Kinds of the API group apps, which no other group has since Kubernetes 1.16."""
+_KEPT_NAMES: tuple[GroupKind, ...] = (
+    ("apps", "StatefulSet"),
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"),
+    ("workload.serving.volcano.sh", "ModelServing"),
+)
+"""Kinds whose controllers create no Deployment of their name."""
 _KEDA_BOUNDS = ("minReplicaCount", "maxReplicaCount")
 
 _Whose = tuple[GroupKind, Key]
@@ -62,15 +71,17 @@ def autoscaler_conflict(cluster: ClusterObjects) -> Iterator[Finding]:
     AutoscalingPolicies are autoscalers, too; they may scale different roles of one ModelServing.
     Files may be alternatives, so only autoscalers in the same file are compared, unless `--whole`
     says that all are in one cluster. KEDA looks for a target in the API version that it is given; a
-    HorizontalPodAutoscaler finds it in any.
+    HorizontalPodAutoscaler finds it in any of the group. Without an apiVersion and a kind, KEDA
+    scales a Deployment, and a HorizontalPodAutoscaler finds nothing.
 
     Pass: a HorizontalPodAutoscaler for a Deployment.
     Fail: a ScaledObject for an InferenceService with a workerSpec; a HorizontalPodAutoscaler for an
     LLMInferenceService, which has no scale subresource; two autoscalers of one target, such as a
     HorizontalPodAutoscaler and an AutoscalingPolicy of one ModelServing; a ScaledObject for
     leaderworkerset.x-k8s.io/v1alpha1, a version that LWS does not have; a ScaledObject for the
-    Deployment of an LLMInferenceService that states replicas.
-    Level: mandatory.
+    Deployment of an LLMInferenceService that states replicas; apiVersion v1 for a Deployment; a
+    ScaledObject without a kind, and a LeaderWorkerSet of its target's name.
+    Level: mandatory; advisory for a kind that is left out.
     Source: kserve pkg/apis/serving/v1beta1/inference_service_validation.go; Kubernetes
     documentation, Horizontal Pod Autoscaling; keda.sh, ScaledObject specification; the
     subresources of the CRDs in each system's crds.json, and matrixinfer-ai/matrixinfer config/crd;
@@ -93,8 +104,12 @@ def autoscaler_conflict(cluster: ClusterObjects) -> Iterator[Finding]:
             seen = f"is {_shown(target)}, which the {other.kind} {display(other.name)} scales too, "
             seen += "and each would undo what the other does"
             yield _conflict(target.path, seen, "keep one of the two")
+        elif not why and (place := _in_other_group(cluster, target)):
+            yield _not_found(target, place)
         else:
             yield from _unfit(target, why)
+            if not why:
+                yield from _of_other_kind(cluster, target)
 
 
 def _unfit(target: _Target, why: str) -> Iterator[Finding]:
@@ -108,6 +123,44 @@ def _unfit(target: _Target, why: str) -> Iterator[Finding]:
         seen = f"is {display(target.version)}, but {target.kind[1]} is served as {served}"
         remedy = write(served, f"write {served}")
         yield _conflict(f"{target.path}.apiVersion", seen, remedy)
+
+
+def _in_other_group(cluster: ClusterObjects, target: _Target) -> str:
+    """Return the apiVersion of a target, if the autoscaler states a group without its kind."""
+    group, kind = target.kind
+    if target.by_its_system or find_kind(target.kind) or cluster.by_kind.get(target.kind):
+        return ""
+    if kind in _OF_APPS:
+        return "" if group == "apps" else "apps/v1"
+    key = (target.namespace, target.name)
+    others = (each for each in cluster.by_kind if each[1] == kind)
+    found = next(filter(None, (cluster.named(each).get(key) for each in others)), None)
+    return "" if found is None else str(found.body.get("apiVersion") or "")
+
+
+def _not_found(target: _Target, place: str) -> Finding:
+    stated = mapping(target.scaler.spec.get("scaleTargetRef")).get("apiVersion")
+    shown = "is missing" if stated is None else f"is {display(stated)}"
+    seen = f"{shown}, where the {target.scaler.kind} finds no kind {target.kind[1]}"
+    return _conflict(f"{target.path}.apiVersion", seen, write(place, f"write {place}"))
+
+
+def _of_other_kind(cluster: ClusterObjects, target: _Target) -> Iterator[Finding]:
+    """Report a target of KEDA's default kind, if only an object of another kind has its name."""
+    stated, key = mapping(target.scaler.spec.get("scaleTargetRef")), (target.namespace, target.name)
+    if target.by_its_system or "kind" in stated or key in cluster.named(target.kind):
+        return
+    named = ((kind, cluster.named(kind).get(key)) for kind in _KEPT_NAMES)
+    found = next((one for _, one in named if one is not None), None)
+    if found is not None:
+        version = str(found.body.get("apiVersion"))
+        seen = f"states no kind, so KEDA scales a Deployment, but {display(target.name)} is a "
+        remedy = f"write apiVersion: {version} and kind: {found.kind}"
+        changed = {**stated, "apiVersion": version, "kind": found.kind}
+        yield replace(
+            _conflict(target.path, f"{seen}{found.kind}", write(changed, remedy)),
+            level=Level.ADVISORY,
+        )
 
 
 def _identity(scaler: Object) -> tuple[object, ...]:

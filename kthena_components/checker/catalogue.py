@@ -27,7 +27,7 @@ from kthena_components.checker.input_and_stack_findings import (
     MANIFEST_DOCS,
 )
 from kthena_components.checker.leader_selected import leader_selected
-from kthena_components.checker.object_name import object_name
+from kthena_components.checker.object_name import OF_KUBERNETES
 from kthena_components.checker.pod_schema import pod_schema, pod_values
 from kthena_components.checker.unread_kinds_and_parts import kind_read
 from kthena_components.checker.update_rules import ANY_CHANGE
@@ -163,7 +163,7 @@ def _groups() -> Iterator[tuple[str, Iterable[Rule] | Mapping[str, str]]]:
     Rules about servings come first, those about this package's input last.
     """
     systems = tuple(all_systems())
-    yield ANY_MANIFEST, (*CHECKS, object_name, pod_schema, pod_values, crd_schema, kind_read)
+    yield ANY_MANIFEST, (*CHECKS, *OF_KUBERNETES, pod_schema, pod_values, crd_schema, kind_read)
     yield REVIEW, PRODUCTION
     for system in systems:
         for kind in system.kinds:

@@ -11,7 +11,14 @@ from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import is_budget, scaled
-from kthena_components.core.values.read import first_unknown, mapping, pairs, require_known
+from kthena_components.core.values.read import (
+    first_unknown,
+    is_map,
+    mapping,
+    pairs,
+    require_known,
+    sequence,
+)
 from kthena_components.core.values.unknown import MaybeInt, Unknown, known, total
 from kthena_components.systems.kubernetes.rules.autoscalers_and_coscheduling_pods import (
     HPA,
@@ -60,34 +67,72 @@ def disruption_budget(cluster: ClusterObjects) -> Iterator[Finding]:
     the number: it allows an eviction only by a minAvailable that is a number. Of a ModelServing it
     learns the number of groups, and not of pods. Only pods in the file of the budget are compared,
     unless `--whole` says that all are in one cluster. Of pods that an autoscaler scales, the least
-    number counts.
+    number counts. Without labels, a budget is for all pods of its namespace. A pod that two budgets
+    select is never evicted.
 
     Pass: maxUnavailable 1; minAvailable 1 for a Deployment with replicas 2.
     Fail: maxUnavailable 0; both fields; minAvailable 2 or 90% for a Deployment with replicas 2;
     maxUnavailable 1 for a RayCluster; maxUnavailable 1 for a ModelServing, which allows it for all
-    pods but one; minAvailable 2 for a Deployment with a HorizontalPodAutoscaler of minReplicas 2.
+    pods but one; minAvailable 2 for a Deployment with a HorizontalPodAutoscaler of minReplicas 2;
+    two budgets for the pods of one Deployment; minAvailable -1.
     Level: mandatory if the pods have accelerators, else advisory; advisory for a ModelServing, and
     if an autoscaler may start more pods than minAvailable.
     Source: kubernetes pkg/apis/policy/validation/validation.go
     ValidatePodDisruptionBudgetSpec; pkg/controller/disruption/disruption.go getExpectedPodCount and
-    getScaleController; Kubernetes documentation, Specifying a Disruption Budget for your
+    getScaleController; pkg/registry/core/pod/storage/eviction.go (more than one
+    PodDisruptionBudget); Kubernetes documentation, Specifying a Disruption Budget for your
     Application, Arbitrary workloads and arbitrary selectors.
     """
+    first: dict[int, Object] = {}
     for entry in cluster.of(_BUDGET):
-        selector = mapping(entry.spec.get("selector"))
-        if selector.get("matchExpressions"):
+        stated = entry.spec.get("selector")
+        labels = _labels(mapping(stated))
+        if labels is None:
             continue
-        yield from _check(cluster, entry, selector.get("matchLabels"))
+        every = is_map(stated) and not stated and entry.body.get("apiVersion") == "policy/v1"
+        yield from _check(cluster, entry, labels, first, every=every)
 
 
-def _chosen(cluster: ClusterObjects, entry: Object, labels: object) -> list[PodSet] | Unknown:
-    """Return the pods that a budget selects."""
+def _labels(selector: Mapping[str, object]) -> object | None:
+    """Return the labels of a selector; None if it has operators for other than equality."""
+    labels, listed = selector.get("matchLabels"), sequence(selector.get("matchExpressions"))
+    if selector.get("matchExpressions") and not listed:
+        return None
+    found = dict(pairs(labels))
+    for each in map(mapping, listed):
+        values = sequence(each.get("values"))
+        if each.get("operator") != "In" or len(values) != 1:
+            return None
+        found[str(each.get("key"))] = values[0]
+    return found if listed or labels is None else labels
+
+
+def _twice(
+    entry: Object, chosen: Sequence[PodSet], first: dict[int, Object], level: Level
+) -> Iterator[Finding]:
+    """Report pods that another budget selects, too: the API server evicts none of them."""
+    others = [first.setdefault(id(pods), entry) for pods in chosen]
+    other = next((found for found in others if found is not entry), None)
+    if other is not None:
+        pods = chosen[others.index(other)]
+        seen = f"matches the pods of the {pods.owner.kind} {display(pods.owner.name)}, as that of "
+        seen += f"{display(other.name)} does, and no pod with two budgets may be evicted"
+        remedy = "remove one of the two, or write labels that the other's pods do not have"
+        yield Finding(path=entry.at("spec.selector"), seen=seen, remedy=remedy, level=level)
+
+
+def _chosen(
+    cluster: ClusterObjects, entry: Object, labels: object, *, every: bool
+) -> list[PodSet] | Unknown:
+    """Return the pods that a budget selects: all of its namespace with an empty selector."""
     source = cluster.source_of(entry)
     wanted = {str(key): value for key, value in pairs(labels)}
     if gap := first_unknown(labels, entry.namespace, *wanted.values()):
         return gap
     beside = cluster.once(_beside)[0].get((entry.namespace, source))
     near = beside.candidates(wanted) if beside else []
+    if every:
+        return near
     found = [(pods, selects(wanted, pods)) for pods in near]
     gap = next((said for _, said in found if isinstance(said, Unknown)), None)
     chosen = [pods for pods, said in found if said is True and _surely(wanted, pods)]
@@ -120,20 +165,40 @@ def _surely(wanted: Mapping[str, object], pods: PodSet) -> bool:
 
 
 @part_of_rule
-def _check(cluster: ClusterObjects, entry: Object, labels: object) -> Iterator[Finding]:
-    chosen = known(_chosen(cluster, entry, labels), entry.at("spec.selector"))
+def _check(
+    cluster: ClusterObjects,
+    entry: Object,
+    labels: object,
+    first: dict[int, Object],
+    *,
+    every: bool,
+) -> Iterator[Finding]:
+    chosen = known(_chosen(cluster, entry, labels, every=every), entry.at("spec.selector"))
     if not chosen:
         return
+    level = Level.MANDATORY if any(map(_has_gpus, chosen)) else Level.ADVISORY
+    yield from _twice(entry, chosen, first, level)
     key = "maxUnavailable" if entry.spec.get("maxUnavailable") is not None else "minAvailable"
     stated, path = entry.spec.get(key), entry.at(f"spec.{key}")
     require_known(path, stated)
+    if type(stated) is int and stated < 0:
+        seen = f"is {stated}, and the API server accepts 0 or more"
+        yield Finding(path=path, seen=seen, remedy=write(1), level=level)
     if stated is None or not is_budget(stated, 100):
         return
+    if not every or _for_any_number(key, stated):  # else other pods of the namespace count, too
+        yield from _against_pods(cluster, entry, key, chosen, level)
+
+
+def _against_pods(
+    cluster: ClusterObjects, entry: Object, key: str, chosen: Sequence[PodSet], level: Level
+) -> Iterator[Finding]:
+    """Check a number or a percentage against the pods that a budget selects."""
+    stated, path = entry.spec.get(key), entry.at(f"spec.{key}")
     pods = total([one.count for one in chosen])
     zero = scaled(stated, 100, up=True) == 0
     if pods == 0 or (key == "minAvailable" and zero):
         return
-    level = Level.MANDATORY if any(map(_has_gpus, chosen)) else Level.ADVISORY
     least = entry.at("spec.minAvailable")
     if key == "maxUnavailable" and entry.spec.get("minAvailable") is not None:
         seen = "is stated beside maxUnavailable, and the API server accepts only one of the two"
@@ -151,6 +216,12 @@ def _check(cluster: ClusterObjects, entry: Object, labels: object) -> Iterator[F
             return
     if key == "minAvailable":
         yield from _at_least(cluster, path, stated, chosen, level)
+
+
+def _for_any_number(key: str, stated: object) -> bool:
+    """Return whether a budget allows no eviction, however many pods it selects."""
+    zero = scaled(stated, 100, up=True) == 0
+    return zero if key == "maxUnavailable" else stated == "100%"
 
 
 def _has_gpus(pods: PodSet) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 from kthena_components.checker.crd_schema import crd_schema, like_release, once_a_place
 from kthena_components.checker.installed_releases import by_installed
 from kthena_components.checker.members import coscheduled, ports_in, rules_over_parts, with_pods
-from kthena_components.checker.object_name import object_name
+from kthena_components.checker.object_name import OF_KUBERNETES
 from kthena_components.checker.pod_schema import check_templates, follow_moves
 from kthena_components.checker.unread_kinds_and_parts import PART_READ, kind_read, part_read
 from kthena_components.checker.waivers import RULE as WAIVER
@@ -232,7 +232,8 @@ def _check(
 
 
 def _named(found: Object) -> list[Finding]:
-    return [tidy(finding).under(found.path) for finding in run_rule(object_name, found)]
+    told = (each for rule in OF_KUBERNETES for each in run_rule(rule, found))
+    return [tidy(finding).under(found.path) for finding in told]
 
 
 def _unread(body: Body, path: str) -> list[Finding]:

@@ -1,4 +1,4 @@
-"""The rule object-name: the names of Kubernetes' own objects."""
+"""The rules object-name and api-version-served: names and versions of Kubernetes' own objects."""
 
 import re
 from collections.abc import Iterator
@@ -107,6 +107,40 @@ def object_name(found: Object) -> Iterator[Finding]:
             return
 
 
+_WITHOUT: Final[dict[str, tuple[str, str, str]]] = {
+    "apps/v1beta1": ("1.16", "apps/v1", "Deployment StatefulSet"),
+    "apps/v1beta2": ("1.16", "apps/v1", "Deployment StatefulSet DaemonSet ReplicaSet"),
+    "extensions/v1beta1": ("1.16", "apps/v1", "Deployment DaemonSet ReplicaSet"),
+    "networking.k8s.io/v1beta1": ("1.22", "networking.k8s.io/v1", "Ingress IngressClass"),
+    "scheduling.k8s.io/v1beta1": ("1.22", "scheduling.k8s.io/v1", "PriorityClass"),
+    "batch/v1beta1": ("1.25", "batch/v1", "CronJob"),
+    "policy/v1beta1": ("1.25", "policy/v1", "PodDisruptionBudget"),
+    "autoscaling/v2beta1": ("1.25", "autoscaling/v2", "HorizontalPodAutoscaler"),
+    "autoscaling/v2beta2": ("1.26", "autoscaling/v2", "HorizontalPodAutoscaler"),
+}
+"""The first Kubernetes without a version of some kinds, the version that is left, and the kinds."""
+_SAME_FIELDS = frozenset({"apps/v1beta2", "batch/v1beta1", "policy/v1beta1", "autoscaling/v2beta2"})
+"""Versions whose fields the version that is left has, too."""
+
+
+def api_version_served(found: Object) -> Iterator[Finding]:
+    """The version of an object of Kubernetes itself is one that the API server still has.
+
+    Pass: autoscaling/v2, policy/v1 and apps/v1.
+    Fail: a HorizontalPodAutoscaler of autoscaling/v2beta2; a PodDisruptionBudget of policy/v1beta1.
+    Level: mandatory. kubectl finds no such kind, whatever the objects beside it are.
+    Source: Kubernetes documentation, Deprecated API Migration Guide.
+    """
+    stated = found.body.get("apiVersion")
+    gone = _WITHOUT.get(stated) if isinstance(stated, str) else None
+    if gone is not None and found.kind in gone[2].split():
+        first, left, _ = gone
+        seen = f"is {display(stated)}, which Kubernetes has no more since {first}"
+        text = f"write {left}, and its fields"
+        remedy = write(left) if stated in _SAME_FIELDS else text
+        yield Finding(path="apiVersion", seen=seen, remedy=remedy)
+
+
 def may_be_wrong(of: GroupKind, text: str) -> bool:
     """Return whether an object may have a wrong name, by the text of its file.
 
@@ -202,3 +236,7 @@ def _valid(name: str, form: str, kind: str) -> str:
         return ".".join(parts) or "chat"
     text = dns_name(name) or "chat"
     return text if form is _LABEL or text[0].isalpha() else f"{kind.lower()}-{text}"
+
+
+OF_KUBERNETES = (object_name, api_version_served)
+"""The rules about objects of Kubernetes itself."""

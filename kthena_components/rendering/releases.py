@@ -5,6 +5,7 @@ show no engine and no accelerators comes last, and counts only if its objects sh
 """
 
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -36,7 +37,7 @@ from kthena_components.rendering.servings import (
 from kthena_components.systems import find_kind
 
 _VALUES = "values.yaml"
-_VARIABLE = regex(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::?[-=]([^}]*))?\}")
+_VARIABLE = regex(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?:(:?[-=])([^}]*))?\}")
 _MOST = 500
 """Maximum number of releases that are rendered."""
 _ROUNDS = 3
@@ -261,8 +262,8 @@ class _Releases:
             )
         ):
             return why
-        if stated.variables:
-            text = _replaced(output.read_text(errors="replace"), stated.variables)
+        if stated.variables or stated.closed:
+            text = _replaced(output.read_text(errors="replace"), stated)
             output.write_text(text, errors="replace")
         return self._rendering(stated, output, lambda body, _: kustomize.origin_of(body, output))
 
@@ -281,9 +282,20 @@ class _Releases:
         )
 
 
-def _replaced(text: str, variables: Mapping[str, str]) -> str:
-    """Replace the variables with a stated value; any other one may be set elsewhere."""
-    return _VARIABLE.sub(lambda found: variables.get(found[1], found[0]), text)
+def _replaced(text: str, stated: Overlay) -> str:
+    """Replace the variables with a stated value, or with the default beside their name.
+
+    Any other one may be set elsewhere. Source: fluxcd/pkg envsubst, with the operators of bash.
+    """
+
+    def value(found: re.Match[str]) -> str:
+        name, operator, default = found.groups()
+        known = stated.variables.get(name)
+        if operator and stated.closed and (known is None or (known == "" and ":" in operator)):
+            return str(default)
+        return found[0] if known is None else known
+
+    return _VARIABLE.sub(value, text)
 
 
 def _may_matter(statement: Outside, body: Mapping[str, Any]) -> bool:

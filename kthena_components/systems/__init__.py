@@ -27,7 +27,8 @@ _KINDS: Mapping[str, Mapping[str, str]] = {
         "apiextensions.k8s.io": "CustomResourceDefinition",
         "gateway.networking.k8s.io": "GRPCRoute HTTPRoute",
         "inference.networking.k8s.io": "InferencePool",
-        "inference.networking.x-k8s.io": "InferencePool",
+        "inference.networking.x-k8s.io": "InferenceModel InferenceModelRewrite InferenceObjective "
+        "InferencePool",
         "apps": "DaemonSet Deployment ReplicaSet StatefulSet",
         "autoscaling": "HorizontalPodAutoscaler",
         "batch": "CronJob Job",

@@ -213,6 +213,28 @@ RENDERED: dict[str, tuple[str, str, set[int]]] = {
         ),
         {19},
     ),
+    "variables of a ConfigMap, which its own override": (
+        "ks.yaml",
+        f"{KUSTOMIZATION}spec: {{path: ./base, {SOURCE}, {patched('${number}${A}')}, postBuild: "
+        "{substituteFrom: [{kind: ConfigMap, name: own}], substitute: {A: '1'}}}\n" + MAP,
+        {121},
+    ),
+    "the default of a variable": (
+        "ks.yaml",
+        (
+            f"{KUSTOMIZATION}spec: {{path: ./base, {SOURCE}, {patched('${TP:=19}')}, "
+            "postBuild: {substitute: {A: '1'}}}\n"
+        ),
+        {19},
+    ),
+    "no default, where a Secret may set the variable": (
+        "ks.yaml",
+        (
+            f"{KUSTOMIZATION}spec: {{path: ./base, {SOURCE}, {patched('${TP:=19}')}, "
+            "postBuild: {substituteFrom: [{kind: Secret, name: own}]}}\n"
+        ),
+        set(),
+    ),
     "a helmfile": (
         "deploy/helmfile.yaml",
         (

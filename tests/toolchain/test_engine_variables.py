@@ -4,9 +4,17 @@ import json
 from pathlib import Path
 
 from toolchain.engine_flags.__main__ import TABLES
+from toolchain.engine_flags.isolated import run
 from toolchain.engine_flags.libraries import TABLE as LIBRARIES
 from toolchain.engine_flags.libraries import variables_in
-from toolchain.engine_flags.variables import PREFIXES, TABLE, by_release, mentioned, write
+from toolchain.engine_flags.variables import (
+    PREFIXES,
+    TABLE,
+    by_release,
+    mentioned,
+    values_by_release,
+    write,
+)
 
 HELD = {
     "vllm": {
@@ -55,3 +63,39 @@ def test_the_table_of_libraries_has_names_that_their_pages_list() -> None:
     table = json.loads(LIBRARIES.read_text())
     assert {"NCCL_SOCKET_IFNAME", "NCCL_IB_HCA", "NCCL_P2P_LEVEL"} <= set(table["nccl"]["names"])
     assert {"RAY_ADDRESS", "RAY_memory_usage_threshold"} <= set(table["ray"]["names"])
+
+
+SOURCE_OF_ENVS = """
+import os
+environment_variables = {
+    "VLLM_WHOLE": lambda: int(os.environ["VLLM_WHOLE"]),
+    "VLLM_PART": lambda: float(os.environ["VLLM_PART"]),
+    "VLLM_TEXT": lambda: os.environ["VLLM_TEXT"],
+    "VLLM_WORD": lambda: choose(os.environ["VLLM_WORD"]),
+    "OTHER": lambda: int(os.environ["OTHER"]),
+}
+def choose(word):
+    if word not in ("fork", "spawn"):
+        raise ValueError(f"Invalid value '{word}'. Valid options: ['fork', 'spawn'].")
+"""
+
+
+def test_what_a_variable_takes_is_tried(tmp_path: Path) -> None:
+    (tmp_path / "vllm").mkdir()
+    (tmp_path / "vllm" / "envs.py").write_text(SOURCE_OF_ENVS)
+    assert run("toolchain.engine_flags.vllm_values", tmp_path, "-O") == {
+        "VLLM_WHOLE": {"takes": "int"},
+        "VLLM_PART": {"takes": "float"},
+        "VLLM_WORD": {"takes": ["fork", "spawn"]},
+    }
+
+
+def test_what_variables_take_is_written_and_read_again() -> None:
+    whole, words = {"takes": "int"}, {"takes": ["a", "b"], "folds": True}
+    values = {"0.6.0": {"VLLM_A": whole}, "0.6.1": {}, "0.10.0": {"VLLM_A": words}, "0.10.1": {}}
+    table = json.loads(write(HELD, {"vllm": values}))
+    assert table["vllm"]["values"]["VLLM_A"] == [
+        {"releases": [0, 0], **whole},
+        {"releases": [2, 2], **words},
+    ]
+    assert values_by_release(table["vllm"]) == values

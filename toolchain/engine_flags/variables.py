@@ -1,24 +1,32 @@
-"""Write the table of the variables that the releases of an engine mention.
+"""Write the table of the variables that the releases of an engine mention, and what they take.
 
 A release knows a variable if any file of its package names it. So the table has too many rather
-than too few: a rule reports only what no release mentions. This downloads the releases that are
-missing in the table.
+than too few: a rule reports only what no release mentions. What a variable of vLLM takes is tried
+with the functions that read it (`vllm_values`). This downloads the releases that are missing in the
+table.
 """
 
 import json
 import re
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 from packaging.version import Version
 from pypi_simple import PyPISimple
 
 from toolchain.engine_flags.__main__ import ENGINES, TABLES
+from toolchain.engine_flags.isolated import run
 from toolchain.engine_flags.releases import fetch, published
 
 TABLE = TABLES / "variables.json"
+_VALUES = "toolchain.engine_flags.vllm_values"
+Takes = Mapping[str, Mapping[str, Any]]
+"""What the variables of a release take, by name."""
 PREFIXES: Mapping[str, re.Pattern[str]] = {
     "vllm": re.compile(r"\bVLLM_[A-Z0-9_]*[A-Z0-9]\b"),
     "sglang": re.compile(r"\b(?:SGLANG|SGL)_[A-Z0-9_]*[A-Z0-9]\b"),
@@ -29,11 +37,15 @@ PREFIXES: Mapping[str, re.Pattern[str]] = {
 def main() -> int:
     """Write the variables of all engines."""
     held: dict[str, dict[str, list[str]]] = {}
+    values: dict[str, dict[str, Takes]] = {}
     if TABLE.exists():
-        held = {name: by_release(rows) for name, rows in json.loads(TABLE.read_text()).items()}
+        table = json.loads(TABLE.read_text())
+        held = {name: by_release(rows) for name, rows in table.items()}
+        values = {name: values_by_release(rows) for name, rows in table.items()}
     with PyPISimple() as index:
         for name in PREFIXES:
             engine, known = ENGINES[name][0], held.get(name, {})
+            taken = values.setdefault(name, {})
             offered = published(engine, index)
             for version, package in offered.items():
                 if version in known:
@@ -41,9 +53,11 @@ def main() -> int:
                 with tempfile.TemporaryDirectory() as folder:
                     fetch(engine, package, index, Path(folder))
                     known[version] = mentioned(Path(folder), PREFIXES[name])
+                    if name == "vllm":
+                        taken[version] = run(_VALUES, Path(folder).resolve(), "-O")
                 print(f"{name} {version}: {len(known[version])} variables", file=sys.stderr)
                 held[name] = {each: known[each] for each in offered if each in known}
-                TABLE.write_text(write(held))
+                TABLE.write_text(write(held, values))
     return 0
 
 
@@ -66,8 +80,29 @@ def by_release(rows: Mapping[str, object]) -> dict[str, list[str]]:
     return found
 
 
-def write(held: Mapping[str, Mapping[str, Sequence[str]]]) -> str:
-    """Write each name with the first and the last of the releases in a row that have it."""
+def values_by_release(rows: Mapping[str, Any]) -> dict[str, Takes]:
+    """Return what the variables of each release of a written table take."""
+    releases = rows["releases"]
+    found: dict[str, dict[str, Mapping[str, Any]]] = {release: {} for release in releases}
+    for name, spans in rows.get("values", {}).items():
+        for span in spans:
+            first, last = span["releases"]
+            rest = {key: value for key, value in span.items() if key != "releases"}
+            for release in releases[first : last + 1]:
+                found[release][name] = rest
+    return dict(found)
+
+
+def write(
+    held: Mapping[str, Mapping[str, Sequence[str]]],
+    values: Mapping[str, Mapping[str, Takes]] = MappingProxyType({}),
+) -> str:
+    """Write each name with the first and the last of the releases in a row that have it.
+
+    Args:
+        held: The names, by engine and release.
+        values: What variables take, by engine, release and name.
+    """
     parts = []
     for engine, known in held.items():
         order = sorted(known, key=Version)
@@ -76,9 +111,25 @@ def write(held: Mapping[str, Mapping[str, Sequence[str]]]) -> str:
             f'   "{name}": {json.dumps(_spans(name in known[release] for release in order))}'
             for name in names
         )
-        listed = json.dumps(order)
-        parts.append(f' "{engine}": {{\n  "releases": {listed},\n  "names": {{\n{rows}\n  }}\n }}')
+        listed, own = json.dumps(order), values.get(engine, {})
+        more = ",\n".join(
+            f'   "{name}": {json.dumps(list(_takes(name, own, order)))}'
+            for name in sorted({name for taken in own.values() for name in taken})
+        )
+        told = f',\n  "values": {{\n{more}\n  }}' if more else ""
+        parts.append(
+            f' "{engine}": {{\n  "releases": {listed},\n  "names": {{\n{rows}\n  }}{told}\n }}'
+        )
     return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def _takes(name: str, own: Mapping[str, Takes], order: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield what a variable takes, with the first and the last of the releases in a row."""
+    by_place = [own.get(release, {}).get(name) for release in order]
+    for takes, group in groupby(range(len(order)), by_place.__getitem__):
+        places = list(group)
+        if takes is not None:
+            yield {"releases": [places[0], places[-1]], **takes}
 
 
 def _spans(present: Iterable[bool]) -> list[list[int]]:

@@ -101,15 +101,30 @@ def variable_names(container: Mapping[str, Any]) -> frozenset[str]:
 _OF_ENGINE = ("VLLM_", "SGLANG_", "SGL_", "NCCL_", "RAY_")
 
 
-def engine_variables(container: Mapping[str, Any]) -> frozenset[str]:
-    """Return the variables of engines and libraries that only the env of a container names."""
-    names = [name for name in variable_names(container) if name.startswith(_OF_ENGINE)]
+def engine_variables(container: Mapping[str, Any], given: Inputs, path: str) -> Variables:
+    """Return the variables of engines and libraries that nothing else in a container mentions.
+
+    Args:
+        container: The container.
+        given: Its inputs, with the variables of ConfigMaps.
+        path: Path of the container.
+    """
+    names = [name for name in given.env if name.startswith(_OF_ENGINE)]
     if not names:
-        return frozenset()
-    rest = {key: value for key, value in container.items() if key != "env"}
-    values = (mapping(item).get("value") for item in sequence(container.get("env")))
-    texts = str([rest, *values])
-    return frozenset(name for name in names if name not in texts)
+        return NO_VARIABLES
+    stated = [mapping(item) for item in sequence(container.get("env"))]
+    places = {item.get("name"): number for number, item in enumerate(stated)}
+    rest = {key: value for key, value in container.items() if key not in {"env", "envFrom"}}
+    texts = str([rest, *(item.get("value") for item in stated)])
+    found: dict[str, VariableFacts] = {}
+    for name in (name for name in names if name not in texts):
+        number, value = places.get(name), given.env[name]
+        place, late = f"{path}.envFrom", isinstance(value, str) and "$(" in value
+        if number is not None:
+            place = f"{path}.env[{number}]{'.value' if 'value' in stated[number] else ''}"
+        known = Unknown(f"{name} refers to another variable") if late else value
+        found[name] = VariableFacts(path=place, value=known)
+    return MappingProxyType(found)
 
 
 def asks_cluster(spec: Mapping[str, Any]) -> MaybeBool:

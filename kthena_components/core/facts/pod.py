@@ -79,7 +79,7 @@ class PodFacts:
     """Variables about the network, by name."""
     stated: frozenset[str] = field(default=frozenset(), compare=False)
     """The names of the variables in its container's env."""
-    engine_variables: frozenset[str] = field(default=frozenset(), compare=False)
+    engine_variables: Variables = field(default_factory=lambda: NO_VARIABLES, compare=False)
     """Those of engines, NCCL and Ray that nothing else in the container mentions."""
     idle: str = ""
     """The command of the only container if it does nothing, ever: `sleep infinity`."""

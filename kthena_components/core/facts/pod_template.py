@@ -251,7 +251,7 @@ def _container(
         cluster_names=asks_cluster(spec),
         variables=network_variables(container, start.given, start.words, start.command, path),
         stated=variable_names(container),
-        engine_variables=engine_variables(container),
+        engine_variables=engine_variables(container, start.given, path),
         idle=idle_command(start.words) if _is_bare(container, spec) else "",
         missing=tuple(start.given.missing),
     )

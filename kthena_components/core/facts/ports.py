@@ -93,6 +93,8 @@ class PortFacts:
     """Its variables by name, and whether each surely has a value that is not empty."""
 
 
+_OF_SCRIPTS = "PORT"
+"""A variable that no engine reads: only scripts, which state the port to the engine, and probes."""
 BY_KSERVE = "default of KServe"
 """The action of a probe that KServe adds: it connects to the port by TCP."""
 NO_PORTS = PortFacts(named={}, mentioned=frozenset(), alone=False, probes=())
@@ -107,7 +109,8 @@ def read_ports(container: Mapping[str, Any], spec: Mapping[str, Any], path: str)
         path: Path of the container.
     """
     words = [str(word) for key in ("command", "args") for word in sequence(container.get(key))]
-    variables = (mapping(item).get("value") for item in sequence(container.get("env")))
+    env = (mapping(item) for item in sequence(container.get("env")))
+    variables = (item.get("value") for item in env if item.get("name") != _OF_SCRIPTS)
     # The pattern goes over no end of a line, so all texts are searched at once.
     texts = "\n".join([*words, *(value for value in variables if isinstance(value, str))])
     named = dict(_named(container))
@@ -315,7 +318,7 @@ def _patience(container: Mapping[str, Any], kind: str) -> int | None:
     probe = mapping(container.get(kind))
     if kind == "livenessProbe" and container.get("startupProbe"):
         return None
-    stated = [whole(probe.get(name, usual)) for name, usual in _TIMES.items()]
+    stated = [whole(probe.get(name) or usual) for name, usual in _TIMES.items()]  # 0 is none
     delay, period, failures, timeout = (n if isinstance(n, int) else -1 for n in stated)
     if min(delay, period, failures, timeout) < 0:
         return None

@@ -149,14 +149,17 @@ def _page_level(start: Start) -> Level:
 CONTEXT = "context-within-model"
 _SGLANG_REFUSES = (0, 5, 1)
 """The first SGLang that rejects a longer context; older ones warn."""
+_OF_CONFIG = ("--hf-overrides", "--hf-config-path", "--rope-scaling", "--rope-theta")
 _OTHER_CONTEXT = {
-    "vllm": ("--hf-overrides", "--hf-config-path", "--rope-scaling", "--rope-theta"),
+    "vllm": _OF_CONFIG,
     "sglang": ("--json-model-override-args", "--model-config-parser"),
+    "huggingfaceserver": (*_OF_CONFIG, "--backend"),
 }
-"""Options that override a model's config.json."""
+"""Options that override a model's config.json, or with which KServe's server starts no vLLM."""
 _ALLOW = {
     "vllm": "VLLM_ALLOW_LONG_MAX_MODEL_LEN",
     "sglang": "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN",
+    "huggingfaceserver": "VLLM_ALLOW_LONG_MAX_MODEL_LEN",
 }
 _CONFIG_OF = regex(r"config\.json of (\S+?)(?:,|;| on | as |$)")
 _CATALOG = "kaito-project/kaito, presets/workspace/models/model_catalog.yaml"
@@ -178,7 +181,7 @@ def context_within_model(start: Start) -> Iterator[Finding]:
     later.
     Level: mandatory if the maximum is from the config.json of this very model, or of its sister and
     KAITO's catalog says the same of it; otherwise, or if the image states no release of SGLang,
-    advisory.
+    advisory, and for KServe's own server, which starts vLLM for most models.
     Source: vllm/config/model.py _get_and_verify_max_len; sglang/srt/configs/model_config.py;
     kaito-project/kaito presets/workspace/models/model_catalog.yaml.
     """
@@ -203,12 +206,12 @@ def _changed(start: Start) -> bool:
 
 def _too_long(start: Start, longest: int, shape: ModelShape, context: int) -> Iterator[Finding]:
     engine = start.command.engine or ""
-    level = ALWAYS if engine == "vllm" else start.since(_SGLANG_REFUSES)
+    level = start.since(_SGLANG_REFUSES) if engine == "sglang" else ALWAYS
     if level is None:
         return
-    if not _is_own_config(start, shape):
+    if engine == "huggingfaceserver" or not _is_own_config(start, shape):
         level = Level.ADVISORY
-    option = "--max-model-len" if engine == "vllm" else "--context-length"
+    option = "--context-length" if engine == "sglang" else "--max-model-len"
     model = start.command.model
     name = model if isinstance(model, str) else shape.name
     seen = f"has {option} {longest}, and {name} was made for {context}"

@@ -1,19 +1,20 @@
-"""Rules of the variables of engines, NCCL and Ray: their names, and those that are numbers."""
+"""Rules of the variables of engines, NCCL and Ray: their names and their values."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib import resources
 from typing import Any
 
-from kthena_components.core.facts.network import OWN_PORT, OWN_PORT_SINCE
+from kthena_components.core.facts.network import OWN_PORT, OWN_PORT_SINCE, VariableFacts
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level, advise, not_checked
-from kthena_components.core.remedies import remove
+from kthena_components.core.remedies import remove, write
 from kthena_components.core.rules.support.engine_pods import Start, all_starts, image_of
 from kthena_components.core.rules.support.messages import slip_of, title
-from kthena_components.core.values.display import display
+from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.display import display, listing
 from kthena_components.core.values.images import Version, parse_version, read_image
 from kthena_components.core.values.unknown import Unknown
 
@@ -66,6 +67,11 @@ def _table(engine: str) -> Mapping[str, Any]:
 
 
 @cache
+def _releases(engine: str) -> tuple[Version | None, ...]:
+    return tuple(map(parse_version, _table(engine)["releases"]))
+
+
+@cache
 def _names(engine: str) -> frozenset[str]:
     return frozenset(_table(engine)["names"])
 
@@ -73,12 +79,11 @@ def _names(engine: str) -> frozenset[str]:
 @cache
 def _of_release(engine: str, version: Version) -> tuple[str, ...]:
     """Return the variables that a release reads; none if the table lacks the release."""
-    table = _table(engine)
-    releases = [parse_version(each) for each in table["releases"]]
+    releases = _releases(engine)
     if version not in releases:
         return ()
     number = releases.index(version)
-    spans = table["names"].items()
+    spans = _table(engine)["names"].items()
     return tuple(n for n, listed in spans if any(a <= number <= b for a, b in listed))
 
 
@@ -115,13 +120,110 @@ def engine_variable_number(facts: ServingFacts) -> Iterator[Finding]:
         )
 
 
-def _is_number(text: str) -> bool:
-    """Return whether Python takes a text for an integer."""
+def _is_number(text: str, kind: Callable[[str], object] = int) -> bool:
+    """Return whether Python takes a text for an integer, or another kind of number."""
     try:
-        int(text)
+        kind(text)
     except ValueError:
         return False
     return True
+
+
+def engine_variable_value(facts: ServingFacts) -> Iterator[Finding]:
+    """A variable of vLLM that takes a number or one of some words has such a value.
+
+    vLLM reads most switches as numbers, so "true" is none, and refuses unknown words of a few
+    variables, such as VLLM_ATTENTION_BACKEND. Since 0.11.1 it reads all of its variables when an
+    engine starts; before, each when it needs it. What a release takes was tried with its own
+    functions. Only images that state a release are checked. VLLM_PORT has a rule for itself:
+    engine-variable-number.
+
+    Pass: VLLM_USE_DEEP_GEMM 1; VLLM_WORKER_MULTIPROC_METHOD spawn; a variable that takes any text.
+    Fail: VLLM_USE_DEEP_GEMM true; VLLM_WORKER_MULTIPROC_METHOD thread; VLLM_ALL2ALL_BACKEND deepep.
+    Level: mandatory; advisory before vLLM 0.11.1.
+    Source: vllm/envs.py (environment_variables, env_with_choices, enable_envs_cache) and
+    vllm/v1/engine/core.py of each published release; core/engines/tables/variables.json.
+    """
+    for start in all_starts(facts, "vllm"):
+        pod, release = start.pod or start.engine.entry, start.command.release
+        if release is None or not release.sure:
+            continue
+        for name, stated in pod.engine_variables.items():
+            takes = None if name == OWN_PORT else _takes(name, release.version)
+            if takes is None:
+                continue
+            if isinstance(stated.value, Unknown):
+                yield not_checked(stated.path, stated.value)
+            elif stated.value and not takes.allows(stated.value):
+                yield _refused(start, name, stated, takes)
+
+
+def _refused(start: Start, name: str, stated: VariableFacts, takes: "_Takes") -> Finding:
+    release = start.command.release
+    sure = release is not None and release.version >= _READS_ALL
+    stops = "and it stops when it " + ("starts" if sure else "reads that")
+    seen = f"sets {name} to {display(stated.value)} for {title(start.engine)}, but {start.product} "
+    seen += f"takes {takes.title} there, {stops}"
+    meant = takes.meant(str(stated.value))
+    return Finding(
+        path=stated.path,
+        seen=seen,
+        remedy=write(meant) if meant else f"write {takes.title}, or remove it",
+        level=Level.MANDATORY if sure else Level.ADVISORY,
+    )
+
+
+_READS_ALL: Version = (0, 11, 1)
+"""The first release in which an engine reads all variables: enable_envs_cache."""
+_SWITCHES = {"true": "1", "yes": "1", "on": "1", "false": "0", "no": "0", "off": "0"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Takes:
+    """What a variable takes."""
+
+    words: tuple[str, ...] = ()
+    """The words; empty for a number."""
+    whole: bool = True
+    """Whether the number is an integer."""
+    folds: bool = False
+    """Whether words count in capitals and in small letters."""
+
+    @property
+    def title(self) -> str:
+        """What it takes, in words."""
+        if self.words:
+            return f"one of {listing(self.words, last='or')}"
+        return "an integer" if self.whole else "a number"
+
+    def allows(self, value: str) -> bool:
+        """Return whether it takes a value."""
+        if self.words:
+            known = self.words if not self.folds else tuple(map(str.lower, self.words))
+            return (value.lower() if self.folds else value) in known
+        return _is_number(value, int if self.whole else float)
+
+    def meant(self, value: str) -> str:
+        """Return the value that was meant; empty if it is not clear."""
+        if not self.words:
+            return _SWITCHES.get(value.strip().lower(), "")
+        alike = [word for word in self.words if word.lower() == value.lower().replace("-", "_")]
+        return alike[0] if alike else slip_of(value, self.words) or ""
+
+
+@cache
+def _takes(name: str, version: Version) -> _Takes | None:
+    """Return what a variable takes in a release; None if any text, or if it is not known."""
+    table = _table("vllm")
+    releases = _releases("vllm")
+    number = releases.index(version) if version in releases else -1
+    for span in table["values"].get(name, ()):
+        if span["releases"][0] <= number <= span["releases"][1]:
+            takes = span["takes"]
+            if isinstance(takes, str):
+                return _Takes(whole=takes == "int")
+            return _Takes(words=tuple(takes), folds=span.get("folds", False))
+    return None
 
 
 _LIBRARY_TABLES = ("kthena_components.core.engines", "tables/libraries.json")

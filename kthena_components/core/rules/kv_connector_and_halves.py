@@ -184,6 +184,8 @@ def kv_halves_complete(facts: ServingFacts) -> Iterator[Finding]:
     yield from half.start.refused(seen, remedy, Level.ADVISORY)
 
 
+_MULTI_FIRST, _OFFLOADS_FIRST, _OFFLOADS_BYTES = (0, 9), (0, 11), (0, 14)
+"""The first vLLM with MultiConnector, with OffloadingConnector, and that counts it in bytes."""
 _ROLES = ("kv_producer", "kv_consumer", "kv_both")
 (_P2P_FIRST, _P2P_GONE), *_ = CONNECTORS[P2P]
 _CONFIG, _CONNECTOR, _MODE = "--kv-transfer-config", "--connector", "--disaggregation-mode"
@@ -198,19 +200,22 @@ def kv_connector_known(facts: ServingFacts) -> Iterator[Finding]:
 
     Some connectors came back after a pause or were removed. A connector with a module path of its
     own is not checked. P2pNcclConnector requires http_port in kv_connector_extra_config: up to
-    0.11.0 always, later with proxy_ip and proxy_port. A prefill worker of Dynamo states a connector
-    since 1.0, and none of Dynamo's workers with vLLM has --connector.
+    0.11.0 always, later with proxy_ip and proxy_port. MultiConnector requires connectors there, and
+    OffloadingConnector num_cpu_blocks, since 0.14.0 cpu_bytes_to_use. A prefill worker of Dynamo
+    states a connector since 1.0, and none of Dynamo's workers with vLLM has --connector.
 
     Pass: NixlConnector with kv_producer in v0.33.0.
     Fail: MooncakeConnector in v0.12.0; P2pNcclConnector in v0.24.0; NixlConnector without kv_role;
     kv_role producer; P2pNcclConnector with proxy_ip and proxy_port, and without http_port;
+    OffloadingConnector without kv_connector_extra_config;
     python3 -m dynamo.vllm --disaggregation-mode prefill alone, in vllm-runtime:1.0.1.
     Level: mandatory, because vLLM rejects it at startup; advisory if the image states no release,
     or if no known release has the connector, because a plugin may. In an image that is not vLLM's
     own, such a name is only reported if it is one letter away from a known one.
     Source: vllm/config/kv_transfer.py __post_init__;
     vllm/distributed/kv_transfer/kv_connector/factory.py; v1/p2p/p2p_nccl_engine.py there, of
-    0.9.2 to 0.23.0; ai-dynamo/dynamo components/src/dynamo/vllm/args.py
+    0.9.2 to 0.23.0; v1/multi_connector.py there, and vllm/v1/kv_offload/cpu (CPUOffloadingSpec) of
+    0.11.0 to 0.33.0; ai-dynamo/dynamo components/src/dynamo/vllm/args.py
     update_dynamo_config_with_engine, of 0.9.1 and of 1.0.0 to 1.6.1.
     """
     for start in starts(facts, "vllm"):
@@ -222,6 +227,7 @@ def kv_connector_known(facts: ServingFacts) -> Iterator[Finding]:
             if not config.get("kv_connector_module_path"):
                 yield from _connector(start, config["kv_connector"])
                 yield from _http_port(start, config)
+                yield from _size(start, config)
 
 
 def _role(start: Start, role: object) -> Iterator[Finding]:
@@ -248,6 +254,27 @@ def _connector(start: Start, name: str) -> Iterator[Finding]:
         correct = f"write {meant}" if meant else "correct its name"
         remedy = f"{correct}, or give kv_connector_module_path if a module of yours has it"
         yield from start.refused(seen, remedy, Level.ADVISORY)
+
+
+def _size(start: Start, config: dict[str, Any]) -> Iterator[Finding]:
+    """Report a connector without the connectors that it joins, or the memory that it fills."""
+    extra, name = config.get("kv_connector_extra_config") or {}, config["kv_connector"]
+    if not isinstance(extra, dict):
+        return
+    key, example, level = "", "", None
+    if name == "MultiConnector":
+        key, example = "connectors", "a list of objects like this one"
+        level = start.since(_MULTI_FIRST)
+    elif name == "OffloadingConnector" and "spec_name" not in extra:
+        if start.option("--kv-offloading-size") is not None or start.hidden:
+            return
+        level = start.since(_OFFLOADS_FIRST)
+        by_bytes = start.since(_OFFLOADS_BYTES) is not None
+        key = "cpu_bytes_to_use" if by_bytes else "num_cpu_blocks"
+        example = "the bytes of the host's memory" if by_bytes else "a number of blocks"
+    if level is not None and not extra.get(key):
+        seen = f"has {name} without {key} in kv_connector_extra_config, so vLLM does not start"
+        yield from start.refused(seen, f"write {key} there, {example}", level)
 
 
 def _http_port(start: Start, config: dict[str, Any]) -> Iterator[Finding]:

@@ -70,7 +70,7 @@ _LOOPBACK = "lo"
 _PATTERN = regex(r"[\^=*?!:/\s]")
 """Characters of NCCL's lists and of patterns. The kernel rejects `/`, `:` and blanks in the name of
 an interface (net/core/dev.c dev_valid_name)."""
-_IP = regex(r"(?:\d{1,3}\.){3}\d{1,3}|[0-9a-fA-F]*:[0-9a-fA-F:]+")
+_IP = regex(r"(?:(?:\d{1,3}\.){3}\d{1,3}|[0-9a-fA-F]*:[0-9a-fA-F:]+)(?:/\d{1,3})?")
 _REMEDY = "write the name of one interface, such as eth0, or remove the variable"
 _LONGEST = 15
 """Maximum characters of an interface's name: IFNAMSIZ less one (include/uapi/linux/if.h)."""
@@ -83,7 +83,8 @@ def network_interface(facts: ServingFacts) -> Iterator[Finding]:
     NCCL_SOCKET_IFNAME has a form of its own: prefixes, `=` before exact names, `^` before names to
     leave out. Through `lo` alone, no process reaches another pod.
 
-    An address is the name of no interface: Gloo and NCCL then find none.
+    An address, or a network such as 10.0.0.0/16, is the name of no interface: Gloo and NCCL then
+    find none.
 
     Pass: GLOO_SOCKET_IFNAME eth0; NCCL_SOCKET_IFNAME ^lo,docker; lo in a single pod.
     Fail: GLOO_SOCKET_IFNAME ^lo,docker, or =eth0; NCCL_SOCKET_IFNAME lo with 2 pods; either from

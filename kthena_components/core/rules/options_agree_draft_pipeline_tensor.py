@@ -9,7 +9,7 @@ from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.remedies import either, set_option, without
 from kthena_components.core.rules.support.engine_pods import Start, each_start, starts
-from kthena_components.core.values.display import display
+from kthena_components.core.values.display import display, listing
 from kthena_components.core.values.images import Version
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown
@@ -51,6 +51,11 @@ _OFFLOAD = (0, 18)
 _DRAFT = "--speculative-config"
 _OF_DRAFT = ("method", "model")
 _TOKENS = {"num_speculative_tokens", "num_speculative_tokens_per_batch_size"}
+_LOOK_UP, _LOOK_UP_SINCE = ("prompt_lookup_min", "prompt_lookup_max"), (0, 8, 2)
+"""Keys of a draft by n-grams, and the first vLLM that compares them."""
+_RANKS, _RANKS_MORE, _RANKS_LISTED = (8, 16, 32, 64, 128, 256), (0, 8), (0, 11, 1)
+"""Ranks that LoRA adapters may have, the first vLLM that allows 320 and 512, too, and the first
+whose option lists them."""
 _SERVERS = (0, 9, 1)
 """The first vLLM that starts no API servers in headless mode."""
 
@@ -63,7 +68,9 @@ def options_agree(facts: ServingFacts) -> Iterator[Finding]:
     --numa-bind-nodes and --numa-bind-cpus require --numa-bind, since 0.20. --max-cpu-loras is at
     least --max-loras, and --offload-num-in-group at most --offload-group-size, since 0.18. A
     headless engine has no --api-server-count above 1, since 0.9.1. --speculative-config requires
-    num_speculative_tokens, unless the config of a draft model has n_predict, or its block size.
+    num_speculative_tokens, unless the config of a draft model has n_predict, or its block size; it
+    is 1 or more, and so are prompt_lookup_min and prompt_lookup_max, in this order. --max-lora-rank
+    is one of some sizes; since 0.11.1 engine-option-known has them.
 
     SGLang: --enable-hierarchical-cache excludes --disable-radix-cache, since 0.5.1. --enable-lora
     requires --lora-paths, or --max-lora-rank and --lora-target-modules, since 0.4.10.post2.
@@ -72,7 +79,8 @@ def options_agree(facts: ServingFacts) -> Iterator[Finding]:
 
     Pass: --enable-auto-tool-choice --tool-call-parser hermes; --max-loras 4 --max-cpu-loras 4.
     Fail: --enable-auto-tool-choice alone; --lora-modules a=/adapters/a without --enable-lora;
-        --enable-lora --max-loras 4 --max-cpu-loras 2; --speculative-config.method ngram alone.
+        --enable-lora --max-loras 4 --max-cpu-loras 2; --speculative-config.method ngram alone;
+        prompt_lookup_min 6 and prompt_lookup_max 4; --enable-lora --max-lora-rank 48.
     Level: mandatory; advisory if the image states no release, and for num_speculative_tokens with a
         model that drafts.
     Source: vllm/entrypoints/openai/cli_args.py validate_parsed_serve_args (0.33:
@@ -135,8 +143,18 @@ def _held_adapters(start: Start) -> Iterator[Finding]:
         yield from start.refused(seen, set_option("--max-cpu-loras", used, then=" or more"), level)
 
 
+def _adapter_rank(start: Start) -> Iterator[Finding]:
+    level, rank = start.since((0, 6), _RANKS_LISTED), start.number("--max-lora-rank")
+    allowed = (*_RANKS, 320, 512) if start.since(_RANKS_MORE) else _RANKS
+    if level and rank is not None and rank not in allowed and _is_stated(start, "--enable-lora"):
+        seen = f"has --max-lora-rank {rank}, and {start.product} takes {listing(map(str, allowed))}"
+        above = next((each for each in allowed if each > rank), allowed[-1])
+        yield from start.refused(seen, set_option("--max-lora-rank", above), level)
+
+
 def _vllm(start: Start) -> Iterator[Finding]:
     yield from _held_adapters(start)
+    yield from _adapter_rank(start)
     level, group = start.since(_OFFLOAD), start.number("--offload-group-size")
     offloaded = start.number("--offload-num-in-group")
     if level and group is not None and offloaded is not None and 0 < group < offloaded:
@@ -158,6 +176,27 @@ def _vllm(start: Start) -> Iterator[Finding]:
             level,
         )
     yield from _draft_tokens(start)
+    yield from _draft_numbers(start)
+
+
+def _draft_numbers(start: Start) -> Iterator[Finding]:
+    """Report a number of drafted tokens, or of tokens to look up, that vLLM does not take."""
+    config, level = start.option(_DRAFT), start.since(_SINCE)
+    if level is None or not isinstance(config, Mapping):
+        return
+    looks_up = "ngram" in str(config.get("method") or config.get("model"))
+    for key in ("num_speculative_tokens", *(_LOOK_UP if looks_up else ())):
+        number = config.get(key)
+        if type(number) is int and number < 1:
+            seen = f"has {key} {number} in {_DRAFT}, and vLLM takes 1 or more"
+            yield from start.refused(seen, f"write {key} 1 or more", level)
+            return
+    least, most = (config.get(key) for key in _LOOK_UP)
+    level = start.since(_LOOK_UP_SINCE)
+    if level and looks_up and type(least) is int and type(most) is int and least > most:
+        seen = f"looks up at least {least} tokens (prompt_lookup_min) and at most {most}"
+        remedy = f"write prompt_lookup_min {most} or less in {_DRAFT}"
+        yield from start.refused(seen, remedy, level)
 
 
 def _draft_tokens(start: Start) -> Iterator[Finding]:

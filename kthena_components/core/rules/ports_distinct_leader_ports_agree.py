@@ -16,8 +16,10 @@ from kthena_components.core.rules.support.engine_pods import (
 )
 from kthena_components.core.rules.support.messages import title
 from kthena_components.core.values.display import display
+from kthena_components.core.values.read import digits, mapping
 
 _SERVER = "its HTTP server"
+_SIDE_CHANNEL = "VLLM_NIXL_SIDE_CHANNEL_PORT"
 _RPC_PORT, _USUAL_RPC_PORT = PORT_OPTIONS["--data-parallel-address"]
 
 
@@ -35,8 +37,9 @@ def ports_distinct(facts: ServingFacts) -> Iterator[Finding]:
     The containers of a pod share its network. The first pod of an engine over several pods also
     listens where its ranks meet: SGLang on the port of --dist-init-addr, vLLM on --master-port or
     --data-parallel-rpc-port, Ray on the port of `ray start --head`. The routing sidecar of llm-d
-    listens on its --port. The second server on a port ends with "address already in use". Two
-    servers of vLLM share it, and each gets some of the requests.
+    listens on its --port, and vLLM with NixlConnector on VLLM_NIXL_SIDE_CHANNEL_PORT. The second
+    server on a port ends with "address already in use". Two servers of vLLM share it, and each gets
+    some of the requests.
 
     Pass: SGLang with --port 30000 and --dist-init-addr $(LWS_LEADER_ADDRESS):20000.
     Fail: the same with port 30000 in both, which is the default --port; two containers with vLLM in
@@ -65,6 +68,8 @@ def _listeners(engine: EngineFacts) -> Iterator[_Listener]:
     answers = server_port(command)
     if answers is not None:
         yield _Listener(engine, answers, _SERVER)
+    if (side_channel := _side_channel(engine)) is not None:
+        yield _Listener(engine, side_channel, f"its side channel of NIXL ({_SIDE_CHANNEL})")
     if (sidecar := engine.entry.sidecar) is not None:
         what = f"its routing sidecar, container {display(sidecar.name)}"
         yield _Listener(engine, sidecar.port, what)
@@ -82,6 +87,21 @@ def _listeners(engine: EngineFacts) -> Iterator[_Listener]:
         yield _Listener(engine, handshake, f"the meeting of its copies ({_RPC_PORT})")
     if isinstance(command.ray_port, str) and command.ray_port.isdecimal():
         yield _Listener(engine, int(command.ray_port), "its Ray cluster (`ray start --head`)")
+
+
+def _side_channel(engine: EngineFacts) -> int | None:
+    """Return the port at which vLLM tells others where its KV cache is; None if none is stated.
+
+    Its first rank, or its scheduler, listens there. Source: vllm/distributed/kv_transfer
+    kv_connector/v1/nixl_connector.py, later nixl/ (_nixl_handshake_listener).
+    """
+    command, stated = engine.entry.command, engine.entry.engine_variables.get(_SIDE_CHANNEL)
+    if command is None or stated is None or command.engine != "vllm" or command.by_dynamo:
+        return None
+    connector = mapping(command.options.get("--kv-transfer-config")).get("kv_connector")
+    is_nixl = isinstance(connector, str) and connector.startswith("Nixl")
+    value = stated.value if is_nixl else None
+    return digits(value) if isinstance(value, str) else None
 
 
 def _handshake(command: CommandFacts) -> int | None:

@@ -20,6 +20,7 @@ from kthena_components.core.rules.data_parallel_layout import data_parallel_layo
 from kthena_components.core.rules.engine_and_library_variable_known import (
     engine_variable_known,
     engine_variable_number,
+    engine_variable_value,
     library_variable_known,
 )
 from kthena_components.core.rules.engine_options import (
@@ -138,6 +139,7 @@ CHECKS: tuple[Check, ...] = (
     engine_option_keys,
     engine_variable_known,
     engine_variable_number,
+    engine_variable_value,
     library_variable_known,
     model_stated,
     engine_config_file,

@@ -8,6 +8,7 @@ internal/helm/chart/builder_local.go; fluxcd/kustomize-controller docs/spec/v1/k
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from kthena_components.reading.releases.release import (
 
 Find = Callable[[str, str, str], Mapping[str, Any] | None]
 """Finds another object in the files by kind, namespace and name."""
-_GIT, _CHART = "GitRepository", "HelmChart"
+_GIT, _CHART, _CONFIG_MAP = "GitRepository", "HelmChart", "ConfigMap"
 _PATH = regex(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
 
 
@@ -112,11 +113,11 @@ class _HelmRelease:
 
     def _text(self, named: Mapping[str, Any]) -> str | None:
         kind, name = str(named.get("kind")), str(named.get("name"))
-        body = self._find(kind, self._own, name) if kind == "ConfigMap" else None
+        body = self._find(kind, self._own, name) if kind == _CONFIG_MAP else None
         text = mapping(mapping(body).get("data")).get(str(named.get("valuesKey", "values.yaml")))
         if isinstance(text, str):
             return text
-        if named.get("optional") is True and kind == "ConfigMap":
+        if named.get("optional") is True and kind == _CONFIG_MAP:
             return None
         raise OutsideError(f"it takes values from the {kind} {name}, which is not in the files")
 
@@ -171,10 +172,15 @@ def _kustomization(
         _require(mapping(spec.get("sourceRef")), own, repository, find)
     folder = repository.folder(spec.get("path") or "/")
     with OutsideError.of(folder):
-        yield from _overlay(spec, folder, place)
+        yield from _overlay(spec, folder, place, partial(find, _CONFIG_MAP, own))
 
 
-def _overlay(spec: Mapping[str, Any], folder: str, place: Place) -> Iterator[Overlay]:
+def _overlay(
+    spec: Mapping[str, Any],
+    folder: str,
+    place: Place,
+    config_map: Callable[[str], Mapping[str, Any] | None],
+) -> Iterator[Overlay]:
     fields = patches_of(spec.get("patches")) | images_of(spec.get("images"))
     fields |= {key: spec[key] for key in ("namePrefix", "nameSuffix") if spec.get(key)}
     if isinstance(spec.get("targetNamespace"), str):
@@ -182,7 +188,7 @@ def _overlay(spec: Mapping[str, Any], folder: str, place: Place) -> Iterator[Ove
     if spec.get("components"):
         raise OutsideError("its components are not read")
     post = mapping(spec.get("postBuild"))
-    stated = mapping(post.get("substitute"))
+    stated, closed = _variables(post, config_map)
     if find_kustomization(folder) is None:
         if fields or stated:
             raise OutsideError("its folder has no kustomization that its patches could apply to")
@@ -191,6 +197,24 @@ def _overlay(spec: Mapping[str, Any], folder: str, place: Place) -> Iterator[Ove
         place=place,
         folder=folder,
         fields=fields,
-        variables={str(key): str(value) for key, value in stated.items()},
+        variables=stated,
         replaces=bool(post),
+        closed=closed,
     )
+
+
+def _variables(
+    post: Mapping[str, Any], config_map: Callable[[str], Mapping[str, Any] | None]
+) -> tuple[dict[str, str], bool]:
+    """Return the variables of a `postBuild`, and whether these are all.
+
+    Those of `substitute` override those of `substituteFrom`, of which later ones override earlier.
+    """
+    found: dict[str, str] = {}
+    closed = bool(post)
+    for each in map(mapping, sequence(post.get("substituteFrom"))):
+        body = config_map(str(each.get("name"))) if each.get("kind") == _CONFIG_MAP else None
+        closed = closed and body is not None
+        found |= {str(key): str(value) for key, value in mapping(mapping(body).get("data")).items()}
+    stated = mapping(post.get("substitute"))
+    return found | {str(key): str(value) for key, value in stated.items()}, closed

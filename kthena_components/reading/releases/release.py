@@ -109,11 +109,13 @@ class Overlay:
     """Values for `${NAME}` in the objects."""
     replaces: bool = False
     """Whether variables in the objects are replaced at all."""
+    closed: bool = False
+    """Whether these are all variables that are set: others have the default beside their name."""
 
     @property
     def key(self) -> str:
         """A text that is the same for overlays of the same objects."""
-        stated = (self.folder, self.fields, self.variables, self.replaces)
+        stated = (self.folder, self.fields, self.variables, self.replaces, self.closed)
         return json.dumps(stated, sort_keys=True, default=str)
 
     @property

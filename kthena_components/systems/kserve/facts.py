@@ -43,8 +43,31 @@ def facts(view: Service) -> ServingFacts:
         engines = tuple(_runtime(view))
     found = view.object
     return ServingFacts(
-        path=found.at("spec"), name=name_of(found.body), engines=engines, names=tuple(_hosts(view))
+        path=found.at("spec"),
+        name=name_of(found.body),
+        engines=engines,
+        names=(*_labels(view), *_hosts(view)),
     )
+
+
+def _labels(view: Service) -> Iterator[NameFacts]:
+    """Return the label of the pods of an InferenceService in the mode Standard.
+
+    Source: kserve v0.20.0 pkg/constants/constants.go PredictorServiceName, GetRawServiceLabel and
+    GetRawWorkerServiceLabel.
+    """
+    found, mode = view.object, view.annotations.get(_MODE)
+    name = found.metadata.get("name")
+    is_standard = mode in _STANDARD or view.many is not None
+    if view.is_service and is_standard and is_name(name) and found.spec.get("predictor"):
+        worker = "" if view.many is None else "-worker"
+        yield NameFacts(
+            what="label app",
+            name=f"isvc.{name}-predictor{worker}",
+            limit=DNS_LABEL,
+            path=found.at("metadata.name"),
+            made=False,
+        )
 
 
 def _hosts(view: Service) -> Iterator[NameFacts]:

@@ -44,7 +44,9 @@ from kthena_components.systems.kubernetes.rules.first_pod import (
     service_asked,
 )
 from kthena_components.systems.kubernetes.rules.inference_pools import (
+    MODELS,
     ROUTES,
+    inference_model_served,
     inference_pool_fields,
     picker_of_inference_pool,
     route_to_inference_pool,
@@ -233,7 +235,10 @@ SYSTEM = System(
         ),
         _beside("Service", kept=_kept_service),
         *(_beside("InferencePool", group, kept=kept_spec) for group in _POOLS),
-        *(_beside(name, group, kept=kept_spec) for group, name in (*ROUTES, INGRESS, COSCHEDULING)),
+        *(
+            _beside(name, group, kept=kept_spec)
+            for group, name in (*ROUTES, *MODELS, INGRESS, COSCHEDULING)
+        ),
         _beside(LIMIT_RANGE[1], kept=kept_spec),
         _beside("Secret", kept=_kept_secret),
         *(_beside(name, group, kept=kept_spec) for group, name in SOURCES),
@@ -273,6 +278,7 @@ SYSTEM = System(
         inference_pool_picker_port,
         picker_of_inference_pool,
         route_to_inference_pool,
+        inference_model_served,
         route_service_port,
         router_selects_pods,
         router_backend_port,

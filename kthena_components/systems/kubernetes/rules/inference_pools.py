@@ -1,17 +1,18 @@
 """The rules about InferencePools: their fields, and what refers to them.
 
-They are inference-pool-fields, route-to-inference-pool and picker-of-inference-pool.
+They are inference-pool-fields, route-to-inference-pool, picker-of-inference-pool and
+inference-model-served.
 """
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.findings import Finding, advise, each_of, part_of_rule, refuse
-from kthena_components.core.objects.cluster_objects import ClusterObjects
-from kthena_components.core.objects.object import GroupKind, Object
+from kthena_components.core.objects.cluster_objects import ClusterObjects, PodIndex
+from kthena_components.core.objects.object import GroupKind, Object, PodSet
 from kthena_components.core.remedies import Change, Remedy, remove, set_option, write
 from kthena_components.core.values.dataclass import dataclass
-from kthena_components.core.values.display import display
+from kthena_components.core.values.display import display, listing
 from kthena_components.core.values.read import (
     first_unknown,
     is_map,
@@ -23,7 +24,12 @@ from kthena_components.core.values.read import (
     whole,
 )
 from kthena_components.core.values.unknown import known
-from kthena_components.systems.kubernetes.selectors_and_routers import PICKER, Router, routers
+from kthena_components.systems.kubernetes.selectors_and_routers import (
+    PICKER,
+    Router,
+    owner_title,
+    routers,
+)
 
 POOL: GroupKind = ("inference.networking.k8s.io", "InferencePool")
 OLD_POOL: GroupKind = ("inference.networking.x-k8s.io", "InferencePool")
@@ -241,6 +247,96 @@ def _missing(
         seen = f"is {display(name)}, but namespace {display(space)} has no such InferencePool"
         remedy = write(beside[0]) if len(beside) == 1 else "write the name of an InferencePool"
         yield advise(path, seen, remedy)
+
+
+MODELS: tuple[GroupKind, ...] = tuple(
+    (OLD_POOL[0], f"Inference{word}") for word in ("Model", "Objective", "ModelRewrite")
+)
+"""Objects that name an InferencePool in their poolRef, and models that its pods serve."""
+
+
+def _models(cluster: ClusterObjects) -> Iterator[tuple[ClusterObjects, Object]]:
+    yield from ((cluster, found) for kind in MODELS for found in cluster.of(kind))
+
+
+@each_of(_models)
+def inference_model_served(cluster: ClusterObjects, found: Object) -> Iterator[Finding]:
+    """What names an InferencePool names one that exists, and models that its pods serve.
+
+    The endpoint picker writes the name of a target into the request: of an InferenceModel one of
+    targetModels, or else its modelName, of an InferenceModelRewrite a modelRewrite. vLLM answers
+    404 for a name that is neither that of its model nor that of an adapter in --lora-modules.
+    Engines that may load adapters while they run are not compared, nor is SGLang.
+
+    Pass: targetModels [sql-2], and --enable-lora --lora-modules sql-2=/adapters/sql.
+    Fail: targetModels [sql-2], and --lora-modules sql=/adapters/sql; poolRef chat, and among all
+    objects of the cluster, pools of other names only.
+    Level: mandatory; advisory with --enable-lora, since another variable of the image may let it
+    load more, if the pods are in another file, which may be an alternative, and for a missing pool.
+    Source: kubernetes-sigs/gateway-api-inference-extension apix/v1alpha2: inferencemodel_types.go
+    of v0.5.1, inferenceobjective_types.go and inferencemodelrewrite_types.go of v1.3.1; vLLM
+    vllm/entrypoints/openai/serving_engine.py _check_model.
+    """
+    name = text(mapping(found.spec.get("poolRef")).get("name"))
+    at = found.at("spec.poolRef.name")
+    key = (str(found.namespace), str(known(name, at)))
+    require_known(at, found.namespace)
+    pools_of = [cluster.named(kind).get(key) for kind in (POOL, OLD_POOL)]
+    pool = next(filter(None, pools_of), None)
+    if pool is None:
+        beside = POOL if cluster.named(POOL) else OLD_POOL
+        yield from _missing(cluster, beside, at, key) if cluster.complete and name else ()
+        return
+    for path, stated in _targets(found):
+        yield from _unserved(cluster, found, pool, path, stated)
+
+
+def _targets(found: Object) -> Iterator[tuple[str, object]]:
+    """Yield the names of models that requests get, with their paths."""
+    spec = found.spec
+    targets = [mapping(each) for each in sequence(spec.get("targetModels"))]
+    for index, target in enumerate(targets):
+        yield f"spec.targetModels[{index}].name", target.get("name")
+    if not targets and "targetModels" not in spec and "modelName" in spec:
+        yield "spec.modelName", spec["modelName"]
+    for number, rule in enumerate(map(mapping, sequence(spec.get("rules")))):
+        for index, target in enumerate(map(mapping, sequence(rule.get("targets")))):
+            yield f"spec.rules[{number}].targets[{index}].modelRewrite", target.get("modelRewrite")
+
+
+@part_of_rule
+def _unserved(
+    cluster: ClusterObjects, found: Object, pool: Object, path: str, stated: object
+) -> Iterator[Finding]:
+    at = found.at(path)
+    require_known(at, stated)
+    for pods in _pods_of(cluster, pool) if isinstance(stated, str) and stated else ():
+        ports = cluster.listening(pods)
+        if ports is None or ports.answers is None or ports.taken is None or stated in ports.taken:
+            continue
+        shown = listing(map(display, sorted(ports.taken)))
+        seen = f"is {display(stated)}, but vLLM in the pods of {owner_title(pods)} serves {shown}"
+        loads = f"load {stated} with --lora-modules {stated}=PATH"
+        loads = loads if ports.has_adapters else f"add --enable-lora, and {loads}"
+        sure = cluster.source_of(found) == cluster.source_of(pods.owner)
+        report = refuse if sure and not ports.has_adapters else advise
+        one = f"write {min(ports.taken)}" if len(ports.taken) == 1 else f"write one of {shown}"
+        yield report(at, seen, f"{one}, or {loads}")
+        return
+
+
+def _pods_of(cluster: ClusterObjects, pool: Object) -> list[PodSet]:
+    """Return the pods that a pool selects; none if its labels are not known."""
+    selector = mapping(pool.spec.get("selector"))
+    labels = mapping(selector.get("matchLabels")) if pool.group_kind == POOL else selector
+    wanted = {str(key): value for key, value in labels.items() if isinstance(value, str)}
+    if not wanted or len(wanted) != len(labels):
+        return []
+    index = PodIndex()
+    for pods in cluster.pods:
+        if pods.count != 0 and pods.owner.namespace == pool.namespace:
+            index.add(pods)
+    return index.matching(wanted)
 
 
 def picker_of_inference_pool(cluster: ClusterObjects) -> Iterator[Finding]:

@@ -11,6 +11,7 @@ from kthena_components.core.findings import Finding, Level, advise, each_of, par
 from kthena_components.core.objects.cluster_objects import ClusterObjects, Key
 from kthena_components.core.objects.object import GroupKind, Object
 from kthena_components.core.remedies import either, set_option, write
+from kthena_components.core.rules.support.messages import slip_of
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
@@ -88,32 +89,36 @@ def _services(cluster: ClusterObjects) -> Mapping[Key, _Services]:
     return found
 
 
-def _routed(cluster: ClusterObjects) -> Iterator[tuple[Mapping[Key, _Services], Object, str, Any]]:
+_Place = tuple[ClusterObjects, Mapping[Key, _Services]]
+
+
+def _routed(cluster: ClusterObjects) -> Iterator[tuple[_Place, Object, str, Any]]:
     """Return the backends of routes and Ingresses, each with its path, if there are Services."""
     if not (services := _services(cluster)):
         return
+    place = (cluster, services)
     for _, route, at, stated in route_backends(cluster):
-        yield services, route, at, stated
+        yield place, route, at, stated
     for ingress in cluster.of(INGRESS):
-        yield services, ingress, "spec.defaultBackend", ingress.spec.get("defaultBackend")
+        yield place, ingress, "spec.defaultBackend", ingress.spec.get("defaultBackend")
         for i, rule in enumerate(map(mapping, sequence(ingress.spec.get("rules")))):
             for j, path in enumerate(sequence(mapping(rule.get("http")).get("paths"))):
                 at = f"spec.rules[{i}].http.paths[{j}].backend"
-                yield services, ingress, at, mapping(path).get("backend")
+                yield place, ingress, at, mapping(path).get("backend")
 
 
 @each_of(_routed)
-def route_service_port(
-    services: Mapping[Key, _Services], route: Object, at: str, stated: Any
-) -> Iterator[Finding]:
+def route_service_port(place: _Place, route: Object, at: str, stated: Any) -> Iterator[Finding]:
     """The port that a route or an Ingress states for a Service is one of that Service.
 
     It is the port of the Service, and neither its targetPort nor a port of the engine. A route
-    states its number, an Ingress its number or its name.
+    states its number, an Ingress its number or its name. Among all objects of a cluster, a name is
+    reported that no Service has, and that differs from a Service's in a letter.
 
     Pass: backendRefs with name chat and port 80, and a Service chat with port 80.
-    Fail: port 8000, and a Service chat with port 80 and targetPort 8000; no port.
-    Level: mandatory; advisory for the targetPort in an Ingress, because ingress-nginx takes it.
+    Fail: port 8000, and a Service chat with port 80 and targetPort 8000; no port; name chats.
+    Level: mandatory; advisory for the targetPort in an Ingress, because ingress-nginx takes it, and
+    for a name, because a controller may create the Service.
     Source: kubernetes-sigs/gateway-api v1.5.1 apis/v1/object_reference_types.go
     BackendObjectReference; kubernetes pkg/apis/networking/types.go ServiceBackendPort and
     validation/validation.go validateIngressBackend; kubernetes/ingress-nginx
@@ -127,10 +132,15 @@ def route_service_port(
     path, name, port = route.at(f"{at}.port"), backend.get("name"), backend.get("port")
     namespace = route.namespace if is_ingress else backend.get("namespace", route.namespace)
     require_known(path, name, namespace, port)
+    cluster, services = place
     service = services.get((str(namespace), str(name)))
     if service is None:
-        return
-    if is_ingress:
+        beside = [own for space, own in services if space == str(namespace)]
+        meant = slip_of(str(name), beside) if cluster.complete and name else None
+        if meant is not None:
+            seen = f"is {display(name)}, but namespace {display(namespace)} has no such Service"
+            yield advise(route.at(f"{at}.name"), seen, write(meant))
+    elif is_ingress:
         yield from _ingress_port(service, path, str(name), mapping(port))
     elif service.lacks(port, path):
         yield refuse(path, f"{_seen(port)}, {_has(name, service)}", _either(service))
