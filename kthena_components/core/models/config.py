@@ -52,10 +52,9 @@ _DENSE = ("dense_intermediate_size", "intermediate_size_mlp")
 _ENCODER_LAYERS = ("num_hidden_layers", "vt_num_hidden_layers")
 _ENCODER_WIDTH = ("hidden_size", "vt_hidden_size")
 """Keys of an encoder; the second ones are Kimi's."""
-_LARGE_IMAGES = ("qwen3_5", "qwen3_vl")
-_LARGE_IMAGE = 16_777_216 // 16**2
-"""Patches of the largest image of these types of models: the pixels in the family's
-preprocessor_config.json, which a config.json does not state."""
+_LARGE_IMAGES = {"qwen3_5": (16_777_216, 16), "qwen3_vl": (16_777_216, 16), "qwen2_5_vl": (12_845_056, 14)}
+"""Pixels of the largest image of these types of models, in the family's preprocessor_config.json,
+which a config.json does not state, and the edge of a patch."""
 _FILM_WIDTH, _FILM, _FILM_TOKENS = 1152, 32 * 70 * 3**2, 32 * (70 + 8)
 """Hidden size of the tower of Gemma 4 from 26 B on, patches and tokens of its longest film: 32
 images of 70 tokens of 9 patches each, and 8 tokens around each. Source:
@@ -142,6 +141,8 @@ class ModelShape:
     """Patches of the largest image that its processor allows, or of a film if it has more. None:
     not given.
     """
+    image_edge: int = 16
+    """Pixels of a patch's edge. 14: an encoder without results of its inner layers."""
     image_tokens: int | None = None
     """Tokens that they become in an encoder that vLLM takes from transformers, whole on each rank.
     None: another encoder, where each four patches become one.
@@ -212,6 +213,7 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
         vision_layers=first_size(vision, _ENCODER_LAYERS),
         vision_hidden=first_size(vision, _ENCODER_WIDTH),
         image_patches=_image_patches(config),
+        image_edge=_largest_image(config)[1],
         image_tokens=_FILM_TOKENS if _has_films(config) else None,
         context=longest_request(text),
         dtype=weights_format(config, text),
@@ -287,8 +289,15 @@ def _image_patches(config: Mapping[str, Any]) -> int | None:
     """Count the patches of the largest image that an encoder takes."""
     if _has_films(config):
         return _FILM
+    pixels, edge = _largest_image(config)
+    return pixels // edge**2 if pixels and _vision(config) else None
+
+
+def _largest_image(config: Mapping[str, Any]) -> tuple[int, int]:
+    """Return the pixels of the largest image, 0 if they are not known, and the edge of a patch."""
     kind = str(config.get("model_type"))
-    return _LARGE_IMAGE if kind.startswith(_LARGE_IMAGES) and _vision(config) else None
+    found = (size for name, size in _LARGE_IMAGES.items() if kind.startswith(name))
+    return next(found, (0, 16))
 
 
 def _has_films(config: Mapping[str, Any]) -> bool:
