@@ -215,7 +215,7 @@ def _state(placed: Placed, each: int) -> float:
     """Return the memory of one block of states, in as many layers as a group has; 0 if not known.
 
     A block of attention is as large: as many tokens as a layer's states need. Layers are in groups
-    of the number of the rarer kind. Where the number of the others is not known, as with the kinds
+    of the number of the rarer kind; the rest have feed-forward parts only. Where the number of the others is not known, as with the kinds
     of sparse attention, a block has a page of each layer at most.
     """
     shape, start = placed.shape, placed.start
@@ -226,7 +226,7 @@ def _state(placed: Placed, each: int) -> float:
     whole = size / (states * placed.split.tensor)
     if full is None:
         return whole * shape.layers / GIB
-    if not (full and each) or full + states != shape.layers:
+    if not (full and each) or full + states > shape.layers:
         return 0.0
     unit = _STATES_BLOCK * each // full
     page = math.ceil(whole / unit) * unit

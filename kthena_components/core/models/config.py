@@ -11,6 +11,7 @@ from kthena_components.core.models.config_fields import (
     FULL_WIDTH,
     LAYER_KEYS,
     LENGTHS,
+    MAMBA_KEYS,
     STATE_KEYS,
     Stored,
     first_size,
@@ -41,7 +42,7 @@ _KEPT = (
     "head_dim", "hidden_size", "index_head_dim", "index_n_heads", "indexer_types",
     "intermediate_size", "kv_lora_rank", "moe_intermediate_size", "num_attention_heads",
     "num_hidden_layers", "q_lora_rank", "qk_rope_head_dim", "rope_parameters", "rope_scaling",
-    "vocab_size", *STATE_KEYS,
+    "vocab_size", *STATE_KEYS, *MAMBA_KEYS,
 )  # fmt: skip
 _KV_HEADS = ("num_key_value_heads", "num_attention_groups")
 """Keys for the number of KV heads; the second one is Step's."""

@@ -64,6 +64,14 @@ STATE_KEYS = (
     "linear_num_value_heads", "linear_value_head_dim", "mamba_ssm_dtype",
 )  # fmt: skip
 """The keys about states of linear attention."""
+MAMBA_KEYS = (
+    "conv_kernel", "ssm_state_size", "n_groups", "mamba_num_heads", "mamba_head_dim",
+    "mamba_ssm_cache_dtype",
+)  # fmt: skip
+"""The same of Mamba 2, in the same order: Nemotron-H."""
+_ATTENTION, _MAMBA = "*", "M"
+_BLOCKS = {"attention": _ATTENTION, "mamba": _MAMBA}
+"""Layers of Nemotron-H in `hybrid_override_pattern`, and by the names of its newer files."""
 _SSM, _HALVES, _CONVOLVED = 4, ("bfloat16", "float16"), 2
 """Bytes of a number of a state, the types with half of them, and bytes of a convolution's."""
 
@@ -89,6 +97,9 @@ def stored_tokens(text: Mapping[str, Any], layers: int) -> Stored:
     types = _texts(text.get("layer_types"))[:layers]
     one_of_two = (text.get(FULL_HEADS) is None) != (text.get(FULL_WIDTH) is None)
     uneven = one_of_two or any(text.get(key) not in (None, 0) for key in _UNEVEN)
+    kinds = _kinds(text, layers)
+    if kinds:
+        return Stored(False, kinds.count(_ATTENTION), kinds.count(_MAMBA))
     if types and not _FULL.issuperset(types):
         full = sum(each in _FULL for each in types)
         return Stored(False, None if uneven else full, types.count(_STATE))
@@ -110,14 +121,23 @@ def state_bytes(text: Mapping[str, Any], layers: int) -> int | None:
 
     Each value head keeps a matrix of its width and that of a key head, and the convolution its
     last inputs: gated_delta_net_state_shape in vllm/model_executor/layers/mamba/mamba_utils.py,
-    Mamba2StateShape in sglang/srt/configs/mamba_utils.py, both of 16 bits with states of 32.
+    Mamba2StateShape in sglang/srt/configs/mamba_utils.py, both of 16 bits with states of 32. A
+    head of Mamba 2 keeps its width for each number of the state: mamba2_state_shape there.
     """
-    kernel, width, heads, values, wide = (size_of(text.get(key)) for key in STATE_KEYS[:5])
-    if not layers or not (kernel and width and heads and values and wide):
-        return None
-    each = _SSM // 2 if text.get("mamba_ssm_dtype") in _HALVES else _SSM
-    convolved = (2 * heads * width + values * wide) * (kernel - 1) * _CONVOLVED
-    return layers * (values * width * wide * each + convolved)
+    for keys in (STATE_KEYS, MAMBA_KEYS):
+        kernel, width, heads, values, wide = (size_of(text.get(key)) for key in keys[:5])
+        if layers and kernel and width and heads and values and wide:
+            each = _SSM // 2 if text.get(keys[5]) in _HALVES else _SSM
+            convolved = (2 * heads * width + values * wide) * (kernel - 1) * _CONVOLVED
+            return layers * (values * width * wide * each + convolved)
+    return None
+
+
+def _kinds(text: Mapping[str, Any], layers: int) -> str:
+    """Return a letter for each layer of Nemotron-H; nothing of other models."""
+    pattern, blocks = text.get("hybrid_override_pattern"), _texts(text.get("layers_block_type"))
+    named = pattern if isinstance(pattern, str) else "".join(_BLOCKS.get(b, "-") for b in blocks)
+    return named[:layers]
 
 
 def _has_window(text: Mapping[str, Any], layers: int) -> bool:
