@@ -92,6 +92,8 @@ class Estimate:
     """Memory that is free on an idle GPU when the engine starts. None: it does not ask for more."""
     later: float
     """Memory that vLLM asks for at most after it has sized the cache, outside of its budget."""
+    loading: float
+    """Weights of a GPU while they are quantised, in both formats or one; 0 if they are not."""
     sequences: int
     """Requests that run at once."""
     state: float
@@ -130,6 +132,11 @@ class Estimate:
         return self.later > self.outside
 
     @property
+    def is_full_while_loading(self) -> bool:
+        """Whether an idle GPU may be too small for the weights while they are quantised."""
+        return self.loading > self.usable - OF_CONTEXT - self.band
+
+    @property
     def states(self) -> int | None:
         """Requests whose states fit for certain. None: states do not limit them."""
         return int((self.cache - self.band) / self.state) if self.state else None
@@ -145,7 +152,7 @@ class Estimate:
         spare = self.cache - self.needed
         if self.holds_one:
             doubtful = self.free is not None or self.is_crowded or self.lacks_states
-            return Verdict.TIGHT if doubtful else Verdict.FITS
+            return Verdict.TIGHT if doubtful or self.is_full_while_loading else Verdict.FITS
         if self.shortens:
             spare = self.cache
             if spare >= self.band:
@@ -177,6 +184,7 @@ def estimate_of(placed: Placed) -> Estimate | Unknown:
         band=0.0 if left is None else _band(placed),
         free=_too_little_free(placed),
         later=0.0 if stated else _later(placed),
+        loading=placed.loading,
         sequences=batch_of(placed.start)[0],
         state=_state(placed, request.each),
         shortens=placed.command.engine == "sglang",

@@ -341,6 +341,32 @@ def weights_of(
     return part if isinstance(part, Unknown) else shape.weights_gib * part
 
 
+_QUANTISED, _BOTH_SINCE, _LATE_UNTIL = "fp8", (0, 13), (0, 16)
+"""What vLLM quantises to after it has allocated all weights in 16 bits, the first release that does
+so layer by layer, and the first that allocates each one when it is loaded: Fp8OnlineLinearMethod
+and Fp8OnlineMoEMethod in vllm/model_executor/layers/quantization/fp8.py, patched_weight_loader in
+0.13.0 and not in 0.12.0, `meta` in 0.16.0 and not in 0.15.1. `params_dict` in load_weights of each
+model keeps those of 16 bits meanwhile, so that both are in memory before 0.16."""
+
+
+def loading_weights(
+    command: CommandFacts, shape: ModelShape, gib: float, release: Version | None
+) -> float:
+    """Return the GiB of all weights before they are quantised, and beside it; 0 if they are not.
+
+    Args:
+        command: The engine's command line.
+        shape: The model.
+        gib: All weights as they are quantised.
+        release: The release of vLLM. None: the newest, or another engine.
+    """
+    plain = shape.weights_gib or 0.0
+    online = command.quantization == _QUANTISED and shape.dtype == _UNQUANTISED
+    if release is None or release >= _LATE_UNTIL or not online:
+        return 0.0
+    return plain if release < _BOTH_SINCE else plain + gib
+
+
 _COUNTED_SINCE = (0, 27)
 """The first release that counts what its allocator keeps; 0.26 does not."""
 # fastsafetensors reads whole files into the memory of a GPU, and the next one while the weights of
