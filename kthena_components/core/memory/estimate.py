@@ -223,8 +223,8 @@ def _state(placed: Placed, each: int) -> float:
     """Return the memory of one block of states, in as many layers as a group has; 0 if not known.
 
     A block of attention is as large: as many tokens as a layer's states need. Layers are in groups
-    of the number of the rarer kind; the rest have feed-forward parts only. Where the number of the others is not known, as with the kinds
-    of sparse attention, a block has a page of each layer at most.
+    of the number of the rarer kind; the rest have feed-forward parts only. Where the number of
+    layers with tokens is not known, a block has a page of each layer at most.
     """
     shape, start = placed.shape, placed.start
     full, states, size = shape.full_layers, shape.state_layers, shape.state_bytes

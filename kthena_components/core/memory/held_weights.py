@@ -71,9 +71,10 @@ _MATRICES = 3
 _BYTES = 2
 """Bytes of a number in 16 bits."""
 _POSITIONS, _ROTATED, _LEVELS, _EDGE = 4, 4, 3, 16
-"""In the kinds of Qwen3-VL, whose patches have edges of 16 pixels, while Qwen2.5-VL has no levels: positions of the table of rotations for each of the longest request,
-the share of a head that is rotated where layers have states, and the layers of the encoder whose
-results are added to those of the language model, where they have none."""
+"""In the kinds of Qwen3-VL: positions of the table of rotations for each of the longest request,
+the share of a head that is rotated where layers have states, the layers of the encoder whose
+results are added to those of the language model, where they have none, and the edge of a patch:
+Qwen2.5-VL has smaller ones, and no such layers."""
 _DRAFTED_UNTIL = (0, 31)
 """The first release that was read which keeps streams for drafts with speculative decoding only."""
 _WHOLE = ("fp8", "int8", "mxfp8")

@@ -53,7 +53,11 @@ _DENSE = ("dense_intermediate_size", "intermediate_size_mlp")
 _ENCODER_LAYERS = ("num_hidden_layers", "vt_num_hidden_layers")
 _ENCODER_WIDTH = ("hidden_size", "vt_hidden_size")
 """Keys of an encoder; the second ones are Kimi's."""
-_LARGE_IMAGES = {"qwen3_5": (16_777_216, 16), "qwen3_vl": (16_777_216, 16), "qwen2_5_vl": (12_845_056, 14)}
+_LARGE_IMAGES = {
+    "qwen3_5": (16_777_216, 16),
+    "qwen3_vl": (16_777_216, 16),
+    "qwen2_5_vl": (12_845_056, 14),
+}
 """Pixels of the largest image of these types of models, in the family's preprocessor_config.json,
 which a config.json does not state, and the edge of a patch."""
 _FILM_WIDTH, _FILM, _FILM_TOKENS = 1152, 32 * 70 * 3**2, 32 * (70 + 8)

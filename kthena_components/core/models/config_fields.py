@@ -69,8 +69,7 @@ MAMBA_KEYS = (
     "mamba_ssm_cache_dtype",
 )  # fmt: skip
 """The same of Mamba 2, in the same order: Nemotron-H."""
-_ATTENTION, _MAMBA = "*", "M"
-_BLOCKS = {"attention": _ATTENTION, "mamba": _MAMBA}
+_BLOCKS = {"*": "full_attention", "M": _STATE, "attention": "full_attention", "mamba": _STATE}
 """Layers of Nemotron-H in `hybrid_override_pattern`, and by the names of its newer files."""
 _SSM, _HALVES, _CONVOLVED = 4, ("bfloat16", "float16"), 2
 """Bytes of a number of a state, the types with half of them, and bytes of a convolution's."""
@@ -94,12 +93,9 @@ def stored_tokens(text: Mapping[str, Any], layers: int) -> Stored:
         text: The config.json, or its `text_config`.
         layers: The number of layers.
     """
-    types = _texts(text.get("layer_types"))[:layers]
+    types = (_texts(text.get("layer_types")) or _blocks(text))[:layers]
     one_of_two = (text.get(FULL_HEADS) is None) != (text.get(FULL_WIDTH) is None)
     uneven = one_of_two or any(text.get(key) not in (None, 0) for key in _UNEVEN)
-    kinds = _kinds(text, layers)
-    if kinds:
-        return Stored(False, kinds.count(_ATTENTION), kinds.count(_MAMBA))
     if types and not _FULL.issuperset(types):
         full = sum(each in _FULL for each in types)
         return Stored(False, None if uneven else full, types.count(_STATE))
@@ -133,11 +129,11 @@ def state_bytes(text: Mapping[str, Any], layers: int) -> int | None:
     return None
 
 
-def _kinds(text: Mapping[str, Any], layers: int) -> str:
-    """Return a letter for each layer of Nemotron-H; nothing of other models."""
-    pattern, blocks = text.get("hybrid_override_pattern"), _texts(text.get("layers_block_type"))
-    named = pattern if isinstance(pattern, str) else "".join(_BLOCKS.get(b, "-") for b in blocks)
-    return named[:layers]
+def _blocks(text: Mapping[str, Any]) -> list[str]:
+    """Return the types of Nemotron-H's layers; none of other models."""
+    pattern = text.get("hybrid_override_pattern")
+    blocks = list(pattern) if isinstance(pattern, str) else _texts(text.get("layers_block_type"))
+    return [_BLOCKS.get(block, block) for block in blocks]
 
 
 def _has_window(text: Mapping[str, Any], layers: int) -> bool:

@@ -145,7 +145,7 @@ def test_an_engine_that_started_is_never_said_not_to_start(start: Measured) -> N
 
 
 def test_an_engine_of_sglang_that_started_takes_shorter_requests_at_least() -> None:
-    """k27, p17, p20, w33 and y04 need more for a request of maximum length than their caches have."""
+    """k27, p17, p20, w33 and y04 need more than their caches for a request of maximum length."""
     verdicts = {
         start.id: start.estimate.verdict
         for start in KNOWN
