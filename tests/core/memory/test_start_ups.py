@@ -39,6 +39,7 @@ MORE_THAN_SHARE = {
     "k27": "70.6 GiB of weights and cache, of the 65.6 by default",
     "p20": "84.1 GiB of weights and cache, of the 81.9 by default",
     "r34": "22.0 GiB of weights and cache, of the 21.2 by default",
+    "w30": "71.9 GiB of weights and cache, of the 71.3 by default",
 }
 """Start-ups whose share cannot be the one that is stated, or the default if none is."""
 NVIDIA = tuple(
