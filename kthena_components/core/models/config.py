@@ -217,9 +217,7 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
         dense_layers=layers_without_experts(text, layers) if experts else 0,
         vision_layers=first_size(vision, _ENCODER_LAYERS),
         vision_hidden=first_size(vision, _ENCODER_WIDTH),
-        image_patches=_image_patches(config),
-        image_edge=_largest_image(config)[1],
-        image_tokens=_FILM_TOKENS if _has_films(config) else None,
+        **_images(config),
         context=longest_request(text),
         dtype=weights_format(config, text),
         source=_SOURCE,
@@ -290,19 +288,14 @@ def _vision(config: Mapping[str, Any]) -> Mapping[str, Any]:
     return {} if config.get("model_type") == "llama4" else mapping(config.get("vision_config"))
 
 
-def _image_patches(config: Mapping[str, Any]) -> int | None:
-    """Count the patches of the largest image that an encoder takes."""
+def _images(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the patches of the largest image that an encoder takes, and their edge."""
     if _has_films(config):
-        return _FILM
-    pixels, edge = _largest_image(config)
-    return pixels // edge**2 if pixels and _vision(config) else None
-
-
-def _largest_image(config: Mapping[str, Any]) -> tuple[int, int]:
-    """Return the pixels of the largest image, 0 if they are not known, and the edge of a patch."""
+        return {"image_patches": _FILM, "image_tokens": _FILM_TOKENS}
     kind = str(config.get("model_type"))
-    found = (size for name, size in _LARGE_IMAGES.items() if kind.startswith(name))
-    return next(found, (0, 16))
+    sizes = (size for name, size in _LARGE_IMAGES.items() if kind.startswith(name))
+    pixels, edge = next(sizes, (0, 0)) if _vision(config) else (0, 0)
+    return {"image_patches": pixels // edge**2, "image_edge": edge} if pixels else {}
 
 
 def _has_films(config: Mapping[str, Any]) -> bool:
