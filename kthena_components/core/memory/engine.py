@@ -137,6 +137,12 @@ class Placed:
         return gib + held_weights.encoder_copies(shape, split) * (self._encoder_ranks == 1)
 
     @property
+    def loading(self) -> float:
+        """Weights on a GPU in the fullest stage while they are quantised; 0 if they are not."""
+        all_of_it = held_weights.loading_weights(self.command, self.shape, self.gib, self.version)
+        return fullest_weights(self.shape, self.split, all_of_it)
+
+    @property
     def _encoder_ranks(self) -> int:
         """Ranks that share the encoder of images; 0 if it does not run."""
         options = self.command.options

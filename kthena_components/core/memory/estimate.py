@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from kthena_components.core.memory.engine import Placed, cache_of, length_of
 from kthena_components.core.memory.held_weights import has_drafts
-from kthena_components.core.memory.largest_batch import UNIFIED, batch_of
+from kthena_components.core.memory.largest_batch import ENGINE_V1, UNIFIED, batch_of
 from kthena_components.core.memory.sharding import VLLM
 from kthena_components.core.memory.share import HOST
 from kthena_components.core.memory.sizes import GIB, expert_weights
@@ -44,6 +44,9 @@ _ROCM_EXPERTS = 0.05
 _COMPRESSED, _COMPRESSED_TYPES = 0.04, ("auto", "fp8", "fp8_ds_mla")
 """The same with graphs of compressed attention, which are not modelled: 8.2 GiB of 140 at most in
 its start-ups; and the types of its cache whose bytes are known."""
+_OLDER = 0.02
+"""The same in V0, whose run depends on lengths and samplers in ways that no term has: four of its
+sixteen start-ups are off by 1.7 to 3.9 GiB, h55 by more."""
 BATCH, _BATCHES = "--max-num-batched-tokens", (8192, 4096, 2048, 1024)
 """The option for the tokens of a batch, and what a remedy may set it to."""
 _ALL_STAGES = ((0, 14, 0), (0, 17, 0))
@@ -89,6 +92,8 @@ class Estimate:
     """Memory that is free on an idle GPU when the engine starts. None: it does not ask for more."""
     later: float
     """Memory that vLLM asks for at most after it has sized the cache, outside of its budget."""
+    loading: float
+    """Weights of a GPU while they are quantised, in both formats or one; 0 if they are not."""
     sequences: int
     """Requests that run at once."""
     state: float
@@ -127,6 +132,11 @@ class Estimate:
         return self.later > self.outside
 
     @property
+    def is_full_while_loading(self) -> bool:
+        """Whether an idle GPU may be too small for the weights while they are quantised."""
+        return self.loading > self.usable - OF_CONTEXT - self.band
+
+    @property
     def states(self) -> int | None:
         """Requests whose states fit for certain. None: states do not limit them."""
         return int((self.cache - self.band) / self.state) if self.state else None
@@ -142,7 +152,7 @@ class Estimate:
         spare = self.cache - self.needed
         if self.holds_one:
             doubtful = self.free is not None or self.is_crowded or self.lacks_states
-            return Verdict.TIGHT if doubtful else Verdict.FITS
+            return Verdict.TIGHT if doubtful or self.is_full_while_loading else Verdict.FITS
         if self.shortens:
             spare = self.cache
             if spare >= self.band:
@@ -174,6 +184,7 @@ def estimate_of(placed: Placed) -> Estimate | Unknown:
         band=0.0 if left is None else _band(placed),
         free=_too_little_free(placed),
         later=0.0 if stated else _later(placed),
+        loading=placed.loading,
         sequences=batch_of(placed.start)[0],
         state=_state(placed, request.each),
         shortens=placed.command.engine == "sglang",
@@ -212,15 +223,21 @@ def _state(placed: Placed, each: int) -> float:
     """Return the memory of one block of states, in as many layers as a group has; 0 if not known.
 
     A block of attention is as large: as many tokens as a layer's states need. Layers are in groups
-    of the number of the rarer kind.
+    of the number of the rarer kind; the rest have feed-forward parts only. Where the number of
+    layers with tokens is not known, a block has a page of each layer at most.
     """
     shape, start = placed.shape, placed.start
     full, states, size = shape.full_layers, shape.state_layers, shape.state_bytes
     refuses = placed.command.engine in VLLM and not start.eager and not start.before(_STATES_SINCE)
-    if not (refuses and full and states and size and each) or full + states != shape.layers:
+    if not (refuses and states and size):
+        return 0.0
+    whole = size / (states * placed.split.tensor)
+    if full is None:
+        return whole * shape.layers / GIB
+    if not (full and each) or full + states > shape.layers:
         return 0.0
     unit = _STATES_BLOCK * each // full
-    page = math.ceil(size / (states * placed.split.tensor) / unit) * unit
+    page = math.ceil(whole / unit) * unit
     few, many = sorted((full + shape.draft_layers, states))
     return page * (few if many >= _UNEVEN * few else many) / GIB
 
@@ -283,6 +300,8 @@ def _band(placed: Placed) -> float:
     share = _UNIFIED if UNIFIED in placed.gpu.name else 0.0
     if placed.command.engine in VLLM and placed.shape.quarter_layers and not placed.start.eager:
         share = max(share, _COMPRESSED)
+    if placed.command.engine in VLLM and placed.start.before(ENGINE_V1):
+        share = max(share, _OLDER)
     return band + share * placed.usable + _repacked(placed) * placed.loaded
 
 

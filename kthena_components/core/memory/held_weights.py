@@ -2,8 +2,10 @@
 
 The projections that compress queries, keys and values in latent attention are whole on each rank:
 vllm/model_executor/models/deepseek_v2.py and sglang/srt/models/deepseek_v2.py. So is all of
-the attention with SGLang's --enable-dp-attention: sglang/srt/layers/dp_attention.py. The gates
-of experts are whole, too: ReplicatedLinear in vllm/model_executor/models, or GateLinear.
+the attention with SGLang's --enable-dp-attention: sglang/srt/layers/dp_attention.py. The embeddings
+of words then are as whole as the attention: VocabParallelEmbedding in sglang/srt/models/
+deepseek_v2.py of 0.4.6 to 0.5.9 and in others. The gates of experts are whole, too:
+ReplicatedLinear in vllm/model_executor/models, or GateLinear.
 
 Both engines add the projections that expand keys and values, in 16 bits, for queries that attend
 to latents: process_weights_after_loading in vllm/model_executor/layers/attention/mla_attention.py,
@@ -68,10 +70,11 @@ _MATRICES = 3
 """Matrices of a feed-forward layer."""
 _BYTES = 2
 """Bytes of a number in 16 bits."""
-_POSITIONS, _ROTATED, _LEVELS = 4, 4, 3
+_POSITIONS, _ROTATED, _LEVELS, _EDGE = 4, 4, 3, 16
 """In the kinds of Qwen3-VL: positions of the table of rotations for each of the longest request,
-the share of a head that is rotated where layers have states, and the layers of the encoder whose
-results are added to those of the language model, where they have none."""
+the share of a head that is rotated where layers have states, the layers of the encoder whose
+results are added to those of the language model, where they have none, and the edge of a patch:
+Qwen2.5-VL has smaller ones, and no such layers."""
 _DRAFTED_UNTIL = (0, 31)
 """The first release that was read which keeps streams for drafts with speculative decoding only."""
 _WHOLE = ("fp8", "int8", "mxfp8")
@@ -105,7 +108,8 @@ def copied_weights(shape: ModelShape, split: Split) -> float:
     whole += shape.latent_layers * compressed * (1 - 1 / ranks)
     whole += indexers_of(shape) * indexer_numbers(shape) * (1 - 1 / split.tensor)
     gates = _gates(shape) * (1 - 1 / split.tensor) * _BYTES
-    return (whole * _bytes(shape) + gates) / GIB / split.pipeline
+    words = (shape.vocab or 0) * shape.hidden * (1 / ranks - 1 / split.tensor) * _BYTES
+    return ((whole * _bytes(shape) + gates) / split.pipeline + words) / GIB
 
 
 def expanding_copies(shape: ModelShape, split: Split, *, always: bool) -> float:
@@ -169,7 +173,8 @@ def kept_buffers(shape: ModelShape, tokens: int, release: Version | None) -> flo
         states = not shape.full_cache
         rotated = (shape.head_dim or _HEAD) // (_ROTATED if states else 1)
         numbers += _POSITIONS * (shape.context or 0) * rotated
-        numbers += 0 if states else _LEVELS * tokens * (shape.hidden or 0)
+        levels = 0 if states or shape.image_edge != _EDGE else _LEVELS
+        numbers += levels * tokens * (shape.hidden or 0)
     if shape.compresses and release is not None and release < _DRAFTED_UNTIL:
         numbers += tokens * shape.streams * (shape.hidden or 0)
     return numbers * _BYTES / GIB
@@ -335,6 +340,32 @@ def weights_of(
         return shape.weights_gib
     part = part_left(method, shape, release)
     return part if isinstance(part, Unknown) else shape.weights_gib * part
+
+
+_QUANTISED, _BOTH_SINCE, _LATE_UNTIL = "fp8", (0, 13), (0, 16)
+"""What vLLM quantises to after it has allocated all weights in 16 bits, the first release that does
+so layer by layer, and the first that allocates each one when it is loaded: Fp8OnlineLinearMethod
+and Fp8OnlineMoEMethod in vllm/model_executor/layers/quantization/fp8.py, patched_weight_loader in
+0.13.0 and not in 0.12.0, `meta` in 0.16.0 and not in 0.15.1. `params_dict` in load_weights of each
+model keeps those of 16 bits meanwhile, so that both are in memory before 0.16."""
+
+
+def loading_weights(
+    command: CommandFacts, shape: ModelShape, gib: float, release: Version | None
+) -> float:
+    """Return the GiB of all weights before they are quantised, and beside it; 0 if they are not.
+
+    Args:
+        command: The engine's command line.
+        shape: The model.
+        gib: All weights as they are quantised.
+        release: The release of vLLM. None: the newest, or another engine.
+    """
+    plain = shape.weights_gib or 0.0
+    online = command.quantization == _QUANTISED and shape.dtype == _UNQUANTISED
+    if release is None or release >= _LATE_UNTIL or not online:
+        return 0.0
+    return plain if release < _BOTH_SINCE else plain + gib
 
 
 _COUNTED_SINCE = (0, 27)

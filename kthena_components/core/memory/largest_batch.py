@@ -293,8 +293,8 @@ def _of_bf16(start: StartUp) -> _Kernel:
     return _Kernel.STAYS if hopper and not start.before(_BF16_TRITON) else _Kernel.FLASHINFER
 
 
-_PATCH, _STILL = 3 * 2 * 16 * 16, 3 * 16 * 16
-"""Numbers of a patch: colours, images of a film, and the square of 16 pixels; and without films."""
+_PATCH, _STILL = 3 * 2, 3
+"""Numbers of a patch for each pixel: colours, and images of a film; and without films."""
 _OF_A_PICTURE, _TOGETHER_SINCE = 630, (0, 22)
 """Patches of a picture of a film of Gemma 4, and the first release that was read whose tower takes
 more than one at once: _process_video_input in gemma4_mm.py of 0.20.2 and 0.22.0."""
@@ -352,7 +352,7 @@ def _pictures(release: Version | None, memory_gib: float) -> int:
 
 def _pixels(shape: ModelShape) -> int:
     """Count the numbers of a patch as the encoder gets it."""
-    return _PATCH if shape.image_tokens is None else _STILL
+    return (_PATCH if shape.image_tokens is None else _STILL) * shape.image_edge**2
 
 
 def _in_attention(ranks: int, release: Version | None) -> float:

@@ -16,7 +16,7 @@ from kthena_components.core.hardware import GpuFacts
 from kthena_components.core.memory.largest_batch import UNIFIED
 from kthena_components.core.memory.sharding import VLLM, attention_ranks
 from kthena_components.core.memory.sizes import Split
-from kthena_components.core.memory.start_up import is_linked
+from kthena_components.core.memory.start_up import RCCL, ROCM, is_linked
 from kthena_components.core.models import ModelShape
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.images import Version, read_image
@@ -66,7 +66,8 @@ _PREFILL_SIZES: Sequence[tuple[int, int]] = (
 _CONTEXT, _LINKED, HOST = 0.6, 2.0, 9.2
 """GiB that CUDA and NCCL have taken before the weights: one rank, and ranks over NVLink. On GB10 it
 is what the host does not have available (get_available_gpu_memory in sglang/srt/utils/common.py):
-the median of seven idle ones whose start-ups of vLLM state it, 7.0 to 12.2."""
+the median of seven idle ones whose start-ups of vLLM state it, 7.0 to 12.2. On GPUs of AMD it is
+what start-ups of vLLM state of ROCm and RCCL."""
 _BY_SIZE_SINCE, _FLAT = (0, 4, 9, 2), 0.9
 """The first release that looks at the encoder's size, and the factor for any encoder before."""
 _VISION, _SENSITIVITY, _FACTORS = 0.95, 0.1, (0.8, 1.05)
@@ -149,6 +150,8 @@ def taken_before(split: Split, gpu: str) -> float:
     """Return the GiB of a GPU that are in use before the weights are loaded."""
     if UNIFIED in gpu:
         return HOST
+    if gpu.startswith("AMD"):
+        return ROCM + RCCL * (split.tensor * split.pipeline - 1)
     return _LINKED if split.tensor * split.pipeline > 1 and is_linked(gpu) else _CONTEXT
 
 

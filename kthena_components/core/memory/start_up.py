@@ -68,7 +68,7 @@ so what its processes take meanwhile counts, too (vllm/utils/mem_utils.py Memory
 _OF_TOKENS = 5
 """Bytes of the host for each request and token of the longest one: a number of 32 bits, and whether
 it is one (vllm/v1/worker/gpu_input_batch.py)."""
-_ROCM, _RCCL = 1.0, 0.3
+ROCM, RCCL = 1.0, 0.3
 """The same of ROCm, and RCCL's channels to each other rank."""
 _CHANNELS, _MULTICAST, _FROM_MULTICAST = 0.42, 1.9, (0, 17)
 """NCCL's channels over NVLink, and with the buffers for multicast that newer releases have."""
@@ -294,7 +294,7 @@ def _tokens_of_blocks(start: StartUp) -> int:
 
 def _driver(start: StartUp) -> float:
     if start.gpu.startswith("AMD"):
-        return _ROCM
+        return ROCM
     if UNIFIED in start.gpu:
         return _WITH_HOST + _copies_of_host(start)
     if _counts_context(start):
@@ -335,7 +335,7 @@ def _communication(start: StartUp) -> float:
     if ranks == 1:
         return _PCIE if start.split.pipeline > 1 else 0.0
     if start.gpu.startswith("AMD"):
-        return _RCCL * (ranks - 1)
+        return RCCL * (ranks - 1)
     if not start.gpu.startswith(_LINKED):
         return _PCIE
     switched = start.gpu.startswith(_SWITCHED) and not start.gpu.endswith(_BRIDGED)

@@ -11,6 +11,7 @@ from kthena_components.core.models.config_fields import (
     FULL_WIDTH,
     LAYER_KEYS,
     LENGTHS,
+    MAMBA_KEYS,
     STATE_KEYS,
     Stored,
     first_size,
@@ -41,7 +42,7 @@ _KEPT = (
     "head_dim", "hidden_size", "index_head_dim", "index_n_heads", "indexer_types",
     "intermediate_size", "kv_lora_rank", "moe_intermediate_size", "num_attention_heads",
     "num_hidden_layers", "q_lora_rank", "qk_rope_head_dim", "rope_parameters", "rope_scaling",
-    "vocab_size", *STATE_KEYS,
+    "vocab_size", *STATE_KEYS, *MAMBA_KEYS,
 )  # fmt: skip
 _KV_HEADS = ("num_key_value_heads", "num_attention_groups")
 """Keys for the number of KV heads; the second one is Step's."""
@@ -52,10 +53,13 @@ _DENSE = ("dense_intermediate_size", "intermediate_size_mlp")
 _ENCODER_LAYERS = ("num_hidden_layers", "vt_num_hidden_layers")
 _ENCODER_WIDTH = ("hidden_size", "vt_hidden_size")
 """Keys of an encoder; the second ones are Kimi's."""
-_LARGE_IMAGES = ("qwen3_5", "qwen3_vl")
-_LARGE_IMAGE = 16_777_216 // 16**2
-"""Patches of the largest image of these types of models: the pixels in the family's
-preprocessor_config.json, which a config.json does not state."""
+_LARGE_IMAGES = {
+    "qwen3_5": (16_777_216, 16),
+    "qwen3_vl": (16_777_216, 16),
+    "qwen2_5_vl": (12_845_056, 14),
+}
+"""Pixels of the largest image of these types of models, in the family's preprocessor_config.json,
+which a config.json does not state, and the edge of a patch."""
 _FILM_WIDTH, _FILM, _FILM_TOKENS = 1152, 32 * 70 * 3**2, 32 * (70 + 8)
 """Hidden size of the tower of Gemma 4 from 26 B on, patches and tokens of its longest film: 32
 images of 70 tokens of 9 patches each, and 8 tokens around each. Source:
@@ -142,6 +146,8 @@ class ModelShape:
     """Patches of the largest image that its processor allows, or of a film if it has more. None:
     not given.
     """
+    image_edge: int = 16
+    """Pixels of a patch's edge. 14: an encoder without results of its inner layers."""
     image_tokens: int | None = None
     """Tokens that they become in an encoder that vLLM takes from transformers, whole on each rank.
     None: another encoder, where each four patches become one.
@@ -211,8 +217,7 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
         dense_layers=layers_without_experts(text, layers) if experts else 0,
         vision_layers=first_size(vision, _ENCODER_LAYERS),
         vision_hidden=first_size(vision, _ENCODER_WIDTH),
-        image_patches=_image_patches(config),
-        image_tokens=_FILM_TOKENS if _has_films(config) else None,
+        **_images(config),
         context=longest_request(text),
         dtype=weights_format(config, text),
         source=_SOURCE,
@@ -283,12 +288,14 @@ def _vision(config: Mapping[str, Any]) -> Mapping[str, Any]:
     return {} if config.get("model_type") == "llama4" else mapping(config.get("vision_config"))
 
 
-def _image_patches(config: Mapping[str, Any]) -> int | None:
-    """Count the patches of the largest image that an encoder takes."""
+def _images(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the patches of the largest image that an encoder takes, and their edge."""
     if _has_films(config):
-        return _FILM
+        return {"image_patches": _FILM, "image_tokens": _FILM_TOKENS}
     kind = str(config.get("model_type"))
-    return _LARGE_IMAGE if kind.startswith(_LARGE_IMAGES) and _vision(config) else None
+    sizes = (size for name, size in _LARGE_IMAGES.items() if kind.startswith(name))
+    pixels, edge = next(sizes, (0, 0)) if _vision(config) else (0, 0)
+    return {"image_patches": pixels // edge**2, "image_edge": edge} if pixels else {}
 
 
 def _has_films(config: Mapping[str, Any]) -> bool:

@@ -64,6 +64,13 @@ STATE_KEYS = (
     "linear_num_value_heads", "linear_value_head_dim", "mamba_ssm_dtype",
 )  # fmt: skip
 """The keys about states of linear attention."""
+MAMBA_KEYS = (
+    "conv_kernel", "ssm_state_size", "n_groups", "mamba_num_heads", "mamba_head_dim",
+    "mamba_ssm_cache_dtype",
+)  # fmt: skip
+"""The same of Mamba 2, in the same order: Nemotron-H."""
+_BLOCKS = {"*": "full_attention", "M": _STATE, "attention": "full_attention", "mamba": _STATE}
+"""Layers of Nemotron-H in `hybrid_override_pattern`, and by the names of its newer files."""
 _SSM, _HALVES, _CONVOLVED = 4, ("bfloat16", "float16"), 2
 """Bytes of a number of a state, the types with half of them, and bytes of a convolution's."""
 
@@ -86,7 +93,7 @@ def stored_tokens(text: Mapping[str, Any], layers: int) -> Stored:
         text: The config.json, or its `text_config`.
         layers: The number of layers.
     """
-    types = _texts(text.get("layer_types"))[:layers]
+    types = (_texts(text.get("layer_types")) or _blocks(text))[:layers]
     one_of_two = (text.get(FULL_HEADS) is None) != (text.get(FULL_WIDTH) is None)
     uneven = one_of_two or any(text.get(key) not in (None, 0) for key in _UNEVEN)
     if types and not _FULL.issuperset(types):
@@ -110,14 +117,23 @@ def state_bytes(text: Mapping[str, Any], layers: int) -> int | None:
 
     Each value head keeps a matrix of its width and that of a key head, and the convolution its
     last inputs: gated_delta_net_state_shape in vllm/model_executor/layers/mamba/mamba_utils.py,
-    Mamba2StateShape in sglang/srt/configs/mamba_utils.py, both of 16 bits with states of 32.
+    Mamba2StateShape in sglang/srt/configs/mamba_utils.py, both of 16 bits with states of 32. A
+    head of Mamba 2 keeps its width for each number of the state: mamba2_state_shape there.
     """
-    kernel, width, heads, values, wide = (size_of(text.get(key)) for key in STATE_KEYS[:5])
-    if not layers or not (kernel and width and heads and values and wide):
-        return None
-    each = _SSM // 2 if text.get("mamba_ssm_dtype") in _HALVES else _SSM
-    convolved = (2 * heads * width + values * wide) * (kernel - 1) * _CONVOLVED
-    return layers * (values * width * wide * each + convolved)
+    for keys in (STATE_KEYS, MAMBA_KEYS):
+        kernel, width, heads, values, wide = (size_of(text.get(key)) for key in keys[:5])
+        if layers and kernel and width and heads and values and wide:
+            each = _SSM // 2 if text.get(keys[5]) in _HALVES else _SSM
+            convolved = (2 * heads * width + values * wide) * (kernel - 1) * _CONVOLVED
+            return layers * (values * width * wide * each + convolved)
+    return None
+
+
+def _blocks(text: Mapping[str, Any]) -> list[str]:
+    """Return the types of Nemotron-H's layers; none of other models."""
+    pattern = text.get("hybrid_override_pattern")
+    blocks = list(pattern) if isinstance(pattern, str) else _texts(text.get("layers_block_type"))
+    return [_BLOCKS.get(block, block) for block in blocks]
 
 
 def _has_window(text: Mapping[str, Any], layers: int) -> bool:

@@ -133,8 +133,9 @@ def memory_one_sequence(facts: ServingFacts) -> Iterator[Finding]:
     is advice in every environment. So it is for SGLang if its cache holds a shorter request: it
     starts, and rejects longer ones. And so it is if vLLM asks for more than an idle GPU has free,
     if its share leaves less than it may ask for after the cache is sized (CUDA's context, graphs
-    that the share does not hold, a sampler of all sequences), and if more sequences run at once
-    than the cache has blocks of states, which vLLM refuses since 0.20.
+    that the share does not hold, a sampler of all sequences), if more sequences run at once than
+    the cache has blocks of states, which vLLM refuses since 0.20, and if weights hardly fit
+    in 16 bits, from which --quantization fp8 makes its own while it loads, before vLLM 0.16.
 
     Pass: 34.8 GiB left by Llama-3.3-70B over tensor 4 on H100 of 79.65 GiB, 10.0 GiB needed.
     Fail: 2.0 GiB ± 2.1 GiB left over tensor 2, 20.0 GiB needed.
@@ -153,12 +154,24 @@ def memory_one_sequence(facts: ServingFacts) -> Iterator[Finding]:
             yield from cannot_check(engine, estimate)
         elif not estimate.holds_one:
             yield _too_little(placed, estimate)
+        elif estimate.is_full_while_loading:
+            yield _unquantised(placed, estimate)
         elif estimate.free is not None:
             yield _busy(placed, estimate, estimate.free)
         elif estimate.lacks_states:
             yield _few_states(placed, estimate)
         elif estimate.is_crowded:
             yield _crowded(placed, estimate)
+
+
+def _unquantised(placed: Placed, estimate: Estimate) -> Finding:
+    """Report that vLLM may run out of memory while it quantises the weights."""
+    return _doubtful(
+        placed,
+        f"{title(placed.engine)} has {_gib(estimate.loading)} of weights on each GPU while it "
+        f"quantises them, and {placed.gpu.name} has {_gib(estimate.usable)}",
+        either("use vLLM 0.16 or later", _WIDER),
+    )
 
 
 def _few_states(placed: Placed, estimate: Estimate) -> Finding:

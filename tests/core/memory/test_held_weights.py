@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from kthena_components.core.memory import GIB
+from kthena_components.core.memory.estimate import Estimate
 from kthena_components.core.memory.held_weights import (
     copied_weights,
     encoder_copies,
@@ -184,13 +185,14 @@ def test_a_layer_for_drafts_without_sizes_takes_nothing() -> None:
 
 # Model, ranks, ranks of the attention: GiB that other ranks hold as well. Attention of DeepSeek has
 # 11.4 billion parameters, 0.9 billion of which compress; that of Qwen3-8B has 1.5 billion. The
-# gates of 58 layers have 256 x 7168 numbers of 16 bits each: 0.2 GiB.
+# gates of 58 layers have 256 x 7168 numbers of 16 bits each: 0.2 GiB. Embeddings, of 1.73 and 1.16
+# GiB, are as whole as the attention.
 COPIED = [
     (R1, 1, 1, 0),
     (R1, 8, 8, (0.86 + 0.2) * 7 / 8),
-    (R1, 8, 1, (10.63 + 0.2) * 7 / 8),
+    (R1, 8, 1, (10.63 + 0.2 + 1.73) * 7 / 8),
     ("Qwen/Qwen3-8B", 8, 8, 0),
-    ("Qwen/Qwen3-8B", 8, 2, 2.81 * (1 / 2 - 1 / 8)),
+    ("Qwen/Qwen3-8B", 8, 2, (2.81 + 1.16) * (1 / 2 - 1 / 8)),
 ]
 
 
@@ -214,10 +216,37 @@ def test_attention_is_copied_as_far_as_it_is_not_split(
 )
 def test_attention_has_few_bits_in_dense_models_only(model: dict[str, Any], bits: float) -> None:
     shape, split = shape_of("Qwen/Qwen3-8B"), Split(tensor=8, attention=2)
+    shape = replace(shape, vocab=None)
 
     found = copied_weights(replace(shape, **model), split)
 
     assert found == pytest.approx(copied_weights(shape, split) * bits / 16, abs=0.003)
+
+
+# Release, options: GiB of Qwen2.5-72B on one of two GPUs while it is quantised.
+QUANTISED = [
+    ("0.12.0", ("--quantization", "fp8"), 67.7),
+    ("0.13.0", ("--quantization", "fp8"), 101.6),
+    ("0.15.1", ("--quantization", "fp8"), 101.6),
+    ("0.16.0", ("--quantization", "fp8"), 0),
+    ("0.15.1", (), 0),
+]
+
+
+@for_each(("version", "args", "gib"), QUANTISED)
+def test_weights_are_in_16_bits_before_they_are_quantised(
+    version: str, args: tuple[str, ...], gib: float
+) -> None:
+    start = Measured(
+        id="", source="", engine="vllm", version=version, gpu="NVIDIA-H100-80GB-HBM3", tensor=2,
+        model="Qwen/Qwen2.5-72B-Instruct", args=(*args, "--max-model-len", "8192"), started=True,
+    )  # fmt: skip
+    estimate = start.estimate
+
+    assert isinstance(estimate, Estimate)
+    assert estimate.loading == pytest.approx(gib, abs=0.5)
+    assert estimate.is_full_while_loading == (gib > 76)
+    assert any("while it quantises them" in found.seen for found in start.findings) == (gib > 76)
 
 
 # Model, ranks of the attention, whether 16 bits are copied: GiB of copies that expand latents.

@@ -39,6 +39,7 @@ MORE_THAN_SHARE = {
     "k27": "70.6 GiB of weights and cache, of the 65.6 by default",
     "p20": "84.1 GiB of weights and cache, of the 81.9 by default",
     "r34": "22.0 GiB of weights and cache, of the 21.2 by default",
+    "w30": "71.9 GiB of weights and cache, of the 71.3 by default",
 }
 """Start-ups whose share cannot be the one that is stated, or the default if none is."""
 NVIDIA = tuple(
@@ -47,17 +48,15 @@ NVIDIA = tuple(
 NOT_SEEN = {
     "p24": "graphs took more than the 7 GiB outside of its share, beside an encoder of images",
     "p25": "its source does not state what else is on the GPU, which V1 of 0.8 counts",
-    "r40": "6.4 GiB besides weights and cache, whose parts its source does not state",
     "t11": "it ran out of memory after the cache was allocated, beside another process",
     "v14": "the sampler ran out of memory after the cache was allocated, beside another process",
     "w06": "its source does not state what else is on the GPU",
     "w09": "it sets a model runner that does not measure its sampler by an environment variable",
     "w16": "graphs took more than the 7 GiB outside of its share, in a build of its own",
-    "w20": "V0 had 0.1 GiB of cache there, of the 2.2 that are predicted",
     "w25": "its source does not state what ran out of memory, which an older release had",
     "w26": "939 blocks of states, of the 1,124 that are predicted for a release",
     "w27": "1,011 blocks of states, of the 1,202 that are predicted for a release",
-    "x04": "the table of models has no size of its states",
+    "y09": "sleep mode has an allocator of its own, whose gaps while experts are packed count",
 }
 
 
@@ -70,7 +69,7 @@ def errors(starts: tuple[Measured, ...]) -> list[float]:
 # within 2.5 GiB.
 NOT_USED = [
     ("h", 56, 0.6, 0.3, 0.95),
-    ("i", 10, 1.6, 1.55, 0.7),
+    ("i", 10, 1.3, 1.3, 0.9),
     ("j", 29, 1.35, 0.75, 0.85),
     ("k", 24, 1.25, 0.5, 0.75),
     ("m", 17, 0.5, 0.55, 0.95),
@@ -82,6 +81,7 @@ NOT_USED = [
     ("v", 14, 1.1, 0.7, 0.92),
     ("w", 14, 1.5, 0.41, 0.71),
     ("x", 1, 2.4, 2.4, 1.0),
+    ("y", 9, 1.4, 0.75, 0.66),
 ]
 
 
@@ -100,7 +100,7 @@ def test_start_ups_that_were_not_used_are_predicted(
 def test_all_start_ups_that_were_not_used_are_predicted() -> None:
     found = errors(tuple(start for start in KNOWN if start.held_out))
 
-    assert len(found) == 250
+    assert len(found) == 259
     assert mean(found) <= 1.0
     assert sum(error <= 2.5 for error in found) >= 0.88 * len(found)
 
@@ -146,7 +146,7 @@ def test_an_engine_that_started_is_never_said_not_to_start(start: Measured) -> N
 
 
 def test_an_engine_of_sglang_that_started_takes_shorter_requests_at_least() -> None:
-    """k27, p17, p20 and w33 need more for a request of maximum length than their caches have."""
+    """k27, p17, p20, w33 and y04 need more than their caches for a request of maximum length."""
     verdicts = {
         start.id: start.estimate.verdict
         for start in KNOWN
@@ -154,7 +154,7 @@ def test_an_engine_of_sglang_that_started_takes_shorter_requests_at_least() -> N
     }
 
     assert {key for key, found in verdicts.items() if found is Verdict.SHORTER} == {
-        "k27", "p17", "p20", "w33",
+        "k27", "p17", "p20", "w33", "y04",
     }  # fmt: skip
     assert {*verdicts.values()} == {Verdict.SHORTER, Verdict.FITS}
 
@@ -221,7 +221,7 @@ def test_an_engine_that_failed_for_memory_is_at_least_tight(start: Measured) -> 
 
 
 def test_few_engines_that_started_are_said_to_be_tight() -> None:
-    """Advice has a price: 46 of 343, of which 18 were before what vLLM asks for later counted."""
+    """Advice has a price: 51 of 356, of which 19 were before what vLLM asks for later counted."""
     found = [
         start.estimate.verdict
         for start in KNOWN
@@ -255,7 +255,10 @@ def test_what_vllm_asks_for_after_its_cache_is_sized(
 
 
 # Start-ups that vLLM refused for the blocks of states that it states: how far the estimate is off.
-BLOCKS = [("k02", 184, 0.03), ("w29", 983, 0.04), ("x01", 856, 0.02), ("x03", 614, 0.02)]
+BLOCKS = [
+    ("k02", 184, 0.03), ("w29", 983, 0.04), ("x01", 856, 0.02), ("x03", 614, 0.02),
+    ("y06", 630, 0.03), ("y07", 524, 0.01),
+]  # fmt: skip
 
 
 @for_each(("name", "blocks", "off"), BLOCKS)

@@ -294,7 +294,22 @@ LAYERED: dict[str, Config] = {
         "num_hidden_layers": 52,
         "hybrid_override_pattern": "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME",
         "n_routed_experts": 128,
+        "mamba_num_heads": 64,
+        "mamba_head_dim": 64,
+        "ssm_state_size": 128,
+        "n_groups": 8,
+        "conv_kernel": 4,
         "sliding_window": None,
+        **BF16,
+    },
+    "Qwen/Qwen2.5-VL-7B-Instruct": {
+        "model_type": "qwen2_5_vl",
+        "num_attention_heads": 28,
+        "num_hidden_layers": 28,
+        "max_window_layers": 28,
+        "use_sliding_window": False,
+        "sliding_window": 32768,
+        "vision_config": {"hidden_size": 1280},
         **BF16,
     },
     "mistralai/Mixtral-8x7B-v0.1": {
@@ -319,7 +334,7 @@ OF_LAYERS = (
     *("full_kv_heads", "full_head_dim"),
     *("dense_layers", "dtype", "latent"),
     *("query_latent", "index_heads", "index_dim", "vision_layers", "vision_hidden"),
-    *("index_layers", "image_patches", "image_tokens"),
+    *("index_layers", "image_patches", "image_edge", "image_tokens"),
     *("quarter_layers", "window_layers"),
 )
 
