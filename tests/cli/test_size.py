@@ -296,7 +296,8 @@ def test_what_is_written_asks_for_the_gpu(target: str, capsys: pytest.CaptureFix
 
 
 def test_a_gpu_without_a_label_of_nodes_is_not_named(capsys: pytest.CaptureFixture[str]) -> None:
-    words = (LLAMA, "--gpu", "Ascend910B", "--write", "native", "--nodes", "8")
+    words = (LLAMA, "--gpu", "Ascend910B", "--write", "native", "--nodes", "8",
+             "--image", "quay.io/ascend/vllm-ascend:v0.17.0")  # fmt: skip
     status, out, _ = size(capsys, *words)
     assert status == 0
     assert "nodeSelector" not in out
