@@ -35,6 +35,8 @@ _SENSIBLE = 8
 """An engine has at most this many times the GPUs of the smallest one: more engines serve more."""
 _MOST_NODES = 64
 """Where the search for the smallest engine ends if the stated nodes hold none."""
+_ROUND = 1024
+"""Lengths of requests that are offered are multiples of this many tokens."""
 _RULES = (memory_weights_fit, memory_one_sequence)
 
 
@@ -88,6 +90,10 @@ class Impossible:
     seen: str
     rule: str | None
     """The rule that refuses it. None: it needs more nodes, or something is not known."""
+    longest: int = 0
+    """Tokens of the longest request that it would hold for certain. 0: none, or not known."""
+    wider: Row | None = None
+    """What more nodes would hold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,12 +128,17 @@ def find_shapes(question: Question) -> Answer:
     found = _search(question, base, question.nodes)
     rows = sorted((one for one in found if isinstance(one, Row)), key=lambda row: row.rank)
     impossible = tuple(one for one in found if isinstance(one, Impossible))
-    smallest = None if rows else _smallest(question, base)
+    smallest = None if rows else _smallest(question, base, impossible)
     return Answer(rows=tuple(rows), impossible=impossible, smallest=smallest)
 
 
-def _smallest(question: Question, base: ServingFacts) -> Row | None:
-    """Return the smallest engine that would do on more nodes of the same kind."""
+def _smallest(
+    question: Question, base: ServingFacts, impossible: tuple[Impossible, ...]
+) -> Row | None:
+    """Return the smallest engine that would do on more nodes of the same kind, or the engines."""
+    copies = [one.wider for one in impossible if one.wider is not None]
+    if copies:
+        return min(copies, key=lambda row: row.rank)
     wide = replace(question, nodes=_MOST_NODES)
     for pods in pod_counts(_MOST_NODES):
         found = [one for one in _on_pods(wide, base, pods) if isinstance(one, Row)]
@@ -185,15 +196,25 @@ def _look(question: Question, base: ServingFacts, shape: Shape) -> Row | Impossi
     found, placed = _too_small(facts), _placed(facts)
     too_little = isinstance(placed, Placed) and _takes_shorter_ones(placed)
     sure = next((each for each in found if too_little or each.most is Level.MANDATORY), None)
-    if sure is not None:
-        return _impossible(shape, sure)
     if isinstance(placed, Unknown):
         return Impossible(shape=shape, seen=placed.because, rule=None)
+    if sure is None and (placed.left or 0.0) <= 0 and found:
+        sure = found[0]
+    if sure is not None:
+        return replace(_impossible(shape, sure), longest=_longest(placed))
     try:
         compile_serving(question.args(shape))
     except SpecError as error:
         return _impossible(shape, error.findings[0])
     return _within(question, _measured(question, shape, placed, next(iter(found), None)))
+
+
+def _longest(placed: Placed) -> int:
+    """Return the tokens of the longest request that an engine holds for certain."""
+    estimate = estimate_of(placed)
+    if isinstance(estimate, Unknown) or placed.weights > placed.budget:
+        return 0
+    return estimate.longest // _ROUND * _ROUND
 
 
 def _takes_shorter_ones(placed: Placed) -> bool:
@@ -299,4 +320,4 @@ def _within(question: Question, row: Row) -> Row | Impossible:
         f"{count_of(row.gpus, 'GPU')} on {count_of(row.nodes, 'node')}, and there are "
         f"{question.nodes}"
     )
-    return Impossible(shape=row.shape, seen=seen, rule=None)
+    return Impossible(shape=row.shape, seen=seen, rule=None, wider=row)

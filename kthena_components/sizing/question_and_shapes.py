@@ -12,6 +12,7 @@ from kthena_components.core.memory.sharding import divisors
 from kthena_components.core.models import ModelShape
 from kthena_components.core.spec.enums import EngineKind
 from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.images import read_image
 
 _NEIGHBOURS = 8
 """Up to this many pods each number is looked at, and from there on powers of two."""
@@ -142,6 +143,7 @@ _IMAGES = {
     EngineKind.SGLANG: f"{SGLANG_IMAGE}:v",
     EngineKind.TRTLLM: "nvcr.io/nvidia/tensorrt-llm/release:",
 }
+_ROCM = f"{VLLM_IMAGE}-rocm:v"
 _LENGTH_FLAGS = {
     EngineKind.VLLM: "--max-model-len",
     EngineKind.SGLANG: "--context-length",
@@ -154,9 +156,10 @@ _DECODE_FLAGS = {
 """The option that shares the tokens of the cache inside a tensor group, where an engine has one."""
 
 
-def newest_image(engine: EngineKind) -> str:
-    """Return the image of an engine's newest known release."""
-    return f"{_IMAGES[engine]}{release_for(engine, None).text}"
+def newest_image(engine: EngineKind, resource: str = DEFAULT_RESOURCE) -> str:
+    """Return the image of an engine's newest known release, of vLLM also for GPUs of AMD."""
+    start = _ROCM if (engine, resource) == (EngineKind.VLLM, "amd.com/gpu") else _IMAGES[engine]
+    return f"{start}{release_for(engine, None).text}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,6 +184,15 @@ class Question:
     """The model's config.json, if it is not in the table of models."""
     price: float | None = None
     """Price of one GPU for an hour."""
+
+    @property
+    def lacks_image(self) -> str:
+        """Why the image does not run on the GPU. Empty: it does, or that is not known."""
+        image = read_image(self.image)
+        on_sglang = image.engine == "sglang" and not (image.tag or "").count("-")
+        if self.resource == DEFAULT_RESOURCE or not (image.is_vllm or on_sglang):
+            return ""
+        return f"{self.image} is for GPUs of NVIDIA: name an image for {self.gpu.name} with --image"
 
     @property
     def decode_flag(self) -> str | None:

@@ -38,17 +38,36 @@ def size(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str
 WRONG = {
     "an unknown model": (
         ["Qwen/Qwen3-32Bx", "--gpu", "h100"],
-        "is not in the table of models; write Qwen/Qwen3-32B, or give its config.json with --hf-",
+        "is not in the table of models; if it is Qwen/Qwen3-32B, write that; otherwise give its config",
     ),
     "the beginning of a model's name": (
         ["qwen3-235b", "--gpu", "h100"],
-        "'qwen3-235b' is not in the table of models; write Qwen/Qwen3-235B-A22B, or give",
+        "'qwen3-235b' is not in the table of models; if it is Qwen/Qwen3-235B-A22B, write",
     ),
     "the beginning of several names": (
-        ["llama-3.3-70b", "--gpu", "h100"], "; write meta-llama/Llama-3.3-70B-Instruct, or give",
+        ["llama-3.3-70b", "--gpu", "h100"], "; if it is meta-llama/Llama-3.3-70B-Instruct, write",
     ),
     "words of several names": (
-        ["llama-70b", "--gpu", "h100"], "is not in the table of models; write meta-llama/",
+        ["llama-70b", "--gpu", "h100"], "is not in the table of models; if it is meta-llama/",
+    ),
+    "a model's name without a dash": (
+        ["llama3", "--gpu", "h100"], "if it is meta-llama/Llama-3.1-8B, write that; otherwise",
+    ),
+    "a slice as a resource": ([QWEN, "--gpu", "nvidia.com/mig-3g.40gb"], "is a slice of a GPU"),
+    "a slice": ([QWEN, "--gpu", "1g.10gb"], "is a slice of a GPU"),
+    "TensorRT-LLM on another maker's GPU": (
+        [QWEN, "--gpu", "mi300x", "--engine", "trtllm"], "runs on GPUs of NVIDIA, and not on AMD",
+    ),
+    "the image of another engine": (
+        [QWEN, "--gpu", "h100", "--image", "lmsysorg/sglang:v0.5.5"], "add --engine sglang",
+    ),
+    "an address": (
+        ["x", "--gpu", "h100", "--hf-config", "https://example.org/config.json"],
+        "--hf-config https://example.org/config.json: write the path of a file, and download",
+    ),
+    "an image that is not for the GPU": (
+        [QWEN, "--gpu", "tpu-v6e", "--write", "native"],
+        "is for GPUs of NVIDIA: name an image for Google TPU v6e with --image",
     ),
     "an unknown GPU": ([QWEN, "--gpu", "h1000"], "'h1000' is not in the table of GPUs; near"),
     "a length above the model's": (
@@ -277,7 +296,8 @@ def test_what_is_written_asks_for_the_gpu(target: str, capsys: pytest.CaptureFix
 
 
 def test_a_gpu_without_a_label_of_nodes_is_not_named(capsys: pytest.CaptureFixture[str]) -> None:
-    words = (LLAMA, "--gpu", "Ascend910B", "--write", "native", "--nodes", "8")
+    words = (LLAMA, "--gpu", "Ascend910B", "--write", "native", "--nodes", "8",
+             "--image", "quay.io/ascend/vllm-ascend:v0.17.0")  # fmt: skip
     status, out, _ = size(capsys, *words)
     assert status == 0
     assert "nodeSelector" not in out

@@ -1,6 +1,6 @@
 """Writes the answer of `size` as a table or as JSON, and a serving of one of its shapes."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -44,6 +44,7 @@ def _title(question: Question) -> str:
     requests = f", requests of {length:,} tokens" if length else ""
     release = release_for(question.engine, read_image(question.image))
     unsure = f"\n{_unsure(question, release)}" if release.because else ""
+    unsure += f"\n{question.lacks_image}." if question.lacks_image else ""
     return (
         f"{model.name}: {model.weights_gib:.1f} GiB of weights{dtype}\n"
         f"{release.title} on "
@@ -54,7 +55,7 @@ def _title(question: Question) -> str:
 
 def _unsure(question: Question, release: Release) -> str:
     """Say why another release may be in the image, and what a tag with a known one looks like."""
-    known = newest_image(question.engine)
+    known = newest_image(question.engine, question.resource)
     return (
         f"Computed for {release.title}, because {release.because}. A tag with a known release: "
         f"{known}"
@@ -116,14 +117,22 @@ def _advice(question: Question, answer: Answer) -> str:
     if row is not None:
         note = "Weights and cache are GiB of one GPU. Throughput and latency are not estimated."
         return f"* recommended: {_reason(answer, row)}.\n{note}"
-    if answer.smallest is None:
-        return "No shape fits."
-    least = answer.smallest
-    return (
-        f"No shape fits. The smallest that would: TP × PP × DP {least.shape.title}, "
-        f"{count_of(least.gpus, 'GPU')}, with {least.weights:.1f} GiB of weights and "
-        f"{least.cache:.1f} GiB of cache on each: --nodes {least.nodes}x{question.gpus_per_node}."
-    )
+    return " ".join(("No shape fits.", *_ways(question, answer)))
+
+
+def _ways(question: Question, answer: Answer) -> Iterator[str]:
+    """Say what would fit: more nodes, or shorter requests on these."""
+    if (least := answer.smallest) is not None:
+        engines = f"{count_of(least.engines, 'engine')} of " if least.engines > 1 else ""
+        yield (
+            f"The smallest that would: {engines}TP × PP × DP {least.shape.title}, "
+            f"{count_of(least.gpus, 'GPU')}, with {least.weights:.1f} GiB of weights and "
+            f"{least.cache:.1f} GiB of cache on each: --nodes "
+            f"{least.nodes}x{question.gpus_per_node}."
+        )
+    longest = max(answer.impossible, key=lambda one: one.longest, default=None)
+    if longest is not None and longest.longest:
+        yield f"Shorter requests fit on {longest.shape.title}: --context {longest.longest}."
 
 
 def _reason(answer: Answer, row: Row) -> str:
@@ -173,7 +182,13 @@ def as_json(question: Question, answer: Answer) -> dict[str, Any]:
         "shapes": [_row_json(question, answer, row) for row in answer.rows],
         "smallest": answer.smallest and _row_json(question, answer, answer.smallest),
         "impossible": [
-            {**asdict(one.shape), "seen": one.seen, "rule": one.rule} for one in answer.impossible
+            {
+                **asdict(one.shape),
+                "seen": one.seen,
+                "rule": one.rule,
+                "longest": one.longest or None,
+            }
+            for one in answer.impossible
         ],
     }
 
@@ -224,6 +239,8 @@ def write_serving(
     """
     if target not in _TARGETS:
         raise UsageError(f"--write {target}: there is no such target; {suggest(target, _TARGETS)}")
+    if question.lacks_image:
+        raise UsageError(f"--write {target}: {question.lacks_image}")
     row = chosen(answer, sizes)
     backend = target if target in EMITTERS else "native"
     emitter = find_emitter(backend)

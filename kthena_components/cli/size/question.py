@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kthena_components.cli.settings import ModelConfigError, shape_of
+from kthena_components.core.engines.option_table import TITLES
 from kthena_components.core.findings import count_of, nearest
 from kthena_components.core.hardware import GpuFacts
 from kthena_components.core.hardware.gpu_table import find_gpu
@@ -19,11 +20,12 @@ from kthena_components.core.models import (
 )
 from kthena_components.core.models.known_models import copies_of, short_name
 from kthena_components.core.spec.enums import EngineKind, Gpu
+from kthena_components.core.values.images import read_image
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.sizing import Question
-from kthena_components.sizing.question_and_shapes import newest_image
+from kthena_components.sizing.question_and_shapes import DEFAULT_RESOURCE, newest_image
 
 _NODES = regex(r"(?:([0-9]{1,4}) ?[xX×] ?)?([0-9]{1,4})")
 _INDEX = "model.safetensors.index.json"
@@ -48,6 +50,9 @@ def read_question(asked: argparse.Namespace) -> Question:
         raise UsageError("--shape is only for --write")
     if len((asked.image or "").split()) > 1:
         raise UsageError(f"--image {asked.image!r}: write registry/name:tag, without blanks")
+    if "://" in str(asked.hf_config or ""):
+        raise UsageError(f"--hf-config {asked.hf_config}: write the path of a file, and download "
+                         "the file before")  # fmt: skip
     gpu = find_gpu(asked.gpu)
     if isinstance(gpu, Unknown):
         near = "near names" in gpu.because
@@ -59,20 +64,34 @@ def read_question(asked: argparse.Namespace) -> Question:
         raise UsageError(f"--context {asked.context}: {model.name} supports {longest} at most")
     nodes, gpus = _nodes(asked.nodes)
     engine = EngineKind(asked.engine)
+    resource = gpu.resources[0]
+    if engine is EngineKind.TRTLLM and resource != DEFAULT_RESOURCE:
+        raise UsageError(f"--engine trtllm: TensorRT-LLM runs on GPUs of NVIDIA, and not on "
+                         f"{gpu.name}; write --engine vllm or sglang")  # fmt: skip
+    image = asked.image or newest_image(engine, resource)
+    _check_image(engine, image, asked.image is not None)
     return Question(
         model=model,
         gpu=GpuFacts(name=gpu.name, memory_gib=gpu.memory_gib),
-        resource=gpu.resources[0],
+        resource=resource,
         gpu_word=next((word.value for word in Gpu if find_gpu(word) == gpu), ""),
         nodes=nodes,
         gpus_per_node=gpus,
         context=asked.context,
         requests=asked.requests,
         engine=engine,
-        image=asked.image or newest_image(engine),
+        image=image,
         hf_config=None if config is None else shape_keys(config),
         price=asked.price,
     )
+
+
+def _check_image(engine: EngineKind, image: str, stated: bool) -> None:
+    """Refuse the image of another engine's project."""
+    own = read_image(image).engine
+    if stated and own not in {None, engine.value}:
+        raise UsageError(f"--image {image}: this is the image of {TITLES[own or '']}; "
+                         f"add --engine {own}")  # fmt: skip
 
 
 def _nodes(text: str) -> tuple[int, int]:
@@ -105,16 +124,16 @@ def _in_table(asked: argparse.Namespace) -> ModelShape:
     model = find_model(asked.model)
     if isinstance(model, Unknown):
         close = _meant(asked.model)
-        meant = f"write {close}, or " if close else ""
+        meant = f"if it is {close}, write that; otherwise " if close else ""
         raise UsageError(f"{model.because}; {meant}give its config.json with --hf-config PATH")
     named = replace(model, name=asked.model) if "/" in asked.model else model
-    return named if asked.precision in {None, model.dtype} else _copy(named, asked.precision)
+    return named if (asked.precision or "").casefold() in {"", model.dtype} else _copy(named, asked.precision)
 
 
 def _meant(name: str) -> str | None:
     """Return the model whose name begins like this or has its words, or else the nearest name."""
     meant = short_name(name)
-    begun = [full for full in all_names() if meant and short_name(full).startswith(meant)]
+    begun = [full for full in all_names() if meant and _joined(full).startswith(_joined(meant))]
     if begun:
         return min(begun, key=lambda full: len(short_name(full)))
     words = set(meant.split("-"))
@@ -122,10 +141,14 @@ def _meant(name: str) -> str | None:
     return nearest(name, all_names()) or " or ".join(holding[:_NAMED]) or None
 
 
+def _joined(name: str) -> str:
+    return short_name(name).replace("-", "").replace("_", "")
+
+
 def _copy(model: ModelShape, precision: str) -> ModelShape:
     """Return the copy of a model with weights in another format."""
-    copies = copies_of(model)
-    found = next((copy for copy in copies if copy.dtype == precision), None)
+    copies, wanted = copies_of(model), precision.casefold()
+    found = next((copy for copy in copies if copy.dtype == wanted), None)
     if found is not None:
         return found
     known = {str(copy.dtype): copy.name for copy in reversed(copies)}

@@ -143,6 +143,8 @@ def _rows(name: str) -> list[dict[str, Any]]:
 
 _MAKERS = regex(r"nvidia|tesla|geforce|amd|instinct|intel|huawei|google|aws")
 _SEPARATORS = regex(r"[\s_-]+")
+_SLICE = regex(r"\bmig-|\b[1-7]g\.[0-9]+gb")
+"""How a slice by Multi-Instance GPU is named: `nvidia.com/mig-3g.40gb`, `1g.10gb`."""
 _NEAR = 3
 """Names in a message at most."""
 _PRODUCTS = {
@@ -164,7 +166,7 @@ def find_gpu(name: str) -> Gpu | Unknown:
     or the nearest names.
     """
     word = name.strip().casefold()
-    if "-mig-" in word:
+    if _SLICE.search(word):
         return Unknown(f"'{name[:_LONGEST]}' is a slice of a GPU")
     word = word.removesuffix(_SHARED)
     plain = _plain(word)

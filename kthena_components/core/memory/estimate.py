@@ -61,6 +61,7 @@ class Verdict(StrEnum):
     FITS = "fits"
     TIGHT = "tight"
     SHORTER = "starts, with shorter requests"
+    MAY_SHORTEN = "starts, perhaps with shorter requests"
     TOO_SMALL = "does not fit"
 
 
@@ -154,9 +155,9 @@ class Estimate:
             doubtful = self.free is not None or self.is_crowded or self.lacks_states
             return Verdict.TIGHT if doubtful or self.is_full_while_loading else Verdict.FITS
         if self.shortens:
-            spare = self.cache
+            rejects, spare = spare < -self.band, self.cache
             if spare >= self.band:
-                return Verdict.SHORTER
+                return Verdict.SHORTER if rejects else Verdict.MAY_SHORTEN
         doubt = self.terms.doubt if self.terms else 0.0
         return Verdict.TIGHT if spare > -self.band - doubt else Verdict.TOO_SMALL
 

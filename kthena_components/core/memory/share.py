@@ -52,6 +52,16 @@ than four ranks and with more."""
 _SMALLER, _LARGER_CHUNKS_SINCE = (35, 2048, 24, 80), (0, 5, 20)
 """The class of 35 GiB in the releases before."""
 _MANY = 4
+_ROLES_SINCE, _PREFILL, _DECODE = (0, 5, 15), "prefill", "decode"
+"""The first release whose reserve leaves out what half of a split engine does not run."""
+_WHOLE_PROMPTS = 16384
+"""Default of --max-prefill-tokens, which counts where prompts are in no chunks."""
+_OF_DRAFTS: Sequence[tuple[Version, float]] = (((0, 5, 10), 2048), ((0, 5, 14), 4096))
+"""Before which release; what drafts reserve. None since then, and with NGRAM since 0.5.3."""
+_NGRAM, _STANDALONE, _OF_STANDALONE = "NGRAM", "STANDALONE", 6144
+"""Drafts without a model, drafts by a whole model, and what those reserve."""
+_OF_EXCHANGE = 2048
+"""What the buffers of DeepEP reserve, in the releases that leave out what a half does not run."""
 _META, _OF_TOKEN, _OF_BATCH, _OF_EIGHT = 512, 1.5, 2, 1024
 _LARGE, _LEAST = 60, 10 * 1024
 _OF_COPY, _OF_LARGE_COPY, _LARGE_BATCH = 3, 4.5, 300
@@ -88,8 +98,20 @@ class SglangStart:
     """Tensor × pipeline ranks."""
     chunk: int | None = None
     """Tokens of a chunk, if stated."""
+    batch: int | None = None
+    """The largest batch of the graphs, if stated."""
     graphs: bool = True
     """Whether CUDA graphs are captured."""
+    drafts: str = ""
+    """The algorithm of speculative decoding."""
+    drafted: int = 1
+    """Tokens of a draft."""
+    requests: int | None = None
+    """Requests that run at once, if stated."""
+    role: str = ""
+    """The half of a split engine: prefill or decode."""
+    exchanges: bool = False
+    """Whether experts get their tokens by DeepEP."""
     latent: bool = False
     """Whether the attention stores latents."""
     copies: int = 0
@@ -113,21 +135,38 @@ def default_share(start: SglangStart) -> float:
         reserve = (base + start.ranks * each + (_OF_COPIES if start.copies else 0)) * 1024
     else:
         reserve = _of_batch(start)
+    reserve += _of_drafts(start)
     return round(1 - reserve / 1024 / start.memory_gib, 3)
 
 
 def _of_batch(start: SglangStart) -> float:
-    """Return the MiB that the newer releases reserve."""
+    """Return the MiB that the newer releases reserve, without those for drafts."""
     _, tokens, few, many = _class_of(start)
-    tokens = max(start.chunk or tokens, 2048)
-    batch = few if start.ranks < _MANY else many
+    batch = start.batch or (few if start.ranks < _MANY else many)
+    role = "" if start.before(_ROLES_SINCE) else start.role
+    tokens = start.chunk or tokens
+    if role == _DECODE:
+        tokens = (start.requests or batch) * start.drafted
+    tokens = max(tokens, 2048)
     reserve = _META + tokens * _OF_TOKEN + start.ranks / 8 * _OF_EIGHT
-    reserve += batch * start.copies * (_OF_LARGE_COPY if batch > _LARGE_BATCH else _OF_COPY)
-    if start.graphs:
-        reserve += batch * _OF_BATCH
-        if not start.before(_PREFILL_GRAPHS_SINCE):
-            reserve += _OF_LATENT if start.latent else _prefill_graphs(tokens) * _OF_GRAPH
-    return max(reserve, _LEAST) if start.memory_gib > _LARGE else reserve
+    if role != _PREFILL:
+        reserve += batch * start.copies * (_OF_LARGE_COPY if batch > _LARGE_BATCH else _OF_COPY)
+        reserve += batch * _OF_BATCH if start.graphs else 0
+    if start.graphs and role != _DECODE and not start.before(_PREFILL_GRAPHS_SINCE):
+        reserve += _OF_LATENT if start.latent else _prefill_graphs(tokens) * _OF_GRAPH
+    least = _LEAST if start.memory_gib > _LARGE else 0
+    exchanges = start.exchanges and start.graphs and role != _PREFILL
+    known = exchanges and not start.before(_ROLES_SINCE)
+    return max(reserve, least) + (_OF_EXCHANGE if known else 0)
+
+
+def _of_drafts(start: SglangStart) -> float:
+    """Return the MiB that speculative decoding reserves."""
+    ngram = start.drafts == _NGRAM and not start.before(_BY_BATCH_SINCE)
+    found = next((size for end, size in _OF_DRAFTS if start.before(end)), 0.0)
+    if not start.drafts or ngram or not found:
+        return 0.0
+    return _OF_STANDALONE if start.drafts == _STANDALONE else found
 
 
 def _class_of(start: SglangStart) -> tuple[float, int, int, int]:
@@ -193,6 +232,11 @@ _WHOLE, _WHOLE_SHARE = ("NVIDIA A100", "NVIDIA A800"), 0.0045
 _GRACE, _OF_HOST = ("GB10", "GH200"), 1.0
 """GPUs of which firmware and host take more, and how much: of GB10, 119.61 to 121.69 GiB are seen,
 the middle here; of GH200's 95.58 and 143.39, CUDA reports 94.5 and 142.5."""
+
+
+_LARGEST = ("--cuda-graph-max-bs", "--cuda-graph-max-bs-decode")
+_SIZES = ("--cuda-graph-bs", "--cuda-graph-bs-decode")
+"""The options for the largest batch of the graphs, and for all sizes."""
 
 
 def vllm_release(engine: EngineFacts, command: CommandFacts) -> Version | None:
@@ -270,14 +314,38 @@ def _sglang_default(
         SglangStart(
             memory_gib=gpu.memory_gib,
             ranks=tensor * pipeline,
-            chunk=count_option(command, "--chunked-prefill-size"),
+            chunk=_chunk(command),
+            batch=_largest_batch(command),
             graphs=command.options.get("--disable-cuda-graph") is not True,
+            drafts=str(command.options.get("--speculative-algorithm") or "").upper(),
+            drafted=count_option(command, "--speculative-num-draft-tokens") or 1,
+            requests=count_option(command, "--max-running-requests"),
+            role=str(command.options.get("--disaggregation-mode") or ""),
+            exchanges=command.options.get("--moe-a2a-backend") == "deepep",
             latent=shape.latent is not None,
             copies=copies if command.options.get("--enable-dp-attention") is True else 0,
             release=release,
         )
     )
     return share * vision_factor(shape, release) if _sees(command) else share
+
+
+def _chunk(command: CommandFacts) -> int | None:
+    """Return the tokens of a chunk, or of a whole batch where a prompt is in none."""
+    stated = command.options.get("--chunked-prefill-size")
+    if type(stated) is int and stated <= 0:
+        return count_option(command, "--max-prefill-tokens") or _WHOLE_PROMPTS
+    return count_option(command, "--chunked-prefill-size")
+
+
+def _largest_batch(command: CommandFacts) -> int | None:
+    """Return the largest batch of the graphs that options state; the sizes come first."""
+    for option in _SIZES:
+        sizes = command.options.get(option)
+        if isinstance(sizes, tuple) and sizes and all(map(_is_count_option, sizes)):
+            return max(sizes)
+    found = (count_option(command, option) for option in _LARGEST)
+    return next((count for count in found if count), None)
 
 
 def _sees(command: CommandFacts) -> bool:

@@ -35,7 +35,9 @@ _NAME_IT = "write the model in the command line, or a known name in --served-mod
 _EFFECTS = {
     Verdict.TIGHT: ", so that it may not start",
     Verdict.SHORTER: ", so that it starts and rejects the longest requests",
+    Verdict.MAY_SHORTEN: ", so that it starts and may reject the longest requests",
 }
+_DOUBTS = (Verdict.TIGHT, Verdict.MAY_SHORTEN)
 _WIDER = "split the model over more GPUs"
 _ROUND = 1024
 """A remedy's length is a multiple of this many tokens, if there is room for as many."""
@@ -244,7 +246,7 @@ def _too_little(placed: Placed, estimate: Estimate) -> Finding:
         path=placed.engine.entry.command_path,
         seen=f"{title(placed.engine)} {leaves} for the KV cache ({_share(placed)}, less "
         f"{_gib(estimate.weights)} of weights and about {_gib(estimate.overhead)} of overhead, "
-        f"± {_gib(estimate.band)}), {'and' if verdict is Verdict.TIGHT else 'but'} {wants}"
+        f"± {_gib(estimate.band)}), {'and' if verdict in _DOUBTS else 'but'} {wants}"
         f"{_EFFECTS.get(verdict, '')}",
         remedy=either(_shorter(placed, estimate), _smaller_batch(placed, estimate), _WIDER),
         level=Level.ADVISORY,

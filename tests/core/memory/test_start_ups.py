@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from statistics import mean, median
+from typing import Any
 
 import pytest
 
@@ -155,8 +156,10 @@ def test_an_engine_of_sglang_that_started_takes_shorter_requests_at_least() -> N
 
     assert {key for key, found in verdicts.items() if found is Verdict.SHORTER} == {
         "k27", "p17", "p20", "w33", "y04",
+        "k27", "p17", "p20",
     }  # fmt: skip
-    assert {*verdicts.values()} == {Verdict.SHORTER, Verdict.FITS}
+    assert {key for key, found in verdicts.items() if found is Verdict.MAY_SHORTEN} == {"w33"}
+    assert {*verdicts.values()} == {Verdict.SHORTER, Verdict.MAY_SHORTEN, Verdict.FITS}
 
 
 # Release, model: tokens of the longest request that fits into a stage, and into all four at once.
@@ -507,6 +510,36 @@ def test_sglang_reserves_more_for_copies_of_the_attention_and_for_latents() -> N
     assert default_share(replace(start, latent=True)) == pytest.approx(0.886, abs=0.001)
 
 
+# Release, what differs from eight ranks without drafts, and the share of an H200.
+OPTIONS: list[tuple[Version | None, dict[str, Any], float]] = [
+    ((0, 5, 2), {"drafts": "EAGLE"}, 0.872),
+    ((0, 5, 6), {}, 0.897),
+    ((0, 5, 6), {"drafts": "EAGLE"}, 0.882),
+    ((0, 5, 6), {"drafts": "STANDALONE"}, 0.854),
+    ((0, 5, 6), {"drafts": "NGRAM"}, 0.897),
+    ((0, 5, 12), {"latent": True}, 0.886),
+    ((0, 5, 12), {"latent": True, "drafts": "EAGLE"}, 0.858),
+    ((0, 5, 14), {"latent": True, "drafts": "EAGLE"}, 0.886),
+    ((0, 5, 6), {"copies": 8}, 0.768),
+    ((0, 5, 6), {"copies": 8, "batch": 64}, 0.892),
+    ((0, 5, 6), {"chunk": 16384}, 0.811),
+    ((0, 5, 6), {"role": "prefill", "copies": 8}, 0.768),
+    (None, {"role": "prefill", "copies": 8, "latent": True}, 0.893),
+    (None, {"role": "decode", "requests": 1024, "drafted": 4}, 0.929),
+    (None, {"role": "decode", "exchanges": True}, 0.914),
+    ((0, 5, 14), {"role": "decode", "exchanges": True, "latent": True}, 0.886),
+]
+
+
+@for_each(("release", "more", "share"), OPTIONS)
+def test_sglang_reserves_what_its_options_state(
+    release: Version | None, more: dict[str, Any], share: float
+) -> None:
+    start = SglangStart(memory_gib=140.4, ranks=8, release=release)
+
+    assert default_share(replace(start, **more)) == pytest.approx(share, abs=0.0015)
+
+
 @for_each(("version", "counted"), [((0, 25, 1), False), ((0, 26, 0), True), (None, True)])
 def test_the_graphs_of_rocm_are_twice_as_large_once_they_count(
     version: Version | None, counted: bool
@@ -626,6 +659,12 @@ SHARES = [
     ("NVIDIA-H200", ("--disaggregation-mode", "decode"), 0.901),
     ("NVIDIA-H200", ("--language-only",), 0.901),
     ("NVIDIA-H200", ("--mem-fraction-static", "0.9"), 0.9),
+    ("NVIDIA-H200", ("--speculative-algo", "EAGLE"), 0.8067),
+    ("NVIDIA-H200", ("--chunked-prefill-size", "-1"), 0.7416),
+    ("NVIDIA-H200", ("--chunked-prefill-size", "-1", "--max-prefill-tokens", "8192"), 0.8198),
+    ("NVIDIA-H200", ("--dp", "8", "--enable-dp-attention"), 0.702),
+    ("NVIDIA-H200", ("--dp", "8", "--enable-dp-attention", "--cuda-graph-max-bs", "64"), 0.8155),
+    ("NVIDIA-H200", ("--dp", "8", "--enable-dp-attention", "--cuda-graph-bs", "8", "64"), 0.8155),
     ("AMD_Instinct_MI355_OAM", (), 0.826),
     ("AMD_Instinct_MI355_OAM", ("--mem-fraction-static", "0.9"), 0.9),
     (
