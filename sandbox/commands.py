@@ -26,6 +26,7 @@ def etcd(layout: Layout) -> list[str]:
     return [
         f"--data-dir={layout.folder / 'etcd'}",
         "--unsafe-no-fsync",
+        "--backend-batch-interval=1s",
         "--log-level=warn",
         f"--listen-client-urls={client}",
         f"--advertise-client-urls={client}",
@@ -81,6 +82,9 @@ def controller_manager(layout: Layout) -> list[str]:
         f"--root-ca-file={layout.authority}",
         f"--service-account-private-key-file={layout.pki('server.key')}",
         "--node-monitor-grace-period=3600s",
+        # Every pod that starts or ends would write the endpoints of its Services at once.
+        "--endpoint-updates-batch-period=1s",
+        "--endpointslice-updates-batch-period=1s",
         "--controllers=*,-nodeipam,-route,-cloud-node-lifecycle,-service-lb-controller",
         *_FAST,
     ]
