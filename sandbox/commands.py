@@ -26,6 +26,7 @@ def etcd(layout: Layout) -> list[str]:
     return [
         f"--data-dir={layout.folder / 'etcd'}",
         "--unsafe-no-fsync",
+        "--backend-batch-interval=1s",
         "--log-level=warn",
         f"--listen-client-urls={client}",
         f"--advertise-client-urls={client}",
@@ -47,6 +48,7 @@ def api_server(layout: Layout, *, audit: bool = False) -> list[str]:
         "--allow-privileged",
         "--authorization-mode=Node,RBAC",
         f"--client-ca-file={layout.authority}",
+        f"--token-auth-file={layout.pki('tokens.csv')}",
         f"--tls-cert-file={certificate}",
         f"--tls-private-key-file={key}",
         f"--service-account-key-file={key}",
@@ -62,7 +64,7 @@ def api_server(layout: Layout, *, audit: bool = False) -> list[str]:
 def _audit(layout: Layout) -> list[str]:
     """Log every request of a ServiceAccount."""
     policy = layout.folder / "audit.json"
-    # Not the cluster's own programs, which have certificates: they would fill and rotate the log.
+    # Not the cluster's own programs, who are the administrator: they would fill and rotate the log.
     rules = [{"level": "Metadata", "userGroups": ["system:serviceaccounts"]}, {"level": "None"}]
     body = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": rules}
     policy.write_text(json.dumps(body | {"omitStages": ["RequestReceived"]}))
@@ -72,7 +74,7 @@ def _audit(layout: Layout) -> list[str]:
 def controller_manager(layout: Layout) -> list[str]:
     """Run Kubernetes' controllers, except those for clouds and for node addresses."""
     return [
-        f"--kubeconfig={layout.kubeconfig}",
+        f"--kubeconfig={layout.programs}",
         "--bind-address=127.0.0.1",
         f"--secure-port={layout.ports['controllers']}",
         "--leader-elect=false",
@@ -80,6 +82,9 @@ def controller_manager(layout: Layout) -> list[str]:
         f"--root-ca-file={layout.authority}",
         f"--service-account-private-key-file={layout.pki('server.key')}",
         "--node-monitor-grace-period=3600s",
+        # Every pod that starts or ends would write the endpoints of its Services at once.
+        "--endpoint-updates-batch-period=1s",
+        "--endpointslice-updates-batch-period=1s",
         "--controllers=*,-nodeipam,-route,-cloud-node-lifecycle,-service-lb-controller",
         *_FAST,
     ]
@@ -88,7 +93,7 @@ def controller_manager(layout: Layout) -> list[str]:
 def volcano_admission(layout: Layout) -> list[str]:
     """Validate Volcano's objects. The webhook configurations must exist before this starts."""
     return [
-        f"--kubeconfig={layout.kubeconfig}",
+        f"--kubeconfig={layout.programs}",
         "--listen-address=127.0.0.1",
         f"--port={layout.ports['volcano']}",
         f"--tls-cert-file={layout.pki('server.crt')}",
@@ -102,7 +107,7 @@ def volcano_admission(layout: Layout) -> list[str]:
 def volcano_controllers(layout: Layout) -> list[str]:
     """Open queues, and update the phases of PodGroups."""
     return [
-        f"--kubeconfig={layout.kubeconfig}",
+        f"--kubeconfig={layout.programs}",
         "--leader-elect=false",
         "--enable-healthz=false",
         *_FAST,
@@ -112,7 +117,7 @@ def volcano_controllers(layout: Layout) -> list[str]:
 def volcano_scheduler(layout: Layout) -> list[str]:
     """Place gangs, five times a second."""
     return [
-        f"--kubeconfig={layout.kubeconfig}",
+        f"--kubeconfig={layout.programs}",
         f"--scheduler-conf={layout.folder / 'scheduler.yaml'}",
         "--leader-elect=false",
         "--schedule-period=200ms",
@@ -133,7 +138,7 @@ def kthena_admission(layout: Layout) -> list[str]:
 def kthena(layout: Layout) -> list[str]:
     """Create the pods of ModelServings. Admission is separate: see toolchain/kthena/main.go."""
     return [
-        f"--kubeconfig={layout.kubeconfig}",
+        f"--kubeconfig={layout.programs}",
         "--enable-webhook=false",
         "--controllers=modelserving,modelbooster,autoscaler",
         "--kube-api-qps=500",
@@ -161,13 +166,13 @@ def lws(layout: Layout) -> list[str]:
     }
     file = serving / "config.json"
     file.write_text(json.dumps(config))
-    return [f"--kubeconfig={layout.kubeconfig}", f"--config={file}", "--zap-log-level=info"]
+    return [f"--kubeconfig={layout.programs}", f"--config={file}", "--zap-log-level=info"]
 
 
 def kwok(layout: Layout) -> list[str]:
     """Simulate the nodes and the pods on them."""
     return [
-        f"--kubeconfig={layout.kubeconfig}",
+        f"--kubeconfig={layout.programs}",
         "--manage-all-nodes=true",
         f"--config={layout.stages}",
         "--node-ip=127.0.0.1",

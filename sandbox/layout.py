@@ -65,6 +65,11 @@ class Layout:
         return self.folder / "kubeconfig"
 
     @property
+    def programs(self) -> Path:
+        """The kubeconfig of the cluster's own programs, who are the administrator by a token."""
+        return self.folder / "programs.kubeconfig"
+
+    @property
     def authority(self) -> Path:
         """The certificate of the certificate authority."""
         return self.folder / "pki" / "ca.crt"

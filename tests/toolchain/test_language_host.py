@@ -246,6 +246,23 @@ def test_an_interpreter_without_pulumi_gets_one_sentence() -> None:
     assert "Set PULUMI_PYTHON_CMD to an interpreter that has the pulumi package" in shown.stderr
 
 
+def test_a_host_loads_the_messages_and_not_the_sdk() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-X", "importtime", str(HOST), ENGINE],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert int(process.stdout.readline()) > 0
+        process.send_signal(signal.SIGINT)
+        _, shown = process.communicate(timeout=120)
+    loaded = {line.rpartition("|")[2].strip() for line in shown.splitlines()}
+    assert "pulumi.runtime.proto.language_pb2_grpc" in loaded
+    others = {name for name in loaded if name.startswith("pulumi.")}
+    assert {name for name in others if not name.startswith("pulumi.runtime.proto")} == set()
+
+
 def start_host() -> subprocess.Popen[str]:
     process = subprocess.Popen(
         [sys.executable, str(HOST), ENGINE], stdout=subprocess.PIPE, text=True
