@@ -32,13 +32,14 @@ from kthena_components.core.facts.split_engines import EnginePart
 from kthena_components.core.findings import READING_ALL, Finding, Level, count_of, run_rule
 from kthena_components.core.hardware import NO_CHOICE, GpuChoice
 from kthena_components.core.objects.cluster_objects import Ports
+from kthena_components.core.objects.object import read_object
 from kthena_components.core.rules.memory_weights_fraction_offload import memory_unchecked
 from kthena_components.core.rules.registry import run_checks
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.regex import regex
 from kthena_components.systems import COMPLETING, NAMED_BY
-from kthena_components.systems.native.facts import GroupMember, join_parts, read_part
+from kthena_components.systems.native.facts import GroupMember, is_part, join_parts, read_part
 
 RULE = "memory-weights-fit"
 _WAYS = (
@@ -248,7 +249,11 @@ def _of_several(
 
 
 def _read(bodies: Bodies, context: Context, checked: Mapping[str, CheckedObject]) -> ReadObjects:
-    members = (read_part(mapping(body), name, context) for name, body in bodies.items())
+    members = (
+        read_part(read_object(body, name, context), name)
+        for name, body in bodies.items()
+        if is_part(mapping(body))
+    )
     parts = (read_engine_part_of(body, name, context) for name, body in bodies.items())
     held = (
         (i, checked[name].demand if name in checked else read_demand(body, context))

@@ -42,7 +42,7 @@ from kthena_components.core.values.dataclass import dataclass, replace
 from kthena_components.core.values.read import group_kind, unknown_within
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems import find_kind
-from kthena_components.systems.native.facts import read_part
+from kthena_components.systems.native.facts import is_part
 from kthena_components.systems.system import PRODUCTION as ALL_PRODUCTION
 from kthena_components.systems.system import Body, Kind
 
@@ -307,7 +307,7 @@ def checked_elsewhere(body: Body) -> frozenset[str]:
     # Imported here, because it documents all rules, and few objects have waivers.
     from kthena_components.checker.catalogue import cluster_rule_names  # noqa: PLC0415
 
-    shared = map(rule_name, CHECKS) if read_part(body) is not None else ()
+    shared = map(rule_name, CHECKS) if is_part(body) else ()
     return cluster_rule_names().union(shared, rules_over_parts(body))
 
 

@@ -32,6 +32,7 @@ from kthena_components.core.findings import (
     fault,
 )
 from kthena_components.core.objects.cluster_objects import Ports
+from kthena_components.core.objects.object import read_object
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import group_kind, mapping
 from kthena_components.core.values.regex import regex
@@ -126,9 +127,10 @@ class KeptObjects:
             return []
         try:
             path = path_of_object(len(self.kept), self.source)
-            part = read_part(item.body, path, self.context)
+            found = checked.found or read_object(item.body, context=self.context)
+            part = read_part(found, path)
             engine_part = read_engine_part_of(item.body, path, self.context)
-            body = reduce_object(item.body, checked.found)
+            body = reduce_object(item.body, found)
         except Exception as error:  # noqa: BLE001 - the other objects must still be checked
             return [fault(READING, error)]
         self.said.update(hash((finding.rule, finding.seen)) for finding in checked.findings)

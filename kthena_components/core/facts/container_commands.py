@@ -3,7 +3,7 @@
 Unknown inputs stay unknown, with the reason. Secrets are never read.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -51,6 +51,8 @@ _ADDRESSES = frozenset(
 _OF_NODE = frozenset({"status.hostIP"})
 _OF_EACH_POD = frozenset({"metadata.uid", "spec.nodeName"})
 
+HOST = "HOSTNAME"
+"""The variable with the name of a pod's host, which a shell also sets."""
 _VARIABLE = regex(r"[-._A-Za-z][-._A-Za-z0-9]*")
 
 _MOST = 100
@@ -260,7 +262,8 @@ def read_started(
     argv = words if split is None else split.words
     read = _command if sum(map(len, argv)) <= _REMEMBERED else _command.__wrapped__
     image, folder = _text(container.get("image")), _text(container.get("workingDir"))
-    command = read(argv, tuple(given.env.items()), given.hidden, given.files, image, folder=folder)
+    variables = _without_host(given, argv)
+    command = read(argv, tuple(variables.items()), given.hidden, given.files, image, folder=folder)
     name = name_in_pod(container)
     if command is not None and split is not None:
         command = replace(command, problems=(split.problem, *command.problems))
@@ -276,6 +279,19 @@ def read_started(
     elif command is None and given.files:
         gap = unread_script(argv, given.files)
     return Started(command, gap, given, words)
+
+
+def _without_host(given: Inputs, argv: Iterable[str]) -> Mapping[str, MaybeText]:
+    """Return the variables of a container, without the name of its host if nothing names it.
+
+    The pods of a StatefulSet differ in it. The command lines of most do not, and are read once.
+    """
+    texts = (*argv, *given.env.values())
+    if HOST not in given.env or given.files:
+        return given.env
+    if any(HOST in text.upper() for text in texts if isinstance(text, str)):
+        return given.env
+    return {name: value for name, value in given.env.items() if name != HOST}
 
 
 def engine_places(found: Sequence[tuple[CommandFacts | None, Unknown | None]]) -> list[int]:

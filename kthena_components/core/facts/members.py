@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from kthena_components.core.engines import CommandFacts, merge
-from kthena_components.core.facts.container_commands import read_commands
+from kthena_components.core.facts.container_commands import HOST, read_commands
 from kthena_components.core.facts.context import NO_CONTEXT, Context
 from kthena_components.core.facts.network import HostedPods
 from kthena_components.core.facts.pod import PodFacts
@@ -29,7 +29,6 @@ from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolv
 _MOST = 64
 """Maximum number of pods that are read."""
 _FEWEST = 2
-_HOST = "HOSTNAME"
 _LONGEST_HOST = 63
 """Maximum characters of a host name: kubernetes pkg/kubelet/util/util.go truncatePodHostname."""
 
@@ -243,7 +242,7 @@ def _host_name(hosted: HostedPods | None, number: int, pods: int) -> dict[str, s
     if hosted is None or hosted.count != pods:
         return {}
     name = f"{hosted.prefix}{hosted.start + number}"
-    return {_HOST: name} if len(name) <= _LONGEST_HOST else {}
+    return {HOST: name} if len(name) <= _LONGEST_HOST else {}
 
 
 def _command(
@@ -362,7 +361,7 @@ def _pod(template: Mapping[str, Any], name: str, ordinal: str) -> dict[str, Any]
     }
     spec = mapping(template.get("spec"))
     # A pod in the network of its node has the node's host name.
-    host = [] if spec.get("hostNetwork") is True else [{"name": _HOST, "value": name}]
+    host = [] if spec.get("hostNetwork") is True else [{"name": HOST, "value": name}]
     containers = [
         {**c, "env": [*host, *(with_field(e, values) for e in sequence(c.get("env")))]}
         if isinstance(c, Mapping) and not is_unresolved(c.get("env"))

@@ -1,6 +1,6 @@
 """Reads one pod template: whether it serves or joins an engine, and the number of pods."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from kthena_components.core import naming
@@ -29,10 +29,19 @@ def read_template(
     template: object, path: str, name: str, spec: object, context: Context = NO_CONTEXT
 ) -> list[EngineFacts]:
     """Read the engines of a pod template; spec states how many pods are made of it."""
-    pods = filter(is_serving, pods_of_template(template, path, context))
-    size = group_size(mapping(template))
-    made = mapping(spec)
-    return [engine_of(name, pod, template, size=size, path=path, spec=made) for pod in pods]
+    return engines_in(pods_of_template(template, path, context), template, path, name, spec)
+
+
+def engines_in(
+    pods: Iterable[PodFacts], template: object, path: str, name: str, spec: object
+) -> list[EngineFacts]:
+    """Return the engines of the pods of a template, as they were read."""
+    size, made = group_size(mapping(template)), mapping(spec)
+    return [
+        engine_of(name, pod, template, size=size, path=path, spec=made)
+        for pod in pods
+        if is_serving(pod)
+    ]
 
 
 def admitted_together(metadata: object) -> MaybeBool:

@@ -3,6 +3,7 @@
 Source: kubernetes v1.34 pkg/apis/core/validation/validation.go ValidatePodTemplateSpec.
 """
 
+import marshal
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -63,6 +64,15 @@ _RARE = frozenset(
 _RARE_IN_CONTAINERS = frozenset({"securityContext", "resizePolicy", "restartPolicy"})
 _MOVED = "write it in the pod's spec, unless the cluster runs Kubernetes 1.35 or newer"
 _CLAIMS = ("resourceClaimName", "resourceClaimTemplateName")
+_ITS_OWN = frozenset({"name", "command", "args", "env"})
+"""Fields of containers that differ between servings, and are checked each time or not here."""
+_OF_OTHERS = frozenset({"affinity", "containers", "initContainers"})
+"""Fields of a pod that decide nothing about one of its containers."""
+_WITHOUT_REFERENCES = 2
+"""A format of marshal in which equal values are equal texts."""
+_REMEMBERED = 1000
+_FAULTLESS: set[tuple[object, ...]] = set()
+"""Containers in which nothing was found, by `_key_of`."""
 
 
 def check_values(template: object, path: str, added: Added = NONE_ADDED) -> Iterator[Finding]:
@@ -93,13 +103,51 @@ def check_values(template: object, path: str, added: Added = NONE_ADDED) -> Iter
         for index, item in enumerate(sequence(pod.get(field))):
             own, container = f"{at}.{field}[{index}]", mapping(item)
             yield from _name(container, own, first)
-            yield from _container(container, own, pod)
-            yield from check_mounts(container, own, volumes, added)
-            yield from check_hooks(container, own, pod, is_init=field == "initContainers")
-            if not _RARE_IN_CONTAINERS.isdisjoint(container):
-                yield from check_security(container, own, pod)
-                yield from _resizes(container, own, pod)
-                yield from _restarts(container, own, is_init=field == "initContainers")
+            key = _key_of(container, pod, field, added)
+            if key in _FAULTLESS:
+                yield from check_variables(container, own)
+                continue
+            found = list(_of_container(container, own, pod, volumes, added))
+            yield from found
+            if not found and key is not None:
+                if len(_FAULTLESS) >= _REMEMBERED:
+                    _FAULTLESS.clear()
+                _FAULTLESS.add(key)
+
+
+def _key_of(
+    container: Mapping[str, Any], pod: Mapping[str, Any], field: str, added: Added
+) -> tuple[object, ...] | None:
+    """Return what decides whether a container is faultless, but its variables; None if unknown.
+
+    The containers of many pods differ in their names, words and variables only, of which the first
+    two decide nothing here.
+    """
+    own = [pair for pair in container.items() if pair[0] not in _ITS_OWN]
+    beside = [pair for pair in pod.items() if pair[0] not in _OF_OTHERS]
+    try:
+        # Only plain values can be written so. Others are unknown, and rare.
+        text = marshal.dumps((own, beside), _WITHOUT_REFERENCES)
+    except ValueError:
+        return None
+    return field, frozenset(added.claims), added.names, text
+
+
+def _of_container(
+    container: Mapping[str, Any],
+    path: str,
+    pod: Mapping[str, Any],
+    volumes: Mapping[str, Any] | None,
+    added: Added,
+) -> Iterator[Finding]:
+    is_init = path.rpartition(".")[2].startswith("initContainers")
+    yield from _container(container, path, pod)
+    yield from check_mounts(container, path, volumes, added)
+    yield from check_hooks(container, path, pod, is_init=is_init)
+    if not _RARE_IN_CONTAINERS.isdisjoint(container):
+        yield from check_security(container, path, pod)
+        yield from _resizes(container, path, pod)
+        yield from _restarts(container, path, is_init=is_init)
 
 
 def _annotations(annotations: object, path: str) -> Iterator[Finding]:

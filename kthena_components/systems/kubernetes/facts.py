@@ -5,19 +5,21 @@ One object has one pod template. The number of pods in an engine is read from va
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.facts.dynamo_ports import servers_in
 from kthena_components.core.facts.members import Numbers, Template, with_members, with_siblings
 from kthena_components.core.facts.network import HostedPods, PodHosts
+from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, NameFacts, ServingFacts, StartOrder
 from kthena_components.core.facts.workload import (
     NO_SCHEDULER,
     admitted_together,
+    engines_in,
     labels_of,
-    read_template,
+    pods_of_template,
 )
 from kthena_components.core.objects.object import Object, PodSet, copies_in, pod_set
 from kthena_components.core.plan.controller_variables import Told
@@ -40,6 +42,7 @@ _COPIED = frozenset({"Deployment", "ReplicaSet", "ReplicationController", "State
 _GROUPED = frozenset({"Job", "StatefulSet"})
 """Kinds whose pods Kueue admits as one group."""
 _ORDERED = "OrderedReady"
+_TEMPLATE = "spec.template"
 
 
 def facts_of_pod(found: Object) -> ServingFacts:
@@ -59,7 +62,7 @@ def facts_of_template(found: Object) -> ServingFacts:
 def facts_of_copies(found: Object) -> ServingFacts:
     """Read the facts of a workload with a number of copies of its template."""
     spec, template = found.body.get("spec"), inside(found.body.get("spec"), "template")
-    facts = _facts(found, template, found.at("spec.template"), spec)
+    facts = _facts(found, template, found.at(_TEMPLATE), spec, read_pods_of(found))
     if found.kind not in _COPIED:
         return facts
     name = facts.name if found.kind == "StatefulSet" and is_name(facts.name) else ""
@@ -68,6 +71,13 @@ def facts_of_copies(found: Object) -> ServingFacts:
     )
     order = _order(found)
     return replace(facts, engines=tuple(replace(engine, order=order) for engine in engines))
+
+
+@cached_last
+def read_pods_of(found: Object) -> Sequence[PodFacts]:
+    """Read the pods of a workload with copies, which its facts and the native backend read."""
+    template = inside(found.body.get("spec"), "template")
+    return pods_of_template(template, found.at(_TEMPLATE), found.context)
 
 
 def _order(found: Object) -> StartOrder | None:
@@ -144,9 +154,18 @@ def facts_of_cron_job(found: Object) -> ServingFacts:
     return replace(facts, path=at)
 
 
-def _facts(found: Object, template: object, at: str, spec: object) -> ServingFacts:
+def _facts(
+    found: Object,
+    template: object,
+    at: str,
+    spec: object,
+    pods: Sequence[PodFacts] | None = None,
+) -> ServingFacts:
+    """Read the facts of an object with a template, whose pods may have been read already."""
+    if pods is None:
+        pods = pods_of_template(template, at, found.context)
     name, role = name_of(found.body), labels_of(template).get(naming.ROLE)
-    engines = read_template(template, at, role if is_name(role) else name, spec, found.context)
+    engines = engines_in(pods, template, at, role if is_name(role) else name, spec)
     scheduler = mapping(mapping(template).get("spec")).get("schedulerName")
     return ServingFacts(
         path=found.path,

@@ -10,14 +10,16 @@ from itertools import zip_longest
 from typing import Any
 
 from kthena_components.core import naming
-from kthena_components.core.facts.context import NO_CONTEXT, Context, in_object
+from kthena_components.core.facts.context import NO_CONTEXT, Context
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, GangFacts, ServingFacts
-from kthena_components.core.facts.workload import group_size, pods_of_template
+from kthena_components.core.facts.workload import group_size, relocated
 from kthena_components.core.findings import join_path
+from kthena_components.core.objects.object import Object, read_object
 from kthena_components.core.values.dataclass import dataclass, replace
 from kthena_components.core.values.read import count_or_unknown, group_kind, is_name, mapping
 from kthena_components.core.values.unknown import MaybeInt, Unknown
+from kthena_components.systems.kubernetes.facts import read_pods_of
 from kthena_components.systems.volcano import emit as volcano
 
 _STATEFUL_SET, _POD_GROUP = ("apps", "StatefulSet"), ("scheduling.volcano.sh", "PodGroup")
@@ -38,10 +40,19 @@ class GroupMember:
     gang: GangFacts | None = None
 
 
-def read_part(
-    body: Mapping[str, Any], path: str = "", context: Context = NO_CONTEXT
-) -> GroupMember | None:
-    """Read a StatefulSet or a PodGroup of a ServingGroup; None for anything else."""
+def is_part(body: Mapping[str, Any]) -> bool:
+    """Return whether an object is a part of a ServingGroup."""
+    return _group_of(body) is not None
+
+
+def read_part(found: Object, path: str) -> GroupMember | None:
+    """Read a StatefulSet or a PodGroup of a ServingGroup; None for anything else.
+
+    Args:
+        found: The object.
+        path: Its path among the objects of the cluster.
+    """
+    body = found.body
     group = _group_of(body)
     if group is None:
         return None
@@ -52,7 +63,7 @@ def read_part(
     instance = (str(labels.get(naming.ROLE)), str(labels.get(naming.ROLE_ID)))
     spec, at = mapping(body.get("spec")), join_path(path, "spec.template")
     template = mapping(spec.get("template"))
-    pod = pods_of_template(template, at, in_object(context, body))[0]
+    pod = _at(read_pods_of(found)[0], found, path)
     if naming.WORKER in mapping(mapping(spec.get("selector")).get("matchLabels")):
         number = count_or_unknown(spec.get("replicas"), "replicas", 1)
         return replace(part, instance=instance, workers=(number, pod))
@@ -66,6 +77,15 @@ def read_part(
         worker=None,
     )
     return replace(part, instance=instance, entry=engine)
+
+
+def _at(pod: PodFacts, found: Object, path: str) -> PodFacts:
+    """Return the facts of a pod with the path of its object among others."""
+    if path == found.path:
+        return pod
+    return relocated(
+        pod, lambda at: join_path(path, at.removeprefix(found.path).removeprefix("."))
+    )
 
 
 def _group_of(body: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -141,7 +161,8 @@ def read_group(
         context: Their context.
     """
     found = zip_longest(bodies, paths, fillvalue="")
-    read = (read_part(mapping(body), path, context) for body, path in found)
+    objects = ((read_object(mapping(body), path, context), path) for body, path in found)
+    read = (read_part(each, path) for each, path in objects)
     return join_parts(part for part in read if part is not None)
 
 
