@@ -24,6 +24,7 @@ from kthena_components.core.values.images import Image
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import (
     BLANK_WORD,
+    FilledIn,
     MaybeText,
     NotSet,
     OfController,
@@ -179,7 +180,9 @@ LATE_VARIABLES: Mapping[str, str] = _Late()
 
 
 def _names_itself(name: str, value: MaybeText) -> bool:
-    """Return whether a variable's value is its own name as a placeholder: `${MODEL}` of MODEL."""
+    """Return whether a variable's value is, or may be, a placeholder of its own name."""
+    if isinstance(value, FilledIn):
+        return True
     return isinstance(value, str) and (f"${{{name}}}" in value or value == f"${name}")
 
 

@@ -31,6 +31,7 @@ from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import (
     UNKNOWN_WORD,
+    FilledIn,
     MaybeText,
     NodeAddress,
     OwnAddress,
@@ -171,7 +172,7 @@ def _env(given: Inputs, item: Mapping[str, Any], context: Context, path: str) ->
     reference = mapping(item.get("valueFrom")).get("configMapKeyRef")
     late = f"the value of {name} is not in the manifest"
     if isinstance(value, str) and (value or not isinstance(reference, Mapping)):
-        given.set(name, Unknown(late) if is_unresolved(value) else value)
+        given.set(name, FilledIn(late) if is_unresolved(value) else value)
     elif not isinstance(reference, Mapping):
         given.set(name, _of_pod(mapping(item.get("valueFrom")), late))
     else:

@@ -256,10 +256,23 @@ def _connector(start: Start, name: str) -> Iterator[Finding]:
         yield from start.refused(seen, remedy, Level.ADVISORY)
 
 
+def _extra(config: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the connector's own settings; None if they are unknown.
+
+    vLLM also takes them as `--kv-transfer-config.kv_connector_extra_config.http_port=8000`.
+    """
+    field = "kv_connector_extra_config"
+    stated = config.get(field) or {}
+    if not isinstance(stated, dict):
+        return None
+    dotted = (key.split(".")[1:] for key in config if key.startswith(f"{field}."))
+    return {**stated, **{keys[0].rstrip("+"): True for keys in dotted}}
+
+
 def _size(start: Start, config: dict[str, Any]) -> Iterator[Finding]:
     """Report a connector without the connectors that it joins, or the memory that it fills."""
-    extra, name = config.get("kv_connector_extra_config") or {}, config["kv_connector"]
-    if not isinstance(extra, dict):
+    extra, name = _extra(config), config["kv_connector"]
+    if extra is None:
         return
     key, example, level = "", "", None
     if name == "MultiConnector":
@@ -278,8 +291,8 @@ def _size(start: Start, config: dict[str, Any]) -> Iterator[Finding]:
 
 
 def _http_port(start: Start, config: dict[str, Any]) -> Iterator[Finding]:
-    extra = config.get("kv_connector_extra_config", {})
-    if config["kv_connector"] != P2P or not isinstance(extra, dict) or "http_port" in extra:
+    extra = _extra(config)
+    if config["kv_connector"] != P2P or extra is None or "http_port" in extra:
         return
     proxy = (extra.get("proxy_ip"), extra.get("proxy_port"))
     by_proxy = all(isinstance(each, str) and each for each in proxy)

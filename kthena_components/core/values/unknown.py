@@ -36,6 +36,12 @@ class Blank(str):
     __slots__ = ()
 
 
+class FilledIn(Unknown):
+    """A text that a tool or a person replaces before the apply, as a `Blank`."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Varying(Unknown):
     """A value that differs between the pods of a template, such as a pod's name or number."""

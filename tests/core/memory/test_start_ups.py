@@ -155,8 +155,7 @@ def test_an_engine_of_sglang_that_started_takes_shorter_requests_at_least() -> N
     }
 
     assert {key for key, found in verdicts.items() if found is Verdict.SHORTER} == {
-        "k27", "p17", "p20", "w33", "y04",
-        "k27", "p17", "p20",
+        "k27", "p17", "p20", "y04",
     }  # fmt: skip
     assert {key for key, found in verdicts.items() if found is Verdict.MAY_SHORTEN} == {"w33"}
     assert {*verdicts.values()} == {Verdict.SHORTER, Verdict.MAY_SHORTEN, Verdict.FITS}

@@ -7,6 +7,8 @@ import pytest
 
 from tests.support.halves import Role, checked, sglang, told, vllm
 
+EXTRA = "--kv-transfer-config.kv_connector_extra_config"
+
 NIXL = "NixlConnector"
 FINE: dict[str, tuple[Role, ...]] = {
     "a pair": (vllm(NIXL, "kv_producer"), vllm(NIXL, "kv_consumer")),
@@ -16,10 +18,13 @@ FINE: dict[str, tuple[Role, ...]] = {
     ),
     "two that are both": (vllm(NIXL, "kv_both", "-tp 2"), vllm(NIXL, "kv_both", "-tp 3")),
     "connectors that store": (
-        vllm("OffloadingConnector", "kv_both"),
+        vllm("OffloadingConnector", "kv_both", f"{EXTRA}.cpu_bytes_to_use=1000000000"),
         vllm("FlexKVConnectorV1", "kv_both"),
     ),
-    "several connectors": (vllm("MultiConnector", "kv_producer"), vllm(NIXL, "kv_consumer")),
+    "several connectors": (
+        vllm("MultiConnector", "kv_producer", f"{EXTRA}.connectors.0.kv_connector={NIXL}"),
+        vllm(NIXL, "kv_consumer"),
+    ),
     "two pairs of two models": (
         vllm(NIXL, "kv_both"),
         vllm(NIXL, "kv_both"),
