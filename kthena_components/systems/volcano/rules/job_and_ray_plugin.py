@@ -230,7 +230,7 @@ def _host_files(found: Object) -> Iterator[Finding]:
                 if asked is None or any("volcano" in str(m) for m in sequence(mounts)):
                     continue
                 at = f"{task.path}.template.spec.{field}[{index}]"
-                require_known(at, unknown_inside(plugins), unknown_inside(mounts), *names)
+                require_known(at, unknown_inside(plugins, mounts, *sequence(mounts)), *names)
                 if not has_hosts(mapping(plugins)):
                     seen = f"reads {asked[0]}, which only the plugin svc writes"
                     yield refuse(at, seen, "add svc: [] to spec.plugins")
