@@ -78,11 +78,12 @@ def leader_pod_exists(facts: ServingFacts) -> Iterator[Finding]:
 
 def _is_of_all(hosts: PodHosts, text: str) -> bool:
     """Return whether an address is that of all pods of an object."""
-    found = _SERVICE.fullmatch(text)
-    several = sum(p.count if isinstance(p.count, int) else 1 for p in hosts.pods) > 1
-    if found is None or found[1] != hosts.domain or hosts.missing:
+    if not text.startswith(hosts.domain) or hosts.missing:
         return False
-    return several and found[2] in {None, hosts.namespace}
+    found = _SERVICE.fullmatch(text)
+    if found is None or found[1] != hosts.domain or found[2] not in {None, hosts.namespace}:
+        return False
+    return sum(p.count if isinstance(p.count, int) else 1 for p in hosts.pods) > 1
 
 
 def _meetings(engine: EngineFacts) -> Iterator[tuple[PodFacts, Meeting]]:
@@ -97,8 +98,9 @@ def _of_copies(command: CommandFacts) -> Meeting | None:
     """Return where the first pod of several copies waits for the others."""
     option = "--data-parallel-address"
     address, data, local = command.options.get(option), command.data, command.data_local
-    spread = isinstance(data, int) and isinstance(local, int) and local < data
-    if command.engine != "vllm" or command.hidden is not None or not spread or address is None:
+    if address is None or command.engine != "vllm" or command.hidden is not None:
+        return None
+    if not isinstance(data, int) or not isinstance(local, int) or local >= data:
         return None
     return Meeting(option, address, f"--data-parallel-size {data}", command.written.get(option, ""))
 
