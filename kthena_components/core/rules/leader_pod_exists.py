@@ -66,14 +66,17 @@ def leader_pod_exists(facts: ServingFacts) -> Iterator[Finding]:
             if of_all:
                 found = _OF_ALL, _first_name(hosts, engine)
             if found is not None:
-                looks = f"{title(engine)} looks for its first rank at {display(meeting.shown)}"
-                yield Finding(
-                    path=pod.command_path,
-                    seen=f"{looks} ({meeting.option}), {found[0]}",
-                    remedy=found[1],
-                    level=Level.ADVISORY if of_all and one else Level.MANDATORY,
-                )
+                level = Level.ADVISORY if of_all and one else Level.MANDATORY
+                yield _finding(engine, pod, meeting, found, level)
                 break
+
+
+def _finding(
+    engine: EngineFacts, pod: PodFacts, meeting: Meeting, found: tuple[str, str], level: Level
+) -> Finding:
+    seen = f"{title(engine)} looks for its first rank at {display(meeting.shown)} "
+    seen += f"({meeting.option}), {found[0]}"
+    return Finding(path=pod.command_path, seen=seen, remedy=found[1], level=level)
 
 
 def _is_of_all(hosts: PodHosts, text: str) -> bool:
