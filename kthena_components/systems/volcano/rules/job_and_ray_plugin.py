@@ -226,12 +226,13 @@ def _host_files(found: Object) -> Iterator[Finding]:
         for field in ("initContainers", "containers"):
             for index, each in enumerate(map(mapping, sequence(spec.get(field)))):
                 asked = _HOST_FILE.search(f"{each.get('command')} {each.get('args')}")
-                if asked is None or any(
-                    "volcano" in str(m) for m in sequence(each.get("volumeMounts"))
-                ):
+                if asked is None:
                     continue
-                at = f"{task.path}.template.spec.{field}[{index}]"
-                require_known(at, unknown_inside(plugins), *names)
+                at, mounts = f"{task.path}.template.spec.{field}[{index}]", each.get("volumeMounts")
+                hidden = unknown_inside(mounts, *sequence(mounts))
+                require_known(at, unknown_inside(plugins), hidden, *names)
+                if any("volcano" in str(mount) for mount in sequence(mounts)):
+                    continue
                 if not has_hosts(mapping(plugins)):
                     seen = f"reads {asked[0]}, which only the plugin svc writes"
                     yield refuse(at, seen, "add svc: [] to spec.plugins")
