@@ -145,6 +145,7 @@ def listening(
     answers = _answers(command, first=first)
     if answers is False:
         return None
+    meets = _meeting(command)
     return Listening(
         engine=command.engine,
         answers=answers,
@@ -161,8 +162,8 @@ def listening(
         models=_models(command),
         taken=_taken(pod, command),
         has_adapters=command.options.get(_ENABLED, False) is not False,
-        meets=_meeting(command),
-        asks=_asked(command),
+        meets=meets,
+        asks=meets or _asked(command),
     )
 
 
@@ -181,9 +182,9 @@ def _meeting(command: CommandFacts) -> tuple[str, int] | None:
 
 def _asked(command: CommandFacts) -> tuple[str, int] | None:
     """Return where pods look for the first one of their engine; None if that is not known."""
-    if isinstance(command.nnodes, int) and command.nnodes > 1:
-        return _meeting(command)
     stated = command.ray_address or command.options.get("--data-parallel-address")
+    if stated is None or command.nnodes not in {None, 1}:
+        return None
     port = command.options.get("--data-parallel-rpc-port", 29550)
     if not isinstance(stated, str) or is_unresolved(stated) or LOOPBACK.fullmatch(stated):
         return None

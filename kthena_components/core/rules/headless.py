@@ -62,8 +62,8 @@ def _check(start: Start, other: CommandFacts, path: str) -> Iterator[Finding]:
         if other.headless and isinstance(asked, OfController) and asked.name in LEADERS and level:
             seen = "has --headless in all its pods, so nothing waits for them at the address of "
             seen += f"the first one ({asked.name}), and nothing serves HTTP"
-            remedy = without("--headless", text="remove --headless from the first pod")
-            yield _finding(start, start.engine.entry.command_path, seen, remedy, level)
+            alone = without("--headless", text="remove --headless from the first pod")
+            yield _finding(start, start.engine.entry.command_path, seen, alone, level)
         return
     if level is None or not isinstance(command.data_mode, str):
         return

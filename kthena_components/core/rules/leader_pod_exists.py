@@ -66,23 +66,27 @@ def leader_pod_exists(facts: ServingFacts) -> Iterator[Finding]:
             if of_all:
                 found = _OF_ALL, _first_name(hosts, engine)
             if found is not None:
-                looks = f"{title(engine)} looks for its first rank at {display(meeting.shown)}"
-                yield Finding(
-                    path=pod.command_path,
-                    seen=f"{looks} ({meeting.option}), {found[0]}",
-                    remedy=found[1],
-                    level=Level.ADVISORY if of_all and one else Level.MANDATORY,
-                )
+                level = Level.ADVISORY if of_all and one else Level.MANDATORY
+                yield _finding(engine, pod, meeting, found, level)
                 break
+
+
+def _finding(
+    engine: EngineFacts, pod: PodFacts, meeting: Meeting, found: tuple[str, str], level: Level
+) -> Finding:
+    seen = f"{title(engine)} looks for its first rank at {display(meeting.shown)} "
+    seen += f"({meeting.option}), {found[0]}"
+    return Finding(path=pod.command_path, seen=seen, remedy=found[1], level=level)
 
 
 def _is_of_all(hosts: PodHosts, text: str) -> bool:
     """Return whether an address is that of all pods of an object."""
-    found = _SERVICE.fullmatch(text)
-    several = sum(p.count if isinstance(p.count, int) else 1 for p in hosts.pods) > 1
-    if found is None or found[1] != hosts.domain or hosts.missing:
+    if not text.startswith(hosts.domain) or hosts.missing:
         return False
-    return several and found[2] in {None, hosts.namespace}
+    found = _SERVICE.fullmatch(text)
+    if found is None or found[1] != hosts.domain or found[2] not in {None, hosts.namespace}:
+        return False
+    return sum(p.count if isinstance(p.count, int) else 1 for p in hosts.pods) > 1
 
 
 def _meetings(engine: EngineFacts) -> Iterator[tuple[PodFacts, Meeting]]:
@@ -97,8 +101,9 @@ def _of_copies(command: CommandFacts) -> Meeting | None:
     """Return where the first pod of several copies waits for the others."""
     option = "--data-parallel-address"
     address, data, local = command.options.get(option), command.data, command.data_local
-    spread = isinstance(data, int) and isinstance(local, int) and local < data
-    if command.engine != "vllm" or command.hidden is not None or not spread or address is None:
+    if address is None or command.engine != "vllm" or command.hidden is not None:
+        return None
+    if not isinstance(data, int) or not isinstance(local, int) or local >= data:
         return None
     return Meeting(option, address, f"--data-parallel-size {data}", command.written.get(option, ""))
 

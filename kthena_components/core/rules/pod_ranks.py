@@ -223,6 +223,9 @@ def _remedy(engine: EngineFacts, ranks: list[int], one: _Ranks, told: Sequence[s
     wanted, command = one.total // one.step, _command(engine)
     if command is not None and command.headless is True and engine.worker is None:
         return _behind(engine, ranks, one, told)
+    first = min(ranks)
+    if first > 0 and sorted(ranks) == [*range(first, first + one.total, one.step)]:
+        return f"subtract {first} from {one.option}, or number the pods from 0 (ordinals.start)"
     if len(ranks) == wanted:
         ranked = Ranked(option=one.option, first=0, count=wanted, step=one.step)
         own, worker = own_rank(ranked, told), engine.worker

@@ -85,8 +85,8 @@ def gang_has_pods(cluster: ClusterObjects) -> Iterator[Finding]:
                     write(number, f"write minMember {number}"), "give more pods the annotation"
                 ),
             )
-    for pods in cluster.pods:
-        yield from _has_least(cluster, pods)
+    for one in cluster.pods:
+        yield from _has_least(cluster, one)
 
 
 def member_of(pods: PodSet, *kinds: GroupKind) -> int | None:

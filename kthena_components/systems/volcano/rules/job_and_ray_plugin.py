@@ -231,6 +231,13 @@ def _host_files(found: Object) -> Iterator[Finding]:
                     continue
                 at = f"{task.path}.template.spec.{field}[{index}]"
                 require_known(at, unknown_inside(plugins, mounts, *sequence(mounts)), *names)
+                if asked is None:
+                    continue
+                at, mounts = f"{task.path}.template.spec.{field}[{index}]", each.get("volumeMounts")
+                hidden = unknown_inside(mounts, *sequence(mounts))
+                require_known(at, unknown_inside(plugins), hidden, *names)
+                if any("volcano" in str(mount) for mount in sequence(mounts)):
+                    continue
                 if not has_hosts(mapping(plugins)):
                     seen = f"reads {asked[0]}, which only the plugin svc writes"
                     yield refuse(at, seen, "add svc: [] to spec.plugins")
