@@ -99,22 +99,19 @@ def autoscaler_conflict(cluster: ClusterObjects) -> Iterator[Finding]:
         key, source = (target.namespace, target.name), cluster.source_of(target.scaler)
         whose = (target.kind, key, target.part, source)
         other = first.setdefault(whose, target.scaler)
-        why = _why_not(cluster, target, kept)
         if _identity(other) != _identity(target.scaler):
             seen = f"is {_shown(target)}, which the {other.kind} {display(other.name)} scales too, "
             seen += "and each would undo what the other does"
             yield _conflict(target.path, seen, "keep one of the two")
-        elif not why and (place := _in_other_group(cluster, target)):
-            yield _not_found(target, place)
         else:
-            yield from _unfit(target, why)
-            if not why:
-                yield from _of_other_kind(cluster, target)
+            yield from _unfit(cluster, target, _why_not(cluster, target, kept))
 
 
-def _unfit(target: _Target, why: str) -> Iterator[Finding]:
+def _unfit(cluster: ClusterObjects, target: _Target, why: str) -> Iterator[Finding]:
     """Report a target that must not be scaled, for the given reason, or that is not found."""
-    if why:
+    if not why and (place := _in_other_group(cluster, target)):
+        yield _not_found(target, place)
+    elif why:
         seen = f"is {_shown(target)}, which {why}"
         kind = find_kind(target.kind)
         number = kind.number_in if kind is not None else "replicas"
@@ -123,6 +120,8 @@ def _unfit(target: _Target, why: str) -> Iterator[Finding]:
         seen = f"is {display(target.version)}, but {target.kind[1]} is served as {served}"
         remedy = write(served, f"write {served}")
         yield _conflict(f"{target.path}.apiVersion", seen, remedy)
+    else:
+        yield from _of_other_kind(cluster, target)
 
 
 def _in_other_group(cluster: ClusterObjects, target: _Target) -> str:

@@ -1,4 +1,4 @@
-"""The rules object-name and api-version-served: names and versions of Kubernetes' own objects."""
+"""The rules object-name and object-version: names and versions of Kubernetes' own objects."""
 
 import re
 from collections.abc import Iterator
@@ -123,7 +123,7 @@ _SAME_FIELDS = frozenset({"apps/v1beta2", "batch/v1beta1", "policy/v1beta1", "au
 """Versions whose fields the version that is left has, too."""
 
 
-def api_version_served(found: Object) -> Iterator[Finding]:
+def object_version(found: Object) -> Iterator[Finding]:
     """The version of an object of Kubernetes itself is one that the API server still has.
 
     Pass: autoscaling/v2, policy/v1 and apps/v1.
@@ -238,5 +238,5 @@ def _valid(name: str, form: str, kind: str) -> str:
     return text if form is _LABEL or text[0].isalpha() else f"{kind.lower()}-{text}"
 
 
-OF_KUBERNETES = (object_name, api_version_served)
+OF_KUBERNETES = (object_name, object_version)
 """The rules about objects of Kubernetes itself."""

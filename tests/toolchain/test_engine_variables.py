@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 from toolchain.engine_flags.__main__ import TABLES
 from toolchain.engine_flags.isolated import run
@@ -10,6 +11,7 @@ from toolchain.engine_flags.libraries import variables_in
 from toolchain.engine_flags.variables import (
     PREFIXES,
     TABLE,
+    Takes,
     by_release,
     mentioned,
     values_by_release,
@@ -91,8 +93,14 @@ def test_what_a_variable_takes_is_tried(tmp_path: Path) -> None:
 
 
 def test_what_variables_take_is_written_and_read_again() -> None:
-    whole, words = {"takes": "int"}, {"takes": ["a", "b"], "folds": True}
-    values = {"0.6.0": {"VLLM_A": whole}, "0.6.1": {}, "0.10.0": {"VLLM_A": words}, "0.10.1": {}}
+    whole: dict[str, Any] = {"takes": "int"}
+    words: dict[str, Any] = {"takes": ["a", "b"], "folds": True}
+    values: dict[str, Takes] = {
+        "0.6.0": {"VLLM_A": whole},
+        "0.6.1": {},
+        "0.10.0": {"VLLM_A": words},
+        "0.10.1": {},
+    }
     table = json.loads(write(HELD, {"vllm": values}))
     assert table["vllm"]["values"]["VLLM_A"] == [
         {"releases": [0, 0], **whole},

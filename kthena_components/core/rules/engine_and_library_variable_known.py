@@ -164,11 +164,12 @@ def _refused(start: Start, name: str, stated: VariableFacts, takes: "_Takes") ->
     stops = "and it stops when it " + ("starts" if sure else "reads that")
     seen = f"sets {name} to {display(stated.value)} for {title(start.engine)}, but {start.product} "
     seen += f"takes {takes.title} there, {stops}"
-    meant = takes.meant(str(stated.value))
+    meant, own = takes.meant(str(stated.value)), stated.path.endswith(".value")
+    place = "" if own else " where it comes from"
     return Finding(
         path=stated.path,
         seen=seen,
-        remedy=write(meant) if meant else f"write {takes.title}, or remove it",
+        remedy=write(meant) if meant and own else f"write {meant or takes.title}{place}",
         level=Level.MANDATORY if sure else Level.ADVISORY,
     )
 
