@@ -42,11 +42,11 @@ Source: huggingface_hub/constants.py and the charts of serving systems.
 _LATE_IMAGE = Unknown("the image is known only after the deployment")
 
 _STAND_IN = regex(
-    r"[A-Z][A-Z0-9_]*|<.*>|.*\s.*|(?i:.*(?:token|your|x{3}|\.\.\.|…).*)"
+    r"[A-Z][A-Z0-9_]*|<.*>|.*\s.*|hf_[^A-Za-z0-9]*|(?i:.*(?:token|your|x{3}|\.\.\.|…).*)"
     r"|(?i:(?:add|enter|insert|paste|put)[-_]?(?:the|a|my)?[-_]?(?:hf)?[-_]?key.*)"
 )
-"""Texts in place of a token: `<your token>`, `HF_TOKEN`, `hf_xxx`, `add key`. A real token has
-random letters and digits."""
+"""Texts in place of a token: `<your token>`, `HF_TOKEN`, `hf_xxx`, `hf_`, `add key`. A real token
+has random letters and digits."""
 _REFERENCE = regex(r"\$(?:\([^()]+\)|\{[^{}]+\}|[A-Za-z_][A-Za-z0-9_]*)")
 
 

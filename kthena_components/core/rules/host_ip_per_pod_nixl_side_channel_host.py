@@ -148,7 +148,8 @@ def nixl_side_channel_host(facts: ServingFacts) -> Iterator[Finding]:
     Source: vllm/envs.py (default localhost) and vllm/distributed/kv_transfer/kv_connector/v1/
     nixl_connector.py, from 0.20 nixl/ (side_channel_host, _nixl_handshake_listener), from 0.9.1 to
     0.33.0; zeromq/libzmq src/ip_resolver.cpp (the first address of a name);
-    ai-dynamo/dynamo components/src/dynamo/vllm/args.py (ensure_side_channel_host).
+    ai-dynamo/dynamo components/src/dynamo/vllm/args.py (ensure_side_channel_host);
+    vllm-project/aibrix pkg/plugins/gateway/algorithms/pd/transfer/shfs.go (remote_host).
     """
     halves = [half for half in halves_of(facts) if half.family == NIXL]
     directed = {id(pair.prefill) for pair in pairs_of(halves)}
@@ -190,19 +191,21 @@ def _check_host(half: Half, level: Level) -> Iterator[Finding]:
     if value and value != EVERY_ADDRESS and not LOOPBACK.fullmatch(value):
         return
     if stated is not None:
-        # Some routers may replace the address of all interfaces.
-        level = Level.ADVISORY if value == EVERY_ADDRESS else level
         set_to = f"sets {NIXL_HOST} to" if stated.by_script else "is"
-        yield _host_finding(stated.path, f"{set_to} {display(value)}", level)
+        replaced = value == EVERY_ADDRESS
+        level = Level.ADVISORY if replaced else level
+        yield _host_finding(stated.path, f"{set_to} {display(value)}", level, replaced=replaced)
     else:
         seen = f"{half.name} {half.verb} ({half.connector}) without {NIXL_HOST}, whose default is "
         yield _host_finding(pod.command_path, f"{seen}localhost", level)
 
 
-def _host_finding(path: str, seen: str, level: Level) -> Finding:
+def _host_finding(path: str, seen: str, level: Level, *, replaced: bool = False) -> Finding:
+    # AIBrix's gateway replaces the address that vLLM passes on by that of the pod.
+    unless = ", unless a router replaces the address" if replaced else ""
     return Finding(
         path=path,
-        seen=f"{seen}: the other half then asks its own pod for the cache",
+        seen=f"{seen}: the other half then asks its own pod for the cache{unless}",
         remedy=_OWN_ADDRESS,
         level=level,
     )

@@ -46,9 +46,9 @@ def pods_joined(facts: ServingFacts) -> Iterator[Finding]:
     Pass: tensor 16 with --nnodes 2 in 2 pods of 8 GPUs; tensor 8 in each of 2 such pods.
     Fail: SGLang's --tp-size 16 without --nnodes; trtllm-serve --tp_size 16 without mpirun; vLLM's
     executor mp for tensor 16 without --nnodes; a worker of Ray, or one beside --nnodes 2, that runs
-    `sleep infinity`; a worker of Ray that runs `vllm serve`; one that runs `ray start --head`, or `ray start --block` in the background and
-    nothing behind it; executor ray in pods of which none runs `ray start --head`, or no executor in
-    vLLM up to 0.11.0, which then chooses Ray.
+    `sleep infinity`; a worker of Ray that runs `vllm serve`; one that runs `ray start --head`, or
+    `ray start --block` in the background and nothing behind it; executor ray in pods of which none
+    runs `ray start --head`, or no executor in vLLM up to 0.11.0, which then chooses Ray.
     Level: mandatory.
     Source: sglang/srt/entrypoints/engine.py _launch_scheduler_processes; tensorrt_llm/llmapi/llm.py
     (MpiPoolSession); vllm/v1/executor/ray_utils.py initialize_ray_cluster; vllm/v1/executor/

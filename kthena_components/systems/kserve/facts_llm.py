@@ -28,6 +28,9 @@ _ADDED = "VLLM_ADDITIONAL_ARGS"
 _DECODING = "8001"
 """The port of vLLM beside the routing sidecar, in config-llm-decode-template.yaml and
 config-llm-decode-worker-data-parallel.yaml of kserve v0.16.0 to v0.20.0."""
+_SIDECAR = 8000
+"""The port of that sidecar, which answers /health itself: llm-d-inference-scheduler
+pkg/sidecar/proxy/proxy.go."""
 _CERTIFICATE = "--ssl-certfile"
 _SHARED_MEMORY = {"name": "dshm", "emptyDir": {"medium": "Memory"}}
 _SHARED_MOUNT = {"name": "dshm", "mountPath": SHM_PATH}
@@ -106,6 +109,9 @@ def _pod(view: LlmService, workload: LlmWorkload, field: str) -> PodFacts:
     devices = pod.devices
     if not devices and (view.is_based or not containers):
         devices = (_elsewhere(new),)
+    if workload.decodes and pod.own:
+        ports = replace(pod.own.ports, mentioned=pod.own.ports.mentioned | {_SIDECAR})
+        pod = replace(pod, own=replace(pod.own, ports=ports))
     command_path = pod.command_path if is_stated_here else f"{at}.parallelism"
     flags_path = "" if own or "args" not in engine else f"{new}[0].args"
     pod = replace(

@@ -79,9 +79,10 @@ def kaito_preset(view: View) -> Iterator[Finding]:
         elif all(value is not None and unknown_in(value) is None for value in both):
             seen = "is given together with inference, and a Workspace has only one of the two"
             yield refused("tuning", seen, "remove one", _PRESET)
+    release = known_version(view.object.context.versions.get("kaito", ""), "kaito")
     for model in view.models[:1] if view.kind == SEVERAL_ROLES else view.models:
         yield from _one_way(view, model)
-        yield from _name(model, known_version(view.object.context.versions.get("kaito", ""), "kaito"))
+        yield from _name(model, release)
 
 
 @part_of_rule
