@@ -38,7 +38,7 @@ def size(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str
 WRONG = {
     "an unknown model": (
         ["Qwen/Qwen3-32Bx", "--gpu", "h100"],
-        "is not in the table of models; if it is Qwen/Qwen3-32B, write that; otherwise give its config",
+        "is not in the table of models; if it is Qwen/Qwen3-32B, write that; otherwise",
     ),
     "the beginning of a model's name": (
         ["qwen3-235b", "--gpu", "h100"],

@@ -203,8 +203,10 @@ def test_all_selectors_apply() -> None:
         (by(f"{PRODUCT} in ['NVIDIA H100 80GB HBM3', 'NVIDIA H200']"), "NVIDIA H200"),
         (by(f"{PRODUCT} == 'strange'"), Unknown),
         (by(f"{AMD_PRODUCT} == 'AMD_Instinct_MI300X_OAM'"), "AMD Instinct MI300X"),
-        (by(f"{AMD_PRODUCT} == 'AMD_Instinct_MI300X_OAM'", f"{AMD}.type == 'amdgpu-partition'"),
-         Unknown),
+        (
+            by(f"{AMD_PRODUCT} == 'AMD_Instinct_MI300X_OAM'", f"{AMD}.type == 'amdgpu-partition'"),
+            Unknown,
+        ),
         (by(LATE), Unknown),
         (by(DRIVER), None),
         ([], None),
