@@ -38,7 +38,7 @@ def size(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str
 WRONG = {
     "an unknown model": (
         ["Qwen/Qwen3-32Bx", "--gpu", "h100"],
-        "is not in the table of models; if it is Qwen/Qwen3-32B, write that; otherwise give its config",
+        "is not in the table of models; if it is Qwen/Qwen3-32B, write that; otherwise",
     ),
     "the beginning of a model's name": (
         ["qwen3-235b", "--gpu", "h100"],
@@ -311,3 +311,35 @@ def test_a_backend_that_takes_no_gpu_is_not_asked_for_one(
     told = size(capsys, *words)[2]
     assert f"--write {target}: " in told
     assert "resources.gpu" not in told
+
+
+def test_vllm_on_amd_has_the_image_for_rocm(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = size(capsys, LLAMA, "--gpu", "mi300x", "--write", "native", "--nodes", "1")
+    assert status == 0
+    assert "image: vllm/vllm-openai-rocm:v" in out
+
+
+def test_an_image_that_is_not_for_the_gpu_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    words = (QWEN, "--gpu", "mi300x", "--engine", "sglang", "--nodes", "1")
+    assert "is for GPUs of NVIDIA: name an image for AMD Instinct MI300X" in size(capsys, *words)[1]
+    own = (*words, "--image", "lmsysorg/sglang:v0.5.10-rocm700-mi30x")
+    assert "is for GPUs" not in size(capsys, *own)[1]
+
+
+def test_where_nothing_fits_shorter_requests_and_more_nodes_are_offered(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    scout = "meta-llama/Llama-4-Scout-17B-16E-Instruct"
+    status, out, _ = size(capsys, scout, "--gpu", "h100", "--nodes", "8")
+    assert status == 1
+    assert ": --nodes 2x8. Shorter requests fit on " in out
+    length = re.findall(r"--context (\d+)", out)[0]
+    assert size(capsys, scout, "--gpu", "h100", "--nodes", "8", "--context", length)[0] == 0
+
+
+def test_the_newest_image_of_tensorrt_llm_is_a_known_one(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = (QWEN, "--gpu", "h100", "--nodes", "2")
+    assert "Computed for" not in size(capsys, *words, "--engine", "trtllm")[1]
+    assert size(capsys, *words, "--precision", "FP8")[0] == 0

@@ -162,3 +162,40 @@ def test_a_model_without_a_size_of_its_weights_is_not_compared() -> None:
     answer = find_shapes(replace(asked, model=replace(asked.model, weights_gib=None)))
     assert (answer.rows, answer.impossible) == ((), ())
     assert "size of the weights" in answer.not_checked
+
+
+def test_a_shape_without_any_cache_is_no_row() -> None:
+    """Kimi-K2 with a copy of its attention on each of 24 H100 leaves nothing for the cache."""
+    answer = find_shapes(question("moonshotai/Kimi-K2-Instruct", "h100", nodes=3))
+    assert all(row.cache > 0 and row.tokens for row in answer.rows)
+    assert any(one.shape.data == 24 and one.rule for one in answer.impossible)
+
+
+def test_where_nothing_fits_the_longest_request_is_known() -> None:
+    answer = find_shapes(question("meta-llama/Llama-4-Scout-17B-16E-Instruct", "h100", nodes=1))
+    longest = max(one.longest for one in answer.impossible)
+    shorter = find_shapes(question("meta-llama/Llama-4-Scout-17B-16E-Instruct", "h100", nodes=1,
+                                   context=longest))  # fmt: skip
+    assert answer.rows == ()
+    assert shorter.recommended is not None
+    assert shorter.recommended.doubt is None
+
+
+def test_more_requests_than_the_nodes_hold_name_the_nodes_that_would() -> None:
+    asked = question("Qwen/Qwen3-8B", "h100", nodes=2, context=8192, requests=100000)
+    answer = find_shapes(asked)
+    assert answer.smallest is not None
+    assert find_shapes(replace(asked, nodes=answer.smallest.nodes)).rows
+
+
+def test_sglang_may_reject_long_requests_where_that_is_not_certain() -> None:
+    """The weights of experts may grow on AMD, by more than its cache has beside a request."""
+    answer = find_shapes(
+        question(
+            "moonshotai/Kimi-K2.5", "mi350x", resource="amd.com/gpu", nodes=1,
+            engine=EngineKind.SGLANG, image="lmsysorg/sglang:v0.5.10-rocm700-mi35x",
+        )
+    )  # fmt: skip
+    (row,) = (one for one in answer.rows if sizes(one).startswith("4 × 1 × 1 on 1 × 4"))
+    assert row.doubt is not None
+    assert "may reject the longest requests" in row.doubt.seen

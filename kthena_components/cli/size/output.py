@@ -43,7 +43,8 @@ def _title(question: Question) -> str:
     length = question.context or model.context
     requests = f", requests of {length:,} tokens" if length else ""
     release = release_for(question.engine, read_image(question.image))
-    unsure = f"\n{_unsure(question, release)}" if release.because else ""
+    named = question.image != newest_image(question.engine, question.resource)
+    unsure = f"\n{_unsure(question, release)}" if release.because and named else ""
     unsure += f"\n{question.lacks_image}." if question.lacks_image else ""
     return (
         f"{model.name}: {model.weights_gib:.1f} GiB of weights{dtype}\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kthena_components.cli.settings import ModelConfigError, shape_of
-from kthena_components.core.engines.option_table import TITLES
+from kthena_components.core.engines.options import TITLES
 from kthena_components.core.findings import count_of, nearest
 from kthena_components.core.hardware import GpuFacts
 from kthena_components.core.hardware.gpu_table import find_gpu
@@ -127,7 +127,8 @@ def _in_table(asked: argparse.Namespace) -> ModelShape:
         meant = f"if it is {close}, write that; otherwise " if close else ""
         raise UsageError(f"{model.because}; {meant}give its config.json with --hf-config PATH")
     named = replace(model, name=asked.model) if "/" in asked.model else model
-    return named if (asked.precision or "").casefold() in {"", model.dtype} else _copy(named, asked.precision)
+    precision = (asked.precision or "").casefold()
+    return named if precision in {"", model.dtype} else _copy(named, asked.precision)
 
 
 def _meant(name: str) -> str | None:

@@ -220,16 +220,13 @@ def release_for(engine: str, image: Image | None) -> Release:
     """Choose the release by which a command line is read: the image's, or else the newest known.
 
     For a third party's image with the engine's name, it is the one in the tag if it is known. For
-    a candidate that is not in the table, it is the release that follows it.
+    a candidate, it is the release that follows it.
 
     Args:
         engine: vllm, sglang or trtllm.
         image: The container's image. None: unknown.
     """
     table, title = load(engine), TITLES[engine]
-    exact = (image.tag or "").removeprefix("v") if image and image.is_own(engine) else ""
-    if exact in table.texts:
-        return _release(table, table.versions[table.texts.index(exact)])
     stated = image.release_of(engine) if image else None
     if stated in table.versions and table.is_release(stated):
         return _release(table, stated)

@@ -27,10 +27,12 @@ from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
 
 CLASS = ("resource.k8s.io", "DeviceClass")
+AMD, _PARTITION = "gpu.amd.com", "amdgpu-partition"
+"""AMD's driver, and the `type` of its partitions."""
 DRIVERS: Mapping[str, Mapping[str, str]] = {
     NVIDIA: {"gpu": "nvidia.com/gpu", "mig": MIG},
     "compute-domain.nvidia.com": {"": ""},
-    "gpu.amd.com": {"": "amd.com/gpu"},
+    AMD: {"": "amd.com/gpu"},
     "gpu.intel.com": {"": "gpu.intel.com/xe"},
     "tpu.google.com": {"": "google.com/tpu"},
 }
@@ -134,13 +136,17 @@ def _count(asked: Mapping[str, Any]) -> MaybeInt:
 
 
 def _gpu(needed: Mapping[str, frozenset[str]]) -> GpuFacts | Unknown | None:
-    """Return the GPU with the most memory among the products that NVIDIA's driver names.
+    """Return the GPU with the most memory among the products that a driver names.
 
-    Labels of nodes have the same names with dashes. Source: NVIDIA/k8s-device-plugin
-    internal/lm/resource.go.
+    Labels of nodes have the same names, of NVIDIA's with dashes. AMD's driver gives a partition the
+    name of the whole GPU. Sources: NVIDIA/k8s-device-plugin internal/lm/resource.go;
+    ROCm/k8s-gpu-dra-driver docs/driver-attributes.md.
     """
+    if _PARTITION in needed.get(f"{AMD}/type", ()):
+        return Unknown("it is a partition of a GPU")
     found: list[GpuFacts | Unknown | None] = []
-    for product in sorted(needed.get(f"{NVIDIA}/productName", ())):
+    products = (needed.get(f"{driver}/productName", frozenset()) for driver in (NVIDIA, AMD))
+    for product in sorted(frozenset().union(*products)):
         gpu = find_gpu(product.replace(" ", "-"))
         if isinstance(gpu, Unknown):
             return gpu

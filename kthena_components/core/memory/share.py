@@ -343,7 +343,7 @@ def _largest_batch(command: CommandFacts) -> int | None:
     for option in _SIZES:
         sizes = command.options.get(option)
         if isinstance(sizes, tuple) and sizes and all(map(_is_count_option, sizes)):
-            return max(sizes)
+            return int(max(sizes))
     found = (count_option(command, option) for option in _LARGEST)
     return next((count for count in found if count), None)
 

@@ -20,6 +20,8 @@ NVIDIA: Args = {"deviceClassName": "gpu.nvidia.com"}
 MIG: Args = {"deviceClassName": "mig.nvidia.com"}
 PROFILE = "device.attributes['gpu.nvidia.com'].profile == '1g.10gb'"
 PRODUCT = 'device.attributes["gpu.nvidia.com"].productName'
+AMD = "device.attributes['gpu.amd.com']"
+AMD_PRODUCT = f"{AMD}.productName"
 
 
 def by(*expressions: str) -> list[Args]:
@@ -200,6 +202,11 @@ def test_all_selectors_apply() -> None:
         (by(f"{PRODUCT} == 'NVIDIA H100 80GB HBM3'"), "NVIDIA H100"),
         (by(f"{PRODUCT} in ['NVIDIA H100 80GB HBM3', 'NVIDIA H200']"), "NVIDIA H200"),
         (by(f"{PRODUCT} == 'strange'"), Unknown),
+        (by(f"{AMD_PRODUCT} == 'AMD_Instinct_MI300X_OAM'"), "AMD Instinct MI300X"),
+        (
+            by(f"{AMD_PRODUCT} == 'AMD_Instinct_MI300X_OAM'", f"{AMD}.type == 'amdgpu-partition'"),
+            Unknown,
+        ),
         (by(LATE), Unknown),
         (by(DRIVER), None),
         ([], None),
