@@ -226,11 +226,6 @@ def _host_files(found: Object) -> Iterator[Finding]:
         for field in ("initContainers", "containers"):
             for index, each in enumerate(map(mapping, sequence(spec.get(field)))):
                 asked = _HOST_FILE.search(f"{each.get('command')} {each.get('args')}")
-                mounts = each.get("volumeMounts")
-                if asked is None or any("volcano" in str(m) for m in sequence(mounts)):
-                    continue
-                at = f"{task.path}.template.spec.{field}[{index}]"
-                require_known(at, unknown_inside(plugins, mounts, *sequence(mounts)), *names)
                 if asked is None:
                     continue
                 at, mounts = f"{task.path}.template.spec.{field}[{index}]", each.get("volumeMounts")
