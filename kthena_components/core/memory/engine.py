@@ -191,6 +191,7 @@ class Placed:
             sequences=count_option(self.command, "--max-num-seqs"),
             tokens=count_option(self.command, "--max-num-batched-tokens"),
             encoder_ranks=self._encoder_ranks,
+            films=runs_encoder(self.command.options, ("video",)),
             eager=self.command.options.get("--enforce-eager") is True,
             gathers=gathers_tokens(self.engine, self.command),
             staged=staged_files(self.command.options, self.fullest, self.version),

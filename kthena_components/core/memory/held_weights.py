@@ -137,15 +137,15 @@ def encoder_copies(shape: ModelShape, split: Split) -> float:
     return layers * _OF_ENCODER * hidden**2 * _BYTES / GIB * (1 - 1 / split.tensor)
 
 
-def runs_encoder(options: Mapping[str, Any]) -> bool:
-    """Return whether the options let vLLM run the encoder when it starts."""
+def runs_encoder(options: Mapping[str, Any], kinds: tuple[str, ...] = ("image", "video")) -> bool:
+    """Return whether the options let vLLM run the encoder when it starts, for one of the kinds."""
     if any(options.get(name) is True for name in _OFF):
         return False
     try:
         limits = json.loads(str(options.get("--limit-mm-per-prompt", "{}")))
     except ValueError:
         return True
-    return not isinstance(limits, dict) or any(limits.get(kind) != 0 for kind in ("image", "video"))
+    return not isinstance(limits, dict) or any(limits.get(kind) != 0 for kind in kinds)
 
 
 def is_whole(shape: ModelShape, options: Mapping[str, Any]) -> bool:
@@ -156,6 +156,12 @@ def is_whole(shape: ModelShape, options: Mapping[str, Any]) -> bool:
     """
     stated = options.get("--mm-encoder-tp-mode") == "data"
     return stated or options.get("--config-format") == "mistral" or shape.image_tokens is not None
+
+
+def kept_levels(shape: ModelShape) -> int:
+    """Count the layers of Qwen3-VL's encoder whose results the language model gets as well."""
+    images = shape.image_patches is not None and shape.image_tokens is None
+    return _LEVELS if images and shape.full_cache and shape.image_edge == _EDGE else 0
 
 
 def kept_buffers(shape: ModelShape, tokens: int, release: Version | None) -> float:
@@ -173,8 +179,7 @@ def kept_buffers(shape: ModelShape, tokens: int, release: Version | None) -> flo
         states = not shape.full_cache
         rotated = (shape.head_dim or _HEAD) // (_ROTATED if states else 1)
         numbers += _POSITIONS * (shape.context or 0) * rotated
-        levels = 0 if states or shape.image_edge != _EDGE else _LEVELS
-        numbers += levels * tokens * (shape.hidden or 0)
+        numbers += kept_levels(shape) * tokens * (shape.hidden or 0)
     if shape.compresses and release is not None and release < _DRAFTED_UNTIL:
         numbers += tokens * shape.streams * (shape.hidden or 0)
     return numbers * _BYTES / GIB

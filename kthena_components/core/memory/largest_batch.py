@@ -72,6 +72,8 @@ class StartUp:
     """GiB that are reserved for prefills of sparse attention."""
     encoder_ranks: int = 0
     """Ranks that share the encoder of images; 0 if it does not run."""
+    films: bool = False
+    """Whether it runs for films as well."""
     eager: bool = False
     """Whether no CUDA graphs are captured."""
     gathers: bool = False

@@ -10,6 +10,7 @@ compares them with published start-ups.
 import math
 from dataclasses import replace
 
+from kthena_components.core.memory.held_weights import kept_levels
 from kthena_components.core.memory.largest_batch import (
     ENGINE_V1,
     UNIFIED,
@@ -47,6 +48,9 @@ _LATENT_TOKENS = 65536
 _SPARSE_EXPANDS, _LOGITS_SINCE = (0, 17), (0, 19)
 """The first releases that were read which expand them for sparse attention, and which allocate the
 logits of its indexer while they measure: not 0.15.1, and not 0.18.1."""
+_FILM, _FILMS_UNTIL = 153600, (0, 11, 1)
+"""Tokens that vLLM 0.11.0 reserves for a film of Qwen3-VL, as its logs state: 12288, each with 12.5
+for its time (get_max_video_tokens in qwen3_vl.py). 0.13 does not; between them none was read."""
 _BLOCK, _BLOCKS_UNTIL = 128, (0, 28)
 """Tokens of which blocks are multiples where layers have states, and the first release that
 expands no block of each request: 0.28.0, not 0.27.1."""
@@ -198,7 +202,20 @@ def _peak(start: StartUp) -> float | None:
     _, tokens = batch_of(start)
     ranks, memory = start.encoder_ranks, start.memory_gib
     images = encoder_peak(start.shape, tokens, ranks, start.version, memory)
-    return max(most + kept_images(start.shape, tokens), images)
+    return max(most + (_film(start) or kept_images(start.shape, tokens)), images)
+
+
+def _film(start: StartUp) -> float:
+    """Return what the encoder's results for a film take while the language model runs, or 0.
+
+    They are filled up to the tokens of its budget, with those of the layers that
+    `deepstack_input_embeds` keeps: profile_run in vllm/v1/worker/gpu_model_runner.py.
+    """
+    shape = start.shape
+    levels = kept_levels(shape)
+    if levels == 0 or not start.films or not start.before(_FILMS_UNTIL):
+        return 0.0
+    return _FILM * (1 + levels) * (shape.hidden or 0) * _TOKEN / GIB
 
 
 def _sampler(start: StartUp) -> float | None:

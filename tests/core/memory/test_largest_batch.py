@@ -295,3 +295,31 @@ def test_what_the_encoder_returns_is_kept_while_the_model_runs() -> None:
     assert with_images is not None
     assert without is not None
     assert with_images.peak - without.peak == pytest.approx(kept_images(small.shape, 8192))
+
+
+@pytest.mark.parametrize(
+    ("release", "films", "gib"),
+    [
+        ((0, 11, 0), True, 153600 * 4 * 4096 * 2 / 2**30),
+        ((0, 11, 0), False, 0.0),
+        ((0, 13, 0), True, 0.0),
+    ],
+)
+def test_the_results_of_a_film_stay_while_the_language_model_runs(
+    release: tuple[int, int, int], films: bool, gib: float
+) -> None:
+    start = StartUp(
+        shape=shape_of("Qwen/Qwen3-VL-235B-A22B-Instruct"),
+        split=Split(tensor=8),
+        gpu="NVIDIA A100",
+        memory_gib=79.2,
+        version=release,
+        encoder_ranks=8,
+        films=films,
+    )
+    one, none = terms_of(start), terms_of(replace(start, encoder_ranks=0))
+
+    assert one is not None
+    assert none is not None
+    stays = gib or kept_images(start.shape, 2048)
+    assert one.peak - none.peak == pytest.approx(stays, abs=1e-6)
