@@ -124,7 +124,6 @@ class Listening:
         return known or (self.ray and port >= _RANDOM_FROM)
 
 
-@cached_by_object(8)  # several rules ask it of the pods of one engine
 def listening(
     pod: PodFacts, *, first: bool | None = None, on_host: bool = False
 ) -> Listening | None:
@@ -135,12 +134,16 @@ def listening(
         first: Whether they are the first pods of their engines. None: one template is for all.
         on_host: Whether pods on the network of their node count, too: others may listen there.
     """
+    found = _listening(pod, first=first)
+    return None if found is None or (found.on_host and not on_host) else found
+
+
+@cached_by_object(8)  # several rules ask it of the pods of one engine
+def _listening(pod: PodFacts, *, first: bool | None) -> Listening | None:
     command, own = pod.command, pod.own
     if command is None or own is None or own.serves or not own.ports.alone:
         return None
     if pod.gap or command.hidden or pod.joined or _hides_port(command):
-        return None
-    if own.ports.on_host and not on_host:
         return None
     answers = _answers(command, first=first)
     if answers is False:
@@ -211,9 +214,9 @@ def listening_by_number(pod: PodFacts, commands: Sequence[CommandFacts]) -> List
 
     Source: sglang/srt/entrypoints/engine.py (launch_dummy_health_check_server for ranks above 0).
     """
-    found = [
-        listening(replace(pod, command=command), first=True, on_host=True) for command in commands
-    ]
+    # Of one that no number changes, the ports are known already.
+    pods = [pod if one is pod.command else replace(pod, command=one) for one in commands]
+    found = [listening(each, first=True, on_host=True) for each in pods]
     answering = [number for number, one in enumerate(found) if one and one.answers is not None]
     if len(answering) != 1 or len(found) < _SEVERAL or None in found or pod.own is None:
         return None

@@ -83,9 +83,7 @@ def _at(pod: PodFacts, found: Object, path: str) -> PodFacts:
     """Return the facts of a pod with the path of its object among others."""
     if path == found.path:
         return pod
-    return relocated(
-        pod, lambda at: join_path(path, at.removeprefix(found.path).removeprefix("."))
-    )
+    return relocated(pod, lambda at: join_path(path, at.removeprefix(found.path).removeprefix(".")))
 
 
 def _group_of(body: Mapping[str, Any]) -> tuple[str, str] | None:
