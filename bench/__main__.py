@@ -50,7 +50,7 @@ FULL: Final = Effort(
     grown=SIZES, groups=(30, 300),
 )  # fmt: skip
 QUICK: Final = Effort(
-    sizes=(1, 20), up=1, judged=20, checked=200, repeats=1, warm=0, imports=1, grown=(20, 200),
+    sizes=(1, 20), up=1, judged=20, checked=200, repeats=1, warm=0, imports=1, grown=(5, 50),
     groups=(3, 30),
 )  # fmt: skip
 TOP: Final = 5

@@ -62,7 +62,7 @@ class Sandbox:
     @cached_property
     def api(self) -> Cluster:
         """A client with the rights of the administrator. It keeps its connections."""
-        return Cluster.open(self.layout.kubeconfig)
+        return Cluster.open(self.layout.programs)
 
     def start(self, name: str, arguments: list[str], program: str | None = None) -> None:
         """Start one of the programs."""

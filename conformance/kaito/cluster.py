@@ -96,7 +96,7 @@ def serve(context: Context, sandbox: Sandbox, provisioner: str) -> None:
     if NAME in sandbox.processes.running():
         sandbox.processes.stop(NAME)
     environ = {
-        "KUBECONFIG": str(sandbox.layout.kubeconfig),
+        "KUBECONFIG": str(sandbox.layout.programs),
         "CLOUD_PROVIDER": "azure",  # needed for existing nodes, too
         "SYSTEM_NAMESPACE": _SYSTEM,
         "RELEASE_NAMESPACE": _SYSTEM,

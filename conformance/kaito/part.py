@@ -24,7 +24,7 @@ def run(context: Context) -> None:
         for provisioner in (EXISTING, CREATED):
             serve(context, sandbox, provisioner)
             tried = random_workspaces.kinds(provisioner, NUMBER // 2)
-            found.add(compare(context, tried, sandbox.layout.kubeconfig))
+            found.add(compare(context, tried, sandbox.layout.programs))
             kinds += tried
             if provisioner == EXISTING:
                 created_objects.compare_existing(context.part, sandbox.api)

@@ -49,7 +49,7 @@ def _start(sandbox: Sandbox, name: str, program: Program) -> None:
     environment = {
         "TMPDIR": str(folder),
         "POD_NAMESPACE": NAMESPACE,
-        "KUBECONFIG": str(sandbox.layout.kubeconfig),
+        "KUBECONFIG": str(sandbox.layout.programs),
     }
     arguments = [
         f"--webhook-port={port}",

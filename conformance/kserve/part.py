@@ -72,7 +72,7 @@ def run(context: Context) -> None:
         define_knative(sandbox)
         start(sandbox)
         _refuses(context, sandbox.api)
-        tally = part.compare(context, KINDS, sandbox.layout.kubeconfig)
+        tally = part.compare(context, KINDS, sandbox.layout.programs)
         part.check_reach(context, KINDS, tally)
         compare_created(context.part, sandbox.api)
         compare_modes(context.part, sandbox.api)

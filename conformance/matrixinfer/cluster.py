@@ -61,7 +61,7 @@ def start(sandbox: Sandbox, group: ApiGroup, folder: Path) -> None:
         if body
     )
     _start_webhook(sandbox, group, folder)
-    config = f"--kubeconfig={sandbox.layout.kubeconfig}"
+    config = f"--kubeconfig={sandbox.layout.programs}"
     sandbox.processes.start(f"{CONTROLLER}-{group}", folder / CONTROLLER, [config])
     sandbox.api.create(_configuration(sandbox, group))
 

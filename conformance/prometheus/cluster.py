@@ -201,7 +201,7 @@ def _operator(sandbox: Sandbox) -> list[str]:
 
 def _state_metrics(sandbox: Sandbox) -> list[str]:
     return [
-        f"--kubeconfig={sandbox.layout.kubeconfig}",
+        f"--kubeconfig={sandbox.layout.programs}",
         "--resources=pods",
         "--host=127.0.0.1",
         f"--port={_PORTS[_STATE_METRICS]}",

@@ -68,7 +68,7 @@ def run(context: Context) -> None:
         _check_table(context.part, sandbox.api)
         sandbox.api.create(PARENT)
         _wait_for_parent(sandbox.api)
-        check_reach(context, KINDS, compare(context, KINDS, sandbox.layout.kubeconfig))
+        check_reach(context, KINDS, compare(context, KINDS, sandbox.layout.programs))
         number = max(context.many(queue_hierarchies.NUMBER), queue_hierarchies.LEAST)
         queue_hierarchies.compare_families(context.part, sandbox.api, context.seed, number)
         number = max(context.many(yaml_scalars.NUMBER), yaml_scalars.LEAST)

@@ -40,6 +40,8 @@ STATE_VARIABLES = {
 
 _BEGUN: dict[tuple[object, ...], tuple[bytes, dict[Path, bytes]]] = {}
 """The settings and the state after `stack init`, by its input."""
+_SECRET: dict[tuple[object, ...], bytes] = {}
+"""The settings with another secret, by the input of `config set`, which has the salt of the key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,16 +136,11 @@ class Stack:
 
         Each time it would draw a salt and derive a key from the passphrase in a million rounds.
         """
-        given = (self.project / "Pulumi.yaml", self.settings)
         variables = {**self.variables, "KUBECONFIG": ""}
         variables["PULUMI_BACKEND_URL"] = variables["PULUMI_BACKEND_URL"].replace(
             state.as_uri(), "state"
         )
-        key = (
-            self.name,
-            *(file.read_bytes() if file.exists() else b"" for file in given),
-            *sorted(variables.items()),
-        )
+        key = (self.name, *self._read(), *sorted(variables.items()))
         if key not in _BEGUN:
             self.pulumi("stack", "init", self.name, "--no-select").require()
             written = [path for path in state.rglob("*") if path.is_file()]
@@ -183,7 +180,16 @@ class Stack:
     def set_secret(self, key: str, value: str, *flags: str) -> None:
         """Set a config value that is encrypted in the stack file; it goes in by a pipe."""
         arguments = ("config", "set", "--secret", *flags, key, "--stack", self.name)
-        self.pulumi(*arguments, stdin=value).require()
+        given = (arguments, value, self.variables.get("PULUMI_CONFIG_PASSPHRASE"), *self._read())
+        if given not in _SECRET:
+            self.pulumi(*arguments, stdin=value).require()
+            _SECRET[given] = self.settings.read_bytes()
+        self.settings.write_bytes(_SECRET[given])
+
+    def _read(self) -> tuple[bytes, ...]:
+        """Read what the CLI reads of a project: its settings, and those of the stack."""
+        files = (self.project / "Pulumi.yaml", self.settings)
+        return tuple(file.read_bytes() if file.exists() else b"" for file in files)
 
     @property
     def state_text(self) -> str:
