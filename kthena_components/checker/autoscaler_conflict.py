@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from kthena_components.checker.cluster_objects import known
+from kthena_components.checker.read_cluster_objects import known
 from kthena_components.core.findings import Finding, not_checked
 from kthena_components.core.objects.cluster_objects import ClusterObjects, Key
 from kthena_components.core.objects.object import GroupKind, Object

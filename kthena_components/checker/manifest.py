@@ -302,7 +302,7 @@ def _waived(
 
 
 def checked_elsewhere(body: Body) -> frozenset[str]:
-    """Return the rules that also check the object together with others (checker/all_objects.py)."""
+    """Return the rules that `checker/check_cluster_objects.py` runs over the object and others."""
     # Imported here, because it documents all rules, and few objects have waivers.
     from kthena_components.checker.catalogue import cluster_rule_names  # noqa: PLC0415
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kthena_components.checker.cluster_objects import known
+from kthena_components.checker.read_cluster_objects import known
 from kthena_components.core.findings import Finding, Level, count_of, part_of_rule
 from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import Object, PodSet

@@ -8,7 +8,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from kthena_components.checker.all_objects import StackOptions
+from kthena_components.checker.check_cluster_objects import StackOptions
 from kthena_components.checker.levels import Settings
 from kthena_components.checker.manifest import CheckedObject, check_whole
 from kthena_components.cli.check.context import (

@@ -11,7 +11,7 @@ from dataclasses import field, replace
 from datetime import date
 from typing import Any
 
-from kthena_components.checker.all_objects import (
+from kthena_components.checker.check_cluster_objects import (
     ReadObjects,
     StackOptions,
     check_engines,

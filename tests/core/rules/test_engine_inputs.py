@@ -7,7 +7,7 @@ import pytest
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, run_rule
 from kthena_components.core.rules.context_and_scheduler_sizes import context_within_model
-from kthena_components.core.rules.engine_options import engine_config_file
+from kthena_components.core.rules.engine_options_and_config_file import engine_config_file
 from kthena_components.core.rules.image_model_hf_token_config_map_key import model_stated
 from kthena_components.core.values.unknown import MaybeBool, Unknown
 from tests.support.startup import IMAGES, levels, serving, told

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kthena_components.core.spec.parse import parse_spec
-from kthena_components.core.spec.rules.engine_only_field_launch_overlay_counted_flag import (
+from kthena_components.core.spec.rules.engine_overlay_and_flags import (
     BLOCKING,
     ROLE_RULES,
 )

@@ -17,7 +17,7 @@ from kthena_components.core.rules.context_and_scheduler_sizes import (
     context_within_model,
     scheduler_sizes,
 )
-from kthena_components.core.rules.engine_options import OPTIONS
+from kthena_components.core.rules.engine_options_and_config_file import OPTIONS
 from kthena_components.core.rules.memory_weights_fraction_offload import memory_fraction_range
 from kthena_components.core.values.blanks import is_blank, may_have_blanks
 from kthena_components.core.values.dataclass import dataclass
