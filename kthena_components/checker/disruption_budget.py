@@ -108,7 +108,7 @@ def _beside(cluster: ClusterObjects) -> Iterator[dict[tuple[object, str], _Besid
 def _surely(wanted: Mapping[str, object], pods: PodSet) -> bool:
     """Return whether pods that may match a selector do so.
 
-    Where a controller may add any label, a label with the object's name counts: that of LWS is
+    Where a controller may add any label, a label with the object's name counts: the label of LWS is
     leaderworkerset.sigs.k8s.io/name.
     """
     return all(
@@ -121,6 +121,7 @@ def _surely(wanted: Mapping[str, object], pods: PodSet) -> bool:
 
 @part_of_rule
 def _check(cluster: ClusterObjects, entry: Object, labels: object) -> Iterator[Finding]:
+    """Report what a budget prevents for ever, in view of the pods that its labels select."""
     chosen = known(_chosen(cluster, entry, labels), entry.at("spec.selector"))
     if not chosen:
         return
@@ -179,8 +180,8 @@ def _never(path: str, key: str, stated: object, owner: Object, level: Level) -> 
 
 def _groups(path: str, stated: object, owner: Object) -> Finding:
     seen = (
-        f"is {display(stated)}, but of the {owner.kind} {display(owner.name)} Kubernetes counts "
-        "groups, and not pods"
+        f"is {display(stated)}, but Kubernetes counts the groups of {owner.kind} "
+        f"{display(owner.name)}, and not its pods"
     )
     return advise(path, seen, "write minAvailable as a number, one less than the pods")
 
@@ -188,6 +189,7 @@ def _groups(path: str, stated: object, owner: Object) -> Finding:
 def _at_least(
     cluster: ClusterObjects, path: str, stated: object, chosen: Sequence[PodSet], level: Level
 ) -> Iterator[Finding]:
+    """Report a minAvailable that leaves no pod to evict."""
     number = total([one.count for one in chosen])
     if stated == "100%":
         seen = "is 100%, so no pod may be evicted, and no drain of a node ends"

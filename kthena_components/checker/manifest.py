@@ -198,6 +198,7 @@ def check_whole(
 def _check(
     body: Body, path: str, context: Context, today: date | None, asked: Collection[str]
 ) -> CheckedObject:
+    """Read and check one object; what fails hides no other finding."""
     kind = find_kind(group_kind(body))
     waived = partial(_waived, body=body, path=path, today=today, asked=asked)
     if kind is None or not kind.is_checked:

@@ -171,6 +171,7 @@ def _compile(
     *,
     gpus: GpuChoice = NO_CHOICE,
 ) -> Compiled:
+    """Build, check and write a plan; raise all mandatory findings at once."""
     name = getattr(spec, "backend", "native")
     backend = systems.find_emitter(name)
     if backend is None:

@@ -163,6 +163,7 @@ def _first_name(merged: Merged) -> tuple[str, str | None]:
 def _convert(
     merged: Merged, found: Backend, others: Mapping[int, Body], changes: Changes, *, shared: bool
 ) -> tuple[Converted, tuple[int, ...]]:
+    """Convert one object; also return the indexes of other objects that the result contains."""
     backend, _, converter = found
     body, same = merged.source, changes.target in {SAME, backend}
     source = converter.filled(merged.whole)

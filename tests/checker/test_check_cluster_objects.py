@@ -153,7 +153,7 @@ WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
     "queue-cycle": (
         {"all": {"spec.parent": "research"}},
         [
-            "M queue.spec.parent: the parents go in a cycle, research -> all -> research, and each queue needs its parent first. Remove the parent of one of them. [queue-cycle]",
+            "M queue.spec.parent: the parents form a cycle, research -> all -> research, and each queue needs its parent first. Remove the parent of one of them. [queue-cycle]",
         ],
     ),
     "twice": (
@@ -170,7 +170,7 @@ WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
             "gang": {"spec": {"minMember": 4}},
         },
         [
-            f"A {name}.spec.serviceName: is 'chat', a Service with a cluster IP, with which not every DNS server names the pods. Write clusterIP: None there. [headless-service]"
+            f"A {name}.spec.serviceName: is 'chat', a Service with a cluster IP, with which not every DNS server has names for the pods. Write clusterIP: None there. [headless-service]"
             for name in ("leader", "other")
         ],
     ),

@@ -181,7 +181,7 @@ WRONG: list[tuple[str, Body, list[str]]] = [
         "a cycle",
         {"racks": 1, "hyper_nodes": [{"name": "u", "tier": 3, "children": ["v"]},
                                      {"name": "v", "tier": 2, "children": ["u"]}]},
-        [("hyper_nodes[1].children[0]: the children go in a cycle, u -> v -> u, but a HyperNode "
+        [("hyper_nodes[1].children[0]: the children form a cycle, u -> v -> u, but a HyperNode "
          "cannot be in itself, and with a cycle Volcano places no group that has a network "
          "topology: remove 'u' from the children of 'v'.")],
     ),
@@ -257,7 +257,7 @@ WRONG: list[tuple[str, Body, list[str]]] = [
       ("queues[3].parent: is 'rot', but there is no queue of this name: write 'root'.")]),
     ("queues in a cycle", {"queues": [{"name": "c", "parent": "a"}, {"name": "a", "parent": "b"},
                                       {"name": "b", "parent": "a"}]},
-     [("queues[0].parent: the parents go in a cycle, a -> b -> a: give one of them another parent, "
+     [("queues[0].parent: the parents form a cycle, a -> b -> a: give one of them another parent, "
        "or none.")]),
     ("a quota twice", {"quotas": [{"namespace": "team", "name": "q", "hard": {}}] * 2},
      [("quotas[1]: 'team/q' is already the name of quotas[0]: give it another name, or list it "

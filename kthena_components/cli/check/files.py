@@ -121,6 +121,7 @@ def _walked(found: Found) -> list[str]:
 def _told_once(
     found: Found, layout: Layout, rendered: Rendered, given: CheckOptions, summary: Summary
 ) -> Iterator[Result | Unreadable]:
+    """Yield all results, and each rendered object once, however often it is rendered."""
     yield from rendered.notes
     yield from layout.unreadable
     yield from (each for each in found.files if isinstance(each, Unreadable))

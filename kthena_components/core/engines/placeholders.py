@@ -307,7 +307,7 @@ class Scope:
         if BLANK_WORD in word:
             return Unknown("it is a placeholder, to be filled in first")
         if is_unresolved(word):
-            return Unknown("it is an output that only the deployment knows")
+            return Unknown("its value is a Pulumi Output, which is known only after the deployment")
         return word
 
     def show(self, word: str) -> str:

@@ -120,6 +120,7 @@ def _check(engine: EngineFacts, told: Sequence[str] | None) -> Iterator[Finding]
 def _unlike(
     engine: EngineFacts, entry: CommandFacts, worker: CommandFacts, path: str
 ) -> Iterator[Finding]:
+    """Report sizes that differ between the entry and the workers."""
     if entry.engine != worker.engine:
         yield Finding(
             path=path,
@@ -156,6 +157,7 @@ def _sizes(entry: CommandFacts, worker: CommandFacts, name: str) -> tuple[object
 def _rank(
     engine: EngineFacts, worker: PodFacts, command: CommandFacts, told: Sequence[str] | None
 ) -> Iterator[Finding]:
+    """Report a --node-rank of the workers that none or only one of them can have."""
     nodes, rank = command.nnodes, command.node_rank
     if nodes in {None, 1} or isinstance(nodes, Unknown) or isinstance(rank, Unknown):
         return

@@ -102,7 +102,7 @@ def _check(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
         elif address := _address_in(stated.value):
             yield _finding(name, stated, f"{address}, and no interface has such a name")
         elif name == GLOO and (wrong := _no_name(stated.value)):
-            yield _finding(name, stated, f"{wrong}, and Gloo looks for an interface of that name")
+            yield _finding(name, stated, f"{wrong}, which Gloo takes for the name of an interface")
         elif engine.pods != 1 and not pod.on_host and _is_loopback(stated.value):
             wrong = "the loopback interface, through which no other pod is reached"
             yield _finding(name, stated, wrong)

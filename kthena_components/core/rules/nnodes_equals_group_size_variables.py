@@ -131,6 +131,7 @@ def size_variables(facts: ServingFacts) -> Iterator[Finding]:
 
 
 def _check(facts: ServingFacts, engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
+    """Report the first size that a command line takes from a variable without a value."""
     command, told = pod.command, facts.told
     if command is None or told is None or command.hidden is not None:
         return

@@ -79,6 +79,7 @@ def _nodes(start: Start) -> Iterator[Finding]:
 
 @part_of_engine
 def _attention(start: Start) -> Iterator[Finding]:
+    """Check the sizes of data parallel attention."""
     command = start.command
     if command.attention_data == 1 and command.attention_context == 1:
         return
@@ -113,6 +114,7 @@ def _attention_option(start: Start, before: str) -> str:
 def _attention_context(
     start: Start, tensor: int, data: int, attention: int, context: int
 ) -> Iterator[Finding]:
+    """Check the sizes of context parallel attention, by release of SGLang."""
     stages = start.since(_CONTEXT_SINCE, _CONTEXT_OF_STAGES)
     pipeline = start.command.pipeline
     if stages is not None and isinstance(pipeline, int) and pipeline > 1:
@@ -139,6 +141,7 @@ def _attention_context(
 
 
 def _moe(start: Start) -> Iterator[Finding]:
+    """Check the parallel sizes of the expert layers."""
     command, tensor = start.command, start.command.tensor
     dense = start.number("--moe-dense-tp-size")
     if dense is not None and dense != 1 and isinstance(tensor, int):

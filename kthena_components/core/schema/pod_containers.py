@@ -228,6 +228,7 @@ def check_variables(item: Mapping[str, Any], path: str) -> Iterator[Finding]:
 
 
 def _variable(item: Mapping[str, Any], path: str) -> Iterator[Finding]:
+    """Check one variable of a container: its name, and its value or source."""
     name, value, source = (item.get(key) for key in ("name", "value", "valueFrom"))
     if known(name) is not None and not _VARIABLE.fullmatch(str(name)):
         yield say(f"{path}.name", f"is {display(name)}, {_NAMES}", "rename it")

@@ -110,6 +110,7 @@ class _Reader:
         """Cached position of the next ]."""
 
     def read(self) -> None:
+        """Read the pattern to its end, one item at a time."""
         while self.at < len(self.text):
             repeat = _REPEAT.match(self.text, self.at)
             here = self.text[self.at]
@@ -202,6 +203,7 @@ class _Reader:
             raise _Unreadable(f"the '[' at {start} is not closed")
 
     def _member(self) -> None:
+        """Read one member of a class in brackets: a character, a range or a named class."""
         if posix := self._posix():
             if not _POSIX_NAMES.fullmatch(posix[2:-2].removeprefix("^")):
                 raise _Unreadable(f"'{posix}' is not a class of characters")

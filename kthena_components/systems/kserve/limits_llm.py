@@ -209,13 +209,13 @@ def _refuse_templates(role: RolePlan) -> Iterator[Finding]:
     if accounts[0] != accounts[-1]:
         yield loss(
             join_path(at, "spec.serviceAccountName"),
-            "differs from that of worker_template, but KServe gives leaders and workers the same",
+            "differs from worker_template, but KServe gives leaders and workers the same",
             elsewhere("write the same in both"),
         )
     if stated[0] != stated[-1]:
         yield loss(
             join_path(at, "metadata"),
-            "differs from that of worker_template, but KServe gives leaders and workers the same "
+            "differs from worker_template, but KServe gives leaders and workers the same "
             "labels and annotations",
             elsewhere("write the same in both"),
         )

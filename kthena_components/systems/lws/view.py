@@ -318,7 +318,7 @@ def start_order(policy: object, path: str) -> StartOrder | None:
     """Return why the workers wait for their leader, if a startup policy says so."""
     if policy != _READY:
         return None
-    why = f"is {_READY}, by which LWS creates the workers when their leader is ready"
+    why = f"is {_READY}, with which LWS creates the workers only after their leader is ready"
     return StartOrder(path=path, why=why, remedy=write("LeaderCreated"))
 
 

@@ -83,7 +83,7 @@ LIMITS = (
     Limit("queue", "is given, but the PodGroups that MatrixInfer creates are in the default queue"),
     Limit(
         "network_topology.role_policy",
-        "is given, but a ModelInfer has one topology, that of the group",
+        "is given, but a ModelInfer has one topology, for the group",
         remedy=elsewhere("write group_policy"),
     ),
     Limit(

@@ -77,7 +77,7 @@ REFUSED = {
     "empty-image": Case(
         PLAIN,
         {"entry_template.spec.containers[0].image": ""},
-        "entry_template.spec.containers[0].image: is '', and an image is a name without blanks. "
+        "entry_template.spec.containers[0].image: is '', but the name of an image has no spaces. "
         "Write it as registry/name:tag. [container-image]",
     ),
     "a-whole-pod": Case(

@@ -142,7 +142,7 @@ def _of_role(unit: Scaled, common: list[object]) -> Iterator[Finding]:
     require_known(f"{unit.path}.metricSources", unit.fields.get("metricSources"))
     if not unit.sources:
         if names:
-            seen = f"is missing, so no one reads {', '.join(map(display, names))}"
+            seen = f"is missing, so nothing reads {', '.join(map(display, names))}"
             remedy = "write where each metric of the role is read"
             yield refuse(f"{unit.path}.metricSources", seen, remedy)
     else:

@@ -236,7 +236,7 @@ def _check(domain: Object, users: dict[_Template, list[PodSet]]) -> Iterator[Fin
     yield advise(
         path,
         f"is {nodes}, but {count_of(pods, 'pod')} {'use' if pods != 1 else 'uses'} its channel by "
-        f"the template {display(template)}, each on a node of its own",
+        f"the template {display(template)}, each on its own node",
         either(write(0), write(pods)),
     )
 

@@ -205,7 +205,7 @@ def _backend(
     given = [name for name in _OF_CLAIM if storage.get(name) not in (None, [])]
     if storage.get("claimName") not in (None, "") and given:
         seen = f"is given beside {', '.join(given)}"
-        yield refuse(f"{path}.storage.claimName", seen, "remove the one or the other")
+        yield refuse(f"{path}.storage.claimName", seen, "remove one of the two")
     for name in _OF_ROCKSDB:
         if name in variables:
             seen = f"have {name}, which KubeRay sets itself"

@@ -200,6 +200,7 @@ def pod_fits_node(cluster: ClusterObjects) -> Iterator[Finding]:
 def _check_pod(
     pods: PodSet, asked: Mapping[str, Decimal], nodes: list[Amounts], *, same: bool, whole: bool
 ) -> Iterator[Finding]:
+    """Report pods that fit on no Node, even if it is empty."""
     if any(all(node.get(key, 0) >= asked[key] for key in asked if key in node) for node in nodes
            if all(key in node for key in asked if is_accelerator(key))):  # fmt: skip
         return
@@ -217,7 +218,7 @@ def _check_pod(
         remedy = "add a Node with it"
     yield Finding(
         path=pods.at("spec.containers"),
-        seen=f"request {what}, but of the {len(nodes)} Nodes here none has room for that, "
+        seen=f"request {what}, but none of the {len(nodes)} Nodes here has room for that: "
         f"{has}, so these pods never start",
         remedy=remedy,
         level=Level.MANDATORY if (known and same) or whole else Level.ADVISORY,
