@@ -129,10 +129,12 @@ def _object(field: Schema) -> Schema | None:
 
 
 def _ours(known: Schema) -> dict[str, str]:
+    """Return our names of fields, by theirs."""
     return {name: snake_case(name) for name in known}
 
 
 def _theirs(known: Schema) -> dict[str, str]:
+    """Return their names of fields, by ours."""
     return {snake_case(name): name for name in known}
 
 

@@ -311,6 +311,7 @@ def _for_target(
 
 
 def _roles(args: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return the roles of a serving's arguments, each with its path."""
     return [(f"roles[{index}]", role) for index, role in enumerate(args["roles"])]
 
 

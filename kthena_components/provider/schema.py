@@ -121,6 +121,7 @@ def _tidy(value: Any) -> Any:
 
 
 def _tidied(key: str, value: Any) -> Any:
+    """Return one value of the schema: texts on one line, references by the package's name."""
     if key == "description" and isinstance(value, str):
         return " ".join(value.split())
     if key == "$ref" and value.startswith(_REFERENCE):

@@ -121,6 +121,7 @@ def _of_leader(engine: EngineFacts) -> VariableFacts | None:
 
 
 def _finding(stated: VariableFacts, seen: str, engine: EngineFacts, *, stops: bool) -> Finding:
+    """Report a variable with another address than the pod's; `stops`: vLLM then stops."""
     said = "use a fieldRef to status.podIP, or remove the variable"
     set_to = f"sets {HOST_IP}, which " if stated.by_script else ""
     return Finding(

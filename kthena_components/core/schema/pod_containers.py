@@ -264,6 +264,7 @@ def _field(fields: Mapping[str, Any], path: str) -> Iterator[Finding]:
 
 
 def _key(fields: Mapping[str, Any], path: str) -> Iterator[Finding]:
+    """Check the name and the key of a ConfigMap or Secret."""
     yield from check_domain(fields.get("name"), f"{path}.name", empty=True)
     key = known(fields.get("key"))
     if not key:

@@ -162,8 +162,7 @@ def _wrong_value(
             words = PATTERNS.get(context["pattern"], f"text that matches {context['pattern']}")
             remedy, rule = _mended(str(value), context["pattern"]), "pattern"
         case "value_error":
-            words, rule = str(context["error"]), "value"
-            remedy = f"write {words}"
+            words, remedy, rule = str(context["error"]), "write such a value", "value"
         case "string_too_short" | "too_short":
             remedy, rule = "write some text" if value == "" else "give at least one", "length"
         case "string_too_long":

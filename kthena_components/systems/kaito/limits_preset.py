@@ -248,6 +248,7 @@ def _sized(plan: ServingPlan, role: RolePlan) -> Sized | Unknown | None:
 def _refuse_other(
     plan: ServingPlan, role: RolePlan, sized: Sized, made: Deployment
 ) -> Iterator[Finding]:
+    """Refuse sizes that differ from those with which KAITO starts a preset."""
     sizes = role.engine.parallelism if role.engine else ParallelismSpec()
     node, share = sized.instance, options_of(plan).kv_cache_cpu_memory_utilization
     resources = role.stated.resources or ResourcesSpec()

@@ -189,6 +189,7 @@ def _refuse_data(plan: ServingPlan, role: RolePlan, at: str, data: int) -> Itera
 
 
 def _refuse_templates(role: RolePlan) -> Iterator[Finding]:
+    """Refuse what KServe does not pass on to pods, or shares between leader and worker."""
     at = join_path(role.path, "overlay" if role.engine else "entry_template")
     templates = [role.entry, *([role.worker] if role.worker else [])]
     if "{{" in json.dumps(templates, default=str):

@@ -60,6 +60,7 @@ class _Named:
 
 
 def _names(cluster: ClusterObjects) -> Iterator[tuple[ClusterObjects, _Named]]:
+    """Yield each name of another object of Kueue, and what happens if there is none."""
     for wanted in workloads(cluster):
         so = "so Kueue never admits it"
         yield (

@@ -176,6 +176,7 @@ def _scheduler(template: Mapping[str, Any]) -> object:
 def _role(
     name: object, spec: Mapping[str, Any], scheduler: object, *, several: bool
 ) -> dict[str, Any]:
+    """Return the arguments of one role."""
     template = _template_of(spec)
     size = template.get("size")
     workers = size - 1 if isinstance(size, int) and size > 0 else size

@@ -163,6 +163,7 @@ def _roles(sets: Sequence[Body], listed: Sequence[object]) -> list[dict[str, Any
 
 
 def _role(name: object, sets: Sequence[Body]) -> dict[str, Any]:
+    """Return the arguments of one role from its StatefulSets."""
     entries = sorted(filter(_is_entry, sets), key=lambda s: _in_order(_instance(s)))
     own = [s for s in sets if _instance(s) == _instance(entries[0]) and not _is_entry(s)]
     workers = mapping(own[0].get("spec")) if own else {}

@@ -71,7 +71,7 @@ REFUSED = {
         2**31,
         (
             "is 2147483648, but must be a count of at most 2147483647, or a percentage such as "
-            "25%. Change it. [value]"
+            "25%. Write such a value. [value]"
         ),
     ),
     "replicas": (
@@ -97,7 +97,7 @@ REFUSED = {
         "a\nb",
         (
             r"is 'a\nb', but must be text without control characters and line ends, and not only "
-            "blanks. Change it. [value]"
+            "blanks. Write such a value. [value]"
         ),
     ),
     "argument": (

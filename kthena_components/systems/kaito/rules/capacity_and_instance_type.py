@@ -141,6 +141,7 @@ def _most(sized: Sized, deployment: Deployment, view: View) -> Iterator[Finding]
 
 @part_of_rule
 def _count(sized: Sized, deployment: Deployment) -> Iterator[Finding]:
+    """Compare resource.count with the nodes that KAITO counts for the model."""
     stated, nodes, at = sized.model.count, deployment.nodes, f"{sized.model.resource_path}.count"
     stated = known(stated, at)
     if stated is None or stated == nodes:
@@ -209,6 +210,7 @@ def _placed(sized: Sized, start: Start) -> Placed | Unknown | None:
 
 
 def _short(sized: Sized, start: Start, placed: Placed) -> Iterator[Finding]:
+    """Report a KV cache that is too small for the longest request."""
     stated, each = start.command.max_model_len, cache_of(placed)
     length = sized.shape.context if stated is None else stated
     if not (isinstance(length, int) and isinstance(each, int)):

@@ -100,6 +100,7 @@ def kaito_config(view: View) -> Iterator[Finding]:
 
 
 def _model(view: View, model: Model) -> Iterator[Finding]:
+    """Check the ConfigMap of one model."""
     yield from _missing_key(view, model)
     text = model.config_text
     if not isinstance(text, str):

@@ -183,6 +183,7 @@ def kserve_llm_scaling(view: LlmService) -> Iterator[Finding]:
 
 
 def _scaling(workload: LlmWorkload, scaling: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yield the path, the mistake and the remedy of each wrong field of a scaling."""
     at, wva = f"{workload.path}.scaling", scaling.get("wva")
     if workload.fields.get("replicas") is not None:
         yield at, "is given beside replicas", "keep one of the two"

@@ -59,6 +59,7 @@ def kserve_llm_parallelism(view: LlmService) -> Iterator[Finding]:
 
 @part_of_rule
 def _parallelism(workload: LlmWorkload) -> Iterator[Finding]:
+    """Check the parallel sizes of one workload, with and without a worker."""
     at = f"{workload.path}.parallelism"
     require_known(at, workload.fields.get("parallelism"))
     for name in _SIZES:
@@ -239,6 +240,7 @@ def _scheduler(scheduler: object) -> Iterator[tuple[str, str, str]]:
 
 
 def _route(router: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yield the path, the mistake and the remedy of each wrong field of a route."""
     route, at = mapping(router.get("route")), "spec.router.route"
     http, gateway = mapping(route.get("http")), router.get("gateway")
     refs, group, weight = http.get("refs"), route.get("group"), route.get("weight")

@@ -323,6 +323,7 @@ def _late(cluster: ClusterObjects) -> Iterator[Finding]:
 
 @part_of_rule
 def _check_volume(claim: Object, users: _Users, name: str) -> Iterator[Finding]:
+    """Report a claim for one pod or node that several pods mount."""
     stated = claim.spec.get("accessModes")
     modes = [mode for mode in sequence(stated) if isinstance(mode, str)]
     number = total([pods.count for pods in users.pods])

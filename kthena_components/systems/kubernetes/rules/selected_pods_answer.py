@@ -130,6 +130,7 @@ def _on_hosts(
 
 @part_of_rule
 def _check(each: Selector, found: list[tuple[PodSet, Listening]]) -> Iterator[Finding]:
+    """Compare the port of a selector with the ports at which the selected pods answer."""
     at = each.owner.at(each.targets[0].path)
     if found:
         require_known(at, *(one.stated for one in each.targets), *(p.answers for _, p in found))
@@ -261,6 +262,7 @@ def _no_such_name(each: Selector, ports: Listening) -> Finding:
 
 
 def _wrong_port(each: Selector, pods: PodSet, ports: Listening) -> Finding:
+    """Report a port at which the selected pods do not answer."""
     target, number = next(
         (target, number)
         for target in each.targets

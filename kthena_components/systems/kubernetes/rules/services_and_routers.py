@@ -327,6 +327,7 @@ def router_selects_pods(cluster: ClusterObjects) -> Iterator[Finding]:
 
 
 def _selects(cluster: ClusterObjects, each: Selector, pods: list[PodIndex]) -> Iterator[Finding]:
+    """Report labels of a router that no pod has."""
     path = each.owner.at(each.path)
     if gap := each.gap or unknown_in(each.place):
         yield not_checked(path, gap)

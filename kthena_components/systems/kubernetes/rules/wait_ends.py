@@ -135,6 +135,7 @@ def _by_order(pods: PodSet, loop: WaitLoop, when: str) -> _Never | None:
 def _never(
     cluster: ClusterObjects, pods: PodSet, loop: WaitLoop, *, is_hook: bool
 ) -> _Never | None:
+    """Return why a loop of these pods never ends; None if it may end."""
     if loop.ready is not None:
         return _of_ready(cluster, pods, loop.ready)
     if ITSELF.fullmatch(loop.host):

@@ -191,6 +191,7 @@ def ray_fault_tolerance(view: RayView) -> Iterator[Finding]:
 def _backend(
     view: RayView, options: Mapping[str, Any], variables: Mapping[Any, Any]
 ) -> Iterator[Finding]:
+    """Check the options of Redis and of RocksDB against the chosen backend."""
     path, storage = f"{view.path}.{_FIELD}", mapping(options.get("storage"))
     at = f"{view.head.path}.template.spec"
     if options.get("backend") != "rocksdb":

@@ -212,6 +212,7 @@ def ray_service_upgrade(view: RayView) -> Iterator[Finding]:
 
 @part_of_rule
 def _steps(stated: object, path: str) -> Iterator[Finding]:
+    """Check the steps of an incremental upgrade."""
     options = mapping(stated)
     require_known(path, unknown_inside(stated))
     if stated is None:
