@@ -209,6 +209,7 @@ def read(text: str) -> Any:
 
 
 def _as_json(found: re.Match[str]) -> str:
+    """Return a token of TypeScript as JSON writes it."""
     name = found["name"] or found["computed"]
     return f'"{name}"' if name else found["text"] or ""
 

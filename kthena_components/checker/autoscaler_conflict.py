@@ -21,7 +21,7 @@ from kthena_components.systems.kubernetes.rules.autoscalers_and_coscheduling_pod
 _RULE = "autoscaler-conflict"
 
 
-_ALIKE = frozenset({"Deployment", "StatefulSet"})
+_ONE_COMMAND = frozenset({"Deployment", "StatefulSet"})
 """Kinds whose pods all have one command line."""
 _KEDA_BOUNDS = ("minReplicaCount", "maxReplicaCount")
 
@@ -179,7 +179,7 @@ def _one_engine(cluster: ClusterObjects, target: _Target, owned: Object) -> str:
     spec = target.scaler.spec
     pair = ("minReplicas", "maxReplicas") if target.scaler.group_kind == HPA else _KEDA_BOUNDS
     least, most = (spec.get(key) for key in pair)
-    if owned.kind not in _ALIKE or least == most or first_unknown(least, most):
+    if owned.kind not in _ONE_COMMAND or least == most or first_unknown(least, most):
         return ""
     for pods in cluster.pods_of.get(owned.index, ()):
         ports = cluster.listening(pods)

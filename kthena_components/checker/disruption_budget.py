@@ -33,7 +33,7 @@ _OWNERS = frozenset(
 )
 """Kinds whose pods no StatefulSet, ReplicaSet or other controller with a number of pods has."""
 
-_ALIKE = frozenset({("apps", kind) for kind in ("Deployment", "StatefulSet", "ReplicaSet")})
+_ONE_POD_EACH = frozenset({("apps", kind) for kind in ("Deployment", "StatefulSet", "ReplicaSet")})
 """Kinds with one pod for each replica."""
 _BY_MAXIMUM = "write maxUnavailable 1 in its place"
 
@@ -216,7 +216,7 @@ def _when_scaled(
 ) -> Iterator[Finding]:
     """Report that no pod may be evicted at the least replicas of the autoscaler of all pods."""
     scaler = next((found for one in chosen if (found := scaler_of(cluster, one.owner))), None)
-    if scaler is None or len(chosen) > 1 or chosen[0].owner.group_kind not in _ALIKE:
+    if scaler is None or len(chosen) > 1 or chosen[0].owner.group_kind not in _ONE_POD_EACH:
         return
     least, most = (known(number, path) for number in replicas_of(scaler))
     if not least or most is None or least > most:

@@ -75,7 +75,7 @@ def _is_known(pod: PodFacts) -> bool:
 
 _START = "--data-parallel-start-rank"
 _TWO = 2
-_ALIKE = {
+_EQUAL_SIZES = {
     "tensor": "tensor",
     "pipeline": "pipeline",
     "data": "data",
@@ -129,11 +129,11 @@ def _unlike(
             remedy=f"start {entry.engine} in both",
         )
         return
-    pairs = [(word, *_sizes(entry, worker, name)) for name, word in _ALIKE.items()]
+    pairs = [(word, *_sizes(entry, worker, name)) for name, word in _EQUAL_SIZES.items()]
     unlike = [(w, a, b) for w, a, b in pairs if first_unknown(a, b) is None and a != b]
     if unlike:
         entries = ", ".join(f"{word} {mine}" for word, mine, _ in unlike)
-        fields = {word: field for field, word in _ALIKE.items()}
+        fields = {word: field for field, word in _EQUAL_SIZES.items()}
         stated = {fields[word]: mine for word, mine, _ in unlike if isinstance(mine, int)}
         workers = ", ".join(f"{word} {theirs}" for word, _, theirs in unlike)
         yield Finding(

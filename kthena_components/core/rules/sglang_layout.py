@@ -19,7 +19,7 @@ _CONTEXT_SINCE = (0, 5, 9)
 """The first SGLang with attention context and MoE data parallelism."""
 _CONTEXT_OF_STAGES = (0, 5, 10)
 """The first SGLang that supports attention context in a pipeline."""
-_MOE_DATA_ALIKE = (0, 5, 11)
+_MOE_DATA_IS_CONTEXT = (0, 5, 11)
 """The first SGLang in which MoE data parallelism must be attention context or 1."""
 _ATTENTION_DATA = (0, 5, 22)
 """The first SGLang with --attn-dp-size; before it --dp-size alone narrowed attention context."""
@@ -157,7 +157,7 @@ def _moe(start: Start) -> Iterator[Finding]:
     tensor, experts, pipeline, context = known_sizes(
         tensor, command.expert_size, command.pipeline, command.attention_context
     )
-    alike = start.since(_MOE_DATA_ALIKE)
+    alike = start.since(_MOE_DATA_IS_CONTEXT)
     product_ = f"MoE data {copies} × expert parallel {experts} = {copies * experts}"
     if tensor % copies or copies * experts > tensor or (experts > 1 and copies * experts != tensor):
         wanted = f"is not tensor {tensor}" if experts > 1 else f"does not divide tensor {tensor}"

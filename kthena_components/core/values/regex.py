@@ -189,6 +189,7 @@ class _Reader:
             self._put(len(self._character()))
 
     def _class(self) -> None:
+        """Read a class of characters in brackets."""
         start = self.at
         self.at += 2 if self.text.startswith("[^", self.at) else 1
         first = True

@@ -106,7 +106,7 @@ def _filled_template(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def arguments(body: Body) -> dict[str, Any]:
-    """Describe a filled LeaderWorkerSet or DisaggregatedSet."""
+    """Return the arguments of a LeaderWorkerSet or DisaggregatedSet, with its defaults."""
     metadata, spec = mapping(body.get("metadata")), mapping(body.get("spec"))
     if group_kind(body) == DISAGGREGATED_SET:
         parts = [mapping(role) for role in sequence(spec.get("roles"))]

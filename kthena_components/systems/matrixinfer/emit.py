@@ -168,7 +168,7 @@ def filled(body: Body) -> dict[str, Any]:
 
 
 def arguments(body: Body) -> dict[str, Any]:
-    """Describe a filled ModelInfer."""
+    """Return the arguments that describe a ModelInfer whose defaults are filled in."""
     metadata, spec = mapping(body.get("metadata")), mapping(body.get("spec"))
     template, scheduler = mapping(spec.get("template")), spec.get("schedulerName")
     gang = mapping(template.get("gangSchedule"))

@@ -82,7 +82,7 @@ def filled(body: Body) -> dict[str, Any]:
 
 
 def arguments(body: Body) -> dict[str, Any]:
-    """Describe the filled objects of a serving."""
+    """Return the arguments that describe the objects of a serving, with their defaults."""
     members, metadata = [each for _, each in _members(body)], mapping(body.get("metadata"))
     sets = [each for each in members if group_kind(each) == STATEFUL_SET]
     groups = sorted({str(labels_of(each).get(naming.GROUP_NAME)) for each in sets}, key=_in_order)

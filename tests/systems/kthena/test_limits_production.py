@@ -157,7 +157,10 @@ SCALED: dict[str, tuple[Args, dict[str, Any], str]] = {
     "target-of-zero": (
         ENGINE_NATIVE,
         groups(metrics=[{"name": "waiting", "target_value": "0"}]),
-        f"{AT}.metrics[0].target_value: is '0', but must be more than 0. Write such a value. [value]",
+        (
+            f"{AT}.metrics[0].target_value: is '0', but must be more than 0. Write such a value. "
+            "[value]"
+        ),
     ),
     "long-period": (
         ENGINE_NATIVE,

@@ -380,6 +380,7 @@ def _selectors(view: Server) -> Iterator[tuple[str, object]]:
 
 
 def _selected(wanted: Mapping[str, Any], candidates: list[PodSet]) -> bool | Unknown:
+    """Return whether a selector selects pods of any template; unknown if that depends on values."""
     gap: Unknown | None = None
     for pods in candidates:
         found = selects(wanted, pods)
