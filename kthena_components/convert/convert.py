@@ -174,10 +174,9 @@ def _convert(
                for entry in annotated(each)}  # fmt: skip
     if same and any(map(_lacks_requests, sequence(args.get("roles")))):
         args["fill_requests"] = False
-    labels = _own_labels(source)
+    labels, kept = _own_labels(source), same or bool(converter.only_here)
     args |= (renamed := _renamed(args, changes))
     args |= {**({"labels": labels} if labels else {}), **({"waivers": waivers} if waivers else {})}
-    kept = same or bool(converter.only_here)
     given = {k: v for k, v in args.items() if kept or k != "backend_options"}
     beside = read_beside(args, given, others, title_of(body), changes)
     own, args = beside.compiled, beside.args

@@ -120,8 +120,8 @@ REFUSED = {
         "roles[0].hugging_face_token",
         {"name": "hf", "key": "a b"},
         (
-            "is 'a b', but must be the key of a Secret: letters, digits, '-', '_' and '.'. Change "
-            "it. [pattern]"
+            "is 'a b', but must be the key of a Secret: letters, digits, '-', '_' and '.'. Write "
+            "such a value. [pattern]"
         ),
     ),
 }
