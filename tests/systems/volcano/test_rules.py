@@ -104,7 +104,7 @@ WRONG: dict[str, tuple[Args, dict[str, Any], list[str]]] = {
         {"spec.subGroupPolicy[1]": SECOND},
         [
             (
-                "M spec.subGroupPolicy[1].name: is 'engine', like subGroupPolicy[0], and Volcano keeps one minimum for both: that of the later one. Give each policy a unique name. [subgroup-names-unique]"
+                "M spec.subGroupPolicy[1].name: is 'engine', like subGroupPolicy[0], and Volcano keeps one minimum for both: the later one. Give each policy a unique name. [subgroup-names-unique]"
             )
         ],
     ),
@@ -113,7 +113,7 @@ WRONG: dict[str, tuple[Args, dict[str, Any], list[str]]] = {
         {f"{SUB}.name": REMOVED, "spec.subGroupPolicy[1]": {"matchLabelKeys": ["k"]}},
         [
             (
-                "M spec.subGroupPolicy[1].name: is missing, as in subGroupPolicy[0], and Volcano keeps one minimum for both: that of the later one. Give each policy a unique name. [subgroup-names-unique]"
+                "M spec.subGroupPolicy[1].name: is missing, as in subGroupPolicy[0], and Volcano keeps one minimum for both: the later one. Give each policy a unique name. [subgroup-names-unique]"
             )
         ],
     ),
@@ -190,7 +190,7 @@ WRONG: dict[str, tuple[Args, dict[str, Any], list[str]]] = {
     "queue-name": (
         POD_GROUP,
         {"spec.queue": "Team_1"},
-        [f"M spec.queue: 'Team_1' {DNS} the name of a Queue must be. Write 'team-1'. [volcano-name]"],
+        [f"M spec.queue: 'Team_1' {DNS} the name of a Queue is. Write 'team-1'. [volcano-name]"],
     ),
     "weight": (
         QUEUE,
@@ -228,7 +228,7 @@ WRONG: dict[str, tuple[Args, dict[str, Any], list[str]]] = {
     "parent-name": (
         QUEUE,
         {"spec.parent": "A"},
-        [f"M spec.parent: 'A' {DNS} the name of a Queue must be. Write 'a'. [volcano-name]"],
+        [f"M spec.parent: 'A' {DNS} the name of a Queue is. Write 'a'. [volcano-name]"],
     ),
     "job-minimum": (
         JOB,
