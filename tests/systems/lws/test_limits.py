@@ -52,8 +52,8 @@ REFUSED: dict[str, tuple[Args, dict[str, Any], str]] = {
         (
             "backend_options.startup_policy: is LeaderReady, with which LWS creates the workers "
             "only after their leader is ready, but the first pod of engine 'decode' answers on "
-            "8080 only when all of its 2 pods have joined, and its startupProbe (port 8080) waits for that. Write "
-            "'LeaderCreated'. [start-order]"
+            "8080 only when all of its 2 pods have joined, and its startupProbe (port 8080) waits "
+            "for that. Write 'LeaderCreated'. [start-order]"
         ),
     ),
     "ready-leader-of-templates": (
@@ -62,7 +62,8 @@ REFUSED: dict[str, tuple[Args, dict[str, Any], str]] = {
         (
             "backend_options.startup_policy: is LeaderReady, with which LWS creates the workers "
             "only after their leader is ready, but the first pod of engine 'llama-405b' answers "
-            "on 8080 only when all of its 2 pods have joined, and its readinessProbe (port 8080) waits for that."
+            "on 8080 only when all of its 2 pods have joined, and its readinessProbe (port 8080) "
+            "waits for that."
         ),
     ),
     "exclusive-gang": (
