@@ -147,7 +147,7 @@ house: venv ## Draw the packages and their imports in docs/architecture.md
 .PHONY: language-schema
 language-schema: venv ## Regenerate the schema of the components for other languages
 	@$(RUN) -m kthena_components.provider.schema > .schema.json
-	@mv .schema.json kthena_components/languages/schema.json
+	@mv .schema.json kthena_components/provider/schema.json
 
 .PHONY: engine-tables
 engine-tables: venv ## Add new engine releases to the tables of options, variables and metrics, and regenerate docs/engines.md

@@ -10,7 +10,7 @@ import yaml
 
 from bench.kinds import model_serving
 from bench.shapes import Body, Shape, Work, config_map, container, custom, workload
-from kthena_components.checker.all_objects import check_objects_together
+from kthena_components.checker.check_cluster_objects import check_objects_together
 from kthena_components.checker.cluster_rules import compare_objects
 from kthena_components.checker.manifest import check_manifest
 from kthena_components.cli.check.files import CheckOptions, check

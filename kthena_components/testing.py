@@ -75,8 +75,8 @@ def run_program(
     Args:
         program: A function without arguments, which may be async, or the path of a file, or of a
             folder with `__main__.py`. A file runs in its folder, as in `pulumi up`.
-        project: The name that `pulumi.get_project()` returns. Without it, that of the Pulumi.yaml
-            beside the file, or else `project`.
+        project: The name that `pulumi.get_project()` returns. Without it, the name in the
+            Pulumi.yaml beside the file, or else `project`.
         stack: The name that `pulumi.get_stack()` returns.
         config: The values that `pulumi.Config` reads, such as `{"aws:region": "…"}`. A key without
             a namespace is one of the project, as in `pulumi config set`.

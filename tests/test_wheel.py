@@ -32,7 +32,7 @@ def test_the_wheel_holds_the_package_and_says_that_it_is_typed(unpacked: Path) -
     made = {path.relative_to(unpacked) for path in unpacked.rglob("kthena_components/**/*.py")}
     assert made == {p.relative_to(ROOT) for p in ROOT.glob("kthena_components/**/*.py")}
     assert (unpacked / "kthena_components" / "checker" / "levels.json").exists()
-    assert (unpacked / "kthena_components" / "languages" / "schema.json").exists()
+    assert (unpacked / "kthena_components" / "provider" / "schema.json").exists()
     templates = {
         path.relative_to(ROOT)
         for path in ROOT.glob("kthena_components/templates/**/*")

@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[1]
 TARGET = ROOT / "dist/release"
 LANGUAGES = ("nodejs", "go", "dotnet", "java")
 """The SDKs that are generated. A Python program uses the wheel itself."""
-SCHEMA = ROOT / "kthena_components/languages/schema.json"
+SCHEMA = ROOT / "kthena_components/provider/schema.json"
 NAMING = (
     "docs/**/*.md",
     "examples/languages/*/Pulumi.yaml",

@@ -32,7 +32,7 @@ CALLED_ELSEWHERE = {
 }  # fmt: skip
 """Names that other programs call, each with the reason."""
 _ANY = 60
-"""Confidence in percent, below which Vulture reports nothing: that of a name nobody mentions."""
+"""Confidence in percent, below which Vulture reports nothing; unmentioned names have it."""
 
 
 def unused(root: Path = ROOT, folders: Sequence[str] = FOLDERS) -> dict[str, str]:

@@ -95,7 +95,7 @@ def gang_of(name: str) -> str:
 
 
 def _elsewhere(body: Mapping[str, Any]) -> Body:
-    """Return another volume, of which a changed one shows the place: that of a volume is fixed."""
+    """Return another volume, so that a change shows its place: the place of a volume is fixed."""
     return volume(f"{name_of(body)}-moved", body["spec"]["nodeAffinity"])
 
 

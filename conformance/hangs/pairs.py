@@ -9,7 +9,7 @@ from conformance.hangs.engines import APP, ENGINE
 from conformance.support.cluster import NAMESPACE, PODGROUP, Scene
 from conformance.validation.cases import VERSIONS
 from conformance.volcano.gangs import opened
-from kthena_components.checker.all_objects import check_split_engines
+from kthena_components.checker.check_cluster_objects import check_split_engines
 from kthena_components.checker.cluster_rules import compare_objects
 from kthena_components.checker.manifest import check_manifest
 from kthena_components.checker.members import read_engine_part_of

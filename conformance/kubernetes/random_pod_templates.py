@@ -1,7 +1,7 @@
 """Random pod templates from the fields that an API server publishes.
 
-The table is that of core/schema/pod.py, so every field of it is tried: with valid values here, and
-with invalid ones in damage.py.
+The table is the one of core/schema/pod.py, so every field of it is tried: with valid values here,
+and with invalid ones in conformance/validation/random_damage.py.
 """
 
 import json

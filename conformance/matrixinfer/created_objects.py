@@ -41,7 +41,7 @@ _FOLLOWS = 60
 
 
 def _as_kthena(body: Body) -> Body:
-    """Rename a ModelInfer. Since Kthena 0.2, a topology is that of the group or of the roles."""
+    """Rename a ModelInfer. Since Kthena 0.2, a topology is for the group or for the roles."""
     if body["kind"] != "ModelInfer":
         return body
     made: Body = as_model_serving(body)

@@ -149,7 +149,7 @@ class Case:
         return sum(map(observe.is_ready, self.life.pods()))
 
     def delete_last_group(self) -> tuple[int, int]:
-        """Delete the pods of one group. Return their number, and that of such groups before."""
+        """Delete the pods of one group. Return their number and the number of groups."""
         pods = self.life.pods()
         last = max(map(group_of, pods))
         chosen = [pod for pod in pods if group_of(pod) == last]

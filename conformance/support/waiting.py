@@ -38,5 +38,5 @@ def wait(
 
 
 def pause(waited: float, took: float) -> float:
-    """Return the seconds until the next try, by the time waited so far and that of the last try."""
+    """Return the seconds until the next try, by the time waited so far and the last try's time."""
     return min(LONGEST, max(PERIOD, _SHARE * waited, _REST * took))

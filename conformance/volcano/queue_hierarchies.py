@@ -14,7 +14,7 @@ import yaml
 from conformance.report import Part
 from conformance.validation.cases import VERSIONS
 from conformance.volcano import random_objects
-from kthena_components.checker.cluster_objects import read_objects
+from kthena_components.checker.read_cluster_objects import read_objects
 from kthena_components.cluster.client import Cluster, ClusterError
 from kthena_components.systems.volcano.rules.queue_references import queue_within_parent
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from kthena_components.checker.cluster_objects import known
+from kthena_components.checker.read_cluster_objects import known
 from kthena_components.core.findings import Finding, Level, not_checked
 from kthena_components.core.objects.cluster_objects import ClusterObjects, Key
 from kthena_components.core.objects.object import GroupKind, Object
@@ -22,7 +22,7 @@ from kthena_components.systems.kubernetes.rules.autoscalers_and_coscheduling_pod
 _RULE = "autoscaler-conflict"
 
 
-_ALIKE = frozenset({"Deployment", "StatefulSet"})
+_ONE_COMMAND = frozenset({"Deployment", "StatefulSet"})
 """Kinds whose pods all have one command line."""
 _OF_APPS = frozenset({"Deployment", "StatefulSet", "ReplicaSet"})
 """Kinds of the API group apps, which no other group has since Kubernetes 1.16."""
@@ -231,7 +231,7 @@ def _one_engine(cluster: ClusterObjects, target: _Target, owned: Object) -> str:
     spec = target.scaler.spec
     pair = ("minReplicas", "maxReplicas") if target.scaler.group_kind == HPA else _KEDA_BOUNDS
     least, most = (spec.get(key) for key in pair)
-    if owned.kind not in _ALIKE or least == most or first_unknown(least, most):
+    if owned.kind not in _ONE_COMMAND or least == most or first_unknown(least, most):
         return ""
     for pods in cluster.pods_of.get(owned.index, ()):
         ports = cluster.listening(pods)

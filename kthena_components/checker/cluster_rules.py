@@ -11,8 +11,8 @@ from typing import Any
 
 from kthena_components import systems
 from kthena_components.checker.autoscaler_conflict import autoscaler_conflict
-from kthena_components.checker.cluster_objects import read_objects
 from kthena_components.checker.disruption_budget import disruption_budget
+from kthena_components.checker.read_cluster_objects import read_objects
 from kthena_components.checker.surge_needs_spare_gpus import surge_needs_spare_gpus
 from kthena_components.core.facts.serving import GpuDemand
 from kthena_components.core.findings import (

@@ -40,7 +40,7 @@ _OWNERS = frozenset(
 )
 """Kinds whose pods no StatefulSet, ReplicaSet or other controller with a number of pods has."""
 
-_ALIKE = frozenset({("apps", kind) for kind in ("Deployment", "StatefulSet", "ReplicaSet")})
+_ONE_POD_EACH = frozenset({("apps", kind) for kind in ("Deployment", "StatefulSet", "ReplicaSet")})
 """Kinds with one pod for each replica."""
 _BY_MAXIMUM = "write maxUnavailable 1 in its place"
 
@@ -153,7 +153,7 @@ def _beside(cluster: ClusterObjects) -> Iterator[dict[tuple[object, str], _Besid
 def _surely(wanted: Mapping[str, object], pods: PodSet) -> bool:
     """Return whether pods that may match a selector do so.
 
-    Where a controller may add any label, a label with the object's name counts: that of LWS is
+    Where a controller may add any label, a label with the object's name counts: the label of LWS is
     leaderworkerset.sigs.k8s.io/name.
     """
     return all(
@@ -173,6 +173,7 @@ def _check(
     *,
     every: bool,
 ) -> Iterator[Finding]:
+    """Report what a budget prevents for ever, in view of the pods that its labels select."""
     chosen = known(_chosen(cluster, entry, labels, every=every), entry.at("spec.selector"))
     if not chosen:
         return
@@ -250,8 +251,8 @@ def _never(path: str, key: str, stated: object, owner: Object, level: Level) -> 
 
 def _groups(path: str, stated: object, owner: Object) -> Finding:
     seen = (
-        f"is {display(stated)}, but of the {owner.kind} {display(owner.name)} Kubernetes counts "
-        "groups, and not pods"
+        f"is {display(stated)}, but Kubernetes counts the groups of {owner.kind} "
+        f"{display(owner.name)}, and not its pods"
     )
     return advise(path, seen, "write minAvailable as a number, one less than the pods")
 
@@ -259,6 +260,7 @@ def _groups(path: str, stated: object, owner: Object) -> Finding:
 def _at_least(
     cluster: ClusterObjects, path: str, stated: object, chosen: Sequence[PodSet], level: Level
 ) -> Iterator[Finding]:
+    """Report a minAvailable that leaves no pod to evict."""
     number = total([one.count for one in chosen])
     if stated == "100%":
         seen = "is 100%, so no pod may be evicted, and no drain of a node ends"
@@ -285,7 +287,7 @@ def _when_scaled(
 ) -> Iterator[Finding]:
     """Report that no pod may be evicted at the least replicas of the autoscaler of all pods."""
     scaler = next((found for one in chosen if (found := scaler_of(cluster, one.owner))), None)
-    if scaler is None or len(chosen) > 1 or chosen[0].owner.group_kind not in _ALIKE:
+    if scaler is None or len(chosen) > 1 or chosen[0].owner.group_kind not in _ONE_POD_EACH:
         return
     least, most = (known(number, path) for number in replicas_of(scaler))
     if not least or most is None or least > most:

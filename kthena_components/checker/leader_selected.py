@@ -37,14 +37,14 @@ def leader_selected(objects: SplitObjects) -> Iterator[Finding]:
     """Workers in an object of their own look for their engine's first pod where that pod is.
 
     The Service in the address is there, and selects that pod and no worker. The name of a pod is
-    that of the first one, below the serviceName of its StatefulSet. There is one first pod: each of
-    several would be the first of another engine. If nothing shows that the address is another
-    pod's, the first pod must need more GPUs than it has, be the only one in its namespace, and
-    have no other workers. Then the workers of the same namespace are its own. Two first pods do not
-    meet their workers at one address, and workers of Ray do not all join one of two heads, so that
-    nothing is left for the other. If these are all objects of a cluster, there are both: no first
-    pod waits for workers that no object has. Otherwise, workers whose first pod no object has are
-    not checked.
+    the name of the first one, below the serviceName of its StatefulSet. There is one first pod:
+    each of several would be the first of another engine. If nothing shows that the address is
+    another pod's, the first pod must need more GPUs than it has, be the only one in its namespace,
+    and have no other workers. Then the workers of the same namespace are its own. Two first pods do
+    not meet their workers at one address, and workers of Ray do not all join one of two heads, so
+    that nothing is left for the other. If these are all objects of a cluster, there are both: no
+    first pod waits for workers that no object has. Otherwise, workers whose first pod no object has
+    are not checked.
 
     Pass: `ray start --address=head:6379` and a Service head that selects the pods of Deployment
     head; --master-addr head-0.head in StatefulSet worker, and serviceName head in StatefulSet head.
@@ -109,7 +109,7 @@ def _no_name(named: EnginePart, asked: Asked) -> str:
     if service is None or service == "":
         return f"but {title} has no serviceName, without which its pods have no names"
     if is_name(service) and service != asked.name:
-        return f"but {title} has serviceName {display(service)}, and its pods no other names"
+        return f"but {title} has serviceName {display(service)}, and its pods have no other names"
     return ""
 
 

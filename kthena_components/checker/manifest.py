@@ -198,6 +198,7 @@ def check_whole(
 def _check(
     body: Body, path: str, context: Context, today: date | None, asked: Collection[str]
 ) -> CheckedObject:
+    """Read and check one object; what fails hides no other finding."""
     kind = find_kind(group_kind(body))
     waived = partial(_waived, body=body, path=path, today=today, asked=asked)
     if kind is None or not kind.is_checked:
@@ -303,7 +304,7 @@ def _waived(
 
 
 def checked_elsewhere(body: Body) -> frozenset[str]:
-    """Return the rules that also check the object together with others (checker/all_objects.py)."""
+    """Return the rules that `checker/check_cluster_objects.py` runs over the object and others."""
     # Imported here, because it documents all rules, and few objects have waivers.
     from kthena_components.checker.catalogue import cluster_rule_names  # noqa: PLC0415
 

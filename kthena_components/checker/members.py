@@ -124,7 +124,8 @@ def _numbers(told: Told) -> Numbers:
 def _hosted(pod: PodFacts, facts: ServingFacts, *, first: bool = False) -> HostedPods | None:
     """Return the host names of the pods of a template; None if they are not known.
 
-    A template below the object's spec may be that of the first pod, too, which has its own name.
+    A template below the object's spec may also be the template of the first pod, which has its own
+    name.
     """
     if facts.hosts is None or pod.on_host:
         return None

@@ -24,7 +24,7 @@ from kthena_components.core.values.regex import regex
 _SUBDOMAIN = "a DNS-1123 subdomain: lower-case letters, digits, '-' and '.'"
 _LABEL = "a DNS-1123 label: lower-case letters, digits and '-', and no '.'"
 _SERVICE = "a DNS-1035 label: lower-case letters, digits and '-', with a letter in front"
-_SEGMENT = "part of a path: without '/' and '%', and neither '.' nor '..'"
+_SEGMENT = "one part of a path: without '/' and '%', and neither '.' nor '..'"
 _KINDS: Final[dict[str, dict[str, str]]] = {
     _SUBDOMAIN: {
         "": "Pod ConfigMap Secret ServiceAccount PersistentVolumeClaim PersistentVolume Node "
@@ -75,7 +75,7 @@ _TIME = len("-29432160")
 def object_name(found: Object) -> Iterator[Finding]:
     """The name of an object of Kubernetes itself has the form and the length that its kind allows.
 
-    A Service's name is a DNS-1035 label of at most 63 characters, that of a Namespace or a
+    A Service's name is a DNS-1035 label of at most 63 characters, the name of a Namespace or
     StatefulSet a DNS-1123 label. Most others are DNS-1123 subdomains of at most 253 characters. A
     CronJob's has at most 52 characters, a Job's 63, and an indexed Job is a label that leaves room
     for the last index of its pods. Roles, their bindings and PodDisruptionBudgets may have nearly
@@ -166,17 +166,18 @@ def _last_index(found: Object) -> str:
 
 
 def _check(found: Object, form: str, field: str, stated: str, random: str) -> Iterator[Finding]:
+    """Report a name of the wrong form or length; `random` is what the API server appends."""
     limit, why = _limit(found, form)
     most = limit - len(random)
     name = stated[:STEM] if random else stated
     level = Level.MANDATORY
     cut = random and stated.endswith(".") and form is not _SEGMENT
     if cut or not _has_form(name + random, form):
-        seen = f"is {display(stated)}, but the name of this {found.kind} is {form}"
+        seen = f"is {display(stated)}, but the name of this {found.kind} must be {form}"
         if not cut and least_length(name) <= most and _may_be_completed(name, random, form):
             level = Level.ADVISORY
     elif least_length(name) > most:
-        after = f" before {len(random)} random ones" if random else ""
+        after = f" in front of {len(random)} random characters" if random else ""
         seen = f"is {display(stated)}, {len(stated)} characters; at most {most} are allowed"
         seen += f"{after}{why}"
     elif random and least_length(stated) > _longest(form):
@@ -194,8 +195,8 @@ def _limit(found: Object, form: str) -> tuple[int, str]:
     if found.group_kind == _CRON_JOB:
         room = DNS_LABEL - _TIME - len(last)
         if room < _CRON_JOB_NAME:
-            return room, f", because a pod gets it with a time and '{last}'"
-        return _CRON_JOB_NAME, ", because its Jobs get it with a time"
+            return room, f", because the name of a pod is this name, a time and '{last}'"
+        return _CRON_JOB_NAME, ", because the name of each of its Jobs is this name and a time"
     if last:
         return DNS_LABEL - len(last), f", because the last pod gets it with '{last}'"
     if found.group_kind == _JOB and not found.spec.get("manualSelector"):

@@ -140,8 +140,8 @@ def _answering(
     first, data = known[0][0], _data(known[0][0])
     other = next((part for part, _ in known if _data(part) != data), None)
     if other is not None:
-        seen = f"states {_SIZE} {_data(other)}, but {display(first.name)}, which meets it at the "
-        seen += f"same address, {data}, and all pods of an engine must state the same"
+        seen = f"states {_SIZE} {_data(other)}, but {display(first.name)}, whose ranks meet at the "
+        seen += f"same address, states {data}; all pods of an engine must state the same"
         yield refuse(other.pod.command_path, seen, f"write {_SIZE} {data} in both", _SAME_SIZES)
     elif isinstance(data, int):
         yield from _once_each(objects, where, known, data, whole=len(known) == len(parts))
@@ -155,6 +155,7 @@ def _once_each(
     *,
     whole: bool,
 ) -> Iterator[Finding]:
+    """Report copies of an engine that no object starts, or that two objects start."""
     by_copy: dict[int, EnginePart] = {}
     twice: tuple[EnginePart, EnginePart] | None = None
     for part, started in known:
@@ -263,7 +264,7 @@ def _ranks(part: EnginePart) -> list[int | None]:
 
 
 def _workers(objects: SplitObjects, head: EnginePart) -> list[EnginePart]:
-    """Return the parts whose address surely is that of one head."""
+    """Return the parts whose address surely belongs to one head."""
     found = (
         part
         for asked, parts in objects.meeting(head)

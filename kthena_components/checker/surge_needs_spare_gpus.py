@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kthena_components.checker.cluster_objects import known
+from kthena_components.checker.read_cluster_objects import known
 from kthena_components.core.findings import Finding, Level, count_of, part_of_rule
 from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import Object, PodSet
@@ -62,7 +62,7 @@ def _check(
         more, fewer = scaled(up, replicas, up=True) or 0, scaled(down, replicas, up=False)
         needed = gpus // replicas * more
         if more and used + needed > budget:
-            surge = "is not stated, which is 25%" if stated[1] is None else f"is {display(up)}"
+            surge = "is not stated, so it is 25%" if stated[1] is None else f"is {display(up)}"
             extra = (
                 f"{surge}, and adds {count_of(more, 'replica')} of "
                 f"{count_of(gpus // replicas, 'GPU')}"

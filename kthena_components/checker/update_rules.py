@@ -46,8 +46,8 @@ def _larger(path: str, before: PodFacts | None, after: PodFacts) -> Iterator[Fin
         seen = f"names {has.name} with {has.memory_gib:g} GiB"
     else:
         return
-    seen += f", and before the update {had.name} with {had.memory_gib:g} GiB, with which the rules "
-    seen += "about memory compare"
+    seen += f", and before the update {had.name} with {had.memory_gib:g} GiB, so the rules about "
+    seen += "memory refuse less"
     yield advise(path, seen, "name the GPU of the nodes on which the pods run")
 
 

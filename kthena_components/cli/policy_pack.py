@@ -93,7 +93,7 @@ def write_pack(folder: Path, virtualenv: str | None = None) -> None:
 
     Args:
         folder: Where to write it.
-        virtualenv: The environment that runs it. Default: that of this command.
+        virtualenv: The environment that runs it. Default: the environment of this command.
 
     Raises:
         OSError: The folder cannot be written.

@@ -45,7 +45,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", 
     parser.add_argument(
         "--inventory",
         action="store_true",
-        help="print the role of who reads an inventory instead, which lists and changes nothing",
+        help="print the role for reading an inventory instead: it lists, and changes nothing",
     )
     parser.set_defaults(run=lambda asked: run(asked, parser))
 

@@ -102,6 +102,7 @@ def _looks(
 def _look(
     cluster: "Cluster", asked: argparse.Namespace, parser: argparse.ArgumentParser
 ) -> tuple[int, str]:
+    """Read the cluster once; return the exit status and the text to print."""
     # Imported here because it needs the extra `cluster`.
     from kthena_components.cluster.fetch_servings_and_inventory import look_at_servings  # noqa: PLC0415
     from kthena_components.cluster.status import describe_status, render_status  # noqa: PLC0415

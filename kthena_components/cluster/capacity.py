@@ -215,6 +215,7 @@ def _gpus_of(plan: ServingPlan) -> int:
 
 
 def _check_gang(seen: Snapshot, need: Requirements, plan: ServingPlan, gang: Gang) -> Diagnostic:
+    """Say whether a gang fits into the empty cluster, and whether all its copies fit now."""
     domains = _usable(seen, need, gang.topology)
     if isinstance(domains, Unknown):
         return Diagnostic(

@@ -129,6 +129,7 @@ def _keep(listed: Listed, serving: str, *, none: bool = False) -> Listed:
 
 
 def _named(listed: Listed, name: str) -> Listed:
+    """Return the objects with a name."""
     return listed if isinstance(listed, Unknown) else [b for b in listed if name_of(b) == name]
 
 

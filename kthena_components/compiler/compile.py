@@ -29,7 +29,7 @@ from kthena_components.core.remedies import Remedy, either, fixes_of, remove
 from kthena_components.core.remedies import write as set_to
 from kthena_components.core.rules.registry import CHECKS, MODEL_RULES, run_checks
 from kthena_components.core.spec.parse import parse_spec
-from kthena_components.core.spec.rules.engine_only_field_launch_overlay_counted_flag import (
+from kthena_components.core.spec.rules.engine_overlay_and_flags import (
     BLOCKING,
     ROLE_RULES,
 )
@@ -171,6 +171,7 @@ def _compile(
     *,
     gpus: GpuChoice = NO_CHOICE,
 ) -> Compiled:
+    """Build, check and write a plan; raise all mandatory findings at once."""
     name = getattr(spec, "backend", "native")
     backend = systems.find_emitter(name)
     if backend is None:

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kthena_components.checker.all_objects import check_objects_together, owner_of
 from kthena_components.checker.catalogue import cluster_rule_names, rule_names
+from kthena_components.checker.check_cluster_objects import check_objects_together, owner_of
 from kthena_components.checker.manifest import check_manifest, has_rules
 from kthena_components.checker.waivers import Stated, annotations
 from kthena_components.core.plan.manifest import Manifest

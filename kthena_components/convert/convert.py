@@ -163,6 +163,7 @@ def _first_name(merged: Merged) -> tuple[str, str | None]:
 def _convert(
     merged: Merged, found: Backend, others: Mapping[int, Body], changes: Changes, *, shared: bool
 ) -> tuple[Converted, tuple[int, ...]]:
+    """Convert one object; also return the indexes of other objects that the result contains."""
     backend, _, converter = found
     body, same = merged.source, changes.target in {SAME, backend}
     source = converter.filled(merged.whole)
@@ -173,10 +174,9 @@ def _convert(
                for entry in annotated(each)}  # fmt: skip
     if same and any(map(_lacks_requests, sequence(args.get("roles")))):
         args["fill_requests"] = False
-    labels = _own_labels(source)
+    labels, kept = _own_labels(source), same or bool(converter.only_here)
     args |= (renamed := _renamed(args, changes))
     args |= {**({"labels": labels} if labels else {}), **({"waivers": waivers} if waivers else {})}
-    kept = same or bool(converter.only_here)
     given = {k: v for k, v in args.items() if kept or k != "backend_options"}
     beside = read_beside(args, given, others, title_of(body), changes)
     own, args = beside.compiled, beside.args
@@ -310,6 +310,7 @@ def _for_target(
 
 
 def _roles(args: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return the roles of a serving's arguments, each with its path."""
     return [(f"roles[{index}]", role) for index, role in enumerate(args["roles"])]
 
 

@@ -132,6 +132,7 @@ def _described(
     sketch: Sketch,
     gaps: list[Gap],
 ) -> ByEngines:
+    """Return the arguments of an object's roles, and the gaps that a user must fill."""
     copies = _count(facts.copies, "replicas", gaps)
     alone = len(roles) == 1 and facts.gang is None
     made = list[Mapping[str, Any]]()
@@ -200,6 +201,7 @@ def _alone(gap: Gap) -> Gap:
 def _role(
     found: Object, engine: EngineFacts, sets: Sequence[PodSet], at: str, gaps: list[Gap]
 ) -> EngineRole | None:
+    """Return the role of one engine; None if no set has the pod with its first rank."""
     lead = lead_of(engine, sets)
     if lead is None:
         return None

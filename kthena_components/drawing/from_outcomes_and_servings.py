@@ -236,6 +236,7 @@ def _row(
     domains: Sequence[Domain],
     reasons: Mapping[str, str],
 ) -> GroupRow:
+    """Return the row of a group that runs in the cluster."""
     nodes = {node for node in map(node_of, owned) if node}
     unplaced = tuple(box for box in boxes if box.state == "waiting")
     runs = all(box.state == "running" for box in boxes)

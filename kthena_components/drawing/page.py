@@ -104,6 +104,7 @@ def _header(body: Element, picture: Picture) -> None:
 
 
 def _groups(main: Element, picture: Picture, numbers: Numbers) -> None:
+    """Write the table of groups; those that wait or change come first."""
     if not picture.groups and not picture.before:
         return
     section = tag(main, "section", aria_labelledby="groups")

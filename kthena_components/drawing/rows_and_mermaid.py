@@ -237,6 +237,7 @@ def _block(picture: Picture, groups: Sequence[GroupRow], left_out: int) -> str:
 
 
 def _lines(picture: Picture, groups: Sequence[GroupRow], left_out: int) -> Iterator[str]:
+    """Yield the lines of the Mermaid diagram: racks, nodes and groups."""
     asked = asked_titles(groups)
     before = {node.name: node for rack in _racks_before(picture) for node in rack.nodes}
     racks = [rack for rack in picture.racks if _nodes_of(rack, asked)]

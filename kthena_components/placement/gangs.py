@@ -165,6 +165,7 @@ def _engines(view: Serving, role: Role) -> _Engines | Unknown:
 def _serving_group(
     templates: Templates, view: Serving, roles: Sequence[_Engines], name: str
 ) -> PodGroup:
+    """Return one group of a ModelServing, as Kthena's controller creates it."""
     pods: list[PodSet] = []
     least: dict[str, Decimal] = {}
     gap: Unknown | None = None
@@ -274,6 +275,7 @@ def groups_of_sets(templates: Templates, view: object) -> Iterator[PodGroup]:
 
 
 def _lws_group(templates: Templates, group: Group, number: int, size: int) -> PodGroup:
+    """Return one group of a LeaderWorkerSet, as its controller creates it."""
     base = f"{templates.name}-{group.name}" if group.in_role else templates.name
     labels = {SET_NAME: base, GROUP_INDEX: str(number)}
     at = f"{group.path}.leaderWorkerTemplate"

@@ -145,6 +145,7 @@ def _cluster(found: _Found, source: str, racks_from: Sequence[str]) -> Cluster:
 
 
 def _described(file: str, body: Mapping[str, Any], racks_from: Sequence[str]) -> Cluster:
+    """Read an inventory; raise all that is wrong with it at once."""
     version, wrong = body.get("apiVersion"), list[Finding]()
     if version != API_VERSION:
         newer = isinstance(version, str) and _NEWER.fullmatch(version)

@@ -181,7 +181,7 @@ def _parents(fields: InventoryFields) -> Iterator[Finding]:
         if above in line:
             cycle = " -> ".join([*line[line.index(above) :], above])
             yield Finding(
-                path=path, seen=f"the parents go in a cycle, {cycle}",
+                path=path, seen=f"the parents form a cycle, {cycle}",
                 remedy="give one of them another parent, or none",
             )  # fmt: skip
         done |= {*line}

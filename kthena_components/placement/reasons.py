@@ -212,6 +212,7 @@ def _tier(case: Case) -> Iterator[Obstacle]:
 
 
 def _caps(group: PodGroup) -> list[int]:
+    """Return the highest tiers that the hard topologies of a group allow."""
     stated = [group.topology, *(one.topology for one in group.subgroups)]
     return [one.highest_tier for one in stated if one and one.hard and one.highest_tier is not None]
 

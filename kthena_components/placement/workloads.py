@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from kthena_components.checker.cluster_objects import known, read_objects
+from kthena_components.checker.read_cluster_objects import known, read_objects
 from kthena_components.cluster.objects import accelerators
 from kthena_components.core import naming
 from kthena_components.core.facts.serving import gpu_demand

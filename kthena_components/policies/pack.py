@@ -25,7 +25,7 @@ from pulumi_policy import (
     proxy,
 )
 
-from kthena_components.checker.all_objects import (
+from kthena_components.checker.check_cluster_objects import (
     Bodies,
     check_objects_together,
     memory_unchecked_in,

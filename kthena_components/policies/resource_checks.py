@@ -11,7 +11,7 @@ from typing import Any
 
 from pulumi_policy import PolicyResource, ResourceValidationArgs
 
-from kthena_components.checker.all_objects import is_memory_unchecked
+from kthena_components.checker.check_cluster_objects import is_memory_unchecked
 from kthena_components.checker.levels import Settings
 from kthena_components.checker.manifest import CheckedObject, check_whole, has_rules, is_compared
 from kthena_components.checker.secrecy import (

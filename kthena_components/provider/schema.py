@@ -69,7 +69,8 @@ def build() -> Schema:
 def _with_examples(schema: Schema) -> Schema:
     """Add an example in each language to each component.
 
-    Pulumi's generators keep that of their language between these marks, and the Registry shows all.
+    Pulumi's generators keep the part for their language between these marks, and the Registry shows
+    all.
     """
     for token, resource in schema["resources"].items():
         example = (EXAMPLES / f"{token.rpartition(':')[2]}.md").read_text(encoding="utf-8")
@@ -120,6 +121,7 @@ def _tidy(value: Any) -> Any:
 
 
 def _tidied(key: str, value: Any) -> Any:
+    """Return one value of the schema: texts on one line, references by the package's name."""
     if key == "description" and isinstance(value, str):
         return " ".join(value.split())
     if key == "$ref" and value.startswith(_REFERENCE):

@@ -112,6 +112,7 @@ def _count_objects(documents: Iterable[Document | Unreadable]) -> int:
 
 
 def _read_json(text: str, file: str) -> Iterator[Document | Unreadable]:
+    """Yield the documents of a JSON file, which may have several, one after another."""
     decoder = json.JSONDecoder(parse_int=_json_integer, parse_constant=_no_number)
     at, line = len(text) - len(text.lstrip()), 1
     counted = 0
@@ -152,6 +153,7 @@ def _no_number(word: str) -> None:
 def _read_yaml(
     text: str, file: str, wanted: Wanted, only: Container[int] | None
 ) -> Iterator[Document | Unreadable]:
+    """Yield the documents of a YAML file: those that are wanted in full, of others the kind."""
     is_template = False
     for piece, before in _pieces(text):
         if only is not None and before not in only:

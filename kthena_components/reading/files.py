@@ -91,6 +91,7 @@ def read_text(path: str, *, named: bool = True) -> str | Unreadable:
 
 
 def _decoded(data: bytes, name: str) -> str | Unreadable:
+    """Decode a file's bytes; say why they are no text."""
     if len(data) > MOST_BYTES:
         because = f"is larger than the limit of {MOST_BYTES // 2**20} MiB a file"
         return Unreadable(file=name, because=because, is_object=True)
@@ -149,6 +150,7 @@ def read_regular(path: Path) -> bytes | None:
 
 
 def _bytes(path: str, *, named: bool) -> bytes:
+    """Read a file, or a pipe if the user named it; never a device that the user did not name."""
     if path == STDIN and named:
         with _told_if_slow(STDIN_NAME):
             return sys.stdin.buffer.read(MOST_BYTES + 1)

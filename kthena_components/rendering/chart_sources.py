@@ -84,6 +84,7 @@ class ChartSources:
         return group
 
     def _add(self, file: str, group: _Group) -> None:
+        """Add a file to its chart: a template, values, or what cannot be read."""
         real = os.path.realpath(file)
         text = read_text(real, named=False)
         chart = self.layout.chart_of(real)

@@ -229,6 +229,7 @@ class _Releases:
             shutil.rmtree(copied.folder, ignore_errors=True)
 
     def _chart(self, stated: ChartRelease, copied: helm.Copied, folder: Path) -> Rendering | str:
+        """Render the chart of a release with its values; return why it could not be rendered."""
         options = [*stated.options]
         if _NAMESPACE.fullmatch(stated.namespace):
             options.append(f"--namespace={stated.namespace}")

@@ -159,6 +159,7 @@ def _chart(chart: Chart, programs: Programs, cage: Cage) -> Rendered:
 def _with_all_values(
     copied: helm.Copied, own: str, program: str, cage: Cage, made: Rendered
 ) -> None:
+    """Render a chart with its own values, and with each values file beside it."""
     chart, folder = copied.chart, copied.folder.parent
     if copied.left_out:
         made.leave_out(own, copied.left_out)

@@ -121,7 +121,7 @@ def in_actions(text: str, change: Callable[[re.Match[str]], str]) -> str:
 
 
 def _divided(text: str) -> tuple[str, str]:
-    """Return the own text of a template, and that of its definitions."""
+    """Return the text of a template itself, and the text of its definitions."""
     own, defined, at = list[str](), list[str](), 0
     open_blocks: list[str] = []
     for found in _found(text):
@@ -182,7 +182,7 @@ def with_pods() -> frozenset[str]:
 
 _UPGRADE = regex(r"Is(?:Upgrade|Install)|\.Release(?!\.(?:Name|Namespace|Service|Revision)\b)")
 _API = regex(r"\b[a-z0-9][a-z0-9.-]*(/v[0-9][a-z0-9]*(?:/[A-Z][A-Za-z]*)?\b)?")
-"""A word, with the version if it is that of an API: a word without one is read once, too."""
+"""A word, with the version if it is the group of an API: a word without one is read once, too."""
 _CAPABILITIES, _LOOKUP = regex(r"Capabilities"), regex(r"\blookup\b")
 _NAMED = regex(r"\.Release\.(?:Name|Namespace)\b|\binclude\b|\btemplate\b|\$\w")
 """What may be the name of the release, or holds it."""

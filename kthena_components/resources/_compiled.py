@@ -107,6 +107,7 @@ DESCRIBED: Mapping[str, Callable[[Args], Described]] = {
 
 
 def _described(compiled: Compiled, **more: Any) -> Described:
+    """Return what a component registers: its manifests, inputs and outputs."""
     plan, rows = compiled.plan, shape(compiled.plan)
     waivers = {FIELD: dict(compiled.waivers)} if compiled.waivers else {}
     return Described(

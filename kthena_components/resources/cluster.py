@@ -125,6 +125,7 @@ def _locked(cluster: _Cluster, *, render: bool) -> Finding:
 
 
 def _answers(cluster: _Cluster, environ: Mapping[str, str]) -> Finding | None:
+    """Report a cluster that refuses a connection; None if it takes one."""
     address = _address(cluster, environ)
     if address is None:
         seen = f"{cluster.title} was not checked, because it is not reached by a plain connection"

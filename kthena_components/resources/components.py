@@ -66,7 +66,7 @@ class _Component(pulumi.ComponentResource):
     """
 
     def __new__(cls, *stated: object, **named: object) -> Self:
-        """Check the call, but not that of a subclass with an `__init__` of its own."""
+        """Check the call, except in a subclass that has its own `__init__`."""
         if cls.__init__.__module__ == __name__:
             kind = cls.__name__
             found = list(refuse_call(cls.__init__, kind, stated, named))

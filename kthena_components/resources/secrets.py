@@ -76,7 +76,7 @@ def _values_are_secret(spec: StackSpec, config: StackConfig) -> Iterator[Finding
             yield Finding(
                 path=f"secrets[{index}].name",
                 seen=f"is '{secret.name}', but must be lower-case letters, digits, dashes and dots",
-                remedy="change it",
+                remedy="write such a value",
                 rule="pattern",
             )
         for key, source in secret.data.items():
@@ -90,7 +90,7 @@ def _value(path: str, key: str, source: str, config: StackConfig) -> Iterator[Fi
             f"'{key}' is not a valid key of a Secret: letters, digits, '-', '_' and '.'",
             "pattern",
         )
-        remedy = "change it"
+        remedy = "write such a value"
     elif source in StackSpec.model_fields:
         seen, rule = f"'{source}' is a field of the stack, not a separate value", "secret-missing"
         remedy = "name another config key, such as hf_token"

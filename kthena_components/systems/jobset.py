@@ -199,7 +199,7 @@ def _in_order(view: JobSet, engine: EngineFacts, places: Mapping[str, int]) -> E
         return engine
     spec = view.object.spec
     if mapping(spec.get("startupPolicy")).get("startupPolicyOrder") == "InOrder":
-        why = "is InOrder, by which each Job starts when the pods of those before it are ready"
+        why = "is InOrder, with which each Job starts only after the pods of earlier Jobs are ready"
         at, remedy = "spec.startupPolicy.startupPolicyOrder", write("AnyOrder")
         waits = leader < late
     else:

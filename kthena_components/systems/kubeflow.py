@@ -200,14 +200,12 @@ def mpi_launcher_gang(view: MpiJob) -> Iterator[Finding]:
     if not isinstance(number, int) or number <= workers:
         return
     usual = " by default" if least is None else ""
-    seen = (
-        f"is {_WAITS}, by which the launcher is created when the workers are ready, but the gang "
-    )
-    seen += f"waits for {count_of(number, 'pod')}{usual}, and at first {workers} exist, so none of "
+    seen = f"is {_WAITS}, with which the launcher is created only after the workers are ready, but "
+    seen += f"the gang waits for {count_of(number, 'pod')}{usual}, and at first {workers} exist, "
     minimum = "spec.runPolicy.schedulingPolicy.minAvailable"
     fewer = write(workers, f"write minAvailable {workers} in schedulingPolicy", at=minimum)
     report = refuse if stated else advise
-    yield report(at, f"{seen}them ever starts", either(write("AtStartup"), fewer))
+    yield report(at, f"{seen}so none of them ever starts", either(write("AtStartup"), fewer))
 
 
 _WAITS = "WaitForWorkersReady"

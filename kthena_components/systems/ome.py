@@ -227,6 +227,7 @@ def _added(stated: object, item: Mapping[str, Any]) -> object:
 
 
 def _pod(view: Components, node: Node, env: Mapping[str, str]) -> PodFacts:
+    """Read the pod of a node, with its runner as the first container."""
     found, fields = view.object, node.fields
     runner, others = node.runners, node.others
     shift = len(runner)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from kthena_components.checker import disruption_budget
-from kthena_components.checker.all_objects import check_objects_together
+from kthena_components.checker.check_cluster_objects import check_objects_together
 from kthena_components.core.objects.cluster_objects import selects
 from kthena_components.core.objects.object import PodSet
 from kthena_components.core.values.unknown import Unknown

@@ -24,7 +24,7 @@ from kthena_components.core.findings import Level, rule_name
 from kthena_components.core.rules.production import PRODUCTION
 from kthena_components.core.rules.registry import CHECKS
 from kthena_components.core.spec.rules import (
-    engine_only_field_launch_overlay_counted_flag as role_rules,
+    engine_overlay_and_flags as role_rules,
 )
 from kthena_components.core.spec.rules import gpu_model_image_adapter_amount as engine_rules
 from kthena_components.core.spec.rules import roles_pods_gang_expose as spec_rules

@@ -87,7 +87,7 @@ def test_a_cycle_of_hyper_nodes_is_told_once() -> None:
         hyper_node("b", 2, exact("a", "HyperNode")),
     )
     assert lines(compare_objects([one, two], ["a", "b"])) == [
-        "M a.spec.members[0].selector.exactMatch.name: the children go in a cycle, b -> a -> b, but a HyperNode cannot be in itself, and with a cycle Volcano places no group that has a network topology. Remove 'b' from the children of 'a'. [hypernode-cycle]"
+        "M a.spec.members[0].selector.exactMatch.name: the children form a cycle, b -> a -> b, but a HyperNode cannot be in itself, and with a cycle Volcano places no group that has a network topology. Remove 'b' from the children of 'a'. [hypernode-cycle]"
     ]
 
 

@@ -13,8 +13,8 @@ import pytest
 
 from kthena_components.checker import manifest as readers
 from kthena_components.checker import pod_schema as templates
-from kthena_components.checker.all_objects import check_objects_together
 from kthena_components.checker.catalogue import rule_names
+from kthena_components.checker.check_cluster_objects import check_objects_together
 from kthena_components.checker.cluster_rules import ASKED_RULES, cluster_rules
 from kthena_components.checker.levels import LevelOverride, Levels
 from kthena_components.checker.manifest import check_manifest, check_whole

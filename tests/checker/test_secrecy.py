@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kthena_components.checker.all_objects import check_objects_together
 from kthena_components.checker.catalogue import rule_names
+from kthena_components.checker.check_cluster_objects import check_objects_together
 from kthena_components.checker.manifest import check_manifest
 from kthena_components.checker.secrecy import (
     Sealed,

@@ -3,7 +3,10 @@
 from functools import partial
 from typing import Any
 
-from kthena_components.checker.all_objects import check_objects_together, check_split_engines
+from kthena_components.checker.check_cluster_objects import (
+    check_objects_together,
+    check_split_engines,
+)
 from kthena_components.checker.manifest import check_manifest
 from kthena_components.checker.members import read_engine_part_of
 from kthena_components.core.findings import Level

@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from kthena_components.checker.all_objects import check_objects_together
+from kthena_components.checker.check_cluster_objects import check_objects_together
 from kthena_components.cli.check.files import CheckOptions, check
 from kthena_components.cli.check.results import Result, Summary
 from kthena_components.core.findings import Level

@@ -26,7 +26,7 @@ CYCLE = [
     hyper_node("t", 3, by_name("s", "HyperNode")),
 ]
 TWICE = [hyper_node("r", 1, by_name("a")), hyper_node("s", 1, by_name("a"), by_name("b"))]
-IN_CYCLE = "the children go in a cycle, t -> s -> t"
+IN_CYCLE = "the children form a cycle, t -> s -> t"
 IN_TWO = "node 'a' is in the HyperNodes 'r' and 's', both of tier 1"
 BY_HAND: list[tuple[dict[str, Any], str]] = [
     ({"nodes": NODES, "colour": "red"}, "colour: there is no field 'colour' here"),
@@ -41,7 +41,7 @@ BY_HAND: list[tuple[dict[str, Any], str]] = [
     ({"nodes": NODES, "hyper_nodes": [{"name": "r", "tier": 1, "nodes": ["a"]},
                                       {"name": "s", "tier": 2, "children": ["t", "r"]},
                                       {"name": "t", "tier": 3, "children": ["s"]}]},
-     "the children go in a cycle, t -> s -> t"),
+     "the children form a cycle, t -> s -> t"),
     ({"nodes": []}, "contains no node: state racks and nodes_per_rack, or nodes"),
 ]  # fmt: skip
 

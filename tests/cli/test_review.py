@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kthena_components.checker.all_objects import memory_unchecked_in
+from kthena_components.checker.check_cluster_objects import memory_unchecked_in
 from kthena_components.cli.review.comment import MARK
 from kthena_components.core.hardware import NO_CHOICE
 from tests.cli.conftest import Review

@@ -218,7 +218,7 @@ def test_a_fault_of_a_rule_for_all_objects_hides_nothing_else(
     if what == "rule":
         monkeypatch.setattr(queue_cycle, "__code__", broken.__code__)
     else:
-        monkeypatch.setattr(f"kthena_components.checker.all_objects.{what}", broken)
+        monkeypatch.setattr(f"kthena_components.checker.check_cluster_objects.{what}", broken)
     write("a.yaml", text(SERVICE, SERVICE))
     done = run("a.yaml")
     failed = "the rule queue-cycle" if what == "rule" else "reading the objects"

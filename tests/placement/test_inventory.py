@@ -143,20 +143,22 @@ WRONG: list[tuple[str, Body, list[str]]] = [
     (
         "negative CPUs",
         {"cpu": -1},
-        ["cpu: is -1, but must be an amount from 0 to 2^63 - 1, such as 96 or 2Ti: change it."],
+        [("cpu: is -1, but must be an amount from 0 to 2^63 - 1, such as 96 or 2Ti: "
+          "write such a value.")],
     ),
     (
         "a negative resource",
         {"nodes": [{"name": "a", "resources": {"rdma/hca": "-1"}}]},
         [("nodes[0].resources.rdma/hca: is '-1', but must be an amount from 0 to 2^63 - 1, such as "
-         "96 or 2Ti: change it.")],
+         "96 or 2Ti: write such a value.")],
     ),
     ("racks that are no number", {"racks": "4"},
-     ["racks: is '4', but must be a count, or a list such as [{name: a}]: change it."]),
+     ["racks: is '4', but must be a count, or a list such as [{name: a}]: write such a value."]),
     (
         "too many",
         {"racks": 10**9},
-        ["racks: is 1000000000, but must be a count from 0 to 100000, or a list: change it."],
+        [("racks: is 1000000000, but must be a count from 0 to 100000, or a list: "
+          "write such a value.")],
     ),
     (
         "a product that nobody knows",
@@ -181,7 +183,7 @@ WRONG: list[tuple[str, Body, list[str]]] = [
         "a cycle",
         {"racks": 1, "hyper_nodes": [{"name": "u", "tier": 3, "children": ["v"]},
                                      {"name": "v", "tier": 2, "children": ["u"]}]},
-        [("hyper_nodes[1].children[0]: the children go in a cycle, u -> v -> u, but a HyperNode "
+        [("hyper_nodes[1].children[0]: the children form a cycle, u -> v -> u, but a HyperNode "
          "cannot be in itself, and with a cycle Volcano places no group that has a network "
          "topology: remove 'u' from the children of 'v'.")],
     ),
@@ -218,7 +220,7 @@ WRONG: list[tuple[str, Body, list[str]]] = [
         "a time without a zone",
         {"taken": "2026-11-26"},
         [("taken: is '2026-11-26', but must be a time with its time zone, such as "
-         "2026-11-26T19:00:00Z: change it.")],
+         "2026-11-26T19:00:00Z: write such a value.")],
     ),
     (
         "a version that is too new",
@@ -245,7 +247,7 @@ WRONG: list[tuple[str, Body, list[str]]] = [
      ["racks: have 1000000 nodes, and at most 100000 are read: describe a part of the cluster."]),
     ("a taint without an effect", {"taints": [{"key": "a", "effect": "NoSchedul"}]},
      [("taints[0].effect: is 'NoSchedul', but must be NoSchedule, PreferNoSchedule or NoExecute: "
-       "change it.")]),
+       "write such a value.")]),
     ("a pattern that Go cannot read",
      {"nodes": [{"name": "a"}], "hyper_nodes": [{"name": "r", "tier": 1, "node_regex": "(["}]},
      [("hyper_nodes[0].node_regex: Go cannot read '([' (a '[' is not closed): rewrite the "
@@ -257,7 +259,7 @@ WRONG: list[tuple[str, Body, list[str]]] = [
       ("queues[3].parent: is 'rot', but there is no queue of this name: write 'root'.")]),
     ("queues in a cycle", {"queues": [{"name": "c", "parent": "a"}, {"name": "a", "parent": "b"},
                                       {"name": "b", "parent": "a"}]},
-     [("queues[0].parent: the parents go in a cycle, a -> b -> a: give one of them another parent, "
+     [("queues[0].parent: the parents form a cycle, a -> b -> a: give one of them another parent, "
        "or none.")]),
     ("a quota twice", {"quotas": [{"namespace": "team", "name": "q", "hard": {}}] * 2},
      [("quotas[1]: 'team/q' is already the name of quotas[0]: give it another name, or list it "

@@ -26,8 +26,8 @@ MODEL_SERVING = (
     "the engine 2 pods. [world-size-equals-gpus]"
 )
 NOT_CHECKED = (
-    "spec.template.spec.containers[0].command: engine 'llama-70b' was not checked, because it is "
-    "an output that only the deployment knows. [world-size-equals-gpus]"
+    "spec.template.spec.containers[0].command: engine 'llama-70b' was not checked, because its "
+    "value is a Pulumi Output, which is known only after the deployment. [world-size-equals-gpus]"
 )
 
 

@@ -123,7 +123,7 @@ def test_a_right_serving_with_secrets_is_not_spoken_of() -> None:
 def test_a_secret_that_a_preview_does_not_know_is_not_known() -> None:
     late = advice(DEPLOYMENT, workload(serving("-tp", secret(UNKNOWN))))
     assert late == advice(DEPLOYMENT, workload(serving("-tp", UNKNOWN)))
-    assert "only the deployment knows" in late
+    assert "known only after the deployment" in late
 
 
 def test_a_secret_waiver_waives_and_is_not_shown() -> None:

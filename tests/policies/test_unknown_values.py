@@ -42,7 +42,7 @@ UNREAD: dict[str, tuple[Args, str, str]] = {
     "a-size": (
         vllm(FLAG, UNKNOWN),
         ARGS,
-        "it is an output that only the deployment knows",
+        "its value is a Pulumi Output, which is known only after the deployment",
     ),
     "a-script": (
         container(command=["sh", "-c", UNKNOWN]),

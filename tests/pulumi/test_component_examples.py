@@ -34,7 +34,7 @@ POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   </dependencies>
 </project>
 """
-SCHEMA = ROOT / "kthena_components" / "languages" / "schema.json"
+SCHEMA = ROOT / "kthena_components" / "provider" / "schema.json"
 
 
 def shown(component: str, language: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from kthena_components.checker.all_objects import check_split_engines
+from kthena_components.checker.check_cluster_objects import check_split_engines
 from kthena_components.checker.cluster_rules import compare_objects
 from kthena_components.checker.manifest import check_manifest, read_demand
 from kthena_components.checker.members import read_engine_part_of

@@ -98,7 +98,7 @@ SLIPS: Final[dict[str, tuple[dict[str, Any], list[str]]]] = {
     ),
     "queues above themselves": (
         {"queues": [{"name": "a", "parent": "b"}, {"name": "b", "parent": "a"}]},
-        [("queues[0].parent: the parents go in a cycle, a -> b -> a, and each queue needs its "
+        [("queues[0].parent: the parents form a cycle, a -> b -> a, and each queue needs its "
          "parent first. Remove the parent of one of them. [queue-cycle]")],
     ),
     "a queue that may take more than the one above it": (

@@ -40,12 +40,12 @@ SLIPS: Final[dict[str, tuple[dict[str, Any], dict[str, str], list[str]]]] = {
         {"secrets[0].data": {"a b": "hf_token", "HUGGING_FACE_HUB_TOKEN": "hf_token"}}, TOKEN,
         [("secrets[0].data.a b: 'a b' is not a valid key of a Secret: letters, digits, '-', '_' "
           "and '.'. "
-         "Change it. [pattern]")],
+         "Write such a value. [pattern]")],
     ),
     "a name that Kubernetes refuses": (
         {"secrets[0].name": "HF"}, TOKEN,
         [("secrets[0].name: is 'HF', but must be lower-case letters, digits, dashes and dots. "
-         "Change it. [pattern]")],
+         "Write such a value. [pattern]")],
     ),
     "no keys": (
         {"secrets[0].data": {}}, TOKEN,

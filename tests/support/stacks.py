@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kthena_components.checker.cluster_objects import read_objects
 from kthena_components.checker.cluster_rules import compare_objects
 from kthena_components.checker.manifest import read_demand, read_manifest, reduce_object
+from kthena_components.checker.read_cluster_objects import read_objects
 from kthena_components.core.facts.serving import gpu_demand
 from kthena_components.core.findings import Finding
 from kthena_components.core.objects.object import PodSet

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kthena_components.checker.all_objects import check_objects_together
-from kthena_components.checker.cluster_objects import read_objects
+from kthena_components.checker.check_cluster_objects import check_objects_together
 from kthena_components.checker.manifest import read_demand
+from kthena_components.checker.read_cluster_objects import read_objects
 from kthena_components.cli.review.preview import parse_preview
 from kthena_components.cli.review.stack import gpus_of, pairs_of
 from kthena_components.compiler.compile import compile_serving

@@ -184,7 +184,7 @@ def test_a_missing_virtual_environment_is_named_with_its_remedy(call: Any, tmp_p
     assert str(refusal.value) == (
         f"The virtual environment '.venv' of {tmp_path} has no bin/python. "
         f"Make it first: `python3 -m venv {tmp_path}/.venv`, and install its requirements there. "
-        "`make venv` makes that of a checkout only."
+        "`make venv` makes the one of a checkout only."
     )
     request = messages.GetRequiredPackagesRequest(info=info(tmp_path, virtualenv=".venv"))
     with pytest.raises(RuntimeError, match="FAILED_PRECONDITION: The virtual environment"):

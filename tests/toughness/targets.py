@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from kthena_components.checker.all_objects import StackOptions, check_objects_together
+from kthena_components.checker.check_cluster_objects import StackOptions, check_objects_together
 from kthena_components.checker.cluster_rules import compare_objects
 from kthena_components.checker.levels import Levels
 from kthena_components.checker.manifest import check_manifest

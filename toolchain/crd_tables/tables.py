@@ -52,7 +52,7 @@ class Table:
             _note(self.scaled, now, release.version, scaled.get(now, False))
 
     def _number(self, made: dict[str, Any]) -> int:
-        """Give the number of a type: that of its equal, if one was seen before."""
+        """Give the number of a type: the number of an equal one, if it was seen before."""
         text = json.dumps(made, sort_keys=True)
         if text not in self._numbers:
             self._numbers[text] = len(self.types)

@@ -90,7 +90,7 @@ class Interpreter:
             raise HostError(
                 f"The virtual environment {str(wanted)!r} of {info.root_directory} has no "
                 f"bin/python. Make it first: `python3 -m venv {shlex.quote(str(folder))}`, "
-                "and install its requirements there. `make venv` makes that of a checkout only."
+                "and install its requirements there. `make venv` makes the one of a checkout only."
             )
         return cls(str(executable), folder)
 

@@ -13,7 +13,7 @@ from toolchain.site.in_languages import LANGUAGES, examples, tab
 from toolchain.site.staging import ROOT
 
 Schema = Mapping[str, Any]
-_SCHEMA = ROOT / "kthena_components/languages/schema.json"
+_SCHEMA = ROOT / "kthena_components/provider/schema.json"
 _PREFIX = "kthena:index:"
 _DEFAULT = re.compile(r"Default:? (?P<value>(?:[^.`]|`[^`]*`|\.(?=\S))+)\.")
 _LONGEST_DEFAULT = 40

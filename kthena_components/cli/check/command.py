@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kthena_components.checker.all_objects import StackOptions
+from kthena_components.checker.check_cluster_objects import StackOptions
 from kthena_components.checker.levels import SettingError, Settings, parse_releases
 from kthena_components.cli.check.files import CheckOptions, check
 from kthena_components.cli.check.reports import FORMATS, Report

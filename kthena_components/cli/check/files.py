@@ -8,7 +8,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from kthena_components.checker.all_objects import StackOptions
+from kthena_components.checker.check_cluster_objects import StackOptions
 from kthena_components.checker.levels import Settings
 from kthena_components.checker.manifest import CheckedObject, check_whole
 from kthena_components.cli.check.context import (
@@ -121,6 +121,7 @@ def _walked(found: Found) -> list[str]:
 def _told_once(
     found: Found, layout: Layout, rendered: Rendered, given: CheckOptions, summary: Summary
 ) -> Iterator[Result | Unreadable]:
+    """Yield all results, and each rendered object once, however often it is rendered."""
     yield from rendered.notes
     yield from layout.unreadable
     yield from (each for each in found.files if isinstance(each, Unreadable))

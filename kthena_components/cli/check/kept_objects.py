@@ -11,7 +11,7 @@ from dataclasses import field, replace
 from datetime import date
 from typing import Any
 
-from kthena_components.checker.all_objects import (
+from kthena_components.checker.check_cluster_objects import (
     ReadObjects,
     StackOptions,
     check_engines,
@@ -252,7 +252,7 @@ class AllObjects:
     def _rendered_again(self, numbers: Iterable[int]) -> set[int]:
         """Return the objects of which another rendering is in the cluster.
 
-        The last rendering of a file's object is, which is that of a release if there is one. Two
+        The last rendering of a file's object is kept; it belongs to a release if there is one. Two
         whose namespaces are not known may be in two. A chart that no release installs is another
         cluster if an object of it is also elsewhere.
         """

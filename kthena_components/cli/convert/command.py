@@ -264,6 +264,7 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
 
 
 def _convert(files: Sequence[Source], asked: argparse.Namespace, changes: Changes) -> int:
+    """Write the result, unless a file is refused, a loss is not accepted or objects clash."""
     if not any(file.conversion.servings or file.conversion.errors for file in files):
         raise UsageError(_nothing(files))
     as_yaml = asked.to in EMITTERS

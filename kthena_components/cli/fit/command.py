@@ -136,6 +136,7 @@ def _write(
     asked: argparse.Namespace,
     parser: argparse.ArgumentParser,
 ) -> None:
+    """Write the answer in the format that the options ask for."""
     from kthena_components.cli.fit.output import describe, render  # noqa: PLC0415
     from kthena_components.drawing.from_outcomes_and_servings import picture_of  # noqa: PLC0415
     from kthena_components.drawing.page import draw_page  # noqa: PLC0415

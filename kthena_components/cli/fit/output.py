@@ -139,6 +139,7 @@ def describe(cluster: Cluster, outcomes: Sequence[Outcome]) -> dict[str, Any]:
 
 
 def _data(outcome: Outcome) -> dict[str, Any]:
+    """Return one group's answer for JSON."""
     group, placement = outcome.group, outcome.placement
     domain = None if placement is None else placement.domain
     return {
@@ -257,6 +258,7 @@ def _lost(cluster: Cluster, wanted: str) -> tuple[str, ...]:
 
 
 def _told_of_loss(loss: Loss, wanted: str) -> Iterator[str]:
+    """Say which groups a loss of nodes hits, and where their pods come back."""
     if not loss.nodes:
         yield "No pod of these groups or of a PodGroup is on a node, so no loss strands one."
         return

@@ -92,6 +92,7 @@ def review_branch(options: ReviewOptions) -> BranchReview:
 
 
 def _review(made: BranchReview, options: ReviewOptions) -> None:
+    """Find what the branch changes, say what needs an approval, and preview its stacks."""
     sides = options.sides
     sides.require_readable([*map(sides.at, PROJECT_FILES), *_levels(sides, sides.after).values()])
     project = sides.project_in(sides.after)
@@ -224,6 +225,7 @@ def _weigh(made: BranchReview, options: ReviewOptions, findings: Iterator[Findin
 
 
 def _preview(made: BranchReview, options: ReviewOptions, branch: Branch, project: Project) -> None:
+    """Preview each changed stack, and note why one is not previewed."""
     made.notes += list(uncommitted(options.sides, options.tree)) if branch.stacks else []
     previewer = Previewer(tree=options.tree, policies=options.judge / FOLDER, work=options.work)
     for number, stack in enumerate(branch.stacks):

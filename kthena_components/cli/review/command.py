@@ -156,7 +156,7 @@ def _about_its_place(parser: argparse.ArgumentParser) -> None:
         "--repository",
         metavar="FOLDER",
         type=Path,
-        help="the git directory, or the checkout, with both commits; default: that of --tree",
+        help="the git directory, or the checkout, with both commits; default: the one of --tree",
     )
     parser.add_argument(
         "--head", metavar="COMMIT", default="HEAD", help="the commit of the branch; default: HEAD"

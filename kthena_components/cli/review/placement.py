@@ -1,7 +1,7 @@
 """Says in a review whether the pods of a stack fit into a cluster, and reads its inventory.
 
 A branch must not choose the cluster by which its placement is judged. So a file of the repository
-is that of the base, and a file that only the branch has is not read without an approval.
+is the file of the base, and a file that only the branch has is not read without an approval.
 """
 
 import argparse
@@ -115,7 +115,7 @@ def add_inventory(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="what the cluster of a stack has, from `kthena-components inventory`: the comment "
         "says whether its pods fit, before and after. With --base, a file of the repository is "
-        "that of the base",
+        "the file of the base",
     )
 
 

@@ -248,6 +248,7 @@ def _take_gpu(preview: Preview, config: Mapping[str, Any]) -> None:
 def _take_step(
     preview: Preview, data: Mapping[str, Any], old: Mapping[str, Any], new: Mapping[str, Any]
 ) -> None:
+    """Add a step of the event log to the step of its resource."""
     urn, op = _text(data.get("urn")), _OPS.get(_text(data.get("op")))
     if op is None or not urn:
         return
@@ -287,6 +288,7 @@ def _kind(how: Mapping[str, Any]) -> str:
 
 
 def _take_diagnostic(preview: Preview, told: Mapping[str, Any]) -> None:
+    """Add a message of the event log: its findings, or why the preview failed."""
     severity = _text(told.get("severity"))
     if severity == "debug" or told.get("ephemeral"):
         return

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from kthena_components.checker.all_objects import memory_unchecked_in
+from kthena_components.checker.check_cluster_objects import memory_unchecked_in
 from kthena_components.checker.manifest import read_manifest
 from kthena_components.checker.secrecy import SECRET_SIGNATURE, SIGNATURE, check_sealed
 from kthena_components.checker.sizes import sizes_of

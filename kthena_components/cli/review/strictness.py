@@ -111,6 +111,7 @@ class BaseWaivers:
         stack: BaseStack | None,
         days: Mapping[tuple[Subject, str], date],
     ) -> Said:
+        """Keep a finding waived only if the base's code or state shows the same waiver."""
         clause = _clause(said.text)
         if clause is None or stack is None:
             return replace(said, weight=Weight.MANDATORY)

@@ -61,6 +61,7 @@ def _about_requests(parser: argparse.ArgumentParser) -> None:
 
 
 def _about_the_engine(parser: argparse.ArgumentParser) -> None:
+    """Add the options about the engine and the model."""
     parser.add_argument(
         "--engine", choices=("vllm", "sglang", "trtllm"), default="vllm", help="default: vllm"
     )
@@ -86,6 +87,7 @@ def _about_the_engine(parser: argparse.ArgumentParser) -> None:
 
 
 def _about_the_output(parser: argparse.ArgumentParser) -> None:
+    """Add the options about prices and the format of the answer."""
     parser.add_argument(
         "--price",
         metavar="PRICE",

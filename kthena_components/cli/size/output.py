@@ -76,6 +76,7 @@ def _table(question: Question, answer: Answer) -> str:
 
 
 def _columns(question: Question, answer: Answer) -> list[_Column]:
+    """Return the columns of the table; those that would say nothing are left out."""
     shapes = [row.shape for row in answer.rows]
     columns: list[_Column] = [("TP × PP × DP", lambda row: row.shape.sizes)]
     if any(shape.expert for shape in shapes):

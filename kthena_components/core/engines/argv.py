@@ -148,6 +148,7 @@ def _is_plain(word: str) -> bool:
 
 @lru_cache(maxsize=4096, typed=True)  # a placeholder is no equal text
 def _read(dialect: Dialect, word: str, after: str, in_shell: bool) -> Plain | None:
+    """Read an option whose meaning depends on no other word; None for all others."""
     if not (_is_plain(word) and is_flag(word)) or (is_line(word) and not in_shell):
         return None
     if is_flag(after) or not _is_plain(after):

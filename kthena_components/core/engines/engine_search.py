@@ -101,6 +101,7 @@ class Search:
             self.scope.files = files
 
     def _start(self, run: Run) -> bool:
+        """Read a command that may start a program; return whether the script goes on after it."""
         words = run.words
         start = find_program(words)
         if start is None:

@@ -128,6 +128,7 @@ def refused_transfer(launch: Launch, used: Mapping[int, str]) -> Iterator[Refusa
 
 
 def _refused_by_vllm(launch: Launch) -> Iterator[Refusal]:
+    """Refuse a connector that the image's release of vLLM lacks."""
     transfer = launch.transfer
     connector = _vllm_connector(launch.kind, transfer)
     if transfer is None or connector is None or launch.release is None:

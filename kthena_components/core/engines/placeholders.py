@@ -109,7 +109,8 @@ _NUMBER = regex(r"INDEX|TPU_WORKER_ID")
 
 
 _NAMED = {name: by for by, names in _SET_BY.items() for name in names}
-_ALIKE = 0.84
+_LEAST_SIMILARITY = 0.84
+"""Similarity of two names, from 0 to 1, from which one counts as the other misspelled."""
 _GAP_OPEN, _GAP_CLOSE = "\ue002", "\ue003"
 _MAX_INSERTED = 1 << 21
 """Maximum characters that variables insert in total: Linux allows 2 MiB for a command line."""
@@ -139,7 +140,7 @@ def misspelled(name: str, known: Iterable[str] = tuple(_NAMED)) -> str | None:
 def _nearest(name: str, known: tuple[str, ...]) -> str | None:
     own = name.partition("_")[0]
     like = [k for k in known if k.partition("_")[0] == own and abs(len(k) - len(name)) <= 1]
-    near = [] if name in known else get_close_matches(name, like, n=1, cutoff=_ALIKE)
+    near = [] if name in known else get_close_matches(name, like, n=1, cutoff=_LEAST_SIMILARITY)
     return near[0] if near else None
 
 
@@ -329,7 +330,7 @@ class Scope:
         if BLANK_WORD in word:
             return Unknown("it is a placeholder, to be filled in first")
         if is_unresolved(word):
-            return Unknown("it is an output that only the deployment knows")
+            return Unknown("its value is a Pulumi Output, which is known only after the deployment")
         return word
 
     def show(self, word: str) -> str:

@@ -80,7 +80,7 @@ def _why(word: str, plain: str, flag: str, *, after_hyphens: bool) -> str:
     if plain.startswith("---"):
         return f"starts with {len(plain) - len(plain.lstrip('-'))} hyphens, and an option with two"
     other_case = plain != flag and plain.lower() == flag
-    return f"is written in another case than {flag}, and an option is not read then" * other_case
+    return f"is not read as {flag}, because its letters are in another case" * other_case
 
 
 @dataclass(frozen=True, slots=True)

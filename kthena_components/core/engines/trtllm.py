@@ -190,6 +190,7 @@ def unsupported_trtllm(launch: Launch) -> list[Refusal]:
 
 
 def _refused(launch: Launch) -> Iterator[Refusal]:
+    """Report what TensorRT-LLM cannot do of a launch."""
     if launch.launcher != "mpi":
         seen = f"is '{launch.launcher}', and the pods of TensorRT-LLM are joined by MPI"
         yield Refusal("launcher", seen, either(write("mpi"), remove()), "engine-launch")

@@ -164,7 +164,7 @@ def _filled(
 
 
 def _common(command: CommandFacts | None, commands: Sequence[CommandFacts]) -> CommandFacts | None:
-    """Return what the command lines of some pods have in common; else that of their template."""
+    """Return what the command lines of some pods have in common; else their template's."""
     gap = None if command is None else command.hidden
     if command is None or gap is None or not commands:
         return command

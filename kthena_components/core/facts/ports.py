@@ -230,6 +230,7 @@ def _named(container: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
 def _probes(
     container: Mapping[str, Any], path: str, named: Mapping[str, int]
 ) -> Iterator[ProbeFacts]:
+    """Read the probes of a container: what they ask, and at which port."""
     hidden = unknown_in(container.get("ports")) or next(
         filter(None, map(unknown_in, sequence(container.get("ports")))), None
     )

@@ -79,6 +79,7 @@ def _beside(container: object, spec: Mapping[str, Any]) -> Iterator[tuple[str, M
 
 
 def _read(container: Mapping[str, Any], path: str) -> RoutingSidecar | None:
+    """Read a container as llm-d's routing sidecar; None if it is none, or not known."""
     image, words = container.get("image"), container.get("args")
     if not isinstance(image, str) or not _IMAGE.fullmatch(image) or container.get("command"):
         return None

@@ -8,7 +8,7 @@ kubernetes pkg/kubelet/network/dns/dns.go.
 
 Joins an engine whose head and workers are objects of their own, such as two StatefulSets.
 
-The workers look for the head by a name: that of a Service that selects it, of its StatefulSet's
+The workers look for the head by a name: a Service that selects it, its StatefulSet's
 `serviceName`, or its own. Engines are joined only if the files show all of their pods, because
 others may be elsewhere.
 """
@@ -281,7 +281,7 @@ class SplitObjects:
     def meeting(self, head: EnginePart) -> Iterator[tuple[Asked, list[EnginePart]]]:
         """Yield each address that leads to a head, with the parts without a first rank that ask it.
 
-        It is that of its pod, or of a Service that selects it.
+        It is the name of its pod, or of a Service that selects the pod.
         """
         group = group_of_head(head)
         by_service = (Asked(name, head.namespace) for name in sorted(self.reached(head)))
@@ -375,7 +375,7 @@ def _together(head: EnginePart, worker: EnginePart, workers: Sequence[EnginePart
 
 
 def _without_rank(pod: PodFacts) -> PodFacts:
-    """Return a pod without its rank, if this is that of some worker."""
+    """Return a pod without its rank, if the rank belongs to some worker."""
     command = pod.command
     if command is None:
         return pod

@@ -44,6 +44,7 @@ class GpuFacts:
 
 
 def _by_label(value: str) -> GpuFacts | Unknown:
+    """Return the GPU that the value of a node label names."""
     gpu = gpu_of_label(value)
     return gpu if isinstance(gpu, Unknown) else _facts(gpu)
 

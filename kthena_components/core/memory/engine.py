@@ -265,7 +265,7 @@ def placed_engine(engine: EngineFacts) -> Placed | Unknown | None:
 def engines_without_gpu(facts: ServingFacts) -> Iterator[tuple[EngineFacts, Placed | Unknown]]:
     """Return each engine without a GPU by name, on the largest GPU that its pods may request.
 
-    Nothing names its GPU, or the one that is named for all pods cannot be that of these.
+    Nothing names its GPU, or the GPU named for all pods cannot be the GPU of these pods.
     """
     for engine in facts.engines:
         entry, command = engine.entry, engine.entry.command
@@ -278,6 +278,7 @@ def engines_without_gpu(facts: ServingFacts) -> Iterator[tuple[EngineFacts, Plac
 def _placed(
     engine: EngineFacts, command: CommandFacts, gpu: GpuFacts | Unknown
 ) -> Placed | Unknown:
+    """Return an engine with its model, its GPU and its share of the GPU's memory."""
     entry = engine.entry
     stated = model_shape(command, entry.shape)
     unnamed = isinstance(stated, Unknown) and entry.shape is None

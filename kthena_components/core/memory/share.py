@@ -303,6 +303,7 @@ def share_of(
 def _sglang_default(
     engine: EngineFacts, command: CommandFacts, gpu: GpuFacts, shape: ModelShape
 ) -> float | Unknown:
+    """Return the share of a GPU that SGLang takes if none is stated."""
     tensor, pipeline, copies = command.tensor, command.pipeline, command.attention_data
     unknown = first_unknown(tensor, pipeline, copies)
     if unknown is not None or not (

@@ -127,7 +127,7 @@ class ModelShape:
     full_kv_heads: int | None = None
     """KV heads of these layers. None: as many as the others have."""
     full_head_dim: int | None = None
-    """Width of these heads. None: that of the others."""
+    """Width of these heads. None: the width of the others."""
     state_layers: int = 0
     """Layers with a state of fixed size for each request, as far as they are given."""
     state_bytes: int | None = None

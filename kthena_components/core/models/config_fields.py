@@ -115,8 +115,8 @@ def stored_tokens(text: Mapping[str, Any], layers: int) -> Stored:
 def state_bytes(text: Mapping[str, Any], layers: int) -> int | None:
     """Return the bytes of the states of one request in gated delta nets; None if not given.
 
-    Each value head keeps a matrix of its width and that of a key head, and the convolution its
-    last inputs: gated_delta_net_state_shape in vllm/model_executor/layers/mamba/mamba_utils.py,
+    Each value head keeps a matrix of its width times the width of a key head, and the convolution
+    its last inputs: gated_delta_net_state_shape in vllm/model_executor/layers/mamba/mamba_utils.py,
     Mamba2StateShape in sglang/srt/configs/mamba_utils.py, both of 16 bits with states of 32. A
     head of Mamba 2 keeps its width for each number of the state: mamba2_state_shape there.
     """

@@ -26,7 +26,7 @@ _VERSION = regex(r"-v\d[\d.]*$")
 _BYTES = {"bf16": 2, "fp8": 1, "int8": 1}
 """Bytes of a parameter, where almost all have the same."""
 _GIB, _BILLION, _ROUNDED = 2**30, 10**9, 0.05
-"""By which share the number of parameters in a name may differ from that of the weights."""
+"""By which share the number of parameters in a name may differ from the number in the weights."""
 _LONGEST = 60
 """Maximum length of a name in a message."""
 _OWN = ("fp8_block", "group", "draft_layers", "weights_gib", "weights_source")

@@ -133,6 +133,7 @@ class ClusterObjects:
         return next(filter(None, (unknown_within(o.body.get("spec")) for o in silent)), None)
 
     def _add_to_gang(self, pods: PodSet) -> None:
+        """Add pods to the gang that they name, unless a controller creates its PodGroup."""
         gang, namespace = pods.gang, pods.owner.namespace
         if pods.by_controller or gang is None:
             return

@@ -76,6 +76,7 @@ def _plan(
     pod_group: str | None = None,
     role_path: str | None = None,
 ) -> ServingPlan:
+    """Decide all that a spec leaves open."""
     notes: list[Finding] = []
     paths = [f"roles[{i}]" if role_path is None else role_path for i in range(len(spec.roles))]
     minima = spec.gang_policy.min_role_replicas if spec.gang_policy else None
@@ -134,6 +135,7 @@ def _role(
     *,
     fills: bool,
 ) -> RolePlan:
+    """Decide all that a role leaves open, and write its pod templates."""
     # Standalone groups and roles of one serving have templates of their own.
     owner = group.name
     if isinstance(group, StandaloneGroupSpec):

@@ -63,6 +63,7 @@ def _templates(role: RolePlan, groups: int) -> tuple[Template, Template | None]:
 
 
 def _engine_of(role: RolePlan, sizes: tuple[str, ...], gpus: GpuChoice) -> EngineFacts:
+    """Return the facts of a role's engine, as `check` reads them from a manifest."""
     env = dict.fromkeys(sizes, str(role.pods))
     prefix = f"{role.path}." if role.path else ""
     claimed = stated_claims(role.stated, role.claim_templates)

@@ -52,6 +52,7 @@ def scheduler_sizes(facts: ServingFacts) -> Iterator[Finding]:
 
 
 def _batch(start: Start) -> Iterator[Finding]:
+    """Compare the tokens and the sequences of one batch."""
     tokens, sequences = start.number("--max-num-batched-tokens"), start.number("--max-num-seqs")
     level = start.since(POSITIVE)
     if tokens is not None and tokens < 1 and sequences != 0:
@@ -139,7 +140,7 @@ def _pages(start: Start) -> Iterator[Finding]:
 
 
 def _page_level(start: Start) -> Level:
-    """Return advisory if an attention may set the page size: that of latent attention."""
+    """Return advisory if the attention may set the page size, as latent attention does."""
     shape = model_shape(start.command, start.engine.entry.shape)
     usual = isinstance(shape, ModelShape) and shape.kv_heads is not None and shape.full_cache
     stated = any(start.option(name) is not None for name in _BACKENDS)
@@ -214,7 +215,7 @@ def _too_long(start: Start, longest: int, shape: ModelShape, context: int) -> It
     option = "--context-length" if engine == "sglang" else "--max-model-len"
     model = start.command.model
     name = model if isinstance(model, str) else shape.name
-    seen = f"has {option} {longest}, and {name} was made for {context}"
+    seen = f"has {option} {longest}, and {name} supports {context} tokens"
     remedy = either(
         set_option(option, context, then=" or less"),
         f"set {_ALLOW[engine]}=1 and check the answers",

@@ -121,6 +121,7 @@ def _suits(shape: object, tensor: int, decode: int) -> bool:
 
 
 def _prefill(start: Start, tensor: int, prefill: int, decode: int, data: int) -> Iterator[Finding]:
+    """Check the sizes beside prefill context parallelism, by release of vLLM."""
     level = start.since(_PREFILL_SINCE, _PREFILL_WORKS)
     if level is not None:
         seen = f"has prefill context {prefill}, which no attention of {start.product} supports"

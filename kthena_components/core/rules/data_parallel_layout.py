@@ -101,6 +101,7 @@ def _copies_on_nodes(start: Start) -> Iterator[Finding]:
 
 
 def _spread(start: Start, nodes: int, *sizes: int) -> Iterator[Finding]:
+    """Check that the ranks spread evenly over the nodes of --nnodes."""
     tensor, pipeline, data, prefill = sizes
     level = ALWAYS if prefill == 1 else _counted(start)
     if level is None:

@@ -104,6 +104,7 @@ def _together(start: Start, ways: dict[str, str]) -> Iterator[Finding]:
 
 
 def _external(start: Start) -> Iterator[Finding]:
+    """Check an engine whose copies an external load balancer addresses."""
     command, data, local = start.command, start.command.data, start.command.data_local
     if data == 1:
         yield from _alone(start, f"{_EXTERNAL} and --data-parallel-rank")
@@ -217,7 +218,7 @@ def _has_local(start: Start) -> bool:
 
 
 def _ranks(start: Start) -> Iterator[Finding]:
-    """Reject a rank above that of the last copy."""
+    """Reject a rank above the rank of the last copy."""
     command, data = start.command, start.command.data
     rank, flag, level = command.data_rank, "--data-parallel-rank", ALWAYS
     external, ports = start.is_on(_EXTERNAL), start.is_on(PORTS)

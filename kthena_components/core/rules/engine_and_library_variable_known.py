@@ -90,8 +90,9 @@ def _of_release(engine: str, version: Version) -> tuple[str, ...]:
 def engine_variable_number(facts: ServingFacts) -> Iterator[Finding]:
     """VLLM_PORT, if it is set, is a number.
 
-    It is the first port at which vLLM's own processes meet, and not that of its server (--port).
-    vLLM stops if it is anything else. service-named-vllm reports the Service that sets it.
+    It is the first port at which vLLM's own processes meet, and not the port of its server
+    (--port). vLLM stops if it is anything else. service-named-vllm reports the Service that sets
+    it.
 
     Pass: VLLM_PORT 29600; none; any text for a release before 0.4.3, which does not read it.
     Fail: VLLM_PORT tcp://10.0.0.1:8000; VLLM_PORT http; VLLM_PORT without a value.

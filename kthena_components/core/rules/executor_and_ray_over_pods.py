@@ -57,6 +57,7 @@ def executor_stated(engine: EngineFacts) -> Iterator[Finding]:
 
 
 def _not_stated(engine: EngineFacts, command: CommandFacts) -> Iterator[Finding]:
+    """Report an engine over several pods that states no executor."""
     copy, gpus, pod = command.per_rank_world, engine.entry.gpus, engine.entry
     require_known("", pod.one_process, pod.on_cpus, copy, gpus)
     if not (isinstance(copy, int) and isinstance(gpus, int)) or copy <= gpus:

@@ -110,7 +110,7 @@ def _evenly(start: Start, *, balanced: bool) -> Iterator[Finding]:
         f"divides {experts} over {count_of(ranks, 'rank')}, which leaves a remainder of "
         f"{whole % ranks}"
     )
-    yield from start.refused(f"{seen}, and each must get as many", remedy, level)
+    yield from start.refused(f"{seen}, but every rank must get the same number", remedy, level)
 
 
 def _redundant_experts(start: Start) -> int | None:
@@ -151,6 +151,7 @@ def _redundant(start: Start) -> Iterator[Finding]:
 
 
 def _elastic(start: Start, *, balanced: bool) -> Iterator[Finding]:
+    """Check what elastic expert parallelism of vLLM requires."""
     if start.is_on("--enable-elastic-ep") is not True:
         return
     command = start.command

@@ -52,6 +52,7 @@ def _is_compared(command: CommandFacts) -> bool:
 
 
 def _check(start: Start, other: CommandFacts, path: str) -> Iterator[Finding]:
+    """Compare --headless of the workers with the way in which requests are balanced."""
     command = start.command
     data, local = command.data, command.data_local
     level = start.since(_COMPARED)
@@ -72,7 +73,7 @@ def _check(start: Start, other: CommandFacts, path: str) -> Iterator[Finding]:
     if by_zero and start.since(_START_OF_NONE) is None:
         each = False
     if each and other.headless:
-        stated = f"with {_START} 0" if by_zero else "as is stated"
+        stated = f"with {_START} 0" if by_zero else "(as stated)"
         seen = f"has {command.data_mode} load balancing {stated}, in which each pod has a server, "
         seen += f"but --headless in its workers{_REFUSED}"
         remedy = without(_START) if by_zero else "remove --headless from the workers"

@@ -35,10 +35,10 @@ _OWN_ADDRESS = f"set {NIXL_HOST} by a fieldRef to status.podIP"
 def host_ip_per_pod(facts: ServingFacts) -> Iterator[Finding]:
     """VLLM_HOST_IP, if it is set, is the address of each pod itself.
 
-    vLLM takes it for the address of the process, and Ray's executor for that of the node: all pods
-    need different ones. With --nnodes, the processes of one copy in other pods connect to it. A
-    fixed value in a template is the same in all of its pods. The address of the node is the pod's
-    own only with hostNetwork: without, vLLM cannot listen there, and nothing answers.
+    vLLM takes it for the address of the process, and Ray's executor for the address of the node:
+    all pods need different ones. With --nnodes, the processes of one copy in other pods connect to
+    it. A fixed value in a template is the same in all of its pods. The address of the node is the
+    pod's own only with hostNetwork: without, vLLM cannot listen there, and nothing answers.
 
     Pass: VLLM_HOST_IP from status.podIP in the template of 2 pods.
     Fail: VLLM_HOST_IP 10.0.0.5 or 127.0.0.1 in the template of 2 pods; $(LWS_LEADER_ADDRESS) in
@@ -121,6 +121,7 @@ def _of_leader(engine: EngineFacts) -> VariableFacts | None:
 
 
 def _finding(stated: VariableFacts, seen: str, engine: EngineFacts, *, stops: bool) -> Finding:
+    """Report a variable with another address than the pod's; `stops`: vLLM then stops."""
     said = "use a fieldRef to status.podIP, or remove the variable"
     set_to = f"sets {HOST_IP}, which " if stated.by_script else ""
     return Finding(
@@ -172,11 +173,11 @@ def _one_for_all(half: Half, engines: MaybeInt) -> Iterator[Finding]:
     set_to = f"sets {NIXL_HOST} to" if stated.by_script else "is"
     if isinstance(engines, int) and engines > 1:
         level, seen = Level.MANDATORY, f"{display(value)} in {count_of(engines, 'engine')}, but "
-        seen += "vLLM listens there, and an address is that of one pod only"
+        seen += "vLLM listens there, and an address belongs to one pod only"
     elif not _NUMBERS.fullmatch(value):
         level, seen = Level.ADVISORY, f"the name {display(value)}, but vLLM listens there, and can "
-        seen += "do so only if the name gives the address of this pod: that of a Service with a "
-        seen += "cluster IP does not"
+        seen += "do so only if the name gives the address of this pod: the name of a Service "
+        seen += "with a cluster IP does not"
     else:
         return
     yield Finding(path=stated.path, seen=f"{set_to} {seen}", remedy=_OWN_ADDRESS, level=level)

@@ -29,7 +29,7 @@ from kthena_components.core.values.regex import regex
 _NIXL_HASH = (0, 13, 0)
 """The first vLLM whose NIXL compares the release, the model's name and the cache's type."""
 _NIXL_BLOCKS_DIFFER = (0, 11, 1)
-"""The first vLLM whose NIXL splits blocks, before that of the prefill engine."""
+"""The first vLLM whose NIXL splits blocks, so that the sizes of the halves may differ."""
 _NIXL_CHECKS = (0, 9, 1)
 """The first vLLM whose NIXL compares the blocks of both sides."""
 _SGLANG_PAGES = (0, 5, 8)

@@ -216,7 +216,7 @@ def _sglang_stages(pair: Pair) -> Iterator[Finding]:
     if decode not in {1, prefill}:
         seen = (
             f"has pipeline {decode}, but {pair.prefill.name} has {prefill}, and SGLang requires "
-            "as many stages in decode, or one"
+            "the same number of stages in decode, or one"
         )
         remedy = one_of_sizes(
             pair.decode.command, "pipeline", sorted({1, prefill}), "write pipeline"

@@ -143,7 +143,7 @@ def _is_host_and_port(shown: str) -> bool:
 
 
 def _one_copy(facts: ServingFacts, engine: EngineFacts, meeting: Meeting) -> str:
-    """Explain that an address is that of one pod, and there are several copies."""
+    """Explain that an address names one pod, but there are several copies of the engine."""
     copies, value = product(engine.replicas, facts.copies), meeting.address
     if isinstance(copies, Unknown) or copies < _TWO or engine.worker is None:
         return ""

@@ -36,9 +36,9 @@ def leader_pod_exists(facts: ServingFacts) -> Iterator[Finding]:
     SET-GROUP-NUMBER, below SET, or below SET-GROUP by subdomainPolicy UniquePerReplica.
     Grove makes SET-COPY-CLIQUE-NUMBER, or SET-COPY-GROUP-NUMBER-CLIQUE-NUMBER, below SET-COPY. An
     indexed Job of Kubernetes makes JOB-NUMBER below the subdomain in its template. A Service of
-    Volcano has names of ready pods only, unless svc states --publish-not-ready-addresses, and so
-    has that of a JobSet with publishNotReadyAddresses false. A namespace in the address is that of
-    the pods.
+    Volcano has names of ready pods only, unless svc states --publish-not-ready-addresses. The
+    Service of a JobSet with publishNotReadyAddresses false has such names only, too. A namespace in
+    the address is the namespace of the pods.
 
     Pass: big-head-0.big in a Job big with the plugin svc and a task head, which starts rank 0.
     Fail: big-head-0.big without svc; big-leader-0.big without a task leader; big-worker-0.big, if
@@ -149,7 +149,7 @@ def _elsewhere(
     """Explain that a name below another Service is none of an engine's pods."""
     if named is not None:
         return f"but its pods have names below {hosts.domain} only"
-    # A name that begins with that of its Service is a pod's, not one of a Service.
+    # A name that begins with the name of its Service names a pod, not a Service.
     is_pod = found["pod"].startswith(f"{found['domain']}-") and _NUMBERED.fullmatch(found["pod"])
     return (
         "the name of another object's pod, but it has all pods itself"

@@ -76,7 +76,7 @@ def _is_known(pod: PodFacts) -> bool:
 
 _START = "--data-parallel-start-rank"
 _TWO = 2
-_ALIKE = {
+_EQUAL_SIZES = {
     "tensor": "tensor",
     "pipeline": "pipeline",
     "data": "data",
@@ -124,6 +124,7 @@ def _check(engine: EngineFacts, told: Sequence[str] | None) -> Iterator[Finding]
 def _unlike(
     engine: EngineFacts, entry: CommandFacts, worker: CommandFacts, path: str
 ) -> Iterator[Finding]:
+    """Report sizes that differ between the entry and the workers."""
     if entry.engine != worker.engine:
         yield Finding(
             path=path,
@@ -132,11 +133,11 @@ def _unlike(
             remedy=f"start {entry.engine} in both",
         )
         return
-    pairs = [(word, *_sizes(entry, worker, name)) for name, word in _ALIKE.items()]
+    pairs = [(word, *_sizes(entry, worker, name)) for name, word in _EQUAL_SIZES.items()]
     unlike = [(w, a, b) for w, a, b in pairs if first_unknown(a, b) is None and a != b]
     if unlike:
         entries = ", ".join(f"{word} {mine}" for word, mine, _ in unlike)
-        fields = {word: field for field, word in _ALIKE.items()}
+        fields = {word: field for field, word in _EQUAL_SIZES.items()}
         stated = {fields[word]: mine for word, mine, _ in unlike if isinstance(mine, int)}
         workers = ", ".join(f"{word} {theirs}" for word, _, theirs in unlike)
         yield Finding(
@@ -160,6 +161,7 @@ def _sizes(entry: CommandFacts, worker: CommandFacts, name: str) -> tuple[object
 def _rank(
     engine: EngineFacts, worker: PodFacts, command: CommandFacts, told: Sequence[str] | None
 ) -> Iterator[Finding]:
+    """Report a --node-rank of the workers that none or only one of them can have."""
     nodes, rank = command.nnodes, command.node_rank
     if nodes in {None, 1} or isinstance(nodes, Unknown) or isinstance(rank, Unknown):
         return

@@ -33,9 +33,9 @@ from kthena_components.core.values.unknown import Unknown, known
 ONE = "memory-one-sequence"
 _NAME_IT = "write the model in the command line, or a known name in --served-model-name"
 _EFFECTS = {
-    Verdict.TIGHT: ", so that it may not start",
-    Verdict.SHORTER: ", so that it starts and rejects the longest requests",
-    Verdict.MAY_SHORTEN: ", so that it starts and may reject the longest requests",
+    Verdict.TIGHT: ", so it may not start",
+    Verdict.SHORTER: ", so it starts and rejects the longest requests",
+    Verdict.MAY_SHORTEN: ", so it starts and may reject the longest requests",
 }
 _DOUBTS = (Verdict.TIGHT, Verdict.MAY_SHORTEN)
 _WIDER = "split the model over more GPUs"

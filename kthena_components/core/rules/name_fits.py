@@ -29,8 +29,8 @@ def name_fits(facts: ServingFacts) -> Iterator[Finding]:
         if is_unresolved(item.name):
             yield Finding(
                 path=item.path,
-                seen=f"the {item.what} name was not checked, because it is an output that only the "
-                "deployment knows",
+                seen=f"the {item.what} name was not checked, because its value is a Pulumi Output, "
+                "which is known only after the deployment",
                 level=Level.UNKNOWN,
             )
             continue

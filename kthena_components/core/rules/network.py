@@ -112,7 +112,7 @@ def _check(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
         elif address := _address_in(stated.value):
             yield _finding(name, stated, f"{address}, and no interface has such a name")
         elif name == GLOO and (wrong := _no_name(stated.value)):
-            yield _finding(name, stated, f"{wrong}, and Gloo looks for an interface of that name")
+            yield _finding(name, stated, f"{wrong} for the name of an interface")
         elif engine.pods != 1 and not pod.on_host and _is_loopback(stated.value):
             wrong = "the loopback interface, through which no other pod is reached"
             yield _finding(name, stated, wrong)
@@ -136,10 +136,11 @@ def _address_in(value: str) -> str:
 
 
 def _no_name(value: str) -> str:
-    """Return the first item of a list that is no name of an interface."""
+    """Say that the first item of a list that no interface can have is taken; empty if none is."""
     for name in value.split(","):
         if _PATTERN.search(name) or len(name) > _LONGEST:
-            return f"with {display(name)}"
+            found = f"with {display(name)}, which Gloo takes"
+            return "and Gloo takes it" if name == value else found
     return ""
 
 

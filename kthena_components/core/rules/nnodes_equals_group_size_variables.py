@@ -22,7 +22,13 @@ from kthena_components.core.rules.support.own_rank_and_unset_variables import (
     workers_of,
 )
 from kthena_components.core.values.read import require_known
-from kthena_components.core.values.unknown import AsCommand, NotSet, SetLater, Unknown, known
+from kthena_components.core.values.unknown import (
+    CommandSubstitution,
+    NotSet,
+    SetLater,
+    Unknown,
+    known,
+)
 
 
 @each_engine
@@ -131,13 +137,14 @@ def size_variables(facts: ServingFacts) -> Iterator[Finding]:
 
 
 def _check(facts: ServingFacts, engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
+    """Report the first size that a command line takes from a variable without a value."""
     command, told = pod.command, facts.told
     if command is None or told is None or command.hidden is not None:
         return
     for option, field in _FIELDS.items():
         value = getattr(command, field)
         open_ended = isinstance(value, NotSet) and not (
-            isinstance(value, SetLater | AsCommand)
+            isinstance(value, SetLater | CommandSubstitution)
             or misspelled(value.name, (*told, *sorted(pod.stated)))
         )
         seen = "" if open_ended else no_value(told, pod, value)

@@ -153,6 +153,7 @@ def _adapter_rank(start: Start) -> Iterator[Finding]:
 
 
 def _vllm(start: Start) -> Iterator[Finding]:
+    """Report options of vLLM that contradict each other."""
     yield from _held_adapters(start)
     yield from _adapter_rank(start)
     level, group = start.since(_OFFLOAD), start.number("--offload-group-size")
@@ -260,7 +261,7 @@ _WITHOUT = regex(
 def draft_pipeline(facts: ServingFacts) -> Iterator[Finding]:
     """A model that drafts its own tokens (MTP, DSpark) has no pipeline in vLLM up to 0.29.
 
-    These releases give the module that drafts the pipeline of its model, which it does not support.
+    These releases split the draft model over the stages of the model, which it does not support.
 
     Pass: method mtp with tensor 16; with pipeline 2 since vLLM 0.30.
     Fail: --speculative-config.method deepseek_mtp with pipeline 2 and vLLM 0.20.2.
@@ -288,7 +289,7 @@ def draft_pipeline(facts: ServingFacts) -> Iterator[Finding]:
             continue
         seen = (
             f"drafts tokens with {method} and has {stages} pipeline stages, and {start.product} "
-            "gives the module that drafts as many stages, which it does not support"
+            "splits the draft model over the same stages, which it does not support"
         )
         remedy = either(
             set_option("--pipeline-parallel-size", 1),
@@ -319,7 +320,7 @@ _NO_MODEL = ("ngram", "[ngram]", "ngram_gpu", "suffix", "custom_class", "extract
 
 @each_start("vllm")
 def draft_tensor(start: Start) -> Iterable[Finding]:
-    """A draft model has tensor size 1, or that of its target model.
+    """A draft model has tensor size 1, or the tensor size of its target model.
 
     vLLM refuses to start otherwise.
 

@@ -243,7 +243,7 @@ def _number(engine: EngineFacts) -> str:
 
 
 def _behind(engine: EngineFacts, ranks: list[int], one: _Ranks, told: Sequence[str] | None) -> str:
-    """Number the pods of an engine whose first pod is that of another object."""
+    """Number the pods of an engine whose first pod belongs to another object."""
     wanted, fields = one.total // one.step, _number(engine)
     fit = sum(rank < one.total for rank in ranks)
     if min(ranks) > 0 and fit and len(set(ranks)) == len(ranks):

@@ -246,7 +246,7 @@ def _session(engine: EngineFacts, command: CommandFacts) -> Iterator[Finding]:
 
 @part_of_engine
 def _servers(engine: EngineFacts, command: CommandFacts) -> Iterator[Finding]:
-    """Report ranks that are servers: their number is that of the engine's ranks."""
+    """Report ranks that are servers: mpirun starts as many as the engine has ranks."""
     ranks, world = command.mpi_ranks, command.per_rank_world
     if ranks is None:
         return
@@ -261,7 +261,7 @@ def _servers(engine: EngineFacts, command: CommandFacts) -> Iterator[Finding]:
 
 
 def _fitting(engine: EngineFacts, ranks: int, world: int) -> str:
-    """Say which of the two numbers is wrong: the other one is that of the GPUs."""
+    """Say which of the two numbers is wrong: the other one equals the number of GPUs."""
     held = gpus_of(engine)
     sizes = f"state sizes with tensor × pipeline × context = {ranks}"
     if held == ranks:

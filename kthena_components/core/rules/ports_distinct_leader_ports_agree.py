@@ -80,11 +80,11 @@ def _listeners(engine: EngineFacts) -> Iterator[_Listener]:
         option, usual = PORT_OPTIONS.get(meeting.option, ("", 0))
         stated = command.options.get(option, usual) if option else port_of(meeting.shown)
         if isinstance(stated, int):
-            what = f"the meeting of its ranks ({option or meeting.option})"
+            what = f"the rendezvous of its ranks ({option or meeting.option})"
             yield _Listener(engine, stated, what)
     handshake = _handshake(command)
     if handshake is not None:
-        yield _Listener(engine, handshake, f"the meeting of its copies ({_RPC_PORT})")
+        yield _Listener(engine, handshake, f"the rendezvous of its copies ({_RPC_PORT})")
     if isinstance(command.ray_port, str) and command.ray_port.isdecimal():
         yield _Listener(engine, int(command.ray_port), "its Ray cluster (`ray start --head`)")
 
@@ -121,19 +121,20 @@ def _handshake(command: CommandFacts) -> int | None:
 
 
 def _finding(first: _Listener, second: _Listener) -> Finding:
+    """Report two listeners of one pod at the same port."""
     engine, command = second.engine, second.engine.entry.command
     if first.engine is engine:
         seen = f"{title(engine)} uses port {second.port} for {first.what} and for {second.what}"
         return Finding(
             path=engine.entry.command_path,
-            seen=f"{seen}, and the second of them finds it in use",
+            seen=f"{seen}, and the one that starts last finds it in use",
             remedy="write another --port",
         )
     before = first.engine.entry.command
     names = {None if each is None else each.engine for each in (before, command)}
     models = {None if each is None else each.model for each in (before, command)}
     shared = names == {"vllm"} and (first.what, second.what) == (_SERVER, _SERVER)
-    then = "both get some of its requests" if shared else "the second of them finds it in use"
+    then = "both get some of its requests" if shared else "the one that starts last finds it in use"
     return Finding(
         path=engine.entry.command_path,
         seen=f"{title(engine)}, container {display(engine.entry.container)}, uses port "

@@ -62,7 +62,7 @@ def probe_covers_loading(facts: ServingFacts) -> Iterator[Finding]:
     initialDelaySeconds 30.
     Level: mandatory if no start is as fast: 10 s for any model, 40 s from 100 GiB of weights, 57 s
     from 250 GiB, 75 s from 400 GiB, with CUDA graphs. Advisory if a start takes longer that reads
-    1 GiB/s and needs 30 s beside it, or if a folder's name suggests the model.
+    1 GiB/s and needs 30 s for the rest, or if a folder's name suggests the model.
     Source: kubernetes pkg/kubelet/prober/worker.go doProbe and pkg/apis/core/v1/defaults.go
     SetDefaults_Probe; vllm/entrypoints/openai/api_server.py and
     sglang/srt/entrypoints/http_server.py, which start their servers after the engine; the fastest
@@ -99,7 +99,7 @@ def _finding(engine: EngineFacts, probe: ProbeFacts, load: _Load, level: Level) 
         seen += f"loads {part} before it answers, and no start of such a model is as fast"
     else:
         seen += f"loads {part} before it answers: {usual} s if it reads 1 GiB/s and "
-        seen += f"needs {_BESIDE} s beside it"
+        seen += f"needs {_BESIDE} s for the rest"
     wanted = max(1, math.ceil(2 * usual / _PATIENCE)) * _PATIENCE
     remedy = f"raise failureThreshold of the {probe.kind}, so that it waits {wanted} s"
     if probe.kind == "livenessProbe":

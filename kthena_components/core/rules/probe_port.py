@@ -20,9 +20,9 @@ from kthena_components.core.values.read import require_known
 from kthena_components.core.values.unknown import MaybeInt
 
 _EFFECTS = {
-    "startupProbe": "so it is restarted again and again",
+    "startupProbe": "so the container is restarted again and again",
     "readinessProbe": "so its pod never becomes ready",
-    "livenessProbe": "so it is restarted again and again",
+    "livenessProbe": "so the container is restarted again and again",
 }
 _HEALTH = ("/health", "/health_generate", "/ping", "/metrics")
 """The paths that SGLang's server for probes has; the last two not in all releases."""
@@ -178,6 +178,7 @@ def _on_one(probe: ProbeFacts) -> str:
 
 @part_of_rule
 def _check(probe: ProbeFacts, found: Listening) -> Iterator[Finding]:
+    """Compare one probe with the ports at which its container answers."""
     if found.answers is None and found.engine == "sglang":
         yield from _of_other_rank(probe, found)
         return
@@ -185,9 +186,9 @@ def _check(probe: ProbeFacts, found: Listening) -> Iterator[Finding]:
     if probe.port is None:
         yield Finding(
             path=probe.path,
-            seen=f"is {display(probe.name)}, which no port of the container is named, "
+            seen=f"is {display(probe.name)}, and no port of the container has this name, "
             f"{_EFFECTS[probe.kind]}",
-            remedy="name a port of the container so, or write its number",
+            remedy="give a port of the container this name, or write its number",
         )
     elif probe.action == "grpc":
         yield from _of_grpc(probe, found)

@@ -41,9 +41,9 @@ def production_resources(view: Reviewed) -> Iterator[Finding]:
 
     The scheduler counts requests. Without them, an engine shares the CPUs of its node with whatever
     else is there, and is among the first to be evicted when the node's memory runs short. A
-    memory-backed volume without a size limit may take all memory that the pod may use: that of the
-    node, if a container has no memory limit. Amounts count if the pod, a limit or a LimitRange
-    among the files states them.
+    memory-backed volume without a size limit may take all memory that the pod may use, and so
+    all memory of the node, if a container has no memory limit. Amounts count if the pod, a limit or
+    a LimitRange among the files states them.
 
     Pass: requests of cpu and memory; an emptyDir with medium Memory and sizeLimit 16Gi.
     Fail: limits of nvidia.com/gpu only; an emptyDir with medium Memory and nothing else.

@@ -94,6 +94,7 @@ def ray_script_in_image(facts: ServingFacts) -> Iterator[Finding]:
 
 
 def _elsewhere(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
+    """Report a script of vLLM's image that its release does not have at this path."""
     image = image_of(pod)
     script = pod.command.ray_script if pod.command else None
     if script is None or not script.startswith((BEFORE, AFTER)) or not (image and image.is_vllm):

@@ -23,7 +23,7 @@ from kthena_components.core.rules.engine_and_library_variable_known import (
     engine_variable_value,
     library_variable_known,
 )
-from kthena_components.core.rules.engine_options import (
+from kthena_components.core.rules.engine_options_and_config_file import (
     engine_config_file,
     engine_option_keys,
     engine_option_known,

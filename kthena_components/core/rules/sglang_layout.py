@@ -19,7 +19,7 @@ _CONTEXT_SINCE = (0, 5, 9)
 """The first SGLang with attention context and MoE data parallelism."""
 _CONTEXT_OF_STAGES = (0, 5, 10)
 """The first SGLang that supports attention context in a pipeline."""
-_MOE_DATA_ALIKE = (0, 5, 11)
+_MOE_DATA_IS_CONTEXT = (0, 5, 11)
 """The first SGLang in which MoE data parallelism must be attention context or 1."""
 _ATTENTION_DATA = (0, 5, 22)
 """The first SGLang with --attn-dp-size; before it --dp-size alone narrowed attention context."""
@@ -79,6 +79,7 @@ def _nodes(start: Start) -> Iterator[Finding]:
 
 @part_of_engine
 def _attention(start: Start) -> Iterator[Finding]:
+    """Check the sizes of data parallel attention."""
     command = start.command
     if command.attention_data == 1 and command.attention_context == 1:
         return
@@ -113,6 +114,7 @@ def _attention_option(start: Start, before: str) -> str:
 def _attention_context(
     start: Start, tensor: int, data: int, attention: int, context: int
 ) -> Iterator[Finding]:
+    """Check the sizes of context parallel attention, by release of SGLang."""
     stages = start.since(_CONTEXT_SINCE, _CONTEXT_OF_STAGES)
     pipeline = start.command.pipeline
     if stages is not None and isinstance(pipeline, int) and pipeline > 1:
@@ -139,6 +141,7 @@ def _attention_context(
 
 
 def _moe(start: Start) -> Iterator[Finding]:
+    """Check the parallel sizes of the expert layers."""
     command, tensor = start.command, start.command.tensor
     dense = start.number("--moe-dense-tp-size")
     if dense is not None and dense != 1 and isinstance(tensor, int):
@@ -154,7 +157,7 @@ def _moe(start: Start) -> Iterator[Finding]:
     tensor, experts, pipeline, context = known_sizes(
         tensor, command.expert_size, command.pipeline, command.attention_context
     )
-    alike = start.since(_MOE_DATA_ALIKE)
+    alike = start.since(_MOE_DATA_IS_CONTEXT)
     product_ = f"MoE data {copies} × expert parallel {experts} = {copies * experts}"
     if tensor % copies or copies * experts > tensor or (experts > 1 and copies * experts != tensor):
         wanted = f"is not tensor {tensor}" if experts > 1 else f"does not divide tensor {tensor}"

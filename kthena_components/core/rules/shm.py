@@ -55,6 +55,7 @@ _MOUNT = "mount an emptyDir with medium Memory at /dev/shm"
 
 @part_of_engine
 def _shm(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
+    """Report an engine of several ranks whose /dev/shm has no memory of its own."""
     own = pod.own
     if own is None or own.shm is SharedMemory.MEMORY or pod.one_process is True:
         return
@@ -146,6 +147,7 @@ def shm_size(facts: ServingFacts) -> Iterator[Finding]:
 
 @part_of_rule
 def _check(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
+    """Report a limit of /dev/shm above the container's memory, or below what the ranks need."""
     own, command = pod.own, pod.command
     if own is None or own.shm_limit is None or command is None or pod.one_process is True:
         return
@@ -153,7 +155,7 @@ def _check(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
     if isinstance(most, int) and limit > most:
         seen = (
             f"is {_shown(limit)}, but container '{own.name}' may use {_shown(most)} of memory, and "
-            "what is in /dev/shm counts"
+            "the files in /dev/shm count as memory"
         )
         yield advise(own.shm_path, seen, write(f"{most // MIB}Mi"))
     ranks = command.per_rank_world
@@ -168,7 +170,7 @@ def _check(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
             f"is {_shown(limit)}, and the {count_of(ranks, 'rank')} of {title(engine)} "
             "exchange data there"
         )
-        yield advise(own.shm_path, seen, "write some GiB")
+        yield advise(own.shm_path, seen, "write several GiB")
 
 
 def _small(path: str, limit: int, queue: int, level: Level, start: Start) -> Finding:

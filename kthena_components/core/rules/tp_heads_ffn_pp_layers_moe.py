@@ -264,6 +264,7 @@ def moe_ranks(start: Start) -> Iterator[Finding]:
 
 
 def _check(start: Start) -> Iterator[Finding]:
+    """Compare the expert sizes of TensorRT-LLM with its tensor size."""
     command, kind = start.command, start.option(CONTEXT_KIND)
     unread = command.expert if isinstance(command.expert, Unknown) else None
     stated = (

@@ -55,6 +55,7 @@ def world_size_equals_gpus(engine: EngineFacts) -> Iterator[Finding]:
 
 
 def _world(engine: EngineFacts) -> Iterator[Finding]:
+    """Compare the ranks that an engine starts with the GPUs of its pods."""
     command = engine.entry.command
     if command is None or command.engine is None:
         yield from _no_engine(engine, command)

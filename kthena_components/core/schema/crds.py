@@ -134,6 +134,7 @@ class CrdTable:
         return self._shapes[node, kind]
 
     def _read(self, made: Mapping[str, Any], kind: str) -> Schema:
+        """Return the schema of one entry of a table of CRDs."""
         if "fields" in made:
             fields = {
                 name: self._field(name, made["fields"][name], kind) for name in made["fields"]

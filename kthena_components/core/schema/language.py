@@ -274,6 +274,7 @@ def _number(value: int, schema: Whole, path: str) -> Iterator[Finding]:
 
 
 def _wrong_kind(value: object, schema: Schema, path: str) -> Finding:
+    """Report a value of another type than the schema's."""
     if path in NAMES and isinstance(value, int | float):
         return no_name(value, path, SCHEMA)
     quoted = "write it in quotes" if isinstance(value, int | float) else "write a text"

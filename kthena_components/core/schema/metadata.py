@@ -51,7 +51,7 @@ def check_metadata(metadata: object, rule: str) -> Iterator[Finding]:
     fields = mapping(metadata)
     named = any(fields.get(key) not in (None, "") for key in ("name", "generateName"))
     if not named and (metadata is None or isinstance(metadata, Mapping)):
-        seen = "is missing, and no object is without a name"
+        seen = "is missing, but every object needs a name"
         yield Finding(path="metadata.name", seen=seen, remedy="add metadata.name", rule=rule)
     name = fields.get("name")
     if isinstance(name, str) and name and not unknown_in(name) and not is_dns_name(name):

@@ -101,7 +101,7 @@ def _in_items(here: _Map, key: object, item: object, above: Sequence[_Map]) -> R
         start = _Map(f"{join_path(outer.path, beside)}[].{name}", same, _ABSENT)
         found = [each for each in (start, *_below(start)) if each.takes(key, item)]
         if len(found) == 1:
-            return Remedy(f"write it in {found[0].path}, of each that needs it")
+            return Remedy(f"write it in {found[0].path} of each container that needs it")
     return None
 
 

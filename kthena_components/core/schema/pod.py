@@ -37,8 +37,8 @@ from kthena_components.core.values.regex import regex
 
 TABLE = Path(__file__).parent / "pod_fields.json"
 ROOT_TYPE = "PodTemplateSpec"
-_ALIKE = 0.9
-"""Similarity of two names, 0 to 1, from which one is the other with a slip."""
+_LEAST_SIMILARITY = 0.9
+"""Similarity of two names, from 0 to 1, from which one counts as the other misspelled."""
 _WRITE = regex(r"write '([^']+)'")
 _NO_FIELD = "is no field of a pod in Kubernetes 1.34"
 _SCALARS: Mapping[str, Schema] = {
@@ -91,7 +91,9 @@ def unknown_field(finding: Finding, rule: str) -> Finding:
 
 def _is_misspelt(written: str, meant: str) -> bool:
     one, other = (word.replace("_", "").replace("-", "").casefold() for word in (written, meant))
-    return SequenceMatcher(None, one, other).ratio() >= _ALIKE or bool(with_same_end(one, [other]))
+    return SequenceMatcher(None, one, other).ratio() >= _LEAST_SIMILARITY or bool(
+        with_same_end(one, [other])
+    )
 
 
 def _shape(written: str, how: Mapping[str, bool], keys: tuple[str, ...] = ()) -> Schema:

@@ -228,6 +228,7 @@ def check_variables(item: Mapping[str, Any], path: str) -> Iterator[Finding]:
 
 
 def _variable(item: Mapping[str, Any], path: str) -> Iterator[Finding]:
+    """Check one variable of a container: its name, and its value or source."""
     name, value, source = (item.get(key) for key in ("name", "value", "valueFrom"))
     if known(name) is not None and not _VARIABLE.fullmatch(str(name)):
         yield say(f"{path}.name", f"is {display(name)}, {_NAMES}", "rename it")
@@ -263,6 +264,7 @@ def _field(fields: Mapping[str, Any], path: str) -> Iterator[Finding]:
 
 
 def _key(fields: Mapping[str, Any], path: str) -> Iterator[Finding]:
+    """Check the name and the key of a ConfigMap or Secret."""
     yield from check_domain(fields.get("name"), f"{path}.name", empty=True)
     key = known(fields.get("key"))
     if not key:

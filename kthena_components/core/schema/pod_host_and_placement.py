@@ -103,6 +103,7 @@ def check_host(pod: Fields, path: str) -> Iterator[Finding]:
 def _host_ports(
     ports: Sequence[Any], path: str, on_host: object, taken: dict[tuple[object, ...], str]
 ) -> Iterator[Finding]:
+    """Report ports of the host that two containers take."""
     for index, each in enumerate(ports):
         port, at = mapping(each), f"{path}[{index}]"
         inner, outer = port.get("containerPort"), port.get("hostPort")
@@ -112,7 +113,7 @@ def _host_ports(
             continue
         if on_host is True:
             if outer and outer != inner:
-                seen = f"is {display(outer)}, but hostNetwork is true, and containerPort is "
+                seen = f"is {display(outer)}, but with hostNetwork it must equal containerPort, "
                 yield say(f"{at}.hostPort", f"{seen}{display(inner)}", "remove it")
                 continue
             outer = inner  # its default
@@ -250,6 +251,7 @@ def _toleration(fields: Mapping[str, Any], path: str) -> Iterator[Finding]:
 def _affinity(
     affinity: Mapping[str, Any], path: str, labels: Mapping[str, Any]
 ) -> Iterator[Finding]:
+    """Check the terms of a pod's affinity and anti-affinity."""
     nodes, at = mapping(affinity.get("nodeAffinity")), f"{path}.nodeAffinity"
     required = nodes.get(_REQUIRED)
     if is_map(required):
@@ -299,6 +301,7 @@ def _name_of_node(fields: Mapping[str, Any], path: str) -> Iterator[Finding]:
 def _expression(
     fields: Mapping[str, Any], path: str, operators: tuple[str, ...], *, values: bool = True
 ) -> Iterator[Finding]:
+    """Check one expression of a selector: its key, operator and values."""
     yield from check_key(fields.get("key"), f"{path}.key")
     operator, stated = fields.get("operator"), fields.get("values")
     if values:

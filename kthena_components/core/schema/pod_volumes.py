@@ -108,6 +108,7 @@ def _sources() -> Collection[str]:
 
 
 def _source(kind: str, value: object, path: str) -> Iterator[Finding]:
+    """Check the source of a volume."""
     fields = mapping(value)
     yield from _mode(fields.get("defaultMode"), f"{path}.defaultMode")
     if kind in {"configMap", "secret"}:
@@ -265,6 +266,7 @@ def _modes_of(mount: Mapping[str, Any], item: Mapping[str, Any], path: str) -> I
 def _devices(
     item: Mapping[str, Any], path: str, volumes: Mapping[str, Any] | None, added: Added
 ) -> Iterator[Finding]:
+    """Check the block devices of a container against the pod's volumes and its mounts."""
     mounts = [mapping(each) for each in sequence(item.get("volumeMounts"))]
     names = {each.get("name") for each in mounts if known(each.get("name"))}
     places = {each.get("mountPath") for each in mounts if known(each.get("mountPath"))}

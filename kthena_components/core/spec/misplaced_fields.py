@@ -269,6 +269,7 @@ def _models(annotation: Any, *, many: bool = False) -> Iterator[tuple[type[BaseM
 
 
 def _last(path: str) -> str:
+    """Return the last field of a path."""
     return path.rpartition(".")[2]
 
 

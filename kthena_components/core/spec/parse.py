@@ -72,6 +72,7 @@ def translate(
 
 
 def _finding(model: type[BaseModel], error: ErrorDetails, data: object) -> Finding:
+    """Turn an error of pydantic into a finding."""
     path, kind, value = path_of(error["loc"]), error["type"], error["input"]
     if kind == "extra_forbidden":
         return _unknown_field(model, error["loc"], value, data)
@@ -104,6 +105,7 @@ def _finding(model: type[BaseModel], error: ErrorDetails, data: object) -> Findi
 def _unknown_field(
     model: type[BaseModel], location: Sequence[str | int], value: object, data: object
 ) -> Finding:
+    """Report a field that does not exist, with the field or the place that was meant."""
     # Only unknown fields need the tables of engines and pods.
     from kthena_components.core.spec.misplaced_fields import elsewhere, part_of  # noqa: PLC0415
 
@@ -160,7 +162,7 @@ def _wrong_value(
             words = PATTERNS.get(context["pattern"], f"text that matches {context['pattern']}")
             remedy, rule = _mended(str(value), context["pattern"]), "pattern"
         case "value_error":
-            words, remedy, rule = str(context["error"]), "change it", "value"
+            words, remedy, rule = str(context["error"]), "write such a value", "value"
         case "string_too_short" | "too_short":
             remedy, rule = "write some text" if value == "" else "give at least one", "length"
         case "string_too_long":
@@ -186,7 +188,7 @@ def _mended(value: str, pattern: str) -> str:
     plain = re.sub(r"[^a-z0-9]+", "-", value.lower()).strip("-")
     fitting = (word for word in (plain, f"r{plain}") if re.search(pattern, word))
     close = next(fitting, None) if plain and pattern in NAME_PATTERNS else None
-    return f"write for example '{close}'" if close else "change it"
+    return f"write for example '{close}'" if close else "write such a value"
 
 
 def _is_number(value: object, word: str) -> bool:

@@ -199,7 +199,7 @@ def check_name(name: str, path: str) -> Iterator[Finding]:
         yield must_be_known(path, "parents list their children by name")
     elif not is_dns_name(name):
         yield Finding(
-            path=path, seen=f"'{name}' is not {DNS_1123}, as the name of a HyperNode is",
+            path=path, seen=f"'{name}' is not {DNS_1123}, as the name of a HyperNode must be",
             remedy=write(dns_name(name[:NAME_LIMIT]) or "rack-1"), rule="hypernode-name",
         )  # fmt: skip
 

@@ -141,7 +141,7 @@ def hypernode_cycle(tree: Tree) -> Iterator[Finding]:
         low, top = cycle[-2:]
         yield Finding(
             path=places[low, top], rule="hypernode-cycle",
-            seen=f"the children go in a cycle, {' -> '.join(cycle)}, but a HyperNode cannot be in "
+            seen=f"the children form a cycle, {' -> '.join(cycle)}, but a HyperNode cannot be in "
             "itself, and with a cycle Volcano places no group that has a network topology",
             remedy=f"remove '{top}' from the children of '{low}'",
         )  # fmt: skip

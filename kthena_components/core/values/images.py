@@ -28,7 +28,7 @@ _OWN: Mapping[str, tuple[str, ...]] = {
 }
 """The images that an engine's own project builds. Their tags are the engine's releases."""
 _NAMED = {"vllm": "vllm", "sglang": "sglang", "trtllm": "tensorrt-llm"}
-"""The engine's name in that of a third party's image, as in `vllm-cpu-env`."""
+"""The engine's name inside the name of a third party's image, as in `vllm-cpu-env`."""
 _OF_DYNAMO = "/ai-dynamo/"
 """Part of the names of Dynamo's images, `vllm-runtime` and others, whose tags are its releases.
 

@@ -110,6 +110,7 @@ class _Reader:
         """Cached position of the next ]."""
 
     def read(self) -> None:
+        """Read the pattern to its end, one item at a time."""
         while self.at < len(self.text):
             repeat = _REPEAT.match(self.text, self.at)
             here = self.text[self.at]
@@ -188,6 +189,7 @@ class _Reader:
             self._put(len(self._character()))
 
     def _class(self) -> None:
+        """Read a class of characters in brackets."""
         start = self.at
         self.at += 2 if self.text.startswith("[^", self.at) else 1
         first = True
@@ -202,6 +204,7 @@ class _Reader:
             raise _Unreadable(f"the '[' at {start} is not closed")
 
     def _member(self) -> None:
+        """Read one member of a class in brackets: a character, a range or a named class."""
         if posix := self._posix():
             if not _POSIX_NAMES.fullmatch(posix[2:-2].removeprefix("^")):
                 raise _Unreadable(f"'{posix}' is not a class of characters")

@@ -101,8 +101,8 @@ class SetLater(NotSet):
     __slots__ = ()
 
 
-class AsCommand(NotSet):
-    """`$(NAME)` with a variable's name, which a shell runs as a command: there is none."""
+class CommandSubstitution(NotSet):
+    """`$(NAME)` in a script, where the shell runs a command NAME, and no such command exists."""
 
     __slots__ = ()
 

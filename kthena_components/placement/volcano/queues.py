@@ -77,6 +77,7 @@ class Queues:
             self._limit_one(name, done, hierarchical=hierarchical)
 
     def _limit_one(self, name: str, done: set[str], *, hierarchical: bool) -> None:
+        """Compute what a queue may use at most, after its parent."""
         if name in done:
             return
         done.add(name)

@@ -56,6 +56,7 @@ def fleet(text: str, place: Place, repository: Repository) -> list[Statement]:
 def _bundle(
     content: Mapping[str, Any], target: Mapping[str, Any], place: Place, repository: Repository
 ) -> Iterator[Statement]:
+    """Yield the chart or the kustomization that a bundle of Fleet deploys."""
     start = os.path.realpath(Path(place.file).parent)
     both = [mapping(content.get("helm")), mapping(target.get("helm"))]
     helm = {**both[0], **{key: value for key, value in both[1].items() if value}}

@@ -199,7 +199,7 @@ class Repository:
         return _last(found[1]) if found else ""
 
     def require(self, url: object, revision: object = None) -> None:
-        """Require that a URL is that of this repository, at the revision that is checked out.
+        """Require that a URL names this repository, at the revision that is checked out.
 
         Raises:
             OutsideError: It is another repository or another revision.

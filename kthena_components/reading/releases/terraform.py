@@ -134,6 +134,7 @@ class _Release:
         return value if isinstance(value, str) else ""
 
     def _values(self, folder: str) -> Iterator[str]:
+        """Yield the values of a helm_release as YAML texts, as far as they are known."""
         listed = self._body.get("values")
         if not isinstance(listed, list | None):
             raise OutsideError(_WHY)

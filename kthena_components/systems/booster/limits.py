@@ -160,7 +160,7 @@ def refuse_variables(first: RolePlan, role: RolePlan) -> Iterator[Finding]:
         in_overlay = name in stated | _of_overlay(first)
         if own.get(name) != other.get(name) and (both or in_overlay):
             field = at if in_overlay else join_path(role.path, "engine.kv_transfer.port")
-            seen = f"makes {name} differ from that of {first.path}, but a ModelBooster has one for "
+            seen = f"makes {name} differ from {first.path}, but a ModelBooster has one for "
             yield _refusal(field, f"{seen}all its workers", "write the same")
 
 
@@ -331,7 +331,7 @@ def _refuse_unequal(first: RolePlan, role: RolePlan) -> Iterator[Finding]:
     for field in (field for field, differs in unequal.items() if differs):
         # Two Outputs may have one value, but no plan knows it.
         may = "may differ" if late and field == "engine.model" else "differs"
-        seen = f"{may} from that of {first.path}, but a ModelBooster has one for all its workers"
+        seen = f"{may} from {first.path}, but a ModelBooster has one for all its workers"
         yield loss(join_path(role.path, field), seen, elsewhere("write the same"))
     yield from refuse_variables(first, role)
 

@@ -243,13 +243,14 @@ def dynamo_placement(graph: Graph) -> Iterator[Finding]:
     if gap := unknown_in(graph.annotations.get(ENABLE_GROVE)):
         yield not_checked(f"metadata.annotations.{ENABLE_GROVE}", gap)
     outside = single or graph.without_grove
-    why = "a DynamoComponentDeployment never uses" if single else f'{ENABLE_GROVE} "false" disables'
+    why = "which a DynamoComponentDeployment never uses"
+    why = why if single else f'but {ENABLE_GROVE} is "false"'
     remedy = remove() if single else either(remove(), f"the annotation {ENABLE_GROVE}")
     asked = [] if single else [("spec.priorityClassName", graph.spec.get("priorityClassName"))]
     asked += [(f"{c.path}.minAvailable", c.fields.get("minAvailable")) for c in graph.components]
     for at, value in asked:
         if outside and value not in (None, "") and unknown_in(value) is None:
-            seen = f"is {display(value)}, which needs Grove, and {why}"
+            seen = f"is {display(value)}, which needs Grove, {why}"
             yield from refuse(at, seen, remedy)
     for item in graph.components:
         yield from _minimum(item)
@@ -273,7 +274,7 @@ def _domains(graph: Graph) -> Iterator[Finding]:
     require_known(at, graph.listed, own, *(part for _, part in parts))
     stated = [(path, mapping(part)) for path, part in parts if part is not None]
     if stated and own is None:
-        seen = f"is not given, but {count_of(len(stated), 'component')} with one"
+        seen = f"is not given, but {count_of(len(stated), 'component')} has one"
         yield from refuse(at, seen, "write one with the widest domain")
     elif own is not None and not stated and mapping(own).get("packDomain") in (None, ""):
         seen = f"states no packDomain, and neither do the {len(parts)} components"

@@ -16,6 +16,11 @@ from kthena_components.core.objects.retained_fields import kept_pods, only
 from kthena_components.core.templates import HIDDEN
 from kthena_components.core.values.read import group_kind, mapping, name_of, sequence
 from kthena_components.core.values.unknown import MaybeInt, Unknown, product, total
+from kthena_components.systems.dynamo.port_rules import (
+    dynamo_frontend_port,
+    dynamo_system_port,
+    listens,
+)
 from kthena_components.systems.dynamo.rules import (
     dynamo_gpu_memory,
     dynamo_launch,
@@ -23,11 +28,6 @@ from kthena_components.systems.dynamo.rules import (
     dynamo_placement,
     dynamo_restart,
     dynamo_shape,
-)
-from kthena_components.systems.dynamo.system_and_frontend_port import (
-    dynamo_frontend_port,
-    dynamo_system_port,
-    listens,
 )
 from kthena_components.systems.dynamo.view import (
     COMPONENT,

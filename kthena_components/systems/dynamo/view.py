@@ -342,6 +342,7 @@ def _with_shared_memory(component: Component, template: object) -> object:
 
 
 def _mounted(container: Any) -> Any:
+    """Return a container with the volume that the operator mounts at /dev/shm."""
     mounts = mapping(container).get("volumeMounts")
     if unknown_in(container) or not isinstance(container, Mapping) or unknown_in(mounts):
         return HIDDEN if unknown_in(container) else container

@@ -128,7 +128,7 @@ def _in_order(view: CliqueSet) -> Iterator[EngineFacts]:
     """
     path = view.object.at(f"{TEMPLATE}.cliqueStartupType")
     kind = view.template.get("cliqueStartupType")
-    why = f"is {kind}, by which Grove starts the workers when their leader is ready"
+    why = f"is {kind}, with which Grove starts the workers only after their leader is ready"
     order = StartOrder(path=path, why=why, remedy=write("CliqueStartupTypeAnyOrder"))
     names = {view.object.at(clique.path): clique.name for clique in view.cliques}
     waits = view.waiting()

@@ -143,7 +143,7 @@ def _with_inference(body: Body, inference: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def arguments(body: Body) -> dict[str, Any]:
-    """Describe a filled object; the parallelism of a preset is what KAITO will choose.
+    """Return the arguments of an object with its defaults; KAITO chooses a preset's parallelism.
 
     Raises:
         SpecError: It tunes a model, and serves none.
@@ -233,7 +233,7 @@ _LONGEST = 10
 
 
 def content_of(inference: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the content of inference_config.yaml, where the ConfigMap stands for its name."""
+    """Return the content of inference_config.yaml, from the ConfigMap that stands in `config`."""
     config = mapping(inference.get("config"))
     return mapping(mapping(config.get("data")).get(CONFIG_KEY))
 

@@ -12,7 +12,7 @@ from kthena_components.core.objects.object import read_object
 from kthena_components.core.plan.limits import Limit, Stated, loss, only_if, wrong_option
 from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.remedies import either, elsewhere, remove
-from kthena_components.core.rules.engine_options import OPTIONS
+from kthena_components.core.rules.engine_options_and_config_file import OPTIONS
 from kthena_components.core.spec.enums import EngineKind, Launcher
 from kthena_components.core.spec.serving_spec import EngineSpec, ParallelismSpec, ResourcesSpec
 from kthena_components.core.values.display import display
@@ -248,6 +248,7 @@ def _sized(plan: ServingPlan, role: RolePlan) -> Sized | Unknown | None:
 def _refuse_other(
     plan: ServingPlan, role: RolePlan, sized: Sized, made: Deployment
 ) -> Iterator[Finding]:
+    """Refuse sizes that differ from those with which KAITO starts a preset."""
     sizes = role.engine.parallelism if role.engine else ParallelismSpec()
     node, share = sized.instance, options_of(plan).kv_cache_cpu_memory_utilization
     resources = role.stated.resources or ResourcesSpec()

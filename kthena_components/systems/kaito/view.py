@@ -159,6 +159,7 @@ def _model(
     nodes: MaybeInt = 1,
     copies: MaybeInt = 1,
 ) -> Model:
+    """Return the model of a Workspace or an InferenceSet."""
     resource, inference = (mapping(mapping(holder).get(field)) for field in ("resource", key))
     preset, config = mapping(inference.get("preset")), text(inference.get("config"))
     tuned = key == "tuning"
@@ -186,6 +187,7 @@ def _model(
 
 
 def _role(model: Mapping[str, Any], role: Mapping[str, Any], path: str, context: Context) -> Model:
+    """Return the model of one role of a MultiRoleInference."""
     config = text(role.get("runtimeConfig"))
     return Model(
         holder={},

@@ -87,7 +87,7 @@ def _filled_workload(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _arguments_of_llm(body: Body) -> dict[str, Any]:
-    """Describe a filled object.
+    """Return the arguments of an object whose defaults are filled in.
 
     Raises:
         SpecError: KServe's own presets have its pods.

@@ -171,6 +171,7 @@ def _one(view: Service) -> Iterator[EngineFacts]:
 
 
 def _pods(view: Service, base: str) -> Iterator[PodFacts]:
+    """Read the pods of a predictor, each with its model's name."""
     folders = models_of_service(view.holder, view.served)
     for pod in _written(view, base):
         yield name_model(pod, folders, view.object.context)
@@ -198,6 +199,7 @@ def _probed(pod: PodFacts, spec: Mapping[str, Any]) -> PodFacts:
 
 
 def _written(view: Service, base: str) -> Iterator[PodFacts]:
+    """Read the pods of a predictor; `base` is its path in the object."""
     predictor, context, key = view.holder, view.object.context, view.served
     merged = merge(view.runtime, predictor) if view.runtime and key == "model" else None
     metadata = {"annotations": predictor.get("annotations")}

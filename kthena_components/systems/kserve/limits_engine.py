@@ -128,7 +128,7 @@ def _refuse_fields(role: RolePlan) -> Iterator[Finding]:
     if f"-{role.name}".endswith("-predictor"):
         yield loss(
             join_path(role.path, "name"),
-            f"is {role.name}, and KServe then looks for the head under another name than that of "
+            f"is {role.name}, and KServe then looks for the head under another name than "
             "its Service",
             "rename the role",
         )

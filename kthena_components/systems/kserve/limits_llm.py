@@ -189,6 +189,7 @@ def _refuse_data(plan: ServingPlan, role: RolePlan, at: str, data: int) -> Itera
 
 
 def _refuse_templates(role: RolePlan) -> Iterator[Finding]:
+    """Refuse what KServe does not pass on to pods, or shares between leader and worker."""
     at = join_path(role.path, "overlay" if role.engine else "entry_template")
     templates = [role.entry, *([role.worker] if role.worker else [])]
     if "{{" in json.dumps(templates, default=str):
@@ -209,13 +210,13 @@ def _refuse_templates(role: RolePlan) -> Iterator[Finding]:
     if accounts[0] != accounts[-1]:
         yield loss(
             join_path(at, "spec.serviceAccountName"),
-            "differs from that of worker_template, but KServe gives leaders and workers the same",
+            "differs from worker_template, but KServe gives leaders and workers the same",
             elsewhere("write the same in both"),
         )
     if stated[0] != stated[-1]:
         yield loss(
             join_path(at, "metadata"),
-            "differs from that of worker_template, but KServe gives leaders and workers the same "
+            "differs from worker_template, but KServe gives leaders and workers the same "
             "labels and annotations",
             elsewhere("write the same in both"),
         )

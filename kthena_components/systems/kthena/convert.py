@@ -73,7 +73,7 @@ def _filled_plugin(plugin: object) -> dict[str, Any]:
 
 
 def arguments(body: Body) -> dict[str, Any]:
-    """Describe a filled ModelServing."""
+    """Return the arguments that describe a ModelServing whose defaults are filled in."""
     metadata, spec = mapping(body.get("metadata")), mapping(body.get("spec"))
     template = mapping(spec.get("template"))
     topology = mapping(template.get("networkTopology"))
@@ -130,7 +130,7 @@ def described_gang(policy: object) -> dict[str, Any] | None:
 
 
 def described_rollout(strategy: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Describe a filled rollout; None for the usual one, of one group at a time."""
+    """Return the arguments of a rollout; None for the usual one, of one group at a time."""
     rolling = renamed(mapping(strategy.get("rollingUpdateConfiguration")), _BUDGETS)
     configured = rolling if rolling and rolling != {"max_unavailable": 1} else None
     usual = strategy.get("type") == "ServingGroupRollingUpdate"
@@ -155,7 +155,7 @@ def described_role(role: object, scheduler: object = None) -> dict[str, Any]:
 
 
 def described_plugin(plugin: object) -> dict[str, Any]:
-    """Describe a filled plugin; its only type is not an argument."""
+    """Return the arguments of a plugin; its only type is not an argument."""
     return {key: value for key, value in mapping(plugin).items() if key != "type"}
 
 

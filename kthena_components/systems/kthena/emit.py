@@ -125,6 +125,7 @@ def until_updated(plan: ServingPlan) -> str:
 
 
 def _spec(plan: ServingPlan) -> dict[str, Any]:
+    """Write the spec of the ModelServing; fields that are not stated are left out."""
     template: dict[str, Any] = {"roles": [write_role(plan, role) for role in plan.roles]}
     if plan.restart_grace_seconds is not None:
         template["restartGracePeriodSeconds"] = plan.restart_grace_seconds

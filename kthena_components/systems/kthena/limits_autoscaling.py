@@ -121,6 +121,7 @@ def _refuse_metrics(
     name: str | None,
     role: RoleScalingSpec | None,
 ) -> Iterator[Finding]:
+    """Refuse metrics without a source, sources without a metric, and names given twice."""
     bounds = role or scaling
     metrics, sources = metrics_of(scaling, role), sources_of(scaling, role)
     if not metrics and not (_is_fixed(role) and since(plan, KthenaVersion.V1_0)):

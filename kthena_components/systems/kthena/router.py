@@ -136,6 +136,7 @@ def emit_router(plan: ServingPlan) -> tuple[Manifest, ...]:
 
 
 def _server(plan: ServingPlan, server: ModelServerSpec) -> dict[str, Any]:
+    """Write the spec of the ModelServer; what is not stated is derived from the engines."""
     found = served(plan)
     selector: dict[str, Any] = {"matchLabels": {naming.NAME: plan.name, naming.ENTRY: "true"}}
     if found.pair is not None:
@@ -245,6 +246,7 @@ def refuse_router(plan: ServingPlan) -> Iterator[Finding]:
 
 
 def _refuse_server(plan: ServingPlan, server: ModelServerSpec, found: Served) -> Iterator[Finding]:
+    """Refuse a ModelServer whose role, port or engine is not known."""
     known = [role.name for role in plan.roles]
     unknown = list(_refuse_roles(server, known))
     yield from unknown

@@ -17,12 +17,12 @@ from kthena_components.systems.kthena.rules.forbidden_changes import (
     kthena_model_name_fixed,
     kthena_partition_scaling,
 )
-from kthena_components.systems.kthena.rules.model_server_model_and_engine import (
+from kthena_components.systems.kthena.rules.model_server_model_engine_and_adapters import (
     model_route_adapters,
     model_server_engine,
     model_server_model,
 )
-from kthena_components.systems.kthena.rules.servers_routes_targets_selectors import (
+from kthena_components.systems.kthena.rules.model_servers_routes_targets_selectors import (
     ROUTE_RULES,
     SERVER_RULES,
     autoscaling_target_exists,

@@ -88,7 +88,7 @@ def _order(found: Object) -> StartOrder | None:
     policy = found.spec.get("podManagementPolicy", _ORDERED)
     if found.kind != "StatefulSet" or policy != _ORDERED:
         return None
-    why = f"is {_ORDERED}, the default, by which each pod starts when the one before it is ready"
+    why = f"is {_ORDERED}, the default, with which a pod starts only after the one before is ready"
     path = found.at("spec.podManagementPolicy")
     return StartOrder(path=path, why=why, remedy=write("Parallel"))
 

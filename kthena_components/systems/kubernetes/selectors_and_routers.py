@@ -110,6 +110,7 @@ class Router:
                 yield from self._found(option, "--service-discovery-port", "")
 
     def _found(self, option: str, port: str, between: str) -> Iterator[Found]:
+        """Read the labels that an option of a router states, and the port that it asks."""
         words = self.options.get(option, ())
         if not words:
             return

@@ -30,13 +30,6 @@ from kthena_components.systems.kubernetes.rules.autoscalers_and_coscheduling_pod
     autoscaler_requests,
     coscheduling_pods,
 )
-from kthena_components.systems.kubernetes.rules.claims_rwx_and_compute_domains import (
-    compute_domain_nodes,
-    resource_claim_exists,
-    resource_claim_request,
-    resource_claim_used,
-    rwx_for_shared_model,
-)
 from kthena_components.systems.kubernetes.rules.first_pod import (
     first_pod_named,
     first_pod_published,
@@ -51,11 +44,18 @@ from kthena_components.systems.kubernetes.rules.inference_pools import (
     picker_of_inference_pool,
     route_to_inference_pool,
 )
-from kthena_components.systems.kubernetes.rules.port_of_service import (
+from kthena_components.systems.kubernetes.rules.port_of_service_router_and_pool import (
     INGRESS,
     inference_pool_picker_port,
     route_service_port,
     router_backend_port,
+)
+from kthena_components.systems.kubernetes.rules.resource_claims_rwx_and_compute_domains import (
+    compute_domain_nodes,
+    resource_claim_exists,
+    resource_claim_request,
+    resource_claim_used,
+    rwx_for_shared_model,
 )
 from kthena_components.systems.kubernetes.rules.secret_key_exists import SOURCES, secret_key_exists
 from kthena_components.systems.kubernetes.rules.selected_pods_answer import (

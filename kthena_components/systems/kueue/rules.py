@@ -38,7 +38,7 @@ from kthena_components.systems.kueue.view import (
 )
 
 _COHORT = ("cohort", "cohortName")
-"""The field of v1beta1, and that of v1beta2."""
+"""The field of v1beta1, and its name in v1beta2."""
 _UNREAD = Decimal("Infinity")
 """In place of a quota that is none: crd-schema reports it."""
 _LENT = Unknown("the cohort may lend more, and the queue has no borrowingLimit")
@@ -60,6 +60,7 @@ class _Named:
 
 
 def _names(cluster: ClusterObjects) -> Iterator[tuple[ClusterObjects, _Named]]:
+    """Yield each name of another object of Kueue, and what happens if there is none."""
     for wanted in workloads(cluster):
         so = "so Kueue never admits it"
         yield (

@@ -70,6 +70,7 @@ def workloads(cluster: ClusterObjects) -> Iterator[Workload]:
 
 
 def _parts(found: Object, pods: Sequence[PodSet]) -> tuple[str, list[tuple[PodSet, MaybeInt]]]:
+    """Return what Kueue admits at once, and how many pods of each template belong to it."""
     if found.group_kind in _EACH:
         return "each pod", [(one, 1) for one in pods if one.count != 0]
     if found.group_kind == _LWS:

@@ -106,7 +106,7 @@ def _filled_template(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def arguments(body: Body) -> dict[str, Any]:
-    """Describe a filled LeaderWorkerSet or DisaggregatedSet."""
+    """Return the arguments of a LeaderWorkerSet or DisaggregatedSet, with its defaults."""
     metadata, spec = mapping(body.get("metadata")), mapping(body.get("spec"))
     if group_kind(body) == DISAGGREGATED_SET:
         parts = [mapping(role) for role in sequence(spec.get("roles"))]
@@ -176,6 +176,7 @@ def _scheduler(template: Mapping[str, Any]) -> object:
 def _role(
     name: object, spec: Mapping[str, Any], scheduler: object, *, several: bool
 ) -> dict[str, Any]:
+    """Return the arguments of one role."""
     template = _template_of(spec)
     size = template.get("size")
     workers = size - 1 if isinstance(size, int) and size > 0 else size

@@ -177,6 +177,7 @@ def _group(
     role: Mapping[str, Any] | None = None,
     role_path: str = "",
 ) -> Group:
+    """Return the groups that one leaderWorkerTemplate describes."""
     spec = mapping(stated)
     template = mapping(spec.get("leaderWorkerTemplate"))
     return Group(
@@ -264,6 +265,7 @@ def _names(group: Group, found: Object) -> Iterator[NameFacts]:
 
 
 def _engine(group: Group, found: Object, *, gang: bool) -> EngineFacts:
+    """Return the engine of a group; `gang`: the object asks for one."""
     template = inside(group.stated, "leaderWorkerTemplate")
     path = found.at(group.engine_path)
     pods: MaybeInt = count_or_unknown(inside(template, "size"), "size", 1)
@@ -318,7 +320,7 @@ def start_order(policy: object, path: str) -> StartOrder | None:
     """Return why the workers wait for their leader, if a startup policy says so."""
     if policy != _READY:
         return None
-    why = f"is {_READY}, by which LWS creates the workers when their leader is ready"
+    why = f"is {_READY}, with which LWS creates the workers only after their leader is ready"
     return StartOrder(path=path, why=why, remedy=write("LeaderCreated"))
 
 

@@ -83,7 +83,7 @@ LIMITS = (
     Limit("queue", "is given, but the PodGroups that MatrixInfer creates are in the default queue"),
     Limit(
         "network_topology.role_policy",
-        "is given, but a ModelInfer has one topology, that of the group",
+        "is given, but a ModelInfer has one topology, for the group",
         remedy=elsewhere("write group_policy"),
     ),
     Limit(
@@ -168,7 +168,7 @@ def filled(body: Body) -> dict[str, Any]:
 
 
 def arguments(body: Body) -> dict[str, Any]:
-    """Describe a filled ModelInfer."""
+    """Return the arguments that describe a ModelInfer whose defaults are filled in."""
     metadata, spec = mapping(body.get("metadata")), mapping(body.get("spec"))
     template, scheduler = mapping(spec.get("template")), spec.get("schedulerName")
     gang = mapping(template.get("gangSchedule"))

@@ -29,7 +29,7 @@ from kthena_components.systems.system import Kind, Restart, System
 
 
 _COUNTS = "model-infer-counts"
-_ALIKE = "0.1"
+_KTHENA_RELEASE = "0.1"
 """The release of Kthena whose webhook checks these counts as MatrixInfer's does."""
 
 
@@ -75,7 +75,7 @@ def model_infer_counts(view: Serving) -> Iterator[Finding]:
     gangscheduling/manager.go calculateRequirements.
     """
     yield from (replace(finding, rule=_COUNTS) for finding in kthena_replicas(view))
-    for finding in kthena_gang_minimum(replace(view, version=_ALIKE)):
+    for finding in kthena_gang_minimum(replace(view, version=_KTHENA_RELEASE)):
         path = finding.path.replace("gangPolicy", "gangSchedule", 1)
         yield replace(finding, path=path, rule=_COUNTS)
 

@@ -82,7 +82,7 @@ def filled(body: Body) -> dict[str, Any]:
 
 
 def arguments(body: Body) -> dict[str, Any]:
-    """Describe the filled objects of a serving."""
+    """Return the arguments that describe the objects of a serving, with their defaults."""
     members, metadata = [each for _, each in _members(body)], mapping(body.get("metadata"))
     sets = [each for each in members if group_kind(each) == STATEFUL_SET]
     groups = sorted({str(labels_of(each).get(naming.GROUP_NAME)) for each in sets}, key=_in_order)
@@ -163,6 +163,7 @@ def _roles(sets: Sequence[Body], listed: Sequence[object]) -> list[dict[str, Any
 
 
 def _role(name: object, sets: Sequence[Body]) -> dict[str, Any]:
+    """Return the arguments of one role from its StatefulSets."""
     entries = sorted(filter(_is_entry, sets), key=lambda s: _in_order(_instance(s)))
     own = [s for s in sets if _instance(s) == _instance(entries[0]) and not _is_entry(s)]
     workers = mapping(own[0].get("spec")) if own else {}

@@ -186,6 +186,7 @@ def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
 
 
 def _group(plan: ServingPlan, group: int) -> Iterator[Manifest]:
+    """Emit one group: Services, PodGroup, workers, entries; each waits for those before it."""
     engines = _engines(plan, group)
     before = tuple(e.key for earlier in plan.batch_before(group) for e in _engines(plan, earlier))
     named = [

@@ -144,6 +144,7 @@ def _engine(found: Object, nim: Nim) -> EngineFacts:
 
 
 def _pod(found: Object, nim: Nim) -> PodFacts:
+    """Return the pod that the NIM operator creates."""
     image = mapping(nim.fields.get("image"))
     parts = [image.get(key) for key in ("repository", "tag")]
     stated = mapping(mapping(nim.fields.get("resources")).get("requests")).get(GPU)

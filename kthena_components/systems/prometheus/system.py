@@ -58,6 +58,7 @@ def write_dashboard(
 
 
 def _of_pods(plan: ServingPlan, targets: ScrapeTargets) -> Iterator[Panel]:
+    """Yield the panels about pods and about engines that answer."""
     answering = Query("sum by (role, group) (up{$own})", "{{role}} {{group}}")
     yield Panel("Engines that answer", "short", (answering,))
     if not targets.units:
@@ -190,6 +191,7 @@ def ready_pods(plan: ServingPlan, unit: Unit) -> str:
 
 
 def _not_whole(plan: ServingPlan, unit: Unit) -> Iterator[dict[str, Any]]:
+    """Yield the alerts about groups that lack pods, and about missing groups."""
     of = "" if unit.size is None else f" of {count_of(unit.size, 'pod')}"
     are = "is" if unit.size == 1 else "are"
     yield _alert(

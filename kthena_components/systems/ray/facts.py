@@ -115,6 +115,7 @@ def _several_engines(cluster: Cluster) -> Unknown | None:
 
 
 def _starts_engine(group: Group) -> bool:
+    """Return whether the pods of a group start an engine."""
     command = group.pod.command
     return command is not None and command.engine is not None
 

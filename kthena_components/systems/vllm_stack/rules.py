@@ -46,6 +46,7 @@ def vllm_stack_ray(view: Releases) -> Iterator[Finding]:
 
 @part_of_rule
 def _nodes(model: Model) -> Iterator[Finding]:
+    """Report a tensor group that spans nodes, although smaller ones would fill them."""
     if known(model.ray, f"{model.path}.raySpec") is not True:
         return
     tensor, stages = (
@@ -88,6 +89,7 @@ def vllm_stack_ignored(view: Releases) -> Iterator[Finding]:
 
 @part_of_rule
 def _misplaced(model: Model) -> Iterator[Finding]:
+    """Report sizes that the chart does not read at their place."""
     for key in _MISPLACED:
         if key in model.fields and model.fields[key] is not None:
             at = f"{model.path}.{key}"

@@ -206,6 +206,7 @@ def facts(view: Releases) -> ServingFacts:
 
 
 def _engine(model: Model, context: Context) -> EngineFacts:
+    """Return the engine of one model: a Deployment, or a Ray cluster with raySpec."""
     fields, name = model.fields, model.fields.get("name")
     replicas = count_or_unknown(fields.get("replicaCount"), "replicaCount", 1)
     many = model.ray

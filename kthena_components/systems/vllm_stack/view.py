@@ -290,6 +290,7 @@ def _release(given: ChartValues) -> Release:
 
 
 def _models(given: ChartValues) -> tuple[Model, ...] | Unknown:
+    """Return the enabled models of a chart's values."""
     spec = mapping(given.values).get("servingEngineSpec")
     listed = mapping(spec).get("modelSpec")
     if gap := first_unknown(given.values, spec, listed):

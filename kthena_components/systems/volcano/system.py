@@ -44,7 +44,7 @@ from kthena_components.systems.volcano.rules.gang_pods_and_foreign_groups import
     gang_task_exists,
     pod_group_exists,
 )
-from kthena_components.systems.volcano.rules.gang_starts_subgroup_has_pods import (
+from kthena_components.systems.volcano.rules.gang_starts_rollout_and_subgroups import (
     gang_rollout,
     gang_starts,
     subgroup_has_pods,

@@ -157,7 +157,7 @@ def test_each_value_has_the_text_it_came_from() -> None:
 def test_an_output_makes_only_its_own_value_unknown() -> None:
     facts = read("vllm", "serve", "\ue0007\ue001", "-tp", "8", "--nnodes", "\ue0008\ue001")
 
-    late = Unknown("it is an output that only the deployment knows")
+    late = Unknown("its value is a Pulumi Output, which is known only after the deployment")
     assert (facts.model, facts.tensor, facts.nnodes) == (late, 8, late)
     assert facts.where["nnodes"] == "--nnodes <output>"
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kthena_components.checker.all_objects import check_objects_together
+from kthena_components.checker.check_cluster_objects import check_objects_together
 from kthena_components.compiler.compile import compile_group, compile_serving
 from kthena_components.core.findings import SpecError
 from kthena_components.core.plan.report import shape

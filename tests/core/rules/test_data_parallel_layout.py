@@ -271,7 +271,7 @@ def test_ranks_that_are_not_the_gpus_are_refused_for_that_alone() -> None:
 @pytest.mark.parametrize("flags", [f"-tp 8 -dpl {LATE}", f"-tp 8 --nnodes {LATE}"])
 def test_a_size_that_is_not_known_is_told_once(flags: str) -> None:
     (line,) = told(data_parallel_layout, NEWEST, f"m {flags}", pods=1)
-    assert line.startswith("was not checked, because it is an output that only the deployment")
+    assert line.startswith("was not checked, because its value is a Pulumi Output")
 
 
 @pytest.mark.parametrize("size", ["-tp", "-dp"])

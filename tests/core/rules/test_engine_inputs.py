@@ -7,7 +7,7 @@ import pytest
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, run_rule
 from kthena_components.core.rules.context_and_scheduler_sizes import context_within_model
-from kthena_components.core.rules.engine_options import engine_config_file
+from kthena_components.core.rules.engine_options_and_config_file import engine_config_file
 from kthena_components.core.rules.image_model_hf_token_config_map_key import model_stated
 from kthena_components.core.values.unknown import MaybeBool, Unknown
 from tests.support.startup import IMAGES, levels, serving, told
@@ -80,7 +80,7 @@ def test_requests_that_the_model_was_made_for_are_right(release: str, line: str)
             "vllm 0.6.0",
             f"{LLAMA} --max-model-len 131073",
             (
-                f"has --max-model-len 131073, and {LLAMA} was made for 131072. Write "
+                f"has --max-model-len 131073, and {LLAMA} supports 131072 tokens. Write "
                 "--max-model-len 131072 or less, or set VLLM_ALLOW_LONG_MAX_MODEL_LEN=1 and check "
                 "the answers"
             ),
@@ -90,7 +90,7 @@ def test_requests_that_the_model_was_made_for_are_right(release: str, line: str)
             "sglang 0.5.1",
             f"{QWEN} --context-length 65536",
             (
-                f"has --context-length 65536, and {QWEN} was made for 40960. Write "
+                f"has --context-length 65536, and {QWEN} supports 40960 tokens. Write "
                 "--context-length 40960 or less, or set "
                 "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN=1 and check the answers"
             ),
@@ -100,8 +100,9 @@ def test_requests_that_the_model_was_made_for_are_right(release: str, line: str)
             "vllm 0.33.0",
             f"{COPY} --max-model-len 65536",
             (
-                f"has --max-model-len 65536, and {COPY} was made for 40960. Write --max-model-len "
-                "40960 or less, or set VLLM_ALLOW_LONG_MAX_MODEL_LEN=1 and check the answers"
+                f"has --max-model-len 65536, and {COPY} supports 40960 tokens. Write "
+                "--max-model-len 40960 or less, or set VLLM_ALLOW_LONG_MAX_MODEL_LEN=1 and check "
+                "the answers"
             ),
             "advisory",
         ),

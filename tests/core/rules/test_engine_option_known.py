@@ -8,7 +8,7 @@ from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, SpecError, run_rule
-from kthena_components.core.rules.engine_options import engine_option_known
+from kthena_components.core.rules.engine_options_and_config_file import engine_option_known
 from tests.support.specs import ENGINE_NATIVE, changed, gpu_template
 
 VLLM, SGLANG = "vllm/vllm-openai:v", "lmsysorg/sglang:v"

@@ -116,8 +116,8 @@ def test_an_executor_that_is_not_known_is_told() -> None:
     (finding,) = start(command)
     assert finding.level is Level.UNKNOWN
     assert str(finding) == (
-        "t.spec.containers[0].command: engine 'e' was not checked, because it is an output that "
-        "only the deployment knows. [executor-stated]"
+        "t.spec.containers[0].command: engine 'e' was not checked, because its value is a Pulumi "
+        "Output, which is known only after the deployment. [executor-stated]"
     )
 
 

@@ -185,7 +185,10 @@ def test_other_ranks_than_gpus_are_refused(facts: EngineFacts, seen: str, remedy
 @pytest.mark.parametrize(
     ("facts", "because"),
     [
-        (engine(f"-tp {LATE}"), "it is an output that only the deployment knows"),
+        (
+            engine(f"-tp {LATE}"),
+            "its value is a Pulumi Output, which is known only after the deployment",
+        ),
         (engine("-tp 8", LATE), "the amount of nvidia.com/gpu is not known yet"),
         (engine("-tp 8", pods=Unknown("nobody says")), "nobody says"),
         (engine("-tp 2 -dp 4 --data-parallel-hybrid-lb", pods=2), "local is not stated"),

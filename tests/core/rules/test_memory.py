@@ -122,7 +122,7 @@ def test_a_request_that_may_not_fit_is_advice(command: str) -> None:
     found = told(command)
     assert len(found) == 1
     assert TIGHT[command] in found[0]
-    assert "so that it may not start. S" in found[0]
+    assert "so it may not start. S" in found[0]
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ UNKNOWN: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "no-model": ("vllm serve -tp 8", "its command line names no model", BY_TENSOR[:1]),
     "late-model": (
         f"vllm serve {LATE} -tp 8",
-        "it is an output that only the deployment knows",
+        "its value is a Pulumi Output, which is known only after the deployment",
         BY_TENSOR[:1],
     ),
     "tensor": (f"vllm serve {QWEN} -tp $TP", NO_TP, BY_TENSOR),

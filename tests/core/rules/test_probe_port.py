@@ -82,7 +82,7 @@ def test_ports_by_name() -> None:
     (seen,) = said("vllm serve m --port 8200", port="http", ports=ports)
     assert "is 'http' (8000), but vLLM listens on 8200" in seen
     (seen,) = said("vllm serve m", port="htp", ports=ports)
-    assert "is 'htp', which no port of the container is named" in seen
+    assert "is 'htp', and no port of the container has this name" in seen
 
 
 def test_another_container_may_listen() -> None:
@@ -90,6 +90,6 @@ def test_another_container_may_listen() -> None:
         return {"httpGet": {"port": port}}
 
     (seen,) = said("vllm serve m", livenessProbe=probe(9))
-    assert "so it is restarted again and again" in seen
+    assert "so the container is restarted again and again" in seen
     assert said("vllm serve m", livenessProbe={"httpGet": {"host": "10.0.0.1", "port": 9}}) == []
     assert said("vllm serve m", livenessProbe={"exec": {"command": ["true"]}}) == []

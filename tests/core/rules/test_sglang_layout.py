@@ -259,7 +259,7 @@ def test_ranks_that_are_not_the_gpus_are_refused_for_that_alone() -> None:
 
 def test_a_size_that_is_not_known_is_told_once() -> None:
     (line,) = told(sglang_layout, NEWEST, f"m --tp-size 8 --attn-dp-size {LATE}", pods=1)
-    assert line.startswith("was not checked, because it is an output that only the deployment")
+    assert line.startswith("was not checked, because its value is a Pulumi Output")
 
 
 def test_a_manifest_of_anyone_is_checked() -> None:

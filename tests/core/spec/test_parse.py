@@ -25,7 +25,7 @@ def said(args: object) -> str:
 
 
 LETTER_FIRST = "lower-case letters, digits and dashes, starting with a letter"
-NOT_A_COUNT = "is {}, but must be a count or a percentage such as 25%. Change it. [value]"
+NOT_A_COUNT = "is {}, but must be a count or a percentage such as 25%. Write such a value. [value]"
 BUDGET = "roles[0].max_unavailable"
 QUANTITY = "but must be a Kubernetes quantity such as 125, 500m or 15Gi."
 ROLE_FIELDS = ", ".join(sorted(RoleSpec.model_fields))
@@ -133,7 +133,7 @@ MESSAGES: dict[str, tuple[Args, str]] = {
     ),
     "no-name-in-it": (
         {"name": "---"},
-        f"is '---', but must be {LETTER_FIRST}. Change it. [pattern]",
+        f"is '---', but must be {LETTER_FIRST}. Write such a value. [pattern]",
     ),
     "long-name": (
         {"name": "c" * 70},
@@ -169,7 +169,7 @@ MESSAGES: dict[str, tuple[Args, str]] = {
     ),
     "blank-in-a-device": (
         {"roles[0].network.interface": "eth 0"},
-        "is 'eth 0', but must be text without blanks. Change it. [pattern]",
+        "is 'eth 0', but must be text without blanks. Write such a value. [pattern]",
     ),
     "token-as-the-name-of-a-secret": (
         {"roles[0].hugging_face_token.name": "hf_ABCDEFGHIJKLMNOPQRSTUVWXYZ"},
@@ -211,7 +211,7 @@ IN_TEMPLATES: dict[str, tuple[Args, str]] = {
     ),
     "amount": (
         {"roles[0].entry_template.spec.containers[0].resources": {"limits": {"cpu": "x"}}},
-        f"is 'x', {QUANTITY} Change it. [value]",
+        f"is 'x', {QUANTITY} Write such a value. [value]",
     ),
     "label": (
         {"roles[0].entry_template.metadata.labels": {"version": 1}},

@@ -71,7 +71,7 @@ REFUSED = {
         2**31,
         (
             "is 2147483648, but must be a count of at most 2147483647, or a percentage such as "
-            "25%. Change it. [value]"
+            "25%. Write such a value. [value]"
         ),
     ),
     "replicas": (
@@ -97,7 +97,7 @@ REFUSED = {
         "a\nb",
         (
             r"is 'a\nb', but must be text without control characters and line ends, and not only "
-            "blanks. Change it. [value]"
+            "blanks. Write such a value. [value]"
         ),
     ),
     "argument": (
@@ -120,8 +120,8 @@ REFUSED = {
         "roles[0].hugging_face_token",
         {"name": "hf", "key": "a b"},
         (
-            "is 'a b', but must be the key of a Secret: letters, digits, '-', '_' and '.'. Change "
-            "it. [pattern]"
+            "is 'a b', but must be the key of a Secret: letters, digits, '-', '_' and '.'. Write "
+            "such a value. [pattern]"
         ),
     ),
 }

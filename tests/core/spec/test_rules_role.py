@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kthena_components.core.spec.parse import parse_spec
-from kthena_components.core.spec.rules.engine_only_field_launch_overlay_counted_flag import (
+from kthena_components.core.spec.rules.engine_overlay_and_flags import (
     BLOCKING,
     ROLE_RULES,
 )
@@ -77,7 +77,7 @@ REFUSED = {
     "empty-image": Case(
         PLAIN,
         {"entry_template.spec.containers[0].image": ""},
-        "entry_template.spec.containers[0].image: is '', and an image is a name without blanks. "
+        "entry_template.spec.containers[0].image: is '', but the name of an image has no spaces. "
         "Write it as registry/name:tag. [container-image]",
     ),
     "a-whole-pod": Case(

@@ -33,7 +33,7 @@ def test_a_label_value_that_no_object_can_have_is_refused(field: str, value: str
         planned(field, value)
     assert str(caught.value) == (
         f"hyper_nodes[0].{field}.rack: is '{value}', but must be letters, digits, '-', '_' and "
-        "'.', with a letter or digit at both ends. Change it. [pattern]"
+        "'.', with a letter or digit at both ends. Write such a value. [pattern]"
     )
 
 

@@ -96,7 +96,7 @@ def test_an_edge_back_to_an_ancestor_is_named_as_a_cycle(
     low.setdefault("children", []).append(upper["name"])
     found = {finding.rule: finding for finding in check_topology(topology(entries))}
     cycle = found["hypernode-cycle"]
-    assert f"in a cycle, {' -> '.join([*way, way[0]])}, but" in cycle.seen
+    assert f"form a cycle, {' -> '.join([*way, way[0]])}, but" in cycle.seen
     assert cycle.path.endswith(f"children[{len(low['children']) - 1}]")
     assert "hypernode-tier-order" not in found
 

@@ -121,7 +121,7 @@ def test_a_topology_takes_no_two_sources() -> None:
 )
 def test_a_name_that_kubernetes_would_refuse_is_refused(name: str, better: str) -> None:
     assert said(leaf(name, "n")) == (
-        f"hyper_nodes[0].name: '{name}' is not {DNS_1123}, as the name of a HyperNode is. "
+        f"hyper_nodes[0].name: '{name}' is not {DNS_1123}, as the name of a HyperNode must be. "
         f"Write '{better}'. [hypernode-name]"
     )
 
@@ -197,7 +197,7 @@ def test_only_the_first_unknown_children_get_a_near_name() -> None:
 def test_a_cycle_is_named_from_its_highest_tier_down() -> None:
     found = said(parent("row", "spine", tier=2), parent("spine", "row", tier=3))
     assert found == (
-        "hyper_nodes[0].children[0]: the children go in a cycle, spine -> row -> spine, but a "
+        "hyper_nodes[0].children[0]: the children form a cycle, spine -> row -> spine, but a "
         "HyperNode cannot be in itself, and with a cycle Volcano places no group that has a "
         "network topology. Remove 'spine' from the children of 'row'. [hypernode-cycle]"
     )
@@ -205,7 +205,7 @@ def test_a_cycle_is_named_from_its_highest_tier_down() -> None:
 
 def test_a_hyper_node_that_lists_itself_is_a_cycle() -> None:
     assert said(leaf("rack"), parent("row", "rack", "row")) == (
-        "hyper_nodes[1].children[1]: the children go in a cycle, row -> row, but a HyperNode "
+        "hyper_nodes[1].children[1]: the children form a cycle, row -> row, but a HyperNode "
         "cannot be in itself, and with a cycle Volcano places no group that has a network "
         "topology. Remove 'row' from the children of 'row'. [hypernode-cycle]"
     )

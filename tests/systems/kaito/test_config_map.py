@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kthena_components.checker.all_objects import check_objects_together
+from kthena_components.checker.check_cluster_objects import check_objects_together
 from kthena_components.checker.manifest import check_manifest, check_whole
 from kthena_components.core.facts.context import NO_CONTEXT, Context, gather
 from kthena_components.core.findings import Level

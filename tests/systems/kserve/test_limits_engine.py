@@ -36,7 +36,7 @@ REFUSED: dict[str, tuple[Args, Args, str]] = {
         {"backend_options.storage_uri": "hf://org/m"},
         (
             "backend_options.storage_uri: is 'hf://org/m', but must be pvc://claim/path or "
-            "oci://image. Change it. [value]"
+            "oci://image. Write such a value. [value]"
         ),
     ),
     "unknown-option": (
@@ -145,7 +145,7 @@ REFUSED: dict[str, tuple[Args, Args, str]] = {
         {"roles[0].name": "predictor"},
         (
             "roles[0].name: is predictor, and KServe then looks for the head under another name "
-            "than that of its Service. Rename the role. [backend-loss]"
+            "than its Service. Rename the role. [backend-loss]"
         ),
     ),
     "role-with-predictor": (
@@ -153,7 +153,7 @@ REFUSED: dict[str, tuple[Args, Args, str]] = {
         {"roles[0].name": "a-predictor"},
         (
             "roles[0].name: is a-predictor, and KServe then looks for the head under another name "
-            "than that of its Service. Rename the role. [backend-loss]"
+            "than its Service. Rename the role. [backend-loss]"
         ),
     ),
     "braces": (

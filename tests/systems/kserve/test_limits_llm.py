@@ -212,7 +212,7 @@ REFUSED: dict[str, tuple[Args, Args, str]] = {
         TEMPLATES,
         {f"{HEAD}.metadata": {"labels": {"team": "chat"}}},
         (
-            "roles[0].entry_template.metadata: differs from that of worker_template, but KServe "
+            "roles[0].entry_template.metadata: differs from worker_template, but KServe "
             "gives leaders and workers the same labels and annotations. Write the same in both, "
             "or write backend: "
             "native, kthena or lws. [backend-loss]"
@@ -222,7 +222,7 @@ REFUSED: dict[str, tuple[Args, Args, str]] = {
         TEMPLATES,
         {f"{HEAD}.spec.serviceAccountName": "chat"},
         (
-            "roles[0].entry_template.spec.serviceAccountName: differs from that of "
+            "roles[0].entry_template.spec.serviceAccountName: differs from "
             "worker_template, but KServe gives leaders and workers the same. Write "
             "the same in both, or write backend: native, kthena or lws. "
             "[backend-loss]"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kthena_components.checker.all_objects import check_objects_together
+from kthena_components.checker.check_cluster_objects import check_objects_together
 from kthena_components.core.facts.context import Context, ReferencedObjects
 from kthena_components.core.findings import Level
 from kthena_components.core.objects.object import read_object

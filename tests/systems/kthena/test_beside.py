@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kthena_components.checker.all_objects import check_objects_together
+from kthena_components.checker.check_cluster_objects import check_objects_together
 from kthena_components.checker.manifest import check_manifest
 from kthena_components.core.findings import Level
 from tests.support.crds import schema_errors

@@ -157,7 +157,10 @@ SCALED: dict[str, tuple[Args, dict[str, Any], str]] = {
     "target-of-zero": (
         ENGINE_NATIVE,
         groups(metrics=[{"name": "waiting", "target_value": "0"}]),
-        f"{AT}.metrics[0].target_value: is '0', but must be more than 0. Change it. [value]",
+        (
+            f"{AT}.metrics[0].target_value: is '0', but must be more than 0. Write such a value. "
+            "[value]"
+        ),
     ),
     "long-period": (
         ENGINE_NATIVE,
@@ -165,7 +168,7 @@ SCALED: dict[str, tuple[Args, dict[str, Any], str]] = {
         (
             f"{AT}.behavior.scale_down.period: is '31m', but must be a duration from 0s to 30m, "
             "such "
-            "as 15s or 1m30s. Change it. [value]"
+            "as 15s or 1m30s. Write such a value. [value]"
         ),
     ),
     "no-address": (
@@ -173,7 +176,7 @@ SCALED: dict[str, tuple[Args, dict[str, Any], str]] = {
         groups(metric_sources={"waiting": {"prometheus": {"server_url": "p:9", "query": "q"}}}),
         (
             f"{AT}.metric_sources.waiting.prometheus.server_url: is 'p:9', but must be an address, "
-            "such as http://prometheus.monitoring:9090. Change it. [value]"
+            "such as http://prometheus.monitoring:9090. Write such a value. [value]"
         ),
     ),
     "unknown-field-of-a-role": (

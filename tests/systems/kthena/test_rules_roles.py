@@ -74,8 +74,8 @@ def test_an_image_is_not_blank_and_has_no_space(image: str, template: str) -> No
     path = f"{ROLE}.{template}.spec.containers.0.image"
     assert told(chat({path: image})) == [
         (
-            f"{AT}.{template}.spec.containers[0].image: is {image!r}, and an image is not blank "
-            "and contains no space. Write registry/name:tag. [kthena-image]"
+            f"{AT}.{template}.spec.containers[0].image: is {image!r}, but the name of an image "
+            "is not empty and has no spaces. Write registry/name:tag. [kthena-image]"
         )
     ]
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kthena_components.checker.all_objects import check_objects_together
+from kthena_components.checker.check_cluster_objects import check_objects_together
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
 from tests.support.specs import REMOVED, Args, changed, example_for

@@ -50,19 +50,20 @@ REFUSED: dict[str, tuple[Args, dict[str, Any], str]] = {
         ONE,
         {OPTION: {"startup_policy": "LeaderReady"}},
         (
-            "backend_options.startup_policy: is LeaderReady, by which LWS creates the workers when "
-            "their leader is ready, but the first pod of engine 'decode' answers on 8080 only when "
-            "all of its 2 pods have joined, and its startupProbe (port 8080) waits for that. Write "
-            "'LeaderCreated'. [start-order]"
+            "backend_options.startup_policy: is LeaderReady, with which LWS creates the workers "
+            "only after their leader is ready, but the first pod of engine 'decode' answers on "
+            "8080 only when all of its 2 pods have joined, and its startupProbe (port 8080) waits "
+            "for that. Write 'LeaderCreated'. [start-order]"
         ),
     ),
     "ready-leader-of-templates": (
         changed(GUIDE, {"backend": "lws"}),
         {OPTION: {"startup_policy": "LeaderReady"}},
         (
-            "backend_options.startup_policy: is LeaderReady, by which LWS creates the workers when "
-            "their leader is ready, but the first pod of engine 'llama-405b' answers on 8080 only "
-            "when all of its 2 pods have joined, and its readinessProbe (port 8080) waits for that."
+            "backend_options.startup_policy: is LeaderReady, with which LWS creates the workers "
+            "only after their leader is ready, but the first pod of engine 'llama-405b' answers "
+            "on 8080 only when all of its 2 pods have joined, and its readinessProbe (port 8080) "
+            "waits for that."
         ),
     ),
     "exclusive-gang": (

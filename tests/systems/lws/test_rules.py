@@ -27,8 +27,9 @@ def test_other_names_are_refused(name: str) -> None:
     shown = f"'{name[:40]}…'" if len(name) > 40 else f"'{name}'"
     assert shape({"metadata/name": name}) == [
         (
-            f"metadata.name: is {shown}, which is not a DNS-1035 label of at most 63. Write "
-            "lower-case letters, digits and dashes, a letter first, no dash last. [lws-shape]"
+            f"metadata.name: is {shown}, which is not a DNS-1035 label of at most 63 "
+            "characters. Write lower-case letters, digits and dashes, a letter first, no dash "
+            "last. [lws-shape]"
         )
     ]
 

@@ -104,7 +104,7 @@ WRONG: dict[str, tuple[Args, dict[str, Any], list[str]]] = {
         {"spec.subGroupPolicy[1]": SECOND},
         [
             (
-                "M spec.subGroupPolicy[1].name: is 'engine', like subGroupPolicy[0], and Volcano keeps one minimum for both: that of the later one. Give each policy a unique name. [subgroup-names-unique]"
+                "M spec.subGroupPolicy[1].name: is 'engine', like subGroupPolicy[0], and Volcano keeps one minimum for both: the later one. Give each policy a unique name. [subgroup-names-unique]"
             )
         ],
     ),
@@ -113,7 +113,7 @@ WRONG: dict[str, tuple[Args, dict[str, Any], list[str]]] = {
         {f"{SUB}.name": REMOVED, "spec.subGroupPolicy[1]": {"matchLabelKeys": ["k"]}},
         [
             (
-                "M spec.subGroupPolicy[1].name: is missing, as in subGroupPolicy[0], and Volcano keeps one minimum for both: that of the later one. Give each policy a unique name. [subgroup-names-unique]"
+                "M spec.subGroupPolicy[1].name: is missing, as in subGroupPolicy[0], and Volcano keeps one minimum for both: the later one. Give each policy a unique name. [subgroup-names-unique]"
             )
         ],
     ),

@@ -88,7 +88,7 @@ WRONG: dict[str, tuple[Args, str]] = {
     ),
     "name": (
         hyper_node("Rack", 1, exact("a")),
-        "M metadata.name: 'Rack' is not a DNS-1123 subdomain (at most 253 of a-z, 0-9, '-' and '.', each part starting and ending with a letter or digit), as the name of a HyperNode is. Write 'rack'. [hypernode-name]",
+        "M metadata.name: 'Rack' is not a DNS-1123 subdomain (at most 253 of a-z, 0-9, '-' and '.', each part starting and ending with a letter or digit), as the name of a HyperNode must be. Write 'rack'. [hypernode-name]",
     ),
     "tier-name": (
         hyper_node("rack-1", 1, exact("a"), tier_name="r" * 254),

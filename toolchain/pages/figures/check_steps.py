@@ -76,7 +76,8 @@ def steps() -> list[Box]:
             "Check all objects together", "cli.check.kept_objects:AllObjects", colour="c2",
             inside=(
                 step("Keep what they are compared by", "cli.check.kept_objects:KeptObjects"),
-                step("Check engines of several objects", "checker.all_objects:check_engines"),
+                step("Check engines of several objects",
+                     "checker.check_cluster_objects:check_engines"),
                 step("Run the rules of systems over all objects",
                      "checker.cluster_rules:cluster_rules"),
             ),

@@ -220,6 +220,7 @@ def source(call: Call) -> Flow:
 
 
 def _source(call: Call) -> Flow:
+    """Run the file that `source` names, in this shell."""
     shell = call.shell
     named = call.words[1] if len(call.words) > 1 else ""
     path = path_of(shell, named) if "/" in named else None

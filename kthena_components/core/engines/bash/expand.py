@@ -39,7 +39,7 @@ from kthena_components.core.engines.bash.syntax import (
 from kthena_components.core.engines.programs import may_start_one
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.regex import regex
-from kthena_components.core.values.unknown import AsCommand, OwnAddress, Unknown, Varying
+from kthena_components.core.values.unknown import CommandSubstitution, OwnAddress, Unknown, Varying
 
 _NAMED = regex(r"\$\(\s*([A-Z][A-Z0-9_]*)\s*\)")
 _OWN_ADDRESS = regex(
@@ -259,7 +259,8 @@ class Expander:
             kind = OwnAddress if _OWN_ADDRESS.fullmatch(piece.written) else Varying
             because = kind(f"the shell computes {shown} when the pod runs")
         elif (found := _NAMED.fullmatch(piece.written)) and shared.scope.is_named(found[1]):
-            because = AsCommand(f"the shell runs {found[1]} as a command", found[1], in_shell=True)
+            why = f"the shell runs {found[1]} as a command"
+            because = CommandSubstitution(why, found[1], in_shell=True)
         return self._late(piece.written, because, quoted=piece.quoted)
 
 

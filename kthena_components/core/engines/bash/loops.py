@@ -74,6 +74,8 @@ def _while(
     body: Callable[[], Flow],
     after: Callable[[], None] = lambda: None,
 ) -> Flow:
+    """Run a loop until its test fails, or until nothing more is known of it."""
+
     def once() -> Flow:
         flow = shell.framed(ROUND, body)
         if flow is Flow.GOES:
@@ -114,7 +116,7 @@ def _unclear(
 ) -> Flow:
     """Run a loop of which it is not known how often it runs.
 
-    Its status is that of its last round, and 0 without one.
+    Its status is the status of its last round, or 0 if it has none.
     """
     ends: list[Status] = [last]
 

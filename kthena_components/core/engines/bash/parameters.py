@@ -349,6 +349,7 @@ def _missing(
 def _listed(
     words: "Expander", piece: Parameter, found: Sequence[str], *, joined: bool
 ) -> Iterator[Chunks]:
+    """Expand `$@`, `$*` or an array: its words, or one joined word."""
     if joined and piece.quoted:
         ifs = words.shell.state.separators
         if ifs is None or any(isinstance(word, Many) for word in found):

@@ -199,6 +199,7 @@ class _Scan:
         return [] if char == "\n" else [Text(char, quoted=True)]
 
     def _dollar(self, *, quoted: bool) -> list[Piece]:
+        """Read what begins with `$` or a backquote."""
         source = self.words.source
         anchor = self.words.anchors.get(self.at)
         if anchor is not None and anchor.end_byte <= self.end:

@@ -62,13 +62,13 @@ def unique(
 
 def dns_label(path: str, name: object, rule: str = "") -> Iterator[Finding]:
     """Check a DNS-1123 label, such as a role's name."""
-    wanted = f"a DNS-1123 label of at most {naming.DNS_LABEL}"
+    wanted = f"a DNS-1123 label of at most {naming.DNS_LABEL} characters"
     yield from _named(path, name, rule, wanted, _is_label)
 
 
 def subdomain(path: str, name: object, rule: str = "") -> Iterator[Finding]:
     """Check a DNS-1123 subdomain, such as the name of most objects."""
-    wanted = f"a DNS-1123 subdomain of at most {_SUBDOMAIN}"
+    wanted = f"a DNS-1123 subdomain of at most {_SUBDOMAIN} characters"
     yield from _named(path, name, rule, wanted, _is_subdomain)
 
 
@@ -152,3 +152,10 @@ def _has_unresolved(value: object) -> bool:
         elif isinstance(part, list | tuple):
             parts.extend(part)
     return False
+
+
+def exactly_one(first: str, second: str, *, neither: bool) -> tuple[str, str]:
+    """Return what is wrong with two fields of which exactly one must be given, and the remedy."""
+    if neither:
+        return f"has neither {first} nor {second}", f"write {first} or {second}"
+    return f"has both {first} and {second}", "keep one of the two"

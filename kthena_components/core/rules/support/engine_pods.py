@@ -136,7 +136,6 @@ def each_start(
 
 
 POSITIVE = (0, 11, 1)
-"""Release of vLLM from which these numbers must be positive."""
 """The first vLLM that rejects sizes and shares of 0 and less."""
 
 
@@ -307,7 +306,7 @@ DEFAULTS = {"--master-addr": "127.0.0.1", "--dist-init-addr": "the pod itself", 
 
 
 def is_itself(address: object) -> bool:
-    """Return whether an address is that of the pod that states it."""
+    """Return whether an address names the pod that states it."""
     return (
         address is None
         or isinstance(address, OwnAddress)

@@ -16,7 +16,7 @@ from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.images import read_image
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import (
-    AsCommand,
+    CommandSubstitution,
     NotSet,
     OfController,
     SetLater,
@@ -133,7 +133,7 @@ def no_value(told: Iterable[str] | None, pod: PodFacts, value: object) -> str:
     name = getattr(value, "name", "") if isinstance(value, NotSet | OfController | Varying) else ""
     if isinstance(value, SetLater):
         return f"and {name} follows in env, so the reference to it stays as it is"
-    if isinstance(value, AsCommand):
+    if isinstance(value, CommandSubstitution):
         return (
             f"where the shell runs a command {name}, so it is empty: Kubernetes replaces $({name}) "
             "in command, args and env, and not in files"
@@ -206,7 +206,7 @@ def _is_too_early(value: object) -> bool:
 
 def in_order(value: object) -> str:
     """Say how a reference in an env gets its value; empty if the order is not what is wrong."""
-    if isinstance(value, AsCommand):
+    if isinstance(value, CommandSubstitution):
         return f"write ${value.name} in the script"
     if isinstance(value, OfController | Varying) and _is_too_early(value):
         return f"refer to {value.name} in the command line or the script, and not in env"
@@ -218,6 +218,8 @@ def in_order(value: object) -> str:
 def may_be_of_image(pod: PodFacts, value: object) -> bool:
     """Return whether an image that is not an engine's own may set the variable of a value."""
     image = pod.own.image if pod.own is not None else None
-    if not isinstance(value, NotSet) or isinstance(value, AsCommand) or not value.in_shell:
+    if not isinstance(value, NotSet) or isinstance(value, CommandSubstitution):
+        return False
+    if not value.in_shell:
         return False
     return not isinstance(image, str) or read_image(image).engine is None

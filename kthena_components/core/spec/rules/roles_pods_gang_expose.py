@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from kthena_components.core.findings import Finding, count_of, suggest, suggest_name
 from kthena_components.core.remedies import at_most, either, remove, write
 from kthena_components.core.spec.enums import TopologyMode
-from kthena_components.core.spec.rules.engine_only_field_launch_overlay_counted_flag import (
+from kthena_components.core.spec.rules.engine_overlay_and_flags import (
     ROLE_RULES,
 )
 from kthena_components.core.spec.rules.rollout import ROLLOUT_RULES, role_budget

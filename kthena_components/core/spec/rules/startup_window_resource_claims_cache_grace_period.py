@@ -142,8 +142,8 @@ def _claim_source(claim: ResourceClaimSpec, at: str) -> Iterator[Finding]:
         yield _claim(
             at,
             f"has {'both' if both else 'neither'} template {'and' if both else 'nor'} device_class",
-            "write template, the name of a ResourceClaimTemplate, or device_class, for one that is "
-            "written",
+            "write template, the name of a ResourceClaimTemplate, or device_class, for one that "
+            "the package writes",
         )
     elif claim.template is not None:
         for field in ("selectors", "count"):

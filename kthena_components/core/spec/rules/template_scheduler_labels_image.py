@@ -128,7 +128,7 @@ def container_image(role: RoleSpec) -> Iterator[Finding]:
         if image is not None and (not image or re.search(r"\s", image)):
             yield Finding(
                 path=path,
-                seen=f"is '{image}', and an image is a name without blanks",
+                seen=f"is '{image}', but the name of an image has no spaces",
                 remedy="write it as registry/name:tag",
                 rule="container-image",
             )
@@ -156,8 +156,8 @@ def template_scheduler(role: RoleSpec, scheduler: str) -> Iterator[Finding]:
             yield Finding(
                 path=f"{field}.spec.schedulerName",
                 rule="template-scheduler",
-                seen="was not checked, because it is an output that only the deployment knows; all "
-                f"pods get the serving's scheduler_name, which is '{scheduler}'",
+                seen="was not checked, because its value is a Pulumi Output, which is known only "
+                f"after the deployment; all pods get the serving's scheduler_name, '{scheduler}'",
                 level=Level.UNKNOWN,
             )
         elif stated is not None and stated != scheduler:

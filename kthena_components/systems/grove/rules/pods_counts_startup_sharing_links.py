@@ -81,6 +81,7 @@ def _counted(
 def _scaled(
     at: str, scaling: Mapping[str, Any], pods: object, minimum: object
 ) -> Iterator[Finding]:
+    """Check minReplicas and maxReplicas against the pods and the gang's minimum."""
     few, many = scaling.get("minReplicas"), scaling.get("maxReplicas")
     yield from at_least(f"{at}.minReplicas", few, 1)
     yield from at_least(f"{at}.maxReplicas", many, 1)
@@ -119,6 +120,7 @@ def grove_startup(view: CliqueSet) -> Iterator[Finding]:
 
 
 def _order(view: CliqueSet, after: list[Clique]) -> Iterator[Finding]:
+    """Check startsAfter: it names other cliques of the set, and forms no cycle."""
     names = {clique.name for clique in view.cliques if isinstance(clique.name, str)}
     known = f"the set has {len(names)}: {joined(sorted(names))}"
     edges: dict[str, list[str]] = {}
@@ -184,6 +186,7 @@ def _variables(at: str, env: object) -> Iterator[Finding]:
 
 @part_of_rule
 def _schedulers(view: CliqueSet) -> Iterator[Finding]:
+    """Report cliques of a set whose schedulers differ."""
     first = ""
     for clique in view.cliques:
         name = mapping(clique.pod).get("schedulerName", "")

@@ -64,7 +64,7 @@ def _length(at: str, stem: str, group: str, clique: str) -> Iterator[Finding]:
         middle = f" + {len(group)} (scaling group)" if group else ""
         seen = f"gives names of {len(stem)} (set){middle} + {len(clique)} (clique) = {total} "
         seen += f"characters, but at most {NAME_SUM} together are allowed"
-        remedy = f"take {count_of(total - NAME_SUM, 'character')} from them"
+        remedy = f"shorten them by {count_of(total - NAME_SUM, 'character')}"
         yield from refuse(at, seen, remedy)
 
 

@@ -143,6 +143,7 @@ def _most(sized: Sized, deployment: Deployment, view: View) -> Iterator[Finding]
 
 @part_of_rule
 def _count(sized: Sized, deployment: Deployment) -> Iterator[Finding]:
+    """Compare resource.count with the nodes that KAITO counts for the model."""
     stated, nodes, at = sized.model.count, deployment.nodes, f"{sized.model.resource_path}.count"
     stated = known(stated, at)
     if stated is None or stated == nodes:
@@ -211,6 +212,7 @@ def _placed(sized: Sized, start: Start) -> Placed | Unknown | None:
 
 
 def _short(sized: Sized, start: Start, placed: Placed) -> Iterator[Finding]:
+    """Report a KV cache that is too small for the longest request."""
     stated, each = start.command.max_model_len, cache_of(placed)
     length = sized.shape.context if stated is None else stated
     if not (isinstance(length, int) and isinstance(each, int)):
@@ -224,13 +226,13 @@ def _short(sized: Sized, start: Start, placed: Placed) -> Iterator[Finding]:
     if tokens:
         own = f"the model's {length}" if stated is None else f"the {length} that the ConfigMap "
         own += "" if stated is None else "states"
-        holds = f"{left:.1f} GiB are left for the KV cache: requests of {tokens} tokens, and not "
-        holds += f"of {own}"
+        holds = f"{left:.1f} GiB are left for the KV cache: enough for {tokens} tokens, and not "
+        holds += f"for {own}"
     nodes = count_of(start.deployment.nodes, "node")
     yield Finding(
         path=sized.model.node_path,
         seen=f"makes KAITO start {shown(start.deployment)} on {nodes} of "
-        f"{_node(sized)}: of the fullest GPU about {weights:.1f} GiB are weights, and {holds}",
+        f"{_node(sized)}: weights take about {weights:.1f} GiB of the fullest GPU, and {holds}",
         remedy=f"{_choose(sized)} with more memory for each GPU"
         f"{'' if stated is None else _SHORTER}",
         level=Level.ADVISORY,

@@ -17,7 +17,7 @@ from kthena_components.core.rules.context_and_scheduler_sizes import (
     context_within_model,
     scheduler_sizes,
 )
-from kthena_components.core.rules.engine_options import OPTIONS
+from kthena_components.core.rules.engine_options_and_config_file import OPTIONS
 from kthena_components.core.rules.memory_weights_fraction_offload import memory_fraction_range
 from kthena_components.core.values.blanks import is_blank, may_have_blanks
 from kthena_components.core.values.dataclass import dataclass
@@ -100,6 +100,7 @@ def kaito_config(view: View) -> Iterator[Finding]:
 
 
 def _model(view: View, model: Model) -> Iterator[Finding]:
+    """Check the ConfigMap of one model."""
     yield from _missing_key(view, model)
     text = model.config_text
     if not isinstance(text, str):

@@ -61,7 +61,7 @@ _NAME = "kaito-name"
 def kaito_preset(view: View) -> Iterator[Finding]:
     """A Workspace either infers or tunes, and inference has either a preset or a template.
 
-    A preset's name is that of a model on Hugging Face, `organisation/name`, or one of the short
+    A preset's name is the name of a model on Hugging Face, `organisation/name`, or one of the short
     names that KAITO still supports. It rejects other earlier names, such as falcon-7b, since the
     release after the last one that has the model.
 
@@ -158,7 +158,7 @@ def kaito_roles(view: View) -> Iterator[Finding]:
         yield not_checked(at, gap)
     elif sorted(map(str, kinds)) != ["decode", "prefill"]:
         given = ", ".join(display(kind) for kind in kinds[:3]) or "none"
-        seen = f"are {len(kinds)} ({given}), but must be one prefill and one decode"
+        seen = f"has {count_of(len(kinds), 'role')} ({given}), but must have a prefill and a decode"
         yield refused(at, seen, "write one role of type prefill and one of type decode", _ROLES)
     yield from _alike(items)
     for index, role in enumerate(items):

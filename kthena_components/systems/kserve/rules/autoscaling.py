@@ -6,6 +6,7 @@ from typing import Any
 
 from kthena_components.core.findings import Finding, not_checked, refuse, suggest
 from kthena_components.core.remedies import at_most, or_more, remove, write
+from kthena_components.core.rules.support.admission import exactly_one
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.core.values.read import (
@@ -96,7 +97,7 @@ def _by_knative(fields: Fields) -> Iterator[tuple[str, str, str]]:
         seen = f"is {display(metric)}, but Knative scales by concurrency and rps"
         yield "scaleMetric", seen, "write concurrency or rps"
     elif metric == "rps" and isinstance(target, int) and target < 1:
-        yield "scaleTarget", f"is {target}", or_more(1)
+        yield "scaleTarget", f"is {target}, but must be at least 1", or_more(1)
 
 
 def _by_keda(fields: Fields) -> Iterator[tuple[str, str, str]]:
@@ -135,7 +136,7 @@ def _one_metric(kind: str, fields: Fields) -> Iterator[tuple[str, str, str]]:
 def _resource(name: object, target: Fields) -> Iterator[tuple[str, str, str]]:
     wanted, amount = target.get("type"), parse_quantity(target.get("averageValue"))
     if name == "cpu" and wanted != "Utilization":
-        remedy = "write Utilization, with averageUtilization"
+        remedy = "write Utilization, with averageUtilization in place of its value"
         if target.get("averageUtilization") is not None:
             remedy = write("Utilization", "write Utilization")
         yield "target.type", f"is {display(wanted)}", remedy
@@ -182,6 +183,7 @@ def kserve_llm_scaling(view: LlmService) -> Iterator[Finding]:
 
 
 def _scaling(workload: LlmWorkload, scaling: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yield the path, the mistake and the remedy of each wrong field of a scaling."""
     at, wva = f"{workload.path}.scaling", scaling.get("wva")
     if workload.fields.get("replicas") is not None:
         yield at, "is given beside replicas", "keep one of the two"
@@ -197,8 +199,7 @@ def _scaling(workload: LlmWorkload, scaling: Mapping[str, Any]) -> Iterator[tupl
     if unknown_inside(wva, hpa, keda):
         return
     if (hpa is None) == (keda is None):
-        seen = "has neither hpa nor keda" if hpa is None else "has both hpa and keda"
-        yield f"{at}.wva", seen, "keep one of the two"
+        yield f"{at}.wva", *exactly_one("hpa", "keda", neither=hpa is None)
     idle = count(mapping(keda).get("idleReplicaCount"))
     if isinstance(idle, int) and (least is None or (isinstance(least, int) and idle >= least)):
         seen = f"is {idle}, but minReplicas is {'not given' if least is None else least}"

@@ -13,6 +13,7 @@ from kthena_components.core.findings import (
 )
 from kthena_components.core.naming import DNS_LABEL, is_dns_name
 from kthena_components.core.remedies import either, or_more, remove
+from kthena_components.core.rules.support.admission import exactly_one
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.core.values.read import (
@@ -58,6 +59,7 @@ def kserve_llm_parallelism(view: LlmService) -> Iterator[Finding]:
 
 @part_of_rule
 def _parallelism(workload: LlmWorkload) -> Iterator[Finding]:
+    """Check the parallel sizes of one workload, with and without a worker."""
     at = f"{workload.path}.parallelism"
     require_known(at, workload.fields.get("parallelism"))
     for name in _SIZES:
@@ -191,7 +193,7 @@ def kserve_llm_adapters(view: LlmService) -> Iterator[Finding]:
         elif name in {".", ".."}:
             yield refuse(path, f"is {display(name)}, which is a folder", "rename it")
         elif name in known:
-            seen = f"is {display(name)}, as that of {known[str(name)]}"
+            seen = f"is {display(name)}, which is also the name of {known[str(name)]}"
             yield refuse(path, seen, "rename it")
         else:
             known[str(name)] = f"adapter {index}"
@@ -230,8 +232,7 @@ def _scheduler(scheduler: object) -> Iterator[tuple[str, str, str]]:
     if config is None or unknown_inside(config, inline, ref):
         return
     if (inline is None) == (ref is None):
-        seen = "has neither inline nor ref" if ref is None else "has both inline and ref"
-        yield f"{at}.config", seen, "keep one of the two"
+        yield f"{at}.config", *exactly_one("inline", "ref", neither=ref is None)
     elif inline == {}:
         yield f"{at}.config.inline", "is empty", "write the configuration"
     elif ref is not None and mapping(ref).get("name") in (None, ""):
@@ -239,6 +240,7 @@ def _scheduler(scheduler: object) -> Iterator[tuple[str, str, str]]:
 
 
 def _route(router: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yield the path, the mistake and the remedy of each wrong field of a route."""
     route, at = mapping(router.get("route")), "spec.router.route"
     http, gateway = mapping(route.get("http")), router.get("gateway")
     refs, group, weight = http.get("refs"), route.get("group"), route.get("weight")
@@ -272,11 +274,9 @@ def _cache(cache: Mapping[str, Any], at: str) -> Iterator[tuple[str, str, str]]:
         if unknown_inside(system, folder, claim, spec, ref):
             continue
         if (folder is None) == (claim is None):
-            what = "neither emptyDir nor pvc" if claim is None else "both emptyDir and pvc"
-            yield path, f"has {what}", "keep one of the two"
+            yield path, *exactly_one("emptyDir", "pvc", neither=claim is None)
         elif claim is not None and (spec is None) == (ref is None):
-            what = "neither spec nor ref" if ref is None else "both spec and ref"
-            yield f"{path}.pvc", f"has {what}", "keep one of the two"
+            yield f"{path}.pvc", *exactly_one("spec", "ref", neither=ref is None)
 
 
 def _confidential(fields: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:

@@ -119,7 +119,7 @@ def kserve_replicas(view: Service) -> Iterator[Finding]:
             if gap := unknown_in(number):
                 yield not_checked(f"{path}.{name}", gap)
             elif isinstance(number, int) and number < 0:
-                yield refuse(f"{path}.{name}", f"is {number}", or_more(0))
+                yield refuse(f"{path}.{name}", f"is {number}, but must be at least 0", or_more(0))
         least, most = count(fields.get("minReplicas"), 1), count(fields.get("maxReplicas"), 0)
         if isinstance(least, int) and isinstance(most, int) and least > most > 0:
             seen = f"is {least}, but maxReplicas is {most}"
@@ -189,7 +189,7 @@ def _one_canary(
     elif name == "":
         yield refuse(f"{path}.name", "is missing", "add a name, such as v2")
     elif name in names:
-        seen = f"is {display(name)}, as that of {names[name]}"
+        seen = f"is {display(name)}, which is also the name of {names[name]}"
         yield refuse(f"{path}.name", seen, "rename it")
     names.setdefault(name, path)
     for field in ("workerSpec", "maxReplicas", "scaleTarget", "scaleMetric", "autoScaling"):
@@ -257,7 +257,7 @@ def kserve_runtime_formats(view: Service) -> Iterator[Finding]:
         first = known.setdefault(name, priority)
         if isinstance(first, int) and isinstance(priority, int) and first != priority:
             seen = (
-                f"is {priority}, but {first} for {display(name)} before, and KServe rejects updates"
+                f"is {priority}, but {display(name)} has {first} above, and KServe rejects updates"
             )
             yield advise(f"{at}[{index}].priority", seen, write(first, f"write {first}"))
 

@@ -199,6 +199,7 @@ def _limits(many: MultiNode, nodes: RayNodes) -> Iterator[Finding]:
 
 
 def _misplaced(many: MultiNode, nodes: RayNodes) -> Iterator[Finding]:
+    """Report GPUs that KServe reserves and the engine does not use, or an uneven split."""
     total, head, worker = many.total, many.head.request, many.worker.request
     at = f"{many.worker.path}.resources"
     if not isinstance(total, int):

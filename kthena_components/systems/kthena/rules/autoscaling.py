@@ -128,6 +128,7 @@ def _sources(unit: Scaled) -> Iterator[Finding]:
 
 @part_of_rule
 def _of_role(unit: Scaled, common: list[object]) -> Iterator[Finding]:
+    """Check the metrics of one scaled role, and where each is read."""
     stated = unit.fields.get("metrics")
     bounds = [count(unit.fields.get(key), 0) for key in ("minReplicas", "maxReplicas")]
     own = _names(stated, "name")
@@ -142,7 +143,7 @@ def _of_role(unit: Scaled, common: list[object]) -> Iterator[Finding]:
     require_known(f"{unit.path}.metricSources", unit.fields.get("metricSources"))
     if not unit.sources:
         if names:
-            seen = f"is missing, so no one reads {', '.join(map(display, names))}"
+            seen = f"is missing, so nothing reads {', '.join(map(display, names))}"
             remedy = "write where each metric of the role is read"
             yield refuse(f"{unit.path}.metricSources", seen, remedy)
     else:
@@ -204,6 +205,7 @@ def kthena_autoscaling_ratio(view: Policy) -> Iterator[Finding]:
 
 
 def _within(path: str, fields: Fields, roles: list[Fields]) -> Iterator[Finding]:
+    """Check the bounds of a ratio, and whether the replicas of the roles can keep it."""
     least, most = (parse_quantity(fields.get(key)) for key in ("minRatio", "maxRatio"))
     if least is None or most is None:
         return

@@ -63,6 +63,7 @@ def booster_workers(backend: Backend) -> Iterator[Finding]:
 
 @part_of_rule
 def _types(backend: Backend) -> Iterator[Finding]:
+    """Check the number and the types of a backend's workers."""
     at = f"{backend.path}.workers"
     require_known(at, backend.fields.get("workers"))
     # The API server drops a null, and writes the default.
@@ -128,6 +129,7 @@ def booster_config(worker: Worker) -> Iterator[Finding]:
 
 @part_of_rule
 def _setting(path: str, value: object) -> Iterator[Finding]:
+    """Report a value of config that vLLM reads otherwise than it is written."""
     number = known(whole(value), path)
     if isinstance(value, bool):
         word = str(value).lower()

@@ -55,8 +55,8 @@ def kthena_entry_names(view: Serving) -> Iterator[Finding]:
 
     Kthena makes a Service for the first pod of each instance of a role, SERVING-GROUP-ROLE-NUMBER-0
     with both numbers from 0, if the role has a workerTemplate. Other pods have no names. Read are
-    names that begin with that of the ModelServing and a number, or with it and a role, and end with
-    two numbers.
+    names that begin with the name of the ModelServing and a number, or with it and a role, and end
+    with two numbers.
 
     Pass: --master-addr chat-0-decode-0-0.models in the role decode of ModelServing chat in the
     namespace models, with replicas 1; $(ENTRY_ADDRESS).
@@ -84,7 +84,7 @@ def kthena_entry_names(view: Serving) -> Iterator[Finding]:
 
 @lru_cache(maxsize=1)
 def _own_names(serving: str) -> re.Pattern[str]:
-    """Return the pattern of names that begin with that of a ModelServing. Few objects need it."""
+    """Return the pattern of names that begin with a ModelServing's name. Few objects need it."""
     begins = re.escape(serving)
     return re.compile(
         rf"(?<![\w.-])({begins}-[a-z0-9-]*-\d{{1,9}}-\d{{1,9}})(?![\w-])(\.[\w.-]*\w)?"
@@ -239,7 +239,7 @@ def check_image(path: str, stated: object) -> Iterator[Finding]:
     """Check an image as Kthena's webhooks do; a missing one is valid."""
     given = known(text(stated), path)
     if given and (" " in given or not given.strip()):
-        seen = f"is {display(given)}, and an image is not blank and contains no space"
+        seen = f"is {display(given)}, but the name of an image is not empty and has no spaces"
         yield Finding(path=path, seen=seen, remedy="write registry/name:tag")
 
 

@@ -49,7 +49,7 @@ def coscheduling_pods(
 ) -> Iterator[Finding]:
     """At least minMember pods have the label of their PodGroup; otherwise none of them starts.
 
-    The PodGroup is that of the coscheduling plugin (scheduling.x-k8s.io), and the label is
+    The PodGroup is the kind of the coscheduling plugin (scheduling.x-k8s.io), and the label is
     scheduling.x-k8s.io/pod-group. These pods exist at first: a StatefulSet with OrderedReady, the
     default, creates a pod when the one before it is ready, LeaderWorkerSet with LeaderReady the
     workers when their leader is, and an MPIJob with WaitForWorkersReady the launcher when the
@@ -110,14 +110,15 @@ def _after(pods: PodSet, number: int) -> tuple[int, str]:
     owner = pods.owner
     policy = owner.spec.get("podManagementPolicy", "OrderedReady")
     if owner.kind == "StatefulSet" and policy == "OrderedReady":
-        seen = "is OrderedReady, by which each pod is created when the one before it"
+        seen = "is OrderedReady, with which each pod is created only after the one before it"
         return max(number - 1, 0), seen
     late = owner.kind == "LeaderWorkerSet" and owner.spec.get("startupPolicy") == "LeaderReady"
     if late and pods.path.endswith("workerTemplate"):
-        return number, "is LeaderReady, by which the workers are created when their leader"
+        return number, "is LeaderReady, with which the workers are created only after their leader"
     late = owner.kind == "MPIJob" and ".Launcher." in pods.path
     if late and owner.spec.get("launcherCreationPolicy") == "WaitForWorkersReady":
-        return number, "is WaitForWorkersReady, by which the launcher is created when each worker"
+        seen = "is WaitForWorkersReady, with which the launcher is created only after each worker"
+        return number, seen
     return 0, ""
 
 
@@ -157,8 +158,8 @@ def autoscaler_range(entry: Object, fields: tuple[str, int, str, int | None]) ->
     if top is not None and least is not None:
         yield from _bounds(entry, lower, least, upper, top)
     if least == 0 and not is_keda and not _scales_from_zero(entry):
-        seen = "is 0, but no metric is of type Object or External, and only these exist without "
-        yield Finding(path=entry.at(f"spec.{lower}"), seen=f"{seen}pods", remedy=or_more(1))
+        seen = "is 0, but only metrics of type Object or External exist without pods, and there "
+        yield Finding(path=entry.at(f"spec.{lower}"), seen=f"{seen}is none", remedy=or_more(1))
     if idle is not None and least is not None and idle >= least:
         seen = f"is {idle}, but must be less than {lower}, which is {least}"
         yield Finding(path=entry.at("spec.idleReplicaCount"), seen=seen, remedy=remove())
@@ -334,7 +335,7 @@ def _missing(
             report = refuse if sure else advise
             seen = f"measures the utilization of {resource}, but container "
             seen += f"{display(container.get('name'))} of {pods.owner.kind} "
-            seen += f"{display(pods.owner.name)} has no request of {resource}, so it never gets it"
+            seen += f"{display(pods.owner.name)} has no request of {resource}, so it gets no value"
             yield report(at, seen, f"add requests.{resource} there, or use the type AverageValue")
             return
 

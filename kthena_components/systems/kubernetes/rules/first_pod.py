@@ -106,7 +106,7 @@ def _wrong_name(
 
 
 def _elsewhere(found: Object, engine: EngineFacts, host: re.Match[str]) -> str:
-    """Explain that an address is that of a pod elsewhere, if no other pod belongs to an engine."""
+    """Explain that an address names a pod elsewhere, if no other pod belongs to an engine."""
     command, space = engine.entry.command, found.metadata.get("namespace")
     alone = command is not None and engine.pods == whole(found.spec.get("replicas"))
     if not alone or host["domain"] != found.spec.get("serviceName") or not is_name(space):
@@ -144,7 +144,7 @@ class _Asked(NamedTuple):
     at: str
     """Path of the command line."""
     alone: bool = False
-    """Whether the name of the Service is that of a pod, so that there may be none."""
+    """Whether the name of the Service is the name of a pod, so that there may be no Service."""
 
 
 def service_asked(found: Object) -> Mapping[str, Any]:
@@ -213,7 +213,7 @@ def first_pod_selected(cluster: ClusterObjects) -> Iterator[Finding]:
 
 
 def _of_no_service(cluster: ClusterObjects) -> Iterator[Finding]:
-    """Report the name of a pod without that of its Service."""
+    """Report the name of a pod that lacks its Service."""
     services = cluster.named(_SERVICE)
     for entry in cluster.of(_STATEFUL_SET):
         asked = _asked_by(entry)
@@ -229,8 +229,8 @@ def _of_no_service(cluster: ClusterObjects) -> Iterator[Finding]:
             if cluster.complete:
                 yield _no_service(entry.at(asked.at), asked.service, key)
             continue
-        seen = f"is looked for at {display(asked.service)}, the name of a pod without that of its "
-        seen += "Service, which only that pod itself knows"
+        seen = f"is looked for at {display(asked.service)}, the name of a pod without its "
+        seen += "Service, which only that pod itself can resolve"
         tell = refuse if cluster.complete else advise
         domain = entry.spec.get("serviceName")
         named = domain if isinstance(domain, str) and is_name(domain) else "SERVICE"

@@ -41,7 +41,7 @@ _NAMES: Mapping[GroupKind, tuple[str, ...]] = {
     ("cert-manager.io", "Certificate"): ("secretName",),
     ("secrets-store.csi.x-k8s.io", "SecretProviderClass"): ("secretObjects",),
 }
-"""By kind, where its spec states the name of the Secret. Without one, it is that of the object."""
+"""By kind, where its spec states the name of the Secret. Default: the name of the object."""
 SOURCES: tuple[GroupKind, ...] = tuple(_NAMES)
 _COPIES = ("reflector.v1.k8s.emberstack.com/reflects", "replicator.v1.mittwald.de/replicate-from")
 

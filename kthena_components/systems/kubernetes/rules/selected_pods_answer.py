@@ -43,7 +43,7 @@ def selected_pods_answer(cluster: ClusterObjects) -> Iterator[Finding]:
     """The pods that get requests answer them at the port to which these are sent.
 
     Requests come from Services with a cluster IP, ModelServers, InferencePools and routers that
-    look for pods (SGLang's and that of vLLM's production stack), and go to all pods with their
+    look for pods (SGLang's, and the one of vLLM's production stack), and go to all pods with their
     labels, of any kind. An engine listens on its --port; vLLM and trtllm-serve without one on 8000,
     SGLang on 30000, a server of Dynamo as at probe-port. It listens on its --host; without one,
     SGLang and trtllm-serve only on the loopback address. Workers of Ray, vLLM with --headless and
@@ -130,6 +130,7 @@ def _on_hosts(
 
 @part_of_rule
 def _check(each: Selector, found: list[tuple[PodSet, Listening]]) -> Iterator[Finding]:
+    """Compare the port of a selector with the ports at which the selected pods answer."""
     at = each.owner.at(each.targets[0].path)
     if found:
         require_known(at, *(one.stated for one in each.targets), *(p.answers for _, p in found))
@@ -253,7 +254,7 @@ def _is_for_requests(each: Selector, found: list[tuple[PodSet, Listening]]) -> b
 
 def _no_such_name(each: Selector, ports: Listening) -> Finding:
     target = each.targets[0]
-    seen = f"is {display(target.stated)}, which no port of the pods' container is named"
+    seen = f"is {display(target.stated)}, but no port of the pods' container has this name"
     remedy = "give that name to a port of the container"
     if ports.answers is not None:
         remedy = write(ports.answers, f"write {ports.answers}")
@@ -261,6 +262,7 @@ def _no_such_name(each: Selector, ports: Listening) -> Finding:
 
 
 def _wrong_port(each: Selector, pods: PodSet, ports: Listening) -> Finding:
+    """Report a port at which the selected pods do not answer."""
     target, number = next(
         (target, number)
         for target in each.targets

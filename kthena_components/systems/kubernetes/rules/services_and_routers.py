@@ -74,7 +74,8 @@ def headless_service(cluster: ClusterObjects) -> Iterator[Finding]:
             yield advise(path, seen, "add the headless Service")
         elif address is None or address == "":
             seen = f"is {display(name)}, a Service with a cluster IP, with which not every DNS "
-            found = advise(path, f"{seen}server names the pods", "write clusterIP: None there")
+            seen += "server has names for the pods"
+            found = advise(path, seen, "write clusterIP: None there")
             yield replace(found, most=Level.ADVISORY)
 
 
@@ -297,7 +298,7 @@ def _finding(service: Object, owners: list[str]) -> Finding:
 def router_selects_pods(cluster: ClusterObjects) -> Iterator[Finding]:
     """The labels by which a router or an InferencePool looks for pods are those of some pods.
 
-    Routers are SGLang's (--selector, --prefill-selector, --decode-selector), that of vLLM's
+    Routers are SGLang's (--selector, --prefill-selector, --decode-selector), the one of vLLM's
     production stack (--k8s-label-selector), and an endpoint picker with --endpoint-selector.
     Nothing is reported if an object of an unknown kind may create pods.
 
@@ -326,6 +327,7 @@ def router_selects_pods(cluster: ClusterObjects) -> Iterator[Finding]:
 
 
 def _selects(cluster: ClusterObjects, each: Selector, pods: list[PodIndex]) -> Iterator[Finding]:
+    """Report labels of a router that no pod has."""
     path = each.owner.at(each.path)
     if gap := each.gap or unknown_in(each.place):
         yield not_checked(path, gap)

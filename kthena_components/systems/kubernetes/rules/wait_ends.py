@@ -48,8 +48,8 @@ def wait_ends(cluster: ClusterObjects) -> Iterator[Finding]:
     `while true` with one break, that run in any case and do not count, in pods with accelerators or
     an engine's image.
 
-    Pass: an init container with `until nc -z redis 6379`, or that of a worker that waits for the
-    head's Service; a loop that breaks after some tries.
+    Pass: an init container with `until nc -z redis 6379`, or an init container of a worker that
+    waits for the head's Service; a loop that breaks after some tries.
     Fail: `until nc -z chat 8000` in an init container of Deployment chat, and a Service chat that
     selects its pods; `until curl localhost:8000/health` before `vllm serve`; `until nslookup
     chat-1.chat` in StatefulSet chat with OrderedReady; k8s-wait-for with `service chat`; a
@@ -90,9 +90,9 @@ _INIT, _ALONE, _HOOK = (
     "is run before its container is started, and ",
 )
 _THEN = {
-    _INIT: "the other containers start when it has ended",
-    _ALONE: "it starts nothing before",
-    _HOOK: "they are ready only when it has ended",
+    _INIT: "the other containers start only after it ends",
+    _ALONE: "the container starts nothing before",
+    _HOOK: "they are ready only after it ends",
 }
 """When a container waits, as the beginning of a clause, and what follows."""
 
@@ -173,6 +173,7 @@ def _waits_for_port(container: Mapping[str, Any]) -> bool:
 def _never(
     cluster: ClusterObjects, pods: PodSet, loop: WaitLoop, *, is_hook: bool
 ) -> _Never | None:
+    """Return why a loop of these pods never ends; None if it may end."""
     if loop.ready is not None:
         return _of_ready(cluster, pods, loop.ready)
     if ITSELF.fullmatch(loop.host):
@@ -298,7 +299,7 @@ def _of_ready(cluster: ClusterObjects, pods: PodSet, wanted: Ready) -> _Never | 
     if kind == "pod" and owner.group_kind == _STATEFUL_SET and _number_in(pods, name) is not None:
         return _Never(f"and {name} waits for itself")
     is_owner = owner.kind == kind and owner.group in {"apps", "batch"} and owner.name == name
-    return _Never("whose pods these are") if is_owner else None
+    return _Never("and these are its pods") if is_owner else None
 
 
 def _has(pods: PodSet, wanted: Mapping[str, Any]) -> bool:

@@ -116,7 +116,7 @@ def lws_queue(view: Sets) -> Iterator[Finding]:
     """The queue of a LeaderWorkerSet is in its own metadata, and its templates name no other.
 
     With gang scheduling, LWS gives the PodGroup of each group the queue of the annotation
-    scheduling.volcano.sh/queue-name of the LeaderWorkerSet, and Volcano does not read that of pods
+    scheduling.volcano.sh/queue-name of the LeaderWorkerSet, and Volcano does not read the pods' one
     with a PodGroup. Kueue reads the label kueue.x-k8s.io/queue-name of the LeaderWorkerSet and
     writes it into the templates; from templates alone, it admits each pod by itself.
 
@@ -159,7 +159,7 @@ def _kueue(view: Sets, at: str, labels: Mapping[str, Any]) -> Iterator[Finding]:
 def _differs(
     view: Sets, at: str, stated: tuple[Mapping[str, Any], str], field: str, who: str
 ) -> Iterator[Finding]:
-    """Compare a queue of a template with that of the LeaderWorkerSet."""
+    """Compare the queue of a template with the queue of the LeaderWorkerSet."""
     held, key = stated
     path, above = f"{at}.{key}", f"metadata.{field}.{key}"
     own = text(mapping(view.object.metadata.get(field)).get(key))

@@ -65,7 +65,8 @@ def lws_shape(view: Sets) -> Iterator[Finding]:
 def _name(view: Sets) -> Iterator[Finding]:
     name = known(view.object.name, "metadata.name")
     if name and not _is_label(name):
-        seen = f"is {display(name)}, which is not a DNS-1035 label of at most {naming.DNS_LABEL}"
+        seen = f"is {display(name)}, which is not a DNS-1035 label of at most {naming.DNS_LABEL} "
+        seen += "characters"
         remedy = "write lower-case letters, digits and dashes, a letter first, no dash last"
         yield refusal("metadata.name", seen, remedy)
 

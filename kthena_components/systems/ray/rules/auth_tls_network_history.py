@@ -88,16 +88,16 @@ def ray_network_policy(view: RayView) -> Iterator[Finding]:
     idle = _OPEN.get(str(policy.get("mode")))
     for place, rules in places:
         if idle is not None and sequence(rules.get(idle)):
-            seen = f"are given, but mode {policy['mode']} denies nothing of the kind"
+            seen = f"are given, but mode {policy['mode']} denies nothing that they allow"
             yield refuse(f"{place}.{idle}", seen, "remove them, or write mode: DenyAll")
     for group, name in zip(view.workers, names, strict=True):
         if len(str(name)) > DNS_LABEL or not DNS_1123_LABEL.fullmatch(str(name)):
-            seen = f"is {display(name)}, but part of a policy's name, and so a DNS label"
+            seen = f"is {display(name)}, but is part of a policy's name, so it must be a DNS label"
             remedy = "write lower-case letters, digits and dashes"
             yield refuse(f"{group.path}.groupName", seen, remedy)
     for index, own in own_groups:
         if own.get("groupName") not in names:
-            seen = f"is {display(own.get('groupName'))}, and no group of workers is called so"
+            seen = f"is {display(own.get('groupName'))}, and no worker group has this name"
             at = f"{path}.workerGroups[{index}].groupName"
             yield refuse(at, seen, "write the name of a group")
 
@@ -200,7 +200,7 @@ def _named_alike(view: RayView) -> Iterator[Finding]:
         for index, container in enumerate(map(mapping, sequence(group.pod_spec.get("containers")))):
             if container.get("name") == _CONTAINER:
                 at = f"{group.path}.template.spec.containers[{index}].name"
-                seen = f"is {_CONTAINER}, as that of the container that KubeRay adds"
+                seen = f"is {_CONTAINER}, which is the name of the container that KubeRay adds"
                 yield refuse(at, seen, "rename it")
 
 

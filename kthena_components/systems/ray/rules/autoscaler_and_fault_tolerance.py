@@ -191,6 +191,7 @@ def ray_fault_tolerance(view: RayView) -> Iterator[Finding]:
 def _backend(
     view: RayView, options: Mapping[str, Any], variables: Mapping[Any, Any]
 ) -> Iterator[Finding]:
+    """Check the options of Redis and of RocksDB against the chosen backend."""
     path, storage = f"{view.path}.{_FIELD}", mapping(options.get("storage"))
     at = f"{view.head.path}.template.spec"
     if options.get("backend") != "rocksdb":
@@ -205,7 +206,7 @@ def _backend(
     given = [name for name in _OF_CLAIM if storage.get(name) not in (None, [])]
     if storage.get("claimName") not in (None, "") and given:
         seen = f"is given beside {', '.join(given)}"
-        yield refuse(f"{path}.storage.claimName", seen, "remove the one or the other")
+        yield refuse(f"{path}.storage.claimName", seen, "remove one of the two")
     for name in _OF_ROCKSDB:
         if name in variables:
             seen = f"have {name}, which KubeRay sets itself"

@@ -80,7 +80,7 @@ def ray_replicas(view: RayView) -> Iterator[Finding]:
             if isinstance(number, int) and number < 0:
                 path = f"{group.path}.{name}"
                 floor = max(least, 0) if isinstance(least, int) and name == "maxReplicas" else 0
-                yield refuse(path, f"is {number}", or_more(floor))
+                yield refuse(path, f"is {number}, but must be at least {floor}", or_more(floor))
         if isinstance(least, int) and isinstance(most, int) and least > most >= 0:
             seen = f"is {least}, but maxReplicas is {most}"
             remedy = either(at_most(most), "raise maxReplicas")
@@ -212,6 +212,7 @@ def ray_service_upgrade(view: RayView) -> Iterator[Finding]:
 
 @part_of_rule
 def _steps(stated: object, path: str) -> Iterator[Finding]:
+    """Check the steps of an incremental upgrade."""
     options = mapping(stated)
     require_known(path, unknown_inside(stated))
     if stated is None:

@@ -158,14 +158,15 @@ def ray_job(view: RayView) -> Iterator[Finding]:
     selected, shut = mapping(spec.get("clusterSelector")), spec.get("shutdownAfterJobFinishes")
     wait, tries = whole(spec.get("ttlSecondsAfterFinished")), whole(spec.get("backoffLimit"))
     if spec.get("rayClusterSpec") is None and not selected:
-        seen, remedy = "has neither rayClusterSpec nor clusterSelector", "describe a cluster"
+        seen = "has neither rayClusterSpec nor clusterSelector"
+        remedy = "write rayClusterSpec, or clusterSelector for an existing cluster"
         yield refuse("spec", seen, remedy)
     if shut is not True and spec.get("suspend") is True:
         yield _not_shut("suspend", "is true", "a suspended job", selected)
     if shut is not True and isinstance(wait, int) and wait > 0 and view.has_since("1.4"):
         yield _not_shut("ttlSecondsAfterFinished", f"is {wait}", "this", selected)
     if isinstance(tries, int) and tries < 0:
-        yield refuse("spec.backoffLimit", f"is {tries}", or_more(0))
+        yield refuse("spec.backoffLimit", f"is {tries}, but must be at least 0", or_more(0))
     if selected:
         yield from _selected(view, spec, selected)
     yield from _submitted(view, spec, tries if isinstance(tries, int) else 0)
@@ -207,7 +208,7 @@ def _submitted(view: RayView, spec: Mapping[str, Any], tries: int) -> Iterator[F
         return
     for name in ("submitterPodTemplate", "submitterConfig"):
         if spec.get(name) is not None:
-            seen = "is given, but with SidecarMode no pod of its own submits the job"
+            seen = "is given, but with SidecarMode no separate pod submits the job"
             yield refuse(
                 f"spec.{name}",
                 seen,
@@ -304,7 +305,7 @@ def _stated(policy: object, path: str, shut: object) -> Iterator[Finding]:
         yield refuse(path, "is missing", "write for example DeleteCluster")
     elif policy == "DeleteNone" and shut is True:
         seen = "is DeleteNone, but shutdownAfterJobFinishes is true"
-        yield refuse(path, seen, "remove the one or the other")
+        yield refuse(path, seen, "remove one of the two")
 
 
 def _possible(policy: object, path: str, *, is_selected: bool, scaled: object) -> Iterator[Finding]:
@@ -339,6 +340,6 @@ def _in_order(at: str, read: Mapping[tuple[str, str], Mapping[str, int]]) -> Ite
         for first, then in pairwise(policy for policy in _ORDER if policy in seconds):
             if seconds[then] < seconds[first]:
                 seen = f"do {then} {seconds[then]} s and {first} {seconds[first]} s after {kind} "
-                seen += f"{state}, but {first} comes first"
+                seen += f"{state}, but {first} must come first"
                 remedy = f"write ttlSeconds {seconds[first]} or more for {then}"
                 yield refuse(at, seen, remedy)

@@ -207,6 +207,7 @@ def _deployment(one: Reserved, most: int) -> Iterator[Finding]:
 
 
 def _packed(view: RayView, model: Served, most: int) -> Iterator[Finding]:
+    """Report a tensor size above a pod's GPUs, which Ray before 2.51 keeps in one pod."""
     command, (release, sure) = model.command, _release(view)
     ranks = command.tensor
     packs = model.gap is None and command.pipeline == 1

@@ -112,6 +112,7 @@ def counted_in_pod(group: Group) -> MaybeInt:
 
 @part_of_rule
 def _told(group: Group, path: str, value: object, missing: str = "") -> Iterator[Finding]:
+    """Compare the GPUs that Ray is told of with the GPUs of the group's pods."""
     gpus = group.ray_gpus
     require_known(path, value, gpus)
     if not isinstance(value, str):
@@ -283,9 +284,9 @@ def _states_own(group: Group) -> bool:
 def ray_head_address(cluster: ClusterObjects) -> Iterator[Finding]:
     """The pods of a Ray cluster look for its head at the Service that KubeRay makes for it.
 
-    It has the name in headGroupSpec.headService, or else that of the RayCluster and -head-svc. A
-    RayJob names its cluster at random. KubeRay sets FQ_RAY_IP and RAY_IP to the name of the Service
-    in the workers. A Service of another name counts if it is among the objects.
+    It has the name in headGroupSpec.headService, or else the name of the RayCluster with -head-svc.
+    A RayJob names its cluster at random. KubeRay sets FQ_RAY_IP and RAY_IP to the name of the
+    Service in the workers. A Service of another name counts if it is among the objects.
 
     Pass: `ray start --address=chat-head-svc:6379 --block` in the workers of a RayCluster chat;
     --address=$FQ_RAY_IP:6379.

@@ -85,6 +85,7 @@ def _size(role: RbgRole) -> Iterator[Finding]:
 
 
 def _patterns(role: RbgRole) -> Iterator[Finding]:
+    """Report a role with no pattern, or with several."""
     given = [name for name in PATTERNS if role.fields.get(name) is not None]
     if unknown_in(role.fields.get("name")) and len(given) == len(PATTERNS):
         return  # The role itself is not known yet.
@@ -138,6 +139,7 @@ def rbg_rollout(role: RbgRole) -> Iterator[Finding]:
 
 
 def _budgets(rolling: Mapping[str, Any], at: str, replicas: int) -> Iterator[Finding]:
+    """Check maxUnavailable, maxSurge and partition against the replicas."""
     down = scaled(rolling.get("maxUnavailable"), replicas, 1, up=False)
     up = scaled(rolling.get("maxSurge"), replicas, 0, up=True)
     kept = scaled(rolling.get("partition"), replicas, 0, up=True)

@@ -61,7 +61,7 @@ class _Room:
 def gang_fits_hypernode(cluster: ClusterObjects) -> Iterator[Finding]:
     """A gang with a hard topology fits into a HyperNode of a tier that it may use.
 
-    The gang is that of a PodGroup, or of the object whose controller creates it: a Volcano Job, a
+    The gang comes from a PodGroup, or from the object whose controller creates it: a Volcano Job, a
     ServingGroup of a ModelServing, or an engine of it under a rolePolicy. The nodes must be
     given, with their allocatable resources. The rule assumes empty nodes, and the smallest pod of
     the gang for every pod, so a gang that does not fit here never fits.
@@ -270,6 +270,7 @@ def _slots(room: Amounts, least: Amounts) -> int:
 def _check(
     at: str, member: int, cap: int, rooms: list[_Room] | Unknown, number: str
 ) -> Iterator[Finding]:
+    """Compare a gang with the largest HyperNode that its cap allows."""
     rooms = known(rooms, at)
     usable = bisect_right(rooms, cap, key=lambda room: room.tier)
     best = rooms[usable - 1] if usable else None

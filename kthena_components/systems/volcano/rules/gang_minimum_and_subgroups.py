@@ -91,7 +91,7 @@ def subgroup_names_unique(found: Object) -> Iterator[Finding]:
             )
             yield Finding(
                 path=path,
-                seen=f"{seen}, and Volcano keeps one minimum for both: that of the later one",
+                seen=f"{seen}, and Volcano keeps one minimum for both: the later one",
                 remedy="give each policy a unique name",
             )
 

@@ -163,6 +163,7 @@ def gang_task_exists(cluster: ClusterObjects) -> Iterator[Finding]:
 def _check_tasks(
     cluster: ClusterObjects, entry: Object, pods: list[PodSet], minima: Mapping[str, int]
 ) -> Iterator[Finding]:
+    """Compare minTaskMember with the pods that each task has."""
     carried: dict[object, list[MaybeInt]] = {}
     for item, number in zip(pods, numbers_of(cluster, pods), strict=True):
         carried.setdefault(item.task, []).append(number)
@@ -186,8 +187,8 @@ def _check_tasks(
 def gang_requests(cluster: ClusterObjects) -> Iterator[Finding]:
     """The pods of a gang with a hard topology request resources; otherwise the topology skips them.
 
-    The topology is that of their PodGroup, or of the object whose controller creates it: a Volcano
-    Job, a ModelServing, a ModelInfer.
+    The topology comes from their PodGroup, or from the object whose controller creates it: a
+    Volcano Job, a ModelServing, a ModelInfer.
 
     Pass: pods with a request or a limit of CPU, memory or GPUs.
     Fail: pods without any.
@@ -218,7 +219,7 @@ def _by_controllers(cluster: ClusterObjects) -> Iterator[tuple[Object, list[PodS
 
 
 def _is_about(topology: Topology, pods: PodSet) -> bool:
-    """Return whether a topology is that of some pods: one of a Job's task is not that of others."""
+    """Return whether a topology applies to some pods: one of a Job's task applies to no others."""
     task, _, rest = topology.path.partition(".partitionPolicy.")
     return not rest or pods.path.startswith(f"{task}.")
 

@@ -254,6 +254,7 @@ def _check_pod(
     same: bool,
     whole: bool,
 ) -> Iterator[Finding]:
+    """Report pods that fit on no Node, even if it is empty."""
     if any(all(node.get(key, 0) >= asked[key] for key in asked if key in node) for node in nodes
            if all(key in node for key in asked if is_accelerator(key))):  # fmt: skip
         return
@@ -265,15 +266,17 @@ def _check_pod(
         f"the largest has {render_quantity(most)}",
     )
     remedy = f"request at most {render_quantity(most)} in each pod, or add a larger Node"
-    here = f"{count_of(len(nodes), 'Node')} here"
+    one = len(nodes) == 1
+    here = "the only Node here" if one else f"none of the {len(nodes)} Nodes here"
+    room = "has no room" if one else "has room"
     if most >= asked[key]:
         what, has, remedy = _beside(asked, key, nodes)
     elif most == 0:
         remedy = "add a Node with it"
-    where = f"that {by} allows " if by else ""
+    where = f" that {by} allows" if by else ""
     yield Finding(
         path=pods.at("spec.containers"),
-        seen=f"request {what}, but of the {here} {where}none has room for that, "
+        seen=f"request {what}, but {here}{where} {room} for that: "
         f"{has}, so these pods never start",
         remedy=remedy,
         level=Level.MANDATORY if (known and same) or whole else Level.ADVISORY,

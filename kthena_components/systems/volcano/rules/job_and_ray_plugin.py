@@ -126,6 +126,7 @@ def job_policies(found: Object) -> Iterator[Finding]:
 
 @part_of_rule
 def _policies(listed: object, at: str) -> Iterator[Finding]:
+    """Check the policies of a Job or a task: events, exit codes and actions."""
     events, codes = set[str](), set[int]()
     for index, policy in enumerate(map(mapping, sequence(listed))):
         path, code = f"{at}[{index}]", whole(policy.get("exitCode"))
@@ -156,7 +157,7 @@ def _event(event: str, action: object, path: str, before: set[str]) -> Iterator[
         field = f"{path}.event"
         yield refuse(path, seen, placed_at(suggest(event, _EVENTS), field))
     elif action not in _ACTIONS:
-        seen = "has no action" if action is None else f"has the action {display(action)}, not one"
+        seen = "has no action" if action is None else f"has {display(action)}, which is no action"
         remedy = suggest(str(action), _ACTIONS)
         yield refuse(path, seen, placed_at(remedy, f"{path}.action"))
     elif event in before:
@@ -200,7 +201,7 @@ def job_parts(found: Object) -> Iterator[Finding]:
             remedy = "write volumeClaimName for an existing claim, or else volumeClaim"
             yield refuse(path, seen, remedy, rule)
         elif place in places:
-            seen = f"is {display(place)}, as that of another volume"
+            seen = f"is {display(place)}, which another volume also has"
             yield refuse(f"{path}.mountPath", seen, "write another path", rule)
         places.update([place] if isinstance(place, str) else [])
     for name, roles in _ROLES.items():
@@ -333,7 +334,7 @@ def job_tasks(found: Object) -> Iterator[Finding]:
         if isinstance(name, Unknown):
             yield not_checked(path, name)
         elif name is not None and first.setdefault(name, index) != index:
-            seen = f"is {display(name)}, as that of task {first[name]}"
+            seen = f"is {display(name)}, which is also the name of task {first[name]}"
             yield refuse(path, seen, "rename one of them")
         if isinstance(least, int) and isinstance(task.replicas, int) and least > task.replicas:
             seen = f"is {least}, but the task has {count_of(task.replicas, 'pod')}"
@@ -375,7 +376,7 @@ def _order(tasks: list[Task], named: list[MaybeText | None]) -> Iterator[Finding
     except CycleError as error:
         cycle = error.args[1]
         shown = " -> ".join(cycle[:_SHOWN])
-        seen = f"goes in a cycle, {shown}, so none of these tasks ever starts"
+        seen = f"is part of a cycle, {shown}, so none of these tasks ever starts"
         yield refuse(places[cycle[0]], seen, "remove one of the dependencies")
 
 

@@ -108,7 +108,7 @@ def queue_cycle(cluster: ClusterObjects) -> Iterator[Finding]:
             shown = cycle if len(cycle) <= _MANY else [*cycle[:_MANY], "…", name]
             yield Finding(
                 path=queues[cycle[0]].at("spec.parent"),
-                seen=f"the parents go in a cycle, {' -> '.join(shown)}, and each queue needs its "
+                seen=f"the parents form a cycle, {' -> '.join(shown)}, and each queue needs its "
                 "parent first",
                 remedy="remove the parent of one of them",
                 rule="queue-cycle",
@@ -119,10 +119,11 @@ def queue_cycle(cluster: ClusterObjects) -> Iterator[Finding]:
 def queue_within_parent(cluster: ClusterObjects) -> Iterator[Finding]:
     """A queue's capability is within its parent's, and siblings share what their parent has.
 
-    Since 1.14.2 the capability of each queue is within that of the nearest queue above it that
-    names the resource, and what the queues below a parent deserve, or are guaranteed, is in sum
-    within the parent's own list. In 1.14.0 and 1.14.1 a resource that the parent's capability does
-    not name counts as 0 there, and the capability replaces a list that the parent does not have.
+    Since 1.14.2 the capability of each queue is within the capability of the nearest queue above it
+    that names the resource, and what the queues below a parent deserve, or are guaranteed, is in
+    sum within the parent's own list. In 1.14.0 and 1.14.1 a resource that the parent's capability
+    does not name counts as 0 there, and the capability replaces a list that the parent does not
+    have.
 
     Pass: night and day with 16 GPUs each below research with 16, which deserve 8 each of its 16.
     Fail: night with capability 16 below research with 8; night, which deserves 8, below research,
@@ -204,6 +205,7 @@ def _capability(child: Object, parent: Object, name: str) -> Iterator[Finding]:
 
 @part_of_rule
 def _together(children: list[Object], parent: Object, name: str, where: str) -> Iterator[Finding]:
+    """Compare what the queues below a queue have together with its own amounts."""
     lists = [_amounts(child, where) for child in children]
     own = _amounts(parent, where)
     place, limits = (where, own)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kthena_components.checker import all_objects
+from kthena_components.checker import check_cluster_objects
 from kthena_components.checker.manifest import check_whole
 from tests.checker.cluster_samples import (
     ENOUGH,
@@ -153,7 +153,7 @@ WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
     "queue-cycle": (
         {"all": {"spec.parent": "research"}},
         [
-            "M queue.spec.parent: the parents go in a cycle, research -> all -> research, and each queue needs its parent first. Remove the parent of one of them. [queue-cycle]",
+            "M queue.spec.parent: the parents form a cycle, research -> all -> research, and each queue needs its parent first. Remove the parent of one of them. [queue-cycle]",
         ],
     ),
     "twice": (
@@ -170,7 +170,7 @@ WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
             "gang": {"spec": {"minMember": 4}},
         },
         [
-            f"A {name}.spec.serviceName: is 'chat', a Service with a cluster IP, with which not every DNS server names the pods. Write clusterIP: None there. [headless-service]"
+            f"A {name}.spec.serviceName: is 'chat', a Service with a cluster IP, with which not every DNS server has names for the pods. Write clusterIP: None there. [headless-service]"
             for name in ("leader", "other")
         ],
     ),
@@ -231,11 +231,11 @@ def test_single_objects_are_not_checked_again_for_rules_over_all_objects(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(
-        all_objects, "check_manifest", lambda *_, **__: pytest.fail("checked again")
+        check_cluster_objects, "check_manifest", lambda *_, **__: pytest.fail("checked again")
     )
     gang = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup"}
     body = {**gang, "metadata": {"name": "chat"}, "spec": {"minMember": 0, "queue": "prod"}}
-    found = all_objects.check_objects_together({"gang": body})
+    found = check_cluster_objects.check_objects_together({"gang": body})
     assert "queue-exists" in {finding.rule for finding in found}
 
 
@@ -249,5 +249,7 @@ def test_kept_checks_of_single_objects_change_no_finding() -> None:
     assert len(stacks) > ENOUGH_STACKS
     for bodies in stacks:
         checked = {name: check_whole(body) for name, body in bodies.items()}
-        again = all_objects.check_objects_together(bodies, budget=0)
-        assert all_objects.check_objects_together(bodies, budget=0, checked=checked) == again
+        again = check_cluster_objects.check_objects_together(bodies, budget=0)
+        assert (
+            check_cluster_objects.check_objects_together(bodies, budget=0, checked=checked) == again
+        )

@@ -212,7 +212,7 @@ def _target(cluster: ClusterObjects, found: Object, unit: Scaled) -> Iterator[Fi
     names = [role.name for role in view.roles]
     require_known(found.at(unit.path), unit.role, *names, view.template.get("roles"))
     if unit.role not in names:
-        seen = f"is about role {display(unit.role)}, which the ModelServing {display(name)} has not"
+        seen = f"is role {display(unit.role)}, which ModelServing {display(name)} does not have"
         remedy = suggest_name(str(unit.role), map(str, names))
         yield refuse(found.at(unit.path), seen, remedy)
 
@@ -380,6 +380,7 @@ def _selectors(view: Server) -> Iterator[tuple[str, object]]:
 
 
 def _selected(wanted: Mapping[str, Any], candidates: list[PodSet]) -> bool | Unknown:
+    """Return whether a selector selects pods of any template; unknown if that depends on values."""
     gap: Unknown | None = None
     for pods in candidates:
         found = selects(wanted, pods)

@@ -76,9 +76,9 @@ def _starts(gang: list[PodSet], member: int, whose: str) -> Iterator[Finding]:
         found = ordered[0].owner
         yield Finding(
             path=found.at("spec.podManagementPolicy"),
-            seen=f"is {_ORDERED}, by which each pod is created when the one before it is ready, "
-            f"but {whose} waits for {count_of(member, 'pod')}, and at first {whole - late} of "
-            f"{whole} exist, so none of them ever starts",
+            seen=f"is {_ORDERED}, with which each pod is created only after the one before it is "
+            f"ready, but {whose} waits for {count_of(member, 'pod')}, and at first {whole - late} "
+            f"of {whole} exist, so none of them ever starts",
             remedy=write("Parallel"),
         )
 
@@ -158,6 +158,7 @@ def gang_rollout(cluster: ClusterObjects) -> Iterator[Finding]:
 def _rollout(
     owner: Object, at: str, member: int, pods: MaybeInt, stated: list[Any]
 ) -> Iterator[Finding]:
+    """Report an update that creates fewer pods at first than their gang waits for."""
     replicas = known(pods, at)
     require_known(at, *stated)
     if not all(map(is_budget, stated)):
@@ -212,6 +213,7 @@ def subgroup_has_pods(cluster: ClusterObjects) -> Iterator[Finding]:
 
 
 def _check(cluster: ClusterObjects, entry: Object, pods: list[PodSet]) -> Iterator[Finding]:
+    """Compare minSubGroups with the whole subgroups that the pods form."""
     policies = policies_of(entry)
     subs = _gather(policies, pods)
     for i, (policy, sub) in enumerate(zip(policies, subs, strict=True)):

@@ -191,4 +191,4 @@ def engine_config_file(facts: ServingFacts) -> Iterator[Finding]:
         name = path.casefold() if start.command.engine == "sglang" else path
         if name.rpartition(".")[2] not in {"yaml", "yml"}:
             seen = f"has --config {path}, and {start.product} reads files named .yaml or .yml"
-            yield from start.refused(seen, "name it so")
+            yield from start.refused(seen, "rename the file")

@@ -156,6 +156,7 @@ def dynamo_frontend_port(graph: Graph) -> Iterator[Finding]:
 
 @part_of_rule
 def _frontend(item: Component) -> Iterator[Finding]:
+    """Report a frontend whose port its probes or its Service do not ask."""
     index, main = _main(item)
     ports = main.get("ports")
     require_known(item.path, _hidden(item))

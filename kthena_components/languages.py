@@ -1,7 +1,8 @@
-"""What programs in other languages see of the components, without Pulumi.
+"""Translates names and values between Python and the other languages of Pulumi, without Pulumi.
 
-`schema.json` is what their SDKs are generated from. This module translates between
-their names and ours, and writes values as TypeScript.
+Fields are camelCase there and snake_case here; `provider/schema.json`, from which their SDKs are
+generated, lists them. Keys of maps, such as labels, pod templates and backend options, belong to
+the user and stay as they are. Values are written as TypeScript.
 """
 
 import json
@@ -15,12 +16,6 @@ from typing import Any
 from kthena_components.core.findings import Finding, join_path
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import printable
-
-# Names and values of other languages: names by the schema, values as TypeScript. Without Pulumi.
-#
-# Fields are camelCase there and snake_case here. Keys of maps, such as labels, pod templates and
-# backend options, belong to the user and stay as they are.
-
 
 Schema = Mapping[str, Any]
 Rename = Callable[[Schema], Mapping[str, str]]
@@ -41,7 +36,7 @@ def read_schema() -> dict[str, Any]:
 @cache
 def schema_text() -> str:
     """Return the text of the schema."""
-    return files(__package__).joinpath("schema.json").read_text(encoding="utf-8")
+    return files(__package__).joinpath("provider", "schema.json").read_text(encoding="utf-8")
 
 
 def snake_case(name: str) -> str:
@@ -134,10 +129,12 @@ def _object(field: Schema) -> Schema | None:
 
 
 def _ours(known: Schema) -> dict[str, str]:
+    """Return our names of fields, by theirs."""
     return {name: snake_case(name) for name in known}
 
 
 def _theirs(known: Schema) -> dict[str, str]:
+    """Return their names of fields, by ours."""
     return {snake_case(name): name for name in known}
 
 
@@ -212,6 +209,7 @@ def read(text: str) -> Any:
 
 
 def _as_json(found: re.Match[str]) -> str:
+    """Return a token of TypeScript as JSON writes it."""
     name = found["name"] or found["computed"]
     return f'"{name}"' if name else found["text"] or ""
 

@@ -236,7 +236,7 @@ def _check(domain: Object, users: dict[_Template, list[PodSet]]) -> Iterator[Fin
     yield advise(
         path,
         f"is {nodes}, but {count_of(pods, 'pod')} {'use' if pods != 1 else 'uses'} its channel by "
-        f"the template {display(template)}, each on a node of its own",
+        f"the template {display(template)}, each on its own node",
         either(write(0), write(pods)),
     )
 
@@ -323,6 +323,7 @@ def _late(cluster: ClusterObjects) -> Iterator[Finding]:
 
 @part_of_rule
 def _check_volume(claim: Object, users: _Users, name: str) -> Iterator[Finding]:
+    """Report a claim for one pod or node that several pods mount."""
     stated = claim.spec.get("accessModes")
     modes = [mode for mode in sequence(stated) if isinstance(mode, str)]
     number = total([pods.count for pods in users.pods])

@@ -59,8 +59,8 @@ def model_server_model(
 
     Kthena's router writes spec.model into each request. Without it, requests have the modelName of
     the ModelRoute. vLLM answers 404 for a name that is not its own; it has those of
-    --served-model-name, or that of its model. SGLang takes any name, and engines with LoRA adapters
-    have further names: neither is compared.
+    --served-model-name, or the name of its model. SGLang takes any name, and engines with LoRA
+    adapters have further names: neither is compared.
 
     Pass: model Qwen/Qwen3-8B, and vllm serve Qwen/Qwen3-8B.
     Fail: model Qwen/Qwen3-8B, and vllm serve Qwen/Qwen3-8B --served-model-name chat; without model,
@@ -109,9 +109,9 @@ def model_route_adapters(
     """The engines of a ModelRoute's ModelServers load its loraAdapters.
 
     Kthena's router leaves the name of an adapter in the request as it is, and vLLM answers 404 for
-    a name that is not its own. It has those of --served-model-name, or that of its model, and with
-    --enable-lora those of --lora-modules. Engines that may load adapters while they run, by
-    VLLM_ALLOW_RUNTIME_LORA_UPDATING or a resolver, are not compared, nor is SGLang.
+    a name that is not its own. It has the names of --served-model-name, or the name of its model,
+    and with --enable-lora those of --lora-modules. Engines that may load adapters while they run,
+    by VLLM_ALLOW_RUNTIME_LORA_UPDATING or a resolver, are not compared, nor is SGLang.
 
     Pass: loraAdapters [sql], and --enable-lora --lora-modules sql=/adapters/sql.
     Fail: loraAdapters [sql], and vllm serve without --enable-lora.
