@@ -276,8 +276,7 @@ def _check_pod(
     where = f" that {by} allows" if by else ""
     yield Finding(
         path=pods.at("spec.containers"),
-        seen=f"request {what}, but {here}{where} {room} for that: "
-        f"{has}, so these pods never start",
+        seen=f"request {what}, but {here}{where} {room} for that: {has}, so these pods never start",
         remedy=remedy,
         level=Level.MANDATORY if (known and same) or whole else Level.ADVISORY,
     )
