@@ -115,6 +115,22 @@ class Placed:
         return self.share * self.gpu.memory_gib
 
     @property
+    def most(self) -> float:
+        """Memory of one GPU that weights do not exceed for certain: the budget of a stated share.
+
+        A share that SGLang chooses itself may be another one: in two of its start-ups without a
+        stated one, weights and cache take 2.2 and 5 GiB more. So it is with the factor of AITER,
+        if the backend is not stated.
+        """
+        stated = self.command.memory_fraction
+        if self.command.engine != "sglang":
+            return self.budget
+        if not isinstance(stated, int | float):
+            return max(self.budget, self.usable - taken_before(self.split, self.gpu.name))
+        chosen = "--attention-backend" not in self.command.options
+        return stated * self.gpu.memory_gib if chosen else self.budget
+
+    @property
     def weights(self) -> float:
         """Weights on a GPU, the mean over all."""
         return weights_on_gpu(self.shape, self.split, self.gib)

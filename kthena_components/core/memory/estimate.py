@@ -89,6 +89,9 @@ class Estimate:
     """Bytes of a request beside those of its tokens: windows and states of compressed attention."""
     band: float
     """Half the width of the range in which the cache lies."""
+    doubt: float
+    """Memory that the cache may have beyond that: terms of vLLM that may be nothing, and what a
+    share of SGLang's choice may leave out."""
     free: float | None
     """Memory that is free on an idle GPU when the engine starts. None: it does not ask for more."""
     later: float
@@ -158,8 +161,7 @@ class Estimate:
             rejects, spare = spare < -self.band, self.cache
             if spare >= self.band:
                 return Verdict.SHORTER if rejects else Verdict.MAY_SHORTEN
-        doubt = self.terms.doubt if self.terms else 0.0
-        return Verdict.TIGHT if spare > -self.band - doubt else Verdict.TOO_SMALL
+        return Verdict.TIGHT if spare > -self.band - self.doubt else Verdict.TOO_SMALL
 
 
 def estimate_of(placed: Placed) -> Estimate | Unknown:
@@ -171,18 +173,20 @@ def estimate_of(placed: Placed) -> Estimate | Unknown:
         return each
     if isinstance(stated, Unknown):
         return stated
-    left, request = placed.left, _compressed(placed, length) or Request(each, 0)
+    left, terms = placed.left, placed.terms
+    request = _compressed(placed, length) or Request(each, 0)
     return Estimate(
         usable=placed.usable,
         budget=placed.room,
         weights=placed.loaded,
         overhead=placed.overhead,
-        terms=placed.terms,
+        terms=terms,
         cache=(stated or 0) / GIB if left is None else left,
         length=length,
         each=request.each,
         fixed=request.fixed,
         band=0.0 if left is None else _band(placed),
+        doubt=(terms.doubt if terms else 0.0) + placed.most - placed.budget,
         free=_too_little_free(placed),
         later=0.0 if stated else _later(placed),
         loading=placed.loading,

@@ -55,7 +55,9 @@ def memory_weights_fit(facts: ServingFacts) -> Iterator[Finding]:
     as the model that an init container downloads to it, else as the one that one of its parts
     names. Any other name counts as the model from which it, or --served-model-name, differs in
     separators only. The finding is then advice in every environment, because it may be a smaller
-    copy. The default share is 0.92, or 0.9 up to vLLM 0.19.
+    copy. The default share is 0.92, or 0.9 up to vLLM 0.19. A share that SGLang chooses may be
+    another one on the day: weights that exceed only that one, or a stated one only with the factor
+    of an attention backend that SGLang chooses, are advice in every environment as well.
 
     Pass: 756 GiB over tensor 8 × pipeline 2, 47.2 GiB on each H100 of 79.65 GiB.
     Fail: 756 GiB over tensor 8, 94.5 GiB on each H100 of 79.65 GiB.
@@ -75,15 +77,8 @@ def memory_weights_fit(facts: ServingFacts) -> Iterator[Finding]:
             way = f"; {_NAME_IT}" if placed == NO_MODEL else ""
             yield from cannot_check(engine, Unknown(f"{placed.because}{way}"))
         elif placed.weights > placed.budget:
-            yield Finding(
-                path=engine.entry.command_path,
-                seen=f"{title(engine)} puts {_gib(placed.weights)} of weights on each GPU, "
-                f"{_gib(placed.gib)} of {_model(placed)} over {_split(placed)}, but may use "
-                f"{_gib(placed.budget)} of it: {_share(placed)}",
-                remedy=_more_gpus(placed),
-                level=_most(placed),
-                most=_most(placed),
-            )
+            may = f"may use {_gib(placed.budget)} of it"
+            yield _too_large(placed, may, _more_gpus(placed))
     yield from map(_on_no_gpu, on_none)
     yield from memory_unchecked(facts)
 
@@ -110,15 +105,25 @@ def memory_unchecked(facts: ServingFacts) -> Iterator[Finding]:
 
 
 def _on_no_gpu(placed: Placed) -> Finding:
+    least = f"no known GPU that its pods may request has more than {_gib(placed.budget)} for it"
+    smaller = "use a smaller model, or one with fewer bits"
+    return _too_large(placed, least, _wider_split(placed) or smaller)
+
+
+def _too_large(placed: Placed, limit: str, remedy: str) -> Finding:
+    """Report weights above the budget: as advice if only a share that SGLang chooses decides."""
+    doubtful = placed.weights <= placed.most
+    level = Level.ADVISORY if doubtful else _most(placed)
+    share = _share(placed)
+    if doubtful:
+        share = f"SGLang chooses {share}{_EFFECTS[Verdict.TIGHT]}"
     return Finding(
         path=placed.engine.entry.command_path,
         seen=f"{title(placed.engine)} puts {_gib(placed.weights)} of weights on each GPU, "
-        f"{_gib(placed.gib)} of {_model(placed)} over {_split(placed)}, but no known GPU "
-        f"that its pods may request has more than {_gib(placed.budget)} for it: "
-        f"{_share(placed)}",
-        remedy=_wider_split(placed) or "use a smaller model, or one with fewer bits",
-        level=_most(placed),
-        most=_most(placed),
+        f"{_gib(placed.gib)} of {_model(placed)} over {_split(placed)}, but {limit}: {share}",
+        remedy=remedy,
+        level=level,
+        most=level,
     )
 
 
