@@ -56,7 +56,7 @@ def memory_weights_fit(facts: ServingFacts) -> Iterator[Finding]:
     names. Any other name counts as the model from which it, or --served-model-name, differs in
     separators only. The finding is then advice in every environment, because it may be a smaller
     copy. The default share is 0.92, or 0.9 up to vLLM 0.19. A share that SGLang chooses may be
-    another one on the day: weights that exceed only that one, or a stated one only with the factor
+    another one: weights that exceed only that one, or a stated one only with the factor
     of an attention backend that SGLang chooses, are advice in every environment as well.
 
     Pass: 756 GiB over tensor 8 × pipeline 2, 47.2 GiB on each H100 of 79.65 GiB.

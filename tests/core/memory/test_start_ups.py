@@ -146,6 +146,25 @@ def test_an_engine_that_started_is_never_said_not_to_start(start: Measured) -> N
         assert start.kv_gib <= estimate.cache + estimate.band + doubt
 
 
+@for_each("start", [s for s in KNOWN if s.engine == "sglang" and s.started], ids=lambda s: s.id)
+def test_weights_and_cache_of_sglang_are_within_the_most_that_its_share_may_be(
+    start: Measured,
+) -> None:
+    ((_, placed),) = placed_engines(start.serving)
+    assert isinstance(placed, Placed)
+    assert (start.weights_gib or 0.0) + (start.kv_gib or 0.0) <= placed.most
+
+
+def test_only_a_share_that_sglang_chooses_is_in_doubt() -> None:
+    """Two of its start-ups hold more than the default; vLLM's default is one number."""
+    for start in KNOWN:
+        ((_, placed),) = placed_engines(start.serving)
+        assert isinstance(placed, Placed)
+        stated = "--mem-fraction-static" in start.args
+        certain = start.engine == "vllm" or (stated and start.gpu.startswith("NVIDIA"))
+        assert not certain or placed.most == placed.budget, start.id
+
+
 def test_an_engine_of_sglang_that_started_takes_shorter_requests_at_least() -> None:
     """k27, p17, p20, w33 and y04 need more than their caches for a request of maximum length."""
     verdicts = {
