@@ -80,20 +80,15 @@ _PREFIXES: Mapping[str, str] = {
 _BEGINNINGS = tuple(_PREFIXES)
 _COMPLETE: Mapping[str, frozenset[str]] = {
     "LWS_": frozenset(_OF_LWS),
-    "GROVE_": frozenset(
-        {
-            *("GROVE_PCS_NAME", "GROVE_PCS_INDEX", "GROVE_PCSG_NAME", "GROVE_PCSG_INDEX"),
-            *("GROVE_PCLQ_NAME", "GROVE_PCLQ_POD_INDEX", "GROVE_PCSG_TEMPLATE_NUM_PODS"),
-            "GROVE_HEADLESS_SERVICE",
-        }
-    ),
-    "RBG_": frozenset(
-        {
-            *("RBG_GROUP_NAME", "RBG_ROLE_NAME", "RBG_ROLE_INDEX", "RBG_ROLE_INSTANCE_NAME"),
-            *("RBG_COMPONENT_NAME", "RBG_COMPONENT_INDEX", "RBG_LWP_LEADER_ADDRESS"),
-            *("RBG_LWP_WORKER_INDEX", "RBG_LWP_GROUP_SIZE"),
-        }
-    ),
+    **{
+        begin: frozenset(f"{begin}{name}" for name in names.split())
+        for begin, names in {
+            "GROVE_": "PCS_NAME PCS_INDEX PCSG_NAME PCSG_INDEX PCLQ_NAME PCLQ_POD_INDEX "
+            "PCSG_TEMPLATE_NUM_PODS HEADLESS_SERVICE",
+            "RBG_": "GROUP_NAME ROLE_NAME ROLE_INDEX ROLE_INSTANCE_NAME COMPONENT_NAME "
+            "COMPONENT_INDEX LWP_LEADER_ADDRESS LWP_WORKER_INDEX LWP_GROUP_SIZE",
+        }.items()
+    },
 }
 """Beginnings of which all names are known: lws api/leaderworkerset/v1/leaderworkerset_types.go,
 grove operator/api/common/constants/constants.go, and rbg api/workloads/constants/env.go."""
@@ -106,8 +101,6 @@ _KNOWN = frozenset({"KServe", "llm-d"})
 """Controllers whose variables are the author's own sizes and names."""
 _NUMBER = regex(r"INDEX|TPU_WORKER_ID")
 """Names of variables that number the pods."""
-
-
 _NAMED = {name: by for by, names in _SET_BY.items() for name in names}
 _LEAST_SIMILARITY = 0.84
 """Similarity of two names, from 0 to 1, from which one counts as the other misspelled."""
@@ -182,9 +175,8 @@ LATE_VARIABLES: Mapping[str, str] = _Late()
 
 def _names_itself(name: str, value: MaybeText) -> bool:
     """Return whether a variable's value is, or may be, a placeholder of its own name."""
-    if isinstance(value, FilledIn):
-        return True
-    return isinstance(value, str) and (f"${{{name}}}" in value or value == f"${name}")
+    itself = isinstance(value, str) and (f"${{{name}}}" in value or value == f"${name}")
+    return itself or isinstance(value, FilledIn)
 
 
 def numbers_pods(name: str) -> bool:

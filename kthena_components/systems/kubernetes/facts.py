@@ -155,11 +155,7 @@ def facts_of_cron_job(found: Object) -> ServingFacts:
 
 
 def _facts(
-    found: Object,
-    template: object,
-    at: str,
-    spec: object,
-    pods: Sequence[PodFacts] | None = None,
+    found: Object, template: object, at: str, spec: object, pods: Sequence[PodFacts] | None = None
 ) -> ServingFacts:
     """Read the facts of an object with a template, whose pods may have been read already."""
     if pods is None:

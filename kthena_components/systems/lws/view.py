@@ -360,7 +360,6 @@ def pods_of_groups(view: Sets) -> Iterator[PodSet]:
                 made = group.template.get(field)
                 pods = pod_set(view.object, at, made, number, by_controller=True, spread=rest != 0)
                 added = _added(view.object, is_leader=is_leader)
-                # A PodGroup in the template is that of the user, if LWS makes none.
                 yield replace(pods, added=added, by_controller=added is None or not pods.gang)
 
 

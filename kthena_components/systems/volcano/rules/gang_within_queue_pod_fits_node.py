@@ -229,11 +229,10 @@ def pod_fits_node(cluster: ClusterObjects) -> Iterator[Finding]:
             same = sources == {cluster.source_of(pods.owner)}
             allowed, by = usable(pods.spec, stated, asked)
             nodes = [sizes[str(node.name)] for node in allowed]
-            whole = cluster.complete
             if nodes:
-                yield from _check_pod(pods, asked, nodes, by, same=same, whole=whole)
+                yield from _check_pod(pods, asked, nodes, by, same=same, whole=cluster.complete)
             else:
-                yield _nowhere(pods, len(stated), by, same=same or whole)
+                yield _nowhere(pods, len(stated), by, same=same or cluster.complete)
 
 
 def _nowhere(pods: PodSet, count: int, by: str, *, same: bool) -> Finding:
