@@ -113,7 +113,7 @@ def engine_variables(container: Mapping[str, Any], given: Inputs, path: str) -> 
     if not names:
         return NO_VARIABLES
     stated = [mapping(item) for item in sequence(container.get("env"))]
-    places = {item.get("name"): number for number, item in enumerate(stated)}
+    places = {str(item.get("name")): number for number, item in enumerate(stated)}
     rest = {key: value for key, value in container.items() if key not in {"env", "envFrom"}}
     texts = str([rest, *(item.get("value") for item in stated)])
     found: dict[str, VariableFacts] = {}

@@ -71,8 +71,8 @@ REFUSED = {
     "blank-in-an-image": Case(
         PLAIN,
         {"entry_template.spec.containers[0].image": "nginx latest"},
-        "entry_template.spec.containers[0].image: is 'nginx latest', and an image is a name "
-        "without blanks. Write it as registry/name:tag. [container-image]",
+        "entry_template.spec.containers[0].image: is 'nginx latest', but the name of an "
+        "image has no spaces. Write it as registry/name:tag. [container-image]",
     ),
     "empty-image": Case(
         PLAIN,

@@ -144,10 +144,10 @@ def test_one_wrong_number_is_found_and_named(says: str) -> None:
 
 TOLD = {
     "is 6, but KAITO counts 9 GPUs for the 641.3 GiB": workspace("deepseek-r1-0528", H100, 6),
-    "requests of 116335 tokens, and not of the model's 294912": workspace(
+    "116335 tokens, and not for the model's 294912": workspace(
         "mistral-large-3-675b-instruct", H100
     ),
-    "on 11 nodes of 1 GPU of 80 GiB: of the fullest GPU about 62.9 GiB are weights, and nothing": (
+    "on 11 nodes of 1 GPU of 80 GiB: weights take about 62.9 GiB of the fullest GPU, and nothing": (
         workspace("deepseek-ai/DeepSeek-V3", A100)
     ),
     "is 6, but 3 replicas of 3 nodes each need 9. Write 9 or more": inference_set(

@@ -243,7 +243,7 @@ MULTI = (
         ("MooncakeConnector", "", {"type": "mooncake"}),
         ("LMCacheConnectorV1", "", {"type": "lmcache"}),
         ("MultiConnector", MULTI, {"type": "nixl"}),
-        ("OffloadingConnector", "", None),
+        ("OffloadingConnector", ',"kv_connector_extra_config":{"num_cpu_blocks":4096}', None),
     ],
 )
 def test_the_router_hands_over_the_cache_as_the_engines_do(

@@ -59,7 +59,7 @@ REFUSED: dict[str, tuple[Args, dict[str, Any], str]] = {
         {"network_topology.role_policy.highest_tier_allowed": 1},
         (
             "network_topology.role_policy: is given, but a ModelInfer has one "
-            "topology, that of the group. Write group_policy, or write backend: "
+            "topology, for the group. Write group_policy, or write backend: "
             "native or kthena. [backend-loss]"
         ),
     ),

@@ -13,6 +13,7 @@ from kthena_components.core.objects.cluster_objects import ClusterObjects, selec
 from kthena_components.core.objects.object import JOB, MODEL_SERVING, Object, PodSet
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
+    first_unknown,
     is_name,
     mapping,
     sequence,
@@ -159,7 +160,8 @@ def _of_tasks(pods: PodSet, host: str) -> str | None:
     before = {str(name): list(map(str, on)) for name, on in zip(names, depends, strict=True)}
     for name in names:
         its = re.fullmatch(rf"{re.escape(f'{pods.owner.name}-{name}')}-\d+", first)
-        if its and least != 0 and own in all_before(str(name), before):
+        counts = least != 0 and first_unknown(least) is None
+        if its and counts and own in all_before(str(name), before):
             return f"but Volcano creates task '{name}' when the pods of '{own}' are ready"
     return None
 

@@ -39,6 +39,7 @@ from kthena_components.systems.volcano.rules.gang_pods_and_foreign_groups import
 )
 from kthena_components.systems.volcano.rules.queue import exceeds
 
+_Test = Callable[[Object], bool]
 _USUAL = "default"
 """The queue of pods that name none."""
 _DEEPEST = 32
@@ -221,16 +222,23 @@ def pod_fits_node(cluster: ClusterObjects) -> Iterator[Finding]:
     if not sizes or len(sizes) != len(stated):
         return
     sources = {cluster.source_of(node) for node in stated}
+    labels = {str(key) for node in stated for key in mapping(node.metadata.get("labels"))}
     for pods in cluster.pods:
         asked = requests_of(pods)
         if isinstance(asked, Unknown):
             yield not_checked(pods.at("spec.containers"), asked)
         elif pods.count != 0 and any(map(is_accelerator, asked)):
             same = sources == {cluster.source_of(pods.owner)}
-            allowed, by = usable(pods.spec, stated, asked)
+            tests = [*_tests(pods.spec, labels, asked)]
+            if any(
+                _has_room(sizes[str(node.name)], asked) and all(test(node) for _, test in tests)
+                for node in stated
+            ):
+                continue
+            allowed, by = _usable(stated, tests)
             nodes = [sizes[str(node.name)] for node in allowed]
             if nodes:
-                yield from _check_pod(pods, asked, nodes, by, same=same, whole=cluster.complete)
+                yield from _without_room(pods, asked, nodes, by, same=same, whole=cluster.complete)
             else:
                 yield _nowhere(pods, len(stated), by, same=same or cluster.complete)
 
@@ -244,7 +252,7 @@ def _nowhere(pods: PodSet, count: int, by: str, *, same: bool) -> Finding:
     )
 
 
-def _check_pod(
+def _without_room(
     pods: PodSet,
     asked: Mapping[str, Decimal],
     nodes: list[Amounts],
@@ -253,10 +261,7 @@ def _check_pod(
     same: bool,
     whole: bool,
 ) -> Iterator[Finding]:
-    """Report pods that fit on no Node, even if it is empty."""
-    if any(all(node.get(key, 0) >= asked[key] for key in asked if key in node) for node in nodes
-           if all(key in node for key in asked if is_accelerator(key))):  # fmt: skip
-        return
+    """Report that none of the Nodes has room for a pod, even if it is empty."""
     key = next(filter(is_accelerator, asked))
     most = max(node.get(key, Decimal(0)) for node in nodes)
     known = any(key in node for node in nodes)
@@ -265,9 +270,9 @@ def _check_pod(
         f"the largest has {render_quantity(most)}",
     )
     remedy = f"request at most {render_quantity(most)} in each pod, or add a larger Node"
-    one = len(nodes) == 1
-    here = "the only Node here" if one else f"none of the {len(nodes)} Nodes here"
-    room = "has no room" if one else "has room"
+    here, room = f"none of the {len(nodes)} Nodes here", "has room"
+    if len(nodes) == 1:
+        here, room = "the only Node here", "has no room"
     if most >= asked[key]:
         what, has, remedy = _beside(asked, key, nodes)
     elif most == 0:
@@ -281,22 +286,17 @@ def _check_pod(
     )
 
 
-_Test = Callable[[Object], bool]
+def _has_room(node: Amounts, asked: Mapping[str, Decimal]) -> bool:
+    """Return whether an empty Node has room for a pod, of the amounts that it states."""
+    if not all(key in node for key in asked if is_accelerator(key)):
+        return False
+    return all(node[key] >= amount for key, amount in asked.items() if key in node)
 
 
-def usable(
-    spec: Mapping[str, Any], nodes: list[Object], asked: Collection[str]
-) -> tuple[list[Object], str]:
-    """Return the Nodes on which pods may start, and by which of their fields; empty if by none.
-
-    Args:
-        spec: The spec of the pods.
-        nodes: The Nodes.
-        asked: The resources that the pods request.
-    """
-    stated = {str(key) for node in nodes for key in mapping(node.metadata.get("labels"))}
+def _usable(nodes: list[Object], tests: list[tuple[str, _Test]]) -> tuple[list[Object], str]:
+    """Return the Nodes on which pods may start, and which of their fields leave out others."""
     left, by = nodes, list[str]()
-    for field, test in _tests(spec, stated, asked):
+    for field, test in tests:
         allowed = [node for node in left if test(node)]
         if len(allowed) < len(left):
             left = allowed
