@@ -122,8 +122,8 @@ def test_one_autoscaler_in_several_api_versions_is_one_object(run: Command, writ
     for version in ("v1", "v2beta2", "v2"):
         write(f"m/hpa-{version}.yaml", text(scaler("cpu", version), scaler("memory", version)))
     told = rows_of(run, "m")
-    found = {(row["rule"], row["name"]) for row in told if row["rule"] != "object-version"}
-    assert found == {("autoscaler-conflict", "memory")}
+    conflicts = {(row["rule"], row["name"]) for row in told if row["rule"] != "object-version"}
+    assert conflicts == {("autoscaler-conflict", "memory")}
     # In each file of its own: the copies of one scaler do not get in each other's way.
     write("one/v1.yaml", text(scaler("cpu", "v1")))
     write("one/v2.yaml", text(scaler("cpu", "v2")))
