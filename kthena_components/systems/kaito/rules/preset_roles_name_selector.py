@@ -67,8 +67,7 @@ def kaito_preset(view: View) -> Iterator[Finding]:
 
     Pass: the preset Qwen/Qwen3-32B; the preset phi-4-mini-instruct, one of 25 short names.
     Fail: inference with 1 preset and 1 template; the preset llama-3.1-80b-instruct.
-    Level: mandatory; advisory for the name of a preset for tuning, and for an earlier name if
-    --release does not state the release of KAITO.
+    Level: mandatory; advisory for the name of a preset for tuning.
     Source: kaito-project/kaito api/v1beta1/workspace_validation.go; pkg/utils/plugin/plugin.go.
     """
     if view.kind == WORKSPACE:
@@ -133,7 +132,7 @@ def _former(model: Model, name: str, release: str | None) -> Iterator[Finding]:
         path=model.preset_path,
         seen=f"is {display(name)}, which KAITO has only up to {last}",
         remedy=elsewhere if release else either(elsewhere, stated),
-        level=Level.MANDATORY if release and not model.tuned else Level.ADVISORY,
+        level=Level.ADVISORY if model.tuned else Level.MANDATORY,
     )
 
 

@@ -58,8 +58,8 @@ def kserve_multinode(view: Service) -> Iterator[Finding]:
     InferenceService, and PYTHONPATH, which KServe forbids, in every container of one and of a
     runtime.
 
-    Up to KServe 0.15.0 the class of the autoscaler is external, later none. Without a stated
-    release, and for release 0.15 without its patch, external is advice.
+    Up to KServe 0.15.0 the class of the autoscaler is external, later none. For release 0.15
+    without its patch, external is advice.
 
     Pass: storageUri pvc://llama, annotation autoscalerClass none, tensorParallelSize 8.
     Fail: TENSOR_PARALLEL_SIZE in the model's env; storageUri hf://org/llama.
@@ -189,11 +189,11 @@ def _autoscaler(view: Service) -> Iterator[Finding]:
         yield _refused(at, seen, "write external")
         return
     seen = f"{is_what}, but nothing may scale an engine on several nodes"
-    if given == "external" and (release is None or release.removeprefix("v") == _FIRST):
+    is_open = release is None or release.removeprefix("v") == _FIRST
+    if given == "external" and is_open:
         seen += f"; up to {_LAST_EXTERNAL}, KServe takes external and refuses none"
-        yield advise(at, seen, "write none")
-    else:
-        yield _refused(at, seen, "write none")
+    tell = advise if given == "external" and is_open and release else _refused
+    yield tell(at, seen, "write none")
 
 
 def _takes_none(release: str) -> bool:
