@@ -115,8 +115,8 @@ def _twice(
     other = next((found for found in others if found is not entry), None)
     if other is not None:
         pods = chosen[others.index(other)]
-        seen = f"matches the pods of the {pods.owner.kind} {display(pods.owner.name)}, as that of "
-        seen += f"{display(other.name)} does, and no pod with two budgets may be evicted"
+        seen = f"matches the pods of the {pods.owner.kind} {display(pods.owner.name)}, as does the "
+        seen += f"budget {display(other.name)}, and no pod with two budgets may be evicted"
         remedy = "remove one of the two, or write labels that the other's pods do not have"
         yield Finding(path=entry.at("spec.selector"), seen=seen, remedy=remedy, level=level)
 

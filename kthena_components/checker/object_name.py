@@ -135,8 +135,8 @@ def object_version(found: Object) -> Iterator[Finding]:
     gone = _WITHOUT.get(stated) if isinstance(stated, str) else None
     if gone is not None and found.kind in gone[2].split():
         first, left, _ = gone
-        seen = f"is {display(stated)}, which Kubernetes has no more since {first}"
-        text = f"write {left}, and its fields"
+        seen = f"is {display(stated)}, which Kubernetes no longer serves since {first}"
+        text = f"write {left}, and the fields of that version"
         remedy = write(left) if stated in _SAME_FIELDS else text
         yield Finding(path="apiVersion", seen=seen, remedy=remedy)
 

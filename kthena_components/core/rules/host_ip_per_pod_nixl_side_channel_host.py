@@ -202,7 +202,7 @@ def _check_host(half: Half, level: Level) -> Iterator[Finding]:
 
 
 def _host_finding(path: str, seen: str, level: Level, *, replaced: bool = False) -> Finding:
-    # AIBrix's gateway replaces the address that vLLM passes on by that of the pod.
+    # AIBrix's gateway replaces the address that vLLM passes on by the pod's.
     unless = ", unless a router replaces the address" if replaced else ""
     return Finding(
         path=path,

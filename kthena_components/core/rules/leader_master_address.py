@@ -199,8 +199,8 @@ def master_address(facts: ServingFacts) -> Iterator[Finding]:
     `ray start --address`. Each is the pod itself,
     127.0.0.1, if it is not stated; newer SGLang takes --host instead. The first pod may use it,
     because it is there. Every other one waits until it gives up. So does a pod that looks at its
-    own name or address: $(POD_IP) from status.podIP, $HOSTNAME, $(hostname -i), or at that of its
-    node, from status.hostIP. Pods on the host's network may share a node, and are not checked.
+    own name or address: $(POD_IP) from status.podIP, $HOSTNAME, $(hostname -i), or at its node's
+    address, from status.hostIP. Pods on the host's network may share a node, and are not checked.
 
     Pass: --nnodes 2 --node-rank $(POD_INDEX) --master-addr chat-0.chat in a StatefulSet chat.
     Fail: --nnodes 2 --node-rank 1 without --master-addr, with --master-addr localhost, or with
@@ -221,7 +221,7 @@ def master_address(facts: ServingFacts) -> Iterator[Finding]:
 
 
 def _is_own(address: object) -> bool:
-    """Return whether an address is that of the pod that states it, or of its node.
+    """Return whether an address leads to the pod that states it, or to its node.
 
     The address of the node leads to no pod that is not on its network, unless by a hostPort.
     """

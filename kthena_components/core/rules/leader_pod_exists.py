@@ -80,7 +80,7 @@ def _finding(
 
 
 def _is_of_all(hosts: PodHosts, text: str) -> bool:
-    """Return whether an address is that of all pods of an object."""
+    """Return whether an address leads to all pods of an object."""
     if not text.startswith(hosts.domain) or hosts.missing:
         return False
     found = _SERVICE.fullmatch(text)

@@ -208,7 +208,7 @@ def _variables(
 ) -> tuple[dict[str, str], bool]:
     """Return the variables of a `postBuild`, and whether these are all.
 
-    Those of `substitute` override those of `substituteFrom`, of which later ones override earlier.
+    `substitute` overrides `substituteFrom`, whose later items override earlier ones.
     """
     found: dict[str, str] = {}
     closed = bool(post)

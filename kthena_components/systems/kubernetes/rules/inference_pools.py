@@ -265,7 +265,7 @@ def inference_model_served(cluster: ClusterObjects, found: Object) -> Iterator[F
 
     The endpoint picker writes the name of a target into the request: of an InferenceModel one of
     targetModels, or else its modelName, of an InferenceModelRewrite a modelRewrite. vLLM answers
-    404 for a name that is neither that of its model nor that of an adapter in --lora-modules.
+    404 for a name that neither its model nor an adapter in --lora-modules has.
     Engines that may load adapters while they run are not compared, nor is SGLang.
 
     Pass: targetModels [sql-2], and --enable-lora --lora-modules sql-2=/adapters/sql.
