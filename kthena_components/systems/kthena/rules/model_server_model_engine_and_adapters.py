@@ -110,8 +110,8 @@ def model_route_adapters(
 
     Kthena's router leaves the name of an adapter in the request as it is, and vLLM answers 404 for
     a name that is not its own. It has the names of --served-model-name, or the name of its model,
-    and with --enable-lora the names in --lora-modules. Engines that may load adapters while they run,
-    by VLLM_ALLOW_RUNTIME_LORA_UPDATING or a resolver, are not compared, nor is SGLang.
+    and with --enable-lora the names in --lora-modules. Engines that may load adapters while they
+    run, by VLLM_ALLOW_RUNTIME_LORA_UPDATING or a resolver, are not compared, nor is SGLang.
 
     Pass: loraAdapters [sql], and --enable-lora --lora-modules sql=/adapters/sql.
     Fail: loraAdapters [sql], and vllm serve without --enable-lora.
