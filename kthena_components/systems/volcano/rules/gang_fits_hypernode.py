@@ -241,7 +241,7 @@ class _Inside:
         return {
             name
             for name, labels in self.labels.items()
-            if (search(name) if search else wanted.items() <= labels.items())
+            if (search and search(name)) or (wanted and wanted.items() <= labels.items())
         }
 
 
