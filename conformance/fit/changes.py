@@ -8,8 +8,8 @@ from conformance.fit.driven_cluster import OWNERS, DrivenCluster, group_of
 from conformance.fit.random_impossible import volume
 from conformance.support.cluster import NAMESPACE, PODGROUP
 from conformance.support.waiting import wait
-from kthena_components.cluster.node_fit import Amounts
 from kthena_components.cluster.objects import name_of
+from kthena_components.core.topology.node_fit import Amounts
 from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.placement.model import Change, PodGroup, SubGroupPolicy, Topology
 

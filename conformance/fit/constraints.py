@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from kthena_components.cluster.node_fit import obstacles
 from kthena_components.cluster.objects import labels_of
 from kthena_components.core.topology.domains import Domain, lowest
+from kthena_components.core.topology.node_fit import obstacles
 from kthena_components.core.values.quantity import add_resources
 from kthena_components.placement.model import Cluster, PodGroup, PodSet, Topology
 from kthena_components.placement.volcano.neighbours import read_peer

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from conformance.support.cluster import NAMESPACE, Scene
-from kthena_components.cluster.node_fit import obstacles
 from kthena_components.cluster.objects import condition_of, name_of
+from kthena_components.core.topology.node_fit import obstacles
 
 NUMBER = 40
 """Number of pods. Each one is tried on every node."""

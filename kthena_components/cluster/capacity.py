@@ -7,14 +7,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 
-from kthena_components.cluster.node_fit import (
-    Amounts,
-    least_of,
-    obstacles,
-    slots,
-    tolerating_devices,
-    untolerated,
-)
 from kthena_components.cluster.objects import (
     Body,
     accelerators,
@@ -36,6 +28,14 @@ from kthena_components.core.spec.enums import TopologyMode
 from kthena_components.core.spec.serving_spec import TopologySpec
 from kthena_components.core.templates import Template
 from kthena_components.core.topology.domains import Domain
+from kthena_components.core.topology.node_fit import (
+    Amounts,
+    least_of,
+    obstacles,
+    slots,
+    tolerating_devices,
+    untolerated,
+)
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.quantity import is_accelerator
 from kthena_components.core.values.read import mapping

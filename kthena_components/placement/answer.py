@@ -13,12 +13,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from kthena_components.cluster.node_fit import Amounts
 from kthena_components.cluster.objects import name_of, namespace_of
 from kthena_components.core.findings import nearest
 from kthena_components.core.objects.object import HYPER_NODE, QUEUE
 from kthena_components.core.schema.versions import VERSIONS, known_version
 from kthena_components.core.topology.domains import lowest
+from kthena_components.core.topology.node_fit import Amounts
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import listing
 from kthena_components.core.values.quantity import add_resources

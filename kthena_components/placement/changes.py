@@ -5,9 +5,9 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from kthena_components.cluster.node_fit import Amounts
 from kthena_components.cluster.objects import labels_of, name_of, node_labels
 from kthena_components.core.topology.domains import read_domains
+from kthena_components.core.topology.node_fit import Amounts
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.quantity import render_quantity
 from kthena_components.core.values.read import mapping, sequence, spec_of

@@ -9,9 +9,9 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import NamedTuple
 
-from kthena_components.cluster.node_fit import Amounts
 from kthena_components.cluster.objects import CLAIMED, labels_of
 from kthena_components.core.hardware.gpu_table import CLASSES
+from kthena_components.core.topology.node_fit import Amounts
 from kthena_components.core.values.quantity import add_resources
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.placement.claims_and_slices import PRODUCT

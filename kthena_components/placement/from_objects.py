@@ -9,7 +9,6 @@ from typing import Any
 
 import yaml
 
-from kthena_components.cluster.node_fit import Amounts
 from kthena_components.cluster.objects import (
     Body,
     allocatable,
@@ -27,6 +26,7 @@ from kthena_components.core.findings import Finding
 from kthena_components.core.objects.object import HYPER_NODE, POD_GROUP, QUEUE, GroupKind
 from kthena_components.core.topology.domains import Labels, read_domains
 from kthena_components.core.topology.hypernode_tree import check_tree
+from kthena_components.core.topology.node_fit import Amounts
 from kthena_components.core.topology.spec import HyperNodeSpec, TopologyPlan
 from kthena_components.core.values.quantity import add_resources
 from kthena_components.core.values.read import group_kind, mapping, sequence

@@ -7,11 +7,11 @@ from decimal import Decimal
 from itertools import combinations
 from typing import Any
 
-from kthena_components.cluster.node_fit import USUAL_PODS, Amounts
 from kthena_components.core.findings import Finding, Level, count_of, nearest
 from kthena_components.core.hardware import PRODUCT_KEYS, find_gpu, node_label
 from kthena_components.core.topology.domains import Domain, read_domains
 from kthena_components.core.topology.hypernode_tree import check_tree, place_of
+from kthena_components.core.topology.node_fit import USUAL_PODS, Amounts
 from kthena_components.core.topology.spec import HyperNodeSpec, TopologyPlan
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.quantity import render_quantity

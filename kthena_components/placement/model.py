@@ -10,8 +10,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from kthena_components.cluster.node_fit import Amounts
 from kthena_components.core.topology.domains import Domain
+from kthena_components.core.topology.node_fit import Amounts
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.unknown import Unknown
 

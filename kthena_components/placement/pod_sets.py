@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from kthena_components.cluster.node_fit import Amounts
 from kthena_components.core import naming
 from kthena_components.core.findings import count_of
 from kthena_components.core.objects.object import Object, requests_in
 from kthena_components.core.objects.object import PodSet as Template
+from kthena_components.core.topology.node_fit import Amounts
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.quantity import add_resources, parse_quantity
 from kthena_components.core.values.read import mapping, sequence, unknown_in, unknown_within

@@ -14,10 +14,10 @@ from decimal import ROUND_CEILING, Decimal
 from functools import partial
 from typing import Any
 
-from kthena_components.cluster.node_fit import Amounts
 from kthena_components.cluster.objects import amounts_of, name_of, namespace_of
 from kthena_components.core.objects.object import requests_in
 from kthena_components.core.topology.domains import holds
+from kthena_components.core.topology.node_fit import Amounts
 from kthena_components.core.values.quantity import add_resources, render_quantity
 from kthena_components.core.values.read import group_kind, mapping, sequence
 from kthena_components.core.values.unknown import Unknown

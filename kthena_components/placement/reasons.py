@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from decimal import Decimal
 
-from kthena_components.cluster.node_fit import Amounts, untolerated
 from kthena_components.core.findings import count_of
+from kthena_components.core.topology.node_fit import Amounts, untolerated
 from kthena_components.core.values.read import mapping
 from kthena_components.placement.changes import (
     Case,

@@ -5,9 +5,9 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from kthena_components.cluster.node_fit import Amounts
 from kthena_components.cluster.objects import labels_of, name_of, namespace_of
 from kthena_components.core.findings import count_of
+from kthena_components.core.topology.node_fit import Amounts
 from kthena_components.core.values.display import listing
 from kthena_components.core.values.read import mapping, sequence, spec_of
 from kthena_components.placement.changes import Case, SpecChange, fits, with_specs

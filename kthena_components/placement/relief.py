@@ -7,8 +7,8 @@ from dataclasses import replace
 from decimal import Decimal
 from itertools import islice
 
-from kthena_components.cluster.node_fit import Amounts
 from kthena_components.core.findings import count_of
+from kthena_components.core.topology.node_fit import Amounts
 from kthena_components.core.values.display import listing
 from kthena_components.core.values.quantity import render_quantity
 from kthena_components.placement.changes import (

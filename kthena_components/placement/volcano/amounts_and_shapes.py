@@ -15,8 +15,8 @@ from functools import partial
 from operator import add, le, sub
 from typing import Any
 
-from kthena_components.cluster.node_fit import USUAL_PODS, Amounts, obstacles
 from kthena_components.cluster.objects import labels_of, name_of, namespace_of
+from kthena_components.core.topology.node_fit import USUAL_PODS, Amounts, obstacles
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.placement.model import Body, Cluster, PodSet

@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
-from kthena_components.cluster.node_fit import obstacles
 from kthena_components.cluster.objects import labels_of
 from kthena_components.core.topology.domains import Labels, holds
+from kthena_components.core.topology.node_fit import obstacles
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.placement.model import Body, Cluster, PodSet

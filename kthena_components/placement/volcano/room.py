@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
-from kthena_components.cluster.node_fit import Amounts
+from kthena_components.core.topology.node_fit import Amounts
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.placement.model import Cluster, Computed
 from kthena_components.placement.volcano.amounts_and_shapes import (

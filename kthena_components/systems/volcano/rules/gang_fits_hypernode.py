@@ -76,7 +76,7 @@ def gang_fits_hypernode(cluster: ClusterObjects) -> Iterator[Finding]:
         return
     tree = _tree(cluster)
     tiers = _tiers(tree)
-    labels = {str(node.name): mapping(node.metadata.get("labels")) for node in cluster.of(NODE)}
+    labels = {str(node.name): node.metadata.get("labels") for node in cluster.of(NODE)}
     listed = labels if cluster.complete and not cluster.name_unknown(NODE) else None
     inside = _Inside(tree if isinstance(tree, dict) else {}, nodes_of(cluster), listed)
     for (namespace, name), entry in cluster.named(POD_GROUP).items():
@@ -187,7 +187,7 @@ class _Inside:
 
     tree: Mapping[str, "HyperNodeSpec"]
     nodes: Mapping[str, Amounts]
-    labels: Mapping[str, Mapping[str, object]] | None = None
+    labels: Mapping[str, object] | None = None
     """The labels of all nodes of the cluster. None: there may be others."""
     left: int = field(default_factory=lambda: _MOST_COUNTED)
     """Remaining number of nodes to count."""
@@ -235,13 +235,13 @@ class _Inside:
         if self.labels is None or (pattern and not _SIMPLE.fullmatch(pattern)):
             return None
         self.left -= len(self.labels)
-        if any(unknown_within(labels) for labels in self.labels.values()):
+        if wanted and unknown_within(*self.labels.values()):
             return None
         search = re.compile(pattern).search if pattern else None
         return {
             name
             for name, labels in self.labels.items()
-            if (search and search(name)) or (wanted and wanted.items() <= labels.items())
+            if (search and search(name)) or (wanted and wanted.items() <= mapping(labels).items())
         }
 
 

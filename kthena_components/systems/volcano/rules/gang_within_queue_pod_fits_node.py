@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from kthena_components.core import naming
@@ -18,6 +19,7 @@ from kthena_components.core.objects.object import (
     requests_of,
 )
 from kthena_components.core.remedies import write
+from kthena_components.core.topology.node_fit import REQUIRED, obstacles, tolerating_devices
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.quantity import is_accelerator, parse_quantity, render_quantity
@@ -28,7 +30,7 @@ from kthena_components.core.values.read import (
     pairs,
     sequence,
     text,
-    unknown_inside,
+    unknown_within,
 )
 from kthena_components.core.values.unknown import MaybeText, Unknown, known
 from kthena_components.systems.volcano.rules.gang_fits_hypernode import NODE, nodes_of
@@ -307,75 +309,50 @@ def _usable(nodes: list[Object], tests: list[tuple[str, _Test]]) -> tuple[list[O
 def _tests(
     spec: Mapping[str, Any], stated: Collection[str], asked: Collection[str]
 ) -> Iterator[tuple[str, _Test]]:
-    """Return what decides which Nodes pods may use, by field."""
+    """Return what decides which Nodes pods may use, by field. Unknown values decide nothing."""
     name, selector = spec.get("nodeName"), mapping(spec.get("nodeSelector"))
     if isinstance(name, str) and name:
         yield "nodeName", lambda node: node.name == name
-    wanted = {key: value for key, value in selector.items() if key in stated}
-    yield (
-        "nodeSelector",
-        lambda node: all(_may_equal(_label(node, key), value) for key, value in wanted.items()),
-    )
-    required = mapping(mapping(mapping(spec.get("affinity")).get("nodeAffinity")).get(_REQUIRED))
-    terms = [mapping(term) for term in sequence(required.get("nodeSelectorTerms"))]
-    if terms and unknown_inside(required, *terms) is None:
-        yield "nodeAffinity", lambda node: any(_meets(node, term, stated) for term in terms)
-    if unknown_inside(spec.get("tolerations")) is None:
-        given = [mapping(each) for each in sequence(spec.get("tolerations"))]
-        yield (
-            "tolerations",
-            lambda node: all(
-                _tolerates(mapping(taint), given, asked)
-                for taint in sequence(mapping(node.spec).get("taints"))
-            ),
-        )
-
-
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-
-
-def _label(node: Object, key: object) -> object:
-    return mapping(node.metadata.get("labels")).get(str(key))
-
-
-def _may_equal(held: object, value: object) -> bool:
-    return isinstance(held, Unknown) or isinstance(value, Unknown) or held == value
-
-
-def _meets(node: Object, term: Mapping[str, Any], stated: Collection[str]) -> bool:
-    """Return whether a Node may meet a term of an affinity."""
-    if term.get("matchFields"):
-        return True
-    listed = (mapping(each) for each in sequence(term.get("matchExpressions")))
-    return all(_holds(node, each) for each in listed if each.get("key") in stated)
-
-
-def _holds(node: Object, expression: Mapping[str, Any]) -> bool:
-    held, values = _label(node, expression.get("key")), sequence(expression.get("values"))
-    if isinstance(held, Unknown) or unknown_inside(expression, *values) is not None:
-        return True
-    holds = {
-        "In": held in values,
-        "NotIn": held not in values,
-        "Exists": held is not None,
-        "DoesNotExist": held is None,
+    wanted = {
+        key: value
+        for key, value in selector.items()
+        if key in stated and not isinstance(value, Unknown)
     }
-    return holds.get(str(expression.get("operator")), True)
+    yield "nodeSelector", partial(_accepts, {"nodeSelector": wanted, **_ALL_TAINTS})
+    yield "nodeAffinity", partial(_accepts, {"affinity": _affinity(spec, stated), **_ALL_TAINTS})
+    if not unknown_within(spec.get("tolerations")):
+        tolerations = tolerating_devices(spec, asked)["tolerations"]
+        yield "tolerations", partial(_accepts, {"tolerations": tolerations})
 
 
-def _tolerates(
-    taint: Mapping[str, Any], given: list[Mapping[str, Any]], asked: Collection[str]
-) -> bool:
-    """Return whether pods may tolerate a taint."""
-    key, effect = taint.get("key"), taint.get("effect")
-    if key in asked or effect not in {"NoSchedule", "NoExecute"}:
+_ALL_TAINTS = {"tolerations": [{"operator": "Exists"}]}
+
+
+def _accepts(fields: Mapping[str, Any], node: Object) -> bool:
+    """Return whether a Node may accept pods, by some fields of their spec."""
+    if unknown_within(node.metadata.get("labels")) or unknown_within(node.spec.get("taints")):
         return True
-    for each in given:
-        exists = each.get("operator") == "Exists"
-        same = exists or _may_equal(taint.get("value", ""), each.get("value", ""))
-        if each.get("key") in {key, None, ""} and each.get("effect") in {effect, None, ""} and same:
-            return True
-    return False
+    return not any(obstacles(fields, node.body))
+
+
+def _affinity(spec: Mapping[str, Any], stated: Collection[str]) -> Mapping[str, Any]:
+    """Return the required affinity to nodes, of labels that Nodes state; empty if none is left."""
+    required = mapping(mapping(mapping(spec.get("affinity")).get("nodeAffinity")).get(REQUIRED))
+    terms = [
+        {
+            **term,
+            "matchExpressions": [
+                each
+                for each in map(mapping, sequence(term.get("matchExpressions")))
+                if str(each.get("key")) in stated
+            ],
+        }
+        for term in map(mapping, sequence(required.get("nodeSelectorTerms")))
+    ]
+    open_to_all = not all(term["matchExpressions"] or term.get("matchFields") for term in terms)
+    if open_to_all or unknown_within(required):
+        return {}
+    return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}} if terms else {}
 
 
 def _beside(asked: Mapping[str, Decimal], key: str, nodes: list[Amounts]) -> tuple[str, str, str]:

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from kthena_components.cluster.node_fit import Amounts, least_of, slots
+from kthena_components.core.topology.node_fit import Amounts, least_of, slots
 
 GPU, CPU = "nvidia.com/gpu", "cpu"
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kthena_components.cluster.node_fit import obstacles, tolerating_devices
+from kthena_components.core.topology.node_fit import obstacles, tolerating_devices
 from tests.cluster.objects import node
 from tests.support.for_each import for_each
 

@@ -9,19 +9,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from kthena_components.cluster.objects import Body, labels_of, name_of
 from kthena_components.core.topology.domains import Labels, holds
 from kthena_components.core.values.read import mapping, sequence
 
+Body = Mapping[str, Any]
 _KEEPS_OUT = frozenset({"NoSchedule", "NoExecute"})
 _OF_KUBERNETES = "node.kubernetes.io/"
 """Taints of a cordoned, unready or overloaded node: a temporary state."""
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def obstacles(spec: Body, node: Body) -> Iterator[str]:
     """List why a node rejects pods of a spec, such as `with the taint …`; empty if it accepts."""
-    labels = labels_of(node)
+    labels = mapping(mapping(node.get("metadata")).get("labels"))
     wanted = mapping(spec.get("nodeSelector"))
     lacking = [f"{key}={value}" for key, value in wanted.items() if labels.get(key) != value]
     if lacking:
@@ -79,10 +79,10 @@ def _tolerates(toleration: Body, taint: Body) -> bool:
 
 def _matches_affinity(spec: Body, node: Body, labels: Labels) -> bool:
     """Match the required node affinity: one term must match, and an empty term never does."""
-    stated = mapping(mapping(mapping(spec.get("affinity")).get("nodeAffinity")).get(_REQUIRED))
+    stated = mapping(mapping(mapping(spec.get("affinity")).get("nodeAffinity")).get(REQUIRED))
     if not stated:
         return True
-    fields = {"metadata.name": name_of(node)}
+    fields = {"metadata.name": str(mapping(node.get("metadata")).get("name", ""))}
     terms = map(mapping, sequence(stated.get("nodeSelectorTerms")))
     return any(
         all(_holds(item, labels) for item in by_label)
