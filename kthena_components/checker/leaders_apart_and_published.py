@@ -7,6 +7,7 @@ from typing import Any
 from kthena_components.checker.leader_selected import needs_workers
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.listening import waits_for_engine
+from kthena_components.core.facts.network import PORT_OPTIONS
 from kthena_components.core.facts.split_engines import (
     Asked,
     EnginePart,
@@ -31,7 +32,6 @@ from kthena_components.core.findings import (
 )
 from kthena_components.core.remedies import write
 from kthena_components.core.rules.support.engine_pods import (
-    PORT_OPTIONS,
     is_itself,
     meeting_of,
     port_of,

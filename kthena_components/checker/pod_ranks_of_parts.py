@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from kthena_components.checker.leaders_apart_and_published import may_have_others
 from kthena_components.core.engines import CommandFacts
+from kthena_components.core.facts.network import PORT_OPTIONS
 from kthena_components.core.facts.split_engines import (
     Asked,
     EnginePart,
@@ -19,7 +20,7 @@ from kthena_components.core.facts.split_engines import (
 from kthena_components.core.facts.split_objects import SplitObjects, copies_of, first_copies, is_one
 from kthena_components.core.findings import Finding, advise, count_of, refuse
 from kthena_components.core.rules.pod_ranks import repeats_rank
-from kthena_components.core.rules.support.engine_pods import PORT_OPTIONS, is_itself
+from kthena_components.core.rules.support.engine_pods import is_itself
 from kthena_components.core.values.display import display
 
 _RULE = "pod-ranks"

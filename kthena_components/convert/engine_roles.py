@@ -13,6 +13,7 @@ from kthena_components.convert.engine_pods import EnginePod, engine_pod
 from kthena_components.core.engines import CommandFacts, Transfer
 from kthena_components.core.engines.kv_transfer import FLAGS
 from kthena_components.core.engines.writer import Words, words_for
+from kthena_components.core.facts.listening import DEFAULT_PORTS
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts
@@ -26,11 +27,6 @@ from kthena_components.core.values.quantity import is_accelerator
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 
-_PORTS = {"vllm": 8000, "sglang": 30000, "trtllm": 8000}
-"""Default port of each engine, where the package has another one.
-
-Source: vllm/entrypoints/openai/cli_args.py; sglang/srt/server_args.py; trtllm-serve --port.
-"""
 _DRAIN = "--shutdown-timeout"
 """vLLM's option for which a role has an argument."""
 _SIZES = ("tensor", "pipeline", "data")
@@ -224,7 +220,7 @@ def _launcher(role: EngineRole, gaps: list[Gap]) -> str | None:
 
 
 def _port(command: CommandFacts, gaps: list[Gap]) -> int | None:
-    port = command.options.get("--port", _PORTS.get(str(command.engine)))
+    port = command.options.get("--port", DEFAULT_PORTS.get(str(command.engine)))
     if isinstance(port, int):
         return port
     because = port.because if isinstance(port, Unknown) else "--port is not a number"

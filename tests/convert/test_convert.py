@@ -294,3 +294,32 @@ def test_a_budget_of_evictions_selects_the_pods_as_they_are_now() -> None:
     *_, kept = convert([lws, budget], Changes(target="kthena")).parts
     assert isinstance(kept, Kept)
     assert kept.body["spec"] == spec
+
+
+def _odd_infer() -> dict[str, Any]:
+    body = model_infer(gangSchedule={"minRoleReplicas": {"405b": 1}})
+    body["spec"]["template"]["roles"][0]["name"] = []
+    return body
+
+
+def _odd_claims() -> dict[str, Any]:
+    container = {"name": "app", "image": "nginx:1.29", "resources": {"claims": [{"name": {}}]}}
+    claims = [{"name": [], "resourceClaimTemplateName": "gpus"}]
+    pods = {"metadata": {"labels": {"app": "chat"}}}
+    pods |= {"spec": {"containers": [container], "resourceClaims": claims}}
+    spec = {"selector": {"matchLabels": {"app": "chat"}}, "template": pods}
+    return serving("Deployment", "apps/v1", spec)
+
+
+def _odd_variables() -> dict[str, Any]:
+    container = {"name": "app", "image": "nginx:1.29", "env": [{"name": [], "value": "1"}]}
+    template = {"size": 2, "workerTemplate": {"spec": {"containers": [container]}}}
+    spec = {"replicas": 1, "leaderWorkerTemplate": template}
+    return serving("LeaderWorkerSet", "leaderworkerset.x-k8s.io/v1", spec)
+
+
+@pytest.mark.parametrize("made", [_odd_infer, _odd_claims, _odd_variables])
+@pytest.mark.parametrize("target", [SAME, "native", "kthena", "lws"])
+def test_a_name_that_is_no_text_is_no_fault(made: Any, target: str) -> None:
+    found = run(made(), target)
+    assert found.errors or found.servings or found.parts

@@ -101,9 +101,10 @@ def test_a_serving_comes_back_with_the_same_pods_or_is_refused(
         if "preset" in options:
             return  # KAITO writes these pods; the result has pods of its own.
     back = converted(json.loads(json.dumps(objects)), backend, changed)
-    assert pods_of(back.servings[0].compiled) == pods_of(
-        converted(bodies, SAME).servings[0].compiled
-    )
+    expected = pods_of(converted(bodies, SAME).servings[0].compiled)
+    if target == "native":  # which has no objects for a role without copies
+        expected = [engine for engine in expected if not engine.startswith("[0,")]
+    assert pods_of(back.servings[0].compiled) == expected
 
 
 @law

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.engines.options import TITLES
-from kthena_components.core.facts.network import LOOPBACK
+from kthena_components.core.facts.network import LOOPBACK, PORT_OPTIONS
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.ports import DECIDING, ProbeFacts
 from kthena_components.core.values.caches import cached_by_object
@@ -174,7 +174,8 @@ def _meeting(command: CommandFacts) -> tuple[str, int] | None:
     """Return the host and the port of an engine over several pods; None if they are not known."""
     if not isinstance(command.nnodes, int) or command.nnodes < _SEVERAL:
         return None
-    host, port = command.options.get("--master-addr"), command.options.get("--master-port", 29501)
+    options = command.options
+    host, port = options.get("--master-addr"), options.get(*PORT_OPTIONS["--master-addr"])
     if command.engine == "sglang":
         stated = command.options.get("--dist-init-addr")
         host, _, number = stated.rpartition(":") if isinstance(stated, str) else ("", "", "")
@@ -188,10 +189,10 @@ def _asked(command: CommandFacts) -> tuple[str, int] | None:
     stated = command.ray_address or command.options.get("--data-parallel-address")
     if stated is None or command.nnodes not in {None, 1}:
         return None
-    port = command.options.get("--data-parallel-rpc-port", 29550)
     if not isinstance(stated, str) or is_unresolved(stated) or LOOPBACK.fullmatch(stated):
         return None
     host, _, number = stated.partition(":")
+    port = command.options.get(*PORT_OPTIONS["--data-parallel-address"])
     port = digits(number) if command.ray_role == "worker" else port
     return (host, port) if isinstance(port, int) and not LOOPBACK.fullmatch(host) else None
 

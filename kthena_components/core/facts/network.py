@@ -24,6 +24,12 @@ from kthena_components.core.values.unknown import (
 GLOO, NCCL, HOST_IP, NIXL_HOST, OWN_PORT = NETWORK_VARIABLES
 OWN_PORT_SINCE = (0, 4, 3)
 """The first release of vLLM that reads OWN_PORT: vllm/utils.py get_open_port of 0.4.2 does not."""
+PORT_OPTIONS = {
+    "--master-addr": ("--master-port", 29501),
+    "--data-parallel-address": ("--data-parallel-rpc-port", 29550),
+}
+"""vLLM's options for ports, by the option for the address, and their defaults
+(vllm/config/parallel.py)."""
 LOOPBACK = regex(r"localhost|127(?:\.[0-9]{1,3}){3}|\[?::1\]?", re.ASCII | re.IGNORECASE)
 """Hosts that only the pod itself reaches."""
 EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 - compared only

@@ -16,6 +16,7 @@ from kthena_components.core.engines import CommandFacts
 from kthena_components.core.engines.programs import RAY_SCRIPTS
 from kthena_components.core.facts.context import NO_CONTEXT, Context, in_object
 from kthena_components.core.facts.members import with_siblings
+from kthena_components.core.facts.network import PORT_OPTIONS
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.facts.workload import NOT_STATED, is_serving, pods_of_template
@@ -60,9 +61,6 @@ _HOST = regex(r"(?:tcp://)?([A-Za-z0-9][A-Za-z0-9.-]*)(?::(\d+))?")
 _ORDINAL = regex(r"-\d+$")
 _MEETING = ("--master-addr", "--dist-init-addr")
 _COPIES_MEET = ("--data-parallel-address", "--master-addr")
-_PORTS = {False: ("--master-port", 29501), True: ("--data-parallel-rpc-port", 29550)}
-"""vLLM's options for the port of nodes and of copies, and their defaults (vllm/config/parallel.py).
-"""
 _SEVERAL = 2
 NUMBERED = regex(r"(.+)-(\d{1,9})")
 _ELSEWHERE = Unknown("the ports of the Service are not known")
@@ -216,7 +214,7 @@ def _asked(pod: PodFacts, text: str) -> tuple[str, int | None]:
         options = _COPIES_MEET if by_copies else _MEETING
         stated = next((v for key in options if (v := command.options.get(key))), None)
         found = _HOST.fullmatch(stated) if isinstance(stated, str) else None
-        option, default = _PORTS[by_copies]
+        option, default = PORT_OPTIONS["--data-parallel-address" if by_copies else "--master-addr"]
         port = command.options.get(option, default) if command.engine == "vllm" else None
         if by_copies and command.headless is False:
             return "", port if isinstance(port, int) else None

@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.listening import server_port
+from kthena_components.core.facts.network import PORT_OPTIONS
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.rules.support.engine_pods import (
-    PORT_OPTIONS,
     RAY,
     meeting_of,
     meetings,

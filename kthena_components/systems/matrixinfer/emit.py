@@ -192,7 +192,7 @@ def arguments(body: Body) -> dict[str, Any]:
 def _described_minima(template: Any) -> dict[str, Any] | None:
     """Describe the gang, None if it covers all engines."""
     roles = map(mapping, sequence(template.get("roles")))
-    full = {role.get("name"): role.get("replicas") for role in roles}
+    full = {str(role.get("name")): role.get("replicas") for role in roles}
     policy = described_gang(template.get("gangSchedule"))
     return policy if policy and policy["min_role_replicas"] != full else None
 

@@ -298,10 +298,6 @@ def _host(command: CommandFacts) -> object:
 
 _OPTIONS = {"vllm": "--master-addr", "sglang": "--dist-init-addr"}
 _DATA = "--data-parallel-address"
-PORT_OPTIONS = {"--master-addr": ("--master-port", 29501),
-                _DATA: ("--data-parallel-rpc-port", 29550)}  # fmt: skip
-"""vLLM's options for ports, by that for the address, and their defaults (vllm/config/parallel.py).
-"""
 DEFAULTS = {"--master-addr": "127.0.0.1", "--dist-init-addr": "the pod itself", _DATA: "127.0.0.1"}
 
 
