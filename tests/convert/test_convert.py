@@ -305,7 +305,7 @@ def _odd_infer() -> dict[str, Any]:
 def _odd_claims() -> dict[str, Any]:
     container = {"name": "app", "image": "nginx:1.29", "resources": {"claims": [{"name": {}}]}}
     claims = [{"name": [], "resourceClaimTemplateName": "gpus"}]
-    pods = {"metadata": {"labels": {"app": "chat"}}}
+    pods: dict[str, Any] = {"metadata": {"labels": {"app": "chat"}}}
     pods |= {"spec": {"containers": [container], "resourceClaims": claims}}
     spec = {"selector": {"matchLabels": {"app": "chat"}}, "template": pods}
     return serving("Deployment", "apps/v1", spec)
