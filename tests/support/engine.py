@@ -136,7 +136,7 @@ class Stack:
 
         Each time it would draw a salt and derive a key from the passphrase in a million rounds.
         """
-        variables = {**self.variables, "KUBECONFIG": ""}
+        variables = {**self.variables, "KUBECONFIG": "", "TMPDIR": ""}
         variables["PULUMI_BACKEND_URL"] = variables["PULUMI_BACKEND_URL"].replace(
             state.as_uri(), "state"
         )
