@@ -17,6 +17,8 @@ PATIENCE = 300
 """Timeout in seconds for a program to become ready."""
 GRACE = 5
 """Seconds between SIGTERM and SIGKILL."""
+END = 60
+"""Timeout in seconds for a killed program to end: on a busy machine its threads end later."""
 
 
 class SandboxError(Exception):
@@ -80,10 +82,13 @@ class Processes:
         """Raise if a program has exited."""
         for name in self._started:
             if self._running(name) is None:
-                log = self._layout.log(name)
-                last = log.read_text(errors="replace").splitlines()[-LINES:]
-                shown = "\n".join(f"  {line}" for line in last)
-                raise SandboxError(f"{name} has exited. The end of {log}:\n{shown}")
+                log, last = self._layout.log(name), self.last_lines(name)
+                raise SandboxError(f"{name} has exited. The end of {log}:\n{last}")
+
+    def last_lines(self, name: str) -> str:
+        """Return the last lines of a program's log, indented."""
+        lines = self._layout.log(name).read_text(errors="replace").splitlines()
+        return "\n".join(f"  {line}" for line in lines[-LINES:])
 
     def running(self) -> list[str]:
         """List the programs that are still running."""
@@ -111,7 +116,11 @@ class Processes:
         return any(s.status == psutil.CONN_LISTEN and s.laddr.port == port for s in sockets)
 
     def stop(self, name: str) -> None:
-        """Stop one program: SIGTERM, then SIGKILL."""
+        """Stop one program: SIGTERM, then SIGKILL. Return when its ports are free.
+
+        A killed program is a zombie at once, but its threads hold its ports until the last one has
+        ended. Only the parent can wait for that.
+        """
         process = self._running(name)
         if process is not None:
             process.terminate()
@@ -119,9 +128,9 @@ class Processes:
                 process.wait(GRACE)
             except psutil.TimeoutExpired:
                 process.kill()
-                process.wait(GRACE)
+                process.wait(END)
         if child := self._children.pop(name, None):
-            child.poll()  # reaps the process
+            child.wait(END)
         self._started.pop(name, None)
         self._write()
 

@@ -1,7 +1,10 @@
 """Programs of a sandbox: started, watched, named when they die, and ended, others left alone."""
 
 import shutil
+import socket
 import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -77,6 +80,34 @@ def test_down_ends_what_was_started_and_nothing_else(
         assert processes.running() == []
         assert other.poll() is None
         other.kill()
+
+
+def test_a_stopped_program_holds_no_port(processes: Processes, tmp_path: Path) -> None:
+    """As after SIGKILL on a busy machine: a zombie, whose other thread holds the port."""
+    body = """
+import ctypes, os, socket, sys, threading, time
+
+def hold():
+    with open("zombie", "w") as _:
+        time.sleep(1)
+    os._exit(0)
+
+taken = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+threading.Thread(target=hold).start()
+ctypes.CDLL(None).pthread_exit(None)
+"""
+    port = processes._layout.ports["api"]
+    program = script(tmp_path, f"exec {sys.executable} -c '{body}' {port}")
+    processes.start("kube-apiserver", program, [])
+    until = time.monotonic() + 30
+    while processes.running() or not (tmp_path / "zombie").exists():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    with pytest.raises(OSError, match="in use"), socket.create_server(("127.0.0.1", port)):
+        pass
+    processes.stop("kube-apiserver")
+    with socket.create_server(("127.0.0.1", port)):
+        pass
 
 
 def test_a_folder_that_another_command_has_removed_is_no_error(tmp_path: Path) -> None:
