@@ -53,7 +53,7 @@ from kthena_components.policies.resource_checks import (
     sent,
     unchecked_memory_of,
 )
-from kthena_components.policies.secrets_and_stack_gpu import (
+from kthena_components.policies.secret_marks_and_stack_gpu import (
     NO_MARKS,
     gpus_of_stack,
     has_marks,
