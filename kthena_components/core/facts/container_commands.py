@@ -166,6 +166,7 @@ def _why(source: object, found: ConfigMap | Unknown | None) -> str:
 
 
 def _env(given: Inputs, item: Mapping[str, Any], context: Context, path: str) -> None:
+    """Add one entry of `env` to the inputs, with the text of a ConfigMap's key if it is checked."""
     name, value = item.get("name"), item.get("value")
     if not isinstance(name, str) or is_unresolved(name):
         return

@@ -219,6 +219,10 @@ _Member = tuple[Mapping[str, Any], dict[str, str], dict[str, str]]
 def _members(
     engine: EngineFacts, entry: Template, worker: Template | None, numbers: Numbers
 ) -> Iterator[_Member]:
+    """List the pods of an engine in the order of ranks, with the variables and fields of each.
+
+    Nothing is listed if the number of pods is unknown or above the limit.
+    """
     pods = engine.pods
     if engine.worker is None and numbers.ordinal:
         pods = entry.count

@@ -127,6 +127,7 @@ def shapeless(facts: ServingFacts) -> Iterator[tuple[EngineFacts, str]]:
 
 
 def _splitting(facts: ServingFacts) -> Iterator[tuple[EngineFacts, CommandFacts]]:
+    """List the engines whose model is split in any way, or whose expert split is unknown."""
     for engine in facts.engines:
         command = engine.entry.command
         if command is None or command.engine not in ENGINES:

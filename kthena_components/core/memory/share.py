@@ -357,6 +357,7 @@ def _sees(command: CommandFacts) -> bool:
 
 
 def _of_aiter(command: CommandFacts, gpu: GpuFacts, shape: ModelShape) -> float:
+    """Return the factor by which AMD's AITER backend enlarges SGLang's reserve; 1 elsewhere."""
     ranks, length = attention_ranks(command), command.max_model_len
     if not gpu.name.startswith("AMD") or not isinstance(ranks, int) or ranks < 1:
         return 1.0

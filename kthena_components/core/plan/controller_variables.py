@@ -295,6 +295,7 @@ def _texts(container: Mapping[str, Any]) -> list[str]:
 
 
 def _commands(value: Any, *, is_command: bool) -> Iterator[str]:
+    """List the texts in commands, arguments and probes of a template, at any depth."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             yield from _commands(item, is_command=key in _COMMANDS)

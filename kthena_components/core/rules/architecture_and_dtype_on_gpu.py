@@ -70,6 +70,7 @@ def architecture_on_gpu(facts: ServingFacts) -> Iterator[Finding]:
 
 
 def _check_image(start: Start) -> Iterator[Finding]:
+    """Refuse a GPU whose compute capability is below what the engine's image is built for."""
     found = old_gpu(start.pod or start.engine.entry)
     least = None if found is None else _least(start)
     if found is None or least is None:

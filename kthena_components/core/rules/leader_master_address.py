@@ -103,6 +103,7 @@ def _no_value(facts: ServingFacts, pod: PodFacts, meeting: Meeting) -> str:
 
 
 def _no_form(meeting: Meeting) -> str:
+    """Say why an address cannot name a host in the form that its option takes; empty if it can."""
     shown = meeting.shown
     if is_itself(meeting.address):
         return ""
@@ -169,6 +170,7 @@ def _in_all_copies(facts: ServingFacts, engine: EngineFacts, meeting: Meeting) -
 def _not_usable(
     facts: ServingFacts, engine: EngineFacts, pod: PodFacts, meeting: Meeting, seen: str
 ) -> Finding:
+    """Write the finding of an unusable address; advisory if the image or a release decides."""
     unsure = may_be_of_image(pod, meeting.address) or may_be_newer(meeting.shown)
     return Finding(
         path=pod.command_path,
@@ -229,6 +231,7 @@ def _is_own(address: object) -> bool:
 
 
 def _alone(meeting: Meeting) -> str:
+    """Say why an address of several pods reaches only the pod itself, by what the address is."""
     if isinstance(meeting.address, NodeAddress):
         return (
             f"has {meeting.counted}, and {meeting.option} is the address of each pod's own node, "
@@ -274,6 +277,7 @@ def _each_its_own(facts: ServingFacts, engine: EngineFacts) -> Iterator[Finding]
 def _looks_at_itself(
     facts: ServingFacts, engine: EngineFacts, pod: PodFacts, seen: str, meeting: Meeting
 ) -> Finding:
+    """Write the finding of pods that look for the first rank in themselves."""
     address = first_pod(facts.told) or "such as NAME-0.SERVICE of a StatefulSet"
     port = ", and its port" if meeting.option in WITH_PORT else ""
     return Finding(

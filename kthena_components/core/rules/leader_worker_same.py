@@ -108,6 +108,7 @@ def leader_worker_same_parallelism(facts: ServingFacts) -> Iterator[Finding]:
 
 @part_of_engine
 def _check(engine: EngineFacts, told: Sequence[str] | None) -> Iterator[Finding]:
+    """Compare the worker's command with the entry's: engine, sizes, ranks and data copies."""
     entry, worker = engine.entry.command, engine.worker
     if worker is None or engine.pods == 1 or worker.command is None or entry is None:
         return

@@ -69,6 +69,7 @@ def _answers(container: EngineContainer) -> bool:
 
 
 def _lifecycle(container: EngineContainer) -> Iterator[Lack]:
+    """List what a container lacks for slow starts and for shutdowns without lost requests."""
     fields = container.fields
     if fields.get("readinessProbe") is None:
         yield _READINESS
@@ -119,6 +120,7 @@ def production_availability(view: Reviewed) -> Iterator[Finding]:
 
 
 def _availability(found: Object, container: EngineContainer) -> Iterator[Lack]:
+    """List what the pods lack against evictions and node failures; one copy needs no budget."""
     pods, around, copies = container.pods, found.context.pod_policies, container.copies
     # The spec of a Volcano Job has one for all pods, and the template of a PodCliqueSet.
     holders = (pods.spec, found.spec, mapping(found.spec.get("template")))
