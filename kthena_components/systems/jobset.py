@@ -77,6 +77,7 @@ def read_job_set(found: Object) -> JobSet:
 
 
 def _job(item: object, index: int) -> ReplicatedJob:
+    """Read a replicated job: its pod template, its number of Jobs, and the pods of each."""
     fields = mapping(item)
     spec = inside(inside(item, "template"), "spec")
     name = fields.get("name")

@@ -72,6 +72,7 @@ def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
 
 
 def _backend(plan: ServingPlan) -> dict[str, Any]:
+    """Write the one backend of a ModelBooster; Kthena makes all pods from it."""
     first, is_pair = plan.roles[0].stated, plan.roles[0].name in PAIR
     backend: dict[str, Any] = {
         "name": _BACKEND,
@@ -98,6 +99,7 @@ def _cache_uri(role: RolePlan) -> str:
 
 
 def _worker(role: RolePlan) -> dict[str, Any]:
+    """Write a worker: its image, counts, resources, and the options of its engine."""
     container = role.entry["spec"]["containers"][0]
     return {
         "type": role.name if role.name in PAIR else "server",

@@ -134,6 +134,7 @@ def _without_pods(body: Body, workloads: Sequence[LlmWorkload]) -> Iterator[Find
 
 
 def _role(workload: LlmWorkload, *, alone: bool) -> dict[str, Any]:
+    """Describe a workload as a role; a serving of one workload has its replicas as groups."""
     fields, pods = workload.fields, workload.pods
     labels = mapping(fields.get("labels"))
     usual = SERVE if alone else PREFILL if workload.is_prefill else "decode"

@@ -146,6 +146,7 @@ def _with_gpus(predictor: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _requesting(fields: Mapping[str, Any], gpus: int) -> dict[str, Any]:
+    """Request GPUs in the first container, as many as the parallel sizes need on a node."""
     containers = sequence(fields.get("containers"))
     if not containers or not isinstance(containers[0], Mapping):
         return dict(fields)
@@ -187,6 +188,7 @@ def arguments(body: Body) -> dict[str, Any]:
 
 
 def _without_pods(body: Body, predictor: Mapping[str, Any]) -> Iterator[Finding]:
+    """Refuse a service without containers whose runtime is missing or not among the files."""
     if MERGED in body or sequence(predictor.get("containers")):
         return
     runtime = mapping(predictor.get("model")).get("runtime")
@@ -207,6 +209,7 @@ def _pod(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _single(predictor: Mapping[str, Any]) -> dict[str, Any]:
+    """Describe a service on one node; the variable of its storage becomes the model's path."""
     pod = _pod(predictor)
     spec, uri = pod["spec"], _stored(predictor)
     if uri is not None:

@@ -319,6 +319,7 @@ def model_uri(plan: ServingPlan) -> str | None:
 
 
 def _configs(plan: ServingPlan, main: RolePlan, prefill: RolePlan | None) -> list[Manifest]:
+    """Write empty configs for the parts that KServe merges from its own namespace."""
     parts = (
         {"worker": main} if prefill is None else {"decode-worker": main, "prefill-worker": prefill}
     )

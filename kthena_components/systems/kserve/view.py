@@ -163,6 +163,7 @@ def _runtime(found: Object, predictor: Mapping[str, Any]) -> Mapping[str, Any] |
 
 
 def _many(found: Object, path: str, holder: Mapping[str, Any]) -> MultiNode:
+    """Read workerSpec with its head; sizes are unknown if the runtime is not known."""
     is_service, at = found.kind == SERVICE, f"{path}.workerSpec"
     fields = mapping(holder.get("workerSpec"))
     gap = _runtime_gap(holder) if is_service else None

@@ -48,6 +48,7 @@ def facts(view: Serving) -> ServingFacts:
 
 
 def _read_role(view: Serving, role: Role) -> EngineFacts:
+    """Read the engine of a role: the entry and workerReplicas pods beside it."""
     # Roles that are not known yet are skipped here: the rules over roles report them.
     fields, path, context = role.fields or {}, view.object.at(role.path), view.object.context
     workers = count_or_unknown(fields.get("workerReplicas"), "workerReplicas", 0)

@@ -75,6 +75,7 @@ def facts(found: Object) -> ServingFacts:
 
 
 def _parts(found: Object) -> list[_Part]:
+    """Read each task with its pods and the variables that plugins give it."""
     named = [
         (task, _name(task, index), _count(task.fields, "replicas", 1))
         for index, task in enumerate(tasks_of(found))
@@ -110,6 +111,7 @@ def _count(fields: Mapping[str, Any], field: str, default: int) -> MaybeInt:
 
 
 def _engines(found: Object, parts: Sequence[_Part]) -> tuple[EngineFacts, ...]:
+    """Group the tasks to engines; pods are unknown where the plugin ray replaces commands."""
     if unknown_in(found.spec.get("tasks")):
         path = found.at("spec.tasks")
         entry = read_pod(HIDDEN, path)

@@ -195,6 +195,7 @@ def _sizes(file: _File) -> Iterator[Finding]:
 
 
 def _ranks(file: _File, sized: Sized, start: Start) -> Iterator[Finding]:
+    """Compare the ranks that a ConfigMap makes vLLM start with the GPUs that KAITO provides."""
     made = sized.deployment
     ranks = start.command.world
     if made is None or not isinstance(ranks, int):
