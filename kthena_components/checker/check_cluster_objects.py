@@ -167,9 +167,11 @@ def compare(objects: ReadObjects, asked: StackOptions) -> list[Finding]:
 
 
 def _compare(objects: ReadObjects, asked: StackOptions) -> list[Finding]:
+    """Compare the objects under each set of installed releases, and join the findings."""
     held = dict(objects.held)
 
     def compared(versions: Mapping[str, str]) -> list[Finding]:
+        """Compare the objects under one set of installed releases."""
         return compare_objects(
             objects.bodies,
             objects.paths,
@@ -249,6 +251,7 @@ def _of_several(
 
 
 def _read(bodies: Bodies, context: Context, checked: Mapping[str, CheckedObject]) -> ReadObjects:
+    """Read each object's pods and parts of engines; checked objects are not read again."""
     members = (
         read_part(read_object(body, name, context), name)
         for name, body in bodies.items()

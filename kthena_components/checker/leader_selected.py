@@ -261,6 +261,7 @@ def _wrong(
 
 
 def _finding(objects: SplitObjects, part: EnginePart, head: EnginePart, seen: str) -> Finding:
+    """Write the finding of workers that do not find their leader, with the address to write."""
     address, host = first_address(head, objects.reached(head)), part.asks
     asked = objects.asked_by(part)
     if address and not (host == address or host.startswith(f"{address}.")):

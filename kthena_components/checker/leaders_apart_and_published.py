@@ -274,6 +274,7 @@ def leader_published(objects: SplitObjects) -> Iterator[Finding]:
 
 
 def _check(service: Service, head: EnginePart) -> Iterator[Finding]:
+    """Report a Service of first pods whose address is not published before they are ready."""
     stated = service.body.get("spec")
     spec = mapping(stated)
     published = spec.get("publishNotReadyAddresses")

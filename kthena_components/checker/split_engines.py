@@ -164,6 +164,7 @@ def _engine(part: EnginePart) -> EngineFacts:
 
 
 def _by_pool(objects: SplitObjects) -> Iterator[list[EnginePart]]:
+    """List the engine parts that each InferencePool selects."""
     for body in objects.named.values():
         if group_kind(body) not in POOLS:
             continue
@@ -176,6 +177,7 @@ def _by_pool(objects: SplitObjects) -> Iterator[list[EnginePart]]:
 
 
 def _by_labels(parts: Sequence[EnginePart]) -> Iterator[list[EnginePart]]:
+    """List engine parts whose labels differ only in llm-d's role, if one has a routing sidecar."""
     groups: dict[object, list[EnginePart]] = {}
     for part in parts:
         rest = frozenset(pair for pair in part.labels if pair[0] != _ROLE)

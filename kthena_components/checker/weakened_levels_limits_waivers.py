@@ -248,6 +248,7 @@ def _plain_secrets(change: StackChange, path: str) -> Iterator[Finding]:
 
 
 def _stated_gpus(change: StackChange, path: str) -> Iterator[Finding]:
+    """Report a stack's GPUs that a branch changes, by which the memory rules refuse less."""
     had, has = (_Setting(values, _GPU) for values in (change.before, change.after))
     if not had.is_stated or had == has:
         return

@@ -158,6 +158,7 @@ def _without_labels(group: PodGroup, labels: frozenset[str]) -> PodGroup:
 
 
 def _unselected(spec: Body, labels: frozenset[str]) -> Body:
+    """Remove conditions on some node labels from a pod's selector and required affinity."""
     left = dict(spec)
     if selector := mapping(spec.get("nodeSelector")):
         left["nodeSelector"] = {key: each for key, each in selector.items() if key not in labels}

@@ -163,6 +163,7 @@ def _terms(stated: object, namespace: str, labels: Labels) -> Iterator[Term]:
 
 
 def _spread(stated: Body, labels: Labels) -> Spread:
+    """Read a spread constraint with the scheduler's defaults for what it omits."""
     return Spread(
         key=str(stated.get("topologyKey") or ""),
         skew=_number(stated.get("maxSkew")),
@@ -306,6 +307,7 @@ class Neighbours:
         return lambda node: any(check(node) for check in checks)
 
     def _checks_of(self, peer: Peer) -> Iterator[Refuses]:
+        """List the tests of a node that ports, affinity and spread of a pod require."""
         if peer.ports:
             yield self._port_taken(peer)
         yield self._kept_away(peer)

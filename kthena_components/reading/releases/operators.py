@@ -127,6 +127,7 @@ def _assigned(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _installed(line: str) -> Iterator[tuple[str, str, object]]:
+    """Read `helm install` in a line of a script: chart, repository and version."""
     try:
         words = shlex.split(line, comments=True)
     except ValueError:

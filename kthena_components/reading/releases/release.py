@@ -276,6 +276,7 @@ class Repository:
         return sorted(filter(asked.fullmatch, found))
 
     def _real(self, path: object, start: str) -> str:
+        """Return the real path of a file in the repository; links out of it are refused."""
         if not isinstance(path, str) or _NULL in path:
             raise OutsideError("its path is not stated")
         if _ADDRESS.match(path):

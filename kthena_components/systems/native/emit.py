@@ -225,6 +225,7 @@ def _side_by_side(plan: ServingPlan, engines: int) -> bool:
 
 
 def _entry(engine: _Engine, after: tuple[str, ...], *, wait: bool) -> Manifest:
+    """Write the StatefulSet of an engine's first pod, whose readiness Pulumi may wait for."""
     own = {naming.ENTRY: "true"}
     index = {"name": naming.WORKER_INDEX, "value": "0"}
     template = _template(engine, engine.role.entry, own, index)
