@@ -281,6 +281,7 @@ def check_plan(
 
 
 def _no_backend(name: str) -> Finding:
+    """Write the finding of an unknown backend, with the one of a kind of that name."""
     by_kind = {kind.casefold(): system for (_, kind), system in systems.INDEX.items()}
     system, known = by_kind.get(name.casefold()), f"known: {', '.join(sorted(systems.EMITTERS))}"
     close = system if system in systems.EMITTERS else nearest(name, systems.EMITTERS)
@@ -293,6 +294,7 @@ def _no_backend(name: str) -> Finding:
 
 
 def _no_pod_group(scheduler: str) -> Finding:
+    """Write the finding of pod_group without Volcano."""
     return Finding(
         path="pod_group",
         seen=f"is given, but scheduler_name is '{scheduler}', and only Volcano reads it",

@@ -177,6 +177,7 @@ def _safely_in_stack(args: StackValidationArgs, by: Settings) -> list[tuple[str,
 
 
 def _check_cluster(bodies: Bodies, by: Settings) -> list[Finding]:
+    """Check all objects of a stack together by the pack's settings; secrets stay hidden."""
     check = partial(
         check_objects_together,
         today=today(),

@@ -99,6 +99,7 @@ class _Source:
         self._name = str(mapping(body.get("metadata")).get("name") or "")
 
     def read(self) -> Iterator[Statement]:
+        """Read a chart or a kustomization in the repository; others are refused."""
         url = self._source.get("repoURL")
         if self._source.get("chart"):
             raise OutsideError(f"its chart {self._source['chart']} is in the registry {url}")

@@ -84,6 +84,7 @@ class _HelmRelease:
             return self._release(folder, chart)
 
     def _release(self, folder: str, chart: Mapping[str, Any]) -> ChartRelease:
+        """Read the release's name, namespace and values, in the order in which Flux merges them."""
         goes, name = self._spec.get("targetNamespace"), str(self._metadata.get("name") or "")
         return ChartRelease(
             place=self._place,

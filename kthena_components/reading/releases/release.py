@@ -298,6 +298,7 @@ class Repository:
         return self._listed
 
     def _walk(self) -> Iterator[tuple[str, bool]]:
+        """List files and folders of the repository, up to a number, without hidden ones."""
         seen, waiting = 0, [self.boundary]
         while waiting:
             try:
