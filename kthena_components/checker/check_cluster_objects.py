@@ -152,7 +152,7 @@ def check_split_engines(
     complete: bool = False,
     files: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[Finding]:
-    """Yield what the rules about the pods of an engine say of several objects together."""
+    """Check engines whose pods are in several objects by the rules about an engine's pods."""
     if not parts:
         return
     # Imported here, because few objects have a part of an engine.
@@ -238,7 +238,7 @@ def _of_several(
     checked: Mapping[str, CheckedObject],
     check: Callable[[Mapping[str, Any]], list[Finding]],
 ) -> list[Finding]:
-    """Leave out what was said of a single object."""
+    """Leave out findings that were already reported about a single object."""
     together = only_together()
     if all(finding.rule in together for finding in findings):
         return findings

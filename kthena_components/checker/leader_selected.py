@@ -248,7 +248,7 @@ def _is_away(asked: Asked, part: EnginePart) -> bool:
 def _wrong(
     objects: SplitObjects, part: EnginePart, known: frozenset[str], reached: set[str]
 ) -> str:
-    """Explain that a part asks a Service that is not there, or that selects other pods."""
+    """Say that a part asks a Service that is missing or selects other pods; empty if neither."""
     asked = objects.asked_by(part)
     if asked is None or asked.name in known or asked.namespace != part.namespace:
         return ""

@@ -90,7 +90,7 @@ def may_have_others(objects: SplitObjects) -> bool:
 
 
 def leader_elsewhere(objects: SplitObjects) -> Iterator[Finding]:
-    """Say of workers without a first pod that the objects may not be all of the cluster.
+    """Report workers without a first pod as not checked: it may be in an object not given here.
 
     The rule is documented in checker/leader_selected.py.
     """

@@ -49,7 +49,7 @@ def check_parts(
     complete: bool,
     files: Mapping[str, str],
 ) -> Iterator[Finding]:
-    """Yield what the rules about the pods of an engine say of several objects together.
+    """Check engines whose pods are in several objects by the rules about an engine's pods.
 
     Args:
         parts: The parts of engines among the objects.

@@ -240,7 +240,7 @@ def _about_a_private_model(finding: Finding) -> bool:
 
 
 def _about_no_request(finding: Finding) -> bool:
-    """Return whether a finding says of GPUs what requests-mirrored says of all resources."""
+    """Return whether a finding about GPU requests repeats the one of requests-mirrored."""
     advice = finding.rule == "gpu-requests-equal-limits" and finding.level is Level.ADVISORY
     return advice and "and no request" in finding.seen
 

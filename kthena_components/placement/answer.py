@@ -207,7 +207,7 @@ def _stays(asked: Asked, group: PodGroup, running: Running) -> Outcome:
 
 
 def _staying(cluster: Cluster, groups: Sequence[PodGroup]) -> dict[int, Running]:
-    """Find the groups that run as they are asked for, each with all its pods."""
+    """Find, by position, the groups that already run as asked for, each with all its pods."""
     free: dict[object, list[Running]] = {}
     for running in cluster.running:
         if all(running.nodes):

@@ -56,7 +56,7 @@ def running_of(fields: InventoryFields) -> tuple[Running, ...]:
 
 
 def neighbours_of(fields: InventoryFields) -> tuple[Neighbour, ...] | None:
-    """Return the other pods that run. None: not known."""
+    """Return the other pods that run; None if they are not known."""
     if fields.neighbours is None:
         return None
     return tuple(

@@ -31,7 +31,7 @@ class HclError(ValueError):
 
 
 class _HopelessError(HclError):
-    """Reading the text in another way finds no end either."""
+    """The text has no end, whichever way it is read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,7 +141,7 @@ class _Before:
         self._all: dict[str, int] = {}
 
     def nearest(self, manifest: Manifest) -> list[str]:
-        """Return the manifests in `after` on which no other one of them depends."""
+        """Return the manifests in `after` on which no other manifest in it depends."""
         implied = stated = 0
         for key in manifest.after:
             implied |= self._all[key]

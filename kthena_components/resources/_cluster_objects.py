@@ -178,7 +178,7 @@ def warn_if_elsewhere(
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What the state says of an object."""
+    """An object as the state of a stack records it."""
 
     uid: str
     created: str

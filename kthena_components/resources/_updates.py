@@ -157,7 +157,7 @@ def _supported() -> bool:
 
 
 def reasons(access: Access, namespace: str, serving: str) -> list[str]:
-    """Return what `status` says of a serving that waits; empty if the cluster does not answer."""
+    """Return what `status` shows for a serving that waits; empty without an answer."""
     answer = answer_of(access, lambda cluster: _waits(cluster, namespace, serving))
     return [] if answer is None else answer[1][:_MOST]
 

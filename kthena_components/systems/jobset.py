@@ -155,7 +155,7 @@ def _names(view: JobSet) -> Iterator[NameFacts]:
 
 
 def hosts(view: JobSet) -> PodHosts | None:
-    """Return the names of the pods: those of Jobs with an index have one; None if not known.
+    """Return the pods' host names, which only indexed Jobs give; None if not known.
 
     Source: kubernetes-sigs/jobset api/jobset/v1alpha2/jobset_webhook.go (defaults), and
     pkg/controllers/jobset_controller.go createHeadlessSvcIfNecessary.

@@ -103,7 +103,7 @@ def _models_and_rules(parser: argparse.ArgumentParser) -> None:
 
 
 def _reading(parser: argparse.ArgumentParser) -> None:
-    """Add the options for files that are found."""
+    """Add the options about rendering, and about files that cannot be read."""
     parser.add_argument(
         "--render",
         action=argparse.BooleanOptionalAction,

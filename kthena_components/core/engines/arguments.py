@@ -238,7 +238,7 @@ class Reading:
         return at
 
     def _values(self, option: Option, head: str, given: Sequence[str], written: str) -> None:
-        """Record the values of an option."""
+        """Record an option's values; `head` is its spelling, `written` the words in messages."""
         fewest, _ = words_of(option)
         if len(given) < fewest:
             elsewhere = taken_elsewhere(option, given, self.dialect)

@@ -25,7 +25,7 @@ from kthena_components.core.values.unknown import Unknown, is_unresolved
 
 
 class Writer(NamedTuple):
-    """What an engine's own module provides."""
+    """The functions that the module of an engine provides."""
 
     unsupported: Callable[[Launch], list[Refusal]]
     write: Callable[[Launch], Commands]

@@ -239,7 +239,7 @@ class Started(NamedTuple):
 def read_commands(
     template: object, env: Mapping[str, str], context: Context = NO_CONTEXT
 ) -> list[CommandFacts | None]:
-    """Read the command lines of the pods that `read_pods` returns, and nothing else of them."""
+    """Read only the command lines of the pods that `read_pods` would return."""
     spec = mapping(template).get("spec")
     items = mapping(spec).get("containers")
     if any(map(is_unresolved, (template, spec, items, *sequence(items)))):

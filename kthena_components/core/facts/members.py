@@ -135,7 +135,7 @@ def _filled(
     template: object,
     copies: MaybeInt,
 ) -> EngineFacts:
-    """Return an engine whose command lines have no gaps, if those of its pods have none.
+    """Return an engine with the command line of each pod; unchanged if one has gaps.
 
     A variable that a test on the rank sets, `[ $RANK = 0 ] || FLAG=--headless`, may be any option
     in the template, and is known in each pod.

@@ -61,7 +61,7 @@ class Service(NamedTuple):
 
 
 class SplitObjects:
-    """What objects show of the engines whose pods are those of several objects."""
+    """The engines whose pods are in several objects, as far as the objects show them."""
 
     def __init__(
         self,

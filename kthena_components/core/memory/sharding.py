@@ -161,7 +161,7 @@ NO_MODEL = Unknown("its command line names no model")
 
 
 def gathers_tokens(engine: EngineFacts, command: CommandFacts) -> bool:
-    """Return whether experts of data-parallel copies run on the tokens of all of them.
+    """Return whether each data-parallel copy's experts run on the tokens of all copies.
 
     Other transports send an expert its tokens only. A variable may choose one, or a smaller piece:
     VLLM_ALL2ALL_BACKEND and VLLM_FUSED_MOE_CHUNK_SIZE in vllm/envs.py.

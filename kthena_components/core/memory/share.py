@@ -170,7 +170,7 @@ def _of_drafts(start: SglangStart) -> float:
 
 
 def _class_of(start: SglangStart) -> tuple[float, int, int, int]:
-    """Return the class of a GPU: the limit of its memory, and what it has by default."""
+    """Return the class of a GPU: its upper limit of memory, and SGLang's defaults for it."""
     found = next(row for row in _CLASSES if start.memory_gib < row[0])
     older = start.before(_LARGER_CHUNKS_SINCE)
     return _SMALLER if older and found[0] == _SMALLER[0] else found
@@ -255,7 +255,7 @@ def _release(engine: EngineFacts, name: str) -> Version | None:
 
 
 def usable_memory(gpu: GpuFacts) -> float:
-    """Return the GiB that CUDA reports of a GPU: its driver keeps a part of them.
+    """Return the GiB of a GPU that CUDA reports: the driver keeps the rest.
 
     Ten GPUs of 16 to 180 GiB are within 0.25 GiB of this. ROCm reports the whole memory.
     """

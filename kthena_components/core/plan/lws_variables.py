@@ -99,7 +99,7 @@ def _renamable(container: Mapping[str, Any]) -> list[str]:
 
 
 def _commands(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the commands of a container, those of its probes and hooks included, with paths."""
+    """Yield the commands of a container, including its probes and hooks, with their paths."""
     for key, item in mapping(value).items():
         here = f"{path}.{key}" if path else str(key)
         if key in _COMMANDS:

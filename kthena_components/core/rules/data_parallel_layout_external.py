@@ -53,7 +53,7 @@ def outside_balance(start: Start) -> Iterator[Finding]:
 
 
 def process_alone(start: Start) -> Iterator[Finding]:
-    """Report the only engine of a pod, which waits for other processes of its own pod."""
+    """Report an engine that is alone in its pod, and waits for other processes there."""
     command, data = start.command, start.command.data
     by_variable = command.where.get("data", "").startswith("VLLM_DP_SIZE")
     address = command.options.get("--data-parallel-address")

@@ -131,7 +131,7 @@ def _beside_nodes(engine: EngineFacts, command: CommandFacts) -> Iterator[Findin
 
 
 def _allowed(version: Version | None) -> tuple[str, ...]:
-    """Return the executors that --nnodes supports; without a release those of the newest.
+    """Return the executors that --nnodes supports, by default in the newest release.
 
     Also for a release without --nnodes: another rule reports that.
     """

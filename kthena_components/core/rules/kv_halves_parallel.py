@@ -72,7 +72,7 @@ def kv_halves_parallel(facts: ServingFacts) -> Iterator[Finding]:
 
 
 def _nixl_stages(half: Half) -> Iterator[Finding]:
-    """Report an engine with NIXL and several stages: the other half finds one of them only."""
+    """Report an engine with NIXL and several stages: the other half finds only one of them."""
     stages, push = half.command.pipeline, half.family == NIXL_PUSH
     if half.family not in {NIXL, NIXL_PUSH} or not isinstance(stages, int) or stages < 2:  # noqa: PLR2004 - several
         return

@@ -257,7 +257,7 @@ def _alone(meeting: Meeting) -> str:
 
 
 def _each_its_own(facts: ServingFacts, engine: EngineFacts) -> Iterator[Finding]:
-    """Report pods of a StatefulSet that each state another address."""
+    """Report pods of a StatefulSet that each state a different address."""
     siblings = engine.siblings
     found = [meeting_of(command) for command in (siblings.commands if siblings else ())]
     meetings = [each for each in found if each is not None]
@@ -268,7 +268,7 @@ def _each_its_own(facts: ServingFacts, engine: EngineFacts) -> Iterator[Finding]
     if len(set(addresses)) == len(addresses):
         first, second = addresses[:2]
         seen = (
-            f"has {meetings[0].counted}, and each pod states another {meetings[0].option}: "
+            f"has {meetings[0].counted}, and each pod states a different {meetings[0].option}: "
             f"{first}, {second}, …, so they never meet"
         )
         yield _looks_at_itself(facts, engine, engine.entry, seen, meetings[0])

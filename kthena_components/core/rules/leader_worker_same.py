@@ -162,7 +162,7 @@ def _sizes(entry: CommandFacts, worker: CommandFacts, name: str) -> tuple[object
 def _rank(
     engine: EngineFacts, worker: PodFacts, command: CommandFacts, told: Sequence[str] | None
 ) -> Iterator[Finding]:
-    """Report a --node-rank of the workers that none or only one of them can have."""
+    """Report a --node-rank of the workers that at most one of them can have."""
     nodes, rank = command.nnodes, command.node_rank
     if nodes in {None, 1} or isinstance(nodes, Unknown) or isinstance(rank, Unknown):
         return

@@ -185,7 +185,7 @@ def _not_at_once(engine: EngineFacts, siblings: SiblingFacts) -> Iterator[Findin
 
 
 def _reported_elsewhere(engine: EngineFacts, option: str, *, enough: bool) -> bool:
-    """Return whether the rules that compare an entry with its workers check a rank, too.
+    """Return whether a rule that compares an entry with its workers also checks the rank.
 
     nnodes-equals-group and leader-worker-same-parallelism count the pods, and report a rank that
     all workers state in the same words. They check no copies that are balanced from outside.
@@ -316,7 +316,7 @@ def repeats_rank(command: CommandFacts) -> bool:
 
 
 def _in_order(engine: EngineFacts, one: _Ranks, count: int, told: Sequence[str] | None) -> str:
-    """Number pods that state one rank: those of a whole engine, or those behind a head."""
+    """Say how to number pods that all state one rank, in an engine or behind its head."""
     wanted, fields, command = one.total // one.step, _number(engine), _command(engine)
     if count > wanted:
         return f"write {fields}: {wanted}, and give each pod its own {one.option}"

@@ -63,7 +63,7 @@ def production_lifecycle(view: Reviewed) -> Iterator[Finding]:
 
 
 def _answers(container: EngineContainer) -> bool:
-    """Return whether an engine answers HTTP requests itself, not those of Dynamo's own protocol."""
+    """Return whether an engine answers HTTP itself, and not only Dynamo's own protocol."""
     words = (sequence(container.fields.get(key)) for key in ("command", "args"))
     return container.serves and not any(_DYNAMO.search(str(word)) for key in words for word in key)
 

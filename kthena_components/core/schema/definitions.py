@@ -38,7 +38,7 @@ _LIMITS = {
 
 
 def served_roots(crd: Mapping[str, Any], number: Number) -> dict[tuple[str, str], int]:
-    """Read the versions that a CRD serves: the number of the type, by kind and apiVersion."""
+    """Return the number of each served version's type, by kind and apiVersion."""
     spec = crd["spec"]
     return {
         (spec["names"]["kind"], f"{spec['group']}/{version['name']}"): read_root(

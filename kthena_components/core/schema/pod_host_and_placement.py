@@ -350,7 +350,7 @@ def _selector(selector: object, path: str) -> Iterator[Finding]:
 def _label_keys(
     fields: Mapping[str, Any], path: str, labels: Mapping[str, Any]
 ) -> Iterator[Finding]:
-    """Check the keys whose values are those of the pod itself.
+    """Check keys of labels whose values are taken from the pod itself.
 
     The API server adds to the selector of a pod those that the pod has as labels.
     """

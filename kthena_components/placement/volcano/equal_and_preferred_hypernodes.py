@@ -66,7 +66,7 @@ class Preference:
         return subgroup.topology is not None and len(self._room.cells_of[hyper]) <= _FEW
 
     def of_cells(self, shape: Shape, subgroup: Subgroup, hyper: int) -> Extra | None:
-        """Return how the next pod scores cells. None: all are equal."""
+        """Return how the next pod scores cells; None if all are equal."""
         if not self._active or not self._several[hyper]:
             return None
         if subgroup.topology is None:

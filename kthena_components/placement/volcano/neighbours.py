@@ -300,7 +300,7 @@ class Neighbours:
             yield ("alone", values.index(value)) if alone else value
 
     def refused(self, peer: Peer) -> Refuses | None:
-        """Return which nodes a pod cannot be on now. None: no other pod matters."""
+        """Return which nodes a pod cannot be on now; None if no other pod matters."""
         if not self.decide(peer):
             return None
         checks = list(self._checks_of(peer))

@@ -161,7 +161,7 @@ class Caps:
     """Since v1.15, soft means hard with the whole cluster as the last choice."""
 
     def of_group(self, topology: Topology | None) -> int | None:
-        """Return the cap of a group. None: it may use the whole cluster."""
+        """Return the cap of a group; None if it may use the whole cluster."""
         if topology is None or not self.active:
             return None
         if not topology.hard:

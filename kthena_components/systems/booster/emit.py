@@ -112,7 +112,7 @@ def _worker(role: RolePlan) -> dict[str, Any]:
 
 
 def _env(plan: ServingPlan) -> list[dict[str, Any]]:
-    """Return the variables of the roles: those of a backend are in all its pods."""
+    """Return the variables of all roles: a backend gives its variables to all its pods."""
     skip = {"name": SKIPS_INSTALL, "value": "true"}
     found: Variables = {SKIPS_INSTALL: skip} if plan.roles[0].name in PAIR else {}
     for role in plan.roles:

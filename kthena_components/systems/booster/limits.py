@@ -60,7 +60,7 @@ def config_of(role: RolePlan) -> dict[str, str]:
 
 
 def _flags(role: RolePlan) -> list[tuple[str, list[str]]]:
-    """Return the options of the engine. Over several pods, Kthena writes those of Ray."""
+    """Return the engine's options; over several pods, Kthena writes Ray's options itself."""
     launch = launch_of(role.stated)
     words = write_commands(replace(launch, pods=1)).entry[_SERVE:]
     several = launch.pods > 1

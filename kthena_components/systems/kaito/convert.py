@@ -69,7 +69,7 @@ _TUNES = Finding(
 
 
 def merged(body: Body, others: Sequence[Body]) -> tuple[Body, tuple[int, ...]]:
-    """Put the ConfigMap that `inference.config` names in the place of its name."""
+    """Replace the name in `inference.config` by the ConfigMap's content, and say which it is."""
     name = _inference(body).get("config")
     if name is None:
         return body, ()
@@ -207,7 +207,7 @@ def _options(body: Body, preset: object) -> dict[str, Any]:
 
 
 def _same_name(body: Body, args: dict[str, Any], _shared: bool) -> dict[str, Any]:
-    """Split the name of an object into those of a serving and a role, as the backend joins them."""
+    """Split an object's name into the serving's and the role's, which the backend joins."""
     name = mapping(body.get("metadata")).get("name")
     split = split_name(name)
     if args.get("name") != name or split is None:

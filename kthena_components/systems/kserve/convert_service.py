@@ -75,7 +75,7 @@ def merged(body: Body, others: Sequence[Body]) -> tuple[Body, tuple[int, ...]]:
 
 
 def _merge(predictor: Mapping[str, Any], runtime: Body) -> dict[str, Any]:
-    """Merge the runtime's pods into those of the predictor: its containers have names."""
+    """Merge the runtime's pod with the predictor's; containers are merged by their names."""
     spec = {k: v for k, v in mapping(runtime.get("spec")).items() if k not in _NOT_OF_PREDICTORS}
     model = mapping(predictor.get("model"))
     main = {key: value for key, value in model.items() if key not in _OF_MODEL}
@@ -202,7 +202,7 @@ def _without_pods(body: Body, predictor: Mapping[str, Any]) -> Iterator[Finding]
 
 
 def _pod(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the template of the pods whose spec is beside other fields."""
+    """Return the pod template of a map that holds a pod's spec among other fields."""
     metadata = {key: fields.get(key) for key in ("labels", "annotations")}
     spec = {key: value for key, value in fields.items() if key not in _NOT_OF_PODS}
     return {"metadata": metadata, "spec": spec}

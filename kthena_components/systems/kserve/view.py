@@ -218,7 +218,7 @@ def _container(fields: Mapping[str, Any], path: str, gap: Unknown | None) -> Con
 
 
 def _gpus(amounts: object) -> MaybeInt | None:
-    """Count the GPUs of KServe's own types: it accepts those of the annotation, but counts none."""
+    """Count the GPUs of KServe's own types; it does not count types of the annotation."""
     if gap := unknown_in(amounts):
         return gap
     for resource in GPU_TYPES:

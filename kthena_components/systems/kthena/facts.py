@@ -163,7 +163,7 @@ def _numbered(name: str) -> re.Pattern[str]:
 
 
 def _added(view: Serving, role: Role, *, is_entry: bool) -> Mapping[str, object] | None:
-    """Return the labels that Kthena adds to those of a template; those of the template win.
+    """Return the labels that Kthena adds to a template's labels, which take precedence.
 
     Source: Kthena v1.0.0 pkg/model-serving-controller/utils/utils.go createBasePod, and
     plugins/lws_labels_plugin.go.

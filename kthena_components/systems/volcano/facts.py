@@ -156,7 +156,7 @@ def _templates(parts: Sequence[_Part]) -> Iterator[EngineTemplate]:
 
 
 def _variables(found: Object, named: Sequence[tuple[Task, str, MaybeInt]]) -> Variables:
-    """Return the variables VC_<task>_NUM, which the plugin svc appends to those of a container.
+    """Return the variables VC_<task>_NUM, which the plugin svc appends to a container's.
 
     Source: Volcano v1.14 pkg/controllers/job/plugins/svc/svc.go GenerateHosts.
     """

@@ -249,7 +249,7 @@ class Chunk:
 
 
 class Next(Enum):
-    """What `"$@"` makes besides its parameters."""
+    """The boundaries of words in `"$@"`, between its parameters."""
 
     NEXT = "next"
     """Between two of them: the next field begins."""

@@ -245,7 +245,7 @@ def _general(view: Service) -> Iterator[Finding]:
 
 
 def _environment(view: Service) -> Iterator[Finding]:
-    """Find PYTHONPATH in any container: KServe's webhooks look at each, and at those of init."""
+    """Find PYTHONPATH in any container, also in init containers, as KServe's webhooks do."""
     for at, fields in _containers(view):
         container = Container(path=at, fields=fields, request=None, limit=None)
         yield from _unknown_env(container)

@@ -112,7 +112,7 @@ def _late(job: Object, at: str, first: int, least: int, whole: int) -> Finding:
 
 
 def _waits(task: Task, tasks: Sequence[Task]) -> bool:
-    """Return whether the pods of a task are created after those of another one."""
+    """Return whether a task's pods are created only after the pods of another task."""
     return any(_minimum(other) != 0 for other in _before(task, tasks))
 
 
@@ -123,7 +123,7 @@ def _before(task: Task, tasks: Sequence[Task]) -> list[Task]:
 
 
 def _minimum(task: Task) -> MaybeInt | None:
-    """Return how many pods of a task must be ready before those of others are created."""
+    """Return how many pods of a task must be ready before the pods of others are created."""
     stated = count(task.fields.get("minAvailable"))
     return task.replicas if stated is None else stated
 
