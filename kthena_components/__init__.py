@@ -110,6 +110,7 @@ _ENUMS = {
 
 
 def __getattr__(name: str) -> Any:
+    """Import a component, its arguments or an enum when the package is first asked for it."""
     if name not in __all__:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
     if name in _ENUMS:

@@ -177,6 +177,7 @@ def _conflict(path: str, seen: str, remedy: str) -> Finding:
 
 
 def _targets(cluster: ClusterObjects) -> Iterator[_Target | Finding]:
+    """List the targets of all autoscalers; a Finding stands for one that is not known yet."""
     for scaler_kind in (HPA, SCALED_OBJECT):
         for entry in cluster.of(scaler_kind):
             target = mapping(entry.spec.get("scaleTargetRef"))

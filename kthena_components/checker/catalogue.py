@@ -199,6 +199,7 @@ def cluster_rule_names() -> frozenset[str]:
 
 
 def _documented(rules: Iterable[Rule] | Mapping[str, str], subject: str) -> list[RuleDoc]:
+    """Read the documentation of rules; a function may document several names."""
     if isinstance(rules, Mapping):
         return [read_docstring(text, name=name, subject=subject) for name, text in rules.items()]
     return [

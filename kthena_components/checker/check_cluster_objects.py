@@ -152,7 +152,7 @@ def check_split_engines(
     complete: bool = False,
     files: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[Finding]:
-    """Yield what the rules about the pods of an engine say of several objects together."""
+    """Check engines whose pods are in several objects by the rules about an engine's pods."""
     if not parts:
         return
     # Imported here, because few objects have a part of an engine.
@@ -167,9 +167,11 @@ def compare(objects: ReadObjects, asked: StackOptions) -> list[Finding]:
 
 
 def _compare(objects: ReadObjects, asked: StackOptions) -> list[Finding]:
+    """Compare the objects under each set of installed releases, and join the findings."""
     held = dict(objects.held)
 
     def compared(versions: Mapping[str, str]) -> list[Finding]:
+        """Compare the objects under one set of installed releases."""
         return compare_objects(
             objects.bodies,
             objects.paths,
@@ -236,7 +238,7 @@ def _of_several(
     checked: Mapping[str, CheckedObject],
     check: Callable[[Mapping[str, Any]], list[Finding]],
 ) -> list[Finding]:
-    """Leave out what was said of a single object."""
+    """Leave out findings that were already reported about a single object."""
     together = only_together()
     if all(finding.rule in together for finding in findings):
         return findings
@@ -249,6 +251,7 @@ def _of_several(
 
 
 def _read(bodies: Bodies, context: Context, checked: Mapping[str, CheckedObject]) -> ReadObjects:
+    """Read each object's pods and parts of engines; checked objects are not read again."""
     members = (
         read_part(read_object(body, name, context), name)
         for name, body in bodies.items()

@@ -110,7 +110,7 @@ def _labels(selector: Mapping[str, object]) -> object | None:
 def _twice(
     entry: Object, chosen: Sequence[PodSet], first: dict[int, Object], level: Level
 ) -> Iterator[Finding]:
-    """Report pods that another budget selects, too: the API server evicts none of them."""
+    """Report pods that two budgets select: the API server then evicts none of them."""
     others = [first.setdefault(id(pods), entry) for pods in chosen]
     other = next((found for found in others if found is not entry), None)
     if other is not None:

@@ -222,6 +222,7 @@ def _settings(policy: str, stated: Mapping[str, Any]) -> Settings:
 def _reader(
     leader: str, led: str, enforced: Mapping[str, str], settings: Mapping[str, Settings]
 ) -> Reader:
+    """Describe how a pair of policies enforces its findings: one refuses, the other advises."""
     # A policy that is disabled does not run, so the advisory one uses its own config.
     used = led if enforced[leader] == "disabled" else leader
     return Reader(

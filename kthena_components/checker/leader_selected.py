@@ -248,7 +248,7 @@ def _is_away(asked: Asked, part: EnginePart) -> bool:
 def _wrong(
     objects: SplitObjects, part: EnginePart, known: frozenset[str], reached: set[str]
 ) -> str:
-    """Explain that a part asks a Service that is not there, or that selects other pods."""
+    """Say that a part asks a Service that is missing or selects other pods; empty if neither."""
     asked = objects.asked_by(part)
     if asked is None or asked.name in known or asked.namespace != part.namespace:
         return ""
@@ -261,6 +261,7 @@ def _wrong(
 
 
 def _finding(objects: SplitObjects, part: EnginePart, head: EnginePart, seen: str) -> Finding:
+    """Write the finding of workers that do not find their leader, with the address to write."""
     address, host = first_address(head, objects.reached(head)), part.asks
     asked = objects.asked_by(part)
     if address and not (host == address or host.startswith(f"{address}.")):

@@ -90,7 +90,7 @@ def may_have_others(objects: SplitObjects) -> bool:
 
 
 def leader_elsewhere(objects: SplitObjects) -> Iterator[Finding]:
-    """Say of workers without a first pod that the objects may not be all of the cluster.
+    """Report workers without a first pod as not checked: it may be in an object not given here.
 
     The rule is documented in checker/leader_selected.py.
     """
@@ -274,6 +274,7 @@ def leader_published(objects: SplitObjects) -> Iterator[Finding]:
 
 
 def _check(service: Service, head: EnginePart) -> Iterator[Finding]:
+    """Report a Service of first pods whose address is not published before they are ready."""
     stated = service.body.get("spec")
     spec = mapping(stated)
     published = spec.get("publishNotReadyAddresses")

@@ -58,6 +58,7 @@ def read_engine_part_of(
 
 
 def _only_template(body: Mapping[str, Any]) -> Made | None:
+    """Return the only pod template of an object with its pods; None if there are several."""
     kind = find_kind(group_kind(body))
     if kind is None or kind.pods is None:
         return None

@@ -154,7 +154,7 @@ def may_be_wrong(of: GroupKind, text: str) -> bool:
 
 
 def _last_index(found: Object) -> str:
-    """Return what an indexed Job, or the one of a CronJob, adds to its name for its last pod."""
+    """Return the suffix that an indexed Job, also one of a CronJob, gives its last pod."""
     spec = found.spec
     if found.group_kind == _CRON_JOB:
         spec = mapping(mapping(spec.get("jobTemplate")).get("spec"))

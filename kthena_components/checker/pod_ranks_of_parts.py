@@ -236,6 +236,7 @@ def _is_told(part: EnginePart, data: int) -> bool:
 
 
 def _remedy(parts: Sequence[EnginePart], total: int, data: int) -> str:
+    """Say how to count the copies of data parallelism over objects: in each, or from which on."""
     if total != data:
         return (
             f"start {count_of(data, 'copy')} in all pods together, or count {total} in "

@@ -261,6 +261,7 @@ def _map_at(tree: Any, path: str) -> dict[Any, Any] | None:
 
 
 def _named(finding: Finding, by: Mapping[tuple[_Move, ...], set[tuple[str, str]]]) -> Finding:
+    """Name the moves of misplaced fields after which the finding would be gone."""
     if finding.level is Level.UNKNOWN or _move(finding) is not None:
         return finding
     ends = [moves for moves, left in by.items() if not _is_left(finding, moves, left)]

@@ -78,6 +78,7 @@ def hide(value: Any) -> Any:
 
 
 def _shape(value: Any) -> Any:
+    """Copy a value with the words of a secret hidden; keys of Kubernetes' schemas stay."""
     from kthena_components.checker.vocabulary import public_keys  # noqa: PLC0415
 
     if isinstance(value, Mapping):

@@ -68,6 +68,7 @@ class _Made:
     """The pods of an object by engine, and its accelerators that belong to no engine."""
 
     def __init__(self, whole: Whole) -> None:
+        """Assign each set of pods to engines; `alone` are the engines without a set."""
         facts, pods = whole.facts, whole.kind.pods
         self.engines = facts.engines if facts else ()
         self.copies: MaybeInt = facts.copies if facts else 1

@@ -49,7 +49,7 @@ def check_parts(
     complete: bool,
     files: Mapping[str, str],
 ) -> Iterator[Finding]:
-    """Yield what the rules about the pods of an engine say of several objects together.
+    """Check engines whose pods are in several objects by the rules about an engine's pods.
 
     Args:
         parts: The parts of engines among the objects.
@@ -164,6 +164,7 @@ def _engine(part: EnginePart) -> EngineFacts:
 
 
 def _by_pool(objects: SplitObjects) -> Iterator[list[EnginePart]]:
+    """List the engine parts that each InferencePool selects."""
     for body in objects.named.values():
         if group_kind(body) not in POOLS:
             continue
@@ -176,6 +177,7 @@ def _by_pool(objects: SplitObjects) -> Iterator[list[EnginePart]]:
 
 
 def _by_labels(parts: Sequence[EnginePart]) -> Iterator[list[EnginePart]]:
+    """List engine parts whose labels differ only in llm-d's role, if one has a routing sidecar."""
     groups: dict[object, list[EnginePart]] = {}
     for part in parts:
         rest = frozenset(pair for pair in part.labels if pair[0] != _ROLE)

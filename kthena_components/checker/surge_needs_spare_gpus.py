@@ -51,6 +51,7 @@ def surge_needs_spare_gpus(cluster: ClusterObjects, budget: int) -> Iterator[Fin
 def _check(
     found: Object, rollout: Rollout, gpus: MaybeInt, used: int, budget: int
 ) -> Iterator[Finding]:
+    """Check that the replicas which an update adds fit the budget of accelerators."""
     at, replicas = found.at(f"{rollout.at}.maxSurge"), rollout.replicas
     if gpus == 0 or not replicas or (isinstance(replicas, int) and replicas < 0):
         return
@@ -83,6 +84,7 @@ def _at_once(
 
 
 def _short(at: str, extra: str, needed: int, budget: int, *, stuck: bool) -> Finding:
+    """Write the finding of an update above the budget; `stuck` updates never end."""
     end = "; no old replica stops before, so the update never ends" if stuck else ""
     free = "maxSurge: 0 and maxUnavailable: 1"
     return Finding(

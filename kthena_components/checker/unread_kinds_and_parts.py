@@ -81,6 +81,7 @@ def meant_kind(body: Body) -> str | None:
 
 
 def _signs(body: Body) -> Iterator[Sign]:
+    """List signs of engines in an object, also in documents inside of a ConfigMap."""
     if group_kind(body) != _CONFIG_MAP:
         yield from signs_in(body)
         return

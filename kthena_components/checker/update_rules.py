@@ -35,6 +35,7 @@ def gpu_named_larger(change: Change) -> Iterator[Finding]:
 
 @part_of_rule
 def _larger(path: str, before: PodFacts | None, after: PodFacts) -> Iterator[Finding]:
+    """Report an update that names no GPU any more, or one with more memory."""
     had = None if before is None else before.gpu
     if not isinstance(had, GpuFacts):
         return

@@ -169,6 +169,7 @@ def _not_known(entry: Stated) -> Finding:
 
 
 def _no_rule(rule: str) -> tuple[str, str] | None:
+    """Say why a rule cannot be waived, and what to write; None if it can."""
     # The catalogue also documents this module's rule, so it is imported on demand.
     from kthena_components.checker.catalogue import rule_names  # noqa: PLC0415
 

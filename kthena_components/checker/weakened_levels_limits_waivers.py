@@ -220,6 +220,7 @@ def limits_weakened(change: StackChange) -> Iterator[Finding]:
 
 
 def _budget(change: StackChange, path: str) -> Iterator[Finding]:
+    """Report a stack's GPU budget that a branch removes, raises or makes unreadable."""
     had, has = (_Setting(values, _BUDGET) for values in (change.before, change.after))
     if not had.is_stated or had == has:
         return
@@ -235,6 +236,7 @@ def _budget(change: StackChange, path: str) -> Iterator[Finding]:
 
 
 def _plain_secrets(change: StackChange, path: str) -> Iterator[Finding]:
+    """Report Secrets that a branch newly allows to be written in plain text."""
     had, has = (_Setting(values, _PLAIN) for values in (change.before, change.after))
     if not has.is_stated or had == has:
         return
@@ -248,6 +250,7 @@ def _plain_secrets(change: StackChange, path: str) -> Iterator[Finding]:
 
 
 def _stated_gpus(change: StackChange, path: str) -> Iterator[Finding]:
+    """Report a stack's GPUs that a branch changes, by which the memory rules refuse less."""
     had, has = (_Setting(values, _GPU) for values in (change.before, change.after))
     if not had.is_stated or had == has:
         return

@@ -72,6 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str]) -> int:
+    """Run the command that the arguments name; return its exit status."""
     named = next((word for word in arguments if not word.startswith("-")), "")
     if named and named not in COMMANDS and arguments[0] == named:
         return _no_command(named)
@@ -136,6 +137,7 @@ class _Parser(argparse.ArgumentParser):
         return asked, rest
 
     def _unknown(self, word: str) -> str:
+        """Say which option was meant, or that there is one argument too many."""
         if not word.startswith("-"):
             return f"{word[:80]!r} is one argument too many: remove it"
         from kthena_components.core.findings import nearest  # noqa: PLC0415 - only for a mistake

@@ -132,6 +132,7 @@ def _named(text: str, name: str) -> str:
 
 
 def _next_steps(folder: Path, language: str, *, with_ci: bool) -> str:
+    """Write the commands that deploy the new project, by its language."""
     is_here = folder.resolve() == Path.cwd()
     steps = [] if is_here else [f"cd {shlex.quote(str(folder))}"]
     if language != "python":

@@ -51,6 +51,7 @@ def read_settings(
 
 
 def _read(level: str) -> Settings:
+    """Read the levels of an environment's name, or of a settings file at that path."""
     if level in ENVIRONMENTS:
         return Settings(levels=environment_levels(level))
     stated = parse_map(_text(level), f"{level.removesuffix('.json')}.json")

@@ -38,6 +38,7 @@ def amount_of(thing: str) -> Callable[[str], float]:
     """Return a function that parses an amount above zero."""
 
     def parse(text: str) -> float:
+        """Read a positive number of an option, or refuse it with an example."""
         try:
             amount = float(text)
         except ValueError:

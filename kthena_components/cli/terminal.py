@@ -54,6 +54,7 @@ def paint(text: str, stream: TextIO, meaning: str = "") -> str:
 
 @cache
 def _painter(stream: TextIO) -> Callable[[str, str], str]:
+    """Return the function that colours text; without rich or colours, it changes nothing."""
     try:
         from rich.color import ColorSystem  # noqa: PLC0415
         from rich.console import Console  # noqa: PLC0415
@@ -106,6 +107,7 @@ class Progress:
                 self._shown.start()
 
     def _begin(self) -> None:
+        """Show the spinner, unless rich is missing or the work is over."""
         try:
             from rich.console import Console  # noqa: PLC0415
             from rich.status import Status  # noqa: PLC0415

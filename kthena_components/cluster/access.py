@@ -80,6 +80,7 @@ def check_secret_keys(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic
 
 
 def _secret(taken: SecretKey, keys: frozenset[str] | Unknown | None) -> Diagnostic:
+    """Say whether a Secret exists and has the key that pods need, or how to create it."""
     if isinstance(keys, Unknown):
         return Diagnostic(Status.UNKNOWN, "secret", f"{taken}: unknown, {keys.because}")
     create = (

@@ -94,6 +94,7 @@ def check_nodes(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
 
 
 def _check_pods(title: str, template: Template, seen: Snapshot) -> Diagnostic | None:
+    """Report a template that every large enough node refuses, with the reasons counted."""
     spec, requests = mapping(template.get("spec")), requests_of(template)
     large = [node for node in known(seen.nodes) if slots(allocatable(node), requests)]
     why = [list(obstacles(spec, node)) for node in large]

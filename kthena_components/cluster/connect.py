@@ -74,6 +74,7 @@ def _login_errors() -> Iterator[list[str]]:
 
 
 def _no_kubeconfig(said: str, file: Path | None) -> str:
+    """Say which kubeconfig is missing or incomplete, by what the client said."""
     if "No configuration found" in said:
         where = f"at {file}" if file else "at KUBECONFIG or ~/.kube/config"
         return f"there is no kubeconfig {where}. {_CHOOSE}"
@@ -86,6 +87,7 @@ def _no_kubeconfig(said: str, file: Path | None) -> str:
 
 
 def _no_login(error: str, server: str) -> str:
+    """Say why the program that gives credentials failed."""
     missing = _NO_PROGRAM.search(error)
     if missing:
         return (
@@ -100,6 +102,7 @@ def _no_login(error: str, server: str) -> str:
 
 
 def _refused(error: ClusterError, server: str) -> str:
+    """Say why the server refused a request: credentials, certificate, or no answer."""
     if error.status == HTTPStatus.UNAUTHORIZED:
         return (
             f"{server} does not accept the credentials of the kubeconfig: they have expired or are "

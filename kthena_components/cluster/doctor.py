@@ -72,6 +72,7 @@ def check_network(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
 
 
 def _tree(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
+    """Check the HyperNodes as a tree, and report members that are not read."""
     bodies = seen.all_hyper_nodes(need.hyper_nodes)
     read = read_hyper_nodes(bodies)
     names = [entry.name for entry in read.hyper_nodes]
@@ -127,6 +128,7 @@ def check_tiers(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
 
 
 def _tier(topology: TopologySpec, domains: list[Domain]) -> str | None:
+    """Say why a tier is not reached or not known; None if it is."""
     cap = cap_of(domains, topology)
     lowest, top = domains[0].tier, domains[-1].tier
     if cap is None:

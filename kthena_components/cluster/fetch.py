@@ -75,6 +75,7 @@ def fetch(cluster: Cluster, version: str, need: Requirements) -> Snapshot:
 
 
 def _user(cluster: Cluster) -> str:
+    """Return the user's name at the server, or "you" if it does not tell."""
     path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
     review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     try:

@@ -80,6 +80,7 @@ def _users(content: Mapping[str, Any], context: str | None) -> Iterator[Mapping[
 
 
 def _clauses(user: Mapping[str, Any]) -> Iterator[str]:
+    """List what a kubeconfig's user does: runs programs, or sends the content of a file."""
     held = _field(user, "user") or {}
     title = f"its user '{_shown(_field(user, 'name'))}'"
     login, provider, token = (_field(held, key) for key in (_EXEC, _PROVIDER, _TOKEN))

@@ -101,6 +101,7 @@ def plain(message: str) -> str:
 
 
 def _scheduler(group: Body, pods: Sequence[Body]) -> str:
+    """Return what the scheduler says about a group or one of its pods."""
     status = status_of(group)
     said = condition_of(group, "Unschedulable")
     if said.get("status") == "True" and said.get("message"):

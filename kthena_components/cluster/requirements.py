@@ -132,6 +132,7 @@ def requirements_of_stack(
 
 
 def _kinds(spec: StackSpec, compiled: Iterable[Compiled]) -> Iterator[tuple[str, Kind]]:
+    """List the kinds of objects, with their namespaces, that a stack creates."""
     for one in compiled:
         for manifest in one.manifests:
             yield one.plan.namespace, (str(manifest.body["apiVersion"]), manifest.kind)

@@ -148,6 +148,7 @@ def _own() -> Iterator[Path]:
 
 
 def _config(folder: Path, stack: str) -> StackConfig:
+    """Read the config of a stack; encrypted values count as given, but are not read."""
     try:
         project = read_project(folder)
         stated = stack_config(folder, project, stack)

@@ -157,6 +157,7 @@ def describe_status(seen: Servings) -> dict[str, object]:
 
 
 def _rows(seen: Servings) -> Iterator[list[str]]:
+    """List a row for each pod: serving, group, role, state, node and rack."""
     for (namespace, serving, group), pods in seen.groups.items():
         reached = _reached(seen, pods)
         for pod in pods:

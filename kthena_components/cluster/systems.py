@@ -239,6 +239,7 @@ def check_controller(seen: Snapshot, controller: Controller) -> Diagnostic:
 
 
 def _deployment(body: Body, controller: Controller) -> Diagnostic:
+    """Report a controller's Deployment: ready pods of those wanted, and its image."""
     wanted = int(mapping(body.get("spec")).get("replicas", 1) or 0)
     ready = int(status_of(body).get("readyReplicas") or 0)
     text = f"Deployment {title_of(body)} has {ready} of {count_of(wanted, 'pod')} ready"

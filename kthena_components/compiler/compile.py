@@ -240,7 +240,7 @@ def _about_a_private_model(finding: Finding) -> bool:
 
 
 def _about_no_request(finding: Finding) -> bool:
-    """Return whether a finding says of GPUs what requests-mirrored says of all resources."""
+    """Return whether a finding about GPU requests repeats the one of requests-mirrored."""
     advice = finding.rule == "gpu-requests-equal-limits" and finding.level is Level.ADVISORY
     return advice and "and no request" in finding.seen
 
@@ -281,6 +281,7 @@ def check_plan(
 
 
 def _no_backend(name: str) -> Finding:
+    """Write the finding of an unknown backend, with the one of a kind of that name."""
     by_kind = {kind.casefold(): system for (_, kind), system in systems.INDEX.items()}
     system, known = by_kind.get(name.casefold()), f"known: {', '.join(sorted(systems.EMITTERS))}"
     close = system if system in systems.EMITTERS else nearest(name, systems.EMITTERS)
@@ -293,6 +294,7 @@ def _no_backend(name: str) -> Finding:
 
 
 def _no_pod_group(scheduler: str) -> Finding:
+    """Write the finding of pod_group without Volcano."""
     return Finding(
         path="pod_group",
         seen=f"is given, but scheduler_name is '{scheduler}', and only Volcano reads it",

@@ -98,6 +98,7 @@ def _wrong_name(body: Body) -> Iterator[Finding]:
 
 
 def _wrong_version(body: Body) -> Iterator[Finding]:
+    """Report a version in which no known release serves the kind."""
     version, known = body.get("apiVersion"), served_versions(group_kind(body))
     if known and version not in known:
         yield Finding(
@@ -165,6 +166,7 @@ def with_changes(args: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[st
 
 
 def _changed(holder: Any, parts: Sequence[str], value: Any, path: str) -> Any:
+    """Return arguments with the value at a path replaced; None removes a field."""
     if not parts:
         return value
     first, rest = parts[0], parts[1:]

@@ -315,6 +315,7 @@ def _roles(args: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
 
 
 def _with_kthena_names(path: str, role: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:
+    """Rename LWS's variables in a role's templates to Kthena's, and add a note for each."""
     result = dict(role)
     for template in TEMPLATES:
         if template in role:
@@ -327,6 +328,7 @@ def _with_kthena_names(path: str, role: Mapping[str, Any], notes: list[str]) -> 
 
 
 def _moved(part: Converted, merged: Merged, target: str) -> Moved:
+    """Describe a conversion that may change names, for the notes about what else refers to it."""
     return Moved(
         sources=(merged.source, *merged.others.values()),
         was=name_of(merged.whole),

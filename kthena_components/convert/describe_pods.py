@@ -265,6 +265,7 @@ def _name_above(body: Body, path: str) -> str:
 
 
 def _arguments(role: PodRole, scheduler: str, *, alone: bool) -> dict[str, Any]:
+    """Describe a role by its pod templates; a role with one group has no replicas."""
     templates = [described_template(_template(each), scheduler) for each in role.sets]
     return stated(
         name=role.name,

@@ -121,6 +121,7 @@ class EnginePod:
         return dict(_without_nulls(made))
 
     def _own(self, *, serves_alone: bool) -> dict[str, Any]:
+        """Return what the engine's container has beyond its arguments, for the overlay."""
         made = {k: v for k, v in self.container.items() if k not in _LAUNCH}
         if not serves_alone:
             made = {k: v for k, v in made.items() if k not in _PROBES}

@@ -171,6 +171,7 @@ def _transfer(made: Transfer | None) -> dict[str, Any] | None:
 
 
 def _unread(command: CommandFacts, words: Words) -> Iterator[Gap]:
+    """Report options whose values are not known, or that no release has, to be stated."""
     if command.hidden is not None:
         yield Gap(argument="engine.extra_args", because=command.hidden.because)
     elif words.unknown or words.foreign:
@@ -193,6 +194,7 @@ def _text(value: object, argument: str, gaps: list[Gap]) -> str | None:
 
 
 def _parallelism(command: CommandFacts, gaps: list[Gap]) -> dict[str, Any]:
+    """Read the parallel sizes; an unknown one becomes a gap that the user must fill."""
     made: dict[str, Any] = {}
     for name in _SIZES:
         value = getattr(command, name)
@@ -234,6 +236,7 @@ def _drain(command: CommandFacts) -> object:
 
 
 def _gpus(role: EngineRole, gaps: list[Gap]) -> dict[str, Any]:
+    """Read the GPUs of a pod, their resource and their claims."""
     pod = role.engine.worker if role.folded and role.engine.worker else role.engine.entry
     if isinstance(pod.gpus, Unknown):
         gaps.append(Gap(argument="resources.gpus_per_pod", because=pod.gpus.because))

@@ -164,6 +164,7 @@ def joins_pods(steps: Steps, value: object) -> bool:
 def _lost_fields(
     script: str, commands: Sequence[Span], files: Sequence[str], lost: Callable[[Span], bool]
 ) -> Iterator[str]:
+    """List commands of a script that the engine's arguments cannot express."""
     for command in commands[:_MOST]:
         text = command.text(script)
         for word in command.words:
@@ -270,6 +271,7 @@ def _covers(path: str, argument: str) -> bool:
 
 
 def _unsaid(gap: Gap) -> Finding:
+    """Write the finding of an argument that the object does not state."""
     word = gap.argument.rpartition(".")[2].upper()
     change = shell_word(f"{gap.argument}={gap.value}") if gap.value else f"{gap.argument}={word}"
     return Finding(
@@ -281,6 +283,7 @@ def _unsaid(gap: Gap) -> Finding:
 
 
 def _notes(described: ByEngines) -> Iterator[str]:
+    """Say which roles are described by their engine instead of their pods."""
     for index, role in enumerate(described.roles):
         engine = described.args["roles"][index]["engine"]
         joined = (

@@ -204,6 +204,7 @@ def _differences(described: Described, compiled: Compiled) -> Iterator[Finding]:
 def _compared(
     role: PodRole, source: EngineFacts, made: EngineFacts
 ) -> Iterator[tuple[str, object, object]]:
+    """List what must be equal before and after: pods, GPUs and engines, each with a name."""
     pairs = [("entry", source.entry, made.entry)]
     if source.worker is not None and made.worker is not None:
         pairs.append(("worker", source.worker, made.worker))

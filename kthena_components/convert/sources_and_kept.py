@@ -63,6 +63,7 @@ def find_servings(objects: Sequence[Body]) -> dict[int, tuple[Merged, Backend]]:
 def _gathered(
     objects: Sequence[Body], backend: Backend
 ) -> Iterator[tuple[int, tuple[Merged, Backend]]]:
+    """Join objects that together are one serving, such as StatefulSets of one engine."""
     gathered = backend[2].gathered
     for places in gathered.find(objects) if gathered is not None else ():
         bodies = {place: objects[place] for place in places}

@@ -185,6 +185,7 @@ def each_of(
     """Make a rule that checks each part of a view. What is not known in one hides no other."""
 
     def of(check: Callable[[*Ts], Iterable[Finding]]) -> Callable[[T], Iterator[Finding]]:
+        """Turn a check of one part into a rule of all parts that `parts` lists."""
         checked = part_of_rule(check)
 
         @wraps(check)

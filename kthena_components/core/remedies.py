@@ -200,7 +200,7 @@ class Elsewhere(Remedy):
 
 
 def elsewhere(*remedies: str) -> Elsewhere:
-    """Join remedies beside which another backend is one; none if there is no other."""
+    """Join remedies for this backend; `name_takers` adds the backends that take the field."""
     here = either(*remedies)
     return Elsewhere(here, here.fixes)
 

@@ -44,6 +44,10 @@ def lay_over(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, A
 
 
 def _merge(field: str, old: Any, new: Any) -> Any:
+    """Merge one field: maps by key, lists by their merge key, and everything else by replacement.
+
+    A map with a handler, such as httpGet, replaces one with another handler.
+    """
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         if field in HANDLED and HANDLERS.intersection(new):
             old = {k: v for k, v in old.items() if k in new or k not in HANDLERS}
@@ -55,6 +59,7 @@ def _merge(field: str, old: Any, new: Any) -> Any:
 
 
 def _merge_named(old: Sequence[Any], new: Sequence[Any], key: str) -> list[Any]:
+    """Merge lists of named items; items of new names go to the end."""
     items = list(old)
     at = {name: i for i, item in enumerate(items) if (name := _name(item, key)) is not None}
     for change in new:

@@ -124,6 +124,7 @@ def _places(outcome: Outcome) -> Iterator[tuple[str, PodBox]]:
 
 
 def _row_of_group(outcome: Outcome, *, is_changed: bool) -> GroupRow:
+    """Describe a group for the page: its verdict, its place, and why it does not fit."""
     group, placement = outcome.group, outcome.placement
     said = [outcome.note, *(obstacle.text for obstacle in outcome.obstacles)]
     if group.unknown:

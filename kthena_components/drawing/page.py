@@ -72,6 +72,7 @@ def draw_page(picture: Picture) -> str:
 
 
 def _head(html: Element, picture: Picture) -> None:
+    """Write the page's head; its policy allows only its own style."""
     digest = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     head = tag(html, "head")
@@ -84,6 +85,7 @@ def _head(html: Element, picture: Picture) -> None:
 
 
 def _header(body: Element, picture: Picture) -> None:
+    """Write the heading: GPUs in use, groups with a place, and where the data is from."""
     header = tag(body, "header")
     tag(header, "h1", picture.title)
     gpus, used = sum(r.gpus for r in picture.racks), sum(r.used for r in picture.racks)
@@ -136,6 +138,7 @@ def _group_rows(
     numbers: Numbers,
     before: dict[str, GroupRow] | None,
 ) -> None:
+    """Write the rows of groups; `numbers` are those in the boxes of the picture."""
     rows = _scrolled_table(section, name, heads)
     for group in groups:
         _group_row(rows, group, str(numbers[group.title]), before)
@@ -144,6 +147,7 @@ def _group_rows(
 def _group_row(
     rows: Element, group: GroupRow, number: str, before: dict[str, GroupRow] | None
 ) -> None:
+    """Write the row of a group; with `before`, also its verdict before the change."""
     reason = group.reason
     if group.unplaced:
         reason = f"{count_of(len(group.unplaced), 'pod')} without a node. {reason}".strip()
@@ -170,6 +174,7 @@ def _scrolled_table(section: Element, name: str, heads: Sequence[str]) -> Elemen
 
 
 def _cells(rows: Element, cells: Sequence[str]) -> None:
+    """Write a row of texts; numbers, verdicts and the last column have classes of their own."""
     row = tag(rows, "tr")
     for index, text in enumerate(cells):
         name = "verdict" if text in _SIGNS.values() else ""
@@ -181,6 +186,7 @@ def _cells(rows: Element, cells: Sequence[str]) -> None:
 
 
 def _racks(main: Element, picture: Picture, numbers: Numbers) -> None:
+    """Draw the racks that matter most; the others are folded."""
     section = tag(main, "section", aria_labelledby="racks")
     tag(section, "h2", "Racks", id="racks")
     _legend(section)
@@ -200,6 +206,7 @@ def _racks(main: Element, picture: Picture, numbers: Numbers) -> None:
 
 
 def _legend(section: Element) -> None:
+    """Write what the colours of the boxes mean."""
     place = tag(section, "ul", class_="legend")
     for state, colour, meaning in _MEANINGS:
         item = tag(place, "li")
@@ -214,6 +221,7 @@ def _legend(section: Element) -> None:
 def _rack(
     grid: Element, rack: RackBox, numbers: Numbers, before: dict[str, RackBox] | None
 ) -> None:
+    """Draw a rack; if its nodes change, before and after."""
     figure = tag(grid, "figure")
     caption = tag(figure, "figcaption")
     tag(caption, "span", rack.name or "In no rack")

@@ -88,6 +88,7 @@ def draw_node(parent: Element, node: NodeBox, numbers: Numbers) -> None:
 
 
 def _draw_bar(parent: Element, node: NodeBox, numbers: Numbers) -> None:
+    """Draw the GPUs of a node as a bar of parts: pods and free ones."""
     parts = parts_of(node)
     slots = sum(part.gpus for part in parts)
     if not slots:
@@ -100,6 +101,7 @@ def _draw_bar(parent: Element, node: NodeBox, numbers: Numbers) -> None:
 
 
 def _draw_part(parent: Element, part: Part, left: float, width: float, numbers: Numbers) -> None:
+    """Draw one part of a bar with its label; free GPUs have ticks between them."""
     group = tag(parent, "g", class_=f"part {part.state} {_colour(part.pod, numbers)}".strip())
     tag(group, "title", describe_part(part))
     tag(group, "rect", x=_short(left), y=0, width=_short(width), height=BAR, rx=3)
@@ -199,6 +201,7 @@ def _fill(racks: Sequence[RackBox], columns: int) -> list[Column]:
 
 
 def _draw_column(parent: Element, column: Column, left: int, top: int, numbers: Numbers) -> None:
+    """Draw a column of racks from the top; sizes are in pixels."""
     for rack in column.racks:
         place = tag(parent, "g", transform=f"translate({left} {top})")
         told = f"{rack.used}/{rack.gpus}"

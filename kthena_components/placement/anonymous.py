@@ -88,6 +88,7 @@ def _word(words: Mapping[str, str], name: str) -> str:
 
 
 def _renamed(group: PodGroup, words: Mapping[str, str]) -> PodGroup:
+    """Rename a group by the table; only the kind of its owner stays."""
     kind, _, title = group.owner.partition(" ")
     owner = "/".join(_word(words, part) for part in title.split("/"))
     return replace(
@@ -148,6 +149,7 @@ def claims_of(group: PodGroup) -> Iterator[str]:
 
 
 def _group(group: PodGroup) -> PodGroup:
+    """Replace all names of a group by fingerprints; equal names get equal fingerprints."""
     space = fingerprint("ns", group.namespace)
     kind, _, title = group.owner.partition(" ")
     owner = fingerprint("owner", group.namespace, title.rpartition("/")[2])

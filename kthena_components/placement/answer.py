@@ -158,6 +158,7 @@ def _without_labels(group: PodGroup, labels: frozenset[str]) -> PodGroup:
 
 
 def _unselected(spec: Body, labels: frozenset[str]) -> Body:
+    """Remove conditions on some node labels from a pod's selector and required affinity."""
     left = dict(spec)
     if selector := mapping(spec.get("nodeSelector")):
         left["nodeSelector"] = {key: each for key, each in selector.items() if key not in labels}
@@ -206,7 +207,7 @@ def _stays(asked: Asked, group: PodGroup, running: Running) -> Outcome:
 
 
 def _staying(cluster: Cluster, groups: Sequence[PodGroup]) -> dict[int, Running]:
-    """Find the groups that run as they are asked for, each with all its pods."""
+    """Find, by position, the groups that already run as asked for, each with all its pods."""
     free: dict[object, list[Running]] = {}
     for running in cluster.running:
         if all(running.nodes):

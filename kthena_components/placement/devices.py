@@ -71,6 +71,7 @@ class _Limits(NamedTuple):
 
 
 def _read_limits(cluster: Cluster) -> _Limits:
+    """Read what limits devices in a cluster: queues, quotas, and nodes without a product."""
     quotas, unlabelled = dict[str, str](), dict[str, tuple[int, str]]()
     for quota in cluster.quotas:
         if any(key.endswith(_QUOTA) for key in quota.hard):
@@ -88,6 +89,7 @@ def _checked(
     have: set[str],
     limits: _Limits,
 ) -> PodGroup:
+    """Mark a group as unknown if its devices cannot be compared with those of the cluster."""
     keys = sorted(_keys(pods.requests for pods in group.pods))
     if group.unknown is not None or not keys:
         return group
@@ -116,6 +118,7 @@ def _unscheduled(scheduler: Scheduler, group: PodGroup) -> str:
 
 
 def _absent(key: str, instead: Mapping[str, str], have: set[str]) -> str:
+    """Say why a cluster has no devices of a class, whose device plugin has another name."""
     name = instead.get(key)
     if name is None or name in have:
         return ""
@@ -160,6 +163,7 @@ def _unlabelled(limits: _Limits, group: PodGroup, names: set[str]) -> str:
 
 
 def _counted(cluster: Cluster, instead: Mapping[str, str]) -> Cluster:
+    """Count claimed devices as the resource that the cluster lists them by."""
     if not instead:
         return cluster
     return replace(

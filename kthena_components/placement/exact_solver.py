@@ -27,7 +27,7 @@ def installed() -> bool:
 
 
 def solve(scheduler: Scheduler, job: Job, *, steps: float = _STEPS) -> bool | None:
-    """Say whether an assignment of a job exists. None: not known."""
+    """Return whether an assignment of a job exists; None if that is not known."""
     sets = _sets(job)
     size = len(scheduler.cluster.nodes) * len(sets)
     if not installed() or size > _MOST or any(shape.empty for _, shape, _ in sets):

@@ -139,6 +139,7 @@ def _hyper_nodes(
 
 
 def _nodes(bodies: Iterable[Body], held: Mapping[str, Amounts]) -> Iterator[Node]:
+    """Read nodes with what pods on them hold."""
     for body in bodies:
         yield Node(
             name=name_of(body),

@@ -90,6 +90,7 @@ def _pods(templates: Templates, task: Task, name: str, copies: int) -> list[PodS
 
 
 def _subgroup_of_task(name: str, task: Task) -> SubGroupPolicy:
+    """Describe the subgroups of a task, its partitions, which Volcano places together."""
     policy = mapping(task.fields.get("partitionPolicy"))
     return SubGroupPolicy(
         name=name,
@@ -143,6 +144,7 @@ def groups_of_serving(templates: Templates, view: object) -> Iterator[PodGroup]:
 
 
 def _engines(view: Serving, role: Role) -> _Engines | Unknown:
+    """Read a role's engines: how many there are, and how many the gang needs; unknown if any is."""
     number, workers = (
         copies_in(role.fields.get("replicas"), 1),
         copies_in(role.fields.get("workerReplicas"), 0),
@@ -235,6 +237,7 @@ def _requests(engines: _Engines) -> dict[str, Decimal]:
 
 
 def _subgroup(view: Serving, engines: _Engines, policies: Mapping[str, object]) -> SubGroupPolicy:
+    """Describe the engines of a role as subgroups, which Kthena's PodGroup declares."""
     return SubGroupPolicy(
         name=engines.name,
         match_labels={"matchLabels": {naming.NAME: view.name, naming.ROLE: engines.name}},
@@ -246,6 +249,7 @@ def _subgroup(view: Serving, engines: _Engines, policies: Mapping[str, object]) 
 
 
 def _unknown(templates: Templates, gap: Unknown) -> PodGroup:
+    """Write a group whose pods are not known, with the reason."""
     return PodGroup(
         namespace=templates.namespace,
         name=templates.name,

@@ -128,6 +128,7 @@ def _items(body: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def _cluster(found: _Found, source: str, racks_from: Sequence[str]) -> Cluster:
+    """Read the cluster from one inventory or from objects; both together are an error."""
     if found.wrong:
         raise InventoryError(found.wrong)
     files = [file for file, _ in found.inventories]

@@ -142,6 +142,7 @@ def _racks(fields: InventoryFields, described: Iterable[Described]) -> list[Hype
 
 
 def _node(one: Described) -> Node:
+    """Build a node from its layers; CPU and memory that nobody states are taken as plenty."""
     resource = _resource_of(one)
     stated = {"cpu": one.first("cpu"), "memory": one.first("memory"), "pods": one.first("pods")}
     gpus = one.first("gpus")
@@ -210,6 +211,7 @@ def _unstated_labels(fields: InventoryFields, described: Sequence[Described]) ->
 
 
 def _not_stated(described: Sequence[Described]) -> Iterator[str]:
+    """Say which of CPU and memory some nodes do not state."""
     lacking = {
         name
         for one in described
@@ -225,6 +227,7 @@ def _not_stated(described: Sequence[Described]) -> Iterator[str]:
 
 
 def _twice(described: Iterable[Described]) -> Iterator[Finding]:
+    """Report nodes that are listed twice."""
     first: dict[str, str] = {}
     for one in described:
         if one.name in first:

@@ -56,7 +56,7 @@ def running_of(fields: InventoryFields) -> tuple[Running, ...]:
 
 
 def neighbours_of(fields: InventoryFields) -> tuple[Neighbour, ...] | None:
-    """Return the other pods that run. None: not known."""
+    """Return the other pods that run; None if they are not known."""
     if fields.neighbours is None:
         return None
     return tuple(
@@ -83,6 +83,7 @@ def scheduler_of(fields: SchedulerFields) -> Scheduler:
 
 
 def _group(fields: GroupFields) -> PodGroup:
+    """Build a group of pods from the fields of an inventory."""
     return PodGroup(
         namespace=fields.namespace,
         name=fields.name,
@@ -151,6 +152,7 @@ def check_fields(fields: InventoryFields) -> Iterator[Finding]:
 
 
 def _twice(field: str, names: Iterable[Hashable], end: str = "") -> Iterator[Finding]:
+    """Report names that stand twice in a list of an inventory; `end` completes the path."""
     first: dict[Hashable, int] = {}
     for index, name in enumerate(names):
         if name in first:

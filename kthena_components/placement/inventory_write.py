@@ -87,6 +87,7 @@ def _nodes(nodes: Sequence[Node]) -> Iterator[dict[str, Any]]:
 
 
 def _node(node: Node) -> dict[str, Any]:
+    """Write a node without its name, so that equal nodes can become one entry."""
     spec = mapping(node.body.get("spec"))
     labels = {key: value for key, value in sorted(labels_of(node.body).items())
               if (key, value) != (_HOSTNAME, node.name)}  # fmt: skip
@@ -131,6 +132,7 @@ def _children(body: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _queue(queue: Queue) -> dict[str, Any]:
+    """Write a queue; empty amounts and defaults are left out."""
     amounts = {
         field: _amounts(getattr(queue, field))
         for field in ("capability", "deserved", "guarantee", "used")
@@ -177,6 +179,7 @@ def _neighbours(cluster: Cluster) -> dict[str, Any]:
 
 
 def _group(group: PodGroup) -> dict[str, Any]:
+    """Write a group with its pods; amounts are in Kubernetes units."""
     least = None if group.min_resources is None else _amounts(group.min_resources)
     return {
         "namespace": group.namespace,
@@ -199,6 +202,7 @@ def _group(group: PodGroup) -> dict[str, Any]:
 
 
 def _pods(pods: PodSet) -> dict[str, Any]:
+    """Write a set of equal pods: their number and the fields that decide about nodes."""
     return {
         "name": pods.name,
         "count": pods.count,
@@ -215,6 +219,7 @@ def _pods(pods: PodSet) -> dict[str, Any]:
 
 
 def _subgroup(policy: SubGroupPolicy) -> dict[str, Any]:
+    """Write a policy of subgroups; its defaults are left out."""
     return {
         "size": policy.size,
         "minimum": policy.minimum,
@@ -230,6 +235,7 @@ def _subgroup(policy: SubGroupPolicy) -> dict[str, Any]:
 
 
 def _topology(topology: Topology | None) -> dict[str, Any] | None:
+    """Write a network topology: hard or soft, up to a tier by number or name."""
     if topology is None:
         return None
     tier = {} if topology.highest_tier is None else {"highest_tier_allowed": topology.highest_tier}

@@ -194,6 +194,7 @@ def _rest(group: PodGroup, job: Job) -> PodGroup:
 
 
 def _placement(cluster: Cluster, job: Job) -> Placement | None:
+    """Return where the pods of a job run, with the lowest domain of them all; None if nowhere."""
     names = [""] * job.group.size
     for task in job.tasks:
         if task.node is not None:
@@ -292,6 +293,7 @@ def obstacles_of(group: PodGroup, found: Iterable[Obstacle]) -> tuple[Obstacle, 
 
 
 def _change(group: PodGroup, change: Change) -> Change:
+    """Give a change of a renamed group the names of the user's own group back."""
     other = change.group
     if other is None or len(other.pods) != len(group.pods):
         return change

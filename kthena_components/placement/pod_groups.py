@@ -176,6 +176,7 @@ def _sort(
 
 
 def _alone(namespace: str, name: str, pods: Sequence[Body], sets: Sequence[PodSet]) -> PodGroup:
+    """Describe pods without a PodGroup as a group in which no pod waits for another."""
     scheduler = str(mapping(pods[0].get("spec")).get("schedulerName") or "default-scheduler")
     return PodGroup(
         namespace=namespace,
@@ -232,6 +233,7 @@ def turn_of(pod: Body) -> tuple[int, str, str]:
 
 
 def _set_of(pod: Body) -> PodSet:
+    """Describe a pod as a set of one, with the requests that schedulers count."""
     spec, labels = mapping(pod.get("spec")), labels_of(pod)
     asked = scheduled_requests(spec)
     priority = spec.get("priority")

@@ -43,6 +43,7 @@ class Quotas:
         return [0 if pods.refusals else self._create(group.namespace, pods) for pods in group.pods]
 
     def _create(self, namespace: str, pods: PodSet) -> int:
+        """Create as many pods of a set as the namespace's quotas allow, and charge them."""
         if namespace not in self._spaces:
             return pods.count
         quotas, each = self._spaces[namespace], charged(pods.requests)
@@ -82,6 +83,7 @@ def counts(quota: Quota, pods: PodSet) -> bool:
 
 
 def _in_scope(scope: Scope, pods: PodSet) -> bool:
+    """Return whether pods are in a scope of a quota, such as BestEffort or a PriorityClass."""
     spec, effort = pods.spec, any(pods.requests.get(key) for key in ("cpu", "memory"))
     ends = spec.get("activeDeadlineSeconds") is not None
     if scope.name == "PriorityClass":
@@ -174,6 +176,7 @@ def with_defaults(spec: Body, ranges: Sequence[Body]) -> dict[str, Any] | Unknow
 
 
 def _in_order(spec: Body, ranges: Iterable[Body]) -> dict[str, Any]:
+    """Fill in requests and limits of containers by each LimitRange, in their order."""
     found = _each_container(spec, _with_own_limits)
     for body in ranges:
         requests, limits = dict[str, Any](), dict[str, Any]()
@@ -199,6 +202,7 @@ def refusals(spec: Body, ranges: Iterable[Body]) -> tuple[Refusal, ...]:
 
 
 def _refused(spec: Body, body: Body) -> Iterator[tuple[str, str, str]]:
+    """List what a LimitRange refuses: who exceeds it, how, and what to change."""
     for container in _containers(spec):
         who = f"the container {container.get('name', '?')}"
         requests, limits = (amounts_of(mapping(container.get("resources")).get(key))

@@ -119,6 +119,7 @@ def _raised(quota: Quota, asked: Amounts) -> Change:
 
 
 def _gang(case: Case) -> Iterator[Obstacle]:
+    """Report a gang whose minimum its pods can never reach."""
     job = case.scheduler.jobs[0]
     why = job.invalid()
     if not why:
@@ -164,6 +165,7 @@ def _refused(case: Case) -> Iterator[Obstacle]:
 
 
 def _tainted(case: Case) -> Obstacle:
+    """Report taints, with the tolerations that would help, one by one or all together."""
     taints = {
         (str(taint.get("key")), str(taint.get("value") or ""), str(taint.get("effect")))
         for node in case.cluster.nodes

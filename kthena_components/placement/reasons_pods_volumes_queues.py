@@ -19,7 +19,7 @@ _BETWEEN = ("podAffinity", "podAntiAffinity")
 
 
 def neighbours(case: Case) -> Iterator[Obstacle]:
-    """Find what other pods forbid, those of the group included."""
+    """Find what other pods, also of the group itself, forbid."""
     if not case.scheduler.others_decide(case.scheduler.jobs[0]):
         return
     nodes = sum(map(bool, slots(case.scheduler, largest(case.scheduler))))

@@ -146,6 +146,7 @@ def _with_plenty(cluster: Cluster, names: Iterable[str]) -> Cluster:
 
 
 def _not_asking(group: PodGroup, name: str) -> PodGroup:
+    """Copy a group without its requests of one resource."""
     pods = tuple(
         replace(one, requests={key: value for key, value in one.requests.items() if key != name})
         for one in group.pods

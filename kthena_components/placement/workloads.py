@@ -87,6 +87,7 @@ def _groups(
     cluster: ClusterObjects,
     joined: Mapping[tuple[str, str], Object],
 ) -> Iterator[PodGroup]:
+    """List the groups of an object's pods: a stated one, a controller's, or single pods."""
     found, view = templates.owner, cluster.views[templates.owner.index]
     if found.group_kind == POD_GROUP:
         yield from _stated(templates, cluster)

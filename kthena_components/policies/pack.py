@@ -53,7 +53,7 @@ from kthena_components.policies.resource_checks import (
     sent,
     unchecked_memory_of,
 )
-from kthena_components.policies.secrets_and_stack_gpu import (
+from kthena_components.policies.secret_marks_and_stack_gpu import (
     NO_MARKS,
     gpus_of_stack,
     has_marks,
@@ -177,6 +177,7 @@ def _safely_in_stack(args: StackValidationArgs, by: Settings) -> list[tuple[str,
 
 
 def _check_cluster(bodies: Bodies, by: Settings) -> list[Finding]:
+    """Check all objects of a stack together by the pack's settings; secrets stay hidden."""
     check = partial(
         check_objects_together,
         today=today(),

@@ -30,7 +30,7 @@ from kthena_components.core.rules.registry import run_checks
 from kthena_components.core.spec.serving_spec import ENGINE_CONTAINER
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping
-from kthena_components.policies.secrets_and_stack_gpu import (
+from kthena_components.policies.secret_marks_and_stack_gpu import (
     read_field,
     read_props,
     sent_props,

@@ -158,6 +158,7 @@ def _correct_all(fields: Schema, *, is_input: bool) -> None:
 
 
 def _correct(name: str, field: Schema, *, is_input: bool) -> None:
+    """Correct a field of the generated schema: the backend's type, amounts, and open maps."""
     _drop_repeated(field)
     if name == "backend":
         del field["type"]

@@ -213,6 +213,7 @@ def _pieces(text: str) -> Iterator[tuple[str, int]]:
 
 
 def _document(loader: Any, piece: str, before: int, wanted: Wanted) -> Document:
+    """Build one document, with its line in the file; other kinds only get their name."""
     node = loader.get_node()
     line = before + node.start_mark.line + 1
     if MERGES in piece:

@@ -201,6 +201,7 @@ def _leads_out(link: _Link) -> str:
 
 
 def _refused(link: _Link, why: str, kind: str = "file") -> Unreadable:
+    """Write why a link is not read, with the file to which it leads."""
     try:
         target = str(Path(link.path).readlink())
     except OSError:
@@ -213,6 +214,7 @@ def _refused(link: _Link, why: str, kind: str = "file") -> Unreadable:
 
 
 def _odd(path: str) -> Unreadable:
+    """Write why something that is no regular file, such as a device, is not read."""
     try:
         kind = odd_kind(Path(path).stat())
     except OSError as error:

@@ -31,7 +31,7 @@ class HclError(ValueError):
 
 
 class _HopelessError(HclError):
-    """Reading the text in another way finds no end either."""
+    """The text has no end, whichever way it is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +97,7 @@ class _Reader:
         self.at = found.end() if found else self.at
 
     def block(self, level: int) -> Block:
+        """Read a block: its kind, its labels, and what stands in its braces."""
         kind, labels = self._name(), []
         self.skip()
         while not self._take("{"):
@@ -107,6 +108,7 @@ class _Reader:
         return made
 
     def _body(self, made: Block, level: int) -> None:
+        """Read attributes and blocks up to the closing brace."""
         if level > _LEVELS:
             raise _HopelessError("it has too many levels")
         self.skip(lines=True)
@@ -144,6 +146,7 @@ class _Reader:
         return Expression(self._text[start : self.at].strip())
 
     def _term(self, level: int) -> Any:
+        """Read a text, a number, or what has parts; expressions are kept as they stand."""
         text = self._text
         if found := _HEREDOC.match(text, self.at):
             self.at = found.end()
@@ -173,6 +176,7 @@ class _Reader:
         raise HclError(f"{name} is no literal")
 
     def _listed(self, end: str, read: Callable[[], Any]) -> list[Any]:
+        """Read items up to `end`, with commas or line ends between them."""
         made: list[Any] = []
         self.skip(lines=True)
         while not self._take(end):

@@ -43,7 +43,7 @@ class NoObjectError(IdentityError):
 
 
 def identity(node: yaml.Node) -> tuple[str | None, str | None]:
-    """Read apiVersion and kind. None: the document does not state it.
+    """Read apiVersion and kind; None for one that the document does not state.
 
     Raises:
         IdentityError: Programs differ in what they read, or one of the two is no text.

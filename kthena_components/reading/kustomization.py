@@ -161,6 +161,7 @@ class _Reading:
         return real != self._boundary and not Path(real).is_relative_to(self._boundary)
 
     def _built_of(self, entry: str) -> None:
+        """Add what a kustomization builds on: a folder, a file, or an address to refuse."""
         path = self._join(entry)
         if _ADDRESS.match(entry):
             self.refuse(f"remote base {entry}")
@@ -193,6 +194,7 @@ class _Reading:
     def _part(
         self, path: str, *, is_text: bool = False, is_patch: bool = False, is_aimed: bool = False
     ) -> None:
+        """Add a file that a kustomization reads: texts, patches, and patches aimed at a target."""
         if _ADDRESS.match(path):
             self.refuse(f"remote file {path}")
             return

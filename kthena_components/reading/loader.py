@@ -173,6 +173,7 @@ class Loader(_SAFE):  # type: ignore[misc]  # the class depends on how PyYAML wa
         return self.construct_object(node, deep=True)
 
     def _map(self, node: yaml.MappingNode) -> Any:
+        """Build a map; keys and values that are plain texts take a shorter way."""
         made, build, text, scalar = {}, self.build, STR, yaml.ScalarNode
         for key, value in node.value:
             if key.tag == MERGE:

@@ -241,6 +241,7 @@ def _inside(stated: object, key: str, file: str) -> str:
 
 
 def _defaults(config: Mapping[Any, Any], name: str, file: str) -> dict[str, Any]:
+    """Read the default values of a project's config by their keys with namespace."""
     found: dict[str, Any] = {}
     for key, stated in _by_key(config.items(), name, file).items():
         if _PATH.search(key.partition(":")[2]):
@@ -264,6 +265,7 @@ def _default(stated: object, key: str, file: str) -> Any:
 
 
 def _by_key(items: Iterable[tuple[Any, Any]], project: str, file: str) -> dict[str, Any]:
+    """Add the project's namespace to keys, and refuse a key that stands twice."""
     made: dict[str, Any] = {}
     for stated, value in items:
         key = ":".join(_parts(stated, project, file))

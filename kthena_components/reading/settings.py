@@ -97,6 +97,7 @@ def parse_kube_map(text: str, file: str) -> Mapping[str, Any] | Unreadable:
 
 
 def _parsed(text: str, file: str, *, is_settings: bool) -> Mapping[str, Any] | Unreadable:
+    """Read one map of settings; for settings only what all programs read alike."""
     try:
         if file.endswith(".json"):
             content = _json(text, is_settings=is_settings)
@@ -151,6 +152,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _yaml(text: str, *, is_settings: bool) -> Any:
+    """Read one YAML document with limits for depth, aliases and keys."""
     check_depth(text)
     if is_settings:
         check_yaml(text)
@@ -180,6 +182,7 @@ def _check_keys(root: yaml.Node) -> None:
 
 
 def _check_map(node: yaml.MappingNode) -> None:
+    """Check the keys of a map: of types that JSON has, and each once."""
     stated: set[tuple[str, str]] = set()
     for key, _ in node.value:
         if isinstance(key, yaml.ScalarNode):
@@ -277,6 +280,7 @@ def check_yaml(text: str) -> None:
 
 
 def _check_event(event: Any, inside: _Open | None) -> None:
+    """Refuse directives, tags and scalars that programs read in different ways."""
     if isinstance(event, yaml.DocumentStartEvent) and (event.version or event.tags):
         _refuse("has a directive, which not every program reads: remove it", event.start_mark)
     if getattr(event, "tag", None) is not None:
@@ -292,6 +296,7 @@ def _check_event(event: Any, inside: _Open | None) -> None:
 
 
 def _check_key(event: Any, inside: _Open) -> None:
+    """Refuse keys that are no plain texts, stand twice, or merge another map."""
     if isinstance(event, yaml.CollectionEndEvent):
         return
     mark = event.start_mark
@@ -369,6 +374,7 @@ def check_json(text: str) -> None:
 
 
 def _check_token(said: str, inside: _Open | None, place: Place) -> None:
+    """Refuse texts and numbers of JSON that programs read in different ways."""
     if said[0] == '"':
         value = json.loads(said)
         if _SURROGATE.search(value):

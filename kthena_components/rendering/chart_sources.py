@@ -73,6 +73,7 @@ class ChartSources:
         return list(self.layout.libraries.values())
 
     def _read(self, folder: str) -> _Group:
+        """Read all files of a chart, up to a number, in the order of their names."""
         group, count = _Group(), 0
         for above, folders, names in os.walk(folder):
             folders[:] = sorted(each for each in folders if each != ".git")
@@ -132,6 +133,7 @@ class ChartSources:
         return self.seen.get(real, Counter())
 
     def _of_templates(self, group: _Group) -> Iterator[tuple[str, str]]:
+        """List templates of which no rendering contains all, each with the reason."""
         for real, (file, because) in group.unreadable.items():
             if not self._seen(real):
                 yield file, f"it {because}"
@@ -149,6 +151,7 @@ class ChartSources:
                 yield file, _no_values(lost)
 
     def _lost(self, real: str, template: Template) -> list[str]:
+        """List the kinds of objects in a template that no rendering contains."""
         seen = self._seen(real)
         lost = [name for name in template.own - seen if name in with_pods()]
         lines = self.lines.get(real, frozenset())

@@ -238,6 +238,7 @@ class Cage:
             self.watcher.ended(process.pid)
 
     def _environment(self) -> dict[str, str]:
+        """Return the environment of a program: an empty home, no proxy, and no cluster."""
         nothing = str(self.folder / "nothing")
         return {
             **dict.fromkeys(_FOLDERS, str(self.folder / "home")),

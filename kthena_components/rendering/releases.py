@@ -86,6 +86,7 @@ class _Releases:
     """The rendering of releases."""
 
     def __init__(self, layout: Layout, programs: Programs, cage: Cage, made: Rendered) -> None:
+        """Keep what is rendered already, so that each release is rendered once."""
         self._layout, self._programs, self._cage, self._made = layout, programs, cage, made
         self._entries = frozenset(layout.entries())
         self._keys: set[str] = set()
@@ -254,6 +255,7 @@ class _Releases:
         return self._rendering(stated, changed, lambda *_: None)
 
     def _overlay(self, stated: Overlay) -> Rendering | str:
+        """Render a kustomization with a release's changes, or return why it is not."""
         output = self._cage.new_folder() / "objects"
         if why := (
             self._missing()
@@ -273,6 +275,7 @@ class _Releases:
         return "" if known else self._programs.missing_for(kustomize.PROGRAMS)
 
     def _rendering(self, stated: Statement, output: Path, origin: Origin) -> Rendering:
+        """Describe a rendering, with the release's file as the place of findings."""
         return Rendering(
             name=stated.place.name,
             output=output,

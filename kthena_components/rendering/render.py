@@ -210,6 +210,7 @@ def _is_same(output: Path, again: Path, release: str) -> bool:
 
 
 def _of_chart(copied: helm.Copied, name: str, values: str, output: Path) -> Rendering:
+    """Describe a chart's rendering, whose comments name the template of each object."""
     chart = copied.chart
     return Rendering(
         name=name,

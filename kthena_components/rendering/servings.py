@@ -165,6 +165,7 @@ def _part_may_serve(file: str) -> bool:
 
 
 def _may_change_serving(file: str, *, is_aimed: bool) -> bool:
+    """Return whether a file of a kustomization may make an object a serving, or no longer one."""
     text = read_text(file, named=False)
     if isinstance(text, Unreadable):
         return Path(file).exists()  # Kustomize reports it

@@ -85,6 +85,7 @@ def read_template(text: str) -> Template:
 
 
 def _lines(parts: list[str]) -> Iterator[tuple[str, frozenset[str]]]:
+    """List the lines of each object in a template that stand in no other object of it."""
     plain = [
         {line for each in part.split("\n") if "{{" not in each and (line := each.strip())}
         for part in parts

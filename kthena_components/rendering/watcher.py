@@ -86,6 +86,7 @@ def kill_group(group: int) -> None:
 
 
 def _main(folder: str) -> None:
+    """Read the numbers of running programs, and end them when the parent has gone."""
     # A supervisor may send these to all processes, and SIGKILL some seconds later.
     for each in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
         signal.signal(each, signal.SIG_IGN)

@@ -164,7 +164,7 @@ def warn_of_untested() -> None:
         return
     pulumi.log.warn(
         f"pulumi-kubernetes {installed} is installed, so Pulumi starts the provider {installed}. "
-        f"What kthena-components registers is tested with it, what a cluster makes of that only "
-        f"with {TESTED}; docs/own-program.md says what differs. For the tested release: "
+        f"What kthena-components registers is tested with it; what a cluster does with that, only "
+        f"with {TESTED}. docs/own-program.md says what differs. For the tested release: "
         f"pip install '{REQUIREMENT}'"
     )

@@ -58,6 +58,7 @@ class Scope:
         return self._component(manifest.group, manifest.role)
 
     def _component(self, group: int | None, role: str | None) -> pulumi.ComponentResource:
+        """Return the component of a group or a role, which is registered once."""
         known = self.made.get((group, role))
         if known is not None or group is None:
             return known or self.root
@@ -140,7 +141,7 @@ class _Before:
         self._all: dict[str, int] = {}
 
     def nearest(self, manifest: Manifest) -> list[str]:
-        """Return the manifests in `after` on which no other one of them depends."""
+        """Return the manifests in `after` on which no other manifest in it depends."""
         implied = stated = 0
         for key in manifest.after:
             implied |= self._all[key]
@@ -183,6 +184,7 @@ def awaited(
 def _timeouts(
     stated: pulumi.CustomTimeouts | None, seconds: int | None
 ) -> pulumi.CustomTimeouts | None:
+    """Add the serving's time limit; what the user states for an operation wins."""
     if seconds is None:
         return stated
     ours = f"{seconds}s"

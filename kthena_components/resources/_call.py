@@ -54,6 +54,7 @@ def refuse_call(
 
 
 def _unknown(init: Callable[..., None], kind: str, name: str) -> Finding:
+    """Say where an argument belongs that the component does not take."""
     fields = get_type_hints(init)["args"].__annotations__
     close = nearest(name, _ORDER)
     field = name if name in fields else nearest(name, fields)
@@ -68,6 +69,7 @@ def _unknown(init: Callable[..., None], kind: str, name: str) -> Finding:
 
 
 def _missing(given: Mapping[str, Any], kind: str, example: str) -> Iterator[Finding]:
+    """Report a missing name or args, or args in the place of the name."""
     if isinstance(given.get("name"), Mapping) and "args" not in given:
         seen = "is a map, but must be text; args come after it"
         yield _wrong("name", seen, example)

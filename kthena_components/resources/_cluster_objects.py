@@ -128,6 +128,7 @@ def _owner(access: Access, place: Place) -> tuple[str, str] | None:
 
 
 def _of_another_stack(title: str, own: str, server: str, owner: str) -> Finding:
+    """Write the finding of an object that belongs to another stack."""
     return Finding(
         path=title,
         seen=f"belongs to the stack {owner} on {server}, and this is the stack {own}, so an "
@@ -161,6 +162,7 @@ def warn_if_elsewhere(
     asked = _known_states.setdefault(running(), set())
 
     async def compare(resolved: Sequence[Any]) -> Any:
+        """Warn once if an object of the state is not on the server that is asked now."""
         found, place = resolved
         known = _Known.read(mapping(found))
         if known is None or provider in asked:
@@ -176,7 +178,7 @@ def warn_if_elsewhere(
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What the state says of an object."""
+    """An object as the state of a stack records it."""
 
     uid: str
     created: str
@@ -204,6 +206,7 @@ def _missing_on(access: Access, place: Place, known: _Known) -> str | None:
 
 
 def _of_another_cluster(title: str, known: _Known, server: str) -> Finding:
+    """Write the finding of an object that the state has and the cluster does not."""
     return Finding(
         path=title,
         seen=f"is in the state of this stack, created {known.created}, but not on {server}: the "
@@ -239,6 +242,7 @@ def warn_if_unreachable(provider: pulumi.ProviderResource | None) -> None:
     _warned.add(program)
 
     async def ask(_: object) -> Any:
+        """Warn if the cluster of the default provider cannot be reached."""
         from kthena_components.resources.cluster import check_default_cluster  # noqa: PLC0415
 
         secret = "kubernetes:kubeconfig" in pulumi.runtime.get_config_secret_keys_env()

@@ -32,6 +32,7 @@ def read_hf_configs(args: dict[str, Any]) -> dict[str, Any]:
 
 
 def _role(role: Any, path: str, findings: list[Finding]) -> Any:
+    """Replace the path of an engine's config.json by its content, or report why not."""
     engine: Any = role.get("engine") if isinstance(role, Mapping) else None
     stated = engine.get("hf_config") if isinstance(engine, Mapping) else None
     if not isinstance(stated, str) or is_unresolved(stated):
@@ -50,6 +51,7 @@ def _role(role: Any, path: str, findings: list[Finding]) -> Any:
 
 
 def _config(path: str) -> dict[str, Any]:
+    """Read a model's config.json, or the one in a folder."""
     place = Path(path, "config.json") if Path(path).is_dir() else Path(path)
     text = read_text(str(place), named=False)
     if isinstance(text, Unreadable):

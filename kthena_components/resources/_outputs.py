@@ -119,6 +119,7 @@ class _Hiding:
         return None
 
     def _mapping(self, mapping: Mapping[Any, Any], path: Path) -> dict[str, Any]:
+        """Replace Outputs in a map by tokens; a key that is no text is refused."""
         plain = {}
         for key in mapping:
             word = key.value if isinstance(key, Enum) else key
@@ -134,6 +135,7 @@ class _Hiding:
         self.findings.append(Finding(path=path_of(path), seen=seen, remedy=remedy, rule="type"))
 
     def _token(self, value: Any, path: Path) -> str:
+        """Return the token of an Output; equal paths get equal tokens in every run."""
         known = self._tokens.get(id(value))
         if known is None:
             number = zlib.crc32(self._address(path).encode())
@@ -228,6 +230,7 @@ def without_objects(args: Any) -> Any:
 
 
 def _role(role: Any, path: Path, findings: list[Finding]) -> Any:
+    """Replace typed pod templates by plain maps, and refuse objects of other types."""
     if not isinstance(role, Mapping) or not _TEMPLATES.intersection(role):
         return role
     templates = {field: role[field] for field in role if field in _TEMPLATES}

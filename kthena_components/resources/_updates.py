@@ -44,6 +44,7 @@ def hooks_of(
 def _update_hook(
     manifest: Manifest, name: str, provider: pulumi.ProviderResource | None
 ) -> pulumi.ResourceHook:
+    """Make the hook that checks an update before Pulumi sends it, in previews as well."""
     access = access_of(provider)
 
     async def check(args: pulumi.ResourceHookArgs) -> None:
@@ -104,6 +105,7 @@ def _live_and_stored(
 
 
 def _refuse(manifest: Manifest, new: Mapping[str, Any], findings: Iterable[Finding]) -> None:
+    """Raise the mandatory findings about an update that no waiver covers."""
     from kthena_components.checker.waivers import annotated, waive  # noqa: PLC0415
 
     found = [finding for finding in findings if finding.rule in manifest.update_rules]
@@ -155,7 +157,7 @@ def _supported() -> bool:
 
 
 def reasons(access: Access, namespace: str, serving: str) -> list[str]:
-    """Return what `status` says of a serving that waits; empty if the cluster does not answer."""
+    """Return what `status` shows for a serving that waits; empty without an answer."""
     answer = answer_of(access, lambda cluster: _waits(cluster, namespace, serving))
     return [] if answer is None else answer[1][:_MOST]
 

@@ -118,7 +118,7 @@ def _locked(cluster: _Cluster, *, render: bool) -> Finding:
     return Finding(
         path="output",
         seen=f"is {'render' if render else 'cluster'}, but {why}{cluster.title} has no "
-        "credentials, so that it would wait for a name and a password",
+        "credentials, so it would wait for a user name and a password",
         remedy="run with KUBECONFIG=/dev/null" if render else "add a user with credentials to it",
         rule="kubeconfig",
     )

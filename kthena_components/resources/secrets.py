@@ -25,6 +25,7 @@ class Secret(pulumi.CustomResource):
     def __init__(
         self, secret: SecretSpec, values: Mapping[str, pulumi.Output[str]], provider: Any
     ) -> None:
+        """Register the Secret with its values as secret outputs."""
         metadata = {"name": secret.name, "namespace": secret.namespace}
         body = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata}
         properties = {**completed(body, provider), "stringData": dict(values)}
@@ -71,6 +72,7 @@ def unused_secrets(values: Mapping[str, Any], config: StackConfig) -> list[Findi
 
 
 def _values_are_secret(spec: StackSpec, config: StackConfig) -> Iterator[Finding]:
+    """Check the Secrets' names, and the source of each value."""
     for index, secret in enumerate(spec.secrets):
         if not is_dns_name(secret.name):
             yield Finding(
@@ -84,6 +86,7 @@ def _values_are_secret(spec: StackSpec, config: StackConfig) -> Iterator[Finding
 
 
 def _value(path: str, key: str, source: str, config: StackConfig) -> Iterator[Finding]:
+    """Check one value of a Secret: its key, and an encrypted config value as its source."""
     remedy = f"run 'pulumi config set --secret {shell_word(source)} --stack {config.stack}'"
     if not _KEY.fullmatch(key):
         seen, rule = (

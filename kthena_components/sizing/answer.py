@@ -273,6 +273,7 @@ def _impossible(shape: Shape, finding: Finding) -> Impossible:
 
 
 def _measured(question: Question, shape: Shape, placed: Placed, doubt: Finding | None) -> Row:
+    """Measure a shape: GiB of weights and cache, tokens, and requests at once."""
     cache, each, length = max(placed.left or 0.0, 0.0), _bytes_of_a_token(placed), length_of(placed)
     tokens = int(cache * GIB / each) if each else None
     at_once = None

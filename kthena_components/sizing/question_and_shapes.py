@@ -110,6 +110,7 @@ def _splits(pods: int, part: int, divides: Callable[[int], bool]) -> Iterator[tu
 
 
 def _variants(one: Shape, model: ModelShape, *, has_decode: bool) -> Iterator[Shape]:
+    """List a shape with its variants: expert parallelism and decode context parallelism."""
     sizes = {"pods": one.pods, "gpus_per_pod": one.gpus_per_pod}
     sizes |= {"tensor": one.tensor, "pipeline": one.pipeline}
     yield one
@@ -207,6 +208,7 @@ class Question:
         return {**args, "roles": [self._role(shape)]}
 
     def _role(self, shape: Shape) -> dict[str, Any]:
+        """Write the role of a shape for the compiler."""
         resources: dict[str, Any] = {"gpus_per_pod": shape.gpus_per_pod}
         if self.resource != DEFAULT_RESOURCE:
             resources["gpu_resource"] = self.resource
@@ -218,6 +220,7 @@ class Question:
         return role if shape.pods == 1 else {**role, "worker_replicas": shape.pods - 1}
 
     def _engine(self, shape: Shape) -> dict[str, Any]:
+        """Write the engine of a shape for the compiler; sizes of 1 are left out."""
         sizes = {"tensor": shape.tensor, "pipeline": shape.pipeline, "data": shape.data}
         parallelism = {name: size for name, size in sizes.items() if size > 1}
         parallelism |= {"expert": True} if shape.expert else {}

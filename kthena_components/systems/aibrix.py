@@ -94,6 +94,7 @@ def read_role_sets(found: Object) -> RoleSets:
 
 
 def _role(item: object, path: str) -> Role:
+    """Read a role of a RoleSet; an instance of it has podGroupSize pods."""
     fields = mapping(item)
     name, size = fields.get("name"), copies_in(fields.get("podGroupSize"), 1)
     return Role(
@@ -199,6 +200,7 @@ def _times(engine: EngineFacts, view: RoleSets) -> EngineFacts:
 
 
 def _of_group(view: RoleSets, role: Role) -> Iterator[EngineFacts]:
+    """Read the engine of a role whose instances are groups of equal pods."""
     found, at = view.object, view.object.at(f"{role.path}.template")
     env = {} if isinstance(role.size, Unknown) else {GROUP_SIZE: str(role.size)}
     pod = fill_requests(read_pod(role.template, at, env, context=found.context))

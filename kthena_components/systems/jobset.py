@@ -77,6 +77,7 @@ def read_job_set(found: Object) -> JobSet:
 
 
 def _job(item: object, index: int) -> ReplicatedJob:
+    """Read a replicated job: its pod template, its number of Jobs, and the pods of each."""
     fields = mapping(item)
     spec = inside(inside(item, "template"), "spec")
     name = fields.get("name")
@@ -154,7 +155,7 @@ def _names(view: JobSet) -> Iterator[NameFacts]:
 
 
 def hosts(view: JobSet) -> PodHosts | None:
-    """Return the names of the pods: those of Jobs with an index have one; None if not known.
+    """Return the pods' host names, which only indexed Jobs give; None if not known.
 
     Source: kubernetes-sigs/jobset api/jobset/v1alpha2/jobset_webhook.go (defaults), and
     pkg/controllers/jobset_controller.go createHeadlessSvcIfNecessary.

@@ -72,6 +72,7 @@ def read_model(found: Object) -> Model:
 
 
 def _devices(profile: object) -> tuple[str | None, MaybeInt]:
+    """Read `<profile>:<count>` as a resource and its number; KubeAI's default profiles only."""
     if gap := unknown_in(profile):
         return None, gap
     name, _, times = profile.partition(":") if isinstance(profile, str) else ("", "", "")
@@ -118,6 +119,7 @@ def facts(view: Model) -> ServingFacts:
 
 
 def _pod(view: Model) -> PodFacts:
+    """Compose the pod of a Model, and read it; without an image, any release may run."""
     found, fields = view.object, view.fields
     container: dict[str, Any] = {
         "name": "server",
@@ -145,6 +147,7 @@ def _gpu_of(view: Model) -> GpuFacts | Unknown | None:
 
 
 def _device_facts(view: Model) -> list[DeviceFacts]:
+    """State the accelerators of a profile as a device of the server's container."""
     unknown = isinstance(view.devices, Unknown)
     if view.resource is None and not unknown:
         return []

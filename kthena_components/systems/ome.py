@@ -121,6 +121,7 @@ def read_components(found: Object) -> Components:
 
 
 def _component(path: str, stated: object, *, partial: bool) -> Component:
+    """Read a component of an InferenceService: one pod, or a leader with workers."""
     fields = mapping(stated)
     nodes = {name: inside(stated, name) for name in _NODES}
     several = any(node is not None for node in nodes.values())
@@ -183,6 +184,7 @@ def _is_stated(view: Components, part: Component) -> bool:
 
 
 def _engine(view: Components, part: Component) -> EngineFacts:
+    """Describe the engine of a component, with the variables that OME sets in its pods."""
     pods, parallelism = part.pods, part.parallelism
     env = {_GROUP_SIZE: str(pods)} if isinstance(pods, int) else {}
     if isinstance(parallelism, int) and view.accelerated is None:
@@ -233,6 +235,7 @@ def _pod(view: Components, node: Node, env: Mapping[str, str]) -> PodFacts:
     shift = len(runner)
 
     def place(path: str) -> str:
+        """Translate a path in the composed pod to its field; the runner is the first container."""
         if path.startswith(_CONTAINERS):
             index, bracket, rest = path.removeprefix(f"{_CONTAINERS}[").partition("]")
             if not bracket:

@@ -7,7 +7,7 @@ import pytest
 from kthena_components.core.objects import cluster_objects
 from kthena_components.systems.volcano.rules import gang_fits_hypernode as stack_capacity
 from kthena_components.systems.volcano.rules import (
-    gang_starts_rollout_and_subgroups as stack_subgroups,
+    gang_starts_rollout_subgroup_has_pods as stack_subgroups,
 )
 from tests.rules.cases import judge
 

@@ -17,7 +17,7 @@ from pulumi_policy.proxy import UNKNOWN_STRING_VALUE, unknown_checking_proxy
 
 from kthena_components.core.plan.manifest import Manifest
 from kthena_components.policies.pack import POLICIES
-from kthena_components.policies.secrets_and_stack_gpu import read_marked
+from kthena_components.policies.secret_marks_and_stack_gpu import read_marked
 from tests.support.specs import VLLM, image_of
 
 Args = dict[str, Any]

@@ -13,7 +13,7 @@ from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import Level
 from kthena_components.core.plan.report import shape
 from kthena_components.policies import pack, resource_checks
-from kthena_components.policies.secrets_and_stack_gpu import plain
+from kthena_components.policies.secret_marks_and_stack_gpu import plain
 from tests.policies.broken import emitted
 from tests.policies.objects import (
     COMPONENT,

@@ -4,7 +4,7 @@ import pytest
 from pulumi_policy import proxy
 
 from kthena_components.core.rules.registry import MODEL_RULES
-from kthena_components.policies import secrets_and_stack_gpu as marks
+from kthena_components.policies import secret_marks_and_stack_gpu as marks
 from tests.policies.objects import (
     DEPLOYMENT,
     GPU,

@@ -9,7 +9,7 @@ from kthena_components.checker.waivers import PREFIX
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.plan.report import shape
 from kthena_components.policies import pack, resource_checks
-from kthena_components.policies.secrets_and_stack_gpu import read_props
+from kthena_components.policies.secret_marks_and_stack_gpu import read_props
 from tests.policies.broken import native
 from tests.policies.objects import (
     COMPONENT,

@@ -19,7 +19,7 @@ from tests.support.specs import ENGINE_RAY, NATIVE_8B
 
 SAID = (
     "pulumi-kubernetes 4.34.2 is installed, so Pulumi starts the provider 4.34.2. What "
-    "kthena-components registers is tested with it, what a cluster makes of that only with 4.25; "
+    "kthena-components registers is tested with it; what a cluster does with that, only with 4.25. "
     "docs/own-program.md says what differs. For the tested release: "
     "pip install 'pulumi-kubernetes==4.25.*'"
 )

@@ -122,12 +122,12 @@ def test_a_context_without_credentials_would_make_the_provider_wait_for_a_passwo
     path.write_text(yaml.safe_dump({**CONTENT, "users": users}))
     title = f"context 'staging' of {path}, https://127.0.0.1:1,"
     assert told({}, kubeconfig=str(path)) == (
-        f"output: is cluster, but {title} has no credentials, so that it would wait for a name and "
+        f"output: is cluster, but {title} has no credentials, so it would wait for a user name and "
         "a password. Add a user with credentials to it. [kubeconfig]"
     )
     assert told({"KUBECONFIG": str(path)}, output="render") == (
         f"output: is render, but the provider reads KUBECONFIG nevertheless, and {title} has no "
-        "credentials, so that it would wait for a name and a password. Run with "
+        "credentials, so it would wait for a user name and a password. Run with "
         "KUBECONFIG=/dev/null. [kubeconfig]"
     )
 

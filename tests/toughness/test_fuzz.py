@@ -20,7 +20,7 @@ from kthena_components.checker.manifest import check_manifest
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import Finding, Level, SpecError
 from kthena_components.policies import resource_checks
-from kthena_components.policies.secrets_and_stack_gpu import plain
+from kthena_components.policies.secret_marks_and_stack_gpu import plain
 from kthena_components.systems.native.facts import read_group
 from tests.rules.cases import bases as bases_by_name
 from tests.rules.cases import documents

@@ -64,6 +64,7 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
 
 
 def _settings(asked: argparse.Namespace) -> Settings:
+    """Read the levels, the releases and the GPUs that the options name."""
     named = {system: getattr(asked, f"{system}_version") for system in NAMED}
     versions = {
         **parse_releases(_releases(asked.release)),
@@ -112,6 +113,7 @@ def _about_rules(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> 
 
 
 def _run(paths: Sequence[str], given: CheckOptions, report: Report) -> int:
+    """Check the paths, write each result, and return the exit status."""
     summary = Summary()
     with Progress(sys.stderr, lambda: f"checked {count_of(summary.objects, 'object')}") as progress:
         found = check(paths, given, summary)

@@ -154,6 +154,7 @@ class LateDefinitions(Definitions):
         )
 
     def _crds(self, of: GroupKind) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """List the definitions of a kind in the files, each with the file's name."""
         from kthena_components.core.schema.definitions import defined  # noqa: PLC0415
 
         group, kind = of

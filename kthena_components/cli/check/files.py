@@ -159,6 +159,7 @@ def _told_once(
 
 
 def _plain(file: str, found: Found, bases: Container[str], charts: Collection[str]) -> Source:
+    """Describe where a file comes from: a folder, a kustomization's base, or a chart."""
     is_walked = file not in found.named
     real = os.path.realpath(file) if "\0" not in file and (is_walked or charts) else file
     above = map(str, Path(real).parents) if charts else ()
@@ -319,6 +320,7 @@ def _object(source: Source, shift: int, item: KubeObject, beside: _Beside, made:
 def _checked(
     source: Source, shift: int, item: KubeObject, beside: _Beside, kept: KeptObjects
 ) -> list[Finding]:
+    """Check one object, and keep what the rules over all objects read of it."""
     partial = source.part_of_object(item)
     if partial is not None:
         return [partial]
@@ -357,6 +359,7 @@ def check_safely(
 
 
 def _result(source: Source, place: Place, body: Mapping[str, Any], finding: Finding) -> Result:
+    """Say where a finding is: file, line and object."""
     metadata = mapping(body.get("metadata"))
     namespace, name, stem = (metadata.get(key) for key in ("namespace", "name", "generateName"))
     return Result(

@@ -287,6 +287,7 @@ class AllObjects:
         yield from parts.values()
 
     def _clash(self, numbers: list[int]) -> bool:
+        """Return whether two files of these have an object of the same identity."""
         files: dict[object, str] = {}
         for number in numbers:
             kept = self._kept[number]
@@ -329,6 +330,7 @@ class AllObjects:
     def _findings(
         self, kept: Sequence[ReducedObject], numbers: Sequence[int], asked: StackOptions
     ) -> list[Finding]:
+        """Check the kept objects together; findings name an object by its number."""
         objects = ReadObjects(
             bodies=[one.body for one in kept],
             paths=[path_of_object(number) for number in numbers],

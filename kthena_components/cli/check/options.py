@@ -60,6 +60,7 @@ def _run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
 
 
 def _releases(parser: argparse.ArgumentParser) -> None:
+    """Add the options that state the releases of systems."""
     for system in NAMED:
         known = VERSIONS[system]
         parser.add_argument(
@@ -79,6 +80,7 @@ def _releases(parser: argparse.ArgumentParser) -> None:
 
 
 def _models_and_rules(parser: argparse.ArgumentParser) -> None:
+    """Add the options about models, GPUs and the rules themselves."""
     parser.add_argument(
         "--model-config",
         metavar="MODEL=PATH",
@@ -101,7 +103,7 @@ def _models_and_rules(parser: argparse.ArgumentParser) -> None:
 
 
 def _reading(parser: argparse.ArgumentParser) -> None:
-    """Add the options for files that are found."""
+    """Add the options about rendering, and about files that cannot be read."""
     parser.add_argument(
         "--render",
         action=argparse.BooleanOptionalAction,

@@ -105,6 +105,7 @@ class _Team:
             os.close(shares)
 
     def _fork(self, shares: int) -> None:
+        """Start a process that does every share after its number, and sends back the results."""
         # Imported here, because it takes as long as to check some objects.
         from multiprocessing.connection import Pipe  # noqa: PLC0415
         from multiprocessing.reduction import ForkingPickler  # noqa: PLC0415

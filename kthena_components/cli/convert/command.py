@@ -159,6 +159,7 @@ def in_flags(error: SpecError) -> str:
 
 
 def _for_convert(finding: Finding) -> Finding:
+    """Rewrite a remedy for arguments as one for the command line: --set FIELD=VALUE."""
     first = re.split(r"[.\[]", finding.path, maxsplit=1)[0]
     if finding.rule == _OF_OBJECTS or first not in ModelServingSpec.model_fields:
         return finding
@@ -327,6 +328,7 @@ def _changes(asked: argparse.Namespace) -> Changes:
 
 
 def _argument(text: str) -> tuple[str, Any]:
+    """Read FIELD=VALUE of --set; the value is YAML."""
     path, sign, value = text.partition("=")
     if not sign:
         raise UsageError(f"--set {text}: write FIELD=VALUE")

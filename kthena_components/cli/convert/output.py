@@ -290,6 +290,7 @@ def write_imports(
 
 
 def _entry(component: str, name: str, made: Manifest, version: str) -> dict[str, Any]:
+    """Write an entry of Pulumi's import file: the object's type, names and parent."""
     return {
         "type": made.type_token,
         # Of its own in the whole file, where objects of several kinds may have one name.

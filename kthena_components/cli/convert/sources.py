@@ -26,7 +26,7 @@ class UsageError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Some objects, and what became of them."""
+    """The objects of one source, and the result of their conversion."""
 
     name: str
     """Name of a file, or of the cluster."""

@@ -67,6 +67,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", 
 
 
 def _add_what_if(parser: argparse.ArgumentParser) -> None:
+    """Add the options about losing nodes and about more groups."""
     parser.add_argument(
         "--lose",
         metavar="node=NAME|rack=HYPERNODE|1",

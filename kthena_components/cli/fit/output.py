@@ -65,6 +65,7 @@ def summary(outcomes: Sequence[Outcome]) -> str:
 
 
 def _row(outcome: Outcome) -> list[str]:
+    """Write the row of a group: verdict, pods, GPUs, and the HyperNode and nodes of its place."""
     group, placement = outcome.group, outcome.placement
     gpus = sum(accelerators(pods.requests) * pods.count for pods in group.pods)
     unknown = group.unknown is not None
@@ -238,6 +239,7 @@ def _lose(cluster: Cluster, wanted: str) -> Loss:
 
 
 def _lost(cluster: Cluster, wanted: str) -> tuple[str, ...]:
+    """Return the nodes that --lose names: one node, or all of a HyperNode."""
     kind, _, name = wanted.partition("=")
     found: tuple[str, ...]
     if kind == "node":

@@ -177,6 +177,7 @@ def _in_paths(paths: Sequence[str]) -> Iterator[_Found | Unreadable]:
 
 
 def _in_text(path: str, name: str, *, named: bool) -> Iterator[_Found | Unreadable]:
+    """List the objects in a file, and what of it cannot be read."""
     text = read_text(path, named=named)
     if isinstance(text, Unreadable):
         yield text

@@ -188,6 +188,7 @@ def _without_levels(options: ReviewOptions, branch: Branch, layout: Layout) -> I
 def _stack_findings(
     file: str, before: StackValues, after: StackValues, today: date
 ) -> Iterator[Finding]:
+    """Compare two versions of a stack file by the rules about weaker checks."""
     change = StackChange(
         file=file,
         before={**before.others, **before.own},

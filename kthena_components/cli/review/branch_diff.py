@@ -170,6 +170,7 @@ def _differing(before: Tree, after: Tree) -> Iterator[str]:
 def _changed(
     path: str, old: Entry | None, new: Entry | None, project: str, reached: Container[str]
 ) -> Changed:
+    """Describe a changed path, and whether the project's program may reach it."""
     there = [entry for entry in (old, new) if entry is not None]
     is_outside = not is_below(path, project)
     same = folded(path)

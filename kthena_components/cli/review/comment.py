@@ -99,6 +99,7 @@ def _of_the_branch(said: Sequence[Said], log: Log) -> list[str]:
 
 
 def _summary(stacks: Sequence[Reviewed], first: Sequence[object], said: Sequence[Said]) -> str:
+    """Write the first line of the comment: stacks, findings, and GPUs before and after."""
     weaker = sum(item.weight is Weight.MANDATORY for item in said)
     if not stacks:
         return "No stack was previewed." if first else "This change affects no stack."
@@ -127,6 +128,7 @@ def _section(stack: Reviewed, log: Log) -> str:
 
 
 def _trouble(stack: Reviewed) -> Iterator[str]:
+    """Say why a preview failed or did not finish."""
     if stack.preview.errors:
         yield f"The preview failed with {count_of(stack.preview.errors, 'error')}: {_LOG}."
         reasons = [*dict.fromkeys(filter(None, stack.preview.reasons))][:_MOST_REASONS]
@@ -139,6 +141,7 @@ def _trouble(stack: Reviewed) -> Iterator[str]:
 
 
 def _shapes(stack: Reviewed) -> Iterator[str]:
+    """Write the table of sizes that change; a table without changes is folded."""
     if stack.is_stopped and not stack.pairs:
         yield from _before(stack)
         return
@@ -178,6 +181,7 @@ def _before(stack: Reviewed) -> Iterator[str]:
 
 
 def _table(pairs: Sequence[Pair], gpus: Gpus, same: int = 0) -> str:
+    """Write the rows of roles before and after, with a row for unchanged ones and the total."""
     cells = [
         [
             _subject(pair), cell_text(pair.cell("role")), pair.cell("groups"),
@@ -194,6 +198,7 @@ def _table(pairs: Sequence[Pair], gpus: Gpus, same: int = 0) -> str:
 
 
 def _subject(pair: Pair) -> str:
+    """Name a serving, and say whether it is new, removed, refused or as deployed."""
     row: Row = pair.after or pair.before or {}
     is_new = pair.before is None
     where = row.get("namespace") if not (pair.is_refused and is_new) else None
@@ -215,6 +220,7 @@ def _held(pair: Pair) -> str:
 
 
 def _effects(found: Sequence[PlannedChange]) -> Iterator[str]:
+    """Write the planned changes by their effect; equal ones are counted together."""
     if not found:
         yield "No resources change."
         return
@@ -237,6 +243,7 @@ def _effects(found: Sequence[PlannedChange]) -> Iterator[str]:
 
 
 def _line(effect: Effect, kind: str, alike: Sequence[PlannedChange]) -> str:
+    """Write a line about objects that change alike: their names, and the fields that change."""
     names = [cell_text(item.step.name) for item in alike[:_MOST_NAMES]]
     more = len(alike) - len(names)
     listed = ", ".join(names) + (f" and {more} more" if more else "")
@@ -260,6 +267,7 @@ def _findings(stack: Reviewed, log: Log) -> Iterator[str]:
 
 
 def _by_weight(said: Sequence[Said], extra: Mapping[Weight, list[str]], log: Log) -> Iterator[str]:
+    """Write the findings by weight; those beyond the limit go to the log only."""
     for weight, title in _TITLES.items():
         items = [item for item in said if item.weight is weight]
         lines = [_finding(item) for item in items] + extra.get(weight, [])
@@ -281,6 +289,7 @@ def _unseen(stack: Reviewed) -> Iterator[str]:
 
 
 def _finding(item: Said) -> str:
+    """Write a finding in one line; a rule's name is only marked as one if it looks like one."""
     subject = title_of(item.urn) if item.urn else item.of
     of = f"{cell_text(subject)}: " if subject else ""
     text, _, rule = item.text.rpartition(" ")

@@ -191,6 +191,7 @@ class Repository:
         yield from self._blobs(wanted, size)
 
     def _blobs(self, wanted: Sequence[str | None], size: int) -> Iterator[bytes | None]:
+        """Read the contents of objects from git, in the order asked for; None stays None."""
         stdin = "".join(f"{oid}\n" for oid in wanted if oid is not None).encode()
         most = size + _MOST_TOLD + 256 * len(wanted)
         raw = self._git("cat-file", "--batch", stdin=stdin, most=most) if stdin else b""
@@ -205,6 +206,7 @@ class Repository:
             at = end + 1 + length + 1
 
     def _git(self, *arguments: str, stdin: bytes = b"", most: int = _MOST_TOLD) -> bytes:
+        """Run git without the configuration of the user and of the checkout; return its output."""
         untrusted = [str(self.checkout or self.git_dir)]
         program = find_program(("git",), untrusted)
         if program is None:

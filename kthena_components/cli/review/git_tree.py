@@ -246,7 +246,7 @@ class _Steps:
     done: int = 0
 
     def follow(self, link: str) -> str | None:
-        """Return where a link leads, even if nothing is there. None: out of the repository.
+        """Return where a link leads, even if nothing is there; None if out of the repository.
 
         Raises:
             TreeError: All links together take too many steps.

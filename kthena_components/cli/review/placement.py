@@ -235,6 +235,7 @@ def _counted(outcomes: Sequence["Outcome"]) -> str:
 
 
 def _row(outcome: "Outcome", was: "Outcome | None") -> list[str]:
+    """Write the row of a group: its verdict before and after, its place, and what is wrong."""
     from kthena_components.placement.place import first_change, why_not  # noqa: PLC0415
 
     before = "new" if was is None else str(was.verdict)

@@ -107,6 +107,7 @@ def _order(step: Step, *, others: bool) -> str:
 
 
 def _update(step: Step, *, runs: bool) -> PlannedChange:
+    """Say whether an update restarts pods, scales them, or neither."""
     paths = tuple(_changed(step))
     kind = find_kind(group_kind(_body(step)))
     restarts = kind.restarts if kind and kind.restarts else _USUAL

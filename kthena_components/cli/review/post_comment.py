@@ -66,6 +66,7 @@ def sealed(text: str, most: int = MOST_CHARACTERS["github"], last: str = "") -> 
 
 
 def _unlinked(text: str) -> str:
+    """Remove from a text all that Markdown of GitHub or GitLab would make active."""
     # First of all, so that nothing that is removed hides a backslash before APART, and no BREAK is
     # the text's own.
     shown = "".join(char for char in text if char.isprintable() or char == "\n")

@@ -204,6 +204,7 @@ def parse_preview(stack: str, text: str, *, hidden: Sequence[str] = ()) -> Previ
 
 
 def _objects(text: str) -> Iterator[Mapping[str, Any]]:
+    """Read JSON objects that follow each other in a text."""
     decoder, space = json.JSONDecoder(), re.compile(r"\s*")
     at = len(space.match(text)[0])  # type: ignore[index] # it always matches
     while at < len(text):
@@ -225,6 +226,7 @@ def _take_document(preview: Preview, document: Mapping[str, Any]) -> None:
 
 
 def _take_event(preview: Preview, event: Mapping[str, Any]) -> None:
+    """Take what an engine event tells: a step, a diagnostic, a violation, or the end."""
     _take_gpu(preview, mapping(mapping(event.get("preludeEvent")).get("config")))
     data = mapping(mapping(event.get("resourcePreEvent")).get("metadata"))
     if data:
@@ -317,6 +319,7 @@ def _take_diagnostic(preview: Preview, told: Mapping[str, Any]) -> None:
 
 
 def _take_violation(preview: Preview, told: Mapping[str, Any]) -> None:
+    """Take a violation of a policy; the rule's name stands in brackets in its text."""
     lines = _COLOURS.sub("", _text(told.get("message"))).strip().splitlines()
     # The first line is the policy's description.
     text = " ".join(line.strip() for line in (lines[1:] or lines))

@@ -82,6 +82,7 @@ def without_values(text: str, values: Iterable[str]) -> str:
 
 
 def _remedy(operation: str | None) -> str:
+    """Say how to keep a protected resource that an update would replace or delete."""
     if operation == "replace":
         return (
             "replaces it. Undo that part of the change, or remove the option protect from it in the"
@@ -161,6 +162,7 @@ class Previewer:
             file.write_bytes(kept)
 
     def _preview(self, stack: str, log: Path) -> str:
+        """Preview a stack with its own state; without access to that, with an empty one."""
         shown = self._pulumi({}, "stack", f"--stack={stack}", "--show-name", "--non-interactive")
         if shown == 0:
             if self._events({}, stack, log) != 0:

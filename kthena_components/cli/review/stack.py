@@ -284,7 +284,7 @@ def reviewed(preview: Preview, more: Iterable[Said] = ()) -> Reviewed:
 
 
 def unchecked_memory(preview: Preview) -> list[Finding]:
-    """Say once that memory was not checked: what the policy pack says of a preview.
+    """Return the policy pack's findings about memory that was not checked, each once.
 
     A stopped preview lacks objects, and one with the pack has the pack's answer.
     """

@@ -213,6 +213,7 @@ def _code(base: Path, project: Project) -> Iterator[str]:
 
 
 def _stack(base: Path, project: Project, stack: str) -> BaseStack | None:
+    """Read a stack's settings at the base; None if it has no readable file there."""
     file = project.stack_file(stack)
     text = read_below(base / file, base)
     if isinstance(text, Unreadable):
@@ -275,6 +276,7 @@ def level_findings(before: Pack, after: Pack, stacks: Iterable[str] = ()) -> Ite
 
 
 def _read(text: str | Unreadable | None, stack: str) -> PackConfig | str:
+    """Read the pack's config of a stack, or return why it is not readable."""
     if text is None:
         return read_pack({})
     if isinstance(text, Unreadable):

@@ -46,6 +46,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", 
 
 
 def _about_requests(parser: argparse.ArgumentParser) -> None:
+    """Add the options about the length and the number of requests."""
     parser.add_argument(
         "--context",
         metavar="TOKENS",
@@ -134,6 +135,7 @@ def run(asked: argparse.Namespace) -> int:
 
 
 def _written(question: "Question", answer: "Answer", asked: argparse.Namespace) -> str:
+    """Write the answer as text, as JSON, or as a serving for --write."""
     from kthena_components.cli.size.output import as_json, as_text  # noqa: PLC0415
 
     if asked.write is not None and answer.rows:

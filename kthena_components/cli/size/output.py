@@ -38,6 +38,7 @@ def as_text(question: Question, answer: Answer) -> str:
 
 
 def _title(question: Question) -> str:
+    """Write the heading: the model's weights in GiB, the GPUs, and the release that is assumed."""
     model, gpu = question.model, question.gpu
     dtype = f", {model.dtype}" if model.dtype else ""
     length = question.context or model.context
@@ -64,6 +65,7 @@ def _unsure(question: Question, release: Release) -> str:
 
 
 def _table(question: Question, answer: Answer) -> str:
+    """Write the table of shapes; a star marks the recommended one."""
     if not answer.rows:
         return ""
     columns = list(_columns(question, answer))
@@ -196,6 +198,7 @@ def as_json(question: Question, answer: Answer) -> dict[str, Any]:
 
 
 def _row_json(question: Question, answer: Answer, row: Row) -> dict[str, Any]:
+    """Write a shape as JSON; cost is in the currency of --price, for a day."""
     cost = {} if question.price is None else {"cost_per_day": row.gpus * _HOURS * question.price}
     return {
         **asdict(row.shape),

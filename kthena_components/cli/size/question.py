@@ -95,6 +95,7 @@ def _check_image(engine: EngineKind, image: str, stated: bool) -> None:
 
 
 def _nodes(text: str) -> tuple[int, int]:
+    """Read NODESxGPUS, such as 4x8; a missing number of GPUs is 1."""
     found = _NODES.fullmatch(text.strip())
     nodes, gpus = (int(number or 1) for number in found.groups()) if found else (0, 0)
     if not nodes or not gpus:
@@ -121,6 +122,7 @@ def _weighed(asked: argparse.Namespace, model: ModelShape) -> ModelShape:
 
 
 def _in_table(asked: argparse.Namespace) -> ModelShape:
+    """Find the model in the table, in the precision that is asked for."""
     model = find_model(asked.model)
     if isinstance(model, Unknown):
         close = _meant(asked.model)
@@ -160,6 +162,7 @@ def _copy(model: ModelShape, precision: str) -> ModelShape:
 
 
 def _of_config(asked: argparse.Namespace) -> tuple[ModelShape, Mapping[str, Any]]:
+    """Read the model's shape from its config.json, with the GiB of the weights beside it."""
     if asked.precision is not None:
         raise UsageError("--precision is for models of the table, and not with --hf-config")
     try:

@@ -86,6 +86,7 @@ class Reading:
         return self
 
     def _items(self, items: Sequence[str], *, lines: bool) -> None:
+        """Read words in argparse's order: values of options, lines, and positional words."""
         at, end, after_hyphens, in_shell = 0, len(items), False, self.scope.in_shell
         while at < end:
             word, at = items[at], at + 1
@@ -237,7 +238,7 @@ class Reading:
         return at
 
     def _values(self, option: Option, head: str, given: Sequence[str], written: str) -> None:
-        """Record the values of an option."""
+        """Record an option's values; `head` is its spelling, `written` the words in messages."""
         fewest, _ = words_of(option)
         if len(given) < fewest:
             elsewhere = taken_elsewhere(option, given, self.dialect)
@@ -258,6 +259,7 @@ class Reading:
         self._state(option, head, told, written or " ".join([head, *given]), shown)
 
     def _value(self, option: Option, head: str, word: str) -> Any:
+        """Read one value of an option, or report why the engine refuses it."""
         shown, given = self.scope.show(word), self.scope.read(word)
         value = self._unexpanded(option.name, shown, given) or read_value(
             option, shown, given, in_shell=self.scope.in_shell
@@ -281,6 +283,7 @@ class Reading:
         return refused if refused is not None and refused.hard else None
 
     def _switch(self, option: Option, head: str, given: str | None) -> None:
+        """Set an option without a value; a value after `=` and a retired option are mistakes."""
         value: Any = not option.off
         if given is not None:
             other = taken_elsewhere(option, [given], self.dialect)

@@ -104,7 +104,7 @@ _LONGEST = 80
 
 
 class Said(NamedTuple):
-    """What a command line says of a field."""
+    """The value of a field on a command line, and the words that state it."""
 
     head: str
     """The option as written."""

@@ -220,7 +220,7 @@ def merge(engines: Sequence[CommandFacts], differs: Unknown) -> CommandFacts:
 
 
 def _options(engines: Sequence[CommandFacts], differs: Unknown) -> Mapping[str, Any]:
-    """Return the options of all; one that is not the same in all of them is unknown."""
+    """Join the options of several commands; one that differs between them is unknown."""
     missing = object()
     found: dict[str, Any] = {}
     for name in dict.fromkeys(name for facts in engines for name in facts.options):

@@ -171,6 +171,7 @@ def sglang_words(reading: Reading) -> Write:
     dialect = reading.dialect
 
     def write(key: str, value: object) -> list[str]:
+        """Write an entry of SGLang's config file as words of a command line, by its release."""
         option = dialect.options.get(f"--{key.replace('_', '-')}")
         checks = _since(dialect, SGLANG_CHECKS_SINCE)
         if option is not None and checks and _is_unsupported(option, dialect):
@@ -199,6 +200,10 @@ def _since(dialect: Dialect, first: Version) -> bool:
 
 
 def _vllm_switch(reading: Reading, key: str, *, on: bool) -> list[str]:
+    """Write a boolean entry of vLLM's config file as words, as its release does.
+
+    Older releases write `--key True`, and later ones the switch or its `no-` form.
+    """
     dialect = reading.dialect
     option = dialect.options.get(f"--{key.replace('_', '-')}")
     # It compares the key with the parser's own name, which has underscores.

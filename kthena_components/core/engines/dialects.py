@@ -270,6 +270,7 @@ def taken_elsewhere(option: Option, words: Sequence[str], dialect: Dialect) -> b
 
 
 def _entries(release: Release) -> Iterator[_Entry]:
+    """List a release's options with their spellings; `-O` is split off with its own values."""
     for row in load(release.engine).at(release.version):
         option, spellings = _option(row, release), _spellings(row, release)
         if _LEVEL in spellings and release.version >= LEVEL_SINCE:

@@ -69,7 +69,7 @@ class Search:
     """Variables of the network in the processes of engines and of Ray."""
 
     def __post_init__(self) -> None:
-        """Let scripts tell of the programs that they start."""
+        """Register the search with the shells, so that scripts report the programs they start."""
         self.shared = SharedState(self.scope, self.start)
 
     def run(self, argv: Sequence[str], folder: str | None = None) -> None:

@@ -161,6 +161,7 @@ def _refused_by_vllm(launch: Launch) -> Iterator[Refusal]:
 
 
 def _refused_by_sglang(launch: Launch) -> Iterator[Refusal]:
+    """Refuse connectors and roles of a KV transfer that SGLang does not have."""
     transfer = launch.transfer
     if transfer is None:
         return

@@ -161,6 +161,7 @@ def _options(commands: Commands) -> Iterable[str]:
 
 
 def _missing(launch: Launch, option: str, needs: Since, title: str, image: str) -> Refusal:
+    """Refuse a launch that needs an option which the stated release does not have yet."""
     first = release_name(launch.kind, needs.release)
     stated = release_name(launch.kind, launch.release or needs.release)
     value = {

@@ -151,6 +151,7 @@ def read_tgi(words: Sequence[str], scope: Scope) -> CommandFacts:
 
 
 def _from_variable(flag: str, field: str, reading: Reading) -> None:
+    """Read an option of Text Generation Inference from the variable with its name in capitals."""
     name = flag.removeprefix("--").replace("-", "_").upper()
     value = reading.scope.look_up(name)
     if isinstance(value, Unknown):

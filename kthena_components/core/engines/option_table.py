@@ -203,6 +203,7 @@ def _words(row: Mapping[str, Any], place: Mapping[str, int]) -> Words:
 
 
 def _row(row: Mapping[str, Any], place: Mapping[str, int]) -> Row:
+    """Read a row of the table; its first and last release become positions in `place`."""
     return Row(
         names=tuple(row["names"]),
         arity=row.get("arity", "1"),

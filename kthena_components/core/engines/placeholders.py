@@ -138,7 +138,7 @@ def _nearest(name: str, known: tuple[str, ...]) -> str | None:
 
 
 def is_of_none(name: str) -> bool:
-    """Return whether a name has the beginning of a controller's variables, and is none of them."""
+    """Return whether a name has a controller's prefix, but is none of its variables."""
     return any(name.startswith(begin) and name not in own for begin, own in _COMPLETE.items())
 
 

@@ -131,6 +131,7 @@ def base_name(word: str) -> str:
 
 
 def _program_at(words: Sequence[str], at: int) -> Start | None:
+    """Find out which program starts at a word, and where its arguments begin; None if unknown."""
     name = base_name(words[at]) if at < len(words) else ""
     following = words[at + 1] if at + 1 < len(words) else ""
     if name in SHELLS or name in RAY_SCRIPTS:
@@ -167,6 +168,7 @@ def _python_at(words: Sequence[str], start: int) -> Start | None:
 
 
 def _module(module: str, words: Sequence[str], arguments: int, start: int) -> Start | None:
+    """Find out which program `python -m MODULE` starts; None for modules that serve nothing."""
     if module in _MODULES:
         program = _MODULES[module]
         named = program is Program.TRTLLM and words[arguments : arguments + 1] == ["serve"]

@@ -67,6 +67,7 @@ def meant_option(word: str, dialect: Dialect, *, after_hyphens: bool = False) ->
 
 
 def _why(word: str, plain: str, flag: str, *, after_hyphens: bool) -> str:
+    """Say why a word that resembles a flag is none: dashes, quotes, blanks, hyphens or capitals."""
     dash = next((mark for mark in word.partition("=")[0] if mark in _DASHES), "")
     if dash:
         called = f"{_NAMES.get(dash, 'a dash')} (U+{ord(dash):04X})"
@@ -155,6 +156,7 @@ _ENDING = frozenset({"-h", "--help", "-v", "--version"})
 
 
 def _in_one_item(argv: Sequence[str]) -> Split | None:
+    """Find a command that is written as one list item, which no shell splits."""
     for last, item in enumerate(argv[:_FIRST]):
         words = (*(w for i in argv[: last + 1] for w in pieces(i)), *argv[last + 1 :])
         start = find_program(words)

@@ -114,6 +114,7 @@ def read_dynamo(words: Sequence[str], scope: Scope) -> CommandFacts:
 def _facts(
     reading: Reading, file: Dialect, names: Mapping[str, str], *, positional: bool
 ) -> CommandFacts:
+    """Read TensorRT-LLM's options with its config file, whose values win over the command line."""
     reading.take_model(positional=positional)
     config = config_of(reading, wins=True)
     if config is not None:

@@ -92,6 +92,7 @@ def unexpanded(what: str, shown: str, given: str, sets: Container[str] = ()) -> 
 
 
 def _not_a_choice(option: Option, shown: str) -> Refused:
+    """Refuse a value that is none of the option's choices, and list the first of them."""
     listed = ", ".join(option.choices[:_MOST_CHOICES])
     more = len(option.choices) - _MOST_CHOICES
     listed += f" and {more} more" if more > 0 else ""

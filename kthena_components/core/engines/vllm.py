@@ -113,6 +113,7 @@ def read_inside(words: Sequence[str], scope: Scope, *, engine: str = "vllm") -> 
 def _facts(
     reading: Reading, engine: str, words: Sequence[str], *, serve: bool = False
 ) -> CommandFacts:
+    """Read vLLM's options with its config files, and what its variables add to them."""
     _read_files(reading, words, serve=serve)
     by_variables = _copies_of_processes(reading)
     return reading.facts(
@@ -164,6 +165,7 @@ def _without_model(reading: Reading, release: Release, words: Sequence[str]) -> 
 
 
 def _read_files(reading: Reading, words: Sequence[str], *, serve: bool) -> None:
+    """Add vLLM's own config file, and the one of KAITO, whose values win over the command line."""
     config = config_of(reading) if is_read(reading, words) else None
     if config is not None:
         if serve:

@@ -69,6 +69,7 @@ def write_vllm(launch: Launch) -> Commands:
 
 
 def _write(launch: Launch) -> Commands:
+    """Write the commands of entry and workers: one pod, Ray, data-parallel copies, or --nnodes."""
     http = ("http", launch.port)
     if launch.pods == 1:
         shape = _data(launch) + _executor(launch)
@@ -86,6 +87,7 @@ def _write(launch: Launch) -> Commands:
 
 
 def _write_ray(launch: Launch, http: tuple[str, int]) -> Commands:
+    """Write the commands that start Ray with the image's script, and then vLLM in the entry."""
     local = ("--data-parallel-size-local", str(launch.data // launch.pods))
     at = OLD_RAY_SCRIPT if launch.before(RAY_SCRIPT_MOVED) else RAY_SCRIPT
     shape = (*_data(launch), *local, "--data-parallel-backend", "ray") if launch.data > 1 else ()
@@ -190,6 +192,7 @@ def _ray_by_release(launch: Launch) -> list[Refusal]:
 
 
 def _copies_over_pods(launch: Launch) -> list[Refusal]:
+    """Refuse data-parallel copies that each span pods, or that spread unevenly over the pods."""
     if launch.pods == 1 or launch.data == 1:
         return []
     if launch.copy > launch.gpus_per_pod:

@@ -25,7 +25,7 @@ from kthena_components.core.values.unknown import Unknown, is_unresolved
 
 
 class Writer(NamedTuple):
-    """What an engine's own module provides."""
+    """The functions that the module of an engine provides."""
 
     unsupported: Callable[[Launch], list[Refusal]]
     write: Callable[[Launch], Commands]
@@ -140,6 +140,7 @@ def words_for(kind: str, options: Mapping[str, Any]) -> Words:
 
 
 def _written(name: str, value: Any, dialect: Dialect) -> Iterator[str]:
+    """Write an option as words; a value that begins with a dash is joined to its name by `=`."""
     if value is False:
         yield _off(name, dialect)
     elif value is True:

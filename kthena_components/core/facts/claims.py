@@ -109,6 +109,10 @@ def find_claim(entry: Mapping[str, Any], context: Context) -> FoundClaim | Unkno
 
 
 def _find(kind: tuple[str, str], name: str, context: Context) -> FoundClaim | Unknown | None:
+    """Find a claim or its template among the checked objects; unknown if it may be elsewhere.
+
+    None is the template of a ComputeDomain, which has no accelerators.
+    """
     beside, title = context.referenced, f"{kind[1]} {display(name)}"
     body = beside.find(kind, name, context.namespace)
     if body is not None:
@@ -164,6 +168,10 @@ def entry_named(entries: object, name: object) -> Mapping[str, Any] | None:
 def _of_claim(
     claim: FoundClaim, entry: str, request: object, context: Context
 ) -> Iterator[ClaimedDevices | Unknown]:
+    """List the devices of a claim's requests, or of the one request that the container names.
+
+    A ResourceClaim is shared by all its containers; a template gives each pod its own.
+    """
     if gap := claim.gap:
         yield Unknown(f"the requests of {claim.title} are not known yet: {gap.because}")
     elif request not in (None, "", *(item.get("name") for item in claim.requests)):

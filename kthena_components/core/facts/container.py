@@ -224,6 +224,7 @@ def written_for_role(facts: ContainerFacts, role_path: str, *, engine: bool) -> 
 def _shared_memory(
     container: Mapping[str, Any], spec: Mapping[str, Any], volumes: Volumes
 ) -> SharedMemory | Unknown:
+    """Find out what is mounted at /dev/shm; the pod's hostIPC gives it the memory of the node."""
     if spec.get("hostIPC") is True:
         return SharedMemory.MEMORY
     mounts = container.get("volumeMounts")
@@ -274,6 +275,7 @@ def _is_shm(path: str) -> bool:
 
 
 def _volume(name: object, volumes: Volumes) -> SharedMemory | Unknown:
+    """Find out whether a volume keeps files in memory: an emptyDir of Memory, or /dev/shm."""
     found = volumes.named.get(name) if isinstance(name, str) and not is_unresolved(name) else None
     if found is None:
         late = is_unresolved(name) or volumes.late
@@ -287,6 +289,7 @@ def _volume(name: object, volumes: Volumes) -> SharedMemory | Unknown:
 
 
 def _tokens_in_env(container: Mapping[str, Any], path: str) -> Iterator[TokenFacts]:
+    """List variables whose value is a Hugging Face token, by their name or by the form hf_…."""
     for index, item in enumerate(map(mapping, sequence(container.get("env")))):
         name, value, kind = item.get("name"), item.get("value"), None
         if isinstance(name, str) and name in TOKEN_VARIABLES:
@@ -325,6 +328,7 @@ def _tokens_in_words(container: Mapping[str, Any], path: str) -> Iterator[TokenF
 
 
 def _hidden_token(container: Mapping[str, Any], name: str) -> Unknown | None:
+    """Return why a container may have a token that is not visible yet; None if all is visible."""
     env = container.get("env")
     if is_unresolved(env) or any(map(is_unresolved, sequence(env))):
         return Unknown(f"the variables of container '{name}' are not known yet")

@@ -166,6 +166,7 @@ def _why(source: object, found: ConfigMap | Unknown | None) -> str:
 
 
 def _env(given: Inputs, item: Mapping[str, Any], context: Context, path: str) -> None:
+    """Add one entry of `env` to the inputs, with the text of a ConfigMap's key if it is checked."""
     name, value = item.get("name"), item.get("value")
     if not isinstance(name, str) or is_unresolved(name):
         return
@@ -238,7 +239,7 @@ class Started(NamedTuple):
 def read_commands(
     template: object, env: Mapping[str, str], context: Context = NO_CONTEXT
 ) -> list[CommandFacts | None]:
-    """Read the command lines of the pods that `read_pods` returns, and nothing else of them."""
+    """Read only the command lines of the pods that `read_pods` would return."""
     spec = mapping(template).get("spec")
     items = mapping(spec).get("containers")
     if any(map(is_unresolved, (template, spec, items, *sequence(items)))):

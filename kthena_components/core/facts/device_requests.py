@@ -77,6 +77,7 @@ def _ways(request: Mapping[str, Any], inline: bool) -> list[Mapping[str, Any]]:
 
 
 def _read_way(asked: Mapping[str, Any], context: Context) -> AskedDevices:
+    """Read one alternative of a request: its resource, count, and the GPU of its selectors."""
     needed = dict(required_values(asked.get("selectors")))
     resource = _resource(asked.get("deviceClassName"), needed, context)
     if isinstance(resource, Unknown):

@@ -162,6 +162,7 @@ def _unnamed(resources: Mapping[str, Any]) -> Unknown | None:
 
 
 def _devices_in(amounts: object, resource: str) -> MaybeInt | None:
+    """Read the amount of an accelerator as a whole number; None if none is stated."""
     amount = amounts if is_unresolved(amounts) else mapping(amounts).get(resource)
     if amount is None:
         return None

@@ -70,6 +70,7 @@ def servers_in(template: object, path: str) -> Iterator[ServerFacts]:
 
 
 def _of_frontend(container: Mapping[str, Any]) -> Listening | None:
+    """Find the HTTP port of Dynamo's frontend; older releases may not read the variable."""
     port = http_port(container) if _words(container) and is_frontend(container) else None
     if port is None:
         return None
@@ -82,6 +83,7 @@ def _of_frontend(container: Mapping[str, Any]) -> Listening | None:
 
 
 def _of_worker(container: Mapping[str, Any]) -> Listening | None:
+    """Find the port of a Dynamo worker's system server, which DYN_SYSTEM_PORT states."""
     env = container.get("env")
     stated = [each for each in map(mapping, sequence(env)) if each.get("name") == SYSTEM_VARIABLE]
     if not stated or not starts_worker(container) or first_unknown(env, *sequence(env)):
@@ -116,6 +118,7 @@ def _listening(
     named: Mapping[str, int],
     others: frozenset[int] = frozenset(),
 ) -> Listening | None:
+    """Describe a program of Dynamo that listens; all numbers in its text may be ports as well."""
     if port is None or port == 0:
         return None
     ports = container.get("ports")

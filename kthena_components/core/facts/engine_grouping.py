@@ -172,6 +172,7 @@ def _alone(part: EngineTemplate, replicas: MaybeInt, size: MaybeInt | None) -> E
 def _together(
     leader: EngineTemplate, followers: Sequence[EngineTemplate], replicas: MaybeInt
 ) -> EngineFacts:
+    """Join a leader and its followers to one engine; its pods are unknown if followers differ."""
     pods: MaybeInt = leader.count
     for part in followers:
         pods = _plus(pods, part.count)

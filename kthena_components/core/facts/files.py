@@ -116,6 +116,7 @@ def _below(inside: str) -> str:
 
 
 def _content(volume: Mapping[str, Any], context: Context) -> _Content:
+    """Read the files of a volume: a ConfigMap, or several of them in a projected volume."""
     if "configMap" in volume:
         sources: list[Any] = [volume["configMap"]]
     else:

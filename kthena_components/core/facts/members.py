@@ -135,7 +135,7 @@ def _filled(
     template: object,
     copies: MaybeInt,
 ) -> EngineFacts:
-    """Return an engine whose command lines have no gaps, if those of its pods have none.
+    """Return an engine with the command line of each pod; unchanged if one has gaps.
 
     A variable that a test on the rank sets, `[ $RANK = 0 ] || FLAG=--headless`, may be any option
     in the template, and is known in each pod.
@@ -219,6 +219,10 @@ _Member = tuple[Mapping[str, Any], dict[str, str], dict[str, str]]
 def _members(
     engine: EngineFacts, entry: Template, worker: Template | None, numbers: Numbers
 ) -> Iterator[_Member]:
+    """List the pods of an engine in the order of ranks, with the variables and fields of each.
+
+    Nothing is listed if the number of pods is unknown or above the limit.
+    """
     pods = engine.pods
     if engine.worker is None and numbers.ordinal:
         pods = entry.count

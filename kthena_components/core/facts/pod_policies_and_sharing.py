@@ -98,6 +98,10 @@ def _values(rule: Mapping[str, Any]) -> Any:
 def _holds(
     operator: object, labels: Mapping[str, Any], key: object, values: Any, more: bool
 ) -> bool:
+    """Return whether an expression of a label selector may match; unknown values may.
+
+    `more` means that a controller adds labels which are not visible.
+    """
     held = labels.get(key) if isinstance(key, str) else None
     if (
         isinstance(values, Unknown)

@@ -145,7 +145,7 @@ def _filled(container: Mapping[str, Any]) -> Iterator[tuple[str, MaybeBool]]:
 
 @cached_by_text
 def _may_listen(word: str) -> bool:
-    """Return whether a word of a command line may start a program that listens, too."""
+    """Return whether a word of a command line may start another program that listens."""
     return _BESIDE.search(word) is not None or _SERVERS.search(word) is not None
 
 

@@ -146,7 +146,7 @@ def read_engine_part(
 
 
 def _with_names(part: EnginePart, body: Mapping[str, Any], made: "Made") -> EnginePart:
-    """Add what decides by which names other pods find those of a part, and their PodGroup."""
+    """Add the names and labels by which other pods find the pods of a part, and its PodGroup."""
     kind, spec = group_kind(body), mapping(body.get("spec"))
     service = spec.get("serviceName")
     start = count_or_unknown(inside(spec.get("ordinals"), "start"), "start", 0)
@@ -186,7 +186,7 @@ def template_of(body: Mapping[str, Any]) -> Made | None:
 
 
 def may_have_ranks(made: Made) -> bool:
-    """Return whether the pods of a template may be those of an engine."""
+    """Return whether the pods of a template may be ranks of an engine."""
     spec = mapping(made.body.get("spec"))
     containers = [mapping(each) for each in sequence(spec.get("containers"))]
     asked = [mapping(mapping(each.get("resources")).get("limits")) for each in containers]

@@ -61,7 +61,7 @@ class Service(NamedTuple):
 
 
 class SplitObjects:
-    """What objects show of the engines whose pods are those of several objects."""
+    """The engines whose pods are in several objects, as far as the objects show them."""
 
     def __init__(
         self,
@@ -362,6 +362,7 @@ def copies_of(part: EnginePart) -> int:
 
 
 def _together(head: EnginePart, worker: EnginePart, workers: Sequence[EnginePart]) -> ServingFacts:
+    """Join a head and its workers, which are separate objects, to a serving with one engine."""
     pod = worker.pod if len(workers) == 1 else _without_rank(worker.pod)
     engine = EngineFacts(
         path=head.path,

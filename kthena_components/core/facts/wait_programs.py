@@ -72,6 +72,7 @@ def _of_python(words: Sequence[str]) -> WaitLoop | None:
 
 
 def _of_netcat(words: Sequence[str]) -> WaitLoop | None:
+    """Read the host and port of a `nc` that connects; None if it listens or states no port."""
     operands, skips = [], False
     for word in words:
         if skips or word.startswith("-"):
@@ -84,6 +85,7 @@ def _of_netcat(words: Sequence[str]) -> WaitLoop | None:
 
 
 def _of_url(words: Sequence[str]) -> WaitLoop | None:
+    """Read the host and port of `curl` or `wget`; None with a proxy, or not exactly one URL."""
     if any(map(_ELSEWHERE.fullmatch, words)):
         return None
     urls = [word for word in words if word.startswith(("http://", "https://"))]
@@ -168,6 +170,7 @@ def _of_script(words: Sequence[str]) -> WaitLoop | None:
 
 
 def _ready(kind: str, name: str, options: Mapping[str, str]) -> WaitLoop | None:
+    """Read what `kubectl wait` or `kubectl rollout` waits for: one name, or pods of a selector."""
     selector = next(filter(None, map(options.get, _SELECTOR)), "")
     parts = selector.split(",") if selector else []
     if not all(map(_PAIR.fullmatch, parts)) or bool(name) is bool(parts):

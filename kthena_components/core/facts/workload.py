@@ -192,6 +192,7 @@ def relocated(pod: PodFacts, place: Callable[[str], str]) -> PodFacts:
     """
 
     def container(own: ContainerFacts) -> ContainerFacts:
+        """Move all paths of a container's facts to where its fields are written."""
         return replace(
             own,
             path=place(own.path),
@@ -244,6 +245,7 @@ def read_single(
     """
 
     def place(path: str) -> str:
+        """Translate a path in the composed pod to the place of that field in the object."""
         if not path.startswith(_CONTAINER):
             return at(places.get("", ""))
         inner = path.removeprefix(_CONTAINER).removeprefix(".")

@@ -159,6 +159,7 @@ _LATE_AFFINITY = Unknown("the node affinity is not known yet")
 
 
 def _terms(spec: Mapping[str, Any]) -> list[list[tuple[str, Sequence[object]]]] | Unknown:
+    """List the node selector terms of a required node affinity; each is a list of expressions."""
     place: object = spec
     for key in ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"):
         place = _map(place).get(key)

@@ -142,7 +142,7 @@ class Placed:
 
     @property
     def loaded(self) -> float:
-        """The same, filled up as the engine's kernels need it."""
+        """The weights on a GPU, padded as the engine's kernels need them."""
         shape, split, engine = self.shape, self.split, self.command.engine
         vllm = engine in VLLM
         multiple = held_weights.inner_multiple(self.gpu.name if vllm else "", self.version)

@@ -248,7 +248,7 @@ def _state(placed: Placed, each: int) -> float:
 
 
 def smaller_share(placed: Placed, estimate: Estimate) -> float | None:
-    """Return the share that leaves what vLLM asks for later. None: the rest is too little then.
+    """Return the share that leaves what vLLM asks for later; None if too little then remains.
 
     Args:
         placed: The engine.
@@ -261,7 +261,7 @@ def smaller_share(placed: Placed, estimate: Estimate) -> float | None:
 
 
 def with_fewer_sequences(placed: Placed) -> Estimate | None:
-    """Estimate the most sequences at once that are not too many. None: each number is.
+    """Estimate with the most sequences at once that fit; None if no number of them does.
 
     They decide how large the sampler is, how many graphs are captured, and how many blocks of
     states there have to be.

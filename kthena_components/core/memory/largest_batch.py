@@ -105,6 +105,10 @@ def batch_of(start: StartUp) -> tuple[int, int]:
 
 
 def _defaults(start: StartUp) -> tuple[int, int]:
+    """Return the default sequences and batch tokens of vLLM, by its release and the GPU.
+
+    Source: vllm/engine/arg_utils.py _set_default_args of the releases in the constants.
+    """
     if start.before(ENGINE_V1):
         if is_split(start):
             return _SMALL[0], _CHUNK if start.before(_CHUNK_UNTIL) else _SMALL[1]

@@ -130,7 +130,7 @@ def _ratio(states: States) -> float:
 
 
 def _slots(states: States) -> int | None:
-    """Return the number of requests that have states; None: as many as the ratio allows."""
+    """Return the number of requests that have states; None if the ratio decides it."""
     stated = states.count("--max-mamba-cache-size")
     old = states.before(_RATIO_SINCE)
     if stated is None and (old or states.options.get("--disable-radix-cache") is True):
@@ -145,7 +145,7 @@ def _requests(states: States) -> int:
 
 
 def _drafted(states: States) -> int:
-    """Return the tokens of a draft, each of which has states of its own; 0 without drafts."""
+    """Return the tokens of a draft, which each have separate states; 0 without drafts."""
     stated = states.count("--speculative-num-draft-tokens") or _DRAFTED
     return stated if states.drafts and not states.before(_RATIO_SINCE) else 0
 

@@ -127,6 +127,7 @@ def shapeless(facts: ServingFacts) -> Iterator[tuple[EngineFacts, str]]:
 
 
 def _splitting(facts: ServingFacts) -> Iterator[tuple[EngineFacts, CommandFacts]]:
+    """List the engines whose model is split in any way, or whose expert split is unknown."""
     for engine in facts.engines:
         command = engine.entry.command
         if command is None or command.engine not in ENGINES:
@@ -160,7 +161,7 @@ NO_MODEL = Unknown("its command line names no model")
 
 
 def gathers_tokens(engine: EngineFacts, command: CommandFacts) -> bool:
-    """Return whether experts of data-parallel copies run on the tokens of all of them.
+    """Return whether each data-parallel copy's experts run on the tokens of all copies.
 
     Other transports send an expert its tokens only. A variable may choose one, or a smaller piece:
     VLLM_ALL2ALL_BACKEND and VLLM_FUSED_MOE_CHUNK_SIZE in vllm/envs.py.

@@ -170,7 +170,7 @@ def _of_drafts(start: SglangStart) -> float:
 
 
 def _class_of(start: SglangStart) -> tuple[float, int, int, int]:
-    """Return the class of a GPU: the limit of its memory, and what it has by default."""
+    """Return the class of a GPU: its upper limit of memory, and SGLang's defaults for it."""
     found = next(row for row in _CLASSES if start.memory_gib < row[0])
     older = start.before(_LARGER_CHUNKS_SINCE)
     return _SMALLER if older and found[0] == _SMALLER[0] else found
@@ -255,7 +255,7 @@ def _release(engine: EngineFacts, name: str) -> Version | None:
 
 
 def usable_memory(gpu: GpuFacts) -> float:
-    """Return the GiB that CUDA reports of a GPU: its driver keeps a part of them.
+    """Return the GiB of a GPU that CUDA reports: the driver keeps the rest.
 
     Ten GPUs of 16 to 180 GiB are within 0.25 GiB of this. ROCm reports the whole memory.
     """
@@ -357,6 +357,7 @@ def _sees(command: CommandFacts) -> bool:
 
 
 def _of_aiter(command: CommandFacts, gpu: GpuFacts, shape: ModelShape) -> float:
+    """Return the factor by which AMD's AITER backend enlarges SGLang's reserve; 1 elsewhere."""
     ranks, length = attention_ranks(command), command.max_model_len
     if not gpu.name.startswith("AMD") or not isinstance(ranks, int) or ranks < 1:
         return 1.0

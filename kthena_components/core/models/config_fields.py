@@ -289,6 +289,7 @@ def _is_gemma3(text: Mapping[str, Any]) -> bool:
 
 
 def _scaled(length: int, text: Mapping[str, Any], *, by_yarn: bool) -> int:
+    """Multiply a context by the factor of its RoPE scaling; YaRN scales the original length."""
     factor = 1.0
     for rope in _ropes(text):
         kind, by = rope.get("rope_type", rope.get("type")), rope.get("factor")

@@ -184,6 +184,7 @@ def _index() -> Mapping[str, ModelShape]:
 
 @cache
 def _rows() -> tuple[tuple[tuple[str, ...], ModelShape], ...]:
+    """Read the rows of the table; a row with `of` takes what it omits from an earlier row."""
     rows: dict[str, dict[str, Any]] = {}
     found = []
     for stated in _stated():

@@ -84,6 +84,7 @@ def _containers(pods: PodSet) -> Iterator[tuple[str, Mapping[str, Any]]]:
 def _container(
     engine: EngineFacts, pod: PodFacts, pods: PodSet, fields: Mapping[str, Any]
 ) -> EngineContainer | None:
+    """Describe an engine in a container, with its copies if it answers requests."""
     own, command = pod.own, pod.command
     if own is None or command is None or not (command.engine or command.ray_role):
         return None

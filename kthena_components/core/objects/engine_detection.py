@@ -156,6 +156,7 @@ def _may_be_command(text: str) -> bool:
 
 
 def _in_map(path: str, fields: Mapping[object, object]) -> Iterator[Sign]:
+    """List signs of an engine in a map: GPUs, a known image's arguments, and parallel sizes."""
     if "resources" in fields:
         yield from _in_resources(path, mapping(fields["resources"]))
     image = fields.get("image")
@@ -187,6 +188,7 @@ def _stated(path: str, name: str, value: object) -> Iterator[Sign]:
 
 
 def _in_resources(path: str, resources: Mapping[str, object]) -> Iterator[Sign]:
+    """Report a request for several accelerators, or for a number that is not known yet."""
     for key in ("limits", "requests"):
         for resource, amount in pairs(resources.get(key)):
             if not (isinstance(resource, str) and is_accelerator(resource)):
@@ -199,6 +201,7 @@ def _in_resources(path: str, resources: Mapping[str, object]) -> Iterator[Sign]:
 
 
 def _in_text(path: str, text: str) -> Iterator[Sign]:
+    """Report a text that starts an engine, or that states one of its flags."""
     if not text or not any(hint in text for hint in _HINTS):
         return
     start = _START.search(text)

@@ -259,6 +259,10 @@ def requests_in(spec: Mapping[str, object]) -> dict[str, Decimal] | Unknown:
 
 
 def _requests(container: object) -> dict[str, Decimal] | Unknown:
+    """Read what a container requests, where a limit stands for a missing request.
+
+    Keys are resource names, values are amounts above 0 in Kubernetes units (bytes, cores).
+    """
     resources = mapping(container).get("resources")
     limits, requests = mapping(resources).get("limits"), mapping(resources).get("requests")
     if gap := first_unknown(container, resources, limits, requests):

@@ -96,6 +96,7 @@ def _nothing(_value: Any) -> None:
 
 
 def _container(value: Any) -> Any:
+    """Keep the fields of a container that rules read; its command only if it waits or routes."""
     if not is_map(value):
         return value
     kept = {key: _kept(value[key]) for key in value if key in _CONTAINER}
@@ -116,6 +117,7 @@ def _routes(words: Sequence[object]) -> bool:
 
 
 def _variable(item: Any) -> Any:
+    """Keep the name of a variable that rules know, and its reference to a Secret."""
     fields = mapping(item)
     taken = mapping(fields.get("valueFrom")).get("secretKeyRef")
     kept: dict[str, Any] = {}

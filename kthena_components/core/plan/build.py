@@ -188,6 +188,7 @@ def _has_budget(spec: ModelServingSpec) -> bool:
 
 
 def _mirrored(path: str, line: str, *, fills: bool) -> Finding:
+    """Write the note about limits without requests, and whether fill_requests filled them in."""
     if not fills:
         return Finding(
             path=path,
@@ -207,6 +208,7 @@ def _mirrored(path: str, line: str, *, fills: bool) -> Finding:
 
 
 def _rollout(spec: ModelServingSpec, groups: int) -> RolloutPlan:
+    """Resolve percentages of a rollout to groups; at least one group may be unavailable."""
     stated = spec.rollout_strategy.rolling_update_configuration
     budget = scale_budget(stated.max_unavailable, groups, up=False) if stated else 1
     partition = stated.partition if stated else None
@@ -219,6 +221,7 @@ def _rollout(spec: ModelServingSpec, groups: int) -> RolloutPlan:
 
 
 def _expose(spec: ModelServingSpec) -> ExposePlan | None:
+    """Decide the ports of the front Service; its target is the engine's port by default."""
     if spec.expose is None:
         return None
     role = exposed_role(spec)

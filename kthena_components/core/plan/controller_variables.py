@@ -199,7 +199,7 @@ class _Container:
         yield from self.number_changes() if self.pods > 1 else ()
 
     def number_changes(self) -> Iterator[_Change]:
-        """Yield how the number of a pod among those of its template is rewritten."""
+        """Yield how the number of a pod among the pods of its template is rewritten."""
         told, own, index = self.told, self.own, naming.WORKER_INDEX
         for name in (v for v in (*told.ordinal, *self.numbers) if v not in own):
             how = _shifting(name) if self.after else _renaming(name, index)
@@ -209,7 +209,7 @@ class _Container:
             yield _Change(pattern, index, _writing(pattern, _number(self.after)))
 
     def changed(self, value: Any, changes: list[_Change], is_command: bool) -> Any:
-        """Rewrite the commands of a container, those of its probes and hooks included."""
+        """Rewrite the commands of a container, including its probes and hooks."""
         if isinstance(value, Mapping):
             return {k: self.changed(v, changes, k in _COMMANDS) for k, v in value.items()}
         if isinstance(value, list):
@@ -295,6 +295,7 @@ def _texts(container: Mapping[str, Any]) -> list[str]:
 
 
 def _commands(value: Any, *, is_command: bool) -> Iterator[str]:
+    """List the texts in commands, arguments and probes of a template, at any depth."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             yield from _commands(item, is_command=key in _COMMANDS)

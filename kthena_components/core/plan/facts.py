@@ -138,6 +138,7 @@ def plan_requests(plan: ServingPlan) -> Iterator[Finding]:
 
 
 def _without_requests(role: RolePlan) -> Iterator[Finding]:
+    """Advise requests for templates without any: a hard network topology ignores such pods."""
     workers = {"worker_template": role.worker} if role.worker_replicas else {}
     for field, template in ({"entry_template": role.entry} | workers).items():
         if role.replicas and requests_in(mapping((template or {}).get("spec"))) == {}:

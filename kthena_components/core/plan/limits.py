@@ -112,6 +112,7 @@ def _text(text: Text, stated: Stated) -> str:
 
 
 def _stated(plan: ServingPlan, field: str) -> Iterator[Stated]:
+    """Read a field of a plan, once for each role if the path begins with `roles[].`."""
     of_role = field.removeprefix(_ROLES)
     if of_role != field:
         for role in plan.roles:

@@ -86,6 +86,7 @@ def with_kthena_names(template: Template) -> tuple[Template, list[tuple[str, str
 
 
 def _renamable(container: Mapping[str, Any]) -> list[str]:
+    """List LWS's variables that a container uses and does not set, by `env` or in its script."""
     if container.get("envFrom"):
         return []
     own = {mapping(entry).get("name") for entry in sequence(container.get("env"))}
@@ -98,7 +99,7 @@ def _renamable(container: Mapping[str, Any]) -> list[str]:
 
 
 def _commands(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the commands of a container, those of its probes and hooks included, with paths."""
+    """Yield the commands of a container, including its probes and hooks, with their paths."""
     for key, item in mapping(value).items():
         here = f"{path}.{key}" if path else str(key)
         if key in _COMMANDS:
@@ -108,6 +109,7 @@ def _commands(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 def _renamed(value: Any, names: list[str], *, is_command: bool = False) -> Any:
+    """Replace names of LWS's variables in commands at any depth, as whole words."""
     if isinstance(value, Mapping):
         return {k: _renamed(v, names, is_command=k in _COMMANDS) for k, v in value.items()}
     if isinstance(value, list):
@@ -119,6 +121,7 @@ def _renamed(value: Any, names: list[str], *, is_command: bool = False) -> Any:
 
 
 def _in_container(container: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Find uses of LWS's variables that nothing sets: the path of each, and the variable."""
     entries = [mapping(entry) for entry in sequence(container.get("env"))]
     unset = sorted(naming.LWS_ENV.keys() - {entry.get("name") for entry in entries})
     texts = list(_commands(container))

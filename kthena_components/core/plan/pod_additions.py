@@ -286,6 +286,7 @@ def _claims(role: RoleSpec) -> list[ResourceClaimSpec]:
 
 
 def _request(role: RoleSpec, claim: ResourceClaimSpec, usual: str = "") -> dict[str, Any]:
+    """Write one request of a claim in the form of resource.k8s.io: class, count and selectors."""
     resources = role.resources or ResourcesSpec()
     exactly: dict[str, Any] = {
         "deviceClassName": claim.device_class or usual,

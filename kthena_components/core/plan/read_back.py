@@ -83,7 +83,7 @@ def serving_and_role(metadata: Mapping[str, Any]) -> tuple[object, str]:
 
 
 def split_name(name: object) -> tuple[str, str] | None:
-    """Split an object's name into those of a serving and a role, as backends join them."""
+    """Split an object's name into the serving's and the role's, which backends join."""
     serving, _, role = str(name).rpartition("-")
     fits = naming.DNS_1035.fullmatch(serving) and naming.DNS_1123_LABEL.fullmatch(role)
     return (serving, role) if fits else None

@@ -68,6 +68,7 @@ def counts_of(engine: EngineFacts, copies: MaybeInt) -> Counts:
 
 
 def _row(engine: EngineFacts, groups: MaybeInt, made: Counts) -> dict[str, Any]:
+    """Write the row of an engine in the table: counts of groups, engines, pods and GPUs."""
     return {
         "role": engine.name,
         "groups": _shown(groups),
@@ -120,6 +121,7 @@ def _count(row: Mapping[str, Any], key: str) -> MaybeInt:
 
 
 def _engine(row: Mapping[str, Any], path: str) -> EngineFacts:
+    """Read an engine back from a row, to check the sizes in it against its pods and GPUs."""
     engines, pods, gpus = (_count(row, key) for key in ("engines", "pods", "gpus_per_pod"))
     device = DeviceFacts(path=path, container="", resource="gpu", limit=gpus, request=gpus)
     if isinstance(engines, int) and isinstance(pods, int):
@@ -142,6 +144,7 @@ def _engine(row: Mapping[str, Any], path: str) -> EngineFacts:
 
 
 def _command(row: Mapping[str, Any]) -> CommandFacts | Unknown:
+    """Read the parallel sizes of a row; unknown as soon as one of them is."""
     tensor, pipeline, data = (_count(row, key) for key in ("tensor", "pipeline", "data"))
     for size in (tensor, pipeline, data):
         if isinstance(size, Unknown):

@@ -145,6 +145,7 @@ def _token_env(role: RoleSpec) -> dict[str, Any]:
 
 
 def _resources(role: RoleSpec, devices: Mapping[str, str]) -> dict[str, Any]:
+    """Write the resources of an engine's container: stated amounts, default requests and claims."""
     resources = role.resources or ResourcesSpec()
     amounts: dict[str, Any] = {
         "cpu": resources.cpu,
@@ -179,6 +180,7 @@ def mirror_requests(template: Template) -> tuple[Template, list[str]]:
 
 
 def _mirror(container: Mapping[str, Any], told: list[str]) -> Mapping[str, Any]:
+    """Copy limits to missing requests, and add a line to `told` that names them."""
     resources = mapping(mapping(container).get("resources"))
     limits, requests = (mapping(resources.get(kind)) for kind in ("limits", "requests"))
     missing = {key: amount for key, amount in limits.items() if key not in requests}

@@ -70,6 +70,7 @@ def architecture_on_gpu(facts: ServingFacts) -> Iterator[Finding]:
 
 
 def _check_image(start: Start) -> Iterator[Finding]:
+    """Refuse a GPU whose compute capability is below what the engine's image is built for."""
     found = old_gpu(start.pod or start.engine.entry)
     least = None if found is None else _least(start)
     if found is None or least is None:
@@ -81,7 +82,7 @@ def _check_image(start: Start) -> Iterator[Finding]:
 
 
 def _least(start: Start) -> tuple[Capability, str, Level] | None:
-    """Return the capability that an engine requires, why, and the level of less; None: any."""
+    """Return the capability that an engine needs, why, and the level; None if it takes any."""
     if start.command.engine == "trtllm":
         why = "NVIDIA neither develops nor tests TensorRT-LLM on GPUs before Ampere (8.0)"
         return _AMPERE, why, Level.ADVISORY

@@ -87,6 +87,7 @@ def _batch(start: Start) -> Iterator[Finding]:
 
 
 def _active(start: Start, sequences: int | None) -> Iterator[Finding]:
+    """Refuse more active sequences than the scheduler admits (--max-num-seqs)."""
     active = start.number("--max-num-active-seqs")
     if active is not None and sequences is not None and active > sequences:
         seen = f"has --max-num-active-seqs {active}, and --max-num-seqs {sequences} only"
@@ -101,6 +102,7 @@ def _active(start: Start, sequences: int | None) -> Iterator[Finding]:
 
 
 def _prompt(start: Start, tokens: int) -> Iterator[Finding]:
+    """Refuse a token budget below the longest request if prefills are not split into chunks."""
     longest = start.command.max_model_len
     if start.option("--enable-chunked-prefill") is not False or not isinstance(longest, int):
         return
@@ -123,6 +125,7 @@ def _prompt(start: Start, tokens: int) -> Iterator[Finding]:
 
 
 def _pages(start: Start) -> Iterator[Finding]:
+    """Refuse chunks of a prefill that are no whole number of SGLang's cache pages."""
     chunk, page = start.number("--chunked-prefill-size"), start.number("--page-size")
     width = start.command.attention_data
     if chunk is None or page is None or page < 1 or not isinstance(width, int) or width < 1:
@@ -206,6 +209,7 @@ def _changed(start: Start) -> bool:
 
 
 def _too_long(start: Start, longest: int, shape: ModelShape, context: int) -> Iterator[Finding]:
+    """Report a context above the model's own maximum, with the level that the engine gives it."""
     engine = start.command.engine or ""
     level = start.since(_SGLANG_REFUSES) if engine == "sglang" else ALWAYS
     if level is None:

@@ -89,6 +89,7 @@ def _strategy(start: Start) -> Iterator[Finding]:
 
 
 def _both(start: Start, decode: int) -> Iterator[Finding]:
+    """Refuse decode context parallelism together with SGLang's prefill context parallelism."""
     level = start.since(_NOT_BOTH)
     if level is not None and start.is_on("--enable-prefill-cp") is True:
         seen = (
@@ -169,6 +170,11 @@ def _in_heads(start: Start, tensor: int, prefill: int, decode: int) -> Iterator[
 
 
 def _over_heads(heads: int, kv_heads: int, tensor: int, decode: int) -> Iterator[tuple[str, int]]:
+    """Say why the decode context does not fit the KV heads, and the largest one that does.
+
+    vLLM shares the copies of a KV head among the ranks of its decode context, so their number is
+    tensor ÷ KV heads, and the size must divide the queries of a head.
+    """
     copies, queries = tensor // kv_heads, heads // kv_heads
     if tensor <= kv_heads:
         seen = f"which needs more than tensor {tensor} for {kv_heads} KV heads"

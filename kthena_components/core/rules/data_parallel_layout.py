@@ -54,6 +54,7 @@ def data_parallel_layout(facts: ServingFacts) -> Iterator[Finding]:
 
 @part_of_engine
 def _local_copies(start: Start) -> Iterator[Finding]:
+    """Refuse more data-parallel copies in one pod than the engine has in all."""
     command = start.command
     if command.data_local is None or command.data_mode == "external":
         return

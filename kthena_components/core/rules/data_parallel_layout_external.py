@@ -53,7 +53,7 @@ def outside_balance(start: Start) -> Iterator[Finding]:
 
 
 def process_alone(start: Start) -> Iterator[Finding]:
-    """Report the only engine of a pod, which waits for other processes of its own pod."""
+    """Report an engine that is alone in its pod, and waits for other processes there."""
     command, data = start.command, start.command.data
     by_variable = command.where.get("data", "").startswith("VLLM_DP_SIZE")
     address = command.options.get("--data-parallel-address")
@@ -142,6 +142,7 @@ def _alone(start: Start, options: str) -> Iterator[Finding]:
 
 
 def _no_rank(start: Start) -> Iterator[Finding]:
+    """Refuse copies that nothing tells apart: no rank is stated, and no node implies one."""
     nodes, data = start.command.nnodes, start.command.data
     level = start.since(_AMBIGUOUS)
     if nodes in {None, 1}:
@@ -157,6 +158,7 @@ def _no_rank(start: Start) -> Iterator[Finding]:
 
 
 def _dense(start: Start) -> Iterator[Finding]:
+    """Refuse external balancing of a model without experts, where the release allows none."""
     level, data = start.since(_DENSE_REFUSED), start.command.data
     shape = model_shape(start.command, start.engine.entry.shape)
     dense = isinstance(shape, ModelShape) and shape.experts == 0
@@ -170,6 +172,7 @@ def _dense(start: Start) -> Iterator[Finding]:
 
 
 def _hybrid(start: Start) -> Iterator[Finding]:
+    """Check hybrid balancing, where each pod serves its own copies: it serves, and has several."""
     command = start.command
     if start.is_on("--headless") is True:
         seen = "is balanced for each pod (hybrid), and serves nothing (--headless)"

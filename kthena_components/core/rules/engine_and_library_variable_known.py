@@ -43,6 +43,7 @@ def engine_variable_known(facts: ServingFacts) -> Iterator[Finding]:
 
 
 def _misspelled(start: Start, path: str, names: list[str], version: Version) -> Iterator[Finding]:
+    """Report variables with the engine's prefix that resemble one which its release reads."""
     every, here = _names(str(start.command.engine)), None
     for name in names:
         if name in every or not name.startswith(_OWN):
@@ -160,6 +161,7 @@ def engine_variable_value(facts: ServingFacts) -> Iterator[Finding]:
 
 
 def _refused(start: Start, name: str, stated: VariableFacts, takes: "_Takes") -> Finding:
+    """Report a value that the engine cannot read; advisory if it may never read the variable."""
     release = start.command.release
     sure = release is not None and release.version >= _READS_ALL
     stops = "and it stops when it " + ("starts" if sure else "reads that")

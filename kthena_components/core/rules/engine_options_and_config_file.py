@@ -107,6 +107,7 @@ def _is_in(key: str, taken: frozenset[str]) -> bool:
 
 
 def _wrong(start: Start, table: Table, taken: Keys, key: str) -> Iterator[Finding]:
+    """Report a key inside an option's JSON that the release lacks; name releases that have it."""
     release = start.command.release
     sure = release is not None and release.sure and not taken.ignores
     lacks = "ignores" if taken.ignores else "does not have there"

@@ -108,6 +108,7 @@ def _pods(engine: EngineFacts) -> object:
 
 
 def _beside_nodes(engine: EngineFacts, command: CommandFacts) -> Iterator[Finding]:
+    """Check the executor of a vLLM command with --nnodes: few start over several nodes."""
     version, executor, nodes = release_of(engine), command.executor, command.nnodes
     allowed = _allowed(version)
     if executor is None:
@@ -130,7 +131,7 @@ def _beside_nodes(engine: EngineFacts, command: CommandFacts) -> Iterator[Findin
 
 
 def _allowed(version: Version | None) -> tuple[str, ...]:
-    """Return the executors that --nnodes supports; without a release those of the newest.
+    """Return the executors that --nnodes supports, by default in the newest release.
 
     Also for a release without --nnodes: another rule reports that.
     """
@@ -141,6 +142,7 @@ def _allowed(version: Version | None) -> tuple[str, ...]:
 
 
 def _chooses_uni(engine: EngineFacts, command: CommandFacts, version: Version) -> Iterator[Finding]:
+    """Refuse --nnodes without an executor where vLLM picks `uni` because a copy has one rank."""
     copy, nodes = command.per_rank_world, command.nnodes
     require_known("", copy, nodes)
     if copy == 1:

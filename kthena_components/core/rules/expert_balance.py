@@ -70,6 +70,7 @@ def expert_balance(start: Start) -> Iterator[Finding]:
 
 @part_of_engine
 def _ranks(start: Start) -> Iterator[Finding]:
+    """Check that vLLM balances experts only with expert parallelism and over more than one rank."""
     command, level = start.command, start.since(_WANTS_EXPERTS)
     if level is None:
         return
@@ -190,6 +191,7 @@ def _elastic(start: Start, *, balanced: bool) -> Iterator[Finding]:
 
 
 def _sglang(start: Start) -> Iterator[Finding]:
+    """Check that SGLang balances experts over more than one rank, unless more ranks join later."""
     level, ranks = start.since(_SGLANG_SINCE), start.command.expert_size
     if start.option("--elastic-ep-join-mode") == "scale":  # more ranks join later
         return

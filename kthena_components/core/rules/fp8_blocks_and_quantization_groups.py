@@ -80,6 +80,7 @@ def breaks_blocks(sharding: Sharding) -> bool:
 
 
 def _level(sharding: Sharding, part: Part) -> Level | None:
+    """Return how a release takes uneven blocks of FP8 weights; None if it pads or accepts them."""
     command, release = sharding.command, sharding.command.release
     start = Start(sharding.engine, command)
     if release is None:

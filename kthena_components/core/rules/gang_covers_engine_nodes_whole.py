@@ -92,7 +92,7 @@ def _wanted(facts: ServingFacts) -> MaybeInt:
 
 
 def _of_role(engines: list[EngineFacts], minimum: MaybeInt | None) -> MaybeInt:
-    """Return the pods of a role that start together. A minimum of None: all of them."""
+    """Return the pods of a role that start together; without a minimum, all of them."""
     every = total([product(engine.pods, engine.replicas) for engine in engines])
     sizes = {engine.pods for engine in engines}
     if minimum is None or minimum == total([engine.replicas for engine in engines]):

@@ -41,6 +41,7 @@ def gpu_requests_equal_limits(engine: EngineFacts) -> Iterator[Finding]:
 
 
 def _unequal(engine: EngineFacts, pod: PodFacts | None) -> Iterator[Finding]:
+    """Compare request and limit of each GPU resource in a pod, where one of them is missing too."""
     for device in pod.devices if pod else ():
         limit, request = device.limit, device.request
         if limit == request:
@@ -54,6 +55,7 @@ def _unequal(engine: EngineFacts, pod: PodFacts | None) -> Iterator[Finding]:
 
 
 def _not_equal(engine: EngineFacts, device: DeviceFacts) -> Finding:
+    """Report a request that is not the limit; GKE's Autopilot may add a missing limit itself."""
     limit, request = device.limit, device.request
     stated = "no limit" if limit is None else f"a limit of {limit}"
     added = limit is None and device.on_gke
@@ -69,6 +71,7 @@ def _not_equal(engine: EngineFacts, device: DeviceFacts) -> Finding:
 
 
 def _not_requested(engine: EngineFacts, device: DeviceFacts) -> Finding:
+    """Advise to state the request: Kubernetes copies the limit, but a gang is sized by requests."""
     return Finding(
         path=device.path,
         seen=f"{title(engine)}, container '{device.container}' states {device.resource} with "
@@ -204,6 +207,7 @@ def _twice(items: list[str]) -> bool:
 
 @part_of_engine
 def _in_pod(engine: EngineFacts, pod: PodFacts, command: CommandFacts) -> Iterator[Finding]:
+    """Check that CUDA_VISIBLE_DEVICES of a pod shows at least the GPUs that its ranks use."""
     stated = _stated(command)
     if not stated or not _has_whole_gpus(pod):
         return
@@ -271,6 +275,7 @@ def _last(command: CommandFacts, first: int, step: int) -> int | None:
 
 
 def _hidden(engine: EngineFacts, pod: PodFacts, seen: Seen, needed: int) -> Finding:
+    """Report ranks that see fewer GPUs than they need, with the numbers to write instead."""
     text = display(str(pod.command.devices) if pod.command else "")
     why = f", because it {seen.why}" if seen.why else ""
     numbers = ",".join(map(str, range(needed)))

@@ -96,6 +96,11 @@ def _at_node(engine: EngineFacts, stated: VariableFacts, level: Level) -> Findin
 
 
 def _check(engine: EngineFacts, *, stops: bool) -> Iterator[Finding]:
+    """Report a VLLM_HOST_IP that is the same in several pods: at most one finding an engine.
+
+    A leader's address, a literal in a template of several pods, a loopback and 0.0.0.0 count as the
+    same.
+    """
     pods = [pod for pod in (engine.entry, engine.worker) if pod is not None]
     leader = _of_leader(engine)
     if leader is not None:
@@ -184,6 +189,11 @@ def _one_for_all(half: Half, engines: MaybeInt) -> Iterator[Finding]:
 
 
 def _check_host(half: Half, level: Level) -> Iterator[Finding]:
+    """Check that the other half of a prefill-decode pair can reach the address given to NIXL.
+
+    A literal address that is neither loopback nor 0.0.0.0 passes. Without the variable, vLLM uses
+    localhost.
+    """
     pod = half.start.engine.entry
     stated = pod.variables.get(NIXL_HOST)
     value = "" if stated is None else stated.value
@@ -202,6 +212,7 @@ def _check_host(half: Half, level: Level) -> Iterator[Finding]:
 
 
 def _host_finding(path: str, seen: str, level: Level, *, replaced: bool = False) -> Finding:
+    """Write the finding of an address that points the other half to its own pod."""
     # AIBrix's gateway replaces the address that vLLM passes on by the pod's.
     unless = ", unless a router replaces the address" if replaced else ""
     return Finding(

@@ -55,6 +55,7 @@ def engine_image(facts: ServingFacts) -> Iterator[Finding]:
 
 
 def _wrong_image(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
+    """Refuse the official image of another engine; other images may contain several engines."""
     own, image = pod.own, image_of(pod)
     kind = pod.command.engine if pod.command else None
     if own is None or image is None or image.engine in {None, kind}:
@@ -102,6 +103,7 @@ def image_pinned(engine: EngineFacts) -> Iterator[Finding]:
 
 
 def _unpinned(engine: EngineFacts, container: ContainerFacts) -> Iterator[Finding]:
+    """Advise to pin an image whose tag can move, such as latest or none."""
     name = container.image
     if name is None or isinstance(name, Unknown) or read_image(name).pinned:
         return
@@ -119,6 +121,7 @@ def _unpinned(engine: EngineFacts, container: ContainerFacts) -> Iterator[Findin
 def _unlike(
     engine: EngineFacts, entry: ContainerFacts, worker: ContainerFacts
 ) -> Iterator[Finding]:
+    """Refuse images of different builds in the entry and the workers of one engine."""
     if not isinstance(entry.image, str) or not isinstance(worker.image, str):
         return
     if read_image(entry.image).same_build(read_image(worker.image)):
@@ -168,6 +171,7 @@ def model_stated(facts: ServingFacts) -> Iterator[Finding]:
 
 
 def _modelless(start: Start, pod: PodFacts) -> Iterator[Finding]:
+    """Report a command without a model: SGLang ends, and vLLM serves its default model."""
     command = pod.command
     if command is None or command.release is None or command.model is not None:
         return
@@ -212,6 +216,7 @@ def _tokens(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
 
 
 def _token(engine: EngineFacts, container: ContainerFacts, token: TokenFacts) -> Finding:
+    """Write the finding of a Hugging Face token that anyone who reads the manifest can see."""
     if token.kind is TokenKind.VALUE:
         seen = f"has {token.variable} in plain text"
         rest = ", and everyone who reads the manifest can use that token"

@@ -89,6 +89,7 @@ def _carrier(half: Half) -> str:
 
 
 def _models(half: Half, other: Half) -> Iterator[Finding]:
+    """Report halves with different models; NIXL of some releases compares even their names."""
     names = half.command.model, other.command.model
     pair = Pair(half, other)
     compared = half.family == NIXL and half.command.engine == "vllm" and _is_compared(pair)
@@ -108,6 +109,7 @@ def _is_compared(pair: Pair) -> bool:
 
 
 def _release(pair: Pair) -> Iterator[Finding]:
+    """Refuse NIXL between halves whose releases differ, where it compares a hash of the release."""
     releases = [half.command.release for half in pair.halves]
     stated = [release for release in releases if release is not None and release.sure]
     if pair.decode.family != NIXL or len(stated) != len(releases) or not _is_compared(pair):
@@ -122,6 +124,7 @@ def _release(pair: Pair) -> Iterator[Finding]:
 
 
 def _type(pair: Pair) -> Iterator[Finding]:
+    """Report halves with different data types of the KV cache; aliases of one type are equal."""
     stated = [half.start.option("--kv-cache-dtype") for half in pair.halves]
     words = ["auto" if value is None else value for value in stated]
     hidden = any(
@@ -141,6 +144,10 @@ def _type(pair: Pair) -> Iterator[Finding]:
 
 
 def _blocks(pair: Pair) -> Iterator[Finding]:
+    """Refuse sizes of cache blocks (vLLM) or pages (SGLang) between which no cache passes.
+
+    NIXL took equal sizes only, and later a decode block that is a multiple of the prefill block.
+    """
     option = "--block-size" if pair.decode.command.engine == "vllm" else "--page-size"
     sizes = [half.start.number(option) for half in pair.halves]
     prefill, decode = sizes
@@ -241,6 +248,7 @@ def _role(start: Start, role: object) -> Iterator[Finding]:
 
 
 def _connector(start: Start, name: str) -> Iterator[Finding]:
+    """Report a KV connector that the release lacks, unless a plug-in of unknown name may add it."""
     release = start.command.release
     if release is None or has_connector(name, release.version):
         return
@@ -291,6 +299,7 @@ def _size(start: Start, config: dict[str, Any]) -> Iterator[Finding]:
 
 
 def _http_port(start: Start, config: dict[str, Any]) -> Iterator[Finding]:
+    """Refuse P2pNcclConnector without http_port in the releases that read it at the start."""
     extra = _extra(config)
     if config["kv_connector"] != P2P or extra is None or "http_port" in extra:
         return

@@ -72,7 +72,7 @@ def kv_halves_parallel(facts: ServingFacts) -> Iterator[Finding]:
 
 
 def _nixl_stages(half: Half) -> Iterator[Finding]:
-    """Report an engine with NIXL and several stages: the other half finds one of them only."""
+    """Report an engine with NIXL and several stages: the other half finds only one of them."""
     stages, push = half.command.pipeline, half.family == NIXL_PUSH
     if half.family not in {NIXL, NIXL_PUSH} or not isinstance(stages, int) or stages < 2:  # noqa: PLR2004 - several
         return
@@ -115,6 +115,7 @@ def _one_stage(half: Half, stages: int) -> str:
 
 
 def _nixl(pair: Pair) -> Iterator[Finding]:
+    """Check tensor sizes of two vLLM halves that NIXL connects, by what the release requires."""
     sizes = _tensors(pair)
     if sizes is None:
         return
@@ -145,6 +146,7 @@ def _shared_heads(pair: Pair, sizes: tuple[int, int]) -> Iterator[Finding]:
 
 
 def _vllm_others(pair: Pair) -> Iterator[Finding]:
+    """Check tensor sizes of two vLLM halves with P2pNcclConnector or MooncakeConnector."""
     sizes = _tensors(pair)
     if sizes is None or sizes[0] == sizes[1]:
         return
@@ -188,6 +190,7 @@ def _widened(half: Half, tensor: int, was: int) -> str:
 
 
 def _sglang_tensor(pair: Pair) -> Iterator[Finding]:
+    """Check that one attention tensor size of two SGLang halves divides the other."""
     prefill, decode = _attention(pair.prefill), _attention(pair.decode)
     if prefill is None or decode is None or not max(prefill, decode) % min(prefill, decode):
         return
@@ -209,6 +212,7 @@ def _attention(half: Half) -> int | None:
 
 
 def _sglang_stages(pair: Pair) -> Iterator[Finding]:
+    """Check that SGLang's decode has one pipeline stage, or as many as its prefill."""
     prefill, decode = pair.prefill.command.pipeline, pair.decode.command.pipeline
     level = pair.since(_SGLANG_STAGES)
     if level is None or not isinstance(prefill, int) or not isinstance(decode, int):

@@ -103,6 +103,7 @@ def _no_value(facts: ServingFacts, pod: PodFacts, meeting: Meeting) -> str:
 
 
 def _no_form(meeting: Meeting) -> str:
+    """Say why an address cannot name a host in the form that its option takes; empty if it can."""
     shown = meeting.shown
     if is_itself(meeting.address):
         return ""
@@ -169,6 +170,7 @@ def _in_all_copies(facts: ServingFacts, engine: EngineFacts, meeting: Meeting) -
 def _not_usable(
     facts: ServingFacts, engine: EngineFacts, pod: PodFacts, meeting: Meeting, seen: str
 ) -> Finding:
+    """Write the finding of an unusable address; advisory if the image or a release decides."""
     unsure = may_be_of_image(pod, meeting.address) or may_be_newer(meeting.shown)
     return Finding(
         path=pod.command_path,
@@ -229,6 +231,7 @@ def _is_own(address: object) -> bool:
 
 
 def _alone(meeting: Meeting) -> str:
+    """Say why an address of several pods reaches only the pod itself, by what the address is."""
     if isinstance(meeting.address, NodeAddress):
         return (
             f"has {meeting.counted}, and {meeting.option} is the address of each pod's own node, "
@@ -254,7 +257,7 @@ def _alone(meeting: Meeting) -> str:
 
 
 def _each_its_own(facts: ServingFacts, engine: EngineFacts) -> Iterator[Finding]:
-    """Report pods of a StatefulSet that each state another address."""
+    """Report pods of a StatefulSet that each state a different address."""
     siblings = engine.siblings
     found = [meeting_of(command) for command in (siblings.commands if siblings else ())]
     meetings = [each for each in found if each is not None]
@@ -265,7 +268,7 @@ def _each_its_own(facts: ServingFacts, engine: EngineFacts) -> Iterator[Finding]
     if len(set(addresses)) == len(addresses):
         first, second = addresses[:2]
         seen = (
-            f"has {meetings[0].counted}, and each pod states another {meetings[0].option}: "
+            f"has {meetings[0].counted}, and each pod states a different {meetings[0].option}: "
             f"{first}, {second}, …, so they never meet"
         )
         yield _looks_at_itself(facts, engine, engine.entry, seen, meetings[0])
@@ -274,6 +277,7 @@ def _each_its_own(facts: ServingFacts, engine: EngineFacts) -> Iterator[Finding]
 def _looks_at_itself(
     facts: ServingFacts, engine: EngineFacts, pod: PodFacts, seen: str, meeting: Meeting
 ) -> Finding:
+    """Write the finding of pods that look for the first rank in themselves."""
     address = first_pod(facts.told) or "such as NAME-0.SERVICE of a StatefulSet"
     port = ", and its port" if meeting.option in WITH_PORT else ""
     return Finding(

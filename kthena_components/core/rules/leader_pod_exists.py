@@ -172,6 +172,11 @@ def _has_all(engine: EngineFacts) -> bool:
 def _of_pod(
     hosts: PodHosts, engine: EngineFacts, named: HostedPods, number: int
 ) -> tuple[str, str] | None:
+    """Say why the named pod has not the first rank, and the name to write; None if it may have it.
+
+    The wrong pods are workers, pods whose --node-rank is above 0, and pods whose name resolves only
+    when they are ready.
+    """
     if named.path != engine.path and engine.worker_template({named.path}) == named.path:
         seen = "the name of a worker, which does not have the first rank"
         return seen, _first_name(hosts, engine)

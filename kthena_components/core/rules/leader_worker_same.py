@@ -108,6 +108,7 @@ def leader_worker_same_parallelism(facts: ServingFacts) -> Iterator[Finding]:
 
 @part_of_engine
 def _check(engine: EngineFacts, told: Sequence[str] | None) -> Iterator[Finding]:
+    """Compare the worker's command with the entry's: engine, sizes, ranks and data copies."""
     entry, worker = engine.entry.command, engine.worker
     if worker is None or engine.pods == 1 or worker.command is None or entry is None:
         return
@@ -161,7 +162,7 @@ def _sizes(entry: CommandFacts, worker: CommandFacts, name: str) -> tuple[object
 def _rank(
     engine: EngineFacts, worker: PodFacts, command: CommandFacts, told: Sequence[str] | None
 ) -> Iterator[Finding]:
-    """Report a --node-rank of the workers that none or only one of them can have."""
+    """Report a --node-rank of the workers that at most one of them can have."""
     nodes, rank = command.nnodes, command.node_rank
     if nodes in {None, 1} or isinstance(nodes, Unknown) or isinstance(rank, Unknown):
         return

@@ -260,7 +260,7 @@ def _too_little(placed: Placed, estimate: Estimate) -> Finding:
 
 
 def _shorter(placed: Placed, estimate: Estimate) -> str:
-    """Return the way to take shorter requests, and fewer at once if there are too many."""
+    """Write the remedy: a shorter maximum, and fewer sequences at once if they are too many."""
     found = with_fewer_sequences(placed) if _has_too_many(estimate) else estimate
     if found is None:
         return ""

@@ -56,6 +56,7 @@ def host_network_names(facts: ServingFacts) -> Iterator[Finding]:
 
 
 def _is_name(facts: ServingFacts, meeting: Meeting) -> bool:
+    """Return whether an address is a DNS name of the cluster, which needs a cluster DNS policy."""
     value = meeting.address
     if isinstance(value, OfController) and value.name in LEADERS:
         return True
@@ -100,6 +101,7 @@ def network_interface(facts: ServingFacts) -> Iterator[Finding]:
 
 
 def _check(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
+    """Check that GLOO_SOCKET_IFNAME and NCCL_SOCKET_IFNAME name an interface to other pods."""
     for name in (GLOO, NCCL):
         stated = pod.variables.get(name)
         if stated is None or pod.command is None:

@@ -133,6 +133,7 @@ def _excluded(start: Start, pair: _Pair) -> Iterator[Finding]:
 
 
 def _held_adapters(start: Start) -> Iterator[Finding]:
+    """Refuse fewer LoRA adapters in host memory than one batch may use; the default is one."""
     level, held = start.since((0, 6)), start.number("--max-cpu-loras")
     used = start.number("--max-loras")
     if level is None or held is None or not _is_stated(start, "--enable-lora"):
@@ -224,6 +225,7 @@ def _draft_tokens(start: Start) -> Iterator[Finding]:
 
 
 def _sglang(start: Start) -> Iterator[Finding]:
+    """Check SGLang's options for adapters, served names, and overlapped batches."""
     level, sizes = start.since(_LORA_SIZES), ("--max-lora-rank", "--lora-target-modules")
     unsized = any(_is_missing(start, size) for size in sizes)
     unsized = unsized and _is_missing(start, "--lora-paths")

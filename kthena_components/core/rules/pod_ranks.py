@@ -158,6 +158,7 @@ def _ranks(command: CommandFacts) -> Iterator[_Ranks]:
 def _by_ordinal(
     engine: EngineFacts, commands: Sequence[CommandFacts], told: Sequence[str] | None
 ) -> Iterator[Finding]:
+    """Compare the ranks that pods derive from their ordinals with the number of ranks."""
     every = [{one.option: one for one in _ranks(command)} for command in commands]
     for option, first in every[0].items():
         column = [ranks[option] for ranks in every if option in ranks]
@@ -184,7 +185,7 @@ def _not_at_once(engine: EngineFacts, siblings: SiblingFacts) -> Iterator[Findin
 
 
 def _reported_elsewhere(engine: EngineFacts, option: str, *, enough: bool) -> bool:
-    """Return whether the rules that compare an entry with its workers check a rank, too.
+    """Return whether a rule that compares an entry with its workers also checks the rank.
 
     nnodes-equals-group and leader-worker-same-parallelism count the pods, and report a rank that
     all workers state in the same words. They check no copies that are balanced from outside.
@@ -202,6 +203,7 @@ def _reported_elsewhere(engine: EngineFacts, option: str, *, enough: bool) -> bo
 def _uneven(
     engine: EngineFacts, ranks: list[int], one: _Ranks, told: Sequence[str] | None
 ) -> Iterator[Finding]:
+    """Report ranks with gaps, repetitions or a surplus; a part that others continue passes."""
     wanted = one.total // one.step
     times = Counter(ranks)
     expected = set(range(0, one.total, one.step))
@@ -220,6 +222,7 @@ def _uneven(
 
 
 def _remedy(engine: EngineFacts, ranks: list[int], one: _Ranks, told: Sequence[str] | None) -> str:
+    """Say how to number the pods: subtract the first rank, count pods, or take it from the name."""
     wanted, command = one.total // one.step, _command(engine)
     if command is not None and command.headless is True and engine.worker is None:
         return _behind(engine, ranks, one, told)
@@ -313,7 +316,7 @@ def repeats_rank(command: CommandFacts) -> bool:
 
 
 def _in_order(engine: EngineFacts, one: _Ranks, count: int, told: Sequence[str] | None) -> str:
-    """Number pods that state one rank: those of a whole engine, or those behind a head."""
+    """Say how to number pods that all state one rank, in an engine or behind its head."""
     wanted, fields, command = one.total // one.step, _number(engine), _command(engine)
     if count > wanted:
         return f"write {fields}: {wanted}, and give each pod its own {one.option}"

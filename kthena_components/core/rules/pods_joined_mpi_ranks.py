@@ -65,6 +65,7 @@ def pods_joined(facts: ServingFacts) -> Iterator[Finding]:
 
 
 def _check(engine: EngineFacts, command: CommandFacts, seen: str) -> Iterator[Finding]:
+    """Report an engine whose ranks exceed the GPUs of one pod though nothing joins its pods."""
     pod = engine.entry
     copy, gpus = command.per_rank_world, pod.gpus
     if isinstance(copy, int) and isinstance(command.data, int) and command.engine == "sglang":
@@ -231,6 +232,7 @@ def mpi_ranks(engine: EngineFacts) -> Iterator[Finding]:
 
 @part_of_engine
 def _session(engine: EngineFacts, command: CommandFacts) -> Iterator[Finding]:
+    """Check that mpirun starts one process for each rank of TensorRT-LLM's session."""
     ranks, world = command.mpi_ranks, command.per_rank_world
     if ranks is None:
         return
@@ -270,6 +272,7 @@ def _fitting(engine: EngineFacts, ranks: int, world: int) -> str:
 
 
 def _slots(engine: EngineFacts, command: CommandFacts) -> Iterator[Finding]:
+    """Check the hosts and slots of mpirun's -H against its processes and the engine's pods."""
     slots, ranks, pods = command.mpi_slots, command.mpi_ranks, engine.pods
     if not isinstance(slots, tuple):
         return
@@ -290,6 +293,7 @@ def _slots(engine: EngineFacts, command: CommandFacts) -> Iterator[Finding]:
 
 
 def _per_host(engine: EngineFacts, command: CommandFacts) -> Iterator[Finding]:
+    """Check that mpirun starts no more processes on a host than its pod has GPUs."""
     slots, stated = command.mpi_slots, command.mpi_per_host
     slots = slots if isinstance(slots, tuple) else ()
     most = stated if isinstance(stated, int) else max(slots, default=0)

@@ -90,6 +90,7 @@ def _level(command: CommandFacts, load: _Load, patience: int) -> Level:
 
 
 def _finding(engine: EngineFacts, probe: ProbeFacts, load: _Load, level: Level) -> Finding:
+    """Write the finding of a probe that ends a loading container; times in s, weights in GiB."""
     part = f"{load.pod:.0f} GiB"
     if load.pod < load.all:
         part = f"{part} of {load.all:.0f} GiB in each pod"

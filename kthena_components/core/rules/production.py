@@ -63,12 +63,13 @@ def production_lifecycle(view: Reviewed) -> Iterator[Finding]:
 
 
 def _answers(container: EngineContainer) -> bool:
-    """Return whether an engine answers HTTP requests itself, not those of Dynamo's own protocol."""
+    """Return whether an engine answers HTTP itself, and not only Dynamo's own protocol."""
     words = (sequence(container.fields.get(key)) for key in ("command", "args"))
     return container.serves and not any(_DYNAMO.search(str(word)) for key in words for word in key)
 
 
 def _lifecycle(container: EngineContainer) -> Iterator[Lack]:
+    """List what a container lacks for slow starts and for shutdowns without lost requests."""
     fields = container.fields
     if fields.get("readinessProbe") is None:
         yield _READINESS
@@ -119,6 +120,7 @@ def production_availability(view: Reviewed) -> Iterator[Finding]:
 
 
 def _availability(found: Object, container: EngineContainer) -> Iterator[Lack]:
+    """List what the pods lack against evictions and node failures; one copy needs no budget."""
     pods, around, copies = container.pods, found.context.pod_policies, container.copies
     # The spec of a Volcano Job has one for all pods, and the template of a PodCliqueSet.
     holders = (pods.spec, found.spec, mapping(found.spec.get("template")))

@@ -117,6 +117,7 @@ def production_security(view: Reviewed) -> Iterator[Finding]:
 
 
 def _rights(container: EngineContainer) -> Iterator[Lack]:
+    """List missing limits of a container's rights; RDMA and capabilities may need root."""
     own, pod = (mapping(each.get("securityContext")) for each in (container.fields, container.pod))
     users = [each.get(key) for each in (own, pod) for key in ("runAsUser", "runAsNonRoot")]
     added = inside(own.get("capabilities"), "add")

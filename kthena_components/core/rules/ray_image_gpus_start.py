@@ -50,6 +50,7 @@ def _needs_ray(command: CommandFacts) -> bool:
 
 
 def _without_ray(engine: EngineFacts, image: Image, name: str, path: str) -> Iterator[Finding]:
+    """Report Ray in an official vLLM image since 0.18, which no longer contains it."""
     version = image.vllm_version
     if version is None:
         stated = f"the tag {image.tag} states" if image.tag else "the image states"
@@ -148,6 +149,7 @@ def ray_num_gpus(engine: EngineFacts) -> Iterator[Finding]:
 
 @part_of_engine
 def _stated(engine: EngineFacts, pod: PodFacts, command: CommandFacts) -> Iterator[Finding]:
+    """Compare --num-gpus of Ray with the visible GPUs of its container."""
     stated, held = command.ray_gpus, pod.gpus
     own = [device for device in pod.devices if device.container in {None, pod.container}]
     if not isinstance(held, int) or not all(d.resource.endswith(_GPU) for d in own):
@@ -195,6 +197,7 @@ def _wrong(
     *,
     most: int | None = None,
 ) -> Finding:
+    """Write the finding of a wrong --num-gpus; `most` limits the number to write."""
     shown = pod.gpus if most is None else most
     return Finding(
         path=pod.command_path,

@@ -98,7 +98,7 @@ from kthena_components.core.rules.ports_distinct_leader_ports_agree import (
     ports_distinct,
 )
 from kthena_components.core.rules.probe_covers import probe_covers_loading, probe_covers_sleep
-from kthena_components.core.rules.probe_port import probe_key, probe_port
+from kthena_components.core.rules.probe_port_probe_key import probe_key, probe_port
 from kthena_components.core.rules.ray_image_gpus_start import (
     ray_in_image,
     ray_num_gpus,

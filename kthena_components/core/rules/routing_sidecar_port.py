@@ -33,6 +33,7 @@ def routing_sidecar_port(facts: ServingFacts) -> Iterator[Finding]:
 
 @part_of_rule
 def _passed(engine: EngineFacts) -> Iterator[Finding]:
+    """Check that a routing sidecar passes requests to the port on which the engine answers."""
     pod, sidecar = engine.entry, engine.entry.sidecar
     if sidecar is None or pod.command is None:
         return

@@ -59,6 +59,7 @@ def sglang_layout(start: Start) -> Iterator[Finding]:
 
 @part_of_engine
 def _nodes(start: Start) -> Iterator[Finding]:
+    """Check that SGLang's ranks divide evenly over --nnodes, and that plain copies share a node."""
     command = start.command
     nodes, tensor, pipeline, data = known_sizes(
         command.nnodes or 0, command.tensor, command.pipeline, command.data
@@ -210,6 +211,7 @@ def _experts_on_demand(start: Start) -> Iterator[Finding]:
 
 
 def _drafting(start: Start) -> Iterator[Finding]:
+    """Report speculative decoding with pipeline stages, which releases of SGLang refuse."""
     stages, algorithm = start.command.pipeline, start.option("--speculative-algorithm")
     if not isinstance(stages, int) or stages < 2 or not isinstance(algorithm, str):  # noqa: PLR2004
         return

@@ -174,6 +174,7 @@ def _check(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
 
 
 def _small(path: str, limit: int, queue: int, level: Level, start: Start) -> Finding:
+    """Write the finding of a /dev/shm below vLLM's message queue; both sizes are in bytes."""
     release = start.command.release
     note = release.note if release is not None and level is Level.ADVISORY else ""
     so = "does not start with less"

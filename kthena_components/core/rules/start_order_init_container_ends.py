@@ -76,6 +76,7 @@ def _port(engine: EngineFacts) -> int | None:
 
 
 def _by_controller(engine: EngineFacts, port: int) -> Iterator[Finding]:
+    """Report a controller that starts workers after a probe of a port which needs the workers."""
     order, own = engine.order, engine.entry.own
     if order is None or own is None:
         return
@@ -101,6 +102,7 @@ def _never(engine: EngineFacts, port: int) -> str:
 
 
 def _by_script(engine: EngineFacts, port: int) -> Iterator[Finding]:
+    """Report workers whose script or init container waits for a port which needs the workers."""
     worker = engine.worker
     if worker is None:
         return

@@ -208,6 +208,10 @@ def moe_expert_shape(sharding: Sharding) -> Iterator[Finding]:
 
 
 def _uneven_experts(sharding: Sharding, experts: int) -> Iterator[Finding]:
+    """Report experts, with redundant copies, that do not spread evenly over their ranks.
+
+    The remedy names the nearest numbers of ranks below and above that fit.
+    """
     command = sharding.command
     ranks, more = known_sizes(command.expert_size, command.redundant_experts)
     if (experts + more) % ranks:

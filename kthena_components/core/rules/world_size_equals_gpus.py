@@ -87,6 +87,7 @@ def _world(engine: EngineFacts) -> Iterator[Finding]:
 
 
 def _unequal(engine: EngineFacts, command: CommandFacts, ranks: int, held: int) -> Finding:
+    """Write the finding of ranks that are not the GPUs of the engine's pods."""
     if _each_alone(engine, command, ranks):
         return _several(engine, command, ranks)
     return Finding(
@@ -124,6 +125,7 @@ def _each_alone(engine: EngineFacts, command: CommandFacts, ranks: int) -> bool:
 
 
 def _several(engine: EngineFacts, command: CommandFacts, ranks: int) -> Finding:
+    """Advise against pods that each start all ranks: nothing joins them into one engine."""
     return Finding(
         path=engine.entry.command_path,
         seen=f"{title(engine)} starts {_product(engine, command)} = {count_of(ranks, 'rank')} in "
@@ -192,6 +194,7 @@ def _no_engine(engine: EngineFacts, command: CommandFacts | None) -> Iterator[Fi
 
 
 def _pods(engine: EngineFacts, held: int) -> str:
+    """Phrase the pods of an engine and the GPUs that they hold together."""
     pods, entry = engine.pods, engine.entry.gpus
     worker = engine.worker.gpus if engine.worker else entry
     shared = next((each.shared for each in engine.entry.own_devices if each.shared), "")

@@ -266,6 +266,10 @@ def accepted_by(
 def _not_served(
     served: str, known: list[str], table: CrdTable, kind: str, place: int
 ) -> tuple[Finding, bool]:
+    """Report a version that the release does not serve, and whether another release ever did.
+
+    If no version of the kind is served, the remedy names the nearest release that serves it.
+    """
     here = [word for word in known if table.number(kind, word, place) is not None]
     ever = served in known
     seen = f"is {display(served)}, in which {table.name(place)} serves no {kind}"

@@ -38,7 +38,7 @@ _LIMITS = {
 
 
 def served_roots(crd: Mapping[str, Any], number: Number) -> dict[tuple[str, str], int]:
-    """Read the versions that a CRD serves: the number of the type, by kind and apiVersion."""
+    """Return the number of each served version's type, by kind and apiVersion."""
     spec = crd["spec"]
     return {
         (spec["names"]["kind"], f"{spec['group']}/{version['name']}"): read_root(
@@ -60,6 +60,7 @@ def read_root(schema: Mapping[str, Any], number: Number) -> int:
 
 
 def _read(schema: Mapping[str, Any], number: Number) -> Node:
+    """Read an OpenAPI schema of a CRD as a node of our tables: a word, or a number of a type."""
     kind = schema.get("type")
     readers = {"object": _object, "array": _list, "string": _text, "integer": _integer}
     if schema.get("x-kubernetes-int-or-string"):
@@ -74,6 +75,7 @@ def _read(schema: Mapping[str, Any], number: Number) -> Node:
 
 
 def _object(schema: Mapping[str, Any], number: Number) -> Node:
+    """Read an object: a map of equal values, or fields of which some are required."""
     values, properties = schema.get("additionalProperties"), schema.get("properties")
     if isinstance(values, Mapping):
         return number({"map": _read(values, number)})
@@ -94,6 +96,7 @@ def _object(schema: Mapping[str, Any], number: Number) -> Node:
 
 
 def _list(schema: Mapping[str, Any], number: Number) -> Node:
+    """Read a list with its limits; `keys` identify items, and a set has no item twice."""
     items = dict(schema["items"])
     # What is kept in a list is what its members have besides their fields.
     items |= {_UNKNOWN: True} if schema.get(_UNKNOWN) else {}
@@ -153,6 +156,7 @@ def tables_of(
 
 
 def _definition(file: str, body: Mapping[str, Any], packaged: CrdTable) -> CrdTable | None:
+    """Read a CRD among the files as a table of one release; None if any part is not understood."""
     types: list[Mapping[str, Any]] = []
     try:
         roots = served_roots(body, _numbering(types, packaged.patterns))
@@ -198,9 +202,11 @@ def _paths(schema: Schema, at: str, levels: int = _LEVELS) -> Iterator[str]:
 def _numbering(
     types: list[Mapping[str, Any]], patterns: frozenset[str]
 ) -> Callable[[dict[str, Any]], int]:
+    """Return the function that gives equal types one number, and adds new ones to `types`."""
     numbers: dict[str, int] = {}
 
     def number(made: dict[str, Any]) -> int:
+        """Return the number of a type; a pattern that our own tables do not have is dropped."""
         if made.get("pattern") not in patterns:
             # A pattern of anybody's could take hours to match.
             made.pop("pattern", None)

@@ -96,6 +96,7 @@ _OF_SCALARS: Mapping[type, Test] = {
 
 
 def _text_test(schema: Text) -> Test:
+    """Compile a test of a text: its length, words and pattern; False may still be right."""
     if schema == Text():
         return _is_text
     words, least = frozenset(schema.one_of), schema.shortest
@@ -128,6 +129,7 @@ def _table_test(test: Test) -> Test:
 
 
 def _items_test(schema: Items) -> Test:
+    """Compile a test of a list: each item, their number, and keys that differ."""
     test, keys, fewest, most = quick_test(schema.of), schema.keys, schema.fewest, schema.most
 
     def every(value: object) -> bool:
@@ -152,10 +154,12 @@ def _all_differ(items: list[object], keys: tuple[str, ...]) -> bool:
 
 
 def _fields_test(schema: Fields) -> Test:
+    """Compile a test of a map: required fields are given, and no undeclared one is."""
     tests = {name: quick_test(field) for name, field in schema.fields.items()}
     required, partial = schema.required, schema.partial
 
     def every(value: object) -> bool:
+        """Return whether a value surely has the fields; a null counts as not given."""
         if type(value) is not dict:
             return False
         for key in required:

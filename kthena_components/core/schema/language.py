@@ -167,6 +167,7 @@ def check_shape(value: object, schema: Schema, path: str = "") -> Iterator[Findi
 
 
 def _fields(value: Mapping[Any, Any], schema: Fields, path: str) -> Iterator[Finding]:
+    """Report fields that are missing or not declared, and check the values of the others."""
     for key in schema.required:
         if value.get(key) is None:
             yield _mistake(join_path(path, key), MISSING, f"add {key}")
@@ -201,6 +202,7 @@ def _counted(number: int, schema: Items, path: str) -> Iterator[Finding]:
 
 
 def _scalar(value: object, schema: Schema, path: str) -> Iterator[Finding]:
+    """Check a text or a number by its schema, and report a value of another kind."""
     number = whole(value)
     match schema:
         case Text() if isinstance(value, str):
@@ -235,6 +237,7 @@ def _is_plain(value: object, schema: Schema) -> bool:
 
 
 def _text(value: str, schema: Text, path: str) -> Iterator[Finding]:
+    """Report a text with a wrong word, length or pattern; very long texts are not matched."""
     if schema.one_of and value not in schema.one_of:
         words = " or ".join(f"'{word}'" for word in schema.one_of)
         seen = f"is {display(value)}, but must be {words}"
@@ -261,6 +264,7 @@ def matcher(pattern: str) -> Callable[[str], object]:
 
 
 def _number(value: int, schema: Whole, path: str) -> Iterator[Finding]:
+    """Report a number outside of its bits or its range."""
     most = 2 ** (schema.bits - 1) - 1
     if not -most - 1 <= value <= most:
         seen = f"is {display(value)}, but must be from {-most - 1} to {most}"
@@ -318,6 +322,7 @@ def _shaped(value: object, schema: Schema) -> Remedy | None:
 def _doubles(
     items: list[Any] | tuple[Any, ...], keys: tuple[str, ...], path: str
 ) -> Iterator[Finding]:
+    """Report list items with equal keys, which the API server refuses."""
     first: dict[tuple[object, ...], int] = {}
     for index, item in enumerate(items if keys else ()):
         values = key_values(item, keys)

@@ -71,6 +71,7 @@ def check_metadata(metadata: object, rule: str) -> Iterator[Finding]:
 
 
 def _stem(stem: object, rule: str) -> Iterator[Finding]:
+    """Check generateName, to which the API server adds five characters."""
     if not isinstance(stem, str) or not stem or unknown_in(stem):
         return
     # The API server allows a trailing dash, and does not check the character before it.

@@ -90,7 +90,7 @@ def _elsewhere(here: _Map, key: object, item: object, above: Sequence[_Map]) -> 
 
 
 def _in_items(here: _Map, key: object, item: object, above: Sequence[_Map]) -> Remedy | None:
-    """Name the maps of the same name in a list beside: a container's securityContext has drop."""
+    """Name maps of the same name in the items of a list: a container's securityContext."""
     name = here.path.rpartition(".")[2]
     outer = above[0] if above else None
     for beside, known in outer.fields.fields.items() if outer is not None else ():
@@ -132,7 +132,7 @@ def _below(here: _Map) -> list[_Map]:
 
 
 def _metadata(here: _Map, key: object, item: object) -> _Map | None:
-    """Return the metadata beside labels or annotations that belong into it."""
+    """Return the metadata into which labels or annotations beside it belong."""
     held = here.held.get("metadata")
     if key not in _OF_METADATA or not (isinstance(item, Mapping) and isinstance(held, Mapping)):
         return None

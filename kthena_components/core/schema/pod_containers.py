@@ -133,6 +133,7 @@ def _is_shared(name: str) -> bool:
 
 
 def _amount(name: str, amount: Decimal, stated: Container[str], path: str) -> Iterator[Finding]:
+    """Check one amount: the resource's name, at least 0, and whole numbers of devices and pages."""
     if "/" not in name and name not in _STANDARD and not name.startswith(_PAGES):
         seen = f"{display(name)} is no resource of a container"
         yield say(path, seen, suggest_name(name, _STANDARD, stated))
@@ -183,6 +184,7 @@ def check_resource_field(field: object, path: str, *, in_volume: bool = False) -
 
 
 def _divisor(asked: Mapping[str, Any], path: str) -> Iterator[Finding]:
+    """Check the divisor of a resourceFieldRef: units of CPU, or of bytes."""
     name, divisor = asked.get("resource"), parse_quantity(asked.get("divisor"))
     if not isinstance(name, str) or unknown_in(name) or not divisor:
         return

@@ -145,6 +145,7 @@ def check_names(pod: Fields, path: str) -> Iterator[Finding]:
 
 
 def _dns(config: Fields, path: str) -> Iterator[Finding]:
+    """Check a DNS config: addresses, and at most so many search domains and characters."""
     for index, address in enumerate(sequence(config.get("nameservers"))):
         yield from check_address(address, f"{path}.nameservers[{index}]")
     searches = [known(each) for each in sequence(config.get("searches"))]
@@ -228,6 +229,7 @@ def check_placement(
 
 
 def _toleration(fields: Mapping[str, Any], path: str) -> Iterator[Finding]:
+    """Check a toleration: a key unless it tolerates all, and a value only for Equal."""
     yield from check_words(fields, _TOLERATION_WORDS, path)
     key, operator, value = (fields.get(name) for name in ("key", "operator", "value"))
     if first_unknown(key, operator, value, fields.get("effect")):
@@ -282,6 +284,7 @@ def _nodes(term: Mapping[str, Any], path: str, *, values: bool) -> Iterator[Find
 
 
 def _name_of_node(fields: Mapping[str, Any], path: str) -> Iterator[Finding]:
+    """Check a match of a node's field: its name only, with one value."""
     key, operator, values = (fields.get(name) for name in ("key", "operator", "values"))
     if first_unknown(key, operator) or unknown_inside(values):
         return
@@ -325,6 +328,7 @@ def _expression(
 
 
 def _pods(term: Mapping[str, Any], path: str, labels: Mapping[str, Any]) -> Iterator[Finding]:
+    """Check a term of affinity to pods: selectors, namespaces, and the key of a topology."""
     for name in ("labelSelector", "namespaceSelector"):
         yield from _selector(term.get(name), f"{path}.{name}")
     yield from check_key(term.get("topologyKey") or None, f"{path}.topologyKey")
@@ -346,7 +350,7 @@ def _selector(selector: object, path: str) -> Iterator[Finding]:
 def _label_keys(
     fields: Mapping[str, Any], path: str, labels: Mapping[str, Any]
 ) -> Iterator[Finding]:
-    """Check the keys whose values are those of the pod itself.
+    """Check keys of labels whose values are taken from the pod itself.
 
     The API server adds to the selector of a pod those that the pod has as labels.
     """
@@ -373,6 +377,7 @@ def _label_keys(
 
 
 def _spread(items: Any, path: str, labels: Mapping[str, Any]) -> Iterator[Finding]:
+    """Check spread constraints: selectors, and no pair of key and action twice."""
     first: dict[tuple[str, str], int] = {}
     for index, item in enumerate(items):
         fields, at = mapping(item), f"{path}[{index}]"

@@ -140,6 +140,7 @@ def _of_container(
     volumes: Mapping[str, Any] | None,
     added: Added,
 ) -> Iterator[Finding]:
+    """Check one container; fields that few containers have are only then looked at."""
     is_init = path.rpartition(".")[2].startswith("initContainers")
     yield from _container(container, path, pod)
     yield from check_mounts(container, path, volumes, added)
@@ -159,6 +160,7 @@ def _annotations(annotations: object, path: str) -> Iterator[Finding]:
 
 
 def _rare(pod: Mapping[str, Any], path: str) -> Iterator[Finding]:
+    """Check fields that few pods have: names, gates, security and resource claims."""
     for field in _NAMES:
         yield from check_domain(pod.get(field), f"{path}.{field}", empty=True)
     yield from check_domain(pod.get("runtimeClassName"), f"{path}.runtimeClassName")
@@ -178,6 +180,7 @@ def _rare(pod: Mapping[str, Any], path: str) -> Iterator[Finding]:
 
 
 def _resource_claims(pod: Mapping[str, Any], path: str) -> Iterator[Finding]:
+    """Check resource claims of a pod: names that differ, and one source for each."""
     first: dict[str, int] = {}
     for index, item in enumerate(sequence(pod.get("resourceClaims"))):
         fields, at = mapping(item), f"{path}.resourceClaims[{index}]"
@@ -204,6 +207,7 @@ def _claims(pod: Mapping[str, Any]) -> set[str] | None:
 
 
 def _claimed(asked: object, path: str, claims: set[str] | None) -> Iterator[Finding]:
+    """Check the claims that a container uses: they exist in the pod, and none is used twice."""
     first: dict[tuple[str, object], int] = {}
     for index, each in enumerate(sequence(asked)):
         at, request = f"{path}[{index}]", known(mapping(each).get("request")) or None
@@ -232,6 +236,7 @@ def _name(item: Mapping[str, Any], path: str, first: dict[str, str]) -> Iterator
 
 
 def _container(item: Mapping[str, Any], path: str, pod: Mapping[str, Any]) -> Iterator[Finding]:
+    """Check what nearly every container has: image, resources, variables and ports."""
     yield from check_words(item, _CONTAINER_WORDS, path)
     image = known(item.get("image"))
     if image is not None and image != image.strip():
@@ -247,6 +252,7 @@ def _container(item: Mapping[str, Any], path: str, pod: Mapping[str, Any]) -> It
 
 
 def _resizes(item: Mapping[str, Any], path: str, pod: Mapping[str, Any]) -> Iterator[Finding]:
+    """Check resizePolicy: each resource once, and no restart in a pod that never restarts."""
     first: dict[str, int] = {}
     for index, each in enumerate(sequence(item.get("resizePolicy"))):
         at, fields = f"{path}.resizePolicy[{index}]", mapping(each)

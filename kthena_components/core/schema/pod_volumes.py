@@ -134,6 +134,7 @@ def _source(kind: str, value: object, path: str) -> Iterator[Finding]:
 
 
 def _mode(value: object, path: str) -> Iterator[Finding]:
+    """Check the permissions of files, from 0 to 0777; a remedy reads the digits as octal."""
     mode = whole(value) if value is not None else None
     if not isinstance(mode, int) or 0 <= mode <= _MODES:
         return
@@ -152,6 +153,7 @@ def _keys(items: object, path: str) -> Iterator[Finding]:
 
 
 def _files(items: object, path: str) -> Iterator[Finding]:
+    """Check files of a downwardAPI volume: path, mode, and one source for each."""
     for index, each in enumerate(sequence(items)):
         item, at = mapping(each), f"{path}.items[{index}]"
         yield from check_inner_path(item.get("path"), f"{at}.path", reserved=True)
@@ -171,6 +173,7 @@ def _files(items: object, path: str) -> Iterator[Finding]:
 
 
 def _projection(source: Mapping[str, Any], path: str) -> Iterator[Finding]:
+    """Check one source of a projected volume: one type, and the paths of its files."""
     stated = [key for key, value in source.items() if value is not None]
     if len(stated) > 1 and not first_unknown(*source.values()):
         seen = f"has {' and '.join(map(str, stated))}, and each source is of one type"
@@ -183,6 +186,7 @@ def _projection(source: Mapping[str, Any], path: str) -> Iterator[Finding]:
 
 
 def _paths_once(projected: Mapping[str, Any], path: str) -> Iterator[Finding]:
+    """Report files of a projected volume that two of its sources would write."""
     first: dict[str, str] = {}
     for index, each in enumerate(sequence(projected.get("sources"))):
         for kind in ("configMap", "secret", "downwardAPI"):
@@ -246,6 +250,7 @@ def _missing(name: str, path: str, volumes: Mapping[str, Any], added: Added) -> 
 
 
 def _modes_of(mount: Mapping[str, Any], item: Mapping[str, Any], path: str) -> Iterator[Finding]:
+    """Check how mounts below a mount are shared, and whether they are read-only as well."""
     propagation, recursive = mount.get("mountPropagation"), mount.get("recursiveReadOnly")
     security = item.get("securityContext")
     privileged = security if unknown_in(security) else mapping(security).get("privileged")

@@ -113,6 +113,8 @@ class _Shaped:
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
+        """Accept what the schema accepts, and keep the value instead of the validated copy."""
+
         def check(value: Any, validate: Any) -> Any:
             validate(value)
             return value

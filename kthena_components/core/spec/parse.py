@@ -198,6 +198,7 @@ def _is_number(value: object, word: str) -> bool:
 
 
 def _wrong_type(kind: str, value: object) -> tuple[str, str, str]:
+    """Say what a value of a wrong type is, what to write, and the rule."""
     wanted = next((words for name, words in _KINDS.items() if kind.startswith(name)), "text")
     remedy = f"write {wanted}"
     if wanted == "text" and isinstance(value, int | float) and not isinstance(value, bool):
@@ -214,6 +215,7 @@ def known_fields(model: type[BaseModel], location: Sequence[str | int]) -> list[
 
 
 def _fields_at(model: type[BaseModel], location: Sequence[str | int]) -> dict[str, FieldInfo]:
+    """Find the fields that a user could have written at a location of the input."""
     annotation: Any = model
     for part in location:
         current = _model_in(annotation)
@@ -295,6 +297,7 @@ def _wrong(value: object) -> tuple[str, str] | None:
 
 
 def _wrong_text(text: str) -> tuple[str, str] | None:
+    """Refuse NUL and unpaired surrogates, which neither programs nor the API server take."""
     if _NUL in text:
         told = f"is {display(text)}, with a NUL, where a program's argument or a variable ends"
         return told, r"remove the character \x00"

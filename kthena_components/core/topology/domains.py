@@ -65,6 +65,7 @@ def lowest(domains: Sequence[Domain], nodes: AbstractSet[str]) -> Domain | None:
 
 
 def _inside(name: str, specs: Mapping[str, Any], chosen: "_Chosen") -> frozenset[str]:
+    """Return the nodes in a HyperNode and in all below it; cycles end where they begin."""
     found: set[str] = set()
     left, seen = [name], set[str]()
     while left:

@@ -61,6 +61,7 @@ def _links(entries: Sequence["HyperNodeSpec"]) -> Iterator[Link]:
 
 
 def _names_unique(entries: Sequence["HyperNodeSpec"]) -> Iterator[Finding]:
+    """Report HyperNodes of the same name."""
     first: dict[str, int] = {}
     for i, entry in enumerate(entries):
         if first.setdefault(entry.name, i) != i:

@@ -64,6 +64,7 @@ def _title(taint: Body) -> str:
 
 
 def _tolerates(toleration: Body, taint: Body) -> bool:
+    """Return whether a toleration matches a taint, by the effect, the key and the value."""
     if toleration.get("effect") not in {None, "", taint.get("effect")}:
         return False
     if toleration.get("key") not in {None, "", taint.get("key")}:
@@ -95,6 +96,7 @@ def _matches_affinity(spec: Body, node: Body, labels: Labels) -> bool:
 
 
 def _holds(item: object, labels: Labels) -> bool:
+    """Evaluate an expression of a node selector, with Gt and Lt for whole numbers."""
     expression: Mapping[str, Any] = mapping(item)
     operator = expression.get("operator")
     if operator not in {"Gt", "Lt"}:

@@ -114,6 +114,7 @@ def expand_inventory(inventory: InventorySpec) -> list[HyperNodeSpec]:
 
 
 def _check_tiers(inventory: InventorySpec) -> Iterator[Finding]:
+    """Report tiers of an inventory with the same title, or a label that is not known yet."""
     first: dict[str, int] = {}
     for t, tier in enumerate(inventory.tiers):
         path = f"inventory.tiers[{t}]"
@@ -129,6 +130,7 @@ def _check_tiers(inventory: InventorySpec) -> Iterator[Finding]:
 
 
 def _check_nodes(inventory: InventorySpec) -> Iterator[Finding]:
+    """Check the names of nodes, and report a node that is listed twice."""
     first: dict[str, int] = {}
     for i, node in enumerate(inventory.nodes):
         path = f"inventory.nodes[{i}].name"
@@ -143,6 +145,7 @@ def _check_nodes(inventory: InventorySpec) -> Iterator[Finding]:
 
 
 def _check_labels_present(inventory: InventorySpec) -> Iterator[Finding]:
+    """Report nodes without the label of a tier, which decides their place in the tree."""
     for i, node in enumerate(inventory.nodes):
         for tier in inventory.tiers:
             value = node.labels.get(tier.label)
@@ -158,6 +161,7 @@ def _check_labels_present(inventory: InventorySpec) -> Iterator[Finding]:
 
 
 def _check_one_parent(inventory: InventorySpec) -> Iterator[Finding]:
+    """Report a domain whose nodes are in two domains of the tier above."""
     for low, high in pairwise(inventory.tiers):
         parents: dict[str, dict[str, str]] = {}
         for i, node in enumerate(inventory.nodes):
@@ -177,6 +181,7 @@ def _check_one_parent(inventory: InventorySpec) -> Iterator[Finding]:
 
 
 def _check_names_apart(inventory: InventorySpec) -> Iterator[Finding]:
+    """Check the HyperNode names that label values give: DNS names, and each once."""
     sources: dict[str, str] = {}
     for t, tier in enumerate(inventory.tiers):
         for value in dict.fromkeys(node.labels[tier.label] for node in inventory.nodes):
@@ -251,6 +256,7 @@ def check_topology(spec: HyperNodeTopologySpec) -> list[Finding]:
 
 
 def _check_entry(entry: HyperNodeSpec, path: str) -> Iterator[Finding]:
+    """Check one HyperNode: its name, labels, and members of one kind."""
     yield from check_name(entry.name, f"{path}.name")
     if DISCOVERY_LABEL in entry.labels:
         yield Finding(
@@ -267,6 +273,7 @@ def _check_entry(entry: HyperNodeSpec, path: str) -> Iterator[Finding]:
 
 
 def _check_kind(entry: HyperNodeSpec, path: str) -> Iterator[Finding]:
+    """Check that the members of a HyperNode are of exactly one kind."""
     kinds = [kind for kind in MEMBER_KINDS if getattr(entry, kind)]
     if len(kinds) != 1:
         yield Finding(

@@ -222,6 +222,7 @@ class _Marking:
         return is_own or _OF_NAME.fullmatch(value) is not None
 
     def _map(self, value: Mapping[Any, Any], parent: Any) -> Any:
+        """Mark placeholders in a map; a script's own variables are none in its command."""
         name = mapping(value.get("metadata")).get("name")
         if isinstance(name, str) and _CAPITALS.fullmatch(name):
             self._names.add(name)

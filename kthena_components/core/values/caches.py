@@ -39,6 +39,7 @@ def cached_by_object(most: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """
 
     def remembering(function: Callable[P, T]) -> Callable[P, T]:
+        """Remember the results of the last `most` objects, which are compared by identity."""
         plain: Callable[..., T] = function
 
         @lru_cache(maxsize=most)

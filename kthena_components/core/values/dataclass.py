@@ -26,6 +26,7 @@ def dataclass(
     """Define a class like `dataclasses.dataclass`."""
 
     def define(cls: Class) -> Class:
+        """Turn a class into a dataclass whose methods are made when they are first needed."""
         own = set(vars(cls))
         made: Any = dataclasses.dataclass(
             init=False, slots=slots, kw_only=kw_only, eq=order, order=order, repr=False
@@ -158,6 +159,7 @@ def _repr(names: tuple[str, ...]) -> Callable[[Any], str]:
 
 
 def _equal(names: tuple[str, ...]) -> Callable[[Any, object], Any]:
+    """Return an __eq__ that compares fields of the same class only."""
     values = attrgetter("__class__", *names)
 
     def equal(self: Any, other: object) -> Any:

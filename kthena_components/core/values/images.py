@@ -170,6 +170,7 @@ def mark_triggered(body: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _marked(value: Any, found: frozenset[tuple[str, str]]) -> Any:
+    """Copy a manifest in which the images of the named containers are placeholders."""
     if isinstance(value, list):
         return [_marked(item, found) for item in value]
     if not isinstance(value, Mapping):

@@ -98,6 +98,7 @@ def _outside_groups(pattern: str) -> str:
 
 class _Reader:
     def __init__(self, pattern: str) -> None:
+        """Start before the first character, outside of all groups."""
         self.text, self.at = pattern, 0
         self.weights: list[int] = []
         """Maximum repetitions in each open group so far."""
@@ -139,6 +140,7 @@ class _Reader:
         self.most = max(self.most, weight)
 
     def _repeat(self, found: re.Match[str] | None) -> None:
+        """Read `*`, `+`, `?` or `{m,n}`, which needs an expression that is not repeated yet."""
         written = found[0] if found else self.text[self.at]
         if self.atom is None:
             raise _Unreadable(f"'{written}' has nothing to repeat")
@@ -151,6 +153,7 @@ class _Reader:
             self._count(found)
 
     def _count(self, found: re.Match[str]) -> None:
+        """Count repetitions, also of nested ones: Go takes at most 1000 together."""
         least = int(found[1][:9])
         most = least if found[2] is None else int(found[3][:9]) if found[3] else None
         if least > _LIMIT or (most is not None and not least <= most <= _LIMIT):
@@ -162,6 +165,7 @@ class _Reader:
         self.atom, self.most = weight, max(self.most, weight)
 
     def _open(self) -> None:
+        """Open a group; Go reads names and flags, but neither lookaround nor conditions."""
         named, flags = (form.match(self.text, self.at) for form in (_NAMED, _FLAGS))
         if self.text.startswith("(?", self.at) and not named and not flags:
             raise _Unreadable(f"'{self.text[self.at : self.at + 3]}' is not valid in Go")
@@ -179,6 +183,7 @@ class _Reader:
         self._put(1, inside)
 
     def _escape(self) -> None:
+        r"""Read an escape: a quotation of `\Q`, a class, or one character."""
         following = self.text[self.at + 1 : self.at + 2]
         if following == "Q":
             end = self.text.find("\\E", self.at)

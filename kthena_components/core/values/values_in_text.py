@@ -50,6 +50,7 @@ def read_yaml_text(value: object, what: str) -> Any:
 
 @lru_cache(maxsize=256)
 def _read(text: str, what: str) -> Any:
+    """Read YAML in a text; unknown if it is too long, too deep, or not valid."""
     if len(text) > MOST_TEXT:
         return Unknown(f"{what} has {len(text)} characters, and at most {MOST_TEXT} are read")
     try:
@@ -62,6 +63,7 @@ def _read(text: str, what: str) -> Any:
 
 
 def _too_much(text: str) -> str:
+    """Say why a YAML text is not read: aliases or too many levels; empty if it is."""
     depth = 0
     for event in yaml.parse(text, Loader=_LOADER):
         if isinstance(event, yaml.AliasEvent):
@@ -224,6 +226,7 @@ def with_value(values: object, steps: Sequence[Step], value: object) -> Any:
 
 
 def _with_key(values: object, steps: Sequence[Step], value: object) -> Any:
+    """Set a key of a map at a path of `helm --set`; unknown where Helm would fail or drop it."""
     step, rest = steps[0], steps[1:]
     if values is not None and not is_map(values):
         return Unknown(f"{step} is set in a value that is no map")
@@ -235,6 +238,7 @@ def _with_key(values: object, steps: Sequence[Step], value: object) -> Any:
 
 
 def _with_item(values: object, steps: Sequence[Any], value: object) -> Any:
+    """Set an item of a list at a path of `helm --set`; missing items before it are null."""
     step, rest = steps[0], steps[1:]
     if values is not None and not isinstance(values, list | tuple):
         return Unknown(f"[{step}] is set in a value that is no list")

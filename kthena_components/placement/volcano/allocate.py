@@ -254,7 +254,7 @@ class Allocator:
     def _name(
         self, job: Job, subgroup: Subgroup, left: Sequence[Task]
     ) -> tuple[object, ...] | None:
-        """Name what decides about an attempt, besides the room. None: more does, as a queue."""
+        """Return a key of what decides an attempt besides the room; None if a queue does too."""
         whole = total(left, tuple(0 for _ in left[0].shape.request))
         if job.by_volcano and self.queues.refuses(job.group.queue, whole):
             return None

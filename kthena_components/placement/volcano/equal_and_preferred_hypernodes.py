@@ -66,7 +66,7 @@ class Preference:
         return subgroup.topology is not None and len(self._room.cells_of[hyper]) <= _FEW
 
     def of_cells(self, shape: Shape, subgroup: Subgroup, hyper: int) -> Extra | None:
-        """Return how the next pod scores cells. None: all are equal."""
+        """Return how the next pod scores cells; None if all are equal."""
         if not self._active or not self._several[hyper]:
             return None
         if subgroup.topology is None:
@@ -82,6 +82,7 @@ class Preference:
         known: dict[tuple[int, ...], float] = {}
 
         def score(holders: tuple[int, ...]) -> float:
+            """Score a candidate by how full the HyperNodes above it are, weighed by tier."""
             found = dict.fromkeys(self._fading, 1.0)
             for at in holders:
                 found[self._tree.all[at].tier] = self._scores.of_hyper_node(
@@ -109,6 +110,7 @@ class Preference:
         counts = self._counts.get(id(subgroup), Counter())
 
         def near(leaf: int | None) -> float:
+            """Score a candidate from 0 to 1: 1 is nearest in the tree of HyperNodes."""
             if leaf is None:
                 return 0.0
             if leaf == now:
@@ -191,6 +193,10 @@ class EqualCells:
         return self._contents(cells[0], others=others), accepted
 
     def _contents(self, cell: int, *, others: bool) -> int:
+        """Number the contents of a cell, so that cells with equal nodes have equal numbers.
+
+        `others` also compares the pods around that the next pods look for.
+        """
         room, stamp = self._room, self._room.stamps[cell]
         known = self._known.get((cell, others))
         if known is not None and known[0] == stamp:

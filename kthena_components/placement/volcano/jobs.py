@@ -320,7 +320,7 @@ class Tried:
         self._failed: dict[str, set[int]] = {}
 
     def refused(self, task: Task, hyper: int) -> Refuses | None:
-        """Return which nodes a pod cannot have, besides its own demands. None: all that fit it."""
+        """Return the nodes that others take from a pod; None if it may have all that fit it."""
         refuses = self._neighbours.refused(task.peer)
         if not task.role or (refuses is None and task.role not in self._job.mixed):
             return refuses

@@ -163,6 +163,7 @@ def _terms(stated: object, namespace: str, labels: Labels) -> Iterator[Term]:
 
 
 def _spread(stated: Body, labels: Labels) -> Spread:
+    """Read a spread constraint with the scheduler's defaults for what it omits."""
     return Spread(
         key=str(stated.get("topologyKey") or ""),
         skew=_number(stated.get("maxSkew")),
@@ -299,13 +300,14 @@ class Neighbours:
             yield ("alone", values.index(value)) if alone else value
 
     def refused(self, peer: Peer) -> Refuses | None:
-        """Return which nodes a pod cannot be on now. None: no other pod matters."""
+        """Return which nodes a pod cannot be on now; None if no other pod matters."""
         if not self.decide(peer):
             return None
         checks = list(self._checks_of(peer))
         return lambda node: any(check(node) for check in checks)
 
     def _checks_of(self, peer: Peer) -> Iterator[Refuses]:
+        """List the tests of a node that ports, affinity and spread of a pod require."""
         if peer.ports:
             yield self._port_taken(peer)
         yield self._kept_away(peer)

@@ -140,6 +140,7 @@ class Room:
         return self._best_of(shape, cell, nodes)
 
     def _best_of(self, shape: Shape, cell: int, nodes: Iterable[int]) -> Best:
+        """Find the cell's node with the highest score; of equal ones, the first in rank."""
         score, node, rank = -1.0, -1, self.rank
         for each in nodes:
             found = self._score(shape, each)

@@ -62,6 +62,7 @@ class Scheduler:
         self.jobs = [self._job(group, order) for order, group in enumerate(groups)]
 
     def _job(self, group: PodGroup, order: int) -> Job:
+        """Read a group as a job; without Volcano its pods need no gang and are enqueued."""
         exists = id(group) in self._created
         counts = [one.count for one in group.pods] if exists else self.quotas.create(group)
         if group.scheduler == VOLCANO:
@@ -241,6 +242,7 @@ class _Lines:
         self, jobs: Sequence[Job], names: Iterable[str], order: Callable[[str], tuple[int, float]],
         rank: Callable[[Job], Rank],
     ) -> None:  # fmt: skip
+        """Sort the jobs of each queue by rank; queues are taken by their share."""
         self._order, self._rank = order, rank
         self._tick = numbers()
         self._jobs: dict[str, list[tuple[Rank, int, Job]]] = {}

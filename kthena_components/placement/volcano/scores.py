@@ -50,6 +50,7 @@ class Scores:
         return score
 
     def _least(self, request: Vector, used: Vector, allocatable: Vector) -> int:
+        """Score a node for spreading: the mean free share of CPU and memory, from 0 to 100."""
         found, number = 0, 0
         for at, usual in zip((self.cpu, self.memory), self.usual, strict=True):
             capacity = allocatable[at]
@@ -60,6 +61,7 @@ class Scores:
         return found // number if number else 0
 
     def _balanced(self, request: Vector, used: Vector, allocatable: Vector) -> int:
+        """Score a node for balance: 100 less the deviation of its shares (CPU, memory, GPU)."""
         asked = [self.cpu, self.memory]
         if self.gpu is not None and request[self.gpu]:
             asked.append(self.gpu)

@@ -161,7 +161,7 @@ class Caps:
     """Since v1.15, soft means hard with the whole cluster as the last choice."""
 
     def of_group(self, topology: Topology | None) -> int | None:
-        """Return the cap of a group. None: it may use the whole cluster."""
+        """Return the cap of a group; None if it may use the whole cluster."""
         if topology is None or not self.active:
             return None
         if not topology.hard:
@@ -206,6 +206,7 @@ def _parents(cluster: Cluster) -> list[list[int]]:
 
 
 def _containing(domains: Sequence[Domain], child: int) -> list[int]:
+    """Return the smallest domain of a higher tier around a domain; empty if there is none."""
     own = domains[child]
     holding = [
         at
@@ -222,6 +223,7 @@ def _containing(domains: Sequence[Domain], child: int) -> list[int]:
 
 
 def _has_cycle(parents: Sequence[Sequence[int]]) -> bool:
+    """Return whether the parents of any domain lead back to it."""
     for start in range(len(parents)):
         at, seen = start, {start}
         while parents[at]:

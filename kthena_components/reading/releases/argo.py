@@ -90,6 +90,7 @@ class _Source:
         place: Place,
         repository: Repository,
     ) -> None:
+        """Keep what the values and the name of the release are read from."""
         self._source, self._refs = source, refs
         self._place, self._repository = place, repository
         self._helm = mapping(source.get("helm"))
@@ -98,6 +99,7 @@ class _Source:
         self._name = str(mapping(body.get("metadata")).get("name") or "")
 
     def read(self) -> Iterator[Statement]:
+        """Read a chart or a kustomization in the repository; others are refused."""
         url = self._source.get("repoURL")
         if self._source.get("chart"):
             raise OutsideError(f"its chart {self._source['chart']} is in the registry {url}")
@@ -114,6 +116,7 @@ class _Source:
                 yield self._overlay(folder)
 
     def _chart(self, folder: str) -> ChartRelease:
+        """Read the release of a chart with its files of values and its parameters."""
         if self._helm.get("fileParameters"):
             raise OutsideError("its fileParameters are not read")
         return ChartRelease(
@@ -126,6 +129,7 @@ class _Source:
         )
 
     def _files(self, folder: str) -> Iterator[str]:
+        """Read the files of values, also of other sources by $NAME and by patterns."""
         for path in sequence(self._helm.get("valueFiles")):
             ref = _REF.fullmatch(path) if isinstance(path, str) else None
             start, below = folder, path
@@ -177,6 +181,7 @@ class _Source:
                 yield f"--api-versions={version}"
 
     def _overlay(self, folder: str) -> Overlay:
+        """Read what an Application changes of a kustomization, as fields of a kustomization."""
         stated = mapping(self._source.get("kustomize"))
         fields = {key: stated[key] for key in _KEPT if stated.get(key)}
         fields |= patches_of(stated.get("patches")) | images_of(stated.get("images"))
@@ -271,6 +276,7 @@ def _generated(
 def _from_git(
     stated: Mapping[str, Any], repository: Repository, *, is_go: bool
 ) -> Iterator[Params]:
+    """List the parameters that a generator makes of folders or of files in the repository."""
     repository.require(stated.get("repoURL"), stated.get("revision"))
     if stated.get("values") or stated.get("pathParamPrefix"):
         raise OutsideError("its generator git has values or a pathParamPrefix, which are not read")
@@ -294,6 +300,7 @@ def _chosen(stated: object, repository: Repository, *, folders: bool) -> list[st
 
 
 def _of_path(path: str, content: Params, filename: str, *, is_go: bool) -> Params:
+    """Name the parts of a path as Argo CD's generator does, flat or for Go templates."""
     base, parts = posixpath.basename(path), path.split("/")
     known: dict[str, Any] = {"basename": base, "basenameNormalized": _normalized(base)}
     if filename:

@@ -112,6 +112,7 @@ def _by_name(path: str) -> Iterator[tuple[str, _Reader]]:
 def _read(
     body: Mapping[str, Any], place: Place, repository: Repository, named: "_Named"
 ) -> list[Statement]:
+    """Read the statements of an object by its kind: Argo CD's or Flux's."""
     kind = group_kind(body)
     if kind == _APPLICATION:
         return applications(body, place, repository)
@@ -136,6 +137,7 @@ class _Named:
         return self._known.get((kind, namespace, name)) or self._known.get((kind, "", name))
 
     def _all(self) -> Iterator[tuple[tuple[str, str, str], Mapping[str, Any]]]:
+        """List the objects of all texts that HelmReleases may refer to, by kind and name."""
         for text in self._texts:
             content = read_text(text.path, named=False)
             if isinstance(content, Unreadable) or not may_have(content, _names):

@@ -146,6 +146,7 @@ def _charts(text: str, place: Place, repository: Repository) -> list[str]:
 def _release(
     release: Mapping[str, Any], content: Mapping[str, Any], place: Place, repository: Repository
 ) -> Iterator[ChartRelease]:
+    """Read a release of a helmfile whose chart is in the repository."""
     if release.get("installed") is False:
         return
     start, chart = os.path.realpath(Path(place.file).parent), str(release.get("chart"))
@@ -165,6 +166,7 @@ def _stated(
     folder: str,
     repository: Repository,
 ) -> ChartRelease:
+    """Read what a release states of its name, namespace, values and options."""
     if unread := next((key for key in _UNREAD if release.get(key)), ""):
         raise OutsideError(f"its {unread} is known only to helmfile")
     defaults = mapping(content.get("helmDefaults"))
@@ -190,6 +192,7 @@ def _file_values(release: Mapping[str, Any], start: str, repository: Repository)
 
 
 def _sets(release: Mapping[str, Any]) -> Iterator[str]:
+    """Write `set` and `setString` as options of helm."""
     for key, option in (("set", "--set"), ("setString", "--set-string")):
         for each in map(mapping, sequence(release.get(key))):
             name, value = each.get("name"), each.get("value")

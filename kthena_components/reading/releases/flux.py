@@ -67,6 +67,7 @@ class _HelmRelease:
         self._own = str(self._metadata.get("namespace") or "")
 
     def read(self) -> ChartRelease:
+        """Read a HelmRelease whose chart is a folder of the repository."""
         chart = mapping(mapping(self._spec.get("chart")).get("spec"))
         named = mapping(self._spec.get("chartRef"))
         if not chart and named.get("kind") == _CHART:
@@ -83,6 +84,7 @@ class _HelmRelease:
             return self._release(folder, chart)
 
     def _release(self, folder: str, chart: Mapping[str, Any]) -> ChartRelease:
+        """Read the release's name, namespace and values, in the order in which Flux merges them."""
         goes, name = self._spec.get("targetNamespace"), str(self._metadata.get("name") or "")
         return ChartRelease(
             place=self._place,
@@ -112,6 +114,7 @@ class _HelmRelease:
                 yield _placed(str(path), text) if path else text
 
     def _text(self, named: Mapping[str, Any]) -> str | None:
+        """Read values from a ConfigMap among the files; None if it may be missing."""
         kind, name = str(named.get("kind")), str(named.get("name"))
         body = self._find(kind, self._own, name) if kind == _CONFIG_MAP else None
         text = mapping(mapping(body).get("data")).get(str(named.get("valuesKey", "values.yaml")))
@@ -122,6 +125,7 @@ class _HelmRelease:
         raise OutsideError(f"it takes values from the {kind} {name}, which is not in the files")
 
     def _post(self) -> dict[str, Any]:
+        """Read the patches and images of the only postRenderer."""
         every = map(mapping, sequence(self._spec.get("postRenderers")))
         stated = [body for each in every if (body := mapping(each.get("kustomize")))]
         if len(stated) > 1:
@@ -165,6 +169,7 @@ def _require(named: Mapping[str, Any], own: str, repository: Repository, find: F
 def _kustomization(
     body: Mapping[str, Any], place: Place, repository: Repository, find: Find
 ) -> Iterator[Statement]:
+    """Read a Kustomization of Flux whose folder is in the repository."""
     spec = mapping(body.get("spec"))
     own = str(mapping(body.get("metadata")).get("namespace") or "")
     path = str(spec.get("path") or "")
@@ -181,6 +186,7 @@ def _overlay(
     place: Place,
     config_map: Callable[[str], Mapping[str, Any] | None],
 ) -> Iterator[Overlay]:
+    """Read what Flux changes of a kustomization, and the variables that it replaces."""
     fields = patches_of(spec.get("patches")) | images_of(spec.get("images"))
     fields |= {key: spec[key] for key in ("namePrefix", "nameSuffix") if spec.get(key)}
     if isinstance(spec.get("targetNamespace"), str):

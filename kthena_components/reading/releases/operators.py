@@ -105,7 +105,7 @@ def in_script(text: str) -> Iterator[tuple[str, str, object]]:
 
 
 def in_addresses(text: str) -> Iterator[tuple[str, str, object]]:
-    """Yield what the addresses of releases name, such as those of a kustomization."""
+    """Yield the releases that addresses name, such as remote bases of a kustomization."""
     if "github" not in text:
         return
     values = dict(_assigned(text))
@@ -127,6 +127,7 @@ def _assigned(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _installed(line: str) -> Iterator[tuple[str, str, object]]:
+    """Read `helm install` in a line of a script: chart, repository and version."""
     try:
         words = shlex.split(line, comments=True)
     except ValueError:
@@ -266,7 +267,7 @@ def _named_in(folder: str, files: Iterable[str]) -> dict[str, Any]:
 
 
 def _in_map(text: str, path: str) -> Iterator[tuple[str, str, object]]:
-    """Yield those of a helmfile or a fleet.yaml."""
+    """Yield the releases of a helmfile or a fleet.yaml."""
     for part in text.split("\n---"):
         content = parse_kube_map(part, path)
         if isinstance(content, Unreadable):
@@ -293,7 +294,7 @@ def _in_chart(text: str, path: str) -> Iterator[tuple[str, str, object]]:
 
 
 def near(pins: Mapping[str, tuple[Pin, ...]], file: str) -> dict[str, tuple[Pin, ...]]:
-    """Return the releases that hold for a file: those of the nearest folder that states any.
+    """Return the releases for a file: of the nearest folder that states any.
 
     A folder states what files in it and below it install.
     """
@@ -309,7 +310,7 @@ def _nearest(pins: tuple[Pin, ...], file: str) -> tuple[Pin, ...]:
 
 
 def _in_objects(text: str) -> Iterator[tuple[str, str, object]]:
-    """Yield those of Applications and HelmReleases."""
+    """Yield the releases of Applications and HelmReleases."""
 
     def is_wanted(version: object, kind: object, _text: str) -> bool:
         return group_kind({"apiVersion": version, "kind": kind}) in _KINDS

@@ -276,6 +276,7 @@ class Repository:
         return sorted(filter(asked.fullmatch, found))
 
     def _real(self, path: object, start: str) -> str:
+        """Return the real path of a file in the repository; links out of it are refused."""
         if not isinstance(path, str) or _NULL in path:
             raise OutsideError("its path is not stated")
         if _ADDRESS.match(path):
@@ -297,6 +298,7 @@ class Repository:
         return self._listed
 
     def _walk(self) -> Iterator[tuple[str, bool]]:
+        """List files and folders of the repository, up to a number, without hidden ones."""
         seen, waiting = 0, [self.boundary]
         while waiting:
             try:

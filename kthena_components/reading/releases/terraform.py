@@ -59,6 +59,7 @@ def terraform(text: str, place: Place, repository: Repository) -> list[Statement
 
 
 def _in_text(text: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """List the helm_release resources of HCL text with their attributes and blocks."""
     for block in blocks_in(text, "resource") if "helm_release" in text else ():
         if isinstance(block, HclError):
             continue
@@ -73,6 +74,7 @@ def _in_text(text: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _in_json(text: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """List the helm_release resources of Terraform's JSON."""
     try:
         content = mapping(json.loads(text))
     except (ValueError, RecursionError):
@@ -104,6 +106,7 @@ class _Release:
         self._start = os.path.realpath(Path(place.file).parent)
 
     def read(self, label: str) -> ChartRelease:
+        """Read a release whose chart is a folder of the repository."""
         stated = self._body.get("chart")
         folder = self._folder(stated.text if isinstance(stated, Expression) else str(stated))
         with OutsideError.of(folder):
@@ -120,6 +123,7 @@ class _Release:
             )
 
     def _require_local(self, chart: object) -> None:
+        """Refuse a chart in a registry, or at a path that only Terraform knows."""
         where = self._body.get("repository")
         if isinstance(where, str) and where:
             raise OutsideError(f"its chart {self._text('chart')} is in the registry {where}")
@@ -163,6 +167,7 @@ class _Release:
         return self._repository.read(found[1], self._start)
 
     def _sets(self, folder: str) -> Iterator[str]:
+        """Write `set` blocks as options of helm; their order must not matter."""
         seen = set[str]()
         for key in _SETS:
             listed = self._body.get(key)
@@ -216,6 +221,7 @@ def _filled(text: str, variables: Mapping[str, Any], folder: str) -> str:
 
 
 def _require_written(value: object, folder: str, name: str) -> None:
+    """Refuse values in which an expression hides what Terraform alone can evaluate."""
     if isinstance(value, Mapping):
         for key, each in value.items():
             _require_written(each, folder, f"{name}.{key}")

@@ -72,6 +72,7 @@ def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
 
 
 def _backend(plan: ServingPlan) -> dict[str, Any]:
+    """Write the one backend of a ModelBooster; Kthena makes all pods from it."""
     first, is_pair = plan.roles[0].stated, plan.roles[0].name in PAIR
     backend: dict[str, Any] = {
         "name": _BACKEND,
@@ -98,6 +99,7 @@ def _cache_uri(role: RolePlan) -> str:
 
 
 def _worker(role: RolePlan) -> dict[str, Any]:
+    """Write a worker: its image, counts, resources, and the options of its engine."""
     container = role.entry["spec"]["containers"][0]
     return {
         "type": role.name if role.name in PAIR else "server",
@@ -110,7 +112,7 @@ def _worker(role: RolePlan) -> dict[str, Any]:
 
 
 def _env(plan: ServingPlan) -> list[dict[str, Any]]:
-    """Return the variables of the roles: those of a backend are in all its pods."""
+    """Return the variables of all roles: a backend gives its variables to all its pods."""
     skip = {"name": SKIPS_INSTALL, "value": "true"}
     found: Variables = {SKIPS_INSTALL: skip} if plan.roles[0].name in PAIR else {}
     for role in plan.roles:

@@ -60,7 +60,7 @@ def config_of(role: RolePlan) -> dict[str, str]:
 
 
 def _flags(role: RolePlan) -> list[tuple[str, list[str]]]:
-    """Return the options of the engine. Over several pods, Kthena writes those of Ray."""
+    """Return the engine's options; over several pods, Kthena writes Ray's options itself."""
     launch = launch_of(role.stated)
     words = write_commands(replace(launch, pods=1)).entry[_SERVE:]
     several = launch.pods > 1
@@ -90,6 +90,7 @@ def refuse_config(role: RolePlan) -> Iterator[Finding]:
 
 
 def _wrong(flag: str, values: list[str], *, twice: bool) -> Iterator[str]:
+    """Say why a ModelBooster's config cannot hold an option with these values."""
     known = not is_unresolved(flag)
     if not known or not re.fullmatch(r"--[A-Za-z][\w.-]*", flag):
         yield "which is no option of the form --name, and a config has only these"
@@ -165,6 +166,7 @@ def refuse_variables(first: RolePlan, role: RolePlan) -> Iterator[Finding]:
 
 
 def _of_overlay(role: RolePlan) -> set[str]:
+    """Return the names of variables that the overlay gives to the engine's container."""
     spec = mapping(mapping(role.stated.overlay).get("spec"))
     engines = (mapping(each) for each in sequence(spec.get("containers")))
     return {
@@ -337,6 +339,7 @@ def _refuse_unequal(first: RolePlan, role: RolePlan) -> Iterator[Finding]:
 
 
 def _refuse_cache(role: RolePlan) -> Iterator[Finding]:
+    """Check the cache of weights: a claim or a path of the host, downloaded at Kthena's path."""
     at, cache = join_path(role.path, "cache"), role.stated.cache
     if cache is None or cache.size is not None:
         seen = "is not given" if cache is None else f"has the size {cache.size}"

@@ -29,6 +29,7 @@ def misplaced_nodes(item: Component) -> Iterator[Finding]:
 
 
 def _stated(item: Component) -> Iterator[tuple[str, object]]:
+    """List the fields of a component that other APIs use for its number of nodes."""
     multinode = mapping(item.fields.get("multinode"))
     for path, fields, names in (
         (item.path, item.fields, ("numberOfNodes", "nodeCount")),
@@ -86,6 +87,7 @@ def misplaced_amounts(item: Component) -> Iterator[Finding]:
 
 
 def _misplaced(at: str, name: str, amounts: Mapping[str, Any]) -> Iterator[Finding]:
+    """Refuse a resource name that Dynamo's CRD drops; `gpu` has a place of its own."""
     path, amount = join_path(at, key_text(name)), amounts[name]
     remedy = f"write it as custom: {{{key_text(name)}: …}}"
     if name == _GPU and amounts.get("gpu") is None:

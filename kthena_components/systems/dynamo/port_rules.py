@@ -57,6 +57,7 @@ def dynamo_system_port(graph: Graph) -> Iterator[Finding]:
 
 @part_of_rule
 def _worker(item: Component) -> Iterator[Finding]:
+    """Check that a worker's probes and ports agree with its system port, the only one open."""
     index, main = _main(item)
     if item.kind not in _WORKERS or not starts_worker(main):
         return

@@ -82,6 +82,7 @@ def dynamo_launch(graph: Graph) -> Iterator[Finding]:
 def _launched(
     item: Component, command: CommandFacts, stated: MaybeInt, words: list[str]
 ) -> Iterator[Finding]:
+    """Report sizes in a form that the operator does not read: each pod starts a whole engine."""
     at = f"{item.path}.multinode"
     nodes, copy = known(item.nodes, at), known(command.per_rank_world, at)
     gpus = known(stated, at)
@@ -212,6 +213,7 @@ def _executor(at: str, annotations: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _pickers(graph: Graph) -> Iterator[Finding]:
+    """Check endpoint pickers: one in a graph, with one replica on one node."""
     pickers = [item for item in graph.components if item.kind == "epp"]
     for item in pickers:
         replicas = whole(item.fields.get("replicas"))
@@ -269,6 +271,7 @@ def _minimum(item: Component) -> Iterator[Finding]:
 
 @part_of_rule
 def _domains(graph: Graph) -> Iterator[Finding]:
+    """Check topologyConstraint of a graph against its components: each needs a domain."""
     own, at = graph.spec.get("topologyConstraint"), "spec.topologyConstraint"
     parts = [(c.path, c.fields.get("topologyConstraint")) for c in graph.components]
     require_known(at, graph.listed, own, *(part for _, part in parts))

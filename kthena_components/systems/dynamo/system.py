@@ -77,6 +77,7 @@ def _hidden(graph: Graph) -> Iterator[EngineFacts]:
 
 
 def _engine(graph: Graph, component: Component) -> EngineFacts | None:
+    """Describe the engine of a component; the operator joins its pods with options or Ray."""
     pod = _pod(graph, component)
     if not is_serving(pod):
         return None
@@ -128,6 +129,7 @@ def _launched(
 def _vllm(
     graph: Graph, component: Component, command: CommandFacts, gpus: MaybeInt, *, elastic: bool
 ) -> CommandFacts:
+    """Add to vLLM's command what the operator adds over several nodes: ranks, or local copies."""
     if elastic:
         return replace(command, data=_ELASTIC)
     copy = command.per_rank_world
@@ -223,6 +225,7 @@ def kept(body: Body) -> Body:
 
 
 def _kept_component(component: Any) -> Any:
+    """Keep the parts of a component that rules over all objects read."""
     if not isinstance(component, Mapping):
         return component
     own = {key: component[key] for key in _COMPONENT if key in component}

@@ -144,6 +144,7 @@ def _single(spec: Mapping[str, Any], name: MaybeText | None) -> Component:
 
 
 def _services(spec: Mapping[str, Any]) -> Iterator[Component]:
+    """List the components of v1alpha1, a map of services by name."""
     shared = tuple(sequence(spec.get("envs")))
     for key, value in mapping(spec.get("services")).items():
         fields = mapping(value)
@@ -158,6 +159,7 @@ def _services(spec: Mapping[str, Any]) -> Iterator[Component]:
 
 
 def _components(spec: Mapping[str, Any]) -> Iterator[Component]:
+    """List the components of v1beta1, a list with names."""
     shared = tuple(sequence(spec.get("env")))
     for index, value in enumerate(sequence(spec.get("components"))):
         fields = mapping(value)
@@ -308,6 +310,7 @@ def _resources(own: object, main: object) -> object:
 
 
 def _amounts(item: Mapping[str, Any]) -> dict[Any, Any]:
+    """Read amounts as Kubernetes names them; `gpuType` is the resource of `gpu`."""
     amounts: dict[Any, Any] = {key: item[key] for key in _COMMON if item.get(key) is not None}
     gpu, kind = item.get("gpu"), item.get("gpuType")
     if unknown_in(kind):

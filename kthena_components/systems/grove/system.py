@@ -145,6 +145,7 @@ def _hidden(view: CliqueSet) -> Iterator[EngineFacts]:
 
 
 def _engines(view: CliqueSet) -> Iterator[EngineFacts]:
+    """Read the engines of a set; those of a scaling group have its replicas."""
     for group, parts in parts_of(view):
         if group is None:
             yield from engines_of(parts)

@@ -129,6 +129,7 @@ def read_clique_set(found: Object) -> CliqueSet:
 
 
 def _cliques(template: Mapping[str, Any]) -> Iterator[Clique]:
+    """List the cliques of a set with their pod templates."""
     for index, item in enumerate(sequence(template.get("cliques"))):
         fields = mapping(item)
         spec = mapping(fields.get("spec"))
@@ -142,6 +143,7 @@ def _cliques(template: Mapping[str, Any]) -> Iterator[Clique]:
 
 
 def _groups(template: Mapping[str, Any]) -> Iterator[ScalingGroup]:
+    """List the scaling groups of a set with the names of their cliques."""
     for index, item in enumerate(sequence(template.get("podCliqueScalingGroups"))):
         fields = mapping(item)
         yield ScalingGroup(

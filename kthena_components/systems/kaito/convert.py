@@ -69,7 +69,7 @@ _TUNES = Finding(
 
 
 def merged(body: Body, others: Sequence[Body]) -> tuple[Body, tuple[int, ...]]:
-    """Put the ConfigMap that `inference.config` names in the place of its name."""
+    """Replace the name in `inference.config` by the ConfigMap's content, and say which it is."""
     name = _inference(body).get("config")
     if name is None:
         return body, ()
@@ -115,6 +115,7 @@ def filled(body: Body) -> dict[str, Any]:
 
 
 def _filled_inference(inference: Mapping[str, Any]) -> dict[str, Any]:
+    """Fill in KAITO's defaults, which a user's arguments may leave out."""
     result = dict(inference)
     preset, template = result.get("preset"), result.get("template")
     if isinstance(preset, Mapping):
@@ -171,6 +172,7 @@ def arguments(body: Body) -> dict[str, Any]:
 
 
 def _template_role(template: Mapping[str, Any]) -> dict[str, Any]:
+    """Describe a template as entry_template, without what the package adds itself."""
     scheduler = mapping(template.get("spec")).get("schedulerName")
     described = described_template(template, scheduler)
     if described is None:
@@ -185,6 +187,7 @@ def _template_role(template: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _options(body: Body, preset: object) -> dict[str, Any]:
+    """Read the backend options that lead to this object; None where they are the default."""
     metadata, spec = mapping(body.get("metadata")), mapping(body.get("spec"))
     resource = mapping(_holder(body).get("resource"))
     several = group_kind(body)[1] == INFERENCE_SET
@@ -204,7 +207,7 @@ def _options(body: Body, preset: object) -> dict[str, Any]:
 
 
 def _same_name(body: Body, args: dict[str, Any], _shared: bool) -> dict[str, Any]:
-    """Split the name of an object into those of a serving and a role, as the backend joins them."""
+    """Split an object's name into the serving's and the role's, which the backend joins."""
     name = mapping(body.get("metadata")).get("name")
     split = split_name(name)
     if args.get("name") != name or split is None:
@@ -265,6 +268,7 @@ def preset_role(body: Body, inference: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _sizes(model: Model, engine: dict[str, Any], tokens: int) -> dict[str, Any]:
+    """Compute the sizes and nodes that KAITO would choose; empty if they are not known."""
     sized = size_of(replace(model, config=None, config_text=None))
     made = replace(sized, tokens=tokens).deployment if isinstance(sized, Sized) else None
     if made is None or not isinstance(sized, Sized):

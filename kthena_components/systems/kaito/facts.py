@@ -184,6 +184,7 @@ def node_labels(labels: Mapping[str, Any], kind: object) -> dict[str, Any]:
 
 
 def _engines(found: Object, model: Model) -> Iterator[EngineFacts]:
+    """Read the engines of a template; its GPU may follow from the instance type."""
     if model.template is None:
         return
     resource = inside(model.holder, "resource")

@@ -194,7 +194,7 @@ _INT64 = 2**63
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """What the webhook rejects, as a finding says it."""
+    """A value that the webhook rejects, in the words of a finding."""
 
     seen: str
     remedy: str

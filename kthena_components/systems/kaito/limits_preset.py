@@ -184,6 +184,7 @@ def refuse_preset(plan: ServingPlan, role: RolePlan) -> Iterator[Finding]:
 
 
 def _refuse_name(plan: ServingPlan, engine: EngineSpec) -> Iterator[Finding]:
+    """Check that the preset is a model which KAITO knows, and the engine's model."""
     name, model = options_of(plan).preset or "", engine.model
     if not is_preset(name):
         near = nearest(name, SHORT_NAMES)

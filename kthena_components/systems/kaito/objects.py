@@ -103,6 +103,7 @@ def _object(kind: str, metadata: Body) -> Body:
 
 
 def _metadata(plan: ServingPlan, role: RolePlan) -> Body:
+    """Write the metadata: labels to select pods by, and until when Pulumi waits."""
     annotations = {WAIT_FOR: _until_ready(plan)}
     if not options_of(plan).benchmark:
         annotations[NO_BENCHMARK] = "true"
@@ -128,6 +129,7 @@ def _until_ready(plan: ServingPlan) -> str:
 
 
 def _inference(plan: ServingPlan, role: RolePlan) -> Body:
+    """Write `inference` with a preset, its token, config and adapters, or with a template."""
     options, config = options_of(plan), write_config(plan, role)
     if options.preset is None or config is None:
         return {"template": _template(plan, role)}

@@ -105,6 +105,7 @@ def refuse_options(plan: ServingPlan) -> Iterator[Finding]:
 
 
 def _refuse_nodes(plan: ServingPlan, options: KaitoOptions) -> Iterator[Finding]:
+    """Check that the nodes are stated, either by their type or by their labels."""
     if options.instance_type is not None:
         yield from _refuse_instance(options, options.instance_type)
     elif not options.label_selector:
@@ -119,6 +120,7 @@ def _refuse_nodes(plan: ServingPlan, options: KaitoOptions) -> Iterator[Finding]
 
 
 def _refuse_instance(options: KaitoOptions, name: str) -> Iterator[Finding]:
+    """Check that KAITO knows the instance type, and that it has NVIDIA GPUs for a preset."""
     instance = find_instance(name)
     if isinstance(instance, Unknown):
         near = nearest(name, [known.name for known in known_instances()])

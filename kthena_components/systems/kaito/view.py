@@ -122,6 +122,7 @@ def read_view(found: Object) -> View:
 
 
 def _models(found: Object) -> Iterator[Model]:
+    """List the models in an object: of a Workspace, of a set's template, or of each role."""
     body, spec, context = found.body, found.spec, found.context
     annotations = mapping(found.metadata.get("annotations"))
     if found.kind == WORKSPACE:

@@ -134,6 +134,7 @@ def _without_pods(body: Body, workloads: Sequence[LlmWorkload]) -> Iterator[Find
 
 
 def _role(workload: LlmWorkload, *, alone: bool) -> dict[str, Any]:
+    """Describe a workload as a role; a serving of one workload has its replicas as groups."""
     fields, pods = workload.fields, workload.pods
     labels = mapping(fields.get("labels"))
     usual = SERVE if alone else PREFILL if workload.is_prefill else "decode"
@@ -176,7 +177,7 @@ def _arguments(body: Body) -> dict[str, Any]:
 
 
 def _same_name(body: Body, args: dict[str, Any], _shared: bool) -> dict[str, Any]:
-    """Split the name of an InferenceService into those of a serving and a role: the only way."""
+    """Split an InferenceService's name into the serving's and the role's, in the only way."""
     name = mapping(body.get("metadata")).get("name")
     split = split_name(name)
     if _is_llm(body) or args.get("name") != name or split is None:

@@ -75,7 +75,7 @@ def merged(body: Body, others: Sequence[Body]) -> tuple[Body, tuple[int, ...]]:
 
 
 def _merge(predictor: Mapping[str, Any], runtime: Body) -> dict[str, Any]:
-    """Merge the runtime's pods into those of the predictor: its containers have names."""
+    """Merge the runtime's pod with the predictor's; containers are merged by their names."""
     spec = {k: v for k, v in mapping(runtime.get("spec")).items() if k not in _NOT_OF_PREDICTORS}
     model = mapping(predictor.get("model"))
     main = {key: value for key, value in model.items() if key not in _OF_MODEL}
@@ -146,6 +146,7 @@ def _with_gpus(predictor: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _requesting(fields: Mapping[str, Any], gpus: int) -> dict[str, Any]:
+    """Request GPUs in the first container, as many as the parallel sizes need on a node."""
     containers = sequence(fields.get("containers"))
     if not containers or not isinstance(containers[0], Mapping):
         return dict(fields)
@@ -187,6 +188,7 @@ def arguments(body: Body) -> dict[str, Any]:
 
 
 def _without_pods(body: Body, predictor: Mapping[str, Any]) -> Iterator[Finding]:
+    """Refuse a service without containers whose runtime is missing or not among the files."""
     if MERGED in body or sequence(predictor.get("containers")):
         return
     runtime = mapping(predictor.get("model")).get("runtime")
@@ -200,13 +202,14 @@ def _without_pods(body: Body, predictor: Mapping[str, Any]) -> Iterator[Finding]
 
 
 def _pod(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the template of the pods whose spec is beside other fields."""
+    """Return the pod template of a map that holds a pod's spec among other fields."""
     metadata = {key: fields.get(key) for key in ("labels", "annotations")}
     spec = {key: value for key, value in fields.items() if key not in _NOT_OF_PODS}
     return {"metadata": metadata, "spec": spec}
 
 
 def _single(predictor: Mapping[str, Any]) -> dict[str, Any]:
+    """Describe a service on one node; the variable of its storage becomes the model's path."""
     pod = _pod(predictor)
     spec, uri = pod["spec"], _stored(predictor)
     if uri is not None:

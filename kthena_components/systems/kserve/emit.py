@@ -99,6 +99,7 @@ def _llm_facts(view: LlmService) -> Iterator[ServingFacts]:
 
 
 def _workload(view: LlmService, workload: LlmWorkload) -> EngineFacts:
+    """Read the engine of a workload that this package wrote, with KServe's group sizes."""
     at, pods, fields = view.object.at(workload.path), workload.pods, workload.fields
     metadata = {"annotations": mapping(fields.get("annotations"))}
     env = dict.fromkeys(SIZES, str(pods)) if isinstance(pods, int) else {}
@@ -118,6 +119,7 @@ def _workload(view: LlmService, workload: LlmWorkload) -> EngineFacts:
 
 
 def _facts(view: Service, runtimes: Mapping[Any, Object]) -> Iterator[ServingFacts]:
+    """Read the serving of an InferenceService that has this package's labels."""
     labels = mapping(view.object.metadata.get("labels"))
     name, role = text(labels.get(naming.NAME)), text(labels.get(naming.ROLE))
     if not isinstance(name, str) or not isinstance(role, str):
@@ -172,6 +174,7 @@ def _template(fields: Body, beside: Body, containers: Sequence[Any]) -> Body:
 
 
 def _engine(view: Service, role: str, pods: int, entry: Body, worker: Body | None) -> EngineFacts:
+    """Read an engine over pods; KServe tells each container the number of pods."""
     at, env = view.object.at(view.path), dict.fromkeys(SIZES, str(pods))
     return EngineFacts(
         path=at,

@@ -266,7 +266,7 @@ def split_roles(plan: ServingPlan) -> tuple[RolePlan, RolePlan | None]:
 
 
 def entry_labels(plan: ServingPlan) -> dict[str, str]:
-    """Return the labels by which the front Service finds its entries: those of KServe's leaders."""
+    """Return the labels of KServe's leaders, by which the front Service finds its pods."""
     exposed = plan.expose.role if plan.expose else None
     main, _ = split_roles(plan)
     return leader_labels(plan, next((r for r in plan.roles if r.name == exposed), main))
@@ -319,6 +319,7 @@ def model_uri(plan: ServingPlan) -> str | None:
 
 
 def _configs(plan: ServingPlan, main: RolePlan, prefill: RolePlan | None) -> list[Manifest]:
+    """Write empty configs for the parts that KServe merges from its own namespace."""
     parts = (
         {"worker": main} if prefill is None else {"decode-worker": main, "prefill-worker": prefill}
     )

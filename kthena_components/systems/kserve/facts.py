@@ -145,6 +145,7 @@ def _size(value: MaybeInt | None) -> MaybeInt:
 
 
 def _pod(gpus: MaybeInt, path: str, command_path: str, command: CommandFacts) -> PodFacts:
+    """Describe a pod whose command KServe writes: GPUs and parallel sizes are all it has."""
     device = DeviceFacts(path=path, container="main", resource="GPUs", limit=gpus, request=gpus)
     return PodFacts(
         devices=(device,),

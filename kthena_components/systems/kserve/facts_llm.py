@@ -66,6 +66,7 @@ def _names(view: LlmService, workload: LlmWorkload) -> Iterator[NameFacts]:
 
 
 def _engine(view: LlmService, workload: LlmWorkload) -> EngineFacts:
+    """Describe a workload's engine; without `worker` it has one pod, and one pipeline stage."""
     name, pods = name_of(view.object.body), workload.pods
     alone = pods == 1 or workload.fields.get("worker") is None
     return EngineFacts(

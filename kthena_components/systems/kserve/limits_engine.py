@@ -198,6 +198,7 @@ def place(role: RolePlan, field: str) -> str:
 
 
 def _refuse_pods(role: RolePlan, template: Template, field: str) -> Iterator[Finding]:
+    """Refuse labels, variables and container names that KServe overwrites or takes for its own."""
     at, main = place(role, field), main_container(template)
     labels = (template.get("metadata") or {}).get("labels") or {}
     for key in _LABELS:
@@ -214,6 +215,7 @@ def _refuse_pods(role: RolePlan, template: Template, field: str) -> Iterator[Fin
 
 
 def _refuse_env(container: Mapping[str, Any], where: str) -> Iterator[Finding]:
+    """Refuse variables that KServe's controller sets, and PYTHONPATH, which it forbids."""
     for index, item in enumerate(sequence(container.get("env"))):
         name, at = mapping(item).get("name"), f"{where}.env[{index}]"
         if name in OWN_ENV:

@@ -130,7 +130,7 @@ def _refuse_budget(plan: ServingPlan) -> Iterator[Finding]:
 
 
 def _refuse_engine(plan: ServingPlan, role: RolePlan) -> Iterator[Finding]:
-    """Reject engines whose pods KServe would count, or change, in another way: GetSize."""
+    """Reject engines whose pods KServe would change, or count differently (GetSize)."""
     at = join_path(role.path, "engine.parallelism" if role.engine else "entry_template")
     if not role.worker_replicas:
         yield loss(
@@ -156,7 +156,7 @@ def _refuse_engine(plan: ServingPlan, role: RolePlan) -> Iterator[Finding]:
 
 
 def _refuse_data(plan: ServingPlan, role: RolePlan, at: str, data: int) -> Iterator[Finding]:
-    """Reject copies of the model that KServe would count, or start, in another way."""
+    """Reject copies of the model that KServe would count or start differently."""
     pods, command = role.pods, read_pod(role.entry, "").command
     pipeline = command.pipeline if command is not None else 1
     share, lost = divmod(data, pods)

@@ -65,6 +65,7 @@ def _pod_set(
         spec = {**mapping(spec), "volumes": [*own, *(volume for _, volume in added)]}
 
     def written(path: str) -> str:
+        """Translate a path in the composed pod to the field of the service that states it."""
         inner = path.removeprefix("spec.")
         uri = next((to for start, to in places.items() if inner.startswith(start)), None)
         if uri is not None:
@@ -167,6 +168,7 @@ def kept(body: Body) -> Body:
 
 
 def _kept_pod(spec: Any, *beside: str) -> Any:
+    """Keep the parts of a pod that rules over all objects read."""
     if not isinstance(spec, Mapping):
         return spec
     own = {key: spec[key] for key in (*_PARTS, *_CONTAINERS) if key in spec}

@@ -72,6 +72,7 @@ def served_as(pod: PodFacts, spec: Mapping[str, Any]) -> PodFacts:
 
 
 def _stated_by_service(predictor: Mapping[str, Any], served: str) -> Iterator[tuple[str, str]]:
+    """List the models that a predictor states, each with the folder that it is served from."""
     if served:
         yield from _model(mapping(predictor.get(served)).get("storageUri"), _FOLDER)
     listed = [mapping(each) for each in sequence(predictor.get("storageUris"))]

@@ -79,7 +79,7 @@ def spellings(name: str) -> tuple[str, str]:
 
 
 def with_variables(template: Template, role: RolePlan, *, worker: bool) -> Template:
-    """Add those of Kthena's variables that the template uses, so that it runs unchanged.
+    """Add the variables of Kthena that the template uses, so that it runs unchanged.
 
     The head's address is its own; workers get it from KServe, which sets the value of HEAD_SVC and
     leaves its place in the list. An engine of two pods has one worker, with the index 1.

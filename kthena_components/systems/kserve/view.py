@@ -163,6 +163,7 @@ def _runtime(found: Object, predictor: Mapping[str, Any]) -> Mapping[str, Any] |
 
 
 def _many(found: Object, path: str, holder: Mapping[str, Any]) -> MultiNode:
+    """Read workerSpec with its head; sizes are unknown if the runtime is not known."""
     is_service, at = found.kind == SERVICE, f"{path}.workerSpec"
     fields = mapping(holder.get("workerSpec"))
     gap = _runtime_gap(holder) if is_service else None
@@ -217,7 +218,7 @@ def _container(fields: Mapping[str, Any], path: str, gap: Unknown | None) -> Con
 
 
 def _gpus(amounts: object) -> MaybeInt | None:
-    """Count the GPUs of KServe's own types: it accepts those of the annotation, but counts none."""
+    """Count the GPUs of KServe's own types; it does not count types of the annotation."""
     if gap := unknown_in(amounts):
         return gap
     for resource in GPU_TYPES:

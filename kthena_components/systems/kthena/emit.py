@@ -80,6 +80,7 @@ def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
 
 
 def _serving(plan: ServingPlan) -> dict[str, Any]:
+    """Write the ModelServing with the annotations for its queue, its status and its updates."""
     metadata: dict[str, Any] = {"name": plan.name, "namespace": plan.namespace}
     # Kthena 1.0.0 creates pods for a ModelServing that is being deleted, too.
     annotations = dict(BACKGROUND)
@@ -100,6 +101,7 @@ def _is_forced(plan: ServingPlan) -> bool:
 
 
 def _refuse(plan: ServingPlan) -> Iterator[Finding]:
+    """Report what Kthena does not take: fields, router options, and autoscaling if stated."""
     yield from refuse(plan)
     yield from refuse_router(plan)
     if options_of(plan).autoscaling is not None:
@@ -159,6 +161,7 @@ def _topology(plan: ServingPlan) -> dict[str, Any]:
 
 
 def _rollout(plan: ServingPlan) -> dict[str, Any]:
+    """Write rolloutStrategy; Kthena's default is left out."""
     stated = plan.rollout.stated
     if stated is None and plan.rollout.type is RolloutType.SERVING_GROUP:
         return {}

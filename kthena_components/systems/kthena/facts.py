@@ -48,6 +48,7 @@ def facts(view: Serving) -> ServingFacts:
 
 
 def _read_role(view: Serving, role: Role) -> EngineFacts:
+    """Read the engine of a role: the entry and workerReplicas pods beside it."""
     # Roles that are not known yet are skipped here: the rules over roles report them.
     fields, path, context = role.fields or {}, view.object.at(role.path), view.object.context
     workers = count_or_unknown(fields.get("workerReplicas"), "workerReplicas", 0)
@@ -162,7 +163,7 @@ def _numbered(name: str) -> re.Pattern[str]:
 
 
 def _added(view: Serving, role: Role, *, is_entry: bool) -> Mapping[str, object] | None:
-    """Return the labels that Kthena adds to those of a template; those of the template win.
+    """Return the labels that Kthena adds to a template's labels, which take precedence.
 
     Source: Kthena v1.0.0 pkg/model-serving-controller/utils/utils.go createBasePod, and
     plugins/lws_labels_plugin.go.

@@ -104,6 +104,7 @@ def _refuse_shape(plan: ServingPlan, scaling: AutoscalingSpec) -> Iterator[Findi
 
 
 def _refuse_roles(plan: ServingPlan, scaling: AutoscalingSpec) -> Iterator[Finding]:
+    """Check that autoscaling names roles of the serving; Kthena 1.0 scales at most two."""
     known = [role.name for role in plan.roles]
     for name in scaling.roles:
         if name not in known:
@@ -163,6 +164,7 @@ def _twice(metrics: list[MetricSpec], at: str) -> Iterator[Finding]:
 def _refuse_source(
     plan: ServingPlan, at: str, role: str | None, source: MetricSourceSpec
 ) -> Iterator[Finding]:
+    """Check that a metric source is a pod or Prometheus, and that the pod's port is known."""
     if (source.pod is None) == (source.prometheus is None):
         has = "neither pod nor" if source.pod is None else "both pod and"
         yield wrong(at, f"has {has} prometheus", "write one of the two")

@@ -54,6 +54,7 @@ def _copies(view: Booster) -> MaybeInt:
 
 
 def _engines(backend: Backend, found: Object) -> Iterator[EngineFacts]:
+    """Describe the engines of a vLLM backend; disaggregated workers have one pod each."""
     plain = backend.kind == "vLLM"
     if not plain and backend.kind != "vLLMDisaggregated":
         return
@@ -110,6 +111,7 @@ def _pod(backend: Backend, worker: Worker, found: Object, command: dict[str, Any
 
 
 def _command(backend: Backend, worker: Worker, pods: MaybeInt) -> dict[str, Any]:
+    """Write the words that Kthena makes of a worker: over pods, a line of bash that starts Ray."""
     uri = backend.fields.get("modelURI")
     model = uri.removeprefix(_MODEL_HUB) if isinstance(uri, str) and uri else _SERVER[-1]
     model = UNKNOWN_WORD if is_unresolved(uri) else model
@@ -193,6 +195,7 @@ def _installed(backend: Backend) -> Iterator[str]:
 
 
 def _template(backend: Backend, worker: Worker) -> dict[str, Any]:
+    """Compose the pod of a worker from fields of the worker and of its backend."""
     fields = worker.fields
     container = {
         "name": "engine",

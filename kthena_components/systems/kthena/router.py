@@ -282,6 +282,7 @@ def _refuse_port(plan: ServingPlan, stated: int | None, found: Served) -> Iterat
 
 
 def _refuse_connector(server: ModelServerSpec, found: Served) -> Iterator[Finding]:
+    """Check that the router's KV connector sends what the engines' connectors need."""
     if server.kv_connector is None:
         return
     path, stated = f"{_SERVER}.kv_connector", server.kv_connector.type
@@ -299,6 +300,7 @@ def _refuse_connector(server: ModelServerSpec, found: Served) -> Iterator[Findin
 
 
 def _refuse_roles(server: ModelServerSpec, known: list[str]) -> Iterator[Finding]:
+    """Check that the roles of a ModelServer exist, and that a pair is two different roles."""
     if server.role is not None and server.pd_group is not None:
         seen = "is given together with pd_group, which names two roles"
         yield wrong(f"{_SERVER}.role", seen, "remove one of them")
@@ -316,6 +318,7 @@ def _refuse_roles(server: ModelServerSpec, known: list[str]) -> Iterator[Finding
 def _refuse_route(
     plan: ServingPlan, options: KthenaOptions, route: ModelRouteSpec
 ) -> Iterator[Finding]:
+    """Check a ModelRoute: the model's name, the rate limit, and each rule."""
     if not (route.model_name or route.lora_adapters or served(plan).model):
         seen = (
             "is missing, and its default is the name under which the engines serve their model, if "
@@ -331,6 +334,7 @@ def _refuse_route(
 
 
 def _refuse_rule(options: KthenaOptions, rule: RuleSpec, at: str) -> Iterator[Finding]:
+    """Check a rule of a route: its targets, their weights, and one way to match each text."""
     for index, target in enumerate(rule.target_models):
         if target.model_server_name is None and options.model_server is None:
             path = f"{at}.target_models[{index}].model_server_name"

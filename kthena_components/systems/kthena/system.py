@@ -58,6 +58,7 @@ def _by_role(body: Body) -> str:
 
 
 def _scales(view: Policy) -> Iterator[ScaleTarget]:
+    """List what a policy scales: a ModelServing, or one of its roles."""
     for unit in view.units:
         name, namespace = (text(unit.ref.get(key), "") for key in ("name", "namespace"))
         yield ScaleTarget(

@@ -284,6 +284,7 @@ def _backends(spec: Mapping[str, Any]) -> Iterator[Backend]:
 
 
 def _backend(path: str, fields: Mapping[str, Any]) -> Backend:
+    """Read a backend of a ModelBooster with its workers."""
     workers = enumerate(sequence(fields.get("workers")))
     return Backend(
         path=path,
@@ -359,6 +360,7 @@ def read_policy(found: Object) -> Policy:
 
 
 def _units(found: Object, key: str) -> Iterator[Scaled]:
+    """List what a policy scales, from the field of its form: one, several, or roles."""
     fields, path, shape = mapping(found.spec.get(key)), f"spec.{key}", _FIRST.get(key, key)
     if shape == ONE:
         yield _whole(path, fields)

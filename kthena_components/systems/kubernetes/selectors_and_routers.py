@@ -154,6 +154,7 @@ def _number(word: str) -> object:
 
 
 def _backend(option: str, url: str) -> Iterator[Backend]:
+    """Read a URL of an option as host and port; the scheme gives the default port."""
     if _is_late(url) or "://" not in url:
         return
     try:
@@ -173,6 +174,7 @@ def routers(cluster: ClusterObjects) -> Sequence[Router]:
 
 
 def _routers(cluster: ClusterObjects) -> Iterator[Router]:
+    """List the routers among the containers of all pods, with their options and paths."""
     for pods in cluster.pods:
         if pods.count == 0:
             continue

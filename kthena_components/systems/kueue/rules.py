@@ -227,6 +227,7 @@ def _asked(wanted: Workload) -> tuple[dict[str, Decimal], dict[str, Decimal]]:
 
 
 def _quotas(queue: Object) -> Mapping[str, list[_Quota]]:
+    """Read a queue's quotas by resource, one for each flavor; a cohort may lend more."""
     groups = queue.spec.get("resourceGroups")
     cohort = next((queue.spec[key] for key in _COHORT if queue.spec.get(key)), None)
     require_known(queue.at("spec.resourceGroups"), cohort, unknown_within(groups))
@@ -247,6 +248,7 @@ def _quotas(queue: Object) -> Mapping[str, list[_Quota]]:
 def _exceeds(
     wanted: Workload, queue: Object, resource: str, quotas: list[_Quota], amount: Decimal
 ) -> Finding:
+    """Write the finding of a workload above the largest quota, by which Kueue never admits it."""
     asks = f"and {wanted.title} requests {render_quantity(amount)} of {resource} at once"
     most = max(quotas, key=lambda quota: quota.most)
     has = f"its ClusterQueue {display(queue.name)} has at most {render_quantity(most.most)}"

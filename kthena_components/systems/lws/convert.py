@@ -66,6 +66,7 @@ def _filled_role(role: object) -> dict[str, Any]:
 
 
 def _filled_set(stated_spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Fill in LWS's defaults, with percentages of a rollout as numbers of groups."""
     spec = filled_map(stated_spec, {"replicas": 1, "startupPolicy": "LeaderCreated"})
     spec["networkConfig"] = filled_map(spec.get("networkConfig"), {"subdomainPolicy": "Shared"})
     rollout = filled_map(spec.get("rolloutStrategy"), {"type": "RollingUpdate"})

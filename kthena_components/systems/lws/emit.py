@@ -71,6 +71,7 @@ def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
 
 
 def _leader_worker_set(plan: ServingPlan) -> Manifest:
+    """Write the LeaderWorkerSet of a serving's only role, and until when Pulumi waits."""
     (role,) = plan.roles
     metadata = _metadata(plan, role)
     waits = {WAIT_FOR: _until_updated(plan, role)}
@@ -133,6 +134,7 @@ def _until_updated(plan: ServingPlan, role: RolePlan) -> str:
 
 
 def _spec(plan: ServingPlan, role: RolePlan) -> dict[str, Any]:
+    """Write the spec: groups × engines replicas of `size` pods; defaults of LWS are left out."""
     options = options_of(plan)
     subgroup = options.subgroups.get(role.name)
     template = {"size": role.pods, "restartPolicy": _restart(plan), **_templates(plan, role)}

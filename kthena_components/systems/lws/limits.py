@@ -129,6 +129,7 @@ def _refuse_set_name(plan: ServingPlan, options: LwsOptions) -> Iterator[Finding
 
 
 def _refuse_unknown_roles(plan: ServingPlan, options: LwsOptions) -> Iterator[Finding]:
+    """Check that subgroups are stated for roles of the serving."""
     known = [role.name for role in plan.roles]
     for name in options.subgroups:
         if name not in known:

@@ -291,7 +291,7 @@ def _engine(group: Group, found: Object, *, gang: bool) -> EngineFacts:
 
 
 def _continues(read: Sequence[PodFacts], pods: MaybeInt) -> bool:
-    """Return whether the ranks of a group are those of an engine that another object starts."""
+    """Return whether a group has further ranks of an engine that another object starts."""
     found = [_is_behind(pod, pods) for pod in read]
     return True in found and False not in found
 

@@ -249,6 +249,7 @@ def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
 
 
 def _spec(plan: ServingPlan) -> dict[str, Any]:
+    """Write the spec; what the serving does not state is left to MatrixInfer's defaults."""
     template: dict[str, Any] = {
         "roles": [_role(plan, role) for role in plan.roles],
         "gangSchedule": _gang(plan),

@@ -225,6 +225,7 @@ def _side_by_side(plan: ServingPlan, engines: int) -> bool:
 
 
 def _entry(engine: _Engine, after: tuple[str, ...], *, wait: bool) -> Manifest:
+    """Write the StatefulSet of an engine's first pod, whose readiness Pulumi may wait for."""
     own = {naming.ENTRY: "true"}
     index = {"name": naming.WORKER_INDEX, "value": "0"}
     template = _template(engine, engine.role.entry, own, index)
@@ -243,6 +244,7 @@ def _entry(engine: _Engine, after: tuple[str, ...], *, wait: bool) -> Manifest:
 
 
 def _workers(engine: _Engine, after: tuple[str, ...]) -> Manifest:
+    """Write the StatefulSet of an engine's workers, whose ordinals start at 1."""
     own = {naming.WORKER: "true"}
     # All workers share one template, so the index comes from a label (Kubernetes 1.28 and later).
     index = {
@@ -268,6 +270,7 @@ def _until_made(pods: int) -> dict[str, str]:
 def _stateful_set(
     engine: _Engine, name: str, own: dict[str, str], template: Template
 ) -> dict[str, Any]:
+    """Write a StatefulSet of one replica that creates its pods in parallel; `own` selects them."""
     spec = {
         "replicas": 1,
         "serviceName": engine.name,

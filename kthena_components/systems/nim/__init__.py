@@ -96,6 +96,7 @@ _NO_SIZES = Unknown("multiNode states no parallelism, which the operator needs s
 
 
 def _nim(path: str, fields: Mapping[str, Any], name: object) -> Nim:
+    """Read a NIM: without multiNode it has one pod, and its image decides the parallelism."""
     nodes = fields.get("multiNode")
     sizes = mapping(mapping(nodes).get("parallelism"))
     gap = unknown_in(nodes)
@@ -132,6 +133,7 @@ def facts(view: Nims) -> ServingFacts:
 
 
 def _engine(found: Object, nim: Nim) -> EngineFacts:
+    """Describe the engine of a NIM: one pod for each pipeline stage."""
     pod = _pod(found, nim)
     return EngineFacts(
         path=found.at(nim.path),

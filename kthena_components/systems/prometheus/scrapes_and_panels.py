@@ -80,6 +80,7 @@ def _port(pod: PodFacts) -> object:
 
 
 def _refuse_flags(pod: PodFacts) -> Iterator[Finding]:
+    """Refuse options with which an engine has no metrics, or not over plain HTTP."""
     options = pod.command.options if pod.command else {}
     if _engine(pod) == "SGLang" and SGLANG_METRICS not in options:
         seen = f"starts SGLang without {SGLANG_METRICS}, so it has no metrics"
@@ -95,6 +96,7 @@ def _refuse_flags(pod: PodFacts) -> Iterator[Finding]:
 
 
 def _refuse_port(role: RolePlan, pod: PodFacts) -> Iterator[Finding]:
+    """Check that the port of the metrics is known, and declared by a container."""
     port = _port(pod)
     if not isinstance(port, int):
         why = port.because if isinstance(port, Unknown) else f"it is {display(port)}"
@@ -118,6 +120,7 @@ def _declared(role: RolePlan) -> set[object]:
 
 
 def _without_metrics(role: RolePlan, pod: PodFacts, *, alone: bool) -> Finding:
+    """Report a role without an engine that has metrics; an error if no other role has one."""
     why = f" that can be read: {pod.gap.because}" if pod.gap else ""
     return Finding(
         path=role.path,

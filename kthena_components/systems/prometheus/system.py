@@ -91,6 +91,7 @@ _NO_NODE = 'node="",'
 
 
 def _panel(panel: Panel, chosen: str) -> dict[str, Any]:
+    """Write one panel of the dashboard, with a query for each line."""
     return {
         "type": "timeseries",
         "title": panel.title,
@@ -223,6 +224,7 @@ def _size(plan: ServingPlan, unit: Unit) -> str:
 
 
 def _waiting(plan: ServingPlan, unit: Unit) -> dict[str, Any]:
+    """Write the alert for pods that no node has room for."""
     waiting = series_of(plan, unit, "kube_pod_info", 'node="",')
     return _alert(
         "ServingGangWaiting",
@@ -234,6 +236,7 @@ def _waiting(plan: ServingPlan, unit: Unit) -> dict[str, Any]:
 
 
 def _failing(plan: ServingPlan, unit: Unit) -> Iterator[dict[str, Any]]:
+    """Write the alerts for restarted containers and for pods that a controller replaces."""
     restarts = series_of(plan, unit, "kube_pod_container_status_restarts_total", over="increase")
     yield _alert(
         "ServingPodRestarts",

@@ -241,6 +241,7 @@ def sketch(view: RayView) -> Sketch:
 
 
 def _refused(view: RayView) -> str:
+    """Say why the engines of a RayService are not described; empty if they are."""
     if isinstance(view.served, Unknown):
         return f"has a serveConfigV2 that is not read: {view.served.because}"
     sizes = [g.pod.gpus for g in view.cluster.with_gpus] if view.cluster is not None else []

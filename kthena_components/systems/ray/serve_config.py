@@ -94,6 +94,7 @@ def _starts(deployment: Mapping[str, Any]) -> bool:
 
 
 def _reserved(deployment: Mapping[str, Any]) -> Reserved:
+    """Read what a replica of a deployment reserves: GPUs of its actor, or of its bundles."""
     options = mapping(deployment.get("ray_actor_options"))
     bundles = [
         mapping(item).get("GPU") for item in sequence(deployment.get("placement_group_bundles"))
@@ -134,6 +135,7 @@ def _configs(args: object) -> Iterator[object]:
 
 
 def _served(config: Mapping[str, Any]) -> Served:
+    """Read one model of Ray Serve LLM: its command, replicas, and what is not known."""
     model = mapping(config.get("model_loading_config"))
     names = [v for v in (model.get("model_id"), model.get("model_source")) if isinstance(v, str)]
     deployment = mapping(config.get("deployment_config"))
@@ -172,6 +174,7 @@ def _unread(arguments: object, names: list[str]) -> Iterator[tuple[str, Any]]:
 
 
 def _argv(arguments: object, model: list[str]) -> list[str]:
+    """Write engine_kwargs as words of `vllm serve`, which the common reader takes."""
     given = {"distributed_executor_backend": "ray", **mapping(arguments)}
     words = ["vllm", "serve", *([text_of(model[0])] if model else [])]
     for key in _ARGUMENTS:
@@ -184,6 +187,7 @@ def _argv(arguments: object, model: list[str]) -> list[str]:
 
 
 def _replicas(deployment: Mapping[str, Any]) -> tuple[MaybeInt, MaybeInt]:
+    """Read the least and the most replicas of a deployment."""
     number, scaling = deployment.get("num_replicas"), deployment.get("autoscaling_config")
     if number == "auto":
         number, scaling = None, {"max_replicas": _ANY_REPLICAS, **mapping(scaling)}

@@ -90,6 +90,7 @@ def _changed(template: object, words: Mapping[str, Any]) -> object:
 
 
 def _command(container: Mapping[str, Any], start: str) -> dict[str, Any]:
+    """Put `ray start` behind the command of a container, as KubeRay does."""
     words = [container.get("command"), container.get("args")]
     listed = [item for part in words for item in _items(part)]
     if any(map(is_unresolved, (*words, *listed))):
@@ -352,6 +353,7 @@ def _head(stated: object, path: str, found: Object) -> Group:
 
 
 def _workers(stated: object, path: str, scaled: object, found: Object) -> Group:
+    """Read a group of workers, with the pods that it has at least and at most."""
     fields, template = mapping(stated), with_ray_start(stated, _WORKER, found)
     name = fields.get("groupName")
     low, high = (_NOT_YET, _NOT_YET) if is_unresolved(stated) else _range(fields, scaled)
@@ -370,6 +372,7 @@ def _workers(stated: object, path: str, scaled: object, found: Object) -> Group:
 
 
 def _range(group: Mapping[str, Any], scaled: object) -> tuple[MaybeInt, MaybeInt]:
+    """Return the least and the most pods of a group, hosts × replicas; both 0 if suspended."""
     if group.get("suspend") is True:
         return 0, 0
     values = (

@@ -97,6 +97,7 @@ def _hidden(view: RbgView, path: str, name: str) -> EngineFacts:
 
 
 def _engines(view: RbgView, role: RbgRole) -> Iterator[EngineFacts]:
+    """Read the engines of a role: a leader with workers, or those among its components."""
     at, replicas = (
         view.object.at(role.path),
         count_from_one(role.fields.get("replicas"), "replicas"),
@@ -114,6 +115,7 @@ def _name(role: RbgRole) -> str:
 
 
 def _leader_worker(view: RbgView, role: RbgRole, replicas: MaybeInt) -> EngineFacts:
+    """Describe an engine of one leader and workers, with patches of the shared template."""
     pods = role.pods
     env = {GROUP_SIZE: str(pods)} if isinstance(pods, int) else {}
     worker = _pod(view, template_of(view, role, "workerTemplatePatch"), env)

@@ -51,6 +51,7 @@ _ONCE = ("GROUP_NAME", "ROLE_NAME", "ROLE_INDEX", "ROLES_", "INSTANCE_", "COMPON
 
 
 def _kind(group_kind: tuple[str, str], **known: Any) -> Kind[RbgView]:
+    """Describe a kind of RBG; both kinds share the reader and the rules."""
     return Kind(
         group=group_kind[0],
         name=group_kind[1],

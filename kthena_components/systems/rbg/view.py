@@ -135,6 +135,7 @@ def _shared(spec: Mapping[str, Any], path: str) -> dict[str, tuple[str, object]]
 
 
 def _roles(spec: Mapping[str, Any], path: str) -> Iterator[RbgRole]:
+    """Read the roles; in older versions the fields of the pattern stand in the role itself."""
     for index, item in enumerate(sequence(spec.get("roles"))):
         fields, at = mapping(item), f"{path}.roles[{index}]"
         pattern, legacy = _pattern(fields)

@@ -195,6 +195,7 @@ class _Engine:
 
 
 def _engine(name: str, engine: _Engine, context: Context) -> EngineFacts:
+    """Read an engine of the chart, whose template adds the options of its parallelism."""
     given = engine.container
     container = {
         "name": given.get("name") or "vllm",

@@ -113,6 +113,7 @@ def _replicas(found: Object) -> MaybeInt:
 
 
 def _runtime_pod(found: Object) -> PodFacts:
+    """Compose the pod of a VLLMRuntime as its operator does, and read it."""
     deployment, config = _part(found, "deploymentConfig"), mapping(_part(found, "vllmConfig"))
     made = mapping(deployment)
     container: dict[str, Any] = {
@@ -140,6 +141,7 @@ def _image(image: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _runtime_resources(deployment: Mapping[str, Any]) -> object:
+    """Write a VLLMRuntime's GPUs as resources of a container."""
     resources = deployment.get("resources")
     if is_unresolved(resources):
         return resources

@@ -279,6 +279,7 @@ def read_releases(found: Object) -> Releases:
 
 
 def _release(given: ChartValues) -> Release:
+    """Read one release of vllm-stack; a chart beside it may have its models."""
     spec, models = mapping(mapping(given.values).get("servingEngineSpec")), _models(given)
     silent = spec.get("enableEngine") is False or spec.get("modelSpec") is None
     return Release(

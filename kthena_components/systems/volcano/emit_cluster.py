@@ -78,6 +78,7 @@ def emit_hyper_nodes(plan: TopologyPlan) -> tuple[dict[str, Any], ...]:
 
 
 def _manifest(entry: HyperNodeSpec) -> dict[str, Any]:
+    """Write a HyperNode; it belongs to no namespace."""
     labels = {"labels": dict(entry.labels)} if entry.labels else {}
     tier_name = {"tierName": entry.tier_name} if entry.tier_name else {}
     return {
@@ -89,6 +90,7 @@ def _manifest(entry: HyperNodeSpec) -> dict[str, Any]:
 
 
 def _write_members(entry: HyperNodeSpec) -> list[dict[str, Any]]:
+    """Write members: nodes by name, pattern or labels, and HyperNodes by name."""
     selectors: list[tuple[str, dict[str, Any]]] = [
         ("Node", {"exactMatch": {"name": node}}) for node in entry.nodes
     ]

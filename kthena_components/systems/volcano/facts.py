@@ -75,6 +75,7 @@ def facts(found: Object) -> ServingFacts:
 
 
 def _parts(found: Object) -> list[_Part]:
+    """Read each task with its pods and the variables that plugins give it."""
     named = [
         (task, _name(task, index), _count(task.fields, "replicas", 1))
         for index, task in enumerate(tasks_of(found))
@@ -110,6 +111,7 @@ def _count(fields: Mapping[str, Any], field: str, default: int) -> MaybeInt:
 
 
 def _engines(found: Object, parts: Sequence[_Part]) -> tuple[EngineFacts, ...]:
+    """Group the tasks to engines; pods are unknown where the plugin ray replaces commands."""
     if unknown_in(found.spec.get("tasks")):
         path = found.at("spec.tasks")
         entry = read_pod(HIDDEN, path)
@@ -154,7 +156,7 @@ def _templates(parts: Sequence[_Part]) -> Iterator[EngineTemplate]:
 
 
 def _variables(found: Object, named: Sequence[tuple[Task, str, MaybeInt]]) -> Variables:
-    """Return the variables VC_<task>_NUM, which the plugin svc appends to those of a container.
+    """Return the variables VC_<task>_NUM, which the plugin svc appends to a container's.
 
     Source: Volcano v1.14 pkg/controllers/job/plugins/svc/svc.go GenerateHosts.
     """

@@ -76,6 +76,7 @@ def variables(found: Object) -> tuple[str, ...]:
 
 
 def _variables(plugins: Mapping[str, object], names: list[str]) -> Iterator[str]:
+    """List the variables that a Job's plugins set in each pod."""
     if "env" in plugins:
         yield from INDEX
     if injects_hosts(plugins):

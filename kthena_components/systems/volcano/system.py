@@ -35,7 +35,6 @@ from kthena_components.systems.volcano.plugins import (
     variables,
 )
 from kthena_components.systems.volcano.rules.gang_fits_hypernode import gang_fits_hypernode
-from kthena_components.systems.volcano.rules.gang_minimum_and_subgroups import POD_GROUP_RULES
 from kthena_components.systems.volcano.rules.gang_pods_and_foreign_groups import (
     foreign_group_name,
     gang_has_pods,
@@ -44,10 +43,13 @@ from kthena_components.systems.volcano.rules.gang_pods_and_foreign_groups import
     gang_task_exists,
     pod_group_exists,
 )
-from kthena_components.systems.volcano.rules.gang_starts_rollout_and_subgroups import (
+from kthena_components.systems.volcano.rules.gang_starts_rollout_subgroup_has_pods import (
     gang_rollout,
     gang_starts,
     subgroup_has_pods,
+)
+from kthena_components.systems.volcano.rules.gang_task_subgroup_minimum_and_names import (
+    POD_GROUP_RULES,
 )
 from kthena_components.systems.volcano.rules.gang_within_queue_pod_fits_node import (
     gang_within_queue,

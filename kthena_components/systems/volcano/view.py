@@ -230,6 +230,7 @@ def _plain_labels(labels: object) -> dict[str, str]:
 
 
 def _read_members(listed: object) -> tuple[_Members, list[Finding]]:
+    """Read the members of a HyperNode, and list the problems of their selectors."""
     members, problems = _Members(), list[Finding]()
     match listed:
         case [_, *_]:
@@ -292,6 +293,7 @@ def _not_whole(member: object, path: str) -> Finding:
 
 
 def _take_labels(members: _Members, body: Mapping[str, object], path: str) -> Finding | None:
+    """Take the labels of a labelMatch, or return why they are not read."""
     labels = _plain_labels(body.get("matchLabels"))
     if body.get("matchExpressions"):
         return _not_read(path, "matchExpressions")

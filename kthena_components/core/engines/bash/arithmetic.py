@@ -75,6 +75,7 @@ def forget_changed(text: str, names: Names) -> None:
 
 
 def _tokens(text: str) -> list[str]:
+    """Split an expression into numbers, names and operators; anything rarer is not known."""
     found, at = list[str](), 0
     if len(text) > _LONGEST:
         raise UnknownNumberError
@@ -225,6 +226,7 @@ def _is_name(token: str) -> bool:
 
 
 def _number(token: str) -> int:
+    """Read a decimal, octal (leading 0) or hexadecimal number of at most 63 bits."""
     try:
         if token[:2].lower() == "0x":
             value = int(token, 16) if token.isalnum() else -1

@@ -123,6 +123,7 @@ def _return(call: Call) -> Flow:
 
 
 def _jump(call: Call, kind: str) -> Flow:
+    """Run `break` or `continue`, out of as many loops as stated but no more than there are."""
     given = call.words[1] if len(call.words) > 1 else "1"
     if not _COUNT.fullmatch(given) or not int(given):
         raise BeyondError(f"its script leaves a number of loops that is unknown ({call.words[0]})")
@@ -153,6 +154,7 @@ def _exec(call: Call) -> Flow:
 
 
 def _shift(call: Call) -> Flow:
+    """Run `shift`; a shift of more parameters than there are ends some shells but not bash."""
     given = call.words[1] if len(call.words) > 1 else "1"
     found = call.shell.state.get(ARGUMENTS, ())
     count = int(given) if _COUNT.fullmatch(given) else None

@@ -67,6 +67,7 @@ def redirected(shell: Shell, redirects: Sequence[Redirect], body: Way) -> Flow:
 
 
 def _simple(shell: Shell, node: Simple, stdin: str | None) -> Flow:
+    """Run one command with its redirections; after `exec >file`, later output is not known."""
     forget_set(shell, node.redirects)
     given = redirected_input(shell, node.redirects)
     body = _Command(shell, node, stdin if given is None else given)

@@ -66,6 +66,7 @@ def _room(shell: Shell, text: str) -> Value:
 
 
 def _added(shell: Shell, name: str, text: str) -> Value:
+    """Append a text to a variable (`NAME+=text`); for an array, to its first word."""
     found = value_of(shell, name)
     if isinstance(found, Array):
         first = scalar(found)
@@ -81,6 +82,7 @@ def _added(shell: Shell, name: str, text: str) -> Value:
 
 
 def _array(shell: Shell, made: Assignment) -> Value:
+    """Make an array of `NAME=(…)` or `NAME+=(…)`; a scalar becomes the first word."""
     items = made.items or ()
     found = value_of(shell, made.name) if made.appends else UNSET
     if isinstance(found, Table) or shell.state.get(f"table {made.name}"):

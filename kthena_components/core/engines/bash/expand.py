@@ -213,6 +213,7 @@ class Expander:
     def _text(
         self, piece: Text, operand: bool, assigns: bool, first: bool, whole: bool
     ) -> Iterator[Chunk]:
+        """Expand plain text: ~ becomes the home folder, and `$'…'` is read in bash only."""
         text = piece.text
         if piece.bash and not self.shell.bash:
             text = self.shell.gap(text, "only bash reads $'…', and sh may be another shell")

@@ -64,6 +64,7 @@ def expand_braces(word: Word) -> list[Word]:
 
 
 def _joined(tokens: Sequence[Token]) -> Word:
+    """Join neighbouring characters to unquoted texts, around the tokens that are pieces."""
     pieces: list[Piece] = []
     text = ""
     for token in tokens:
@@ -78,6 +79,7 @@ def _joined(tokens: Sequence[Token]) -> Word:
 
 
 def _expand(tokens: Sequence[Token]) -> list[list[Token]]:
+    """Expand the braces of a word, the first outermost: one list of tokens for each result."""
     start = 0
     while start < len(tokens):
         found = _alternatives(tokens, start) if tokens[start] == "{" else None
@@ -247,7 +249,7 @@ class Chunk:
 
 
 class Next(Enum):
-    """What `"$@"` makes besides its parameters."""
+    """The boundaries of words in `"$@"`, between its parameters."""
 
     NEXT = "next"
     """Between two of them: the next field begins."""
@@ -327,6 +329,7 @@ class Fields:
         self._add(text)
 
     def _split(self, text: str, separator: re.Pattern[str] | None) -> None:
+        """Split a text at IFS; a separator other than blanks also ends an empty field."""
         at = 0
         for match in separator.finditer(text) if separator else ():
             if match.start() > at:

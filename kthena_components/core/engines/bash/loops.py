@@ -83,6 +83,7 @@ def _while(
         return flow
 
     def rounds() -> Flow:
+        """Run the loop until its test fails, its state repeats, or its test is in doubt."""
         last: Status = 0
         for _ in range(_MOST_ROUNDS):
             shell.shared.step()
@@ -190,6 +191,7 @@ def condition(shell: Shell, node: If) -> Flow:
 
 
 def _branches(shell: Shell, node: If, index: int) -> Flow:
+    """Run the branches of `if` from one on; both ways are followed if a test is in doubt."""
     if index == len(node.branches):
         # What follows `else` sees the status of the last condition.
         return shell.run(shell, node.otherwise) if node.otherwise.items else shell.done()
@@ -216,6 +218,7 @@ def case(shell: Shell, node: Case) -> Flow:
 
 
 def _items(shell: Shell, node: Case, subject: str, start: int) -> Flow:
+    """Run the items of `case` from one on; both ways are followed if a pattern is in doubt."""
     for index in range(start, len(node.items)):
         fits = _fits(shell, node.items[index][0], subject)
         if fits is True:

@@ -113,6 +113,7 @@ def _dirname(call: Call) -> str | None:
 
 
 def _seq(call: Call) -> str | None:
+    """Return the output of `seq FIRST STEP LAST`; None for options and long sequences."""
     numbers = call.words[1:]
     if not 1 <= len(numbers) <= 3 or not all(map(_INTEGER.fullmatch, numbers)):  # noqa: PLR2004
         return None
@@ -147,6 +148,7 @@ def read(call: Call) -> Flow:
 
 
 def _given(call: Call) -> tuple[set[str], list[str], str]:
+    """Read the words of `read`: the letters of its flags, its variables, and the array of -a."""
     flags, names, array = set[str](), list[str](), ""
     words = list(call.words[1:])
     while words:

@@ -337,6 +337,7 @@ def _nothing(words: "Expander", piece: Parameter, *, joined: bool) -> Iterator[C
 def _missing(
     words: "Expander", piece: Parameter, found: Unknown | None, name: str, *, joined: bool
 ) -> Iterator[Chunks]:
+    """Expand a parameter that is not set, or not known, by its operator, such as `:-`."""
     if found is None and piece.operator in {"-", ":-"}:
         yield from _operand(words, piece)
     elif found is None and piece.operator in {"+", ":+"}:

@@ -92,6 +92,7 @@ def run_script(shared: SharedState, script: Script, started: Run) -> bool:
 
 
 def _set_options(shell: Shell, options: Sequence[str]) -> None:
+    """Set the options that a shell is started with, such as `-e`, `-ux` or `-o pipefail`."""
     at = 0
     while at < len(options):
         option = options[at]
@@ -138,6 +139,7 @@ def stray_options(text: str, block: Block) -> Iterator[str]:
 
 
 def _commands(block: Block) -> Iterator[Simple]:
+    """List all simple commands of a script in the order of their text, at any depth."""
     waiting: list[object] = [block]
     while waiting:
         node = waiting.pop()

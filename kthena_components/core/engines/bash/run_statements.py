@@ -92,6 +92,7 @@ def _background(shell: Shell, node: Statement) -> Flow:
 
 
 def _pipeline(shell: Shell, node: Pipeline) -> Flow:
+    """Run a pipeline, and negate its status after `!`; `set -e` does not apply to a negated one."""
     shell.tested += node.negated
     flow = shell.run(shell, node.parts[0]) if len(node.parts) == 1 else _piped(shell, node)
     shell.tested -= node.negated
@@ -187,6 +188,7 @@ def _parted(shell: Shell, node: Chain, index: int, status: Doubt) -> Flow:
     failing = status is Doubt.LIKELY
 
     def taken() -> Flow:
+        """Follow the way on which the first command went as the operator wants, with the rest."""
         nonlocal expected
         shell.done(0 if mark == "&&" else Doubt.OPEN)
         first = len(shared.log)
@@ -212,6 +214,7 @@ def _parted(shell: Shell, node: Chain, index: int, status: Doubt) -> Flow:
 
 
 def _subshell(shell: Shell, node: Subshell) -> Flow:
+    """Run a subshell; of its changes, only a block of the rest of the script remains."""
     blocked: Any = None
 
     def body() -> Flow:
@@ -227,6 +230,7 @@ def _subshell(shell: Shell, node: Subshell) -> Flow:
 
 
 def _function(shell: Shell, node: Function) -> Flow:
+    """Define a function, unless sh may refuse its form or it replaces missing commands."""
     if node.bash and not shell.bash:
         raise BeyondError(
             f"only bash accepts its function {node.name}, and sh may be another shell"

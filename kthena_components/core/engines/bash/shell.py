@@ -192,6 +192,7 @@ class Shell:
         return Flow.JUMPED if frame.passed else flow
 
     def _restore(self, frame: Frame) -> None:
+        """Give local variables of a function back the values that they had before its call."""
         for name, (surely, before) in frame.local.items():
             for key, value in before.items():
                 if value is MISSING:

@@ -221,6 +221,7 @@ class State:
 def _joined(
     state: State, ends: Sequence[Mapping[str, Any]], where: str, gap: Gap
 ) -> dict[str, Any]:
+    """Join the states at the ends of several paths: a name with different values is unknown."""
     late = next((end[ANY] for end in ends if ANY in end), None)
     whole: dict[str, Any] = {} if late is None else {ANY: late}
     for name in dict.fromkeys(name for end in ends for name in end if name != ANY):

@@ -219,6 +219,7 @@ class Found:
         self.redirects.append(Redirect(mark.type, descriptor, target, followed=bool(more)))
 
     def _heredoc(self, words: Words, node: Node) -> None:
+        """Read a here-document, whose end is checked in the source as well."""
         descriptor, children = _split(words, node)
         mark, start, *rest = children
         if [node.type for node in (start, *rest[-2:])] != _DOCUMENT:
@@ -240,6 +241,7 @@ class Found:
         self.redirects.append(Redirect("<<", descriptor or 0, text))
 
     def _behind(self, words: Words, nodes: Sequence[Node]) -> None:
+        """Read what follows a here-document's mark in its line: words, redirections, pipes."""
         waiting = list(nodes)
         while waiting:
             node = waiting.pop(0)

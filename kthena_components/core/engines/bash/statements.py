@@ -146,6 +146,7 @@ class Statements:
         return made
 
     def _redirect(self, node: Node, found: Found) -> Statement:
+        """Attach redirections to their command: the last one of a list or pipeline."""
         if node.type == "list":
             left, mark, right = _sides(node)
             first = self.chain(left)
@@ -282,6 +283,7 @@ def _item(reader: Statements, node: Node) -> tuple[tuple[Word, ...], Block, str]
 
 
 def _patterns(reader: Statements, nodes: Sequence[Node]) -> Iterator[Word]:
+    """Split the nodes of an item of `case` at `|` into patterns of one word each."""
     loose: list[Node] = []
     for node in (*nodes, None):
         if node is None or node.type == "|":

@@ -268,6 +268,7 @@ def parse_plain(text: str) -> Block | None:
 
 
 def _chain(text: str) -> Statement | None:
+    """Read a list of plain commands joined by `&&` without the grammar; None for anything else."""
     commands: list[Statement] = []
     for part in text.split("&&"):
         words = part.split()

@@ -60,6 +60,7 @@ def parse_all(text: str) -> Block | Unknown:
 
 @lru_cache(maxsize=128)
 def _parse(text: str) -> Block | Unknown:
+    """Parse a script, mending the lines that the grammar skips or joins until none is left."""
     if "\0" in text or "\r" in text:
         return Unknown("its script has null or carriage return characters")
     if max(text.count("=("), text.count("|")) > _MOST_MARKS:
@@ -177,6 +178,7 @@ def _commands(source: bytes, at: int, depth: int) -> Iterator[Span]:
 
 
 def _below(node: Node, source: bytes, at: int, depth: int) -> Iterator[Span]:
+    """List the commands in a node with their words; a file of a redirection has no words."""
     start, end = at + node.start_byte, at + node.end_byte
     if node.type in _COMMANDS:
         words = tuple(_words(node.children, source, at, depth))

@@ -172,6 +172,7 @@ class _Scan:
         return text
 
     def _double(self) -> list[Piece]:
+        """Read a double-quoted word from its opening quote to its closing one, with expansions."""
         self.at += 1
         found: list[Piece] = []
         while self.words.source[self.at : self.at + 1] != b'"':

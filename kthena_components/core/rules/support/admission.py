@@ -75,6 +75,7 @@ def subdomain(path: str, name: object, rule: str = "") -> Iterator[Finding]:
 def _named(
     path: str, name: object, rule: str, wanted: str, fits: Callable[[str], bool]
 ) -> Iterator[Finding]:
+    """Check an object's name with `fits`; `wanted` says in words what the name must be."""
     if gap := unknown_in(name):
         yield not_checked(path, gap, rule)
     elif name is not None and not (isinstance(name, str) and fits(name)):

@@ -123,6 +123,7 @@ def each_start(
     def of(
         check: Callable[[Start], Iterable[Finding]],
     ) -> Callable[[ServingFacts], Iterator[Finding]]:
+        """Turn a check of one engine's start into a rule of all engines of a serving."""
         part = part_of_engine(check)
 
         @wraps(check)

@@ -75,6 +75,10 @@ def placed(finding: Finding) -> Finding:
 
 
 def _at(change: Change, usual: str) -> Change | None:
+    """Place a change where the user wrote the option: command, extra_args, size or config key.
+
+    None if the field cannot hold the change.
+    """
     path = usual if change.path is None else change.path
     if not change.option or path.endswith(_WORDS):
         return change

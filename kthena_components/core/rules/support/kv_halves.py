@@ -148,6 +148,7 @@ def same_model(one: Half, other: Half) -> bool:
 
 
 def _half(engine: EngineFacts) -> Half | None:
+    """Read which side of a KV transfer an engine is; None without one of a known connector."""
     command = engine.entry.command
     if command is None or command.engine not in _FAMILIES:
         return None

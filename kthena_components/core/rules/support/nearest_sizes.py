@@ -28,6 +28,7 @@ def larger_sizes(placed: Placed) -> list[tuple[int, int]]:
 
 
 def _tensors(placed: Placed) -> Iterator[tuple[int, int]]:
+    """List larger tensor sizes, with the pipeline, that fit heads, blocks and whole pods."""
     command, gpus = placed.command, placed.engine.entry.gpus
     data, context = command.attention_data, command.attention_context
     if not (isinstance(data, int) and isinstance(context, int)):
@@ -133,6 +134,7 @@ def _has_room(sharding: Sharding, tensor: int, pipeline: int) -> bool:
 
 
 def _both(sharding: Sharding, tensor: int, pipeline: int) -> Remedy:
+    """Write the remedy that sets tensor and pipeline; a pipeline that stays is not named."""
     command = sharding.command
     if pipeline == command.pipeline:
         return set_size(command, "tensor", tensor)

@@ -191,7 +191,7 @@ def _by_controller(told: Iterable[str], name: str) -> str:
 
 
 def _sets(told: Iterable[str], name: str) -> bool:
-    """Return whether a controller sets a variable, which a slip in a name of its own is not."""
+    """Return whether a controller sets a variable; it sets no misspelling of its own names."""
     names = tuple(told)
     if is_of_none(name) or misspelled(name, names) is not None:
         return False

@@ -137,6 +137,7 @@ def resource_claims(role: RoleSpec) -> Iterator[Finding]:
 
 
 def _claim_source(claim: ResourceClaimSpec, at: str) -> Iterator[Finding]:
+    """Check that a resource claim names either an existing template or a device class, not both."""
     if (claim.template is None) == (claim.device_class is None):
         both = claim.template is not None
         yield _claim(
@@ -155,6 +156,7 @@ def _claim_source(claim: ResourceClaimSpec, at: str) -> Iterator[Finding]:
 def _claim_of_gpus(
     resources: ResourcesSpec, claim: ResourceClaimSpec, at: str
 ) -> Iterator[Finding]:
+    """Check a claim for GPUs against resources: its count, gpus_per_pod and gpu_resource."""
     if claim.count is not None and claim.template is None:
         seen = f"is {claim.count}, but gpus_per_pod counts the GPUs"
         yield _claim(f"{at}.count", seen, either(remove(), "write gpus: false for other devices"))

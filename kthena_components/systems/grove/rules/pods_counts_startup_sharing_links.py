@@ -66,6 +66,7 @@ def grove_counts(view: CliqueSet) -> Iterator[Finding]:
 def _counted(
     at: str, fields: Mapping[str, Any], replicas: object, scaling: str
 ) -> Iterator[Finding]:
+    """Check the counts of a clique or a scaling group: a minimum of pods within replicas."""
     yield from at_least(f"{at}.replicas", replicas, 1)
     yield from at_least(f"{at}.minAvailable", fields.get("minAvailable"), 1)
     pods, minimum = count(replicas), count(fields.get("minAvailable"))
@@ -260,6 +261,7 @@ def grove_sharing(view: CliqueSet) -> Iterator[Finding]:
 
 
 def _claim(at: str, claim: Mapping[str, Any]) -> Iterator[Finding]:
+    """Check a template of a claim: a name, and a request for a device."""
     path = f"{at}.templateSpec.spec.devices.requests"
     asked: object = claim
     for step in ("templateSpec", "spec", "devices", "requests"):
@@ -276,6 +278,10 @@ def _claim(at: str, claim: Mapping[str, Any]) -> Iterator[Finding]:
 def _shared(
     at: str, listed: object, names: frozenset[str], children: tuple[frozenset[Any], frozenset[Any]]
 ) -> Iterator[Finding]:
+    """Check shared claims of a set: names, templates that exist, and the children they name.
+
+    `children` are the names of cliques and of scaling groups below.
+    """
     require_known(at, unknown_inside(listed))
     items = [mapping(item) for item in sequence(listed)]
     given = ((f"{at}[{i}].name", item.get("name") or None) for i, item in enumerate(items))
@@ -296,6 +302,7 @@ def _shared(
 def _filtered(
     path: str, stated: object, children: tuple[frozenset[Any], frozenset[Any]]
 ) -> Iterator[Finding]:
+    """Check a filter of a shared claim: it names cliques or groups of this set."""
     require_known(path, unknown_within(stated), *(name for of in children for name in of))
     listed = [sequence(mapping(stated).get(name)) for name in _FILTERS]
     if not any(listed):

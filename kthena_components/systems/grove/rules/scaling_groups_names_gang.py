@@ -46,6 +46,7 @@ def grove_names(view: CliqueSet) -> Iterator[Finding]:
 
 
 def _lengths(view: CliqueSet) -> Iterator[Finding]:
+    """Check the lengths of the names that Grove makes for cliques, inside and outside of groups."""
     stem = view.object.name if isinstance(view.object.name, str) else ""
     grouped = view.grouped
     for clique in view.cliques:

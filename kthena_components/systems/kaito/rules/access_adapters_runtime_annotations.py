@@ -94,6 +94,7 @@ def kaito_adapters(model: Model) -> Iterator[Finding]:
 
 @part_of_rule
 def _adapter(adapter: Mapping[str, Any], at: str, names: set[str]) -> Iterator[Finding]:
+    """Check that an adapter has a name, and that no other adapter has it."""
     source = adapter.get("source")
     name = text(mapping(source).get("name"))
     require_known(f"{at}.source", source, name)
@@ -108,6 +109,7 @@ def _adapter(adapter: Mapping[str, Any], at: str, names: set[str]) -> Iterator[F
 
 @part_of_rule
 def _strength(value: object, path: str, model: Model) -> Iterator[Finding]:
+    """Check the strength of an adapter: the text of a number from 0 to 1, not read by vLLM."""
     runtime = model.runtime
     require_known(path, value)
     if value is None:

@@ -94,6 +94,7 @@ def _tuning(model: Model) -> Iterator[Finding]:
 
 
 def _one_node(sized: Sized) -> Iterator[Finding]:
+    """Check that a model fits one node (GiB), over which transformers does not spread it."""
     total = sized.instance.total_gib
     if sized.files > total:
         yield Finding(
@@ -107,6 +108,7 @@ def _one_node(sized: Sized) -> Iterator[Finding]:
 
 @part_of_rule
 def _nodes(sized: Sized, view: View) -> Iterator[Finding]:
+    """Check the nodes of a preset: memory for weights, their number, limit and context."""
     gpus, model = sized.gpus, sized.model
     if isinstance(gpus, TooSmall):
         yield Finding(
@@ -168,6 +170,7 @@ def _count(sized: Sized, deployment: Deployment) -> Iterator[Finding]:
 
 
 def _limit(deployment: Deployment, view: View) -> Iterator[Finding]:
+    """Compare nodeCountLimit with the nodes that all replicas need together."""
     limit, copies = (
         whole(view.object.spec.get("nodeCountLimit")),
         whole(view.object.spec.get("replicas")),
@@ -284,6 +287,7 @@ def kaito_instance_type(model: Model) -> Iterator[Finding]:
 
 
 def _known(model: Model, name: str) -> Iterator[Finding]:
+    """Check an instance type by its name; KAITO creates unknown ones of Azure without a count."""
     if model.resource.get("partition") is not None:
         seen = f"is {display(name)}, but a partition is for existing nodes"
         yield refused(model.instance_path, seen, either(remove(), "the partition"), _INSTANCE_TYPE)

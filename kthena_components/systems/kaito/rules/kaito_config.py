@@ -144,7 +144,7 @@ def _shape(model: Model) -> ModelShape | None:
 
 
 def _options(file: _File, *, check_length: bool) -> Iterator[Finding]:
-    """Check the flags as those of any command line of vLLM."""
+    """Check the flags in the file by the rules for any command line of vLLM."""
     words = words_of(file.flags)
     for mistake in mistakes_in(words, file.view.object.context.versions.get("kaito")):
         yield _finding(file, OPTIONS, mistake)
@@ -181,7 +181,7 @@ def _finding(file: _File, rule: str, mistake: Mistake) -> Finding:
 
 
 def _sizes(file: _File) -> Iterator[Finding]:
-    """Compare the sizes and the port that vLLM starts with with those of KAITO's nodes and pods."""
+    """Compare vLLM's sizes and port with the nodes and the probes that KAITO creates."""
     port = file.flags.get("port")
     if port is not None and str(port) != str(PORT) and file.view.kind != SEVERAL_ROLES:
         seen = f"has port {display(port)}, but KAITO's Service and probes use {PORT}"
@@ -195,6 +195,7 @@ def _sizes(file: _File) -> Iterator[Finding]:
 
 
 def _ranks(file: _File, sized: Sized, start: Start) -> Iterator[Finding]:
+    """Compare the ranks that a ConfigMap makes vLLM start with the GPUs that KAITO provides."""
     made = sized.deployment
     ranks = start.command.world
     if made is None or not isinstance(ranks, int):

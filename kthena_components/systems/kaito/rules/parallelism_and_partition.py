@@ -93,6 +93,7 @@ def kaito_partition(model: Model) -> Iterator[Finding]:
 
 @part_of_rule
 def _slice(model: Model, fields: Mapping[str, Any], path: str) -> Iterator[Finding]:
+    """Check a MIG slice: its profile, and that it holds the files of the model (GiB)."""
     profile = known(text(fields.get("profile")), f"{path}.profile")
     if fields.get("count") is not None:
         seen = "is given, but mode mig takes one slice"
@@ -141,6 +142,7 @@ def kaito_parallelism(model: Model) -> Iterator[Finding]:
 
 
 def _divides(sized: Sized) -> Iterator[Finding]:
+    """Check that the sizes which KAITO chooses divide the heads and layers of the model."""
     deployment, model = sized.deployment, sized.model
     start = None if deployment is None else known(start_of(sized, deployment), model.config_path)
     if start is None:

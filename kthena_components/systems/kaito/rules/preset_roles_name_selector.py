@@ -86,6 +86,7 @@ def kaito_preset(view: View) -> Iterator[Finding]:
 
 @part_of_rule
 def _one_way(view: View, model: Model) -> Iterator[Finding]:
+    """Check that a model has either a preset or a template."""
     if view.kind == SEVERAL_ROLES or model.tuned:
         return
     preset, template = model.inference.get("preset"), model.inference.get("template")
@@ -99,6 +100,7 @@ def _one_way(view: View, model: Model) -> Iterator[Finding]:
 
 
 def _name(model: Model, release: str | None) -> Iterator[Finding]:
+    """Check a preset's name: current, former, or the name of a model on Hugging Face."""
     name = model.preset
     stated = model.inference.get("preset") is not None or not model.inference
     if isinstance(name, Unknown):
@@ -231,6 +233,7 @@ def kaito_selector(view: View) -> Iterator[Finding]:
 
 
 def _terms(terms: Any, at: str) -> Iterator[Finding]:
+    """Check expressions of a label selector: KAITO reads `In` with one value only."""
     for index, term in enumerate(terms if isinstance(terms, list | tuple) else ()):
         operator, values = (mapping(term).get(key) for key in ("operator", "values"))
         count = len(values) if isinstance(values, list | tuple) else 0

@@ -75,6 +75,7 @@ def _metrics(fields: Fields) -> Iterator[tuple[str, Fields]]:
 
 
 def _by_resources(fields: Fields) -> Iterator[tuple[str, str, str]]:
+    """Check scaling by the class hpa: metric, target in percent, and resource metrics."""
     metric, target = fields.get("scaleMetric", "cpu"), whole(fields.get("scaleTarget"))
     if metric not in _BY_RESOURCES:
         seen = f"is {display(metric)}, but hpa knows cpu and memory"
@@ -90,6 +91,7 @@ def _by_resources(fields: Fields) -> Iterator[tuple[str, str, str]]:
 
 
 def _by_knative(fields: Fields) -> Iterator[tuple[str, str, str]]:
+    """Check scaling by Knative: concurrency or requests per second, and no strategy."""
     metric, target = fields.get("scaleMetric", "concurrency"), whole(fields.get("scaleTarget"))
     if fields.get("deploymentStrategy") is not None:
         yield "deploymentStrategy", "is given, but Knative has no such thing", remove()
@@ -101,6 +103,7 @@ def _by_knative(fields: Fields) -> Iterator[tuple[str, str, str]]:
 
 
 def _by_keda(fields: Fields) -> Iterator[tuple[str, str, str]]:
+    """Check scaling by KEDA: the sources in autoScaling; scaleMetric is not read."""
     if fields.get("scaleMetric") is not None:
         yield "scaleMetric", "is given, but keda reads autoScaling alone", "write autoScaling"
     for path, one in _metrics(fields):
@@ -116,6 +119,7 @@ def _by_keda(fields: Fields) -> Iterator[tuple[str, str, str]]:
 
 
 def _one_metric(kind: str, fields: Fields) -> Iterator[tuple[str, str, str]]:
+    """Check one metric of KEDA: its query, threshold, and the value for its type."""
     target = mapping(fields.get("target"))
     wanted = target.get("type")
     if kind == "Resource":
@@ -134,6 +138,7 @@ def _one_metric(kind: str, fields: Fields) -> Iterator[tuple[str, str, str]]:
 
 
 def _resource(name: object, target: Fields) -> Iterator[tuple[str, str, str]]:
+    """Check the target of CPU (a utilisation) or of memory (at least 1Mi, or a utilisation)."""
     wanted, amount = target.get("type"), parse_quantity(target.get("averageValue"))
     if name == "cpu" and wanted != "Utilization":
         remedy = "write Utilization, with averageUtilization in place of its value"
@@ -208,6 +213,7 @@ def _scaling(workload: LlmWorkload, scaling: Mapping[str, Any]) -> Iterator[tupl
 
 
 def _advanced(advanced: object, at: str) -> Iterator[tuple[str, str, str]]:
+    """Refuse what KServe sets in KEDA's advanced options; the CRD wants its texts empty."""
     if advanced is None or unknown_in(advanced):
         return
     modifiers = mapping(mapping(advanced).get("scalingModifiers"))

@@ -136,6 +136,7 @@ def _positive(path: str, value: object) -> Iterator[Finding]:
 
 
 def _data(workload: LlmWorkload, at: str) -> Iterator[Finding]:
+    """Check data against dataLocal: both are stated, and the first is a multiple."""
     data, local = workload.size("data"), workload.size("dataLocal")
     if workload.states("data") != workload.states("dataLocal"):
         here, there = ("data", "dataLocal") if workload.states("data") else ("dataLocal", "data")
@@ -224,6 +225,7 @@ def kserve_llm_parts(view: LlmService) -> Iterator[Finding]:
 
 
 def _scheduler(scheduler: object) -> Iterator[tuple[str, str, str]]:
+    """Check the scheduler's replicas, and that its config is inline or a reference."""
     at, config = "spec.router.scheduler", mapping(scheduler).get("config")
     number = whole(mapping(scheduler).get("replicas"))
     if isinstance(number, int) and number < 1:
@@ -264,6 +266,7 @@ def _route(router: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
 
 
 def _cache(cache: Mapping[str, Any], at: str) -> Iterator[tuple[str, str, str]]:
+    """Check the tiers of a KV cache: a first in memory, and one kind of storage for each."""
     tiers = sequence(cache.get("secondary"))
     if tiers and parse_quantity(cache.get("cpu")) == 0:
         yield f"{at}.cpu", "is 0, but a second tier needs a first", "write for example 10Gi"

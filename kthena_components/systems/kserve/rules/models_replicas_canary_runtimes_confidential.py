@@ -183,6 +183,7 @@ def _loads_model(predictor: Mapping[str, Any]) -> bool:
 def _one_canary(
     view: Service, predictor: Mapping[str, Any], path: str, names: dict[Any, str]
 ) -> Iterator[Finding]:
+    """Check one canary: a name of its own, single pods, and at most the predictor's pods."""
     name = text(predictor.get("name"), "")
     if gap := unknown_in(name):
         yield not_checked(f"{path}.name", gap)
@@ -294,6 +295,7 @@ def _enabled(path: str, name: str, runtime: Mapping[str, Any]) -> Iterator[Findi
 
 @part_of_rule
 def _format(path: str, name: str, stated: Any, runtime: Mapping[str, Any]) -> Iterator[Finding]:
+    """Check the format and the version of a model against those that its runtime supports."""
     listed = runtime.get("supportedModelFormats")
     known = [(mapping(each).get("name"), mapping(each).get("version")) for each in sequence(listed)]
     wanted, version = mapping(stated).get("name"), mapping(stated).get("version")

@@ -96,6 +96,7 @@ def _several(view: Service, many: MultiNode) -> Iterator[Finding]:
 
 @part_of_rule
 def _one_worker(view: Service, many: MultiNode) -> Iterator[Finding]:
+    """Check that a worker has one container; a runtime must state it."""
     containers, at = many.fields.get("containers"), f"{many.path}.containers"
     count = len(containers) if isinstance(containers, list | tuple) else 0
     require_known(at, containers)
@@ -132,6 +133,7 @@ def _unknown_env(container: Container) -> Iterator[Finding]:
 
 @part_of_rule
 def _gpu_types(view: Service, containers: tuple[Container, ...]) -> Iterator[Finding]:
+    """Check that containers request only GPU types that KServe knows or the annotation names."""
     named = view.annotations.get(GPU_ANNOTATION)
     at = f"metadata.annotations.{GPU_ANNOTATION}"
     require_known(at, named)
@@ -159,6 +161,7 @@ def _sizes(many: MultiNode) -> Iterator[Finding]:
 
 @part_of_rule
 def _storage(view: Service, many: MultiNode) -> Iterator[Finding]:
+    """Check that the pods of an engine load the model from one volume or image."""
     model = mapping(view.holder.get("model"))
     given, at = model.get("storageUri"), f"{many.head.path}.storageUri"
     remedy = "write pvc://claim/path, with a claim that is ReadWriteMany, or oci://image"
@@ -177,6 +180,7 @@ def _storage(view: Service, many: MultiNode) -> Iterator[Finding]:
 
 @part_of_rule
 def _autoscaler(view: Service) -> Iterator[Finding]:
+    """Check that the autoscaler class is the one that KServe's release takes on several nodes."""
     given, at = view.annotations.get(_AUTOSCALER), f"metadata.annotations.{_AUTOSCALER}"
     require_known(at, given)
     release = view.object.context.versions.get("kserve")
@@ -212,6 +216,7 @@ def _traffic(view: Service) -> Iterator[Finding]:
 
 @part_of_rule
 def _heads(view: Service) -> Iterator[Finding]:
+    """Advise one head for each service: others have no workers and serve nothing."""
     at = "spec.predictor.minReplicas"
     number = known(whole(view.holder.get("minReplicas")), at)
     if number is not None and number > 1:
@@ -240,7 +245,7 @@ def _general(view: Service) -> Iterator[Finding]:
 
 
 def _environment(view: Service) -> Iterator[Finding]:
-    """Find PYTHONPATH in any container: KServe's webhooks look at each, and at those of init."""
+    """Find PYTHONPATH in any container, also in init containers, as KServe's webhooks do."""
     for at, fields in _containers(view):
         container = Container(path=at, fields=fields, request=None, limit=None)
         yield from _unknown_env(container)

@@ -173,6 +173,7 @@ def kserve_node_arithmetic(view: Service) -> Iterator[Finding]:
 
 
 def _short(many: MultiNode, nodes: RayNodes) -> Finding:
+    """Write the finding of head and workers that have fewer GPUs than ranks."""
     workers = f"{count_of(nodes.pods - 1, 'worker')} × {nodes.worker_gpus}"
     return _finding(
         f"{many.head.path}.resources",
@@ -245,6 +246,7 @@ def _unasked(container: Container) -> str:
 
 
 def _replaced(many: MultiNode, nodes: RayNodes) -> Iterator[Finding]:
+    """Advise where KServe replaces the GPU request by the tensor size, without Ray."""
     for container in (many.head, many.worker):
         asked = container.request if container.request is not None else container.limit
         if isinstance(asked, int) and asked != nodes.head_gpus:

@@ -91,6 +91,7 @@ def _names(stated: object, key: str) -> list[object]:
 
 
 def _named(stated: object, path: str, key: str) -> Iterator[Finding]:
+    """Check metrics with names: values above 0, and no name twice."""
     first: dict[str, int] = {}
     for index, metric in enumerate(map(mapping, sequence(stated))):
         name, value, at = metric.get(key), metric.get("targetValue"), f"{path}[{index}]"
@@ -108,6 +109,7 @@ def _named(stated: object, path: str, key: str) -> Iterator[Finding]:
 
 
 def _sources(unit: Scaled) -> Iterator[Finding]:
+    """Check that a metric source is a pod or Prometheus, and Prometheus's address."""
     at = unit.path if f"spec.{ROLES}." in unit.path else f"{unit.path}.target"
     for name, source in pairs(unit.sources):
         path = f"{at}.metricSources.{name}"
@@ -322,6 +324,7 @@ def kthena_autoscaling_behavior(view: Policy) -> Iterator[Finding]:
 
 @part_of_rule
 def _duration(path: str, stated: object) -> Iterator[Finding]:
+    """Check a duration of Go's form, from 0 to 30 minutes."""
     require_known(path, stated)
     if isinstance(stated, str):
         seconds = read_duration(stated)

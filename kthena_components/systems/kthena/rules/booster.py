@@ -92,6 +92,7 @@ def _types(backend: Backend) -> Iterator[Finding]:
 
 @part_of_rule
 def _pods(worker: Worker, *, split: bool) -> Iterator[Finding]:
+    """Check `pods` of a worker: 1.0 creates pods - 1 workers, and ignores it in a split backend."""
     at, given = f"{worker.path}.pods", worker.fields.get("pods")
     pods = known(whole(given), at)
     if split and pods is not None and pods > 1:

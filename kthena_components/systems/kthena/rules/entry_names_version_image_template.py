@@ -199,6 +199,7 @@ def kthena_version(view: Serving) -> Iterator[Finding]:
 
 
 def _version_0_1(view: Serving) -> Iterator[Finding]:
+    """Check what only Kthena 0.1 needs: the scheduler volcano, and a gang with a topology."""
     scheduler, path = view.spec.get("schedulerName"), "spec.schedulerName"
     if gap := unknown_in(scheduler):
         yield not_checked(path, gap)

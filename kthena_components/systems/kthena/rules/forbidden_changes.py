@@ -152,6 +152,7 @@ def kthena_partition_scaling(change: Change) -> Iterator[Finding]:
 
 @part_of_rule
 def _scaled(before: Role, role: Role, held: MaybeInt, view: Serving) -> Iterator[Finding]:
+    """Report a role that is scaled while a partition holds groups back at the old number."""
     path = f"{role.path}.replicas"
     require_known(path, held, before.replicas, role.replicas)
     yield Finding(

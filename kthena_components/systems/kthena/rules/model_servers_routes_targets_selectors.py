@@ -107,6 +107,7 @@ def kthena_model_server(view: Server) -> Iterator[Finding]:
 
 
 def _durations(view: Server) -> Iterator[Finding]:
+    """Check that the durations of a traffic policy have Go's form."""
     policy, path = mapping(view.object.spec.get("trafficPolicy")), "spec.trafficPolicy"
     retry = mapping(policy.get("retry"))
     stated = {"timeout": policy.get("timeout"), "retry.retryInterval": retry.get("retryInterval")}
@@ -146,6 +147,7 @@ def kthena_model_route(view: Route) -> Iterator[Finding]:
 
 @part_of_rule
 def _targets(rule: RouteRule) -> Iterator[Finding]:
+    """Check that a rule has targets with names, and a weight above 0."""
     path, stated = f"{rule.path}.targetModels", rule.fields.get("targetModels")
     require_known(path, stated, unknown_inside(stated))
     if not rule.targets:
@@ -161,6 +163,7 @@ def _targets(rule: RouteRule) -> Iterator[Finding]:
 
 
 def _matches(rule: RouteRule) -> Iterator[Finding]:
+    """Check that the regular expressions of a match compile in Go."""
     match, path = mapping(rule.fields.get("modelMatch")), f"{rule.path}.modelMatch"
     texts = [(f"headers.{name}", stated) for name, stated in pairs(match.get("headers"))]
     for at, stated in (*texts, ("uri", match.get("uri"))):
@@ -201,6 +204,7 @@ def autoscaling_target_exists(cluster: ClusterObjects) -> Iterator[Finding]:
 
 @part_of_rule
 def _target(cluster: ClusterObjects, found: Object, unit: Scaled) -> Iterator[Finding]:
+    """Check that the scaled ModelServing exists, and has the role that is scaled."""
     name = text(unit.ref.get("name"), "")
     namespace = text(unit.ref.get("namespace"), "") or found.namespace
     missing = _missing(cluster, MODEL_SERVING, name, namespace)

@@ -65,6 +65,7 @@ def kthena_generated_name(view: Serving) -> Iterator[Finding]:
 
 @part_of_rule
 def _generated(view: Serving, role: Role) -> Iterator[Finding]:
+    """Check the longest name that Kthena generates for a pod: 63 characters of a DNS label."""
     path = "metadata.name"
     stated = (view.name, view.replicas, role.name, role.replicas, role.workers)
     require_known(path, *stated)
@@ -198,6 +199,7 @@ def kthena_gang_minimum(view: Serving) -> Iterator[Finding]:
 
 @part_of_rule
 def _minimum(view: Serving, role: Role, path: str, least: MaybeInt | None) -> Iterator[Finding]:
+    """Check a role's gang minimum against its replicas, and before 0.3 its workers as well."""
     what = "replicas"
     counted: tuple[MaybeInt | None, ...] = (role.replicas,)
     if not view.since("0.3"):

@@ -59,6 +59,7 @@ def kthena_rolling_update(view: Serving) -> Iterator[Finding]:
 
 
 def _partition(view: Serving, partition: MaybeInt | MaybeText | None) -> Iterator[Finding]:
+    """Check partition: a number or percentage since 0.4, and before that below replicas."""
     path = f"{_CONFIGURATION}.partition"
     if view.since("0.4"):
         yield from _format(path, partition)
@@ -202,6 +203,7 @@ def _format(path: str, budget: MaybeInt | MaybeText | None) -> Iterator[Finding]
 def _not_zero(
     path: str, budget: MaybeInt | MaybeText | None, of: MaybeInt | None, what: str
 ) -> Iterator[Finding]:
+    """Refuse a budget that is 0, or a percentage that rounds down to 0."""
     if is_known(budget) and known(_share(budget, of), path) == 0:
         share = f", which of {count_of(of, what)} rounds down to 0"
         rounds = share if isinstance(budget, str) else ""

@@ -174,6 +174,7 @@ def _scales_from_zero(entry: Object) -> bool:
 
 
 def _bounds(entry: Object, lower: str, least: int, upper: str, top: int) -> Iterator[Finding]:
+    """Check that the range of an autoscaler is not empty, and ends above 0."""
     path = entry.at(f"spec.{upper}")
     if top < 1:
         seen = f"is {top}, but must be at least 1"
@@ -321,6 +322,7 @@ def _pods(cluster: ClusterObjects, target: Object) -> list[PodSet]:
 def _missing(
     cluster: ClusterObjects, entry: Object, path: str, what: tuple[str, object], pods: PodSet
 ) -> Iterator[Finding]:
+    """Report a container without a request of the resource whose utilization is measured."""
     resource, named = what
     at = entry.at(path)
     if mapping(pods.spec.get("resources")):

@@ -107,6 +107,7 @@ def gpu_type_allowed(cluster: ClusterObjects, allowed: Iterable[str]) -> Iterato
 
 
 def _claimed(pods: PodSet, allowed: list[str]) -> Iterator[Finding]:
+    """Report accelerators by claims that the list of GPU types does not allow."""
     found, gap = claims_of(pods)
     path = pods.at("spec.resourceClaims")
     if gap is not None and gpus_of(pods) == gap:
@@ -123,6 +124,7 @@ def _claimed(pods: PodSet, allowed: list[str]) -> Iterator[Finding]:
 
 
 def _resources(pods: PodSet, allowed: list[str]) -> Iterator[Finding]:
+    """Report accelerators by resources that the list of GPU types does not allow."""
     for field in ("containers", "initContainers"):
         at = f"spec.{field}"
         for i, item in enumerate(sequence(pods.spec.get(field))):
@@ -151,6 +153,7 @@ def _products(pods: PodSet, allowed: list[str]) -> Iterator[Finding]:
 
 
 def _product_values(pods: PodSet) -> Iterator[tuple[str, object]]:
+    """List GPU models that pods require of nodes, by selector or affinity, with their paths."""
     for key, value in pairs(pods.spec.get("nodeSelector")):
         if key in PRODUCT_LABELS:
             yield f"spec.nodeSelector.{key}", value
@@ -167,6 +170,7 @@ def _product_values(pods: PodSet) -> Iterator[tuple[str, object]]:
 
 
 def _refused(path: str, name: str, allowed: list[str], at: Iterable[str] = ()) -> Finding:
+    """Write the finding of a forbidden resource; `at` are the places to rename it in."""
     remedy = suggest(name[:253], allowed[:100])
     if at and isinstance(remedy, Remedy):
         new = remedy.fixes[0][0].value

@@ -126,6 +126,7 @@ def _shown(value: Any) -> str:
 
 
 def _selector(pool: Object, *, is_new: bool) -> Iterator[Finding]:
+    """Check that a pool's selector has the form of its group: with or without matchLabels."""
     path, selector = pool.at("spec.selector"), pool.spec.get("selector")
     require_known(path, selector)
     labels = mapping(selector).get("matchLabels")
@@ -141,6 +142,7 @@ def _selector(pool: Object, *, is_new: bool) -> Iterator[Finding]:
 
 
 def _ports(pool: Object) -> Iterator[Finding]:
+    """Check the ports of a pool: their number, and none of them twice."""
     path, listed = pool.at("spec.targetPorts"), pool.spec.get("targetPorts")
     if not isinstance(listed, list):
         return
@@ -156,6 +158,7 @@ def _ports(pool: Object) -> Iterator[Finding]:
 
 
 def _picker(pool: Object) -> Iterator[Finding]:
+    """Check that a picker which is a Service has a port; only other kinds need none."""
     picker, path = pool.spec.get("endpointPickerRef"), pool.at("spec.endpointPickerRef.port")
     if not is_map(picker):
         return
@@ -308,6 +311,7 @@ def _targets(found: Object) -> Iterator[tuple[str, object]]:
 def _unserved(
     cluster: ClusterObjects, found: Object, pool: Object, path: str, stated: object
 ) -> Iterator[Finding]:
+    """Report a model that no vLLM pod of a pool serves; a loaded adapter may have its name."""
     at = found.at(path)
     require_known(at, stated)
     for pods in _pods_of(cluster, pool) if isinstance(stated, str) and stated else ():
@@ -357,6 +361,7 @@ def picker_of_inference_pool(cluster: ClusterObjects) -> Iterator[Finding]:
 
 @part_of_rule
 def _watched(cluster: ClusterObjects, namespace: object, router: Router) -> Iterator[Finding]:
+    """Report a picker that watches a pool of a group in which the pool is not."""
     group, name = router.value("--pool-group"), router.value("--pool-name")
     where = router.value("--pool-namespace")
     if group is None or name is None or first_unknown(group, name, where, namespace):

@@ -161,6 +161,7 @@ def _either(service: _Services) -> str:
 def _ingress_port(
     service: _Services, path: str, name: str, port: Mapping[str, Any]
 ) -> Iterator[Finding]:
+    """Check the port of an Ingress's backend; only ingress-nginx takes a targetPort there."""
     number, named = port.get("number"), port.get("name")
     require_known(path, number, named)
     names = [each.get("name") for each in service.ports]
@@ -241,6 +242,7 @@ def _service_of(router: Router, host: str) -> tuple[str, str]:
 
 @part_of_rule
 def _backend(router: Router, backend: Backend, service: _Services) -> Iterator[Finding]:
+    """Check that a router's address has a port which the Service has; headless ones have all."""
     if service.headless:
         return
     require_known(router.path, service.address_gap)

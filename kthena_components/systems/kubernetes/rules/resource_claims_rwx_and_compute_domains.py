@@ -65,6 +65,7 @@ def resource_claim_exists(cluster: ClusterObjects) -> Iterator[Finding]:
 def _named(
     cluster: ClusterObjects, pods: PodSet, entry: Mapping[str, Any], path: str
 ) -> Iterator[Finding]:
+    """Check that a claim exists which a pod names: the pod waits for it."""
     source = next((named for _, named in NAMES if entry.get(named) is not None), "")
     at, name = pods.at(f"{path}.{source}"), entry.get(source)
     require_known(at, name)
@@ -97,6 +98,7 @@ def resource_claim_used(cluster: ClusterObjects) -> Iterator[Finding]:
 
 @part_of_rule
 def _unused(pods: PodSet, entry: Mapping[str, Any], at: str) -> Iterator[Finding]:
+    """Report a claim of devices that no container of the pod uses."""
     name, what = entry.get("name"), _devices(entry, pods.owner.context)
     if not is_name(name) or not what:
         return
@@ -154,6 +156,7 @@ def resource_claim_request(cluster: ClusterObjects) -> Iterator[Finding]:
 
 @part_of_rule
 def _used(pods: PodSet, used: Mapping[str, Any], at: str) -> Iterator[Finding]:
+    """Check that a claim has the request which a container names."""
     request, name = used.get("request"), used.get("name")
     if request in (None, ""):
         return
@@ -223,6 +226,7 @@ def _templates_used(pods: PodSet) -> set[str]:
 
 @part_of_rule
 def _check(domain: Object, users: dict[_Template, list[PodSet]]) -> Iterator[Finding]:
+    """Compare numNodes of a ComputeDomain with the pods that use its channel."""
     path = domain.at("spec.numNodes")
     channel = mapping(mapping(domain.spec.get("channel")).get("resourceClaimTemplate"))
     stated, template = count(domain.spec.get("numNodes"), 0), channel.get("name")

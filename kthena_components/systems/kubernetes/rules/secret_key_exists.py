@@ -177,6 +177,7 @@ def _items_of(source: Mapping[str, Any], name: object, at: str) -> Iterator[_Ref
 def _judge_key(
     pods: PodSet, taken: _Reference, secrets: Mapping[Key, _Secret]
 ) -> Iterator[Finding]:
+    """Check that a Secret has the key which a container needs to start."""
     at, name, key = pods.at(taken.path), taken.name, taken.key
     require_known(at, name, key, pods.owner.namespace, taken.optional)
     secret = _find(pods, name, secrets)
@@ -210,6 +211,7 @@ def _secret(entry: Object) -> _Secret:
 
 
 def _whole_secrets(pods: PodSet, secrets: Mapping[Key, _Secret]) -> Iterator[Finding]:
+    """Report a Secret without keys from which a container takes all variables."""
     for at, container in _containers(pods):
         for k, item in enumerate(sequence(container.get("envFrom"))):
             taken = mapping(mapping(item).get("secretRef"))
@@ -224,6 +226,7 @@ def _whole_secrets(pods: PodSet, secrets: Mapping[Key, _Secret]) -> Iterator[Fin
 
 
 def _logins(pods: PodSet, secrets: Mapping[Key, _Secret]) -> Iterator[Finding]:
+    """Check that a Secret for pulling images has the type and the key of a login."""
     for i, item in enumerate(sequence(pods.spec.get("imagePullSecrets"))):
         name = mapping(item).get("name")
         path = pods.at(f"spec.imagePullSecrets[{i}].name")

@@ -125,6 +125,7 @@ def _same(key: str, value: Any, labels: Mapping[str, Any]) -> Iterator[Finding]:
 
 @part_of_rule
 def _holds(path: str, term: Mapping[str, Any], labels: Mapping[str, Any]) -> Iterator[Finding]:
+    """Check one expression of a selector against the labels of the object's own template."""
     key, operator, listed = (term.get(name) for name in ("key", "operator", "values"))
     require_known(path, key, operator, listed, unknown_inside(listed), labels.get(str(key)))
     own = labels.get(str(key))

@@ -72,6 +72,7 @@ def lws_subgroups_fixed(change: Change) -> Iterator[Finding]:
 
 
 def _stuck(path: str, was: int, now: int, held: int, holds: int) -> Finding:
+    """Advise against more groups and fewer GPUs in one update, with the GPUs of its peak."""
     most = was * held + (now - was) * holds
     return Finding(
         path=path,

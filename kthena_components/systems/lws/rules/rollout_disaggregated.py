@@ -144,6 +144,7 @@ def check_roles(view: Sets) -> Iterator[Finding]:
 
 
 def _unique(view: Sets) -> Iterator[Finding]:
+    """Check that no two roles of a DisaggregatedSet have one name."""
     first: dict[str, str] = {}
     for group in view.groups:
         name, at = group.role.get("name"), f"{group.role_path}.name"
@@ -155,6 +156,7 @@ def _unique(view: Sets) -> Iterator[Finding]:
 
 
 def _slices(view: Sets) -> Iterator[Finding]:
+    """Check slices: their range, and one only if a role is scaled externally."""
     given, at = view.object.spec.get("slices"), "spec.slices"
     yield from at_least(at, given, 1)
     number = whole(given)
@@ -222,6 +224,7 @@ def _digits(number: int) -> int:
 
 @part_of_rule
 def _placement(view: Sets) -> Iterator[Finding]:
+    """Check a placement policy: its topology, and no exclusive placement in the groups."""
     policy = mapping(view.object.spec.get("placementPolicy"))
     kind, topology, at = policy.get("type"), policy.get("topology"), "spec.placementPolicy"
     require_known(f"{at}.type", kind)

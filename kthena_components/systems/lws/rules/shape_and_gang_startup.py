@@ -91,6 +91,7 @@ def _is_label(name: str) -> bool:
 
 
 def _counts(group: Group) -> Iterator[Finding]:
+    """Check size and replicas of a set; all its pods together are counted in 32 bits."""
     size_at = f"{group.path}.leaderWorkerTemplate.size"
     yield from at_least(size_at, group.template.get("size"), 1, ": the leader counts")
     yield from at_least(f"{group.path}.replicas", group.spec.get("replicas"), 0)
@@ -118,6 +119,7 @@ def _templates(group: Group) -> Iterator[Finding]:
 
 @part_of_rule
 def _subgroups(group: Group) -> Iterator[Finding]:
+    """Check subGroupSize, and that the annotation of its topology has subgroups."""
     policy = group.template.get("subGroupPolicy")
     at = f"{group.path}.leaderWorkerTemplate.subGroupPolicy"
     require_known(at, policy)
@@ -140,6 +142,7 @@ def _subgroups(group: Group) -> Iterator[Finding]:
 
 
 def _divides(at: str, number: int, size: int, kind: object) -> Iterator[Finding]:
+    """Check that a subgroup's size divides the group, with or without its leader."""
     excluded = kind == "LeaderExcluded"
     if number > size:
         seen = f"is {display(number)}, but the group has {count_of(size, 'pod')}"

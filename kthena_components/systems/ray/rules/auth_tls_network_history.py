@@ -205,6 +205,7 @@ def _named_alike(view: RayView) -> Iterator[Finding]:
 
 
 def _missing(variables: Mapping[Any, Mapping[str, Any]]) -> list[str]:
+    """List the variables that a storage backend of the history collector lacks."""
     backend = str(mapping(variables.get(_BACKEND)).get("value") or "").upper()
     if backend == "":
         return [f"{_BACKEND} with a value"]

@@ -80,6 +80,7 @@ def _scales(fields: Mapping[str, Any]) -> object:
 
 
 def _scaled(view: RayView, *, is_second: bool) -> Iterator[Finding]:
+    """Check groups that the autoscaler scales: none suspended, and pods that stay ended."""
     for group in view.groups:
         policy = group.pod_spec.get("restartPolicy")
         if gap := first_unknown(group.fields.get("suspend"), policy):
@@ -100,6 +101,7 @@ def _scaled(view: RayView, *, is_second: bool) -> Iterator[Finding]:
 
 @part_of_rule
 def _second(view: RayView, group: Group, *, has: bool) -> Iterator[Finding]:
+    """Check fields of a group that only version 2 of the autoscaler reads."""
     idle, priority = whole(group.fields.get("idleTimeoutSeconds")), group.fields.get("priority")
     require_known(f"{group.path}.idleTimeoutSeconds", idle, priority)
     asked = {"idleTimeoutSeconds": idle is not None and view.has_since("1.6")}
@@ -215,6 +217,7 @@ def _backend(
 
 
 def _volumes(view: RayView, at: str) -> Iterator[Finding]:
+    """Refuse volumes and mounts of the head that KubeRay adds for the autoscaler itself."""
     for index, mount in enumerate(map(mapping, sequence(view.head.container.get("volumeMounts")))):
         if mount.get("mountPath") == _MOUNT or mount.get("name") == _VOLUME:
             where = f"{at}.containers[0].volumeMounts[{index}]"

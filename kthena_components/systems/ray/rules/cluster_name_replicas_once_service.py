@@ -115,6 +115,7 @@ def ray_stated_once(view: RayView) -> Iterator[Finding]:
 
 
 def _labels(group: Group) -> Iterator[Finding]:
+    """Check the labels of a group, which become labels of Ray's nodes."""
     for key, value in mapping(group.fields.get("labels")).items():
         path = join_path(f"{group.path}.labels", key_text(key))
         if not unknown_in(key) and not is_qualified(str(key)):

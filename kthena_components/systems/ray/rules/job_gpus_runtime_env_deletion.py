@@ -184,6 +184,7 @@ def _not_shut(name: str, what: str, whose: str, selected: object) -> Finding:
 def _selected(
     view: RayView, spec: Mapping[str, Any], selected: Mapping[str, Any]
 ) -> Iterator[Finding]:
+    """Check a job on a selected cluster, with which several fields have no effect."""
     path = "spec.clusterSelector"
     if spec.get("suspend") is True:
         yield refuse("spec.suspend", "is true, but clusterSelector is given", remove())
@@ -200,6 +201,7 @@ def _selected(
 
 
 def _submitted(view: RayView, spec: Mapping[str, Any], tries: int) -> Iterator[Finding]:
+    """Check how a job is submitted: its tries, its submitter, and the head's restarts."""
     mode = spec.get("submissionMode")
     if mode == "InteractiveMode" and tries > 0 and view.has_since("1.4"):
         seen = f"is {tries}, but an interactive job is tried once"
@@ -289,6 +291,7 @@ def ray_deletion(view: RayView) -> Iterator[Finding]:
 
 
 def _beside(rules: object, old: Sequence[str], shut: object) -> Iterator[Finding]:
+    """Check that deletion rules do not stand with the older fields or with a shutdown."""
     at = f"{_DELETION_AT}.deletionRules"
     if not rules and len(old) < len(_OLD):
         seen = "has neither deletionRules, nor both onSuccess and onFailure"
@@ -320,6 +323,10 @@ def _possible(policy: object, path: str, *, is_selected: bool, scaled: object) -
 def _one_rule(
     rule: Mapping[str, Any], path: str, read: dict[tuple[str, str], dict[str, int]]
 ) -> Iterator[Finding]:
+    """Check one deletion rule: one state, and no policy twice for it.
+
+    Adds its policy and its seconds to `read`, by state.
+    """
     condition, policy = mapping(rule.get("condition")), str(rule.get("policy"))
     named = [name for name in _STATES if condition.get(name) is not None]
     if len(named) != 1:

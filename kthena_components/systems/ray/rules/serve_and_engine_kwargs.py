@@ -62,6 +62,7 @@ def ray_serve_gpus(view: RayView) -> Iterator[Finding]:
 
 @part_of_rule
 def _fit(cluster: Cluster, served: tuple[Served, ...]) -> Iterator[Finding]:
+    """Compare the ranks of Ray Serve's replicas with the GPUs of the cluster, at least and most."""
     least, most = cluster.total(most=False), cluster.total(most=True)
     values = [value for one in served for value in (one.ranks, one.low, one.high)]
     require_known(_AT, *values, least, most)
@@ -84,6 +85,7 @@ def _fit(cluster: Cluster, served: tuple[Served, ...]) -> Iterator[Finding]:
 
 
 def _too_few(cluster: Cluster, served: tuple[Served, ...], low: int, most: int) -> Finding:
+    """Write the finding of replicas that need more GPUs than the cluster may have."""
     held = ", ".join(pods_text(group) for group in cluster.with_gpus)
     has = f"{count_of(most, 'GPU')}{f' ({held})' if held else ''}"
     return Finding(
@@ -124,6 +126,7 @@ def _apart(view: RayView) -> Iterator[Group]:
 
 
 def _as_engine(group: Group) -> EngineFacts:
+    """Treat a group as an engine of one pod, for rules about its GPU requests."""
     return EngineFacts(
         path=group.path,
         name=group.name,
@@ -191,6 +194,7 @@ def _gpus(amount: float) -> str:
 
 
 def _deployment(one: Reserved, most: int) -> Iterator[Finding]:
+    """Compare what one replica reserves, or a bundle of it, with the GPUs of the largest pod."""
     if one.actor is not None and one.actor > most:
         seen = f"gives each replica of {display(one.name)} {_gpus(one.actor)}"
         remedy = f"write num_gpus {most} or less, or give the pods {_gpus(one.actor)}"

@@ -257,6 +257,7 @@ def head_asked(found: Object) -> Mapping[str, Any]:
 
 
 def _addresses(view: RayView, above: str) -> Iterator[_Asked]:
+    """List addresses of a head that variables, parameters and commands state."""
     for group in view.groups:
         for number, one in enumerate(map(mapping, sequence(group.container.get("env")))):
             if one.get("name") == "RAY_ADDRESS" and isinstance(one.get("value"), str):
@@ -338,6 +339,7 @@ def _head_services(entry: Object, inner: str) -> set[str] | None:
 
 
 def _elsewhere(cluster: ClusterObjects, entry: Object, one: _Asked, names: set[str]) -> Finding:
+    """Write the finding of an address that is no Service of KubeRay's head."""
     seen = f"looks for the head at {display(one.address)}, but "
     if names:
         seen += f"KubeRay names its Service {min(names)}, and no object is a Service of that name"

@@ -68,6 +68,7 @@ def rbg_gang(view: RbgView) -> Iterator[Finding]:
 
 
 def _details(view: RbgView, *, gang: bool) -> Iterator[Finding]:
+    """Check annotations that refine a gang, which have no effect without it."""
     for detail in _DETAILS:
         key = f"{_GANG}-{detail}"
         at, value = f"{view.annotations_path}.{key}", view.annotations.get(key)
@@ -109,6 +110,7 @@ def _scheduler(view: RbgView, role: RbgRole) -> Any:
 
 @part_of_rule
 def _alone(role: RbgRole, engine: EngineFacts | None) -> Iterator[Finding]:
+    """Advise a gang for a leader with workers that need each other to start."""
     own = mapping(role.fields.get("annotations")).get(_INSTANCE)
     size = role.size
     if role.pattern != LEADER_WORKER or size == 1 or own == "true" or size is None:
@@ -171,6 +173,7 @@ def _joins(part: EngineTemplate) -> bool:
 def _waits(
     view: RbgView, first: RbgRole, role: RbgRole, stated: tuple[str, int, object]
 ) -> Iterator[Finding]:
+    """Report a role that waits until another is ready, which needs the first to become so."""
     path, index, listed = stated
     for part in parts_of(view, first):
         command, own = part.pod.command, part.pod.own

@@ -243,6 +243,7 @@ def rbg_templates(view: RbgView) -> Iterator[Finding]:
 
 @part_of_rule
 def _source(role: RbgRole, known: list[str] | None) -> Iterator[Finding]:
+    """Check that a role has its own template or a shared one, and not both."""
     own, reference = role.held.get("template"), role.held.get("templateRef")
     require_known(role.at, own, reference)
     if reference is not None:
@@ -259,6 +260,7 @@ def _source(role: RbgRole, known: list[str] | None) -> Iterator[Finding]:
 
 
 def _shared(role: RbgRole, known: list[str] | None) -> Iterator[Finding]:
+    """Check a reference to a shared template: its name, the workload's kind, and the patch."""
     reference = mapping(role.held.get("templateRef"))
     name, at = text(reference.get("name")), f"{role.at}.templateRef"
     if gap := unknown_in(name):

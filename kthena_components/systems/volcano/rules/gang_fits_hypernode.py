@@ -113,6 +113,7 @@ class _Gang:
 def _place(
     gang: _Gang, cap: int | Unknown | None, inside: "_Inside", late: Unknown | None
 ) -> Iterator[Finding]:
+    """Check one gang of hard topology, if its pods, tiers and nodes are known."""
     at, member = gang.topology.path, gang.member
     if not gang.pods or cap is None or gang.topology.mode != "hard" or member in {None, 0}:
         return

@@ -226,6 +226,7 @@ def _is_about(topology: Topology, pods: PodSet) -> bool:
 
 @part_of_rule
 def _check_requests(entry: Object, item: PodSet) -> Iterator[Finding]:
+    """Report pods without requests, which a hard network topology does not hold together."""
     path = item.at("spec.containers")
     if not known(requests_of(item), path) and item.count != 0:
         yield Finding(
@@ -265,6 +266,7 @@ def gang_resources(cluster: ClusterObjects) -> Iterator[Finding]:
 def _check_resources(
     entry: Object, member: int, known: list[tuple[int, dict[str, Decimal]]]
 ) -> Iterator[Finding]:
+    """Check that minResources is at most what minMember pods can request together."""
     asked_by: dict[str, list[tuple[int, Decimal]]] = {}
     for number, amounts in known:
         for name, amount in amounts.items():

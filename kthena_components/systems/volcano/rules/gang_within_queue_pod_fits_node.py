@@ -99,6 +99,7 @@ def _as_advice(found: Finding) -> Finding:
 
 
 def _everything(cluster: ClusterObjects) -> Iterator[_Wanted]:
+    """List what takes room of a queue at once: PodGroups, gangs of controllers, and single pods."""
     for (namespace, name), entry in cluster.named(POD_GROUP).items():
         path, queue = entry.at("spec.queue"), text(entry.spec.get("queue"), "")
         amounts = _of_pod_group(entry, cluster.gangs.get((namespace, name), []))
@@ -143,6 +144,7 @@ def _of_pod_group(entry: Object, pods: list[PodSet]) -> _Amounts:
 
 
 def _of_gang(gang: Gang) -> _Amounts:
+    """Add up the requests of a gang's pods by resource; unknown if any of them is."""
     found: dict[str, Decimal] = {}
     for pods, number in gang.pods:
         asked = requests_of(pods)
@@ -164,6 +166,7 @@ def _amounts(stated: object) -> _Amounts:
 
 @part_of_rule
 def _check_gang(wanted: _Wanted, name: str, queues: Mapping[str, Object]) -> Iterator[Finding]:
+    """Compare a gang's requests with the capability of its queue and of those above."""
     for resource, amount in known(wanted.amounts, wanted.path).items():
         for above in _upwards(name, queues):
             limits = mapping(queues[above].spec.get("capability"))
@@ -190,6 +193,7 @@ def _upwards(name: str, queues: Mapping[str, Object]) -> Iterator[str]:
 def _finding(
     wanted: _Wanted, name: str, queue: Object, resource: str, numbers: tuple[Decimal, Decimal]
 ) -> Finding:
+    """Write the finding of a gang above a capability; `numbers` are requested and allowed."""
     asked, limit = map(render_quantity, numbers)
     own = queue.name == name
     whose = "" if own else f" of {display(queue.name)} above it"

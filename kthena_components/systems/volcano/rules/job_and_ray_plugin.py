@@ -152,6 +152,7 @@ def _policies(listed: object, at: str) -> Iterator[Finding]:
 
 
 def _event(event: str, action: object, path: str, before: set[str]) -> Iterator[Finding]:
+    """Check a policy of a Job: its event, its action, and no event twice."""
     if event not in _EVENTS:
         seen = f"has the event {display(event)}, which no policy can name"
         field = f"{path}.event"
@@ -247,6 +248,7 @@ def _host_files(found: Object) -> Iterator[Finding]:
 def _tasks_of_plugin(
     path: str, stated: object, roles: tuple[str, ...], found: Object
 ) -> Iterator[Finding]:
+    """Check that the tasks exist which a plugin needs, by their usual or stated names."""
     names = {text(task.fields.get("name")) for task in tasks_of(found)}
     require_known(path, unknown_inside(stated, found.spec.get("tasks")), *names)
     told = arguments(stated)

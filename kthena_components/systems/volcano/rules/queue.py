@@ -156,6 +156,7 @@ def queue_quantities(found: Object) -> Iterator[Finding]:
 def _compared(
     low: str, high: str, lists: tuple[object, object], *, newer: bool
 ) -> Iterator[Finding]:
+    """Compare two lists of amounts by resource; newer releases accept missing resources."""
     require_known(low, *lists)
     less, more = map(mapping, lists)
     for resource, amount in less.items() if more else ():  # An empty list equals a missing one.
@@ -182,6 +183,7 @@ def _given(listed: object) -> object:
 
 
 def _amount(path: str, resource: object, amount: object) -> Iterator[Finding]:
+    """Check an amount: at least 0, countable by Volcano, and whole for counted resources."""
     number = parse_quantity(amount)
     if unknown_in(amount) or number is None:
         return
@@ -198,6 +200,7 @@ def _amount(path: str, resource: object, amount: object) -> Iterator[Finding]:
 
 @part_of_rule
 def _guaranteed_alone(guaranteed: object, *, newer: bool) -> Iterator[Finding]:
+    """Report a guarantee without deserved, which the webhook takes as 0."""
     path = "spec.guarantee.resource"
     require_known(path, guaranteed)
     if any(newer or _exceeds(*stated, None) for stated in mapping(guaranteed).items()):
@@ -233,6 +236,7 @@ def _not_named(
 def _ordered(
     path: str, high: str, resource: object, amounts: tuple[object, object], *, newer: bool
 ) -> Iterator[Finding]:
+    """Report an amount above its limit; older releases compare in whole units."""
     less, more = amounts
     require_known(path, less, more)
     least, most = parse_quantity(less), parse_quantity(more)
@@ -275,6 +279,7 @@ def queue_parent(found: Object) -> Iterator[Finding]:
 
 @part_of_rule
 def _hierarchy(annotations: Mapping[str, Any]) -> Iterator[Finding]:
+    """Check the annotations of a hierarchy: as many weights as parts, all above 0."""
     path = "metadata.annotations"
     parts, weights = (text(annotations.get(key), "") for key in (_HIERARCHY, _WEIGHTS))
     require_known(path, parts, weights)

@@ -153,6 +153,7 @@ def queue_within_parent(cluster: ClusterObjects) -> Iterator[Finding]:
 
 @part_of_rule
 def _below_ancestors(child: Object, queues: Mapping[str, Object]) -> Iterator[Finding]:
+    """Compare a capability with the nearest queue above that names the resource."""
     own, path = _amounts(child, "capability"), child.at("spec.capability")
     require_known(path, own)
     for resource, amount in mapping(own).items():
@@ -185,6 +186,7 @@ def _nearest(child: Object, queues: Mapping[str, Object], resource: Any) -> tupl
 
 @part_of_rule
 def _capability(child: Object, parent: Object, name: str) -> Iterator[Finding]:
+    """Compare a capability with the parent's, in which a missing resource counts as 0."""
     less, more = _amounts(child, "capability"), _amounts(parent, "capability")
     path = child.at("spec.capability")
     require_known(path, less, more)
@@ -234,6 +236,7 @@ def _together(children: list[Object], parent: Object, name: str, where: str) -> 
 
 
 def _too_small(path: str, limit: object, needed: str, resource: str, total: Decimal) -> Finding:
+    """Write the finding of a limit below what the queues under it need together."""
     least = render_quantity(total)
     if limit is None:
         seen = (

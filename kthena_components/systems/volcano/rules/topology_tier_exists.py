@@ -66,6 +66,7 @@ def _tiers(tree: _Tree) -> _Tiers:
 
 
 def _read(cluster: ClusterObjects) -> _Tree:
+    """Read the HyperNodes as one tree; it has a gap if any of them is not known."""
     owners, nodes, gap = list[Object](), list["HyperNodeSpec"](), None
     seen: set[str] = set()
     for entry in cluster.of(HYPER_NODE):
@@ -168,6 +169,7 @@ def topology_tier_exists(cluster: ClusterObjects) -> Iterator[Finding]:
 
 @part_of_rule
 def _check(topology: Topology, tiers: _Tiers) -> Iterator[Finding]:
+    """Check the highest tier that a topology allows, by number or by name."""
     tier, name = topology.tier, topology.tier_name
     require_known(topology.path, topology.mode)
     if tier is not None:
@@ -181,6 +183,7 @@ def _check(topology: Topology, tiers: _Tiers) -> Iterator[Finding]:
 
 
 def _check_number(tier: int, path: str, tiers: _Tiers) -> Iterator[Finding]:
+    """Check a tier's number against the lowest and the highest tier of the HyperNodes."""
     lowest, top = tiers.lowest, tiers.top
     if lowest <= tier <= top:
         return
@@ -203,6 +206,7 @@ def _check_number(tier: int, path: str, tiers: _Tiers) -> Iterator[Finding]:
 
 @part_of_rule
 def _judge_name(name: str, path: str, tiers: _Tiers) -> Iterator[Finding]:
+    """Report a tier's name that no HyperNode has; Volcano then drops the constraint."""
     if name in tiers.names:
         return
     require_known(path, tiers.gap)

@@ -84,6 +84,7 @@ def read_marked(props: Mapping[str, Any], proxy_secrets: bool = False) -> Any:
 
 
 def _sealed(sent: Any) -> Any:
+    """Decode what the engine sent; secret values become Sealed."""
     if isinstance(sent, list):
         return [_sealed(item) for item in sent]
     if not isinstance(sent, dict):

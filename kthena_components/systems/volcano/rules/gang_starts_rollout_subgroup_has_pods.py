@@ -66,6 +66,7 @@ def gang_starts(cluster: ClusterObjects) -> Iterator[Finding]:
 
 
 def _starts(gang: list[PodSet], member: int, whose: str) -> Iterator[Finding]:
+    """Report a gang in a StatefulSet that creates one pod after the other."""
     ordered = [pods for pods in gang if pods.count != 1 and _is_ordered(pods.owner)]
     counts = [pods.count for pods in gang]
     if not ordered or first_unknown(*counts):
@@ -85,6 +86,7 @@ def _starts(gang: list[PodSet], member: int, whose: str) -> Iterator[Finding]:
 
 @part_of_rule
 def _tasks_start(job: Object) -> Iterator[Finding]:
+    """Report a Job whose minAvailable counts pods of tasks that depend on others."""
     tasks, stated = tasks_of(job), count(job.spec.get("minAvailable"), 0)
     late = [task for task in tasks if _waits(task, tasks)]
     if not late or job.spec.get("schedulerName") not in (None, "", VOLCANO):
@@ -98,6 +100,7 @@ def _tasks_start(job: Object) -> Iterator[Finding]:
 
 
 def _late(job: Object, at: str, first: int, least: int, whole: int) -> Finding:
+    """Write the finding of minAvailable above the pods that exist at first."""
     fewer = write(first, f"write minAvailable {first}", at=job.at("spec.minAvailable"))
     return Finding(
         path=at,
@@ -109,7 +112,7 @@ def _late(job: Object, at: str, first: int, least: int, whole: int) -> Finding:
 
 
 def _waits(task: Task, tasks: Sequence[Task]) -> bool:
-    """Return whether the pods of a task are created after those of another one."""
+    """Return whether a task's pods are created only after the pods of another task."""
     return any(_minimum(other) != 0 for other in _before(task, tasks))
 
 
@@ -120,7 +123,7 @@ def _before(task: Task, tasks: Sequence[Task]) -> list[Task]:
 
 
 def _minimum(task: Task) -> MaybeInt | None:
-    """Return how many pods of a task must be ready before those of others are created."""
+    """Return how many pods of a task must be ready before the pods of others are created."""
     stated = count(task.fields.get("minAvailable"))
     return task.replicas if stated is None else stated
 
@@ -241,6 +244,7 @@ def _check(cluster: ClusterObjects, entry: Object, pods: list[PodSet]) -> Iterat
 
 
 def _gather(policies: list[Mapping[str, Any]], pods: list[PodSet]) -> list[_Sub]:
+    """Group pods by the label values of the first policy that selects them, as Volcano does."""
     subs = [_Sub() for _ in policies]
     gap = _TOO_MANY if len(pods) * sum(map(_size, policies)) > _MOST_COMPARED else None
     for item in pods if gap is None else ():
@@ -305,6 +309,7 @@ def _matches(selector: object, labels: Mapping[str, Any]) -> bool | Unknown:
 
 
 def _expression(expression: Mapping[str, Any], labels: Mapping[str, Any]) -> bool | Unknown:
+    """Evaluate an expression of a label selector; unknown if its values are."""
     key, operator = expression.get("key"), str(expression.get("operator"))
     value = labels.get(key) if isinstance(key, str) else NOT_YET_KNOWN
     if gap := unknown_in(value) or unknown_inside(expression, expression.get("values")):

@@ -110,6 +110,7 @@ def probe_key(facts: ServingFacts) -> Iterator[Finding]:
 
 @part_of_rule
 def _without_key(probe: ProbeFacts, found: Listening) -> Iterator[Finding]:
+    """Report an HTTP probe of a path that answers 401 because the engine has an API key."""
     target = probe.target.partition("?")[0].rstrip("/")
     path = f"/{target.lstrip('/')}"
     free = path.startswith(_WITHOUT_KEY) or (found.engine == "vllm" and not path.startswith("/v1"))
