@@ -49,6 +49,7 @@ from kthena_components.systems.kubernetes.rules.port_of_service_router_and_pool 
     inference_pool_picker_port,
     route_service_port,
     router_backend_port,
+    service_ports,
 )
 from kthena_components.systems.kubernetes.rules.resource_claims_rwx_and_compute_domains import (
     compute_domain_nodes,
@@ -269,6 +270,7 @@ SYSTEM = System(
         engines_apart,
         secret_key_exists,
         rwx_for_shared_model,
+        service_ports,
         service_selects_pods,
         selected_pods_answer,
         service_named_vllm,
