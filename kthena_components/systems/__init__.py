@@ -23,7 +23,7 @@ _KINDS: Mapping[str, Mapping[str, str]] = {
     },
     "kubernetes": {
         "": "LimitRange Namespace Node PersistentVolume PersistentVolumeClaim Pod PodTemplate "
-        "ReplicationController Secret Service",
+        "ReplicationController Secret Service ServiceAccount",
         "apiextensions.k8s.io": "CustomResourceDefinition",
         "gateway.networking.k8s.io": "GRPCRoute HTTPRoute",
         "inference.networking.k8s.io": "InferencePool",

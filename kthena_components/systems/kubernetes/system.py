@@ -5,7 +5,7 @@ from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.objects.object import Object
-from kthena_components.core.objects.retained_fields import kept_pods, kept_spec, only
+from kthena_components.core.objects.retained_fields import kept_name, kept_pods, kept_spec, only
 from kthena_components.core.plan.manifest import CLAIM_TEMPLATES, SECRETS
 from kthena_components.core.values.read import count, mapping
 from kthena_components.systems.kubernetes.facts import (
@@ -58,7 +58,12 @@ from kthena_components.systems.kubernetes.rules.resource_claims_rwx_and_compute_
     resource_claim_used,
     rwx_for_shared_model,
 )
-from kthena_components.systems.kubernetes.rules.secret_key_exists import SOURCES, secret_key_exists
+from kthena_components.systems.kubernetes.rules.secret_key_exists import (
+    SERVICE_ACCOUNT,
+    SOURCES,
+    reference_exists,
+    secret_key_exists,
+)
 from kthena_components.systems.kubernetes.rules.selected_pods_answer import (
     selected_pods_answer,
 )
@@ -244,6 +249,7 @@ SYSTEM = System(
         _beside("Secret", kept=_kept_secret),
         *(_beside(name, group, kept=kept_spec) for group, name in SOURCES),
         _beside("PersistentVolumeClaim", kept=kept_spec),
+        _beside(SERVICE_ACCOUNT[1], kept=kept_name),
         _beside("Node", kept=_kept_node, cluster_wide=True),
         _beside("HorizontalPodAutoscaler", "autoscaling", kept=kept_spec),
         _beside("ScaledObject", "keda.sh", kept=kept_spec),
@@ -269,6 +275,7 @@ SYSTEM = System(
         first_pod_selected,
         engines_apart,
         secret_key_exists,
+        reference_exists,
         rwx_for_shared_model,
         service_ports,
         service_selects_pods,

@@ -1,12 +1,14 @@
-"""Checks the keys that pods use in the Secrets of a cluster. Values are never read."""
+"""Checks what pods name: keys in the Secrets of a cluster, and objects. Values are never read."""
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
 from kthena_components.core.findings import Finding, advise, not_checked, part_of_rule, suggest
+from kthena_components.core.naming import name_slip_of
 from kthena_components.core.objects.cluster_objects import ClusterObjects, Key
 from kthena_components.core.objects.object import GroupKind, Object, PodSet
+from kthena_components.core.remedies import write
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
@@ -240,3 +242,85 @@ def _logins(pods: PodSet, secrets: Mapping[Key, _Secret]) -> Iterator[Finding]:
             )
             remedy = "write type kubernetes.io/dockerconfigjson and the key .dockerconfigjson there"
             yield advise(path, f"{seen}without it", remedy)
+
+
+_CLAIM: GroupKind = ("", "PersistentVolumeClaim")
+SERVICE_ACCOUNT: GroupKind = ("", "ServiceAccount")
+_Named = tuple[str, GroupKind, Any]
+"""The path of a name in a pod template, the kind, and the name or the map that has it."""
+
+
+def reference_exists(cluster: ClusterObjects) -> Iterator[Finding]:
+    """The claims, Secrets and ServiceAccounts that pods name are not misspelled.
+
+    Reported is a name that none of the objects has, and that differs in one letter, or in two that
+    are swapped, from one of the same kind in the same namespace. Another name may be that of an
+    object that is elsewhere, and so may one that differs in a digit. Optional ones are not
+    compared. Without its claim a pod stays Pending, without a Secret its containers do not start,
+    and without its ServiceAccount it is not created.
+
+    Pass: claimName models-pvc, and a PersistentVolumeClaim models-pvc; claimName models-2, and one
+    models-1.
+    Fail: claimName models-pcv, and a PersistentVolumeClaim models-pvc.
+    Level: advisory, because an object of that name may be in the cluster.
+    Source: kubernetes pkg/scheduler/framework/plugins/volumebinding/volume_binding.go PreFilter;
+    pkg/kubelet/kubelet_pods.go makeEnvironmentVariables; pkg/volume/secret/secret.go;
+    plugin/pkg/admission/serviceaccount/admission.go.
+    """
+    names = cluster.once(_names_by_space)[0]
+    for pods in cluster.pods if names else ():
+        if pods.count != 0 and isinstance(pods.owner.namespace, str):
+            for path, kind, name in _references(pods):
+                listed = names.get((kind, pods.owner.namespace), ())
+                if isinstance(name, str) and listed and name not in listed:
+                    yield from _misspelled(pods, path, kind[1], (name, listed))
+
+
+def _misspelled(
+    pods: PodSet, path: str, kind: str, names: tuple[str, Mapping[str, None]]
+) -> Iterator[Finding]:
+    meant = name_slip_of(*names)
+    if meant is not None:
+        seen = f"is {display(names[0])}, but namespace {display(pods.owner.namespace)} has no such "
+        yield advise(pods.at(path), f"{seen}{kind} here", write(meant))
+
+
+_ByKind = dict[tuple[GroupKind, str], dict[str, None]]
+
+
+def _names_by_space(cluster: ClusterObjects) -> Iterator[_ByKind]:
+    """Return the names of each kind in each namespace, without those of which some are unknown."""
+    found: _ByKind = {}
+    for kind in (_CLAIM, SECRET, SERVICE_ACCOUNT):
+        for space, name in () if cluster.name_unknown(kind) else cluster.named(kind):
+            found.setdefault((kind, space), {})[name] = None
+    filled = _filled(cluster)
+    for key in filled:
+        if len(key) > 1:
+            found.setdefault((SECRET, key[0]), {})[key[1]] = None
+    for key in [key for key in found if key[0] == SECRET]:
+        if () in filled or key[1:] in filled:
+            del found[key]
+    yield found
+
+
+def _references(pods: PodSet) -> Iterator[_Named]:
+    """Return what pods name and need."""
+    spec = pods.spec
+    yield "spec.serviceAccountName", SERVICE_ACCOUNT, spec.get("serviceAccountName")
+    for i, volume in enumerate(map(mapping, sequence(spec.get("volumes")))):
+        at = f"spec.volumes[{i}]"
+        claim, secret = (mapping(volume.get(key)) for key in ("persistentVolumeClaim", "secret"))
+        yield f"{at}.persistentVolumeClaim.claimName", _CLAIM, claim.get("claimName")
+        yield f"{at}.secret.secretName", SECRET, _required(secret, "secretName")
+    for at, container in _containers(pods):
+        for k, item in enumerate(sequence(container.get("envFrom"))):
+            taken = mapping(mapping(item).get("secretRef"))
+            yield f"{at}.envFrom[{k}].secretRef.name", SECRET, _required(taken, "name")
+        for k, item in enumerate(sequence(container.get("env"))):
+            taken = mapping(mapping(mapping(item).get("valueFrom")).get("secretKeyRef"))
+            yield f"{at}.env[{k}].valueFrom.secretKeyRef.name", SECRET, _required(taken, "name")
+
+
+def _required(taken: Mapping[str, Any], field: str) -> Any:
+    return None if taken.get("optional") not in (None, False) else taken.get(field)
