@@ -2,24 +2,33 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 from kthena_components.checker.read_cluster_objects import known
-from kthena_components.core.findings import Finding, Level, not_checked
+from kthena_components.core.findings import Finding, Level, advise, not_checked, suggest
+from kthena_components.core.naming import name_slip_of
 from kthena_components.core.objects.cluster_objects import ClusterObjects, Key
 from kthena_components.core.objects.object import GroupKind, Object
 from kthena_components.core.remedies import write
 from kthena_components.core.schema.crds import CrdTable, load
 from kthena_components.core.schema.versions import VERSIONS, known_version, read_release
 from kthena_components.core.values.dataclass import dataclass
-from kthena_components.core.values.display import display
+from kthena_components.core.values.display import display, listing
 from kthena_components.core.values.read import first_unknown, mapping
 from kthena_components.systems import INDEX, find_kind
 from kthena_components.systems.kubernetes.rules.autoscalers_and_coscheduling_pods import (
     HPA,
     SCALED_OBJECT,
+    VPA,
 )
 
 _RULE = "autoscaler-conflict"
+_TARGET = "autoscaler-target"
+_SCALERS = frozenset({HPA, SCALED_OBJECT, VPA})
+_INSTALLS = "vllm_stack"
+"""The system of the kinds that install charts."""
+_MANY = 4
+"""Names in a message."""
 
 
 _ONE_COMMAND = frozenset({"Deployment", "StatefulSet"})
@@ -162,6 +171,96 @@ def _of_other_kind(cluster: ClusterObjects, target: _Target) -> Iterator[Finding
         )
 
 
+def autoscaler_target(cluster: ClusterObjects) -> Iterator[Finding]:
+    """What an autoscaler names is among the objects, if others of its kind and namespace are.
+
+    Otherwise the HorizontalPodAutoscaler, the VerticalPodAutoscaler or the ScaledObject changes
+    nothing. A controller may create the target: a name that begins with the name of a custom
+    resource is not reported, nor one of an autoscaler in a file of its own, unless it differs from
+    a name in one letter, or in two that are swapped. A target is also reported if only an object of
+    another kind has its name.
+
+    Pass: a HorizontalPodAutoscaler for the Deployment chat, and a Deployment chat; one for the
+    Deployment chat-predictor, and an InferenceService chat.
+    Fail: a HorizontalPodAutoscaler for the Deployment chta, and a Deployment chat; one for the
+    Deployment chat, and a StatefulSet chat.
+    Level: advisory, because an object of that name may be in the cluster.
+    Source: kubernetes pkg/controller/podautoscaler/horizontal.go reconcileAutoscaler
+    (FailedGetScale); kubernetes/autoscaler vertical-pod-autoscaler/pkg/target/fetcher.go;
+    kedacore/keda pkg/scaling/resolver/scale_resolvers.go.
+    """
+    for target in (*_targets(cluster, systems=False), *_of_vertical(cluster)):
+        if not isinstance(target, Finding):
+            yield from _missing_target(cluster, target)
+
+
+def _of_vertical(cluster: ClusterObjects) -> Iterator[_Target]:
+    for entry in cluster.of(VPA):
+        target, space = mapping(entry.spec.get("targetRef")), entry.namespace
+        version, kind, name = (target.get(key) for key in ("apiVersion", "kind", "name"))
+        if all(isinstance(word, str) for word in (version, kind, name, space)):
+            group = str(version).partition("/")[0] if "/" in str(version) else ""
+            yield _Target(entry, (group, str(kind)), str(name), str(space), at="spec.targetRef")
+
+
+def _missing_target(cluster: ClusterObjects, target: _Target) -> Iterator[Finding]:
+    key, entry = (target.namespace, target.name), target.scaler
+    there = cluster.named(target.kind)
+    if key in there or cluster.name_unknown(target.kind) or not isinstance(entry.name, str):
+        return
+    path, kind = f"{target.path}.name", target.kind[1]
+    seen = f"is {display(target.name)}, but namespace {display(target.namespace)} has no such "
+    seen += f"{kind} here"
+    other = _same_name(cluster, target) if "kind" in _stated(target) else None
+    if other is not None:
+        version = str(other.body.get("apiVersion"))
+        changed = {**_stated(target), "apiVersion": version, "kind": other.kind}
+        remedy = write(changed, f"write apiVersion: {version} and kind: {other.kind}")
+        yield advise(target.path, f"{seen}: it is a {other.kind}", remedy, _TARGET)
+        return
+    names = [name for space, name in there if space == target.namespace]
+    meant = name_slip_of(target.name, names)
+    if meant is not None:
+        yield advise(path, seen, write(meant), _TARGET)
+    elif not _may_be_made(cluster, target):
+        source = cluster.source_of(entry)
+        beside = [name for name in names if cluster.source_of(there[key[0], name]) == source]
+        if beside:
+            seen += f", which has {listing([*map(display, beside[:_MANY])])}"
+            yield advise(path, seen, suggest(target.name, beside), _TARGET)
+
+
+def _stated(target: _Target) -> Mapping[str, Any]:
+    return mapping(target.scaler.spec.get(target.at.removeprefix("spec.")))
+
+
+def _same_name(cluster: ClusterObjects, target: _Target) -> Object | None:
+    """Return an object with the name of a target, of a kind whose controller makes none of it."""
+    key = (target.namespace, target.name)
+    found = (cluster.named(kind).get(key) for kind in (*_KEPT_NAMES, ("apps", "Deployment")))
+    return next((one for one in found if one is not None), None)
+
+
+def _may_be_made(cluster: ClusterObjects, target: _Target) -> bool:
+    """Return whether an object may be one whose controller makes the target."""
+    makers, name = cluster.once(_makers)[0], target.name
+    return "" in makers or any(name[:end] in makers for end in range(1, len(name)))
+
+
+def _makers(cluster: ClusterObjects) -> Iterator[frozenset[str]]:
+    """Return the names of custom resources; an empty one for any that may make whatever it likes.
+
+    The groups of Kubernetes' own kinds have no dot, or end in `.k8s.io`.
+    """
+    custom = (one for one in cluster.objects if "." in one.group)
+    custom = (one for one in custom if not one.group.endswith(".k8s.io"))
+    yield frozenset(
+        one.name if isinstance(one.name, str) and INDEX.get(one.group_kind) != _INSTALLS else ""
+        for one in custom
+        if one.group_kind not in _SCALERS
+    )
+
+
 def _identity(scaler: Object) -> tuple[object, ...]:
     """Return the identity of an object in a cluster, in which all API versions are one object."""
     return scaler.group_kind, scaler.namespace, scaler.name
@@ -176,7 +275,7 @@ def _conflict(path: str, seen: str, remedy: str) -> Finding:
     return Finding(path=path, seen=seen, remedy=remedy, rule=_RULE)
 
 
-def _targets(cluster: ClusterObjects) -> Iterator[_Target | Finding]:
+def _targets(cluster: ClusterObjects, *, systems: bool = True) -> Iterator[_Target | Finding]:
     for scaler_kind in (HPA, SCALED_OBJECT):
         for entry in cluster.of(scaler_kind):
             target = mapping(entry.spec.get("scaleTargetRef"))
@@ -189,7 +288,7 @@ def _targets(cluster: ClusterObjects) -> Iterator[_Target | Finding]:
                 group = str(version).partition("/")[0] if "/" in str(version) else ""
                 counts = str(version) if scaler_kind == SCALED_OBJECT else ""
                 yield _Target(entry, (group, kind), name, namespace, counts)
-    yield from _of_systems(cluster)
+    yield from _of_systems(cluster) if systems else ()
 
 
 def _of_systems(cluster: ClusterObjects) -> Iterator[_Target | Finding]:

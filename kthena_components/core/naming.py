@@ -145,7 +145,7 @@ def _is_slip(word: str, other: str) -> bool:
     start = len(commonprefix((word, other)))
     end = len(commonprefix((word[start:][::-1], other[start:][::-1])))
     own, its = (each[start : len(each) - end] for each in (word, other))
-    swapped = len(own) == len(its) == 2 and own == its[::-1]
+    swapped = sorted(own) == sorted(its) and len(own) == len("ab")
     if not (swapped or max(len(own), len(its)) == 1) or any(map(str.isdigit, own + its)):
         return False
     if not any(map(str.isalpha, own + its)):

@@ -31,6 +31,7 @@ _KINDS: Mapping[str, Mapping[str, str]] = {
         "InferencePool",
         "apps": "DaemonSet Deployment ReplicaSet StatefulSet",
         "autoscaling": "HorizontalPodAutoscaler",
+        "autoscaling.k8s.io": "VerticalPodAutoscaler",
         "batch": "CronJob Job",
         "bitnami.com": "SealedSecret",
         "cert-manager.io": "Certificate",

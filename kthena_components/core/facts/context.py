@@ -117,9 +117,7 @@ class ConfigMaps:
     def slip_of(self, name: str, namespace: str = "") -> str | None:
         """Return the ConfigMap whose name another one misspells, if none has that name."""
         here = {"", namespace}
-        near = (
-            own for own, spaces in self._found.items() if not namespace or here & spaces.keys()
-        )
+        near = (own for own, spaces in self._found.items() if not namespace or here & spaces.keys())
         return None if name in self._found else name_slip_of(name, near)
 
 

@@ -150,8 +150,8 @@ def _source(source: Any, context: Context) -> _Content:
     found = context.find(source)
     if isinstance(found, Unknown):
         meant = context.slip_of(source)
-        missing = (f"{found.because}, but '{meant}' is",) if meant else ()
-        return replace(_unknown(found), missing=missing, meant=meant or "")
+        because = (f"{found.because}, but '{meant}' is",) if meant else ()
+        return replace(_unknown(found), missing=because, meant=meant or "")
     listed = source.get("items")
     if is_unresolved(listed):
         return _unknown(Unknown("the items of its volume are not known yet"))

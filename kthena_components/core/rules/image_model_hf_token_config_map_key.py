@@ -233,9 +233,10 @@ def config_map_key_exists(facts: ServingFacts) -> Iterator[Finding]:
     """A ConfigMap has every key that a pod uses, including its engine's config file.
 
     A name that no ConfigMap among the objects has is reported if it differs from one in a letter,
-    or in two that are swapped. A missing key of a variable or a volume item keeps the container from starting; an engine
-    without its config file exits at once. ConfigMaps that are not among the objects, or whose data
-    is not known yet, are not checked here: the rules that need their values report it.
+    or in two that are swapped. A missing key of a variable or a volume item keeps the container
+    from starting; an engine without its config file exits at once. Other ConfigMaps that are not
+    among the objects, or whose data is not known yet, are not checked here: the rules that need
+    their values report it.
 
     Pass: --config /etc/vllm/tp8.yaml on a volume of a ConfigMap with the 1 key tp8.yaml.
     Fail: the same with the 1 key tp8.yml; configMapKeyRef key TP8 in a ConfigMap with the key tp8;

@@ -253,6 +253,7 @@ SYSTEM = System(
         _beside("Node", kept=_kept_node, cluster_wide=True),
         _beside("HorizontalPodAutoscaler", "autoscaling", kept=kept_spec),
         _beside("ScaledObject", "keda.sh", kept=kept_spec),
+        _beside("VerticalPodAutoscaler", "autoscaling.k8s.io", kept=kept_spec),
         _beside("PodDisruptionBudget", "policy", kept=kept_spec),
         _beside("Namespace", cluster_wide=True),
         _beside("PersistentVolume", cluster_wide=True),

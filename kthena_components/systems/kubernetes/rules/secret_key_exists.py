@@ -298,9 +298,9 @@ def _names_by_space(cluster: ClusterObjects) -> Iterator[_ByKind]:
     for key in filled:
         if len(key) > 1:
             found.setdefault((SECRET, key[0]), {})[key[1]] = None
-    for key in [key for key in found if key[0] == SECRET]:
-        if () in filled or key[1:] in filled:
-            del found[key]
+    hidden = [(SECRET, space) for kind, space in found if kind == SECRET and (space,) in filled]
+    for pair in [*hidden, *(pair for pair in found if pair[0] == SECRET and () in filled)]:
+        found.pop(pair, None)
     yield found
 
 
