@@ -1,11 +1,10 @@
 """Checks the autoscalers of a cluster, and their targets."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from kthena_components.checker.read_cluster_objects import known
-from kthena_components.core.findings import Finding, Level, advise, not_checked, suggest
+from kthena_components.core.findings import Finding, advise, not_checked, suggest
 from kthena_components.core.naming import name_slip_of
 from kthena_components.core.objects.cluster_objects import ClusterObjects, Key
 from kthena_components.core.objects.object import GroupKind, Object
@@ -21,6 +20,7 @@ from kthena_components.systems.kubernetes.rules.autoscalers_and_coscheduling_pod
     SCALED_OBJECT,
     VPA,
 )
+from kthena_components.systems.system import Made
 
 _RULE = "autoscaler-conflict"
 _TARGET = "autoscaler-target"
@@ -88,8 +88,9 @@ def autoscaler_conflict(cluster: ClusterObjects) -> Iterator[Finding]:
     LLMInferenceService, which has no scale subresource; two autoscalers of one target, such as a
     HorizontalPodAutoscaler and an AutoscalingPolicy of one ModelServing; a ScaledObject for
     leaderworkerset.x-k8s.io/v1alpha1, a version that LWS does not have; a ScaledObject for the
-    Deployment of an LLMInferenceService that states replicas; apiVersion v1 for a Deployment; a
-    ScaledObject without a kind, and a LeaderWorkerSet of its target's name.
+    Deployment of an LLMInferenceService that states replicas, or of an InferenceService that KServe
+    scales itself; apiVersion v1 for a Deployment; a ScaledObject without a kind, and a
+    LeaderWorkerSet of its target's name.
     Level: mandatory; advisory for a kind that is left out.
     Source: kserve pkg/apis/serving/v1beta1/inference_service_validation.go; Kubernetes
     documentation, Horizontal Pod Autoscaling; keda.sh, ScaledObject specification; the
@@ -97,7 +98,7 @@ def autoscaler_conflict(cluster: ClusterObjects) -> Iterator[Finding]:
     the markers kubebuilder:subresource of the types in ai-dynamo/dynamo deploy/operator/api,
     kubernetes-sigs/jobset api, NVIDIA/k8s-nim-operator api and sgl-project/ome pkg/apis;
     kedacore/keda pkg/util/gvkr.go; kubernetes pkg/controller/podautoscaler/horizontal.go; kserve
-    pkg/controller/v1alpha2/llmisvc/workload.go.
+    pkg/controller/v1alpha2/llmisvc/workload.go and v1beta1/inferenceservice/reconcilers/hpa.
     """
     first: dict[_Rival, Object] = {}
     kept = _kept_by_controllers(cluster)
@@ -113,17 +114,18 @@ def autoscaler_conflict(cluster: ClusterObjects) -> Iterator[Finding]:
             seen += "and each would undo what the other does"
             yield _conflict(target.path, seen, "keep one of the two")
         else:
-            yield from _unfit(cluster, target, _why_not(cluster, target, kept))
+            yield from _unfit(cluster, target, kept.get((target.kind, key)))
 
 
-def _unfit(cluster: ClusterObjects, target: _Target, why: str) -> Iterator[Finding]:
-    """Report a target that must not be scaled, for the given reason, or that is not found."""
+def _unfit(cluster: ClusterObjects, target: _Target, made: Made | None) -> Iterator[Finding]:
+    """Report a target that must not be scaled, or that is not found."""
+    why = _why_not(cluster, target, made)
     if not why and (place := _in_other_group(cluster, target)):
         yield _not_found(target, place)
     elif why:
         seen = f"is {_shown(target)}, which {why}"
         kind = find_kind(target.kind)
-        number = kind.number_in if kind is not None else "replicas"
+        number = made.number_in if made else kind.number_in if kind else "replicas"
         yield _conflict(target.path, seen, f"remove the autoscaler, and write {number}")
     elif served := _other_versions(target):
         seen = f"is {display(target.version)}, but {target.kind[1]} is served as {served}"
@@ -158,17 +160,16 @@ def _of_other_kind(cluster: ClusterObjects, target: _Target) -> Iterator[Finding
     stated, key = mapping(target.scaler.spec.get("scaleTargetRef")), (target.namespace, target.name)
     if target.by_its_system or "kind" in stated or key in cluster.named(target.kind):
         return
-    named = ((kind, cluster.named(kind).get(key)) for kind in _KEPT_NAMES)
-    found = next((one for _, one in named if one is not None), None)
+    found = _same_name(cluster, target)
     if found is not None:
-        version = str(found.body.get("apiVersion"))
         seen = f"states no kind, so KEDA scales a Deployment, but {display(target.name)} is a "
-        remedy = f"write apiVersion: {version} and kind: {found.kind}"
-        changed = {**stated, "apiVersion": version, "kind": found.kind}
-        yield replace(
-            _conflict(target.path, f"{seen}{found.kind}", write(changed, remedy)),
-            level=Level.ADVISORY,
-        )
+        yield advise(target.path, f"{seen}{found.kind}", _name_kind(target, found), _RULE)
+
+
+def _name_kind(target: _Target, found: Object) -> str:
+    version = str(found.body.get("apiVersion"))
+    changed = {**_stated(target), "apiVersion": version, "kind": found.kind}
+    return write(changed, f"write apiVersion: {version} and kind: {found.kind}")
 
 
 def autoscaler_target(cluster: ClusterObjects) -> Iterator[Finding]:
@@ -211,12 +212,10 @@ def _missing_target(cluster: ClusterObjects, target: _Target) -> Iterator[Findin
     path, kind = f"{target.path}.name", target.kind[1]
     seen = f"is {display(target.name)}, but namespace {display(target.namespace)} has no such "
     seen += f"{kind} here"
-    other = _same_name(cluster, target) if "kind" in _stated(target) else None
-    if other is not None:
-        version = str(other.body.get("apiVersion"))
-        changed = {**_stated(target), "apiVersion": version, "kind": other.kind}
-        remedy = write(changed, f"write apiVersion: {version} and kind: {other.kind}")
-        yield advise(target.path, f"{seen}: it is a {other.kind}", remedy, _TARGET)
+    if (other := _same_name(cluster, target)) is not None:
+        if "kind" in _stated(target):
+            remedy = _name_kind(target, other)
+            yield advise(target.path, f"{seen}: it is a {other.kind}", remedy, _TARGET)
         return
     names = [name for space, name in there if space == target.namespace]
     meant = name_slip_of(target.name, names)
@@ -311,7 +310,7 @@ def _of_systems(cluster: ClusterObjects) -> Iterator[_Target | Finding]:
                 )
 
 
-def _why_not(cluster: ClusterObjects, target: _Target, kept: Mapping[_Whose, str]) -> str:
+def _why_not(cluster: ClusterObjects, target: _Target, made: Made | None) -> str:
     """Explain why a target must not be scaled; empty if it may be."""
     kind = find_kind(target.kind)
     if kind is not None and kind.unscalable:
@@ -320,7 +319,7 @@ def _why_not(cluster: ClusterObjects, target: _Target, kept: Mapping[_Whose, str
     why = ""
     if owned is not None and kind is not None and kind.keeps_number is not None:
         why = kind.keeps_number(cluster.views[owned.index])
-    why = why or kept.get((target.kind, (target.namespace, target.name)), "")
+    why = why or ("" if made is None else made.why)
     why = why or ("" if owned is None else _one_engine(cluster, target, owned))
     return why or ("" if target.by_its_system else _no_scale(target))
 
@@ -389,11 +388,11 @@ def _table(kind: GroupKind, versions: Mapping[str, str]) -> tuple[CrdTable, int]
     return table, table.place(read_release(stated) if known and stated is not None else None)
 
 
-def _kept_by_controllers(cluster: ClusterObjects) -> dict[_Whose, str]:
+def _kept_by_controllers(cluster: ClusterObjects) -> dict[_Whose, Made]:
     """Find the workloads that controllers create and whose replicas they keep."""
-    found: dict[_Whose, str] = {}
+    found: dict[_Whose, Made] = {}
     for owner, kind, view in known(cluster):
         made = kind.makes(view) if kind.makes is not None else None
         if made is not None and isinstance(owner.namespace, str):
-            found[made.group_kind, (owner.namespace, made.name)] = made.why
+            found[made.group_kind, (owner.namespace, made.name)] = made
     return found
