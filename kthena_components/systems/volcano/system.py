@@ -35,7 +35,10 @@ from kthena_components.systems.volcano.plugins import (
     variables,
 )
 from kthena_components.systems.volcano.rules.gang_fits_hypernode import gang_fits_hypernode
-from kthena_components.systems.volcano.rules.gang_minimum_and_subgroups import POD_GROUP_RULES
+from kthena_components.systems.volcano.rules.gang_minimum_and_subgroups import (
+    POD_GROUP_RULES,
+    gang_scheduler,
+)
 from kthena_components.systems.volcano.rules.gang_pods_and_foreign_groups import (
     foreign_group_name,
     gang_has_pods,
@@ -192,6 +195,7 @@ SYSTEM = System(
         gang_has_pods,
         gang_starts,
         gang_rollout,
+        gang_scheduler,
         gang_task_exists,
         subgroup_has_pods,
         gang_requests,
