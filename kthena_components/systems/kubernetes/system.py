@@ -58,10 +58,12 @@ from kthena_components.systems.kubernetes.rules.resource_claims_rwx_and_compute_
     resource_claim_used,
     rwx_for_shared_model,
 )
-from kthena_components.systems.kubernetes.rules.secret_key_exists import (
+from kthena_components.systems.kubernetes.rules.secret_keys_and_references import (
+    GRANT,
     SERVICE_ACCOUNT,
     SOURCES,
     reference_exists,
+    route_reference_grant,
     secret_key_exists,
 )
 from kthena_components.systems.kubernetes.rules.selected_pods_answer import (
@@ -243,7 +245,7 @@ SYSTEM = System(
         *(_beside("InferencePool", group, kept=kept_spec) for group in _POOLS),
         *(
             _beside(name, group, kept=kept_spec)
-            for group, name in (*ROUTES, *MODELS, INGRESS, COSCHEDULING)
+            for group, name in (*ROUTES, GRANT, *MODELS, INGRESS, COSCHEDULING)
         ),
         _beside(LIMIT_RANGE[1], kept=kept_spec),
         _beside("Secret", kept=_kept_secret),
@@ -290,6 +292,7 @@ SYSTEM = System(
         route_to_inference_pool,
         inference_model_served,
         route_service_port,
+        route_reference_grant,
         router_selects_pods,
         router_backend_port,
         resource_claim_exists,
