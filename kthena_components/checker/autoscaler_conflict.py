@@ -1,25 +1,34 @@
 """Checks the autoscalers of a cluster, and their targets."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from typing import Any
 
 from kthena_components.checker.read_cluster_objects import known
-from kthena_components.core.findings import Finding, Level, not_checked
+from kthena_components.core.findings import Finding, advise, not_checked, suggest
+from kthena_components.core.naming import name_slip_of
 from kthena_components.core.objects.cluster_objects import ClusterObjects, Key
 from kthena_components.core.objects.object import GroupKind, Object
 from kthena_components.core.remedies import write
 from kthena_components.core.schema.crds import CrdTable, load
 from kthena_components.core.schema.versions import VERSIONS, known_version, read_release
 from kthena_components.core.values.dataclass import dataclass
-from kthena_components.core.values.display import display
+from kthena_components.core.values.display import display, listing
 from kthena_components.core.values.read import first_unknown, mapping
 from kthena_components.systems import INDEX, find_kind
 from kthena_components.systems.kubernetes.rules.autoscalers_and_coscheduling_pods import (
     HPA,
     SCALED_OBJECT,
+    VPA,
 )
+from kthena_components.systems.system import Made
 
 _RULE = "autoscaler-conflict"
+_TARGET = "autoscaler-target"
+_SCALERS = frozenset({HPA, SCALED_OBJECT, VPA})
+_INSTALLS = "vllm_stack"
+"""The system of the kinds that install charts."""
+_MANY = 4
+"""Names in a message."""
 
 
 _ONE_COMMAND = frozenset({"Deployment", "StatefulSet"})
@@ -79,8 +88,9 @@ def autoscaler_conflict(cluster: ClusterObjects) -> Iterator[Finding]:
     LLMInferenceService, which has no scale subresource; two autoscalers of one target, such as a
     HorizontalPodAutoscaler and an AutoscalingPolicy of one ModelServing; a ScaledObject for
     leaderworkerset.x-k8s.io/v1alpha1, a version that LWS does not have; a ScaledObject for the
-    Deployment of an LLMInferenceService that states replicas; apiVersion v1 for a Deployment; a
-    ScaledObject without a kind, and a LeaderWorkerSet of its target's name.
+    Deployment of an LLMInferenceService that states replicas, or of an InferenceService that KServe
+    scales itself; apiVersion v1 for a Deployment; a ScaledObject without a kind, and a
+    LeaderWorkerSet of its target's name.
     Level: mandatory; advisory for a kind that is left out.
     Source: kserve pkg/apis/serving/v1beta1/inference_service_validation.go; Kubernetes
     documentation, Horizontal Pod Autoscaling; keda.sh, ScaledObject specification; the
@@ -88,7 +98,7 @@ def autoscaler_conflict(cluster: ClusterObjects) -> Iterator[Finding]:
     the markers kubebuilder:subresource of the types in ai-dynamo/dynamo deploy/operator/api,
     kubernetes-sigs/jobset api, NVIDIA/k8s-nim-operator api and sgl-project/ome pkg/apis;
     kedacore/keda pkg/util/gvkr.go; kubernetes pkg/controller/podautoscaler/horizontal.go; kserve
-    pkg/controller/v1alpha2/llmisvc/workload.go.
+    pkg/controller/v1alpha2/llmisvc/workload.go and v1beta1/inferenceservice/reconcilers/hpa.
     """
     first: dict[_Rival, Object] = {}
     kept = _kept_by_controllers(cluster)
@@ -104,17 +114,18 @@ def autoscaler_conflict(cluster: ClusterObjects) -> Iterator[Finding]:
             seen += "and each would undo what the other does"
             yield _conflict(target.path, seen, "keep one of the two")
         else:
-            yield from _unfit(cluster, target, _why_not(cluster, target, kept))
+            yield from _unfit(cluster, target, kept.get((target.kind, key)))
 
 
-def _unfit(cluster: ClusterObjects, target: _Target, why: str) -> Iterator[Finding]:
-    """Report a target that must not be scaled, for the given reason, or that is not found."""
+def _unfit(cluster: ClusterObjects, target: _Target, made: Made | None) -> Iterator[Finding]:
+    """Report a target that must not be scaled, or that is not found."""
+    why = _why_not(cluster, target, made)
     if not why and (place := _in_other_group(cluster, target)):
         yield _not_found(target, place)
     elif why:
         seen = f"is {_shown(target)}, which {why}"
         kind = find_kind(target.kind)
-        number = kind.number_in if kind is not None else "replicas"
+        number = made.number_in if made else kind.number_in if kind else "replicas"
         yield _conflict(target.path, seen, f"remove the autoscaler, and write {number}")
     elif served := _other_versions(target):
         seen = f"is {display(target.version)}, but {target.kind[1]} is served as {served}"
@@ -149,17 +160,104 @@ def _of_other_kind(cluster: ClusterObjects, target: _Target) -> Iterator[Finding
     stated, key = mapping(target.scaler.spec.get("scaleTargetRef")), (target.namespace, target.name)
     if target.by_its_system or "kind" in stated or key in cluster.named(target.kind):
         return
-    named = ((kind, cluster.named(kind).get(key)) for kind in _KEPT_NAMES)
-    found = next((one for _, one in named if one is not None), None)
+    found = _same_name(cluster, target)
     if found is not None:
-        version = str(found.body.get("apiVersion"))
         seen = f"states no kind, so KEDA scales a Deployment, but {display(target.name)} is a "
-        remedy = f"write apiVersion: {version} and kind: {found.kind}"
-        changed = {**stated, "apiVersion": version, "kind": found.kind}
-        yield replace(
-            _conflict(target.path, f"{seen}{found.kind}", write(changed, remedy)),
-            level=Level.ADVISORY,
-        )
+        yield advise(target.path, f"{seen}{found.kind}", _name_kind(target, found), _RULE)
+
+
+def _name_kind(target: _Target, found: Object) -> str:
+    version = str(found.body.get("apiVersion"))
+    changed = {**_stated(target), "apiVersion": version, "kind": found.kind}
+    return write(changed, f"write apiVersion: {version} and kind: {found.kind}")
+
+
+def autoscaler_target(cluster: ClusterObjects) -> Iterator[Finding]:
+    """What an autoscaler names is among the objects, if others of its kind and namespace are.
+
+    Otherwise the HorizontalPodAutoscaler, the VerticalPodAutoscaler or the ScaledObject changes
+    nothing. A controller may create the target: a name that begins with the name of a custom
+    resource is not reported, nor one of an autoscaler in a file of its own, unless it differs from
+    a name in one letter, or in two that are swapped. A target is also reported if only an object of
+    another kind has its name.
+
+    Pass: a HorizontalPodAutoscaler for the Deployment chat, and a Deployment chat; one for the
+    Deployment chat-predictor, and an InferenceService chat.
+    Fail: a HorizontalPodAutoscaler for the Deployment chta, and a Deployment chat; one for the
+    Deployment chat, and a StatefulSet chat.
+    Level: advisory, because an object of that name may be in the cluster.
+    Source: kubernetes pkg/controller/podautoscaler/horizontal.go reconcileAutoscaler
+    (FailedGetScale); kubernetes/autoscaler vertical-pod-autoscaler/pkg/target/fetcher.go;
+    kedacore/keda pkg/scaling/resolver/scale_resolvers.go.
+    """
+    for target in (*_targets(cluster, systems=False), *_of_vertical(cluster)):
+        if not isinstance(target, Finding):
+            yield from _missing_target(cluster, target)
+
+
+def _of_vertical(cluster: ClusterObjects) -> Iterator[_Target]:
+    for entry in cluster.of(VPA):
+        target, space = mapping(entry.spec.get("targetRef")), entry.namespace
+        version, kind, name = (target.get(key) for key in ("apiVersion", "kind", "name"))
+        if all(isinstance(word, str) for word in (version, kind, name, space)):
+            group = str(version).partition("/")[0] if "/" in str(version) else ""
+            yield _Target(entry, (group, str(kind)), str(name), str(space), at="spec.targetRef")
+
+
+def _missing_target(cluster: ClusterObjects, target: _Target) -> Iterator[Finding]:
+    key, entry = (target.namespace, target.name), target.scaler
+    there = cluster.named(target.kind)
+    if key in there or cluster.name_unknown(target.kind) or not isinstance(entry.name, str):
+        return
+    path, kind = f"{target.path}.name", target.kind[1]
+    seen = f"is {display(target.name)}, but namespace {display(target.namespace)} has no such "
+    seen += f"{kind} here"
+    if (other := _same_name(cluster, target)) is not None:
+        if "kind" in _stated(target):
+            remedy = _name_kind(target, other)
+            yield advise(target.path, f"{seen}: it is a {other.kind}", remedy, _TARGET)
+        return
+    names = [name for space, name in there if space == target.namespace]
+    meant = name_slip_of(target.name, names)
+    if meant is not None:
+        yield advise(path, seen, write(meant), _TARGET)
+    elif not _may_be_made(cluster, target):
+        source = cluster.source_of(entry)
+        beside = [name for name in names if cluster.source_of(there[key[0], name]) == source]
+        if beside:
+            seen += f", which has {listing([*map(display, beside[:_MANY])])}"
+            yield advise(path, seen, suggest(target.name, beside), _TARGET)
+
+
+def _stated(target: _Target) -> Mapping[str, Any]:
+    return mapping(target.scaler.spec.get(target.at.removeprefix("spec.")))
+
+
+def _same_name(cluster: ClusterObjects, target: _Target) -> Object | None:
+    """Return an object with the name of a target, of a kind whose controller makes none of it."""
+    key = (target.namespace, target.name)
+    found = (cluster.named(kind).get(key) for kind in (*_KEPT_NAMES, ("apps", "Deployment")))
+    return next((one for one in found if one is not None), None)
+
+
+def _may_be_made(cluster: ClusterObjects, target: _Target) -> bool:
+    """Return whether an object may be one whose controller makes the target."""
+    makers, name = cluster.once(_makers)[0], target.name
+    return "" in makers or any(name[:end] in makers for end in range(1, len(name)))
+
+
+def _makers(cluster: ClusterObjects) -> Iterator[frozenset[str]]:
+    """Return the names of custom resources; an empty one for any that may make whatever it likes.
+
+    The groups of Kubernetes' own kinds have no dot, or end in `.k8s.io`.
+    """
+    custom = (one for one in cluster.objects if "." in one.group)
+    custom = (one for one in custom if not one.group.endswith(".k8s.io"))
+    yield frozenset(
+        one.name if isinstance(one.name, str) and INDEX.get(one.group_kind) != _INSTALLS else ""
+        for one in custom
+        if one.group_kind not in _SCALERS
+    )
 
 
 def _identity(scaler: Object) -> tuple[object, ...]:
@@ -176,7 +274,7 @@ def _conflict(path: str, seen: str, remedy: str) -> Finding:
     return Finding(path=path, seen=seen, remedy=remedy, rule=_RULE)
 
 
-def _targets(cluster: ClusterObjects) -> Iterator[_Target | Finding]:
+def _targets(cluster: ClusterObjects, *, systems: bool = True) -> Iterator[_Target | Finding]:
     """List the targets of all autoscalers; a Finding stands for one that is not known yet."""
     for scaler_kind in (HPA, SCALED_OBJECT):
         for entry in cluster.of(scaler_kind):
@@ -190,7 +288,7 @@ def _targets(cluster: ClusterObjects) -> Iterator[_Target | Finding]:
                 group = str(version).partition("/")[0] if "/" in str(version) else ""
                 counts = str(version) if scaler_kind == SCALED_OBJECT else ""
                 yield _Target(entry, (group, kind), name, namespace, counts)
-    yield from _of_systems(cluster)
+    yield from _of_systems(cluster) if systems else ()
 
 
 def _of_systems(cluster: ClusterObjects) -> Iterator[_Target | Finding]:
@@ -213,7 +311,7 @@ def _of_systems(cluster: ClusterObjects) -> Iterator[_Target | Finding]:
                 )
 
 
-def _why_not(cluster: ClusterObjects, target: _Target, kept: Mapping[_Whose, str]) -> str:
+def _why_not(cluster: ClusterObjects, target: _Target, made: Made | None) -> str:
     """Explain why a target must not be scaled; empty if it may be."""
     kind = find_kind(target.kind)
     if kind is not None and kind.unscalable:
@@ -222,7 +320,7 @@ def _why_not(cluster: ClusterObjects, target: _Target, kept: Mapping[_Whose, str
     why = ""
     if owned is not None and kind is not None and kind.keeps_number is not None:
         why = kind.keeps_number(cluster.views[owned.index])
-    why = why or kept.get((target.kind, (target.namespace, target.name)), "")
+    why = why or ("" if made is None else made.why)
     why = why or ("" if owned is None else _one_engine(cluster, target, owned))
     return why or ("" if target.by_its_system else _no_scale(target))
 
@@ -291,11 +389,11 @@ def _table(kind: GroupKind, versions: Mapping[str, str]) -> tuple[CrdTable, int]
     return table, table.place(read_release(stated) if known and stated is not None else None)
 
 
-def _kept_by_controllers(cluster: ClusterObjects) -> dict[_Whose, str]:
+def _kept_by_controllers(cluster: ClusterObjects) -> dict[_Whose, Made]:
     """Find the workloads that controllers create and whose replicas they keep."""
-    found: dict[_Whose, str] = {}
+    found: dict[_Whose, Made] = {}
     for owner, kind, view in known(cluster):
         made = kind.makes(view) if kind.makes is not None else None
         if made is not None and isinstance(owner.namespace, str):
-            found[made.group_kind, (owner.namespace, made.name)] = made.why
+            found[made.group_kind, (owner.namespace, made.name)] = made
     return found

@@ -6,6 +6,9 @@ Source: Kthena v1.0.0 pkg/model-serving-controller/utils/utils.go and pkg/apis/w
 """  # noqa: E501
 
 import re
+from collections.abc import Iterable
+from itertools import islice
+from posixpath import commonprefix
 
 DNS_LABEL = 63
 """Longest DNS label: a pod's hostname, a Service's name, a label's value."""
@@ -120,3 +123,38 @@ def is_dns_name(text: str) -> bool:
     """Return whether a text is a DNS-1123 subdomain."""
     parts = text.split(".")
     return len(text) <= NAME_LIMIT and all(DNS_1123_LABEL.fullmatch(part) for part in parts)
+
+
+_SHORT = 4
+"""Names of objects with fewer letters, or parts of names, may be alike on purpose."""
+_MOST_NAMES = 1000
+
+
+def name_slip_of(word: str, known: Iterable[str]) -> str | None:
+    """Return the name of an object that another one is with one letter wrong, or with two swapped.
+
+    Names that differ in a digit, or in the whole of a short part, are meant to differ: `cache-1`
+    and `cache-2`, `team-a` and `team-b`. At most 1,000 names are compared.
+    """
+    return next((one for one in islice(known, _MOST_NAMES) if _is_slip(word, one)), None)
+
+
+def _is_slip(word: str, other: str) -> bool:
+    if word == other or abs(len(word) - len(other)) > 1:
+        return False
+    start = len(commonprefix((word, other)))
+    end = len(commonprefix((word[start:][::-1], other[start:][::-1])))
+    own, its = (each[start : len(each) - end] for each in (word, other))
+    swapped = sorted(own) == sorted(its) and len(own) == len("ab")
+    if not (swapped or max(len(own), len(its)) == 1) or any(map(str.isdigit, own + its)):
+        return False
+    if not any(map(str.isalpha, own + its)):
+        return True  # `models_cache` for `models-cache`
+    return min(_part_around(each, start) for each in (word, other)) >= _SHORT - swapped
+
+
+def _part_around(name: str, at: int) -> int:
+    """Return the length of the part between dashes and dots in which a position is."""
+    before = max(name.rfind(mark, 0, at) for mark in "-.") + 1
+    after = [found for mark in "-." if (found := name.find(mark, at)) >= 0]
+    return min(after, default=len(name)) - before

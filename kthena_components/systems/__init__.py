@@ -23,14 +23,15 @@ _KINDS: Mapping[str, Mapping[str, str]] = {
     },
     "kubernetes": {
         "": "LimitRange Namespace Node PersistentVolume PersistentVolumeClaim Pod PodTemplate "
-        "ReplicationController Secret Service",
+        "ReplicationController Secret Service ServiceAccount",
         "apiextensions.k8s.io": "CustomResourceDefinition",
-        "gateway.networking.k8s.io": "GRPCRoute HTTPRoute",
+        "gateway.networking.k8s.io": "GRPCRoute HTTPRoute ReferenceGrant",
         "inference.networking.k8s.io": "InferencePool",
         "inference.networking.x-k8s.io": "InferenceModel InferenceModelRewrite InferenceObjective "
         "InferencePool",
         "apps": "DaemonSet Deployment ReplicaSet StatefulSet",
         "autoscaling": "HorizontalPodAutoscaler",
+        "autoscaling.k8s.io": "VerticalPodAutoscaler",
         "batch": "CronJob Job",
         "bitnami.com": "SealedSecret",
         "cert-manager.io": "Certificate",

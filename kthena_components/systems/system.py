@@ -67,6 +67,8 @@ class Made:
     name: str
     why: str
     """Why it must not be scaled, as a clause after `which`."""
+    number_in: str = "replicas"
+    """What states the number of its pods instead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -78,6 +78,10 @@ class LateConfigMaps(ConfigMaps):
         """Find a ConfigMap by its name."""
         return self._maps.find(name, namespace)
 
+    def slip_of(self, name: str, namespace: str = "") -> str | None:
+        """Return the ConfigMap whose name another one misspells, if none has that name."""
+        return self._maps.slip_of(name, namespace)
+
 
 def find_config_maps(paths: Iterable[str], read: Callable[[str], str | Unreadable]) -> ConfigMaps:
     """Collect the ConfigMaps in some files. Files without a ConfigMap are not parsed."""

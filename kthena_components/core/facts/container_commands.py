@@ -96,6 +96,12 @@ class Inputs:
         if isinstance(key, str) and not is_unresolved(key):
             self.missing.append(MissingKey(path=path, because=why_missing(found, key)))
 
+    def misspell(self, path: str, found: Unknown, meant: str | None) -> None:
+        """Record a ConfigMap that is not there, with a name like that of another one."""
+        if meant is not None:
+            because = f"{found.because}, but '{meant}' is"
+            self.missing.append(MissingKey(path=path, because=because, meant=meant))
+
 
 def read_inputs(
     container: Mapping[str, Any], pod: PodVolumes, path: str, injected: Mapping[str, str]
@@ -117,8 +123,8 @@ def read_inputs(
     for name, value in injected.items():
         given.env[name] = value
     sources, items = sequence(container.get("envFrom")), sequence(container.get("env"))
-    for source in sources[:_MOST]:
-        _env_from(given, source, context)
+    for index, source in enumerate(sources[:_MOST]):
+        _env_from(given, source, context, f"{path}.envFrom[{index}]")
     if len(sources) > _MOST:
         given.hide("", f"envFrom, of which {_MOST} sources are read")
     if is_unresolved(container.get("envFrom")):
@@ -142,7 +148,7 @@ def read_inputs(
     return given
 
 
-def _env_from(given: Inputs, source: object, context: Context) -> None:
+def _env_from(given: Inputs, source: object, context: Context, path: str) -> None:
     """Add all keys of a ConfigMap; an unreadable source hides the variables that it may set."""
     reference, prefix = mapping(source).get("configMapRef"), mapping(source).get("prefix")
     start = prefix if isinstance(prefix, str) and not is_unresolved(prefix) else ""
@@ -152,6 +158,8 @@ def _env_from(given: Inputs, source: object, context: Context) -> None:
             if isinstance(key, str) and _VARIABLE.fullmatch(start + key):
                 given.set(start + key, _literal(found.text(key)))
         return
+    if isinstance(found, Unknown):
+        given.misspell(f"{path}.configMapRef.name", found, context.slip_of(mapping(reference)))
     given.hide(start, f"envFrom, where {_why(source, found)}")
 
 
@@ -180,6 +188,8 @@ def _env(given: Inputs, item: Mapping[str, Any], context: Context, path: str) ->
         key, found = reference.get("key"), context.find(reference)
         if isinstance(found, Unknown):
             given.set(name, Unknown(f"{late}: {found.because}"))
+            at = f"{path}.valueFrom.configMapKeyRef.name"
+            given.misspell(at, found, context.slip_of(reference))
         elif not isinstance(key, str) or is_unresolved(key):
             given.set(name, Unknown(f"the key of {name} in {found.title} is not known yet"))
         else:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from kthena_components.core.facts.pod_policies_and_sharing import LimitRanges, PodPolicies, Sharing
 from kthena_components.core.hardware import NO_CHOICE, GpuChoice, GpuFacts, find_gpu
 from kthena_components.core.models import ModelShape, shape_from_config
+from kthena_components.core.naming import name_slip_of
 from kthena_components.core.values.dataclass import dataclass, replace
 from kthena_components.core.values.read import group_kind, inside, is_map, mapping
 from kthena_components.core.values.unknown import MaybeText, Unknown, is_unresolved
@@ -112,6 +113,12 @@ class ConfigMaps:
             return Unknown(f"{_title(name)} is not among the objects that are checked")
         only = next(iter(spaces.values()))
         return only if len(spaces) == 1 else Unknown(f"more than one {_title(name)} was found")
+
+    def slip_of(self, name: str, namespace: str = "") -> str | None:
+        """Return the ConfigMap whose name another one misspells, if none has that name."""
+        here = {"", namespace}
+        near = (own for own, spaces in self._found.items() if not namespace or here & spaces.keys())
+        return None if name in self._found else name_slip_of(name, near)
 
 
 def _title(name: object) -> str:
@@ -258,6 +265,13 @@ class Context:
         if isinstance(found, Unknown) and reference.get("optional") is True:
             return Unknown(f"{found.because}, and is optional")
         return found
+
+    def slip_of(self, reference: Mapping[str, Any]) -> str | None:
+        """Return the ConfigMap that a reference probably means, if none has the name in it."""
+        name, optional = reference.get("name"), reference.get("optional")
+        if not isinstance(name, str) or is_unresolved(name) or optional not in (None, False):
+            return None
+        return self.config_maps.slip_of(name, self.namespace)
 
 
 NO_CONTEXT = Context()

@@ -9,7 +9,7 @@ from kthena_components.core.engines import Files, Mount
 from kthena_components.core.engines.files import Contents
 from kthena_components.core.facts.container import Volumes
 from kthena_components.core.facts.context import ConfigMap, Context
-from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.dataclass import dataclass, replace
 from kthena_components.core.values.read import mapping, sequence, unknown_within
 from kthena_components.core.values.unknown import Unknown, is_unresolved
 
@@ -20,10 +20,15 @@ _OTHER = "another source"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingKey:
-    """A key that a container uses and that a known ConfigMap does not have."""
+    """A key that a container uses and that a known ConfigMap does not have.
+
+    Or a ConfigMap that is not there, with a name like that of another one.
+    """
 
     path: str = field(compare=False)
     because: str
+    meant: str = ""
+    """The name of the ConfigMap that is probably meant; empty for a key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,8 @@ class _Content:
     whole: Mount
     missing: tuple[str, ...]
     """Messages about missing keys."""
+    meant: str = ""
+    """The name of a ConfigMap that its misspelled one probably means."""
 
 
 @dataclass(slots=True)
@@ -79,7 +86,10 @@ def read_files(
             continue
         where = f"{path}.volumeMounts[{index}]"
         if name not in seen:
-            missing += (MissingKey(path=where, because=because) for because in content.missing)
+            missing += (
+                MissingKey(path=where, because=because, meant=content.meant)
+                for because in content.missing
+            )
             seen.add(str(name))
         part = _part(content.whole, mount, posixpath.normpath(at))
         if not part.files and part.gap is None and mount.get("subPath"):
@@ -129,7 +139,8 @@ def _content(volume: Mapping[str, Any], context: Context) -> _Content:
     gap = next((part.whole.gap for part in parts if part.whole.gap), None)
     source = " and ".join(dict.fromkeys(part.whole.source for part in parts if part.whole.source))
     missing = tuple(because for part in parts for because in part.missing)
-    return _Content(Mount("", Contents(files.items()), gap, source), missing)
+    meant = next((part.meant for part in parts if part.meant), "")
+    return _Content(Mount("", Contents(files.items()), gap, source), missing, meant)
 
 
 def _source(source: Any, context: Context) -> _Content:
@@ -139,7 +150,9 @@ def _source(source: Any, context: Context) -> _Content:
     # A ConfigMap volume and a reference name it in the same field.
     found = context.find(source)
     if isinstance(found, Unknown):
-        return _unknown(found)
+        meant = context.slip_of(source)
+        because = (f"{found.because}, but '{meant}' is",) if meant else ()
+        return replace(_unknown(found), missing=because, meant=meant or "")
     listed = source.get("items")
     if is_unresolved(listed):
         return _unknown(Unknown("the items of its volume are not known yet"))

@@ -41,6 +41,8 @@ class Gang:
     topology: Mapping[str, Any] = field(default_factory=dict)
     """Its networkTopology."""
     topology_path: str = ""
+    sure: bool = True
+    """Whether its controller makes the PodGroup in any case, and not only with an option."""
 
     @property
     def size(self) -> MaybeInt:

@@ -22,6 +22,7 @@ _POD = frozenset(
         *("containers", "initContainers", "volumes", "imagePullSecrets", "resourceClaims"),
         *("nodeSelector", "affinity", "nodeName", "tolerations", "schedulerName", "resources"),
         *("enableServiceLinks", "hostNetwork", "hostAliases", "hostname", "dnsConfig"),
+        "serviceAccountName",
     }
 )
 _CONTAINER = frozenset({"name", "image", "resources", "restartPolicy", "envFrom"})

@@ -237,12 +237,15 @@ def _token(engine: EngineFacts, container: ContainerFacts, token: TokenFacts) ->
 def config_map_key_exists(facts: ServingFacts) -> Iterator[Finding]:
     """A ConfigMap has every key that a pod uses, including its engine's config file.
 
-    A missing key of a variable or a volume item keeps the container from starting; an engine
-    without its config file exits at once. ConfigMaps that are not among the objects, or whose data
-    is not known yet, are not checked here: the rules that need their values report it.
+    A name that no ConfigMap among the objects has is reported if it differs from one in a letter,
+    or in two that are swapped. A missing key of a variable or a volume item keeps the container
+    from starting; an engine without its config file exits at once. Other ConfigMaps that are not
+    among the objects, or whose data is not known yet, are not checked here: the rules that need
+    their values report it.
 
     Pass: --config /etc/vllm/tp8.yaml on a volume of a ConfigMap with the 1 key tp8.yaml.
-    Fail: the same with the 1 key tp8.yml; configMapKeyRef key TP8 in a ConfigMap with the key tp8.
+    Fail: the same with the 1 key tp8.yml; configMapKeyRef key TP8 in a ConfigMap with the key tp8;
+    envFrom with the ConfigMap chat-confg, and a ConfigMap chat-conf.
     Level: advisory.
     Source: kubernetes pkg/kubelet/kubelet_pods.go makeEnvironmentVariables and
     pkg/volume/configmap/configmap.go MakePayload.
@@ -251,21 +254,22 @@ def config_map_key_exists(facts: ServingFacts) -> Iterator[Finding]:
         found = dict.fromkeys(
             pair for pod in (engine.entry, engine.worker) if pod for pair in _missing(pod)
         )
-        for path, because in found:
-            yield _finding(engine, path, because)
+        for path, because, meant in found:
+            yield _finding(engine, path, because, meant)
 
 
-def _missing(pod: PodFacts) -> Iterator[tuple[str, str]]:
+def _missing(pod: PodFacts) -> Iterator[tuple[str, str, str]]:
     for key in pod.missing:
-        yield key.path, key.because
+        yield key.path, key.because, key.meant
     for because in pod.command.missing_files if pod.command else ():
-        yield pod.command_path, because
+        yield pod.command_path, because, ""
 
 
-def _finding(engine: EngineFacts, path: str, because: str) -> Finding:
+def _finding(engine: EngineFacts, path: str, because: str, meant: str) -> Finding:
+    remedy = "add the key to the ConfigMap, or name one that it has"
     return Finding(
         path=path,
         seen=f"{title(engine)} does not start as it is written, because {because}",
-        remedy="add the key to the ConfigMap, or name one that it has",
+        remedy=f"write '{meant}' as its name" if meant else remedy,
         level=Level.ADVISORY,
     )

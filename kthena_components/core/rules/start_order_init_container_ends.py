@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from kthena_components.core.facts.container import ContainerFacts
 from kthena_components.core.facts.listening import DEFAULT_PORTS, listening
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.ports import DECIDING, ProbeFacts
@@ -11,9 +12,11 @@ from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.remedies import either, write
 from kthena_components.core.rules.support.engine_pods import meeting_of
 from kthena_components.core.rules.support.messages import title
+from kthena_components.core.values.display import display
 from kthena_components.core.values.regex import regex
 
 _TWO = 2
+_INIT = ".initContainers["
 _OF_LEADER = regex(r"\$[({]?[A-Z_]*(?:LEADER|ENTRY|MASTER|HEAD)[A-Z_]*[)}]?", re.ASCII)
 """The host that a controller's variable names."""
 _OF_HEAD = regex(r"[\w-]+-head-svc(?:\.[\w.-]+)?|\$[({]?(?:FQ_)?RAY_IP[)}]?", re.ASCII)
@@ -27,22 +30,25 @@ def start_order(facts: ServingFacts) -> Iterator[Finding]:
     An engine over several pods answers requests when all of them have joined it. So its first pod
     never becomes ready if it has a readinessProbe or a startupProbe on the port of the server, and
     the others start only when it is ready. The same applies to a script of theirs, also in an init
-    container, that waits for that port.
+    container, that waits for that port. In each pod, the containers start when the startupProbes of
+    the sidecars have passed, so none of these asks the port of the engine, or one without a name.
 
     Pass: LeaderReady and a leader without probes; LeaderCreated with a readinessProbe; an init
     container that waits for Ray's port 6379.
     Fail: startupPolicy LeaderReady, or the OrderedReady of a StatefulSet, and a readinessProbe on
     the port of an engine with --nnodes 2; `until curl $LWS_LEADER_ADDRESS:8000/health` in an init
     container of its workers, and the same with the host of their --master-addr, or with
-    CLUSTER-head-svc.
+    CLUSTER-head-svc; a sidecar (restartPolicy Always) with a startupProbe on the engine's port.
     Level: mandatory.
     Source: kubernetes-sigs/lws pkg/controllers/pod_controller.go; kubernetes
-    pkg/controller/statefulset/stateful_set_control.go; ai-dynamo/grove operator/initc; Volcano
+    pkg/controller/statefulset/stateful_set_control.go and pkg/kubelet/kuberuntime/
+    kuberuntime_container.go computeInitContainerActions; ai-dynamo/grove operator/initc; Volcano
     pkg/controllers/job/job_controller_actions.go; vllm/v1/engine/utils.py
     wait_for_engine_startup; sglang/srt/entrypoints/engine.py _launch_subprocesses.
     """
     for engine in facts.engines:
         port = _port(engine)
+        yield from _by_sidecar(engine, port)
         if port is None or not _needs_others(engine):
             continue
         yield from _by_controller(engine, port)
@@ -101,12 +107,43 @@ def _never(engine: EngineFacts, port: int) -> str:
     )
 
 
+def _by_sidecar(engine: EngineFacts, port: int | None) -> Iterator[Finding]:
+    """Report sidecars that start only when a container answers that starts after them."""
+    for pod in filter(None, (engine.entry, engine.worker)):
+        if pod.own is None or _INIT in pod.own.path:
+            continue
+        own = port if pod is engine.entry else None
+        for sidecar in (each for each in pod.others if _INIT in each.path):
+            for probe in sidecar.ports.probes:
+                seen = _never_passes(engine, sidecar, probe, own)
+                if seen:
+                    yield Finding(
+                        path=probe.path,
+                        seen=f"{seen}, but the pod's containers start only when this startupProbe "
+                        "of a sidecar has passed, so it never does",
+                        remedy="write a port of the sidecar itself, or remove the startupProbe",
+                    )
+
+
+def _never_passes(
+    engine: EngineFacts, sidecar: ContainerFacts, probe: ProbeFacts, port: int | None
+) -> str:
+    """Return what a startupProbe of a sidecar asks that is not there; empty if it may be."""
+    if probe.kind != "startupProbe":
+        return ""
+    if probe.port is None:
+        name = display(probe.name)
+        return f"names the port {name}, which container {display(sidecar.name)} does not have"
+    asks = port is not None and probe.port == port
+    return f"asks port {port}, on which {title(engine)} answers" if asks else ""
+
+
 def _by_script(engine: EngineFacts, port: int) -> Iterator[Finding]:
     """Report workers whose script or init container waits for a port which needs the workers."""
     worker = engine.worker
     if worker is None:
         return
-    containers = [each for each in worker.others if ".initContainers[" in each.path]
+    containers = [each for each in worker.others if _INIT in each.path]
     if (own := worker.own) is not None and own.ports.alone and not own.ports.on_host:
         containers.append(own)
     for container in containers:

@@ -28,7 +28,7 @@ from kthena_components.systems.kserve.templates import (
     sizes_of,
     with_variables,
 )
-from kthena_components.systems.kserve.view import GROUP, SERVICE
+from kthena_components.systems.kserve.view import AUTOSCALER_CLASS, GROUP, MODE, SERVICE
 
 # `backend_options` of the kserve backend: what only KServe has.
 #
@@ -95,7 +95,6 @@ def options_of(plan: ServingPlan) -> KserveOptions:
 
 RUNTIME = "ServingRuntime"
 FORMAT = "huggingface"
-_MODE, _AUTOSCALER = "serving.kserve.io/deploymentMode", "serving.kserve.io/autoscalerClass"
 
 
 def service_name(plan: ServingPlan, role: RolePlan) -> str:
@@ -122,7 +121,7 @@ def _service(
     """Write the object. Its ingress is not awaited: the front Service does not need it."""
     metadata = _identity(plan, role)
     waits = {WAIT_FOR: "condition=PredictorReady"}
-    metadata["annotations"] = {_AUTOSCALER: "none", _MODE: "Standard", **waits}
+    metadata["annotations"] = {AUTOSCALER_CLASS: "none", MODE: "Standard", **waits}
     body = {
         "apiVersion": f"{GROUP}/v1beta1",
         "kind": SERVICE,

@@ -21,14 +21,13 @@ from kthena_components.core.values.read import is_name, mapping, name_of, sequen
 from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
 from kthena_components.systems.kserve.nodes import RayNodes, Shortage
 from kthena_components.systems.kserve.served_models import models_of_service, name_model
-from kthena_components.systems.kserve.view import MultiNode, Service
+from kthena_components.systems.kserve.view import MODE, STANDARD, MultiNode, Service
 
 _HUGGING_FACE = ("python3", "-m", "huggingfaceserver")
 _OWN_RUNTIMES = "kserve-huggingfaceserver"
 _NO_SIZE = Unknown("the size in workerSpec is not a number")
 REFUSED = Unknown("KServe deploys nothing if pods request fewer GPUs than there are ranks")
 _ELSEWHERE = Unknown("its runtime may state the GPUs")
-_MODE, _STANDARD = "serving.kserve.io/deploymentMode", ("Standard", "RawDeployment")
 _PARTS = ("volumes", "nodeSelector", "affinity")
 """Fields of a predictor that its pods have, and that rules about its engine read."""
 
@@ -56,9 +55,9 @@ def _labels(view: Service) -> Iterator[NameFacts]:
     Source: kserve v0.20.0 pkg/constants/constants.go PredictorServiceName, GetRawServiceLabel and
     GetRawWorkerServiceLabel.
     """
-    found, mode = view.object, view.annotations.get(_MODE)
+    found, mode = view.object, view.annotations.get(MODE)
     name = found.metadata.get("name")
-    is_standard = mode in _STANDARD or view.many is not None
+    is_standard = mode in STANDARD or view.many is not None
     if view.is_service and is_standard and is_name(name) and found.spec.get("predictor"):
         worker = "" if view.many is None else "-worker"
         yield NameFacts(
@@ -73,8 +72,8 @@ def _labels(view: Service) -> Iterator[NameFacts]:
 def _hosts(view: Service) -> Iterator[NameFacts]:
     """Return the first labels of the hosts of an InferenceService in the mode Standard."""
     found, space = view.object, view.object.stated_namespace
-    name, mode = found.metadata.get("name"), view.annotations.get(_MODE)
-    if not view.is_service or mode not in _STANDARD or not is_name(name) or not is_name(space):
+    name, mode = found.metadata.get("name"), view.annotations.get(MODE)
+    if not view.is_service or mode not in STANDARD or not is_name(name) or not is_name(space):
         return
     for part in ("predictor", "transformer", "explainer"):
         if found.spec.get(part) is not None:

@@ -40,9 +40,12 @@ from kthena_components.systems.kserve.rules.multinode_mode_arithmetic_gpu_type i
     kserve_one_gpu_type,
 )
 from kthena_components.systems.kserve.view import (
+    AUTOSCALER_CLASS,
     GROUP,
+    MODE,
     RUNTIMES,
     SERVICE,
+    STANDARD,
     LlmService,
     Service,
     read_llm_service,
@@ -89,14 +92,28 @@ def keeps_number(view: Service) -> str:
 
 
 def makes(view: Service) -> Made | None:
-    """Return the Deployment whose replicas KServe keeps."""
-    name = view.object.name
-    if view.many is None or not isinstance(name, str):
+    """Return the Deployment whose replicas KServe keeps, or for which it makes an autoscaler.
+
+    Source: kserve v0.20.0 pkg/controller/v1beta1/inferenceservice/reconcilers/autoscaler/
+    autoscaler_reconciler.go (the class hpa is the default) and hpa/hpa_reconciler.go.
+    """
+    name, kind = view.object.name, ("apps", "Deployment")
+    if not view.is_service or not isinstance(name, str):
+        return None
+    if view.many is not None:
+        why = "KServe creates for an InferenceService with a workerSpec, and whose replicas it "
+        return Made(group_kind=kind, name=f"{name}-predictor", why=f"{why}keeps")
+    mode, by = (view.annotations.get(key) for key in (MODE, AUTOSCALER_CLASS))
+    own = {None: "HorizontalPodAutoscaler", "hpa": "HorizontalPodAutoscaler"}
+    own["keda"] = "ScaledObject"
+    if mode not in STANDARD or not (by is None or isinstance(by, str)) or by not in own:
         return None
     return Made(
-        group_kind=("apps", "Deployment"),
+        group_kind=kind,
         name=f"{name}-predictor",
-        why="KServe creates for an InferenceService with a workerSpec, and whose replicas it keeps",
+        why=f"KServe scales by a {own[by]} of its own, so each would undo what the other does",
+        number_in=f"the annotation {AUTOSCALER_CLASS}: external in the InferenceService, or its "
+        "minReplicas and maxReplicas",
     )
 
 

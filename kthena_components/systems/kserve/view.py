@@ -41,6 +41,8 @@ PLAIN = frozenset({"cpu", "memory", "storage", "ephemeral-storage"})
 EXECUTOR = "multinode/executor-backend"
 OWN_RUNTIME = "kserve-huggingfaceserver-multinode"
 """KServe's runtime for several nodes: it states TP 1, PP 1 and no GPU requests."""
+MODE, STANDARD = "serving.kserve.io/deploymentMode", ("Standard", "RawDeployment")
+AUTOSCALER_CLASS = "serving.kserve.io/autoscalerClass"
 MODELS = ("model", "huggingface")
 _MOST = 2**31 - 1
 _LONGEST_JSON = 10_000

@@ -5,7 +5,7 @@ from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.objects.object import Object
-from kthena_components.core.objects.retained_fields import kept_pods, kept_spec, only
+from kthena_components.core.objects.retained_fields import kept_name, kept_pods, kept_spec, only
 from kthena_components.core.plan.manifest import CLAIM_TEMPLATES, SECRETS
 from kthena_components.core.values.read import count, mapping
 from kthena_components.systems.kubernetes.facts import (
@@ -49,6 +49,7 @@ from kthena_components.systems.kubernetes.rules.port_of_service_router_and_pool 
     inference_pool_picker_port,
     route_service_port,
     router_backend_port,
+    service_ports,
 )
 from kthena_components.systems.kubernetes.rules.resource_claims_rwx_and_compute_domains import (
     compute_domain_nodes,
@@ -57,7 +58,14 @@ from kthena_components.systems.kubernetes.rules.resource_claims_rwx_and_compute_
     resource_claim_used,
     rwx_for_shared_model,
 )
-from kthena_components.systems.kubernetes.rules.secret_key_exists import SOURCES, secret_key_exists
+from kthena_components.systems.kubernetes.rules.secret_keys_and_references import (
+    GRANT,
+    SERVICE_ACCOUNT,
+    SOURCES,
+    reference_exists,
+    route_reference_grant,
+    secret_key_exists,
+)
 from kthena_components.systems.kubernetes.rules.selected_pods_answer import (
     selected_pods_answer,
 )
@@ -237,15 +245,17 @@ SYSTEM = System(
         *(_beside("InferencePool", group, kept=kept_spec) for group in _POOLS),
         *(
             _beside(name, group, kept=kept_spec)
-            for group, name in (*ROUTES, *MODELS, INGRESS, COSCHEDULING)
+            for group, name in (*ROUTES, GRANT, *MODELS, INGRESS, COSCHEDULING)
         ),
         _beside(LIMIT_RANGE[1], kept=kept_spec),
         _beside("Secret", kept=_kept_secret),
         *(_beside(name, group, kept=kept_spec) for group, name in SOURCES),
         _beside("PersistentVolumeClaim", kept=kept_spec),
+        _beside(SERVICE_ACCOUNT[1], kept=kept_name),
         _beside("Node", kept=_kept_node, cluster_wide=True),
         _beside("HorizontalPodAutoscaler", "autoscaling", kept=kept_spec),
         _beside("ScaledObject", "keda.sh", kept=kept_spec),
+        _beside("VerticalPodAutoscaler", "autoscaling.k8s.io", kept=kept_spec),
         _beside("PodDisruptionBudget", "policy", kept=kept_spec),
         _beside("Namespace", cluster_wide=True),
         _beside("PersistentVolume", cluster_wide=True),
@@ -268,7 +278,9 @@ SYSTEM = System(
         first_pod_selected,
         engines_apart,
         secret_key_exists,
+        reference_exists,
         rwx_for_shared_model,
+        service_ports,
         service_selects_pods,
         selected_pods_answer,
         service_named_vllm,
@@ -280,6 +292,7 @@ SYSTEM = System(
         route_to_inference_pool,
         inference_model_served,
         route_service_port,
+        route_reference_grant,
         router_selects_pods,
         router_backend_port,
         resource_claim_exists,

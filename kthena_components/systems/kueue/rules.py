@@ -23,11 +23,13 @@ from kthena_components.core.values.read import (
     require_known,
     sequence,
     text,
+    unknown_in,
     unknown_within,
 )
 from kthena_components.core.values.unknown import MaybeText, Unknown, known
 from kthena_components.systems.kueue.view import (
     CLUSTER_QUEUE,
+    GROUP,
     LOCAL_QUEUE,
     RESOURCE_FLAVOR,
     Workload,
@@ -167,6 +169,8 @@ class _Quota:
     most: Decimal
     lends: bool
     """Whether a cohort may lend any amount more."""
+    cohort: str = ""
+    """The cohort whose other queues are among the objects, and whose sum is the most."""
 
 
 def _placed(cluster: ClusterObjects) -> Iterator[tuple[ClusterObjects, Workload, Object]]:
@@ -185,18 +189,22 @@ def kueue_quota(cluster: ClusterObjects, wanted: Workload, queue: Object) -> Ite
 
     It admits together the pods of a Job, a StatefulSet, a JobSet, an MPIJob or a Ray object, a
     group of a LeaderWorkerSet, and each pod of a Deployment. Equal pods get one flavor. A flavor
-    has its nominalQuota, and in a cohort the borrowingLimit more. Kueue admits no pod with a
-    resource that the ClusterQueue does not cover, unless its configuration excludes it.
+    has its nominalQuota, and in a cohort the borrowingLimit more, at most what the other queues of
+    the cohort and of those above it lend: their nominalQuota, or the lendingLimit. Kueue admits no
+    pod with a resource that the ClusterQueue does not cover, unless its configuration excludes it.
 
     Pass: groups of 16 GPUs, and a nominalQuota of 16.
-    Fail: groups of 16 GPUs, and a nominalQuota of 8 without cohort; GPUs that no flavor has.
-    Level: mandatory, because it never starts; advisory for GPUs that no flavor has, and if the
-    ClusterQueue is in another file, which may be an alternative, without `--whole`.
+    Fail: groups of 16 GPUs, and a nominalQuota of 8 without cohort; groups of 32 GPUs, and two
+    queues of a cohort with 8 each; GPUs that no flavor has.
+    Level: mandatory, because it never starts; advisory for GPUs that no flavor has, for the sum of
+    a cohort, which may have other queues, and if the ClusterQueue is in another file, which may be
+    an alternative, without `--whole`.
     Source: kubernetes-sigs/kueue v0.19.2 pkg/scheduler/flavorassigner/flavorassigner.go
-    findFlavorForPodSets and fitsResourceQuota.
+    findFlavorForPodSets and fitsResourceQuota; pkg/cache/scheduler/resource_node.go
+    potentialAvailable.
     """
     same = cluster.source_of(queue) == cluster.source_of(wanted.owner)
-    quotas = _quotas(queue)
+    quotas = _quotas(cluster, queue)
     asked, largest = _asked(wanted)
     for resource, amount in asked.items():
         own = quotas.get(resource, [])
@@ -210,7 +218,8 @@ def kueue_quota(cluster: ClusterObjects, wanted: Workload, queue: Object) -> Ite
         require_known(wanted.path, _LENT if any(quota.lends for quota in own) else None)
         one = amount <= together
         found = _exceeds(wanted, queue, resource, own, largest[resource] if one else amount)
-        yield found if same else replace(found, level=Level.ADVISORY)
+        sure = same and not any(quota.cohort for quota in own)
+        yield found if sure else replace(found, level=Level.ADVISORY)
 
 
 def _asked(wanted: Workload) -> tuple[dict[str, Decimal], dict[str, Decimal]]:
@@ -226,20 +235,94 @@ def _asked(wanted: Workload) -> tuple[dict[str, Decimal], dict[str, Decimal]]:
     return asked, largest
 
 
-def _quotas(queue: Object) -> Mapping[str, list[_Quota]]:
+_Lent = Mapping[tuple[object, object], Decimal]
+"""What the queues of a cohort lend, by flavor and resource."""
+
+
+def _cohort_of(spec: Mapping[str, object], fields: tuple[str, ...] = _COHORT) -> object:
+    return next((spec[key] for key in fields if spec.get(key)), None)
+
+
+def _top_of(cluster: ClusterObjects, name: str) -> str:
+    """Return the cohort above all others that a cohort is in."""
+    cohorts = cluster.named(_COHORTS)
+    for _ in range(_DEEPEST):
+        found = cohorts.get(("", name))
+        above = None if found is None else _cohort_of(found.spec, _PARENT)
+        if not isinstance(above, str):
+            break
+        name = above
+    return name
+
+
+def _lent(cluster: ClusterObjects) -> Iterator[Mapping[str, tuple[int, _Lent]]]:
+    """Return for each cohort at the top how many queues it has, and what all of them lend.
+
+    Nothing, if a value is not known.
+    """
+    found: dict[str, tuple[int, dict[tuple[object, object], Decimal]]] = {}
+    all_of_them = (*cluster.of(CLUSTER_QUEUE), *cluster.of(_COHORTS))
+    is_hidden = any(unknown_within(one.spec) or unknown_in(one.name) for one in all_of_them)
+    for one in () if is_hidden else all_of_them:
+        name = _cohort_of(one.spec) if one.group_kind == CLUSTER_QUEUE else one.name
+        top = _top_of(cluster, str(name))
+        number, amounts = found.get(top, (0, {}))
+        found[top] = number + (one.group_kind == CLUSTER_QUEUE), amounts
+        for key, amount in _lending(one):
+            amounts[key] = amounts.get(key, Decimal(0)) + amount
+    yield found
+
+
+def _lending(queue: Object) -> Iterator[tuple[tuple[object, object], Decimal]]:
+    """Return what a queue or a cohort may lend of each resource of its flavors."""
+    for _, flavor in flavors(queue):
+        for one in map(mapping, sequence(flavor.get("resources"))):
+            nominal, limit = (parse_quantity(one.get(key)) for key in ("nominalQuota", _LENDING))
+            most = _UNREAD if nominal is None else nominal
+            # The limit of a Cohort does not bind the queues below it.
+            limit = limit if queue.group_kind == CLUSTER_QUEUE else None
+            own = (str(flavor.get("name")), str(one.get("name")))
+            yield own, most if limit is None else min(most, limit)
+
+
+_LENDING = "lendingLimit"
+_PARENT = ("parentName", "parent")
+"""The field of a Cohort, and its name in v1alpha1."""
+_COHORTS: GroupKind = (GROUP, "Cohort")
+_DEEPEST = 32
+
+
+def _lent_to(
+    cluster: ClusterObjects, queue: Object, cohort: str
+) -> tuple[int, dict[tuple[object, object], Decimal]]:
+    """Return how many queues the cohort of one has, and what the others lend."""
+    number, every = cluster.once(_lent)[0].get(_top_of(cluster, cohort), (0, {}))
+    lent = dict(every)
+    for key, amount in _lending(queue) if number else ():
+        if amount.is_finite():
+            lent[key] -= amount
+    return number, lent
+
+
+def _quotas(cluster: ClusterObjects, queue: Object) -> Mapping[str, list[_Quota]]:
     """Read a queue's quotas by resource, one for each flavor; a cohort may lend more."""
-    groups = queue.spec.get("resourceGroups")
-    cohort = next((queue.spec[key] for key in _COHORT if queue.spec.get(key)), None)
+    groups, cohort = queue.spec.get("resourceGroups"), _cohort_of(queue.spec)
     require_known(queue.at("spec.resourceGroups"), cohort, unknown_within(groups))
+    number, lent = _lent_to(cluster, queue, cohort) if isinstance(cohort, str) else (0, {})
     found: dict[str, list[_Quota]] = {}
     for path, flavor in flavors(queue):
         for index, one in enumerate(map(mapping, sequence(flavor.get("resources")))):
             nominal = parse_quantity(one.get("nominalQuota"))
             limit = one.get("borrowingLimit") if cohort else 0
+            more, summed = parse_quantity(limit) or Decimal(0), ""
+            rest = lent.get((str(flavor.get("name")), str(one.get("name"))), Decimal(0))
+            if number > 1 and (limit is None or rest < more):
+                more, summed = rest, str(cohort)
             quota = _Quota(
                 path=queue.at(f"{path}.resources[{index}].nominalQuota"),
-                most=_UNREAD if nominal is None else nominal + (parse_quantity(limit) or 0),
-                lends=limit is None,
+                most=_UNREAD if nominal is None else nominal + more,
+                lends=limit is None and not summed,
+                cohort=summed,
             )
             found.setdefault(str(one.get("name")), []).append(quota)
     return found
@@ -252,6 +335,7 @@ def _exceeds(
     asks = f"and {wanted.title} requests {render_quantity(amount)} of {resource} at once"
     most = max(quotas, key=lambda quota: quota.most)
     has = f"its ClusterQueue {display(queue.name)} has at most {render_quantity(most.most)}"
+    has += f" with what its cohort {display(most.cohort)} lends here" if most.cohort else ""
     if len(quotas) > 1:
         has += f" in one of its {len(quotas)} flavors"
     seen = f"is {display(wanted.queue)}, {asks}, but {has}, so Kueue never admits it"

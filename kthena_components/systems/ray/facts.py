@@ -11,10 +11,12 @@ from kthena_components.core.facts.container import ContainerFacts
 from kthena_components.core.facts.pod import DeviceFacts, PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import admitted_together, fill_requests
-from kthena_components.core.findings import count_of
+from kthena_components.core.findings import count_of, join_path
+from kthena_components.core.objects.cluster_objects import Gang
 from kthena_components.core.objects.engine_containers import Sketch
-from kthena_components.core.objects.object import Object, PodSet, copies_in, pod_set
-from kthena_components.core.values.read import mapping, name_of, sequence
+from kthena_components.core.objects.object import VOLCANO, Object, PodSet, copies_in, pod_set
+from kthena_components.core.values.display import key_text
+from kthena_components.core.values.read import mapping, name_of, sequence, text
 from kthena_components.core.values.unknown import (
     MaybeBool,
     MaybeInt,
@@ -27,9 +29,8 @@ from kthena_components.systems.ray.view import Cluster, Group, RayView, read_gro
 
 _UNEQUAL = Unknown("its groups of workers have different GPUs")
 _SEVERAL = Unknown("its groups of workers start engines themselves")
-_GANG_LABELS = frozenset(
-    {"ray.io/gang-scheduling-enabled", "ray.io/scheduler-name", "volcano.sh/queue-name"}
-)
+QUEUE_LABEL, _SCHEDULER_LABEL = "volcano.sh/queue-name", "ray.io/scheduler-name"
+_GANG_LABELS = frozenset({"ray.io/gang-scheduling-enabled", _SCHEDULER_LABEL, QUEUE_LABEL})
 """Labels that request a gang from KubeRay."""
 
 
@@ -210,6 +211,30 @@ def pods_of_cluster(view: RayView) -> Iterator[PodSet]:
         each = (copies_in(fields.get(key), 1) for key in ("replicas", "numOfHosts"))
         hosts, made = product(*each), fields.get("template")
         yield pod_set(view.object, at, made, hosts, by_controller=True, spread=runs and hosts != 0)
+
+
+def gangs_of_cluster(view: RayView) -> Iterator[Gang]:
+    """Return the pods that KubeRay puts into one PodGroup if its labels say so.
+
+    These are the head and the desired workers, with an autoscaler the fewest. The operator has
+    to run with Volcano as its batch scheduler.
+
+    Source: ray-project/kuberay ray-operator/controllers/ray/batchscheduler/volcano/
+    volcano_scheduler.go DoBatchSchedulingOnSubmission and createPodGroup.
+    """
+    labels = mapping(view.object.metadata.get("labels"))
+    if QUEUE_LABEL not in labels and labels.get(_SCHEDULER_LABEL) != VOLCANO:
+        return
+    head, *workers = pods_of_cluster(view)
+    numbers = [group.low for group in view.workers]
+    yield Gang(
+        owner=view.object,
+        title="the Ray cluster",
+        pods=((head, 1), *zip(workers, numbers, strict=True)),
+        queue=text(labels.get(QUEUE_LABEL), ""),
+        queue_path=join_path("metadata.labels", key_text(QUEUE_LABEL)),
+        sure=False,
+    )
 
 
 # The engines of KubeRay's clusters for `convert`.

@@ -7,7 +7,13 @@ from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.plan.read_back import stated
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.regex import regex
-from kthena_components.systems.ray.facts import facts, pods_of_cluster, sketch
+from kthena_components.systems.ray.facts import (
+    QUEUE_LABEL,
+    facts,
+    gangs_of_cluster,
+    pods_of_cluster,
+    sketch,
+)
 from kthena_components.systems.ray.rules.auth_tls_network_history import (
     ray_auth,
     ray_history_server,
@@ -83,7 +89,7 @@ def states(view: RayView) -> Mapping[str, Any]:
         highest_tier_allowed=None if tier is None else int(tier),
     )
     return stated(
-        queue=labels.get("volcano.sh/queue-name"),
+        queue=labels.get(QUEUE_LABEL),
         priority_class=labels.get("ray.io/priority-class-name"),
         network_topology={"group_policy": policy} if policy else None,
     )
@@ -99,6 +105,7 @@ SYSTEM = System(
             view=read_ray,
             facts=facts,
             pods=pods_of_cluster,
+            gangs=gangs_of_cluster,
             states=states,
             sketch=sketch,
             rules=(

@@ -50,6 +50,7 @@ from kthena_components.systems.volcano.rules.gang_starts_rollout_subgroup_has_po
 )
 from kthena_components.systems.volcano.rules.gang_task_subgroup_minimum_and_names import (
     POD_GROUP_RULES,
+    gang_scheduler,
 )
 from kthena_components.systems.volcano.rules.gang_within_queue_pod_fits_node import (
     gang_within_queue,
@@ -194,6 +195,7 @@ SYSTEM = System(
         gang_has_pods,
         gang_starts,
         gang_rollout,
+        gang_scheduler,
         gang_task_exists,
         subgroup_has_pods,
         gang_requests,

@@ -21,12 +21,17 @@ from kthena_components.core.values.read import (
 from kthena_components.systems.kserve.rules.models_replicas_canary_runtimes_confidential import (
     components,
 )
-from kthena_components.systems.kserve.view import LlmService, LlmWorkload, Service
+from kthena_components.systems.kserve.view import (
+    AUTOSCALER_CLASS,
+    MODE,
+    STANDARD,
+    LlmService,
+    LlmWorkload,
+    Service,
+)
 
-_CLASS = "serving.kserve.io/autoscalerClass"
 _KNATIVE_CLASS = "autoscaling.knative.dev/class"
 _CLASSES = ("external", "hpa", "keda", "none")
-_MODE = "serving.kserve.io/deploymentMode"
 _BY_RESOURCES, _BY_REQUESTS = ("cpu", "memory"), ("concurrency", "rps")
 _MEBIBYTE, _PERCENT = Decimal(2**20), 100
 _SOURCES = {"Resource": "resource", "External": "external", "PodMetric": "podmetric"}
@@ -49,15 +54,15 @@ def kserve_autoscaling(view: Service) -> Iterator[Finding]:
     """
     if not view.is_service:
         return
-    given, mode = view.annotations.get(_CLASS), view.annotations.get(_MODE)
+    given, mode = view.annotations.get(AUTOSCALER_CLASS), view.annotations.get(MODE)
     knative = view.annotations.get(_KNATIVE_CLASS)
-    require_known(f"metadata.annotations.{_CLASS}", unknown_inside(given, mode, knative))
+    require_known(f"metadata.annotations.{AUTOSCALER_CLASS}", unknown_inside(given, mode, knative))
     if given is not None and given not in _CLASSES:
         seen = f"is {display(given)}, which is no class of autoscaler"
         remedy = suggest(str(given), _CLASSES)
-        yield refuse(f"metadata.annotations.{_CLASS}", seen, remedy)
+        yield refuse(f"metadata.annotations.{AUTOSCALER_CLASS}", seen, remedy)
     check = None
-    if mode in ("Standard", "RawDeployment"):
+    if mode in STANDARD:
         check = {"hpa": _by_resources, "keda": _by_keda}.get(str(given))
     elif mode is not None:
         check = _by_resources if knative == "hpa.autoscaling.knative.dev" else _by_knative

@@ -29,7 +29,7 @@ from kthena_components.core.values.read import (
     whole,
 )
 from kthena_components.core.values.regex import regex
-from kthena_components.systems.kserve.view import Service
+from kthena_components.systems.kserve.view import MODE, Service
 
 COMPONENTS = ("predictor", "transformer", "explainer")
 FRAMEWORKS = (
@@ -46,7 +46,6 @@ FRAMEWORKS = (
 )
 """Fields of a predictor that KServe turns into `model`."""
 _OWN = "kserve-container"
-_MODE = "serving.kserve.io/deploymentMode"
 _STANDARD = ("Standard", "RawDeployment")
 _ALL = 100
 
@@ -144,14 +143,14 @@ def kserve_canary(view: Service) -> Iterator[Finding]:
     listed = view.object.spec.get("canary")
     if not view.is_service or listed in (None, []):
         return
-    mode, total = view.annotations.get(_MODE), 0
+    mode, total = view.annotations.get(MODE), 0
     require_known("spec.canary", listed, mode)
     if mode is None:
         seen = "is missing, so canaries work only if the cluster's default is Standard"
-        yield advise(f"metadata.annotations.{_MODE}", seen, write("Standard", "write Standard"))
+        yield advise(f"metadata.annotations.{MODE}", seen, write("Standard", "write Standard"))
     elif mode not in _STANDARD:
         seen = f"is {display(mode)}, but canaries need Standard"
-        yield refuse(f"metadata.annotations.{_MODE}", seen, write("Standard", "write Standard"))
+        yield refuse(f"metadata.annotations.{MODE}", seen, write("Standard", "write Standard"))
     if not _loads_model(view.holder):
         seen = "has no model, but a canary runs beside one"
         yield refuse("spec.predictor", seen, "add a model with its storageUri")

@@ -124,6 +124,7 @@ def _after(pods: PodSet, number: int) -> tuple[int, str]:
 
 HPA: GroupKind = ("autoscaling", "HorizontalPodAutoscaler")
 SCALED_OBJECT: GroupKind = ("keda.sh", "ScaledObject")
+VPA: GroupKind = ("autoscaling.k8s.io", "VerticalPodAutoscaler")
 _FIELDS: Mapping[GroupKind, tuple[str, int, str, int | None]] = {
     HPA: ("minReplicas", 1, "maxReplicas", None),
     SCALED_OBJECT: ("minReplicaCount", 0, "maxReplicaCount", 100),

@@ -6,6 +6,7 @@ The docstring of each rule is its documentation.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from kthena_components.core import naming
 from kthena_components.core.findings import (
     Finding,
     advise,
@@ -14,7 +15,8 @@ from kthena_components.core.findings import (
     join_path,
     not_checked,
 )
-from kthena_components.core.objects.object import Object
+from kthena_components.core.objects.cluster_objects import ClusterObjects
+from kthena_components.core.objects.object import JOB, MODEL_SERVING, VOLCANO, Object, PodSet
 from kthena_components.core.remedies import or_more, write
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.quantity import parse_quantity
@@ -212,3 +214,60 @@ POD_GROUP_RULES: tuple[Rule, ...] = (
     min_resources_within_minimum,
     *TOPOLOGY_RULES,
 )
+
+
+_SCHEDULERS = ("default-scheduler", "kai-scheduler", "koord-scheduler", VOLCANO, "yunikorn")
+_OTHER_NAMES = {"volcano-scheduler": VOLCANO, "vc-scheduler": VOLCANO, "kai": "kai-scheduler"}
+"""Names of Deployments and programs of schedulers, by which pods do not find them."""
+_DEFAULT = (None, "", "default-scheduler")
+_LEAST = "scheduling.volcano.sh/group-min-member"
+_PLAIN = frozenset({"", "apps", "batch"})
+"""API groups of the kinds whose controllers leave schedulerName as it is."""
+
+
+def _scheduled(cluster: ClusterObjects) -> Iterator[tuple[str, Any, PodSet | None]]:
+    """Return each schedulerName with its path, and the pods that have it."""
+    for found in (*cluster.of(JOB), *cluster.of(MODEL_SERVING)):
+        yield found.at("spec.schedulerName"), found.spec.get("schedulerName"), None
+    for pods in cluster.pods:
+        if pods.count != 0:
+            yield pods.at("spec.schedulerName"), pods.spec.get("schedulerName"), pods
+
+
+@each_of(_scheduled)
+def gang_scheduler(path: str, name: Any, pods: PodSet | None) -> Iterator[Finding]:
+    """Pods name the scheduler that reads their gang, and its name is not misspelled.
+
+    No scheduler takes pods of another name, so they stay Pending. Volcano takes those that name it:
+    for others, its annotations group-name, queue-name and group-min-member have no effect. Compared
+    are the names volcano, kai-scheduler, koord-scheduler, yunikorn and default-scheduler.
+
+    Pass: schedulerName volcano, and the annotation scheduling.k8s.io/group-name.
+    Fail: schedulerName vulcano or volcano-scheduler; the annotation and no schedulerName.
+    Level: advisory, because a cluster may start its schedulers under other names.
+    Source: Volcano v1.14 cmd/scheduler/app/options/options.go (defaultSchedulerName);
+    pkg/controllers/podgroup/pg_controller.go (schedulerNames); Kubernetes documentation, Configure
+    Multiple Schedulers; the documentation of KAI Scheduler, Koordinator and Apache YuniKorn.
+    """
+    require_known(path, name)
+    if isinstance(name, str) and name not in _SCHEDULERS:
+        meant = _OTHER_NAMES.get(name.lower()) or naming.name_slip_of(name.lower(), _SCHEDULERS)
+        meant = name.lower() if name.lower() in _SCHEDULERS else meant
+        if meant is not None:
+            seen = f"is {display(name)}, but this scheduler takes the pods with {display(meant)}"
+            yield advise(path, f"{seen}, so these stay Pending", write(meant))
+    elif pods is not None and name in _DEFAULT and pods.owner.group in _PLAIN:
+        stated = _gang_annotation(pods)
+        if stated:
+            seen = f"is {display(name)}" if name else "is missing"
+            seen += f", but the pods have {stated}, which only Volcano reads"
+            yield advise(path, f"{seen}: they start one by one", write(VOLCANO))
+
+
+def _gang_annotation(pods: PodSet) -> str:
+    """Return an annotation of Volcano that says how pods start together; empty if none."""
+    for key in (naming.POD_GROUP, naming.QUEUE_NAME, _LEAST):
+        for annotations in (pods.annotations, mapping(pods.owner.metadata.get("annotations"))):
+            if isinstance(annotations.get(key), str):
+                return key
+    return ""

@@ -60,13 +60,16 @@ class _Wanted:
     queue: MaybeText | None
     title: str
     amounts: _Amounts
+    sure: bool = True
+    """Whether Volcano schedules it in any case."""
 
 
 def gang_within_queue(cluster: ClusterObjects) -> Iterator[Finding]:
     """What starts together requests at most the capability of its queue, and of those above it.
 
     It applies to the minResources of a PodGroup, or minMember of its smallest pods; to a group of a
-    ModelServing or a LeaderWorkerSet and to a Volcano Job; to the gang of group-min-member; and to
+    ModelServing or a LeaderWorkerSet, to a Volcano Job and to a Ray cluster with the label
+    volcano.sh/queue-name; to the gang of group-min-member; and to
     each single pod that Volcano schedules. A capability limits only the resources that it names,
     and 0 of CPU and memory are no limit: the devices of resource claims count under
     `deviceclass/<class>`, in 1.15 with its plugin capacity, and are not compared here.
@@ -75,11 +78,13 @@ def gang_within_queue(cluster: ClusterObjects) -> Iterator[Finding]:
 
     Pass: a Queue with capability 16 GPUs, and a ModelServing with groups of 16 GPUs.
     Fail: a Queue with capability 8 GPUs, and a ModelServing with groups of 16 GPUs.
-    Level: mandatory, because it never starts; advisory for a queue above, and for one of another
-    file, which may be an alternative, unless `--whole` says that all are in one cluster.
+    Level: mandatory, because it never starts; advisory for a queue above, for a Ray cluster, of
+    which KubeRay's option batch-scheduler decides, and for a queue of another file, which may be an
+    alternative, unless `--whole` says that all are in one cluster.
     Source: Volcano v1.14 pkg/scheduler/plugins/proportion/proportion.go and capacity/capacity.go,
     AddJobEnqueueableFn and AddAllocatableFn. Run on 1.14.1 with both plugins.
-    docs/user-guide/how_to_use_dra_quota.md of 1.15.
+    docs/user-guide/how_to_use_dra_quota.md of 1.15. ray-project/kuberay ray-operator/controllers/
+    ray/batchscheduler/volcano/volcano_scheduler.go.
     """
     queues = {name: entry for (_, name), entry in cluster.named(QUEUE).items()}
     if not queues:
@@ -91,7 +96,7 @@ def gang_within_queue(cluster: ClusterObjects) -> Iterator[Finding]:
         elif isinstance(queue, str) and queue in queues:
             same = cluster.source_of(queues[queue]) == cluster.source_of(wanted.owner)
             found = _check_gang(wanted, queue, queues)
-            yield from found if same else map(_as_advice, found)
+            yield from found if same and wanted.sure else map(_as_advice, found)
 
 
 def _as_advice(found: Finding) -> Finding:
@@ -108,7 +113,8 @@ def _everything(cluster: ClusterObjects) -> Iterator[_Wanted]:
     for gang in cluster.made_gangs:
         if gang.queue_path:
             path = gang.owner.at(gang.queue_path)
-            yield _Wanted(gang.owner, path, gang.queue, gang.title, _of_gang(gang))
+            amounts = _of_gang(gang)
+            yield _Wanted(gang.owner, path, gang.queue, gang.title, amounts, gang.sure)
     for pods in cluster.pods:
         queue = text(pods.annotations.get(naming.QUEUE_NAME), "")
         if pods.owner.index in made or pods.gang or pods.count == 0:

@@ -14,7 +14,14 @@ from kthena_components.core.findings import (
     part_of_rule,
 )
 from kthena_components.core.objects.cluster_objects import ClusterObjects
-from kthena_components.core.objects.object import JOB, MODEL_SERVING, POD_GROUP, QUEUE, Object
+from kthena_components.core.objects.object import (
+    JOB,
+    MODEL_SERVING,
+    POD_GROUP,
+    QUEUE,
+    VOLCANO,
+    Object,
+)
 from kthena_components.core.remedies import at_least, at_most
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.quantity import parse_quantity, render_quantity
@@ -51,6 +58,21 @@ def _queues_named(
         yield cluster, entry.at(f"metadata.annotations.{naming.QUEUE_NAME}"), name
     for entry in cluster.of(QUEUE):
         yield cluster, entry.at("spec.parent"), text(entry.spec.get("parent"))
+    if cluster.of(QUEUE):
+        yield from ((cluster, path, name) for path, name in _queues_of_pods(cluster))
+
+
+def _queues_of_pods(cluster: ClusterObjects) -> Iterator[tuple[str, MaybeText | None]]:
+    """Return the queues of gangs that other controllers make, and of pods without one."""
+    made = {gang.owner.index for gang in cluster.made_gangs}
+    for gang in cluster.made_gangs:
+        if gang.queue_path and gang.owner.group_kind not in {JOB, MODEL_SERVING}:
+            yield gang.owner.at(gang.queue_path), gang.queue
+    for pods in cluster.pods:
+        scheduled = pods.spec.get("schedulerName") == VOLCANO and not pods.by_controller
+        if scheduled and pods.owner.index not in made and not pods.gang and pods.count != 0:
+            path = pods.at(f"metadata.annotations.{naming.QUEUE_NAME}")
+            yield path, text(pods.annotations.get(naming.QUEUE_NAME))
 
 
 @each_of(_queues_named)
@@ -59,7 +81,8 @@ def queue_exists(cluster: ClusterObjects, path: str, stated: MaybeText | None) -
 
     Pass: a Queue research, and a PodGroup with queue research; the queue default.
     Fail: a queue whose status is Closed: Volcano's webhook rejects the PodGroup; among all objects
-    of the cluster, queue night and a Queue of another name.
+    of the cluster, queue night and a Queue of another name. It is the queue of a PodGroup, a Job, a
+    ModelServing, a LeaderWorkerSet, a Ray cluster or of pods that Volcano schedules.
     Level: mandatory for a closed queue; advisory for one that is missing beside others if these are
     all objects of the cluster; else a missing one is not checked.
     Source: Volcano v1.14 pkg/webhooks/admission/podgroups/validate/validate_podgroup.go

@@ -1,12 +1,22 @@
-"""Checks the keys that pods use in the Secrets of a cluster. Values are never read."""
+"""Checks what pods and routes name: keys of Secrets, and objects. Values are never read."""
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from kthena_components.core.findings import Finding, advise, not_checked, part_of_rule, suggest
+from kthena_components.core.findings import (
+    Finding,
+    advise,
+    count_of,
+    each_of,
+    not_checked,
+    part_of_rule,
+    suggest,
+)
+from kthena_components.core.naming import name_slip_of
 from kthena_components.core.objects.cluster_objects import ClusterObjects, Key
 from kthena_components.core.objects.object import GroupKind, Object, PodSet
+from kthena_components.core.remedies import write
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
@@ -17,8 +27,10 @@ from kthena_components.core.values.read import (
     require_known,
     sequence,
     unknown_in,
+    unknown_within,
 )
 from kthena_components.core.values.unknown import Unknown
+from kthena_components.systems.kubernetes.rules.inference_pools import route_backends
 
 # Objects whose controllers create a Secret, or add keys to one that exists.
 #
@@ -243,3 +255,144 @@ def _logins(pods: PodSet, secrets: Mapping[Key, _Secret]) -> Iterator[Finding]:
             )
             remedy = "write type kubernetes.io/dockerconfigjson and the key .dockerconfigjson there"
             yield advise(path, f"{seen}without it", remedy)
+
+
+_CLAIM: GroupKind = ("", "PersistentVolumeClaim")
+SERVICE_ACCOUNT: GroupKind = ("", "ServiceAccount")
+_Named = tuple[str, GroupKind, Any]
+"""The path of a name in a pod template, the kind, and the name or the map that has it."""
+
+
+def reference_exists(cluster: ClusterObjects) -> Iterator[Finding]:
+    """The claims, Secrets and ServiceAccounts that pods name are not misspelled.
+
+    Reported is a name that none of the objects has, and that differs in one letter, or in two that
+    are swapped, from one of the same kind in the same namespace. Another name may be that of an
+    object that is elsewhere, and so may one that differs in a digit. Optional ones are not
+    compared. Without its claim a pod stays Pending, without a Secret its containers do not start,
+    and without its ServiceAccount it is not created.
+
+    Pass: claimName models-pvc, and a PersistentVolumeClaim models-pvc; claimName models-2, and one
+    models-1.
+    Fail: claimName models-pcv, and a PersistentVolumeClaim models-pvc.
+    Level: advisory, because an object of that name may be in the cluster.
+    Source: kubernetes pkg/scheduler/framework/plugins/volumebinding/volume_binding.go PreFilter;
+    pkg/kubelet/kubelet_pods.go makeEnvironmentVariables; pkg/volume/secret/secret.go;
+    plugin/pkg/admission/serviceaccount/admission.go.
+    """
+    names = cluster.once(_names_by_space)[0]
+    for pods in cluster.pods if names else ():
+        if pods.count != 0 and isinstance(pods.owner.namespace, str):
+            for path, kind, name in _references(pods):
+                listed = names.get((kind, pods.owner.namespace), ())
+                if isinstance(name, str) and listed and name not in listed:
+                    yield from _misspelled(pods, path, kind[1], (name, listed))
+
+
+def _misspelled(
+    pods: PodSet, path: str, kind: str, names: tuple[str, Mapping[str, None]]
+) -> Iterator[Finding]:
+    meant = name_slip_of(*names)
+    if meant is not None:
+        seen = f"is {display(names[0])}, but namespace {display(pods.owner.namespace)} has no such "
+        yield advise(pods.at(path), f"{seen}{kind} here", write(meant))
+
+
+_ByKind = dict[tuple[GroupKind, str], dict[str, None]]
+
+
+def _names_by_space(cluster: ClusterObjects) -> Iterator[_ByKind]:
+    """Return the names of each kind in each namespace, without those of which some are unknown."""
+    found: _ByKind = {}
+    for kind in (_CLAIM, SECRET, SERVICE_ACCOUNT):
+        for space, name in () if cluster.name_unknown(kind) else cluster.named(kind):
+            found.setdefault((kind, space), {})[name] = None
+    filled = _filled(cluster)
+    for key in filled:
+        if len(key) > 1:
+            found.setdefault((SECRET, key[0]), {})[key[1]] = None
+    hidden = [(SECRET, space) for kind, space in found if kind == SECRET and (space,) in filled]
+    for pair in [*hidden, *(pair for pair in found if pair[0] == SECRET and () in filled)]:
+        found.pop(pair, None)
+    yield found
+
+
+def _references(pods: PodSet) -> Iterator[_Named]:
+    """Return what pods name and need."""
+    spec = pods.spec
+    yield "spec.serviceAccountName", SERVICE_ACCOUNT, spec.get("serviceAccountName")
+    for i, volume in enumerate(map(mapping, sequence(spec.get("volumes")))):
+        at = f"spec.volumes[{i}]"
+        claim, secret = (mapping(volume.get(key)) for key in ("persistentVolumeClaim", "secret"))
+        yield f"{at}.persistentVolumeClaim.claimName", _CLAIM, claim.get("claimName")
+        yield f"{at}.secret.secretName", SECRET, _required(secret, "secretName")
+    for at, container in _containers(pods):
+        for k, item in enumerate(sequence(container.get("envFrom"))):
+            taken = mapping(mapping(item).get("secretRef"))
+            yield f"{at}.envFrom[{k}].secretRef.name", SECRET, _required(taken, "name")
+        for k, item in enumerate(sequence(container.get("env"))):
+            taken = mapping(mapping(mapping(item).get("valueFrom")).get("secretKeyRef"))
+            yield f"{at}.env[{k}].valueFrom.secretKeyRef.name", SECRET, _required(taken, "name")
+
+
+def _required(taken: Mapping[str, Any], field: str) -> Any:
+    return None if taken.get("optional") not in (None, False) else taken.get(field)
+
+
+GRANT: GroupKind = ("gateway.networking.k8s.io", "ReferenceGrant")
+
+
+@each_of(route_backends)
+def route_reference_grant(
+    cluster: ClusterObjects, route: Object, at: str, stated: Any
+) -> Iterator[Finding]:
+    """A ReferenceGrant allows a route to name a backend of another namespace.
+
+    It is in the namespace of the backend, and names the route's kind and namespace, and the
+    backend's kind. Otherwise the gateway answers with status 500. Backends whose objects are
+    elsewhere are not compared.
+
+    Pass: a route in web, a Service in chat, and in chat a ReferenceGrant from HTTPRoutes of web to
+    Services.
+    Fail: the same without a ReferenceGrant, or with one in web, or one from Gateways.
+    Level: advisory, because another one may be in the cluster.
+    Source: kubernetes-sigs/gateway-api v1.5.1 apis/v1/httproute_types.go and
+    referencegrant_types.go.
+    """
+    backend, path = mapping(stated), route.at(f"{at}.namespace")
+    group, kind = backend.get("group") or "", backend.get("kind") or "Service"
+    space, name = backend.get("namespace"), backend.get("name")
+    require_known(path, group, kind, space, name, route.namespace)
+    if space in (None, route.namespace):
+        return
+    if (str(space), str(name)) not in cluster.named((str(group), str(kind))):
+        return
+    needed = {"group": route.group, "kind": route.kind, "namespace": route.namespace}
+    grants = [
+        one for one in cluster.of(GRANT) if unknown_in(one.namespace) or one.namespace == space
+    ]
+    for grant in grants:
+        require_known(path, grant.namespace, unknown_within(grant.spec))
+        if _allows(grant.spec, needed, {"group": group, "kind": kind, "name": name}):
+            return
+    own = f"{route.kind}s of namespace {display(route.namespace)}"
+    what = "no ReferenceGrant here"
+    if grants:
+        what = f"none of its {count_of(len(grants), 'ReferenceGrant')} here"
+    seen = f"is {display(space)}, where {what} allows {own} to name this {kind}"
+    yield advise(path, f"{seen}, so the gateway answers 500", f"add one to namespace {space}")
+
+
+def _allows(
+    spec: Mapping[str, Any], needed: Mapping[str, object], to: Mapping[str, object]
+) -> bool:
+    """Return whether a ReferenceGrant allows a kind of objects to name one of another."""
+    sources, targets = (map(mapping, sequence(spec.get(key))) for key in ("from", "to"))
+    if not any(all(each.get(key) == value for key, value in needed.items()) for each in sources):
+        return False
+    return any(
+        each.get("group", "") == to["group"]
+        and each.get("kind") == to["kind"]
+        and each.get("name") in (None, "", to["name"])
+        for each in targets
+    )
