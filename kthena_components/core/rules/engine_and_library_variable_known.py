@@ -1,7 +1,7 @@
 """Rules of the variables of engines, NCCL and Ray: their names and their values."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -12,7 +12,7 @@ from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level, advise, not_checked
 from kthena_components.core.remedies import remove, write
 from kthena_components.core.rules.support.engine_pods import Start, all_starts, image_of
-from kthena_components.core.rules.support.messages import slip_of, title
+from kthena_components.core.rules.support.messages import is_number, slip_of, title
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display, listing
 from kthena_components.core.values.images import Version, parse_version, read_image
@@ -107,7 +107,7 @@ def engine_variable_number(facts: ServingFacts) -> Iterator[Finding]:
             continue
         stated = pod.variables.get(OWN_PORT)
         value = None if stated is None else stated.value
-        if stated is None or not isinstance(value, str) or _is_number(value):
+        if stated is None or not isinstance(value, str) or is_number(value):
             continue
         if pod.own is not None and isinstance(pod.own.image, Unknown):
             yield not_checked(stated.path, pod.own.image)
@@ -119,15 +119,6 @@ def engine_variable_number(facts: ServingFacts) -> Iterator[Finding]:
             "because it reads the number of a port there",
             remedy="remove it, or write a number" if stated.by_script else remove(at=at),
         )
-
-
-def _is_number(text: str, kind: Callable[[str], object] = int) -> bool:
-    """Return whether Python takes a text for an integer, or another kind of number."""
-    try:
-        kind(text)
-    except ValueError:
-        return False
-    return True
 
 
 def engine_variable_value(facts: ServingFacts) -> Iterator[Finding]:
@@ -203,7 +194,7 @@ class _Takes:
         if self.words:
             known = self.words if not self.folds else tuple(map(str.lower, self.words))
             return (value.lower() if self.folds else value) in known
-        return _is_number(value, int if self.whole else float)
+        return is_number(value, int if self.whole else float)
 
     def meant(self, value: str) -> str:
         """Return the value that was meant; empty if it is not clear."""
