@@ -131,10 +131,12 @@ def engine_variable_value(facts: ServingFacts) -> Iterator[Finding]:
     engine-variable-number.
 
     Pass: VLLM_USE_DEEP_GEMM 1; VLLM_WORKER_MULTIPROC_METHOD spawn; a variable that takes any text.
-    Fail: VLLM_USE_DEEP_GEMM true; VLLM_WORKER_MULTIPROC_METHOD thread; VLLM_ALL2ALL_BACKEND deepep.
+    Fail: VLLM_USE_DEEP_GEMM true; VLLM_WORKER_MULTIPROC_METHOD thread; VLLM_ALL2ALL_BACKEND deepep;
+    VLLM_LOGGING_LEVEL VERBOSE, unless vLLM is told to configure its logging in another way.
     Level: mandatory; advisory before vLLM 0.11.1.
-    Source: vllm/envs.py (environment_variables, env_with_choices, enable_envs_cache) and
-    vllm/v1/engine/core.py of each published release; core/engines/tables/variables.json.
+    Source: vllm/envs.py (environment_variables, env_with_choices, enable_envs_cache),
+    vllm/logger.py and vllm/v1/engine/core.py of each published release;
+    core/engines/tables/variables.json.
     """
     for start in all_starts(facts, "vllm"):
         pod, release = start.pod or start.engine.entry, start.command.release
@@ -142,7 +144,7 @@ def engine_variable_value(facts: ServingFacts) -> Iterator[Finding]:
             continue
         for name, stated in pod.engine_variables.items():
             takes = None if name == OWN_PORT else _takes(name, release.version)
-            if takes is None:
+            if takes is None or (name == _LEVEL and pod.stated & _OWN_LOGGING):
                 continue
             if isinstance(stated.value, Unknown):
                 yield not_checked(stated.path, stated.value)
@@ -168,6 +170,9 @@ def _refused(start: Start, name: str, stated: VariableFacts, takes: "_Takes") ->
 
 _READS_ALL: Version = (0, 11, 1)
 """The first release in which an engine reads all variables: enable_envs_cache."""
+_LEVEL = "VLLM_LOGGING_LEVEL"
+_OWN_LOGGING = frozenset({"VLLM_CONFIGURE_LOGGING", "VLLM_LOGGING_CONFIG_PATH"})
+"""With these, vLLM may not pass its level on to Python's logging."""
 _SWITCHES = {"true": "1", "yes": "1", "on": "1", "false": "0", "no": "0", "off": "0"}
 
 

@@ -14,7 +14,7 @@ from kthena_components.core.remedies import plain
 from kthena_components.core.rules.support.engine_pods import Start, each_start, image_of, starts
 from kthena_components.core.rules.support.messages import is_number, slip_of, title
 from kthena_components.core.values.dataclass import dataclass
-from kthena_components.core.values.display import display, listing
+from kthena_components.core.values.display import display
 from kthena_components.core.values.read import is_map, mapping
 from kthena_components.core.values.unknown import is_unresolved
 
@@ -239,11 +239,13 @@ def _unregistered(
             return
     seen = f"has {taken.option} {word}, and {start.product} has no such {registry.title}"
     remedy = plain(suggest(word, taken.words))
+    gone = bool(having) and having[0].since < taken.since
     if having:
-        seen += f": vLLM {table.texts[having[0].since]} to {table.texts[having[-1].until]} have it"
-        remedy = f"use one of these releases, or write one of: {listing(sorted(taken.words))}"
-    gone = bool(having) and registry.moves and having[-1].until < taken.since
-    sure = release is not None and release.sure and not taken.between and not gone
+        last = table.texts[having[-1].until if gone else having[0].since]
+        seen += f": {last} is the {'last' if gone else 'first'} release with it"
+        remedy = f"use vLLM {last}, or one of: {', '.join(sorted(taken.words))}"
+    may_be_elsewhere = gone and registry.moves
+    sure = release is not None and release.sure and not taken.between and not may_be_elsewhere
     yield from start.refused(seen, remedy, Level.MANDATORY if sure else Level.ADVISORY)
 
 
