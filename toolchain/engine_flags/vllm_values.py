@@ -32,7 +32,7 @@ def levels(read: Callable[[], Any]) -> dict[str, Any] | None:
 
     def refuses(word: str) -> bool:
         def set_level() -> None:
-            logging.Logger("tried").setLevel(read())
+            logging.Handler().setLevel(read())
 
         return _refusal(_LEVEL, set_level, word) is not None
 
