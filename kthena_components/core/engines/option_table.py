@@ -234,7 +234,8 @@ def release_for(engine: str, image: Image | None) -> Release:
     table, title = load(engine), TITLES[engine]
     stated = image.release_of(engine) if image else None
     if stated in table.versions and table.is_release(stated):
-        return _release(table, stated)
+        because = f"the container installs {title} or a package for it" if image.changed else ""
+        return _release(table, stated, because)
     if image is None:
         because = "the image is not known"
     elif stated is None:

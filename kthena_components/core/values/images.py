@@ -67,6 +67,8 @@ class Image:
     """Registry and name, without Docker Hub's host, which is the default."""
     tag: str | None
     digest: str | None
+    changed: bool = False
+    """Whether its container installs another engine, or a package for one, before it starts."""
 
     @property
     def pinned(self) -> bool:
