@@ -95,9 +95,17 @@ def _update(name: str, index: PyPISimple, *, again: bool) -> None:
 def of_options(
     inside: Mapping[str, dict[str, Any]], flags: Sequence[Flag]
 ) -> dict[str, dict[str, Any]]:
-    """Return the keys of the options that a release has: its classes may be older than they."""
+    """Return the keys of the options that a release has: its classes may be older than they.
+
+    Words of an option that its parser checks are its choices already.
+    """
     names = {name for flag in flags for name in flag.names}
-    return {name: keys for name, keys in inside.items() if name.partition(".")[0] in names}
+    checked = {name for flag in flags if flag.choices for name in flag.names}
+    return {
+        name: keys
+        for name, keys in inside.items()
+        if name.partition(".")[0] in names and not (name in checked and "keys" not in keys)
+    }
 
 
 def keep_lines(engine: str, version: str, root: Path) -> None:

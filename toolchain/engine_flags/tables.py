@@ -22,8 +22,8 @@ class Source:
 
 Release: TypeAlias = tuple[Source, Sequence[Flag]]
 Keys: TypeAlias = Mapping[str, Mapping[str, Mapping[str, Any]]]
-"""By release and option, the keys inside its JSON, whether the release ignores others, and the
-words that some keys take, if they were read."""
+"""By release and option, the keys inside its JSON, whether the release ignores others, their types,
+and the words that some keys take, if they were read. Words of the key "" are the option's own."""
 
 
 def write(engine: str, reader: str, releases: Sequence[Release], keys: Keys | None = None) -> str:
@@ -53,7 +53,7 @@ def _merge_keys(releases: Sequence[Release], keys: Keys) -> list[dict[str, Any]]
         last: dict[str, Any] | None = None
         for version in versions:
             given = keys.get(version, {}).get(option)
-            found = None if given is None else _stated(given)
+            found = _stated(given) if given and "keys" in given else None
             if last is not None and (found is None or found != _stated(last)):
                 last = None
             if found is not None and last is None:
@@ -84,7 +84,7 @@ def _merge_words(releases: Sequence[Release], keys: Keys) -> list[dict[str, Any]
 
 
 def _stated(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {field: row[field] for field in ("keys", "ignores") if field in row}
+    return {field: row[field] for field in ("keys", "ignores", "types") if field in row}
 
 
 def keys_of(table: Mapping[str, Any]) -> dict[str, dict[str, dict[str, Any]]]:

@@ -31,6 +31,8 @@ _CHECKED_LATER = {
     "data_parallel_backend": ("ParallelConfig", "data_parallel_backend"),
 }
 """Options without choices in some parsers, and the field of vllm.config that rejects words."""
+_OBJECTS_LATER = frozenset({"hf_overrides"})
+"""Options that the parser also takes as text, and ModelConfig as an object only."""
 _NO_OBJECTS = ("3", "true", "[]")
 """JSON that a converter refuses if it takes objects only, for one of vLLM's configurations."""
 
@@ -81,6 +83,7 @@ def describe(action: argparse.Action, spellings: Sequence[str]) -> dict[str, Any
     off = [name for name in spellings if _stored(action, name) is False]
     switch = action.nargs == 0
     kind = "text" if switch else _type(action)
+    kind = "object" if kind == "text" and action.dest in _OBJECTS_LATER else kind
     # argparse compares converted words: of None and its text, one is out of reach.
     unreachable = "None" if kind.endswith("?") else None
     choices = [choice for choice in choices if choice != unreachable]

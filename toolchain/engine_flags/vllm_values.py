@@ -6,6 +6,7 @@ vllm/envs.py that read the variables. Which values they refuse is tried, not rea
 
 import importlib
 import json
+import logging
 import os
 import re
 import sys
@@ -20,6 +21,25 @@ _NO_WORD = "no-such-word"
 _WHOLE, _PART = ("0", "1", "7"), "0.5"
 _LISTED = re.compile(r"[Vv]alid options: \[(?P<words>.*)\]")
 _WORD = re.compile(r"'([^']*)'")
+_LEVEL = "VLLM_LOGGING_LEVEL"
+"""The variable that Python's logging reads, which stops at what is no name of a level."""
+_LEVELS = ("CRITICAL", "DEBUG", "ERROR", "FATAL", "INFO", "NOTSET", "WARN", "WARNING")
+"""The names of Python's levels (logging/__init__.py _nameToLevel)."""
+
+
+def levels(read: Callable[[], Any]) -> dict[str, Any] | None:
+    """Return the levels that a release passes on to logging, and whether small letters count."""
+
+    def refuses(word: str) -> bool:
+        def set_level() -> None:
+            logging.Handler().setLevel(read())
+
+        return _refusal(_LEVEL, set_level, word) is not None
+
+    if not refuses(_NO_WORD) or any(map(refuses, _LEVELS)):
+        return None
+    folds = not refuses(_LEVELS[0].lower())
+    return {"takes": list(_LEVELS), **({"folds": True} if folds else {})}
 
 
 def takes(name: str, read: Callable[[], Any]) -> dict[str, Any] | None:
@@ -66,4 +86,5 @@ def main(root: str) -> None:
     install("vllm")
     envs: Any = importlib.import_module("vllm.envs")
     named = {name: takes(name, read) for name, read in envs.environment_variables.items()}
+    named[_LEVEL] = levels(envs.environment_variables[_LEVEL])
     json.dump({name: one for name, one in named.items() if one and name.startswith("VLLM_")}, out)

@@ -36,6 +36,7 @@ from kthena_components.core.engines.programs import (
 from kthena_components.core.findings import count_of
 from kthena_components.core.values.dataclass import replace
 from kthena_components.core.values.images import read_image
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import MaybeText, Unknown
 
 MAX_ITEM = 1 << 21
@@ -90,6 +91,8 @@ def read_command(
         text = f"one item has {longest} characters, and no Linux accepts more than {MAX_ITEM}"
         return _unreadable(Problem(flag="", text=text, remedy="put it in a file", hard=True))
     of = None if image is None else read_image(image)
+    if of is not None and any(map(_installs, (*argv, *_scripts(files)))):
+        of = replace(of, changed=True)
     scope = Scope(env, late_variables, files=files, hidden=hidden, image=of)
     search = Search(scope)
     search.run([*_expanded(argv, scope)], folder)
@@ -97,6 +100,25 @@ def read_command(
     if facts is None or facts.ray_role != "head":
         return facts
     return replace(facts, ray_heads=runs_straight(argv))
+
+
+_INSTALL = regex(
+    r"\binstall\b[^\n;&|]*\b(?:vllm|sglang|tensorrt[-_]llm)\b(?!-router|\[[^\]]*\](?:['\"\s]|$))"
+)
+"""An installation of another engine, or of a package for one. `vllm[audio]` keeps the release."""
+
+
+def _installs(text: object) -> bool:
+    """Return whether a script may install another release of an engine, or a plugin of one."""
+    if not isinstance(text, str) or "install" not in text:
+        return False
+    return _INSTALL.search(text.replace("\\\n", " ")) is not None
+
+
+def _scripts(files: Files) -> Iterator[object]:
+    """Yield the texts of the mounted files."""
+    for mount in files:
+        yield from (text for _, text in mount.files)
 
 
 def _expanded(argv: Sequence[str], scope: Scope) -> Iterator[str]:

@@ -8,6 +8,7 @@ line of its engine is read, not before.
 import json
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
+from dataclasses import field
 from functools import cache, lru_cache
 from importlib import resources
 from operator import attrgetter
@@ -55,14 +56,17 @@ class Keys:
     """Index of the last release."""
     ignores: bool
     """Whether these releases ignore other keys; if not, they refuse them."""
+    types: Mapping[str, str] = field(default_factory=dict)
+    """The type of a key: int, float, bool, text, list or map. A key that is not here takes any."""
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The words that some releases take in a key inside a JSON option."""
+    """The words that some releases take in a key inside a JSON option, or in an option itself."""
 
     option: str
     key: str
+    """Empty for the option itself: the words are the names in a registry."""
     words: frozenset[str]
     since: int
     """Index of the first release, from 0."""
@@ -194,7 +198,8 @@ def _version(text: str) -> Version:
 
 def _keys(row: Mapping[str, Any], place: Mapping[str, int]) -> Keys:
     names, since, until = frozenset(row["keys"]), place[row["since"]], place[row["until"]]
-    return Keys(row["option"], names, since, until, ignores=row.get("ignores", False))
+    types = {key: kind for kind, keys in row.get("types", {}).items() for key in keys}
+    return Keys(row["option"], names, since, until, row.get("ignores", False), types)
 
 
 def _words(row: Mapping[str, Any], place: Mapping[str, int]) -> Words:
@@ -230,7 +235,8 @@ def release_for(engine: str, image: Image | None) -> Release:
     table, title = load(engine), TITLES[engine]
     stated = image.release_of(engine) if image else None
     if stated in table.versions and table.is_release(stated):
-        return _release(table, stated)
+        because = f"the container installs {title} or a package for it" if image.changed else ""
+        return _release(table, stated, because)
     if image is None:
         because = "the image is not known"
     elif stated is None:

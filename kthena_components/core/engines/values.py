@@ -20,7 +20,8 @@ _PAIRS = regex(r"[^={},\s]{1,64}=[0-9]{1,9}(?:,[^={},\s]{1,64}=[0-9]{1,9}){0,31}
 """Keys and numbers that vLLM once took for JSON (vllm/engine/arg_utils.py `nullable_kvs`)."""
 _UNEXPANDED = regex(r"\$(?:\{([A-Za-z_]\w*)[^}]*\}|([A-Za-z_]\w*))", re.ASCII)
 _SUFFIXES = "kmgt"
-_NUMBERS = frozenset({"float", "int", "si-size", "size", "size-auto"})
+NUMBERS = frozenset({"float", "int", "si-size", "size", "size-auto"})
+"""The types of options that take a number."""
 _NOTHING = frozenset({"", "None"})
 """Texts that vLLM reads as None for options that may be None (`optional_type`)."""
 REFUSED = "refused"
@@ -59,7 +60,7 @@ def convert(option: Option, shown: str, given: MaybeText, *, in_shell: bool) -> 
         # The parser compares converted values: None must be one of the choices.
         allowed = not option.choices or str(None) in option.choices
         return None if allowed else _not_a_choice(option, shown)
-    variable = unexpanded(option.name, shown, given) if kind in _NUMBERS and not in_shell else None
+    variable = unexpanded(option.name, shown, given) if kind in NUMBERS and not in_shell else None
     if variable is not None:
         return variable
     reader = _READERS.get(kind)

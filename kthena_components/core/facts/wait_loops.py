@@ -1,6 +1,7 @@
 """Reads what the script of a container waits for, and what the command of a probe asks.
 
 Only loops are read that run in any case and end when a server answers, or when a name is in DNS.
+A `for` loop that has another end is one of them if the script fails there.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,6 +11,8 @@ from kthena_components.core.engines.bash.syntax import (
     Assignment,
     Block,
     Chain,
+    Counting,
+    For,
     Function,
     If,
     Parameter,
@@ -39,10 +42,12 @@ _QUIET = frozenset(
     }
 )
 """Commands that start no server."""
-_MARKS = ("until", "while", "wait-for", "wait_for", "dockerize", "kubectl")
+_MARKS = ("until", "while", "done", "wait-for", "wait_for", "dockerize", "kubectl")
 """Words without which a container is not read."""
 _ALWAYS = frozenset({("true",), (":",)})
-_LEAVES = frozenset({("break",), ("exit",), ("exit", "0")})
+_ENDS_WELL = frozenset({("exit",), ("exit", "0")})
+_BREAKS = frozenset({("break",)})
+_LEAVES = _ENDS_WELL | _BREAKS
 _SUCCESS = ("200", "'200'", '"200"')
 _EQUAL, _UNEQUAL = frozenset({"=", "==", "-eq"}), frozenset({"!=", "-ne"})
 _TEST_WORDS = 5
@@ -123,17 +128,39 @@ class _Reader:
 
     def loops(self, block: Block) -> Iterator[WaitLoop]:
         """Yield the loops among some statements, and those behind `&&`, which fails with them."""
-        for statement, in_background in block.items:
+        for number, (statement, in_background) in enumerate(block.items):
             rest = statement.rest if isinstance(statement, Chain) else ()
             first = statement.first if isinstance(statement, Chain) else statement
+            fails = not rest and self._fails_next(block, number)
             for mark, each in (("&&", first), *rest):
                 loop = each.body if isinstance(each, Redirected) else each
                 is_next = mark == "&&" and not in_background
-                found = self._loop(loop) if is_next and isinstance(loop, While) else None
+                found = self._waits(loop, fails=fails) if is_next else None
                 if found is not None:
                     yield found
-                elif not is_next or not self._is_quiet(each):
+                elif not is_next or not self._is_quiet(loop):
                     return
+
+    def _waits(self, loop: Statement, *, fails: bool) -> WaitLoop | None:
+        """Return what a loop waits for.
+
+        `for` over a list or to a number ends by itself: it waits where the script fails then.
+        """
+        if isinstance(loop, While):
+            return self._loop(loop)
+        if isinstance(loop, Counting) and not loop.condition:
+            return self._left(loop.body)
+        is_limited = (isinstance(loop, For) and not loop.asks) or isinstance(loop, Counting)
+        return self._left(loop.body, _ENDS_WELL) if is_limited and fails else None
+
+    def _fails_next(self, block: Block, number: int) -> bool:
+        """Return whether a script fails behind one of its statements, and does nothing else."""
+        for statement, in_background in block.items[number + 1 :]:
+            if not in_background and self._fails(statement):
+                return True
+            if not self._only_waits((statement, in_background)):
+                return False
+        return False
 
     def fails_without(self, block: Block) -> WaitLoop | None:
         """Return what must answer for some statements to succeed."""
@@ -159,6 +186,8 @@ class _Reader:
         """Return whether a statement ends, and starts nothing that goes on."""
         if isinstance(statement, Function):
             return True
+        if isinstance(statement, For | Counting):
+            return self._ends(statement)
         if not isinstance(statement, Simple):
             return False
         for made in statement.assignments:
@@ -168,6 +197,15 @@ class _Reader:
                 self.values[made.name] = text
         words = self._words(statement)
         return not statement.words or (bool(words) and words[0] in _QUIET)
+
+    def _ends(self, loop: For | Counting) -> bool:
+        """Return whether a `for` loop ends by itself, and only asks and waits until then."""
+        if (isinstance(loop, For) and loop.asks) or (
+            isinstance(loop, Counting) and not loop.condition
+        ):
+            return False
+        waits = all(map(self._only_waits, loop.body.items))
+        return waits or self._left(loop.body, _BREAKS) is not None
 
     def _loop(self, loop: While) -> WaitLoop | None:
         """Return what a loop waits for, if it does nothing else."""
@@ -184,8 +222,8 @@ class _Reader:
         until = loop.until is not negated
         return self._condition(condition, until=until)
 
-    def _left(self, body: Block) -> WaitLoop | None:
-        """Return what must answer for a loop to be left that has no other end."""
+    def _left(self, body: Block, by: frozenset[tuple[str, ...]] = _LEAVES) -> WaitLoop | None:
+        """Return what must answer for a loop to be left by some words, if it does nothing else."""
         leaving = [item for item in body.items if not self._only_waits(item)]
         if len(leaving) != 1 or leaving[0][1]:
             return None
@@ -197,7 +235,7 @@ class _Reader:
             is_one = len(asked.items) == 1 and all(map(self._only_waits, inside.items[:-1]))
             if is_one and inside.items and all(map(self._only_waits, statement.otherwise.items)):
                 test, then = asked.items[0][0], inside.items[-1][0]
-        leaves = isinstance(then, Simple) and self._words(then) in _LEAVES
+        leaves = isinstance(then, Simple) and self._words(then) in by
         return self._unless_negated(test) if test is not None and leaves else None
 
     def _only_waits(self, item: tuple[Statement, bool]) -> bool:

@@ -1,7 +1,7 @@
 """Rules of the variables of engines, NCCL and Ray: their names and their values."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -12,7 +12,7 @@ from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level, advise, not_checked
 from kthena_components.core.remedies import remove, write
 from kthena_components.core.rules.support.engine_pods import Start, all_starts, image_of
-from kthena_components.core.rules.support.messages import slip_of, title
+from kthena_components.core.rules.support.messages import is_number, slip_of, title
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display, listing
 from kthena_components.core.values.images import Version, parse_version, read_image
@@ -108,7 +108,7 @@ def engine_variable_number(facts: ServingFacts) -> Iterator[Finding]:
             continue
         stated = pod.variables.get(OWN_PORT)
         value = None if stated is None else stated.value
-        if stated is None or not isinstance(value, str) or _is_number(value):
+        if stated is None or not isinstance(value, str) or is_number(value):
             continue
         if pod.own is not None and isinstance(pod.own.image, Unknown):
             yield not_checked(stated.path, pod.own.image)
@@ -122,15 +122,6 @@ def engine_variable_number(facts: ServingFacts) -> Iterator[Finding]:
         )
 
 
-def _is_number(text: str, kind: Callable[[str], object] = int) -> bool:
-    """Return whether Python takes a text for an integer, or another kind of number."""
-    try:
-        kind(text)
-    except ValueError:
-        return False
-    return True
-
-
 def engine_variable_value(facts: ServingFacts) -> Iterator[Finding]:
     """A variable of vLLM that takes a number or one of some words has such a value.
 
@@ -141,10 +132,12 @@ def engine_variable_value(facts: ServingFacts) -> Iterator[Finding]:
     engine-variable-number.
 
     Pass: VLLM_USE_DEEP_GEMM 1; VLLM_WORKER_MULTIPROC_METHOD spawn; a variable that takes any text.
-    Fail: VLLM_USE_DEEP_GEMM true; VLLM_WORKER_MULTIPROC_METHOD thread; VLLM_ALL2ALL_BACKEND deepep.
+    Fail: VLLM_USE_DEEP_GEMM true; VLLM_WORKER_MULTIPROC_METHOD thread; VLLM_ALL2ALL_BACKEND deepep;
+    VLLM_LOGGING_LEVEL VERBOSE, unless vLLM is told to configure its logging in another way.
     Level: mandatory; advisory before vLLM 0.11.1.
-    Source: vllm/envs.py (environment_variables, env_with_choices, enable_envs_cache) and
-    vllm/v1/engine/core.py of each published release; core/engines/tables/variables.json.
+    Source: vllm/envs.py (environment_variables, env_with_choices, enable_envs_cache),
+    vllm/logger.py and vllm/v1/engine/core.py of each published release;
+    core/engines/tables/variables.json.
     """
     for start in all_starts(facts, "vllm"):
         pod, release = start.pod or start.engine.entry, start.command.release
@@ -152,7 +145,7 @@ def engine_variable_value(facts: ServingFacts) -> Iterator[Finding]:
             continue
         for name, stated in pod.engine_variables.items():
             takes = None if name == OWN_PORT else _takes(name, release.version)
-            if takes is None:
+            if takes is None or (name == _LEVEL and pod.stated & _OWN_LOGGING):
                 continue
             if isinstance(stated.value, Unknown):
                 yield not_checked(stated.path, stated.value)
@@ -179,6 +172,9 @@ def _refused(start: Start, name: str, stated: VariableFacts, takes: "_Takes") ->
 
 _READS_ALL: Version = (0, 11, 1)
 """The first release in which an engine reads all variables: enable_envs_cache."""
+_LEVEL = "VLLM_LOGGING_LEVEL"
+_OWN_LOGGING = frozenset({"VLLM_CONFIGURE_LOGGING", "VLLM_LOGGING_CONFIG_PATH"})
+"""With these, vLLM may not pass its level on to Python's logging."""
 _SWITCHES = {"true": "1", "yes": "1", "on": "1", "false": "0", "no": "0", "off": "0"}
 
 
@@ -205,7 +201,7 @@ class _Takes:
         if self.words:
             known = self.words if not self.folds else tuple(map(str.lower, self.words))
             return (value.lower() if self.folds else value) in known
-        return _is_number(value, int if self.whole else float)
+        return is_number(value, int if self.whole else float)
 
     def meant(self, value: str) -> str:
         """Return the value that was meant; empty if it is not clear."""

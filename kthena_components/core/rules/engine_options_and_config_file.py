@@ -5,21 +5,22 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.engines import Problem
-from kthena_components.core.engines.option_table import Keys, Table, load
+from kthena_components.core.engines.option_table import Keys, Table, Words, load
 from kthena_components.core.engines.options import TITLES
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, suggest
 from kthena_components.core.remedies import plain
-from kthena_components.core.rules.support.engine_pods import Start, starts
-from kthena_components.core.rules.support.messages import title
+from kthena_components.core.rules.support.engine_pods import Start, each_start, image_of, starts
+from kthena_components.core.rules.support.messages import is_number, slip_of, title
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import is_map, mapping
 from kthena_components.core.values.unknown import is_unresolved
 
 
 def engine_option_keys(facts: ServingFacts) -> Iterator[Finding]:
-    """The engine's release has every key of the JSON objects in its options, and some words there.
+    """The engine's release has every key of the JSON objects in its options, and takes its value.
 
     The options are --speculative-config, --compilation-config with its pass_config,
     --kv-transfer-config, --kv-events-config and --eplb-config of vLLM, since 0.11.0 also
@@ -30,13 +31,14 @@ def engine_option_keys(facts: ServingFacts) -> Iterator[Finding]:
     keys, so what they say has no effect; newer ones refuse them. The words are those of `method` in
     --speculative-config, since vLLM 0.9.1, of cudagraph_mode in --compilation-config, since 0.10.1,
     and of publisher in --kv-events-config, since 0.11.1. SGLang ignores other keys, and does not
-    start with another publisher.
+    start with another publisher. The types are those that vLLM's own classes refuse: a number for
+    text, a text for a number, a list or a map for either. "3" is a number for them, too.
 
     Pass: --speculative-config '{"model": "m", "num_speculative_tokens": 3}'.
     Fail: --speculative-config '{"model": "m", "num_speculative_token": 3}'; with vLLM 0.12,
     --compilation-config.cudagraph_modes=NONE; --compilation-config.cudagraph_mode=FULL_DECODE;
     --speculative-config.method=eagel; with vLLM 0.33, --structured-outputs-config
-    '{"disable_fallback": true}'.
+    '{"disable_fallback": true}'; --speculative-config '{"num_speculative_tokens": "three"}'.
     Level: mandatory; advisory if the release ignores the key, or the image states no release, or
     the words are those of the releases before and after.
     Source: vllm/config of the releases, run as they are published; KVEventsConfig and
@@ -57,6 +59,8 @@ def engine_option_keys(facts: ServingFacts) -> Iterator[Finding]:
             for key in _inside(stated, inner) if inner else stated:
                 if isinstance(key, str) and not _is_in(key, taken.keys):
                     yield from _wrong(start, table, taken, key)
+            own = stated.get(inner) if inner else stated
+            yield from _mistyped(start, taken, own if is_map(own) else {})
         yield from _words(start, table)
 
 
@@ -74,7 +78,7 @@ def _stated(start: Start, option: str) -> Any:
 def _words(start: Start, table: Table) -> Iterator[Finding]:
     """Report words that a release does not take in a key. Those in capitals may be lower case."""
     release = start.command.release
-    for option, key in sorted({(row.option, row.key) for row in table.words}):
+    for option, key in sorted({(row.option, row.key) for row in table.words if row.key}):
         stated = _stated(start, option)
         word = stated.get(key) if isinstance(stated, Mapping) else None
         if release is None or not isinstance(word, str) or is_unresolved(word):
@@ -89,6 +93,50 @@ def _words(start: Start, table: Table) -> Iterator[Finding]:
                 f"states {display(word)} as {key} of {option}, which {start.product} does not take"
             )
             yield from start.refused(seen, plain(suggest(near, taken.words)), level)
+
+
+_TYPES: Mapping[str, str] = {
+    "int": "an integer",
+    "float": "a number",
+    "bool": "true or false",
+    "text": "a text",
+    "list": "a list",
+    "map": "an object",
+}
+_READ_AS_BOOL = frozenset(["true", "false", "yes", "no", "on", "off", "t", "f", "y", "n", "1", "0"])
+"""The texts that pydantic takes for true or false."""
+
+
+def _mistyped(start: Start, taken: Keys, stated: Mapping[Any, Any]) -> Iterator[Finding]:
+    """Report values of another type than a key takes. null often means the default."""
+    sure = start.command.release is not None and start.command.release.sure
+    for key, value in stated.items():
+        kind = taken.types.get(key.replace("-", "_")) if isinstance(key, str) else None
+        if kind is None or value is None or is_unresolved(value) or _is_of(kind, value):
+            continue
+        seen = f"states {display(value)} as {key} of {taken.option}, and {start.product} takes "
+        level = Level.MANDATORY if sure else Level.ADVISORY
+        yield from start.refused(f"{seen}{_TYPES[kind]} there", f"write {_TYPES[kind]}", level)
+
+
+def _is_of(kind: str, value: object) -> bool:
+    """Return whether pydantic takes a value for a type; what it is not known for counts as taken.
+
+    Source: pydantic documentation, Conversion Table (lax mode).
+    """
+    if isinstance(value, str):
+        numbers: Mapping[str, type] = {"int": int, "float": float}
+        if kind in numbers:
+            return "$" in value or is_number(value, numbers[kind])
+        return kind == "text" or (kind == "bool" and value.strip().lower() in _READ_AS_BOOL)
+    if isinstance(value, bool):
+        return kind in {"bool", "int", "float"}
+    if isinstance(value, int | float):
+        whole = float(value).is_integer()
+        return kind == "float" or (kind == "int" and whole) or (kind == "bool" and value in {0, 1})
+    if isinstance(value, list | Mapping):
+        return kind == ("list" if isinstance(value, list) else "map")
+    return True
 
 
 def _inside(stated: Mapping[Any, Any], outer: str) -> Iterator[Any]:
@@ -116,6 +164,89 @@ def _wrong(start: Start, table: Table, taken: Keys, key: str) -> Iterator[Findin
     if span := table.releases_with(taken.option, key):
         seen += f": {TITLES[table.engine]} {span[0]} to {span[1]} have it"
         remedy = "remove it, or use one of these releases"
+    yield from start.refused(seen, remedy, Level.MANDATORY if sure else Level.ADVISORY)
+
+
+@dataclass(frozen=True, slots=True)
+class _Registry:
+    """When an engine looks a word up in a registry, and what may add to it."""
+
+    title: str
+    switch: str = ""
+    """The option without which it does not. Empty: it always does."""
+    plugin: str = ""
+    """The option by which users add names."""
+    folds: bool = False
+    """Whether capitals count as small letters."""
+    moves: bool = False
+    """Whether names that are gone may be in a package of their own."""
+
+
+_REGISTRIES: Mapping[str, _Registry] = {
+    "--load-format": _Registry("loader", folds=True, moves=True),
+    "--quantization": _Registry("method of quantization", folds=True, moves=True),
+    "--reasoning-parser": _Registry("parser", plugin="--reasoning-parser-plugin"),
+    "--tool-call-parser": _Registry(
+        "parser", switch="--enable-auto-tool-choice", plugin="--tool-parser-plugin"
+    ),
+}
+_REASONING_SINCE = (0, 11, 1)
+"""The first vLLM that looks up --reasoning-parser after it has read its arguments, always."""
+
+
+@each_start("vllm")
+def engine_option_word(start: Start) -> Iterator[Finding]:
+    """The names of a parser, a loader and a quantization are those of the engine's release.
+
+    vLLM's parser takes any word for --quantization since 0.9.2, --tool-call-parser since 0.6.3,
+    --load-format since 0.10.1 and --reasoning-parser since 0.11.1, and vLLM looks it up later. It
+    looks for the parser of tool calls only with --enable-auto-tool-choice. Packages and plugins add
+    names, so that a word in another image than vLLM's own is reported only if it has one letter
+    wrong, and none with --tool-parser-plugin or --reasoning-parser-plugin.
+
+    Pass: --quantization awq; --enable-auto-tool-choice --tool-call-parser hermes.
+    Fail: --quantization awqq; --enable-auto-tool-choice --tool-call-parser qwen3.
+    Level: mandatory; advisory if the image states no release, if a package may have a loader or a
+    quantization that vLLM itself no longer has, and if the container installs packages first.
+    Source: the registries of each release, run as they are published: QUANTIZATION_METHODS,
+    _LOAD_FORMAT_TO_MODEL_LOADER, ToolParserManager and ReasoningParserManager;
+    validate_api_server_args and ModelConfig._verify_quantization, which read them.
+    """
+    release, table = start.command.release, load("vllm")
+    for option, registry in _REGISTRIES.items() if release is not None else ():
+        word = start.option(option)
+        plugged = registry.plugin and start.option(registry.plugin) is not None
+        if not isinstance(word, str) or not word or is_unresolved(word) or plugged:
+            continue
+        if registry.switch and start.is_on(registry.switch) is not True:
+            continue
+        if option == "--reasoning-parser" and release.version < _REASONING_SINCE:
+            continue
+        taken = table.words_in(option, "", release.version)
+        shown = word.lower() if registry.folds else word
+        if taken is not None and shown not in taken.words:
+            yield from _unregistered(start, table, taken, registry, shown)
+
+
+def _unregistered(
+    start: Start, table: Table, taken: Words, registry: _Registry, word: str
+) -> Iterator[Finding]:
+    image, release = image_of(start.pod or start.engine.entry), start.command.release
+    spans = [row for row in table.words if row.option == taken.option and not row.key]
+    having = [row for row in spans if word in row.words]
+    if image is None or not image.is_own("vllm"):
+        near = slip_of(word, {each for row in spans for each in row.words})
+        if having or near is None:
+            return
+    seen = f"has {taken.option} {word}, and {start.product} has no such {registry.title}"
+    remedy = plain(suggest(word, taken.words))
+    gone = bool(having) and having[0].since < taken.since
+    if having:
+        last = table.texts[having[-1].until if gone else having[0].since]
+        seen += f": {last} is the {'last' if gone else 'first'} release with it"
+        remedy = f"use vLLM {last}, or one of: {', '.join(sorted(taken.words))}"
+    may_be_elsewhere = gone and registry.moves
+    sure = release is not None and release.sure and not taken.between and not may_be_elsewhere
     yield from start.refused(seen, remedy, Level.MANDATORY if sure else Level.ADVISORY)
 
 

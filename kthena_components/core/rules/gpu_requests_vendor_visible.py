@@ -1,13 +1,13 @@
 """Rules of a container's GPUs: requests equal limits, one vendor, and those that ranks see."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod import DeviceFacts, PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts, ranks_of
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.remedies import either, without
-from kthena_components.core.rules.support.engine_pods import pods_of
+from kthena_components.core.rules.support.engine_pods import image_of, pods_of
 from kthena_components.core.rules.support.fixes import devices
 from kthena_components.core.rules.support.messages import (
     cannot_check,
@@ -17,6 +17,7 @@ from kthena_components.core.rules.support.messages import (
 )
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
+from kthena_components.core.values.images import shown_image
 from kthena_components.core.values.read import first_unknown, require_known
 from kthena_components.core.values.unknown import MaybeInt, Unknown, all_known, known
 
@@ -126,6 +127,49 @@ def _finding(engine: EngineFacts, pod: PodFacts, seen: str) -> Finding:
         path=pod.gpus_path,
         seen=f"{title(engine)} {seen}, and an engine runs on the GPUs of one vendor",
         remedy="request the GPUs of the vendor for which its image is built",
+    )
+
+
+_VENDORS: Mapping[str, str] = {
+    "nvidia.com": "NVIDIA's GPUs",
+    "amd.com": "AMD's GPUs",
+    "google.com": "Google's TPUs",
+}
+
+
+def image_gpu_vendor(facts: ServingFacts) -> Iterator[Finding]:
+    """The image of an engine is built for the accelerators that its pods request.
+
+    An engine's image has the libraries of one platform. vLLM's for CUDA finds no device on AMD's
+    GPUs, and stops. The rule knows the images that the projects of the engines, NVIDIA and AMD
+    publish, under their own names: a mirror may hold another build.
+
+    Pass: vllm/vllm-openai:v0.33.0 with nvidia.com/gpu; vllm/vllm-openai-rocm with amd.com/gpu.
+    Fail: vllm/vllm-openai:v0.33.0 with amd.com/gpu or google.com/tpu; an image of SGLang for ROCm,
+    lmsysorg/sglang:v0.5.9-rocm700, with nvidia.com/gpu.
+    Level: mandatory; advisory if the tag states no release.
+    Source: docs.vllm.ai, Using Docker; vllm/platforms/__init__.py (cuda_platform_plugin asks NVML);
+    docs.sglang.ai, Install SGLang; the NGC catalog.
+    """
+    for engine in facts.engines:
+        every = (found for pod in pods_of(engine) for found in _other_platform(engine, pod))
+        yield from dict.fromkeys(every)
+
+
+def _other_platform(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
+    image = image_of(pod)
+    built = None if image is None else image.built_for
+    if pod.command is None or pod.command.engine is None or built is None or image is None:
+        return
+    other = next((vendor for vendor in pod.vendors if vendor != built), None)
+    if other is None or built in pod.vendors:
+        return
+    yield Finding(
+        path=pod.gpus_path,
+        seen=f"{title(engine)} requests {_listed(pod)}, and its image, "
+        f"'{shown_image(str(pod.own.image if pod.own else ''))}', is built for {_VENDORS[built]}",
+        remedy=f"use an image for {_VENDORS.get(other, other)}, or request those of {built}",
+        level=Level.MANDATORY if image.states_release else Level.ADVISORY,
     )
 
 

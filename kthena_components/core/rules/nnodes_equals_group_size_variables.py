@@ -3,10 +3,13 @@
 from collections.abc import Iterator
 
 from kthena_components.core.engines import CommandFacts
+from kthena_components.core.engines.option_table import rows_of
+from kthena_components.core.engines.options import TITLES
 from kthena_components.core.engines.placeholders import misspelled
+from kthena_components.core.engines.values import NUMBERS
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.findings import Finding, count_of
+from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.remedies import either, set_option
 from kthena_components.core.rules.support.engine_pods import pods_of
 from kthena_components.core.rules.support.fixes import give_pods
@@ -15,6 +18,7 @@ from kthena_components.core.rules.support.own_rank_and_unset_variables import (
     RANKS,
     Ranked,
     in_order,
+    may_be_of_image,
     no_value,
     own_rank,
     set_by,
@@ -22,6 +26,7 @@ from kthena_components.core.rules.support.own_rank_and_unset_variables import (
     workers_of,
 )
 from kthena_components.core.values.read import require_known
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import (
     CommandSubstitution,
     NotSet,
@@ -109,6 +114,10 @@ _SIZES = (
 """Variables of controllers with the number of an engine's pods."""
 
 
+_OF_SERVICE = regex(r"_SERVICE_PORT(?:_|$)|_(?:TCP|UDP)_PORT$")
+"""The end of a variable with the port of a Service, which the kubelet sets."""
+
+
 def size_variables(facts: ServingFacts) -> Iterator[Finding]:
     """The sizes and ranks of an engine come from variables that something sets in its pods.
 
@@ -118,13 +127,15 @@ def size_variables(facts: ServingFacts) -> Iterator[Finding]:
     computes the same rank from it. A name of no known controller may be filled in before the
     object is applied, and is not checked, unless it misspells one that the controller or the env of
     the container sets. In the value of a variable, Kubernetes replaces only references to variables
-    that come before it.
+    that come before it. Other options that take a number are checked, too, such as --port: with a
+    variable of another name as advice.
 
     Pass: --node-rank $(LWS_WORKER_INDEX) in a LeaderWorkerSet of size 2.
     Fail: --node-rank $(LWS_WORKER_INDEX) in a ModelServing, where it is WORKER_INDEX; --nnodes
     $(LWS_GROUP_SIX) in a LeaderWorkerSet; --node-rank $((VC_TASK_INDEX + 1)) in a Volcano Job
-    without the plugin env; --tp $(TP) with the variables TP $(GPUS) and then GPUS 8.
-    Level: mandatory.
+    without the plugin env; --tp $(TP) with the variables TP $(GPUS) and then GPUS 8; --port $PORT
+    in a script in the engine's own image, without a variable PORT.
+    Level: mandatory; advisory for other options than sizes and ranks.
     Source: Kubernetes documentation, Define Dependent Environment Variables; volcano-sh/kthena
     v1.0.0 pkg/apis/workload/v1alpha1/model_serving_types.go; kubernetes-sigs/lws pkg/utils/pod/
     pod_utils.go; Volcano v1.14 pkg/controllers/job/plugins/env/env.go; kubernetes
@@ -134,6 +145,7 @@ def size_variables(facts: ServingFacts) -> Iterator[Finding]:
         # A leader and its workers may have one template.
         for pod in {pod.command_path: pod for pod in reversed(pods_of(engine))}.values():
             yield from _check(facts, engine, pod)
+            yield from _numbers(facts, engine, pod)
 
 
 def _check(facts: ServingFacts, engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
@@ -160,6 +172,33 @@ def _check(facts: ServingFacts, engine: EngineFacts, pod: PodFacts) -> Iterator[
             or _remedy_of(engine, pod, option, told),
         )
         return
+
+
+def _numbers(facts: ServingFacts, engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
+    """Report other numbers that a command line takes from a variable without a value."""
+    command = pod.command
+    if command is None or command.engine not in TITLES or command.hidden is not None:
+        return
+    for option, value in command.options.items():
+        if option in _FIELDS or not isinstance(value, NotSet) or may_be_of_image(pod, value):
+            continue
+        if value.name in (facts.told or ()) or _OF_SERVICE.search(value.name):
+            continue
+        seen = no_value(facts.told, pod, value) if _is_number(command.engine, option) else ""
+        if seen:
+            stated = f"takes {option} from {command.written.get(option) or 'a variable'}"
+            yield Finding(
+                path=pod.command_path,
+                seen=f"{title(engine)} {stated}, {seen}",
+                remedy=in_order(value)
+                or _respelled(pod, option, value)
+                or "set the variable in the container's env, or write a number",
+                level=Level.ADVISORY,
+            )
+
+
+def _is_number(engine: str, option: str) -> bool:
+    return any(row.type.removesuffix("?") in NUMBERS for row in rows_of(engine, option))
 
 
 def _respelled(pod: PodFacts, option: str, value: object) -> str:

@@ -11,6 +11,8 @@ from kthena_components.core.facts.listening import (
     listening,
     listening_by_number,
 )
+from kthena_components.core.facts.network import OWN_PORT
+from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.ports import BY_KSERVE, ProbeFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of, part_of_rule
@@ -73,6 +75,7 @@ def probe_port(facts: ServingFacts) -> Iterator[Finding]:
             if pod is None or pod.own is None or found is None:
                 continue
             for probe in pod.own.ports.probes:
+                yield from _at_meeting(probe, found, pod)
                 yield from _check(probe, found)
         yield from _of_headless(engine)
         yield from _of_ranks(engine)
@@ -175,6 +178,21 @@ def _of_headless(engine: EngineFacts) -> Iterator[Finding]:
 
 def _on_one(probe: ProbeFacts) -> str:
     return f"remove the {probe.kind}, or give the pods with --headless a template without it"
+
+
+def _at_meeting(probe: ProbeFacts, found: Listening, pod: PodFacts) -> Iterator[Finding]:
+    """Report an HTTP request to VLLM_PORT, where vLLM's own processes meet."""
+    stated = pod.variables.get(OWN_PORT)
+    port, is_http = probe.port, probe.action == "httpGet" and found.engine == "vllm"
+    if stated is None or not is_http or not isinstance(port, int) or str(port) != stated.value:
+        return
+    if isinstance(found.answers, int) and port != found.answers and found.may_listen(port):
+        yield Finding(
+            path=probe.path,
+            seen=f"{_asks(probe)}, which {OWN_PORT} states, where vLLM's processes only meet each "
+            f"other: {found.title}, {_EFFECTS[probe.kind]}",
+            remedy=_remedy(probe, found),
+        )
 
 
 @part_of_rule

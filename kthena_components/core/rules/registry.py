@@ -27,6 +27,7 @@ from kthena_components.core.rules.engine_options_and_config_file import (
     engine_config_file,
     engine_option_keys,
     engine_option_known,
+    engine_option_word,
 )
 from kthena_components.core.rules.executor_and_ray_over_pods import (
     executor_stated,
@@ -46,6 +47,7 @@ from kthena_components.core.rules.gang_covers_engine_nodes_whole import (
 )
 from kthena_components.core.rules.gpu_requests_vendor_visible import (
     gpu_requests_equal_limits,
+    image_gpu_vendor,
     one_gpu_vendor,
     visible_gpus,
 )
@@ -137,6 +139,7 @@ CHECKS: tuple[Check, ...] = (
     world_size_equals_gpus,
     engine_option_known,
     engine_option_keys,
+    engine_option_word,
     engine_variable_known,
     engine_variable_number,
     engine_variable_value,
@@ -149,6 +152,7 @@ CHECKS: tuple[Check, ...] = (
     visible_gpus,
     whole_gpus,
     one_gpu_vendor,
+    image_gpu_vendor,
     init_container_ends,
     leader_worker_same_gpus,
     gpu_requests_equal_limits,

@@ -35,6 +35,28 @@ _OF_DYNAMO = "/ai-dynamo/"
 Source: ai-dynamo/dynamo docs, Release Artifacts.
 """
 _FOR_NVIDIA = "/vllm/vllm-openai"
+_PLATFORMS = regex(r"rocm|xpu|cpu|tpu|hpu|npu|ascend|gaudi|neuron|musa|mi[23][0-9]{2}|xeon")
+"""Words in a tag for another platform than the image's usual one."""
+_BUILT_FOR: Mapping[str, str] = {
+    "vllm/vllm-openai": "nvidia.com",
+    "vllm/vllm-openai-rocm": "amd.com",
+    "vllm/vllm-tpu": "google.com",
+    "lmsysorg/sglang": "nvidia.com",
+    "rocm/vllm": "amd.com",
+    "rocm/vllm-dev": "amd.com",
+    "rocm/sgl-dev": "amd.com",
+    "nvcr.io/nvidia/vllm": "nvidia.com",
+    "nvcr.io/nvidia/sglang": "nvidia.com",
+    "nvcr.io/nvidia/tensorrt-llm/release": "nvidia.com",
+    "nvcr.io/nvidia/ai-dynamo/vllm-runtime": "nvidia.com",
+    "nvcr.io/nvidia/ai-dynamo/sglang-runtime": "nvidia.com",
+    "nvcr.io/nvidia/ai-dynamo/tensorrtllm-runtime": "nvidia.com",
+}
+"""The vendors of the accelerators for which images of engines are built.
+
+Source: docs.vllm.ai, Using Docker; docs.sglang.ai, Install SGLang (tags with rocm are for AMD); the
+NGC catalog; rocm.docs.amd.com, vLLM inference.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +67,8 @@ class Image:
     """Registry and name, without Docker Hub's host, which is the default."""
     tag: str | None
     digest: str | None
+    changed: bool = False
+    """Whether its container installs another engine, or a package for one, before it starts."""
 
     @property
     def pinned(self) -> bool:
@@ -70,6 +94,20 @@ class Image:
     def engine(self) -> str | None:
         """The engine whose own project builds it: vllm, sglang or trtllm. None: a third party."""
         return next((engine for engine in _OWN if self.is_own(engine)), None)
+
+    @property
+    def built_for(self) -> str | None:
+        """The domain of the vendor whose accelerators it supports: nvidia.com. None: not known."""
+        usual = _BUILT_FOR.get(self.repository)
+        other = _PLATFORMS.search(self.tag or "")
+        if other is None or usual != "nvidia.com":
+            return usual
+        return "amd.com" if other[0][:2] in {"ro", "mi"} else None
+
+    @property
+    def states_release(self) -> bool:
+        """Whether the tag begins with a release of something."""
+        return self._in_tag is not None
 
     def release_of(self, engine: str) -> Version | None:
         """The release of an engine in the tag: `v0.8.5.post1-cu126` is (0, 8, 5, 1).

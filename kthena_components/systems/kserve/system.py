@@ -141,7 +141,7 @@ _TOLD = Told(
     leader=("HEAD_SVC",),
     others=(
         *("PIPELINE_PARALLEL_SIZE", "REQUEST_GPU_COUNT", "TENSOR_PARALLEL_SIZE"),
-        *("MODEL_DIR", "MODEL_NAME"),
+        *("MODEL_DIR", "MODEL_NAME", "PORT"),  # Knative sets the last one.
     ),
 )
 

@@ -149,3 +149,12 @@ def slip_of(word: str, known: Iterable[str]) -> str | None:
     near = get_close_matches(word, known := tuple(known), n=1, cutoff=0.9)
     alike = near and word not in known and abs(len(near[0]) - len(word)) <= 1
     return near[0] if alike else None
+
+
+def is_number(text: str, kind: Callable[[str], object] = int) -> bool:
+    """Return whether Python takes a text for an integer, or another kind of number."""
+    try:
+        kind(text)
+    except ValueError:
+        return False
+    return True
