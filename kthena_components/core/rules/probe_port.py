@@ -122,10 +122,17 @@ def _without_key(probe: ProbeFacts, found: Listening) -> Iterator[Finding]:
     yield _beside_port(probe, "path", f"{seen}, {_EFFECTS[probe.kind]}", _HEALTH[0])
 
 
+def _has_one_template(engine: EngineFacts) -> bool:
+    """Return whether all pods have one template, and only the number of each tells what it is."""
+    worker = engine.worker
+    same = worker is not None and worker.command_path == engine.entry.command_path
+    return worker is None or (same and listening(worker, first=False) is None)
+
+
 def _of_ranks(engine: EngineFacts) -> Iterator[Finding]:
     """Report probes of a template on a port on which none of its pods listens."""
     pod, siblings = engine.entry, engine.siblings
-    if engine.worker is not None or siblings is None or pod.own is None:
+    if siblings is None or pod.own is None or not _has_one_template(engine):
         return
     found = [listening(replace(pod, command=each), first=True) for each in siblings.commands]
     answers = next((one.answers for one in found if one and isinstance(one.answers, int)), None)
@@ -153,7 +160,7 @@ def _of_headless(engine: EngineFacts) -> Iterator[Finding]:
     A readinessProbe keeps the others out of Services, and may be meant so.
     """
     pod, siblings = engine.entry, engine.siblings
-    if engine.worker is not None or siblings is None or pod.own is None:
+    if siblings is None or pod.own is None or not _has_one_template(engine):
         return
     found = listening_by_number(pod, siblings.commands)
     if found is None or found.engine != "vllm":
