@@ -382,6 +382,7 @@ NETWORK_VARIABLES = (
     "VLLM_HOST_IP",
     "VLLM_NIXL_SIDE_CHANNEL_HOST",
     "VLLM_PORT",
+    "SGLANG_HOST_IP",
 )
 """Variables with the interfaces, addresses and ports at which processes meet."""
 
