@@ -12,9 +12,10 @@ from kthena_components.core.facts.pod import DeviceFacts, PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import admitted_together, fill_requests
 from kthena_components.core.findings import count_of
+from kthena_components.core.objects.cluster_objects import Gang
 from kthena_components.core.objects.engine_containers import Sketch
-from kthena_components.core.objects.object import Object, PodSet, copies_in, pod_set
-from kthena_components.core.values.read import mapping, name_of, sequence
+from kthena_components.core.objects.object import VOLCANO, Object, PodSet, copies_in, pod_set
+from kthena_components.core.values.read import mapping, name_of, sequence, text
 from kthena_components.core.values.unknown import (
     MaybeBool,
     MaybeInt,
@@ -210,6 +211,35 @@ def pods_of_cluster(view: RayView) -> Iterator[PodSet]:
         each = (copies_in(fields.get(key), 1) for key in ("replicas", "numOfHosts"))
         hosts, made = product(*each), fields.get("template")
         yield pod_set(view.object, at, made, hosts, by_controller=True, spread=runs and hosts != 0)
+
+
+_QUEUE = "volcano.sh/queue-name"
+_TOPOLOGY = "volcano.sh/network-topology-"
+
+
+def gangs_of_cluster(view: RayView) -> Iterator[Gang]:
+    """Return the head and the least workers of a cluster whose labels name a queue of Volcano.
+
+    Source: ray-project/kuberay ray-operator/controllers/ray/batchscheduler/volcano/
+    volcano_scheduler.go DoBatchSchedulingOnSubmission (minMember) and createPodGroup.
+    """
+    labels = mapping(view.object.metadata.get("labels"))
+    if _QUEUE not in labels or labels.get("ray.io/scheduler-name", VOLCANO) != VOLCANO:
+        return
+    mode, tier = (labels.get(f"{_TOPOLOGY}{key}") for key in ("mode", "highest-tier-allowed"))
+    topology = {} if mode is None else {"mode": mode}
+    if topology and isinstance(tier, str) and tier.isdecimal():
+        topology["highestTierAllowed"] = int(tier[:9])
+    least = (1, *(group.low for group in view.workers))
+    yield Gang(
+        owner=view.object,
+        title="the cluster",
+        pods=tuple(zip(pods_of_cluster(view), least, strict=True)),
+        queue=text(labels[_QUEUE], ""),
+        queue_path=f"metadata.labels.{_QUEUE}",
+        topology=topology,
+        topology_path=f"metadata.labels.{_TOPOLOGY}mode",
+    )
 
 
 # The engines of KubeRay's clusters for `convert`.

@@ -7,7 +7,7 @@ from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.plan.read_back import stated
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.regex import regex
-from kthena_components.systems.ray.facts import facts, pods_of_cluster, sketch
+from kthena_components.systems.ray.facts import facts, gangs_of_cluster, pods_of_cluster, sketch
 from kthena_components.systems.ray.rules.auth_tls_network_history import (
     ray_auth,
     ray_history_server,
@@ -99,6 +99,7 @@ SYSTEM = System(
             view=read_ray,
             facts=facts,
             pods=pods_of_cluster,
+            gangs=gangs_of_cluster,
             states=states,
             sketch=sketch,
             rules=(
