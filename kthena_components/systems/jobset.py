@@ -16,7 +16,7 @@ from kthena_components.core.facts.workload import NO_SCHEDULER, admitted_togethe
 from kthena_components.core.naming import DNS_LABEL
 from kthena_components.core.objects.object import Object, PodSet, copies_in, pod_set
 from kthena_components.core.objects.retained_fields import kept_pods
-from kthena_components.core.plan.controller_variables import Told
+from kthena_components.core.plan.controller_variables import Told, first_pod
 from kthena_components.core.remedies import remove, write
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import (
@@ -29,11 +29,7 @@ from kthena_components.core.values.read import (
     unknown_inside,
 )
 from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown, product
-from kthena_components.systems.kubernetes.facts import (
-    COMPLETION_FIELDS,
-    COMPLETION_INDEX,
-    first_pod,
-)
+from kthena_components.systems.kubernetes.facts import COMPLETION_FIELDS, COMPLETION_INDEX
 from kthena_components.systems.system import PRODUCTION, Kind, System
 
 _MOST = 64

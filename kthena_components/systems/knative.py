@@ -6,12 +6,15 @@ Source: knative/serving v1.19 pkg/apis/serving/v1/revision_types.go, pkg/apis/au
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
+from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.ports import BY_KNATIVE, ProbeFacts
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.objects.object import Object, PodSet, pod_set
 from kthena_components.core.objects.retained_fields import kept_pods
-from kthena_components.core.values.read import mapping
-from kthena_components.core.values.unknown import MaybeInt, Unknown
+from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
 from kthena_components.systems.kubernetes.facts import facts_of_copies
 from kthena_components.systems.system import PRODUCTION, Kind, Restart, System, as_it_is
 
@@ -26,6 +29,8 @@ _OF_KNATIVE = frozenset(
     }
 )
 """Fields of a revision beside those of a pod."""
+_PORT = 8080
+"""Where Knative sends requests, if no container states a port."""
 _CONTAINER = "user-container"
 """Name that Knative gives a container without one."""
 
@@ -47,7 +52,35 @@ def pods(found: Object) -> Iterator[PodSet]:
 def facts(found: Object) -> ServingFacts:
     """Return the facts of a Knative Service, with as many engines as pods."""
     made, number = facts_of_copies(found), _number(found.spec.get("template"))
-    return replace(made, engines=tuple(replace(one, replicas=number) for one in made.engines))
+    spec = mapping(mapping(found.spec.get("template")).get("spec"))
+    engines = (replace(one, replicas=number, entry=_asked(one.entry, spec)) for one in made.engines)
+    return replace(made, engines=tuple(engines))
+
+
+def _asked(pod: PodFacts, spec: Mapping[str, Any]) -> PodFacts:
+    """Add what Knative asks: the port of the container that has one, else 8080 of the only one.
+
+    It waits until something listens there, and sends requests there.
+    Source: knative/serving pkg/reconciler/revision/resources/deploy.go (makePodSpec, getUserPort).
+    """
+    own, listed = pod.own, [mapping(each) for each in sequence(spec.get("containers"))]
+    served = [each for each in listed if each.get("ports")] if len(listed) > 1 else listed
+    if own is None or len(served) != 1 or listed.index(served[0]) != _index(own.path):
+        return pod
+    ports = served[0].get("ports")
+    port = mapping(sequence(ports)[0]).get("containerPort") if sequence(ports) else _PORT
+    if is_unresolved(ports) or not isinstance(port, int):
+        return pod
+    path = f"{own.path}.ports"
+    probe = ProbeFacts(path=path, action=BY_KNATIVE, kind="readinessProbe", port=port)
+    return replace(
+        pod, own=replace(own, ports=replace(own.ports, probes=(*own.ports.probes, probe)))
+    )
+
+
+def _index(path: str) -> int:
+    """Return the number of a container, from its path."""
+    return int(path.rpartition("[")[2].rstrip("]") or -1) if path.endswith("]") else -1
 
 
 def _number(template: object) -> MaybeInt:

@@ -58,7 +58,7 @@ _SET_BY: Mapping[str, tuple[str, ...]] = {
     ),
     "KAITO": ("POD_INDEX",),
     "a plugin of a Volcano Job": ("VC_TASK_INDEX", "VK_TASK_INDEX"),
-    "a Job": ("JOB_COMPLETION_INDEX",),
+    "an indexed Job": ("JOB_COMPLETION_INDEX",),
 }
 """Controllers with the names of their variables.
 
@@ -92,7 +92,9 @@ _COMPLETE: Mapping[str, frozenset[str]] = {
 }
 """Beginnings of which all names are known: lws api/leaderworkerset/v1/leaderworkerset_types.go,
 grove operator/api/common/constants/constants.go, and rbg api/workloads/constants/env.go."""
-_APPENDED = frozenset({"the ModelServing controller", "a plugin of a Volcano Job", "a Job"})
+_APPENDED = frozenset(
+    {"the ModelServing controller", "a plugin of a Volcano Job", "an indexed Job"}
+)
 """Controllers that add their variables behind those of the template: kthena
 pkg/model-serving-controller/utils/utils.go addEnvVars; volcano pkg/controllers/job/plugins/svc and
 env, OnPodCreate; kubernetes pkg/controller/job/indexed_job_utils.go
@@ -382,6 +384,7 @@ NETWORK_VARIABLES = (
     "VLLM_HOST_IP",
     "VLLM_NIXL_SIDE_CHANNEL_HOST",
     "VLLM_PORT",
+    "SGLANG_HOST_IP",
 )
 """Variables with the interfaces, addresses and ports at which processes meet."""
 

@@ -21,7 +21,7 @@ from kthena_components.core.values.unknown import (
     is_unresolved,
 )
 
-GLOO, NCCL, HOST_IP, NIXL_HOST, OWN_PORT = NETWORK_VARIABLES
+GLOO, NCCL, HOST_IP, NIXL_HOST, OWN_PORT, SGLANG_HOST_IP = NETWORK_VARIABLES
 OWN_PORT_SINCE = (0, 4, 3)
 """The first release of vLLM that reads OWN_PORT: vllm/utils.py get_open_port of 0.4.2 does not."""
 PORT_OPTIONS = {

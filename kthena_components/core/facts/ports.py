@@ -54,7 +54,7 @@ class ProbeFacts:
     path: str = field(compare=False)
     """Path of the port, or of the command that asks it."""
     action: str = "httpGet"
-    """httpGet, tcpSocket, grpc, exec, or BY_KSERVE."""
+    """httpGet, tcpSocket, grpc, exec, BY_KSERVE, or BY_KNATIVE."""
     kind: str
     """readinessProbe and so on."""
     port: MaybeInt | None
@@ -95,7 +95,7 @@ class PortFacts:
 
 _OF_SCRIPTS = "PORT"
 """A variable that no engine reads: only scripts, which state the port to the engine, and probes."""
-BY_KSERVE = "default of KServe"
+BY_KSERVE, BY_KNATIVE = "default of KServe", "default of Knative"
 """The action of a probe that KServe adds: it connects to the port by TCP."""
 NO_PORTS = PortFacts(named={}, mentioned=frozenset(), alone=False, probes=())
 

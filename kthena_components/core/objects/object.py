@@ -33,6 +33,7 @@ EACH_POD = frozenset(
         "pod-template-hash",
         "batch.kubernetes.io/job-completion-index",
         "batch.kubernetes.io/controller-uid",
+        "controller-uid",
     }
 )
 """Labels that a controller adds to pods it creates: no manifest shows them."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from kthena_components.core import naming
 from kthena_components.core.templates import Template
 from kthena_components.core.values.dataclass import dataclass
-from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.read import is_name, mapping, sequence
 from kthena_components.core.values.regex import regex
 
 _KINDS = ("initContainers", "containers")
@@ -304,3 +304,10 @@ def _commands(value: Any, *, is_command: bool) -> Iterator[str]:
             yield from _commands(item, is_command=is_command)
     elif isinstance(value, str) and is_command:
         yield value
+
+
+def first_pod(host: str, domain: object, namespace: object) -> str:
+    """Return the pattern of a pod's address: `chat-0.chat`, with more of its domain or less."""
+    inside = re.escape(str(namespace)) if is_name(namespace) else "default"
+    rest = rf"(?:\.{inside}(?:\.svc(?:\.cluster\.local)?)?)?"
+    return rf"(?<![\w.-]){re.escape(host)}\.{re.escape(str(domain))}{rest}(?![\w-])"

@@ -8,6 +8,7 @@ from kthena_components.core.facts.network import (
     HOST_IP,
     LOOPBACK,
     NIXL_HOST,
+    SGLANG_HOST_IP,
     VariableFacts,
 )
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
@@ -33,52 +34,64 @@ _OWN_ADDRESS = f"set {NIXL_HOST} by a fieldRef to status.podIP"
 
 
 def host_ip_per_pod(facts: ServingFacts) -> Iterator[Finding]:
-    """VLLM_HOST_IP, if it is set, is the address of each pod itself.
+    """VLLM_HOST_IP, or SGLang's SGLANG_HOST_IP, if it is set, is the address of each pod itself.
 
     vLLM takes it for the address of the process, and Ray's executor for the address of the node:
     all pods need different ones. With --nnodes, the processes of one copy in other pods connect to
     it. A fixed value in a template is the same in all of its pods. The address of the node is the
-    pod's own only with hostNetwork: without, vLLM cannot listen there, and nothing answers.
+    pod's own only with hostNetwork: without, vLLM cannot listen there, and nothing answers. The first
+    rank of SGLang listens at SGLANG_HOST_IP, where tensor ranks in other pods connect.
 
     Pass: VLLM_HOST_IP from status.podIP in the template of 2 pods.
     Fail: VLLM_HOST_IP 10.0.0.5 or 127.0.0.1 in the template of 2 pods; $(LWS_LEADER_ADDRESS) in
-    the template of the workers; status.hostIP without hostNetwork.
+    the template of the workers; status.hostIP without hostNetwork; SGLANG_HOST_IP 127.0.0.1 in the
+    template of 2 pods with --tp-size 16 and 8 GPUs.
     Level: mandatory with Ray, where vLLM stops, and with a copy over several pods (--nnodes), where
     it waits forever; advisory otherwise.
     Source: vllm/utils/network_utils.py get_ip; vllm/v1/executor/ray_executor.py ("Every node should
     have a unique IP address"); vllm/distributed/device_communicators/shm_broadcast.py
-    create_from_process_group_single_reader and MessageQueue (connect_ip).
+    create_from_process_group_single_reader and MessageQueue (connect_ip); sglang/srt/utils get_ip of
+    0.4.6, later get_local_ip_auto, and sglang/srt/distributed/device_communicators/shm_broadcast.py.
     """
     for engine in facts.engines:
         command = engine.entry.command
-        if command is None or command.engine != "vllm" or engine.pods == 1:
+        name = _OWN_IP.get(str(command and command.engine))
+        if command is None or name is None or engine.pods == 1:
             continue
         ray = command.executor == "ray" or command.data_backend == "ray"
         stops = ray or _spans_pods(command)
-        found = _of_node(engine, each=_spans_pods(command))
+        found = _of_node(engine, name, each=_spans_pods(command) and name == HOST_IP)
         if found is not None:
             yield _at_node(engine, found, Level.MANDATORY if stops else Level.ADVISORY)
         else:
-            yield from _check(engine, stops=stops)
+            yield from _check(engine, name, stops=stops)
+
+
+_OWN_IP = {"vllm": HOST_IP, "sglang": SGLANG_HOST_IP}
+"""The variable of an engine for the address of a pod."""
 
 
 def _spans_pods(command: CommandFacts) -> bool:
     """Return whether the processes of one copy in several pods connect without Ray."""
     nodes = command.nnodes
-    several = isinstance(nodes, int) and nodes >= _TWO
-    return several and command.data == 1 and command.executor in {None, "mp"}
+    if not isinstance(nodes, int) or nodes < _TWO:
+        return False
+    if command.engine == "sglang":  # One stage of a pipeline per pod keeps tensor ranks together.
+        return isinstance(command.pipeline, int) and command.pipeline < nodes
+    return command.data == 1 and command.executor in {None, "mp"}
 
 
-def _of_node(engine: EngineFacts, *, each: bool) -> VariableFacts | None:
+def _of_node(engine: EngineFacts, name: str, *, each: bool) -> VariableFacts | None:
     """Return a variable with the address of a node, in a pod without the network of its node.
 
     Args:
         engine: The engine.
+        name: The variable.
         each: Whether others connect to each pod. With Ray, they connect to the first one.
     """
     worker = engine.worker if each else None
     for pod in filter(None, (engine.entry, worker)):
-        stated = pod.variables.get(HOST_IP)
+        stated = pod.variables.get(name)
         of_node = stated is not None and isinstance(stated.value, NodeAddress)
         if stated is not None and of_node and not pod.on_host and not stated.by_script:
             return stated
@@ -95,40 +108,42 @@ def _at_node(engine: EngineFacts, stated: VariableFacts, level: Level) -> Findin
     )
 
 
-def _check(engine: EngineFacts, *, stops: bool) -> Iterator[Finding]:
-    """Report a VLLM_HOST_IP that is the same in several pods: at most one finding an engine.
+def _check(engine: EngineFacts, name: str, *, stops: bool) -> Iterator[Finding]:
+    """Report an address of a pod that is the same in several pods: at most one finding an engine.
 
     A leader's address, a literal in a template of several pods, a loopback and 0.0.0.0 count as the
     same.
     """
     pods = [pod for pod in (engine.entry, engine.worker) if pod is not None]
-    leader = _of_leader(engine)
+    leader = _of_leader(engine, name)
     if leader is not None:
         seen = "is the address of the first pod in the other pods"
-        yield _finding(leader, seen, engine, stops=stops)
+        yield _finding(leader, name, seen, engine, stops=stops)
         return
-    stated = [pod.variables[HOST_IP] for pod in pods if HOST_IP in pod.variables]
+    stated = [pod.variables[name] for pod in pods if name in pod.variables]
     fixed = [one for one in stated if isinstance(one.value, str) and one.value]
     values = [str(one.value) for one in fixed]
     for one, value in zip(fixed, values, strict=True):
         shared = len(pods) == 1 or engine.pods != len(pods) or values.count(value) > 1
         if shared or value == EVERY_ADDRESS or LOOPBACK.fullmatch(value):
             seen = f"is {display(value)} in every pod of the template"
-            yield _finding(one, seen, engine, stops=stops)
+            yield _finding(one, name, seen, engine, stops=stops)
             return
 
 
-def _of_leader(engine: EngineFacts) -> VariableFacts | None:
+def _of_leader(engine: EngineFacts, name: str) -> VariableFacts | None:
     """Return the variable if the other pods take it from the first pod's address."""
-    stated = engine.worker.variables.get(HOST_IP) if engine.worker is not None else None
+    stated = engine.worker.variables.get(name) if engine.worker is not None else None
     value = stated.value if stated is not None else None
     return stated if isinstance(value, OfController) and value.name in LEADERS else None
 
 
-def _finding(stated: VariableFacts, seen: str, engine: EngineFacts, *, stops: bool) -> Finding:
-    """Report a variable with another address than the pod's; `stops`: vLLM then stops."""
+def _finding(
+    stated: VariableFacts, name: str, seen: str, engine: EngineFacts, *, stops: bool
+) -> Finding:
+    """Report a variable with another address than the pod's; `stops`: its engine then stops."""
     said = "use a fieldRef to status.podIP, or remove the variable"
-    set_to = f"sets {HOST_IP}, which " if stated.by_script else ""
+    set_to = f"sets {name}, which " if stated.by_script else ""
     return Finding(
         path=stated.path,
         seen=f"{set_to}{seen}, and each pod of {title(engine)} needs its own address",

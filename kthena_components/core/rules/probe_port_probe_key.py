@@ -13,7 +13,7 @@ from kthena_components.core.facts.listening import (
 )
 from kthena_components.core.facts.network import OWN_PORT
 from kthena_components.core.facts.pod import PodFacts
-from kthena_components.core.facts.ports import BY_KSERVE, ProbeFacts
+from kthena_components.core.facts.ports import BY_KNATIVE, BY_KSERVE, ProbeFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of, part_of_rule
 from kthena_components.core.remedies import write
@@ -48,12 +48,13 @@ def probe_port(facts: ServingFacts) -> Iterator[Finding]:
     server answers HTTPS only. All have /health, not /healthz or /ready. The frontend of Dynamo
     listens on --http-port, else DYN_HTTP_PORT, else 8000, and its workers on DYN_SYSTEM_PORT, if
     that is stated: both are checked in Kubernetes' own kinds. KServe asks the first port of the
-    container kserve-container, or else 8080, if it states no readinessProbe. These servers speak
-    HTTP, and gRPC only with an option or a variable that names it. A command that asks localhost,
-    such as curl, nc or Python's urlopen, fails where nothing listens. Not checked are containers in
-    which something else may listen: other containers in the pod than a routing sidecar of llm-d and
-    those that state their ports and mount no files, programs that a script starts in the
-    background, numbers elsewhere in the command line.
+    container kserve-container, or else 8080, if it states no readinessProbe, and Knative sends
+    requests to the port of the container, or else to 8080. These servers speak HTTP, and gRPC only
+    with an option or a variable that names it. A command that asks localhost, such as curl, nc or
+    Python's urlopen, fails where nothing listens. Not checked are containers in which something
+    else may listen: other containers in the pod than a routing sidecar of llm-d and those that
+    state their ports and mount no files, programs that a script starts in the background, numbers
+    elsewhere in the command line.
 
     Pass: --port 8080 and a readinessProbe on 8080, or on a port http with containerPort 8080.
     Fail: vllm serve without --port and a readinessProbe on 8080; a probe on 8000 of a worker, or of
@@ -66,7 +67,8 @@ def probe_port(facts: ServingFacts) -> Iterator[Finding]:
     sglang/srt/utils launch_dummy_health_check_server; uvicorn/config.py; TensorRT-LLM
     tensorrt_llm/commands/serve.py and serve/openai_server.py register_routes; SGLang
     sglang/srt/entrypoints/http_server.py; Kubernetes documentation, Liveness, Readiness and Startup
-    Probes; kubernetes pkg/probe/util.go and pkg/probe/grpc/grpc.go; curl's manual, exit status 7.
+    Probes; kubernetes pkg/probe/util.go and pkg/probe/grpc/grpc.go; curl's manual, exit status 7;
+    knative/serving pkg/reconciler/revision/resources/deploy.go getUserPort.
     """
     for engine in facts.engines:
         for pod in (engine.entry, engine.worker):
@@ -126,10 +128,17 @@ def _without_key(probe: ProbeFacts, found: Listening) -> Iterator[Finding]:
     yield _beside_port(probe, "path", f"{seen}, {_EFFECTS[probe.kind]}", _HEALTH[0])
 
 
+def _has_one_template(engine: EngineFacts) -> bool:
+    """Return whether all pods have one template, and only the number of each tells what it is."""
+    worker = engine.worker
+    same = worker is not None and worker.command_path == engine.entry.command_path
+    return worker is None or (same and listening(worker, first=False) is None)
+
+
 def _of_ranks(engine: EngineFacts) -> Iterator[Finding]:
     """Report probes of a template on a port on which none of its pods listens."""
     pod, siblings = engine.entry, engine.siblings
-    if engine.worker is not None or siblings is None or pod.own is None:
+    if siblings is None or pod.own is None or not _has_one_template(engine):
         return
     found = [listening(replace(pod, command=each), first=True) for each in siblings.commands]
     answers = next((one.answers for one in found if one and isinstance(one.answers, int)), None)
@@ -157,7 +166,7 @@ def _of_headless(engine: EngineFacts) -> Iterator[Finding]:
     A readinessProbe keeps the others out of Services, and may be meant so.
     """
     pod, siblings = engine.entry, engine.siblings
-    if engine.worker is not None or siblings is None or pod.own is None:
+    if siblings is None or pod.own is None or not _has_one_template(engine):
         return
     found = listening_by_number(pod, siblings.commands)
     if found is None or found.engine != "vllm":
@@ -309,12 +318,16 @@ def _asks(probe: ProbeFacts) -> str:
         return f"asks port {probe.port} of its own pod"
     if probe.action == BY_KSERVE:
         return f"gets a readinessProbe and requests at {probe.port}, KServe's default"
+    if probe.action == BY_KNATIVE:
+        return f"gets requests at {probe.port} from Knative"
     return f"is {display(probe.name)} ({probe.port})" if probe.name else f"is {probe.port}"
 
 
 def _ask(probe: ProbeFacts, port: MaybeInt) -> str:
     if probe.action == BY_KSERVE:
         return f"add containerPort {port} as the first of its ports"
+    if probe.action == BY_KNATIVE:
+        return f"write containerPort {port} as its only port"
     return f"ask port {port} instead" if probe.action == "exec" else write(port)
 
 

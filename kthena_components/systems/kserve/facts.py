@@ -28,6 +28,7 @@ _OWN_RUNTIMES = "kserve-huggingfaceserver"
 _NO_SIZE = Unknown("the size in workerSpec is not a number")
 REFUSED = Unknown("KServe deploys nothing if pods request fewer GPUs than there are ranks")
 _ELSEWHERE = Unknown("its runtime may state the GPUs")
+_KNATIVE = ("Knative", "Serverless")
 _PARTS = ("volumes", "nodeSelector", "affinity")
 """Fields of a predictor that its pods have, and that rules about its engine read."""
 
@@ -50,23 +51,24 @@ def facts(view: Service) -> ServingFacts:
 
 
 def _labels(view: Service) -> Iterator[NameFacts]:
-    """Return the label of the pods of an InferenceService in the mode Standard.
+    """Return the label of the pods of an InferenceService in the mode Standard, or its Service.
 
-    Source: kserve v0.20.0 pkg/constants/constants.go PredictorServiceName, GetRawServiceLabel and
-    GetRawWorkerServiceLabel.
+    A Service of Knative has a name like one of Kubernetes, so any mode that the cluster may have
+    has that limit. Source: kserve v0.20.0 pkg/constants/constants.go PredictorServiceName,
+    GetRawServiceLabel and GetRawWorkerServiceLabel; knative.dev/pkg apis/metadata_validation.go.
     """
     found, mode = view.object, view.annotations.get(MODE)
     name = found.metadata.get("name")
     is_standard = mode in STANDARD or view.many is not None
-    if view.is_service and is_standard and is_name(name) and found.spec.get("predictor"):
-        worker = "" if view.many is None else "-worker"
-        yield NameFacts(
-            what="label app",
-            name=f"isvc.{name}-predictor{worker}",
-            limit=DNS_LABEL,
-            path=found.at("metadata.name"),
-            made=False,
-        )
+    if not view.is_service or not is_name(name) or not found.spec.get("predictor"):
+        return
+    at, worker = found.at("metadata.name"), "" if view.many is None else "-worker"
+    if is_standard:
+        label = f"isvc.{name}-predictor{worker}"
+        yield NameFacts(path=at, name=label, limit=DNS_LABEL, what="label app", made=False)
+    elif mode in {None, *_KNATIVE}:
+        made = f"{name}-predictor"
+        yield NameFacts(path=at, name=made, limit=DNS_LABEL, what="predictor's Service", made=False)
 
 
 def _hosts(view: Service) -> Iterator[NameFacts]:

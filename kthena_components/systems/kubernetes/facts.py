@@ -22,7 +22,7 @@ from kthena_components.core.facts.workload import (
     pods_of_template,
 )
 from kthena_components.core.objects.object import Object, PodSet, copies_in, pod_set
-from kthena_components.core.plan.controller_variables import Told
+from kthena_components.core.plan.controller_variables import Told, first_pod
 from kthena_components.core.remedies import write
 from kthena_components.core.values.caches import cached_last
 from kthena_components.core.values.dataclass import replace
@@ -211,8 +211,9 @@ def pods_of_copies(entry: Object) -> tuple[PodSet]:
 
 
 def pods_of_job(entry: Object) -> Iterator[PodSet]:
-    """Return a Job's concurrent pods."""
-    yield pod_set(entry, "spec.template", entry.spec.get("template"), _at_once(entry.spec))
+    """Return a Job's concurrent pods, to which Kubernetes adds labels with its name."""
+    made = pod_set(entry, "spec.template", entry.spec.get("template"), _at_once(entry.spec))
+    yield replace(made, added=dict.fromkeys(naming.JOB_NAMES, entry.name))
 
 
 def pods_of_cron_job(entry: Object) -> Iterator[PodSet]:
@@ -232,13 +233,6 @@ _INDEX = "batch.kubernetes.io/job-completion-index"
 COMPLETION_FIELDS = (f"metadata.annotations['{_INDEX}']", f"metadata.labels['{_INDEX}']")
 
 
-def first_pod(host: str, domain: object, namespace: object) -> str:
-    """Return the pattern of a pod's address: `chat-0.chat`, with more of its domain or less."""
-    inside = re.escape(str(namespace)) if is_name(namespace) else "default"
-    rest = rf"(?:\.{inside}(?:\.svc(?:\.cluster\.local)?)?)?"
-    return rf"(?<![\w.-]){re.escape(host)}\.{re.escape(str(domain))}{rest}(?![\w-])"
-
-
 def tells_of_set(found: Object) -> Told:
     """Return what a StatefulSet tells its pods: their names end with their numbers."""
     first = mapping(found.spec.get("ordinals")).get("start")
@@ -253,9 +247,11 @@ def tells_of_set(found: Object) -> Told:
     )
 
 
-def tells_of_job(_found: Object) -> Told:
-    """Return what a Job tells its pods: their index."""
-    return Told(ordinal=(COMPLETION_INDEX,), fields=COMPLETION_FIELDS)
+def tells_of_job(found: Object) -> Told:
+    """Return what a Job tells its pods: their index, if it is an indexed one."""
+    spec = mapping(inside(found.spec.get("jobTemplate"), "spec")) or found.spec
+    plain = spec.get("completionMode") in {None, "NonIndexed"}
+    return Told() if plain else Told(ordinal=(COMPLETION_INDEX,), fields=COMPLETION_FIELDS)
 
 
 # The names that come from a set of groups of a leader and its workers.

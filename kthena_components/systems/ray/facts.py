@@ -213,18 +213,26 @@ def pods_of_cluster(view: RayView) -> Iterator[PodSet]:
         yield pod_set(view.object, at, made, hosts, by_controller=True, spread=runs and hosts != 0)
 
 
+_TOPOLOGY = "volcano.sh/network-topology-"
+
+
 def gangs_of_cluster(view: RayView) -> Iterator[Gang]:
     """Return the pods that KubeRay puts into one PodGroup if its labels say so.
 
     These are the head and the desired workers, with an autoscaler the fewest. The operator has
-    to run with Volcano as its batch scheduler.
+    to run with Volcano as its batch scheduler, which the label of the scheduler says, too.
 
     Source: ray-project/kuberay ray-operator/controllers/ray/batchscheduler/volcano/
     volcano_scheduler.go DoBatchSchedulingOnSubmission and createPodGroup.
     """
     labels = mapping(view.object.metadata.get("labels"))
-    if QUEUE_LABEL not in labels and labels.get(_SCHEDULER_LABEL) != VOLCANO:
+    scheduler = labels.get(_SCHEDULER_LABEL)
+    if scheduler != VOLCANO and (QUEUE_LABEL not in labels or scheduler is not None):
         return
+    mode, tier = (labels.get(f"{_TOPOLOGY}{key}") for key in ("mode", "highest-tier-allowed"))
+    topology = {} if mode is None else {"mode": mode}
+    if topology and isinstance(tier, str) and tier.isdecimal():
+        topology["highestTierAllowed"] = int(tier[:9])
     head, *workers = pods_of_cluster(view)
     numbers = [group.low for group in view.workers]
     yield Gang(
@@ -233,7 +241,9 @@ def gangs_of_cluster(view: RayView) -> Iterator[Gang]:
         pods=((head, 1), *zip(workers, numbers, strict=True)),
         queue=text(labels.get(QUEUE_LABEL), ""),
         queue_path=join_path("metadata.labels", key_text(QUEUE_LABEL)),
-        sure=False,
+        topology=topology,
+        topology_path=f"metadata.labels.{_TOPOLOGY}mode",
+        sure=scheduler == VOLCANO,
     )
 
 

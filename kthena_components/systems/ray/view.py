@@ -156,7 +156,7 @@ ENTRYPOINT = "entrypoint"
 _RESERVED = ("NumCpus", "NumGpus", "Resources")
 """The field of a RayJob's spec that says what runs on the cluster."""
 _NOT_YET = Unknown("the groups of workers are not known yet")
-_HEAD, _WORKER = "ray start --head", "ray start --address=head:6379 --block"
+_HEAD, _WORKER = "ray start --head", "ray start --address=$(FQ_RAY_IP):6379 --block"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

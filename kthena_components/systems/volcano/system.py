@@ -19,11 +19,10 @@ from kthena_components.core.objects.object import (
     pod_set,
 )
 from kthena_components.core.objects.retained_fields import kept_pods, kept_spec, only
-from kthena_components.core.plan.controller_variables import Told, reference
+from kthena_components.core.plan.controller_variables import Told, first_pod, reference
 from kthena_components.core.plan.read_back import stated
 from kthena_components.core.values.read import count, mapping, name_of, text
 from kthena_components.core.values.unknown import total
-from kthena_components.systems.kubernetes.facts import first_pod
 from kthena_components.systems.system import Body, Kind, System, as_it_is
 from kthena_components.systems.volcano.emit import HYPER_NODES, QUEUES, described_topology
 from kthena_components.systems.volcano.facts import facts

@@ -236,7 +236,7 @@ _LOCAL = frozenset({"auto", "local", "localhost"})
 _SVC = "svc"
 _SIGNS = ("--address", "RAY_ADDRESS", '"address"', '"configMap"')
 _OF_WORKERS = frozenset({"FQ_RAY_IP", "RAY_IP"})
-_OWN_START = "head:6379"
+_OWN_START = "$(FQ_RAY_IP):6379"
 """The address in the command that view.py gives a group of workers without one."""
 
 
