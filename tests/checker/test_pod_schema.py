@@ -121,3 +121,19 @@ def test_equal_templates_are_checked_for_the_kind_and_the_annotations_of_each_ob
     assert of("Deployment", lacks) == [(at, Level.MANDATORY)]
     injected = {"vault.hashicorp.com/agent-inject": "true"}
     assert of("Deployment", lacks, **injected) == [(at, Level.ADVISORY)]
+
+
+NULL: dict[str, object] = {"spec.containers[0].args": ["serve", None]}
+
+
+def test_a_null_in_a_list_of_texts_is_an_empty_text_to_kubernetes_and_wrong_to_a_crd() -> None:
+    """Seen at an API server of Kubernetes 1.34: a Job with `args: [null]` is created."""
+    assert told(("apps", "Deployment"), "spec.template", changed(TEMPLATE, NULL)) == []
+    mount = {"spec.containers[0].volumeMounts": [None]}
+    (line,) = told(("apps", "Deployment"), "spec.template", changed(TEMPLATE, mount))
+    assert "volumeMounts[0]: is null, but must be a map" in line
+    leader = "spec.leaderWorkerTemplate.leaderTemplate"
+    body = wrapped(leader, changed(TEMPLATE, NULL))
+    of_crd = {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", **body}
+    found = [each for each in check_manifest(of_crd) if each.rule == "crd-schema"]
+    assert f"{leader}.spec.containers[0].args[1]" in {each.path for each in found}

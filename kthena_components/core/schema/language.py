@@ -119,11 +119,16 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Items:
-    """A list. Its keys must be unique among its members; a set has no duplicates."""
+    """A list. Its keys must be unique among its members; a set has no duplicates.
+
+    Where nulls count, a null member is an empty text or 0: so Kubernetes reads its own kinds. By a
+    CRD's schema, the API server rejects it.
+    """
 
     of: "Schema"
     keys: tuple[str, ...] = ()
     is_set: bool = False
+    nulls: bool = False
     fewest: int = 0
     most: int | None = None
 
@@ -159,7 +164,8 @@ def check_shape(value: object, schema: Schema, path: str = "") -> Iterator[Findi
         case Items() if isinstance(value, list | tuple):
             yield from _counted(len(value), schema, path)
             for index, item in enumerate(value):
-                yield from check_shape(item, schema.of, f"{path}[{index}]")
+                if item is not None or not schema.nulls:
+                    yield from check_shape(item, schema.of, f"{path}[{index}]")
             yield from _doubles(value, schema.keys, path)
             yield from _twice(value if schema.is_set else (), path)
         case _:

@@ -100,9 +100,10 @@ def _shape(written: str, how: Mapping[str, bool], keys: tuple[str, ...] = ()) ->
     """Read a type: `string`, `int32`, `Probe`, `[]EnvVar`, `[set]int32`, `{}quantity`."""
     by_crd = how["by_crd"]
     if written.startswith("[set]"):
-        return Items(of=_shape(written[5:], how), is_set=by_crd)
+        return Items(of=_shape(written[5:], how), is_set=by_crd, nulls=not by_crd)
     if written.startswith("[]"):
-        return Items(of=_shape(written[2:], how), keys=keys)
+        of = _shape(written[2:], how)
+        return Items(of=of, keys=keys, nulls=not by_crd and isinstance(of, Text | Whole))
     if written.startswith("{}"):
         return Table(_shape(written[2:], how))
     scalar = Amount(fractions=not by_crd) if written == "quantity" else _SCALARS.get(written)

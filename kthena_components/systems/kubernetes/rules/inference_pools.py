@@ -51,6 +51,8 @@ _FIELDS = (
     _Pair(own="endpointPickerRef", other="extensionRef"),
 )
 """The fields of v1, each with its like in v1alpha2."""
+_OPTIONAL = "endpointPickerRef"
+"""The field of v1 without which release 1.6 accepts a pool."""
 
 
 def pools(cluster: ClusterObjects) -> Iterator[tuple[Object]]:
@@ -62,15 +64,16 @@ def pools(cluster: ClusterObjects) -> Iterator[tuple[Object]]:
 def inference_pool_fields(pool: Object) -> Iterator[Finding]:
     """An InferencePool has the fields of its API group.
 
-    In inference.networking.k8s.io it has targetPorts, endpointPickerRef and selector.matchLabels.
-    Up to eight ports differ from each other. A picker that is a Service has a port. In the older
+    In inference.networking.k8s.io it has targetPorts and selector.matchLabels, and may have
+    endpointPickerRef: releases before 1.6 required it, but no object states the release. Up to
+    eight ports differ from each other. A picker that is a Service has a port. In the older
     inference.networking.x-k8s.io it has targetPortNumber, extensionRef, and labels as selector.
 
     Pass: v1 with targetPorts and endpointPickerRef.port; v1alpha2 with targetPortNumber.
     Fail: v1 with targetPortNumber; endpointPickerRef without port; the same port twice.
     Level: mandatory. The API server rejects the object, or kubectl and server-side apply do.
-    Source: kubernetes-sigs/gateway-api-inference-extension v1.5.0 api/v1/inferencepool_types.go and
-    shared_types.go, v1.3.1 apix/v1alpha2/inferencepool_types.go.
+    Source: kubernetes-sigs/gateway-api-inference-extension v1.5.0 and v1.6.0
+    api/v1/inferencepool_types.go and shared_types.go, v1.3.1 apix/v1alpha2/inferencepool_types.go.
     """
     is_new = pool.group_kind == POOL
     for pair in _FIELDS:
@@ -96,7 +99,7 @@ def _field(pool: Object, has: str, lacks: str) -> Iterator[Finding]:
         elif pool.spec.get(has) is None:
             remedy = f"write {has}"
         yield refuse(wrong, seen, remedy)
-    elif pool.spec.get(has) is None:
+    elif pool.spec.get(has) is None and has != _OPTIONAL:
         yield refuse(path, f"is missing, but {pool.group} requires it", f"add {has}")
 
 
