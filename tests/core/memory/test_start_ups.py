@@ -708,6 +708,34 @@ def test_an_engine_of_sglang_has_the_share_of_its_options(
     assert placed.share == pytest.approx(share, abs=0.01)
 
 
+# Model, release: bytes of the sampler for each request and word without drafts, and with them.
+VERIFIED = [
+    ("Qwen/Qwen3-8B", (0, 10, 2), 38, 40),
+    ("Qwen/Qwen3-8B", (0, 13, 0), 38, 46),
+    ("Qwen/Qwen3-8B", (0, 16, 0), 38, 50),
+    ("Qwen/Qwen3-8B", (0, 24, 0), 16, 26),
+    ("Qwen/Qwen3-8B", (0, 26, 0), 16, 16),
+    ("Qwen/Qwen3-30B-A3B", (0, 26, 0), 16, 26),
+]
+
+
+@for_each(("model", "version", "without", "drafted"), VERIFIED)
+def test_a_run_that_verifies_drafts_needs_more(
+    model: str, version: Version, without: int, drafted: int
+) -> None:
+    """The newer model runner, which runs dense models since 0.25, verifies none."""
+    start = replace(start_up(model, "NVIDIA H100", 79.18, version, 1), sequences=1024)
+    assert start.shape.vocab is not None
+
+    def peak(drafts: bool) -> float:
+        terms = terms_of(replace(start, drafts=drafts))
+        assert isinstance(terms, Terms)
+        return terms.peak
+
+    more = (drafted - without) * 1024 * start.shape.vocab
+    assert peak(True) - peak(False) == pytest.approx(more / 2**30)
+
+
 # Release, GPU: what is not PyTorch's on one GPU.
 DRIVERS = [
     ((0, 6, 3), "NVIDIA L40S", 0.14),
