@@ -39,11 +39,11 @@ _SORTED, _UNSORTED, _SINCE_UNSORTED = 38, 16, (0, 17)
 shows 2 as computed, 4 as a float, the sorted copy (4) and its index (8): PyTorch's sort needs the
 rest. Since 0.17 a Triton kernel filters without a sort, and probabilities (4) and random numbers
 (4) are left."""
-_VERIFIED, _VERIFIED_LATER = (((0, 11, 1), 40), ((0, 14), 46), ((0, 17), 50)), 26
-"""The same where drafts are verified, before a release and since: two rows of logits (4), of the
-token after the drafts a row (2) and floats (4), of the draft floats (4), since 0.14 a copy (4), and
-probabilities and random numbers (8) or, before 0.17, a sort: _dummy_sampler_run, and forward in
-vllm/v1/sample/rejection_sampler.py of 0.10.2 to 0.33.0."""
+_VERIFIED, _VERIFIED_LATER = (((0, 11, 1), 38), ((0, 14), 46), ((0, 17), 50)), 26
+"""The same where drafts are verified, before a release and since. Before 0.11.1 it is no more; then
+it is two rows of logits (4), a row (2) and floats (4) of the token after the drafts, floats of them
+(4), since 0.14 a copy (4), and probabilities and random numbers (8) or, before 0.17, a sort:
+_dummy_sampler_run, and forward in vllm/v1/sample/rejection_sampler.py of 0.10.2 to 0.33.0."""
 _FLASHINFER = 11
 """The same with FlashInfer's sampler, which an image of 0.8 to 0.16 may have or not."""
 _MATRICES = 3
