@@ -150,6 +150,12 @@ _LENGTH_FLAGS = {
     EngineKind.SGLANG: "--context-length",
     EngineKind.TRTLLM: "--max_seq_len",
 }
+CACHE_FLAGS = {
+    EngineKind.VLLM: "--kv-cache-dtype",
+    EngineKind.SGLANG: "--kv-cache-dtype",
+    EngineKind.TRTLLM: "--kv_cache_dtype",
+}
+"""The option for the type of the KV cache."""
 _DECODE_FLAGS = {
     EngineKind.VLLM: "--decode-context-parallel-size",
     EngineKind.SGLANG: "--dcp-size",
@@ -177,6 +183,8 @@ class Question:
     gpus_per_node: int = 8
     context: int | None = None
     """Tokens of each request. None: the model's maximum."""
+    cache_type: str | None = None
+    """The type of the KV cache, as the engine calls it. None: the engine's default."""
     requests: int | None = None
     """Requests of that length that must fit at once, over all engines. None: one per engine."""
     engine: EngineKind = EngineKind.VLLM
@@ -236,6 +244,8 @@ class Question:
 
     def _words(self, shape: Shape) -> list[str]:
         words = [] if self.context is None else [_LENGTH_FLAGS[self.engine], str(self.context)]
+        if self.cache_type is not None:
+            words += [CACHE_FLAGS[self.engine], self.cache_type]
         if shape.decode_context > 1 and self.decode_flag is not None:
             words += [self.decode_flag, str(shape.decode_context)]
         return words

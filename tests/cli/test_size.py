@@ -102,6 +102,19 @@ WRONG = {
     "weights of unknown size": (
         ["Qwen/Qwen3.5-27B-GPTQ-Int4", "--gpu", "h100"], "write --weights GIB",
     ),
+    "a type of the cache that the engine does not have": (
+        [QWEN, "--gpu", "h100", "--engine", "sglang", "--kv-cache-dtype", "fp8"],
+        "--kv-cache-dtype has 'fp8', and takes one of: auto, fp8_e5m2, fp8_e4m3",
+    ),
+    "a type of the cache whose size is not known": (
+        [QWEN, "--gpu", "h100", "--kv-cache-dtype", "octave_k3v3"],
+        "the size of a KV cache of 'octave_k3v3' is not known",
+    ),
+    "a release without types of the cache": (
+        [QWEN, "--gpu", "h100", "--engine", "trtllm", "--kv-cache-dtype", "fp8",
+         "--image", "nvcr.io/nvidia/tensorrt-llm/release:0.20.0"],
+        "has no option --kv_cache_dtype; write a newer --image",
+    ),
 }  # fmt: skip
 
 
@@ -343,3 +356,28 @@ def test_the_newest_image_of_tensorrt_llm_is_a_known_one(
     words = (QWEN, "--gpu", "h100", "--nodes", "2")
     assert "Computed for" not in size(capsys, *words, "--engine", "trtllm")[1]
     assert size(capsys, *words, "--precision", "FP8")[0] == 0
+
+
+# Engine, a type of 8 bits: the word that its engine takes.
+TYPES = [
+    ("vllm", "fp8", "--kv-cache-dtype"),
+    ("sglang", "fp8_e4m3", "--kv-cache-dtype"),
+    ("trtllm", "fp8", "--kv_cache_dtype"),
+]
+
+
+@for_each(("engine", "kind", "flag"), TYPES)
+def test_a_type_of_the_cache_counts_and_is_written(
+    engine: str, kind: str, flag: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = [QWEN, "--gpu", "h200", "--nodes", "1", "--engine", engine]
+
+    def tokens(*more: str) -> int:
+        status, out, _ = size(capsys, *asked, *more, "-o", "json")
+        assert status == 0
+        return int(json.loads(out)["shapes"][0]["tokens"])
+
+    half = ["--kv-cache-dtype", kind]
+    assert tokens(*half) == pytest.approx(2 * tokens(), rel=0.001)
+    _, written, _ = size(capsys, *asked, *half, "--write", "native")
+    assert re.search(rf"{flag}\W+{kind}\b", written)

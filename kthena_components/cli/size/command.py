@@ -75,6 +75,11 @@ def _about_the_engine(parser: argparse.ArgumentParser) -> None:
         help="the copy of the model with weights in fp8, nvfp4, int4, …; default: MODEL as it is",
     )
     parser.add_argument(
+        "--kv-cache-dtype",
+        metavar="TYPE",
+        help="the type of the KV cache, as the engine calls it, such as fp8; default: its own",
+    )
+    parser.add_argument(
         "--hf-config",
         metavar="PATH",
         help="the config.json of a model that is not in the built-in table, or its folder",

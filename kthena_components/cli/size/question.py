@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from kthena_components.cli.settings import ModelConfigError, shape_of
+from kthena_components.core.engines.dialects import dialect_of
+from kthena_components.core.engines.option_table import release_for
 from kthena_components.core.engines.options import TITLES
+from kthena_components.core.engines.values import Refused, convert
 from kthena_components.core.findings import count_of, nearest
 from kthena_components.core.hardware import GpuFacts
 from kthena_components.core.hardware.gpu_table import find_gpu
-from kthena_components.core.models import (
-    ModelShape,
-    all_names,
-    find_model,
-    shape_keys,
-)
+from kthena_components.core.memory import cache_type
+from kthena_components.core.models import ModelShape, all_names, find_model, shape_keys
 from kthena_components.core.models.known_models import copies_of, short_name
 from kthena_components.core.spec.enums import EngineKind, Gpu
 from kthena_components.core.values.images import read_image
@@ -25,7 +24,7 @@ from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.sizing import Question
-from kthena_components.sizing.question_and_shapes import DEFAULT_RESOURCE, newest_image
+from kthena_components.sizing.question_and_shapes import CACHE_FLAGS, DEFAULT_RESOURCE, newest_image
 
 _NODES = regex(r"(?:([0-9]{1,4}) ?[xX×] ?)?([0-9]{1,4})")
 _INDEX = "model.safetensors.index.json"
@@ -70,6 +69,7 @@ def read_question(asked: argparse.Namespace) -> Question:
                          f"{gpu.name}; write --engine vllm or sglang")  # fmt: skip
     image = asked.image or newest_image(engine, resource)
     _check_image(engine, image, asked.image is not None)
+    _check_cache_type(engine, image, asked.kv_cache_dtype)
     return Question(
         model=model,
         gpu=GpuFacts(name=gpu.name, memory_gib=gpu.memory_gib),
@@ -78,6 +78,7 @@ def read_question(asked: argparse.Namespace) -> Question:
         nodes=nodes,
         gpus_per_node=gpus,
         context=asked.context,
+        cache_type=asked.kv_cache_dtype,
         requests=asked.requests,
         engine=engine,
         image=image,
@@ -92,6 +93,23 @@ def _check_image(engine: EngineKind, image: str, stated: bool) -> None:
     if stated and own not in {None, engine.value}:
         raise UsageError(f"--image {image}: this is the image of {TITLES[own or '']}; "
                          f"add --engine {own}")  # fmt: skip
+
+
+def _check_cache_type(engine: EngineKind, image: str, name: str | None) -> None:
+    """Refuse a type of the KV cache that the engine's release does not have."""
+    if name is None:
+        return
+    release = release_for(engine.value, read_image(image))
+    option = dialect_of(release).options.get(CACHE_FLAGS[engine])
+    if option is None:
+        raise UsageError(f"--kv-cache-dtype: {TITLES[engine.value]} {release.text} has no option "
+                         f"{CACHE_FLAGS[engine]}; write a newer --image")  # fmt: skip
+    found = convert(option, name, name, in_shell=True)
+    if isinstance(found, Refused):
+        raise UsageError(f"{found.text} in {TITLES[engine.value]} {release.text}; {found.remedy}")
+    size = cache_type(name)
+    if isinstance(size, Unknown):
+        raise UsageError(f"--kv-cache-dtype: {size.because}")
 
 
 def _nodes(text: str) -> tuple[int, int]:

@@ -101,6 +101,7 @@ TRTLLM_USES: Mapping[str, Use] = {
     "--port": _size("port"),
     "--gpus_per_node": _size("gpus_per_node", counted=False),
     "--max_seq_len": Use("max_model_len", least=1),
+    "--kv_cache_dtype": Use("kv_cache_dtype"),
     "--kv_cache_free_gpu_memory_fraction": Use("memory_fraction"),
     "--extra_llm_api_options": Use("config"),
 }

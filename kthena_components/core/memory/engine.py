@@ -212,6 +212,7 @@ class Placed:
             gathers=gathers_tokens(self.engine, self.command),
             staged=staged_files(self.command.options, self.fullest, self.version),
             whole_experts=self.command.expert is True,
+            drafts=held_weights.has_drafts(self.command),
         )
 
     @property
@@ -316,16 +317,9 @@ def _placed(
     if isinstance(gib, Unknown):
         return gib
     return Placed(
-        engine=engine,
-        command=command,
-        shape=shape,
-        gpu=gpu,
-        gib=gib,
-        split=split,
-        share=share,
-        version=release,
-        assumed=isinstance(stated, Unknown),
-    )
+        engine=engine, command=command, shape=shape, gpu=gpu, gib=gib, split=split, share=share,
+        version=release, assumed=isinstance(stated, Unknown),
+    )  # fmt: skip
 
 
 def split_of(command: CommandFacts) -> Split | Unknown:

@@ -82,6 +82,8 @@ class StartUp:
     """GiB that files of the checkpoint keep at most."""
     whole_experts: bool = False
     """Whether each rank has whole experts, rather than a part of each."""
+    drafts: bool = False
+    """Whether drafts of tokens are verified."""
 
     @property
     def copies(self) -> int:

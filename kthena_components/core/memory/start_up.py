@@ -39,6 +39,11 @@ _SORTED, _UNSORTED, _SINCE_UNSORTED = 38, 16, (0, 17)
 shows 2 as computed, 4 as a float, the sorted copy (4) and its index (8): PyTorch's sort needs the
 rest. Since 0.17 a Triton kernel filters without a sort, and probabilities (4) and random numbers
 (4) are left."""
+_VERIFIED, _VERIFIED_LATER = (((0, 11, 1), 38), ((0, 14), 46), ((0, 17), 50)), 26
+"""The same where drafts are verified, before a release and since. Before 0.11.1 it is no more; then
+it is two rows of logits (4), a row (2) and floats (4) of the token after the drafts, floats of them
+(4), since 0.14 a copy (4), and probabilities and random numbers (8) or, before 0.17, a sort:
+_dummy_sampler_run, and forward in vllm/v1/sample/rejection_sampler.py of 0.10.2 to 0.33.0."""
 _FLASHINFER = 11
 """The same with FlashInfer's sampler, which an image of 0.8 to 0.16 may have or not."""
 _MATRICES = 3
@@ -140,11 +145,8 @@ def terms_of(start: StartUp) -> Terms | None:
     """Calculate the terms; None if the table of models lacks a size that they need."""
     peak = _peak(start)
     return None if peak is None else Terms(
-        peak=peak,
-        driver=_driver(start),
-        communication=_communication(start),
-        graphs=_graphs(start),
-        staged=start.staged,
+        peak=peak, driver=_driver(start), communication=_communication(start),
+        graphs=_graphs(start), staged=start.staged,
         doubt=_doubt(start) + _gathered(start, peak) + start.staged,
     )  # fmt: skip
 
@@ -161,9 +163,8 @@ def least_of(start: StartUp) -> float:
 def asked_later(start: StartUp) -> float:
     """Return what vLLM asks for at most after it has sized its cache, on a GPU with CUDA.
 
-    Its share holds none of that: CUDA's context, graphs that do not count, and the sampler's
-    memory, which is free until it is warmed up, and in pieces then. compile_or_warm_up_model in
-    vllm/v1/worker/gpu_worker.py of 0.8.2 to 0.33.0.
+    Its share holds none of that: CUDA's context, graphs that do not count, and the sampler's memory
+    in pieces: compile_or_warm_up_model in vllm/v1/worker/gpu_worker.py of 0.8.2 to 0.33.0.
     """
     if UNIFIED in start.gpu or not start.gpu.startswith("NVIDIA"):
         return 0.0
@@ -226,6 +227,8 @@ def _sampler(start: StartUp) -> float | None:
         return None
     sequences, tokens = batch_of(start)
     each = _SORTED if start.before(_SINCE_UNSORTED) else _UNSORTED
+    if start.drafts and not _runs_newer(start):
+        each = next((size for until, size in _VERIFIED if start.before(until)), _VERIFIED_LATER)
     fp8 = start.shape.expert_ffn is not None and start.shape.dtype == "fp8"
     kept = _KEPT if fp8 and start.before(_KEPT_UNTIL) else 0
     return (sequences * vocab * each + tokens * 2 * (1 + kept) * hidden * _TOKEN) / GIB
@@ -235,12 +238,17 @@ def _doubt(start: StartUp) -> float:
     """Return by how much FlashInfer's sampler, or the newer model runner, needs less at most."""
     since, until = _UNCOUNTED
     if not start.before(since) and start.before(until):
-        dense = start.shape.full_cache and start.shape.experts == 0
-        return _graphs(start) if dense else 0.0
+        return _graphs(start) if _runs_newer(start) else 0.0
     if start.before(ENGINE_V1) or not start.before(_SINCE_UNSORTED):
         return 0.0
     sequences, _ = batch_of(start)
     return sequences * (start.shape.vocab or 0) * (_SORTED - _FLASHINFER) / GIB
+
+
+def _runs_newer(start: StartUp) -> bool:
+    """Return whether the newer model runner runs the model: it verifies no drafts to measure."""
+    shape, since = start.shape, _UNCOUNTED[0]
+    return shape.full_cache and shape.experts == 0 and not start.before(since)
 
 
 def _gathered(start: StartUp, peak: float) -> float:

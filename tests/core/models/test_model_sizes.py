@@ -39,6 +39,8 @@ LOOSE = {
     "Gemma-4-26B-A4B-NVFP4": (0.07, "a tower that sees, which stays in 16 bits"),
     "Qwen3-VL": (0.1, "a tower that sees"),
     "Qwen2.5-VL": (0.09, "a tower that sees"),
+    "InternVL3_5": (0.05, "a tower that sees"),
+    "GLM-4.6V-Flash": (0.11, "a tower that sees"),
     "Qwen2-VL": (0.26, "a tower that sees"),
     "Qwen2-Audio": (0.09, "a tower that hears"),
     "InternVL3-78B": (0.2, "a tower that sees, which stays in 16 bits"),
@@ -149,6 +151,9 @@ MORE = {
     "llava": "a tower that sees",
     "Ministral-3-14B": "a tower that sees",
     "gemma-": "a tower that sees, heads of two widths",
+    "Intern-S1": "a tower that sees",
+    "InternVL3_5": "a tower that sees",
+    "Laguna-XS": "a shared expert, more heads in layers with windows",
 }
 """Families in 16 bits whose weights are more than attention, layers and embeddings."""
 
