@@ -32,15 +32,17 @@ from kthena_components.systems import INDEX, NAMED_BY, WITHOUT_NAMESPACE
 
 _CONFIG_MAP = "ConfigMap"
 _DEFINITION = "CustomResourceDefinition"
+_MOST_KEPT = 2**23
+"""Characters of files that are kept: a run asks five times for the text of each file."""
 _TOO_MUCH = Unknown(f"all ConfigMaps together are larger than {MOST_BYTES // 2**20} MiB")
 
 
 class Texts:
-    """Reads files. It caches the last file, and whatever can be read only once, such as pipes."""
+    """Reads files. It keeps the first texts, the last one, and what can be read once, as pipes."""
 
     def __init__(self, named: Container[str]) -> None:
         """Create an empty cache. Files that the user did not name are read only if regular."""
-        self._named = named
+        self._named, self._left = named, _MOST_KEPT
         self._last: dict[str, str | Unreadable] = {}
         self._kept: dict[str, str | Unreadable] = {}
 
@@ -51,7 +53,9 @@ class Texts:
         if path not in self._last:
             ends = path in self._named and not reads_again(path)
             text = read_text(path, named=path in self._named)
-            if ends:
+            size = 0 if ends or isinstance(text, Unreadable) else len(text)
+            if ends or 0 < size <= self._left:
+                self._left -= size
                 self._kept[path] = text
                 return text
             self._last = {path: text}
@@ -174,7 +178,10 @@ class LateDefinitions(Definitions):
 
 
 def shared_by_all(
-    paths: Iterable[str], stated: Container[str], deploying: Iterable[str] = ()
+    paths: Iterable[str],
+    stated: Container[str],
+    deploying: Iterable[str],
+    read: Callable[[str], str | Unreadable],
 ) -> Context:
     """Read from files what serves all objects, wherever they are.
 
@@ -187,13 +194,14 @@ def shared_by_all(
         paths: The files with objects.
         stated: Systems whose release the user states.
         deploying: Other files, which may install operators.
+        read: Reads a file.
     """
     sharing, defining = Sharing(), list[str]()
     again = [*filter(reads_again, paths)]
     wide = ReferencedObjects(WITHOUT_NAMESPACE, NAMED_BY)
     kinds = [kind for _, kind in (*WITHOUT_NAMESPACE, *NAMED_BY)]
     for path in again:
-        text = read_text(path)
+        text = read(path)
         if isinstance(text, Unreadable):
             continue
         if _DEFINITION in text:
@@ -208,7 +216,7 @@ def shared_by_all(
             if isinstance(document, Document):
                 sharing.add(document.body, shown_name(path))
     definitions = LateDefinitions(defining, stated)
-    pins = find_pins([*again, *deploying])
+    pins = find_pins([*again, *deploying], read)
     return Context(sharing=sharing, definitions=definitions, referenced=wide, pins=pins)
 
 

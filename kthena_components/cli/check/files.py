@@ -84,8 +84,9 @@ def check(
     summary.pass_over(found)
     layout = arrange(found)
     unread: set[Unreadable] = set()
-    with rendered_in(layout, found, given) as rendered:
-        for result in _told_once(found, layout, rendered, given, summary):
+    texts = Texts(found.named)
+    with rendered_in(layout, found, given, texts) as rendered:
+        for result in _told_once(found, layout, rendered, given, summary, texts=texts):
             if isinstance(result, Result):
                 summary.count(result.finding)
                 yield result
@@ -95,9 +96,12 @@ def check(
 
 
 @contextmanager
-def rendered_in(layout: Layout, found: Found, given: CheckOptions) -> Iterator[Rendered]:
+def rendered_in(
+    layout: Layout, found: Found, given: CheckOptions, texts: Texts
+) -> Iterator[Rendered]:
     """Render the charts and kustomizations. The output is deleted when the context ends."""
-    stating = set(filter(states_releases, (*_walked(found), *found.deploying)))
+    files = (*_walked(found), *found.deploying)
+    stating = {each for each in files if states_releases(each, texts.read)}
     if not (layout.charts or layout.kustomizations or stating):
         yield Rendered()
         return
@@ -119,7 +123,13 @@ def _walked(found: Found) -> list[str]:
 
 
 def _told_once(
-    found: Found, layout: Layout, rendered: Rendered, given: CheckOptions, summary: Summary
+    found: Found,
+    layout: Layout,
+    rendered: Rendered,
+    given: CheckOptions,
+    summary: Summary,
+    *,
+    texts: Texts,
 ) -> Iterator[Result | Unreadable]:
     """Yield all results, and each rendered object once, however often it is rendered."""
     yield from rendered.notes
@@ -146,11 +156,9 @@ def _told_once(
     results: list[Result] = []
     paths = [*files, *(each.path for each in built)]
     others = (*found.deploying, *found.scripts)
-    around = shared_by_all(paths, given.settings.versions, others)
+    around = shared_by_all(paths, given.settings.versions, others, texts.read)
     for sources in clusters:
-        for each in check_sources(
-            sources, found.named, given, summary, around, released=rendered.values
-        ):
+        for each in check_sources(sources, texts, given, summary, around, released=rendered.values):
             if isinstance(each, Result) and each.rendered_by:
                 results.append(each)
             else:
@@ -190,7 +198,7 @@ def _weighed(
 
 def check_sources(
     sources: Sequence[Source],
-    named: Container[str],
+    texts: Texts,
     given: CheckOptions,
     summary: Summary,
     around: Context,
@@ -198,7 +206,7 @@ def check_sources(
     released: Container[str] = frozenset(),
 ) -> Iterator[Result | Unreadable]:
     """Check the objects of some files one by one, and then all of them together."""
-    texts, paths = Texts(named), [source.path for source in sources]
+    paths = [source.path for source in sources]
     maps, limits = LateConfigMaps(paths, texts.read), LimitRanges()
     policies = PodPolicies(complete=given.asked.whole)
     completing = ReferencedObjects(COMPLETING, NAMED_BY, beyond=around.referenced)

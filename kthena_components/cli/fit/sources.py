@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from kthena_components.cli.check.context import Texts
 from kthena_components.cli.check.files import CheckOptions, rendered_in
 from kthena_components.cli.sources import is_wanted, objects_of
 from kthena_components.cluster.stack_servings import ReadStack, StackFileError, read_stack_file
@@ -163,7 +164,7 @@ def _in_paths(paths: Sequence[str]) -> Iterator[_Found | Unreadable]:
     """Yield the objects in files, folders, charts and kustomizations, and what cannot be read."""
     found = find_files(paths)
     layout = arrange(found)
-    with rendered_in(layout, found, CheckOptions()) as rendered:
+    with rendered_in(layout, found, CheckOptions(), Texts(found.named)) as rendered:
         yield from rendered.notes
         yield from layout.unreadable
         walked = [each for each in found.files if isinstance(each, str)]

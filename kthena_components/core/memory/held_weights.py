@@ -308,6 +308,8 @@ def _filled(size: int, multiple: int) -> int:
 
 _SPECULATIVE = ("speculative", "spec-", "spec_")
 """How the options of speculative decoding begin."""
+_IN_ALL = "spec"
+"""What all of them have, and few others."""
 
 
 def loaded_part(command: CommandFacts, shape: ModelShape, release: Version | None) -> ModelShape:
@@ -325,7 +327,8 @@ def loaded_part(command: CommandFacts, shape: ModelShape, release: Version | Non
 
 def has_drafts(command: CommandFacts) -> bool:
     """Return whether an engine loads layers that draft tokens."""
-    return any(name.lstrip("-").startswith(_SPECULATIVE) for name in command.options)
+    names = [name for name in command.options if _IN_ALL in name]
+    return any(name.lstrip("-").startswith(_SPECULATIVE) for name in names)
 
 
 def weights_of(

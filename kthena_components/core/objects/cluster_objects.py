@@ -15,6 +15,7 @@ from kthena_components.core.objects.object import EACH_POD, MODEL_SERVING, Group
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import (
     NOT_YET_KNOWN,
+    first_unknown,
     mapping,
     pairs,
     unknown_in,
@@ -246,7 +247,7 @@ class PodIndex:
     def add(self, pods: PodSet) -> None:
         """Add pods."""
         # If all labels are unknown, each single one is.
-        if any(map(unknown_in, (pods.labels.get(""), *pods.labels.values()))):
+        if first_unknown(pods.labels.get(""), *pods.labels.values()):
             self.hidden.append(pods)
             return
         self.known.append(pods)

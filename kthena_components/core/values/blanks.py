@@ -45,19 +45,32 @@ _WHOLE = regex(r"(?:replace|change)[_-]?me|set[_-]me|replaced-by-[a-z-]+|your-[a
 _NAME = regex(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)")
 _CAPITALS = regex(r"[A-Z][A-Z0-9_]*")
 _OF_NAME = regex(r"[A-Z][A-Z0-9_]*_NAME")
-_HINTS = (
-    *("{{", "PLACEHOLDER", "REPLACE", "CHANGE", "FILL", "YOUR", "TODO", "FIXME", "your-"),
-    *("replaceme", "replace_me", "replace-me", "changeme", "change_me", "change-me"),
-    *("SET_", "SET-ME", "set_me", "set-me", "replaced-by-", "__", "#{"),
+_HINTS: Mapping[str, Collection[str]] = {
+    "{": ("{{", "#{"),
+    "_": ("__", "set_me"),
+    "SET": ("SET_", "SET-ME"),
+    "change": ("changeme", "change_me", "change-me"),
+    "replace": ("replaceme", "replace_me", "replace-me", "replaced-by-"),
+    **dict.fromkeys(
+        (
+            *("PLACEHOLDER", "REPLACE", "CHANGE", "FILL", "YOUR", "TODO", "FIXME"),
+            *("your-", "set-me"),
+        ),
+        ("",),
+    ),
+}
+"""Words of placeholders, by what is in all of them: most files have none of these."""
+_SIGNS = (
+    ("$", regex(r"\$[A-Za-z_{]")),
+    ("<", regex(r"<[A-Za-z>]")),
+    ("@", regex(r"@[A-Za-z_][\w.-]{0,63}@")),
+    ("%", regex(r"%[A-Za-z_][\w.-]{2,63}%")),
+    ("{", regex(r"\{ ?[A-Za-z_][\w.-]{0,63} ?\}")),
+    ("[", regex(r"\[\[ ?[A-Za-z_][\w.-]{0,63} ?\]\]")),
+    ("(", regex(r"\(\( ?[A-Za-z_][\w./-]{0,63} ?\)\)")),
 )
+"""Patterns, each with a letter that it needs and most files do not have."""
 _HINT_PATTERNS = (
-    regex(r"\$[A-Za-z_{]"),
-    regex(r"<[A-Za-z>]"),
-    regex(r"@[A-Za-z_][\w.-]{0,63}@"),
-    regex(r"%[A-Za-z_][\w.-]{2,63}%"),
-    regex(r"\{ ?[A-Za-z_][\w.-]{0,63} ?\}"),
-    regex(r"\[\[ ?[A-Za-z_][\w.-]{0,63} ?\]\]"),
-    regex(r"\(\( ?[A-Za-z_][\w./-]{0,63} ?\)\)"),
     regex(r"--[a-z][a-z0-9-]*[\"']?(?:=|,|\s)[\s\\\"'-]*[A-Z]"),
     regex(r"Ref[\"']?:\s*+\{?\s*+(?:[\"']?key\b.*\n\s*+)?[\"']?name[\"']?\s*+:\s*+[\"']?[A-Z]"),
     regex(r"ame[\"']?\s*:\s*[\"']?[A-Z][A-Z0-9_]{0,63}_NAME"),
@@ -126,7 +139,13 @@ _OPEN = regex(r"--?[A-Za-z][\w.-]*=")
 
 def may_have_blanks(text: str) -> bool:
     """Return whether a file may have placeholders. This is a quick test."""
-    return any(hint in text for hint in _HINTS) or any(p.search(text) for p in _HINT_PATTERNS)
+    for part, words in _HINTS.items():
+        if part in text and any(word in text for word in words):
+            return True
+    for sign, pattern in _SIGNS:
+        if sign in text and pattern.search(text):
+            return True
+    return any(pattern.search(text) for pattern in _HINT_PATTERNS)
 
 
 def is_blank(text: str, *, is_plain: bool = False) -> bool:

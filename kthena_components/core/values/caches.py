@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import lru_cache, wraps
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 S = TypeVar("S")
@@ -41,30 +41,22 @@ def cached_by_object(most: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
     def remembering(function: Callable[P, T]) -> Callable[P, T]:
         """Remember the results of the last `most` objects, which are compared by identity."""
         plain: Callable[..., T] = function
-
-        @lru_cache(maxsize=most)
-        def known(same: _Same[Any], **options: Any) -> T:
-            return plain(same.value, **options)
+        known: dict[object, tuple[Any, T]] = {}
+        """Results by the identity of an object and the options. Each is kept with its object, so no
+        other object has the same identity meanwhile."""
 
         @wraps(function)
         def quick(value: Any, **options: Any) -> T:
-            return known(_Same(value), **options)
+            key = (id(value), *options.items()) if options else id(value)
+            found = known.get(key)
+            if found is not None:
+                return found[1]
+            made = plain(value, **options)
+            if len(known) >= most:
+                known.clear()
+            known[key] = (value, made)
+            return made
 
         return quick  # type: ignore[return-value]  # the same arguments, which no type can say
 
     return remembering
-
-
-class _Same(Generic[S]):
-    """An object by its identity."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: S) -> None:
-        self.value = value
-
-    def __hash__(self) -> int:
-        return id(self.value)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.value is self.value

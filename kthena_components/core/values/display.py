@@ -16,6 +16,7 @@ from kthena_components.core.naming import DNS_LABEL
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import (
     OUTPUT_OPEN,
+    PREVIEW_LENGTH,
     UNKNOWN_WORD,
     is_unresolved,
     show_tokens,
@@ -182,6 +183,8 @@ def looks_like_token(value: object) -> bool:
 
 def text_of(value: object) -> str:
     """Write a scalar of a command line as Kubernetes would; policies see 8 as 8.0."""
+    if type(value) is str and value.isascii() and len(value) != PREVIEW_LENGTH:  # most words
+        return value
     if is_unresolved(value) and OUTPUT_OPEN not in str(value):
         return UNKNOWN_WORD
     if isinstance(value, str):

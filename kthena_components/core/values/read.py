@@ -7,6 +7,7 @@ from kthena_components.core.values.display import INT32, display
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import (
     KNOWN_TYPES,
+    PREVIEW_LENGTH,
     Blank,
     MaybeInt,
     MaybeText,
@@ -166,9 +167,12 @@ def without_quotes(text: str) -> int | bool | None:
     return int(text) if _INTEGER.fullmatch(text) else _SWITCHES.get(text)
 
 
-def unknown_in(value: object) -> Unknown | None:
+def unknown_in(value: Any) -> Unknown | None:
     """Explain why a value cannot be checked; None if it can."""
-    if type(value) in KNOWN_TYPES:
+    kind = type(value)
+    if kind in KNOWN_TYPES:
+        return None
+    if kind is str and value.isascii() and len(value) != PREVIEW_LENGTH:  # quicker to tell
         return None
     if isinstance(value, str):
         if type(value) is Blank:
@@ -177,10 +181,15 @@ def unknown_in(value: object) -> Unknown | None:
     return value if isinstance(value, Unknown) else None
 
 
-def first_unknown(*values: object) -> Unknown | None:
+def first_unknown(*values: Any) -> Unknown | None:
     """Explain why values cannot be checked together; None if they can."""
     for value in values:
-        if type(value) not in KNOWN_TYPES and (gap := unknown_in(value)):
+        kind = type(value)
+        if kind in KNOWN_TYPES or (
+            kind is str and value.isascii() and len(value) != PREVIEW_LENGTH
+        ):
+            continue
+        if gap := unknown_in(value):
             return gap
     return None
 

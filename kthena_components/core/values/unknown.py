@@ -125,7 +125,8 @@ _PREVIEW_UNKNOWNS = frozenset(
         "dd056dcd-154b-4c76-9bd3-c8f88648b5ff",
     }
 )
-_PREVIEW_LENGTH = 36
+PREVIEW_LENGTH = 36
+"""Length of each of them: an ASCII text of another length is known."""
 KNOWN_TYPES = frozenset({bool, dict, float, int, list, tuple, type(None)})
 """Types of values that are known as such. Most are of these, and it is quicker to tell than others.
 """
@@ -161,7 +162,7 @@ def may_be(value: object, *wanted: object) -> bool:
 def is_unresolved(value: object) -> bool:
     """Return whether a value, or a part of a text, is not known before the apply."""
     if type(value) is str and value.isascii():  # most values, and quicker to tell
-        return len(value) == _PREVIEW_LENGTH and value in _PREVIEW_UNKNOWNS
+        return len(value) == PREVIEW_LENGTH and value in _PREVIEW_UNKNOWNS
     if type(value) in KNOWN_TYPES:
         return False
     if not isinstance(value, str):

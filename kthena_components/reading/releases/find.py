@@ -6,7 +6,6 @@ from typing import Any
 
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import group_kind, mapping, sequence
-from kthena_components.core.values.regex import regex
 from kthena_components.core.values.values_in_text import may_have
 from kthena_components.reading.documents import read_documents
 from kthena_components.reading.files import Unreadable, read_text
@@ -31,7 +30,7 @@ _SOURCES = "source.toolkit.fluxcd.io"
 _NAMED = frozenset({(_SOURCES, "GitRepository"), (_SOURCES, "HelmChart"), ("", "ConfigMap")})
 """Kinds that a release may name."""
 _Reader = Callable[[str, Place, Repository], list[Statement]]
-_GROUPS = regex(r"argoproj\.io/|\.toolkit\.fluxcd\.io/")
+_GROUPS = ("argoproj.io/", ".toolkit.fluxcd.io/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +64,17 @@ def texts_of(files: Iterable[str], folders: Iterable[str], stating: Container[st
     return Texts([each for each in made if each.path in stating], made)
 
 
-def states_releases(path: str) -> bool:
-    """Return quickly whether a file may state a release."""
+def states_releases(path: str, read: Callable[[str], str | Unreadable]) -> bool:
+    """Return quickly whether a file, which `read` reads, may state a release."""
     if any(_by_name(path)):
         return True
-    text = read_text(path, named=False)
+    text = read(path)
     return not isinstance(text, Unreadable) and has_releases(text)
 
 
 def has_releases(text: str) -> bool:
     """Return quickly whether a text may have an object that states a release."""
-    return may_have(text, lambda each: _GROUPS.search(each) is not None)
+    return may_have(text, lambda each: any(group in each for group in _GROUPS))
 
 
 def find_releases(texts: Texts) -> Iterator[tuple[Statement, Mapping[str, Any]]]:

@@ -18,7 +18,7 @@ terraform-aws-eks-blueprints-addons: helm_releases.
 """
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -147,13 +147,15 @@ def _installed(line: str) -> Iterator[tuple[str, str, object]]:
         yield operands[-1], options.get("--repo", ""), options.get("--version")
 
 
-def find_pins(paths: Iterable[str]) -> dict[str, tuple[Pin, ...]]:
-    """Find which releases of operators some files install, by system."""
+def find_pins(
+    paths: Iterable[str], read: Callable[[str], str | Unreadable]
+) -> dict[str, tuple[Pin, ...]]:
+    """Find which releases of operators some files install, by system. `read` reads a file."""
     found: dict[str, dict[Pin, None]] = {}
     known: dict[str, dict[str, Any]] = {}
     files = [*paths]
     for path in files:
-        text = read_text(path, named=False)
+        text = read(path)
         if isinstance(text, Unreadable):
             continue
         if not path.endswith(TERRAFORM):

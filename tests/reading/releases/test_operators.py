@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from kthena_components.core.facts.context import Pin
+from kthena_components.reading.files import read_text
 from kthena_components.reading.releases.operators import find_pins, near
 from tests.support.for_each import for_each
 
@@ -108,7 +109,7 @@ def test_the_release_of_an_operator_is_found(tmp_path: Path, stated: tuple[str, 
     name, text = stated
     file = tmp_path / name
     file.write_text(text)
-    found = find_pins([str(file)])
+    found = find_pins([str(file)], read_text)
     assert {system: [pin.release for pin in pins] for system, pins in found.items()} == {
         system: [release] for system, release in STATED[stated].items()
     }
@@ -120,7 +121,7 @@ def test_several_files_may_differ(tmp_path: Path) -> None:
         (tmp_path / name).write_text(RELEASE % f'"{release}"')
         files.append(str(tmp_path / name))
     found = [Pin(r, file) for r, file in zip(("1.3.0", "1.4.0", "1.3.0"), files, strict=True)]
-    assert find_pins(files) == {"ray": tuple(found)}
+    assert find_pins(files, read_text) == {"ray": tuple(found)}
 
 
 def test_the_releases_of_the_nearest_folder_hold() -> None:

@@ -10,6 +10,7 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.rules.support.messages import part_of_engine, title
+from kthena_components.core.values.caches import cached_last
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.images import Image, Version, read_image
 from kthena_components.core.values.regex import regex
@@ -97,12 +98,15 @@ class Start:
         )
 
 
-def starts(facts: ServingFacts, *engines: str) -> Iterator[Start]:
+def starts(facts: ServingFacts, *engines: str) -> Iterable[Start]:
     """Return the engines of some kinds that a command line starts."""
-    for engine in facts.engines:
-        command = engine.entry.command
-        if command is not None and command.engine in engines:
-            yield Start(engine, command)
+    return [start for start in _starts(facts) if start.command.engine in engines]
+
+
+@cached_last  # every rule about a start asks for those of the same facts
+def _starts(facts: ServingFacts) -> list[Start]:
+    commands = ((engine, engine.entry.command) for engine in facts.engines)
+    return [Start(engine, command) for engine, command in commands if command is not None]
 
 
 def all_starts(facts: ServingFacts, *engines: str) -> Iterator[Start]:
