@@ -45,13 +45,7 @@ def read_question(asked: argparse.Namespace) -> Question:
     Raises:
         UsageError: It is wrong.
     """
-    if asked.shape is not None and asked.write is None:
-        raise UsageError("--shape is only for --write")
-    if len((asked.image or "").split()) > 1:
-        raise UsageError(f"--image {asked.image!r}: write registry/name:tag, without blanks")
-    if "://" in str(asked.hf_config or ""):
-        raise UsageError(f"--hf-config {asked.hf_config}: write the path of a file, and download "
-                         "the file before")  # fmt: skip
+    _check_texts(asked)
     gpu = find_gpu(asked.gpu)
     if isinstance(gpu, Unknown):
         near = "near names" in gpu.because
@@ -85,6 +79,17 @@ def read_question(asked: argparse.Namespace) -> Question:
         hf_config=None if config is None else shape_keys(config),
         price=asked.price,
     )
+
+
+def _check_texts(asked: argparse.Namespace) -> None:
+    """Refuse what is wrong by its text alone."""
+    if asked.shape is not None and asked.write is None:
+        raise UsageError("--shape is only for --write")
+    if len((asked.image or "").split()) > 1:
+        raise UsageError(f"--image {asked.image!r}: write registry/name:tag, without blanks")
+    if "://" in str(asked.hf_config or ""):
+        raise UsageError(f"--hf-config {asked.hf_config}: write the path of a file, and download "
+                         "the file before")  # fmt: skip
 
 
 def _check_image(engine: EngineKind, image: str, stated: bool) -> None:
