@@ -89,8 +89,7 @@ def autoscaler_conflict(cluster: ClusterObjects) -> Iterator[Finding]:
     HorizontalPodAutoscaler and an AutoscalingPolicy of one ModelServing; a ScaledObject for
     leaderworkerset.x-k8s.io/v1alpha1, a version that LWS does not have; a ScaledObject for the
     Deployment of an LLMInferenceService that states replicas, or of an InferenceService that KServe
-    scales itself; apiVersion v1 for a Deployment; a ScaledObject without a kind, and a
-    LeaderWorkerSet of its target's name.
+    scales; apiVersion v1 for a Deployment; a ScaledObject without a kind for a LeaderWorkerSet.
     Level: mandatory; advisory for a kind that is left out.
     Source: kserve pkg/apis/serving/v1beta1/inference_service_validation.go; Kubernetes
     documentation, Horizontal Pod Autoscaling; keda.sh, ScaledObject specification; the
@@ -106,8 +105,8 @@ def autoscaler_conflict(cluster: ClusterObjects) -> Iterator[Finding]:
         if isinstance(target, Finding):
             yield target
             continue
-        key, source = (target.namespace, target.name), cluster.source_of(target.scaler)
-        whose = (target.kind, key, target.part, source)
+        key = (target.namespace, target.name)
+        whose = (target.kind, key, target.part, cluster.source_of(target.scaler))
         other = first.setdefault(whose, target.scaler)
         if _identity(other) != _identity(target.scaler):
             seen = f"is {_shown(target)}, which the {other.kind} {display(other.name)} scales too, "

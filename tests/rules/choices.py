@@ -58,6 +58,7 @@ CHOICES: Final[dict[str, set[str]]] = {
     },
     "another object, a file or the cluster changes, and not the object with the finding": {
         *("engine-config-file", "gang-covers-engine", "headless-service", "model-route-adapters"),
+        "route-reference-grant",
         *("hf-token-from-secret", "hypernode-leaf-tiers", "hypernode-members"),
         *("hypernode-tier-order", "kaito-runtime", "queue-exists", "rwx-for-shared-model"),
         *("service-named-vllm", "service-one-model", "kv-halves-complete"),

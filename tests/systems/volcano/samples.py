@@ -113,7 +113,8 @@ def pods(name: str, replicas: Any = 2, engine: str = "a", **more: Any) -> Args:
         },
     }
     container = {"name": "engine", "resources": resources, **more}
-    template = {"metadata": metadata, "spec": {"containers": [container]}}
+    spec = {"schedulerName": "volcano", "containers": [container]}
+    template = {"metadata": metadata, "spec": spec}
     return {
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
