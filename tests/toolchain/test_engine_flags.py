@@ -115,11 +115,64 @@ def test_words_of_releases_that_were_read_are_a_row_unless_they_differ() -> None
     assert json.loads(tables.write("e", "r", releases, read)) == table
 
 
+def test_words_of_an_option_itself_have_no_row_of_keys() -> None:
+    releases: list[tables.Release] = [(source(0), ())]
+    found = {"0.0.0": {"--c": {"words": {"": ["x"]}}}}
+    table = json.loads(tables.write("e", "r", releases, found))
+    assert "keys" not in table
+    assert tables.keys_of(table) == found
+
+
 def test_words_count_only_where_a_class_checks_them() -> None:
     typed = {"__annotations__": {"a": Literal["x", "y"] | None}, "a": None}
     assert vllm_keys.words_of(dataclass(type("Plain", (), dict(typed))), "a") == []
     checked = pydantic.dataclasses.dataclass(type("Checked", (), dict(typed)))
     assert vllm_keys.words_of(checked, "a") == ["x", "y"]
+
+
+def test_types_are_what_a_class_refuses() -> None:
+    typed = {
+        "__annotations__": {
+            "some": int | None,
+            "share": float,
+            "on": bool,
+            "name": str,
+            "kind": Literal["x", "y"],
+            "listed": list[str],
+            "inner": dict[str, int],
+            "any": object,
+            "either": int | str,
+            "of_plugin": str,
+        },
+    }
+    bare = {**typed, **dict.fromkeys(typed["__annotations__"])}
+    assert vllm_keys.types_of(dataclass(type("Plain", (), dict(bare)))) == {}
+    checked = pydantic.dataclasses.dataclass(type("Checked", (), dict(bare)))
+    assert vllm_keys.types_of(checked) == {
+        "bool": ["on"],
+        "float": ["share"],
+        "int": ["some"],
+        "list": ["listed"],
+        "map": ["inner"],
+        "text": ["kind", "name"],
+    }
+
+
+def test_registered_names_are_those_of_the_first_registry_with_some() -> None:
+    def absent() -> list[str]:
+        raise ImportError
+
+    assert vllm_keys.registered([absent, list, lambda: ["b", "a"], lambda: ["c"]]) == ["a", "b"]
+    assert vllm_keys.registered([absent, list]) == []
+
+
+def test_words_of_an_option_that_the_parser_checks_are_left_out() -> None:
+    inside: dict[str, dict[str, Any]] = {name: {"words": {"": ["x"]}} for name in ("--a", "--b")}
+    flags = [
+        Flag(names=("--a",), arity="1", type="text", choices=("x",)),
+        Flag(names=("--b",), arity="1", type="text"),
+    ]
+    assert of_options(inside, flags) == {"--b": inside["--b"]}
 
 
 def test_keys_are_those_of_options_that_the_release_has() -> None:

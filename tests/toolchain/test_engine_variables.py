@@ -67,6 +67,7 @@ def test_the_table_of_libraries_has_names_that_their_pages_list() -> None:
     assert {"RAY_ADDRESS", "RAY_memory_usage_threshold"} <= set(table["ray"]["names"])
 
 
+LEVELS = ["CRITICAL", "DEBUG", "ERROR", "FATAL", "INFO", "NOTSET", "WARN", "WARNING"]
 SOURCE_OF_ENVS = """
 import os
 environment_variables = {
@@ -75,6 +76,7 @@ environment_variables = {
     "VLLM_TEXT": lambda: os.environ["VLLM_TEXT"],
     "VLLM_WORD": lambda: choose(os.environ["VLLM_WORD"]),
     "OTHER": lambda: int(os.environ["OTHER"]),
+    "VLLM_LOGGING_LEVEL": lambda: os.environ["VLLM_LOGGING_LEVEL"].upper(),
 }
 def choose(word):
     if word not in ("fork", "spawn"):
@@ -89,6 +91,7 @@ def test_what_a_variable_takes_is_tried(tmp_path: Path) -> None:
         "VLLM_WHOLE": {"takes": "int"},
         "VLLM_PART": {"takes": "float"},
         "VLLM_WORD": {"takes": ["fork", "spawn"]},
+        "VLLM_LOGGING_LEVEL": {"takes": LEVELS, "folds": True},
     }
 
 

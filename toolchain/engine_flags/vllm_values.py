@@ -86,5 +86,6 @@ def main(root: str) -> None:
     install("vllm")
     envs: Any = importlib.import_module("vllm.envs")
     named = {name: takes(name, read) for name, read in envs.environment_variables.items()}
-    named[_LEVEL] = levels(envs.environment_variables[_LEVEL])
+    if _LEVEL in named:
+        named[_LEVEL] = levels(envs.environment_variables[_LEVEL])
     json.dump({name: one for name, one in named.items() if one and name.startswith("VLLM_")}, out)

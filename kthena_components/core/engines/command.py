@@ -35,7 +35,7 @@ from kthena_components.core.engines.programs import (
 )
 from kthena_components.core.findings import count_of
 from kthena_components.core.values.dataclass import replace
-from kthena_components.core.values.images import read_image
+from kthena_components.core.values.images import Image, read_image
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import MaybeText, Unknown
 
@@ -90,9 +90,7 @@ def read_command(
     if longest > MAX_ITEM:
         text = f"one item has {longest} characters, and no Linux accepts more than {MAX_ITEM}"
         return _unreadable(Problem(flag="", text=text, remedy="put it in a file", hard=True))
-    of = None if image is None else read_image(image)
-    if of is not None and any(map(_installs, (*argv, *_scripts(files)))):
-        of = replace(of, changed=True)
+    of = None if image is None else _image(image, (*argv, *_scripts(files)))
     scope = Scope(env, late_variables, files=files, hidden=hidden, image=of)
     search = Search(scope)
     search.run([*_expanded(argv, scope)], folder)
@@ -106,6 +104,12 @@ _INSTALL = regex(
     r"\binstall\b[^\n;&|]*\b(?:vllm|sglang|tensorrt[-_]llm)\b(?!-router|\[[^\]]*\](?:['\"\s]|$))"
 )
 """An installation of another engine, or of a package for one. `vllm[audio]` keeps the release."""
+
+
+def _image(name: str, texts: Sequence[object]) -> Image:
+    """Read the name of an image, whose container runs some scripts."""
+    image = read_image(name)
+    return replace(image, changed=True) if any(map(_installs, texts)) else image
 
 
 def _installs(text: object) -> bool:

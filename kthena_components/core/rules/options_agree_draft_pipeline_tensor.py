@@ -80,14 +80,16 @@ def options_agree(facts: ServingFacts) -> Iterator[Finding]:
     Pass: --enable-auto-tool-choice --tool-call-parser hermes; --max-loras 4 --max-cpu-loras 4.
     Fail: --enable-auto-tool-choice alone; --lora-modules a=/adapters/a without --enable-lora;
         --enable-lora --max-loras 4 --max-cpu-loras 2; --speculative-config.method ngram alone;
-        prompt_lookup_min 6 and prompt_lookup_max 4; --enable-lora --max-lora-rank 48.
-    Level: mandatory; advisory if the image states no release, and for num_speculative_tokens with a
-        model that drafts.
+        prompt_lookup_min 6 and prompt_lookup_max 4; --enable-lora --max-lora-rank 48;
+        --speculative-config.method mtp with Llama 3, which has no layers for it.
+    Level: mandatory; advisory if the image states no release, for num_speculative_tokens with a
+        model that drafts, and for models without layers that draft.
     Source: vllm/entrypoints/openai/cli_args.py validate_parsed_serve_args (0.33:
         entrypoints/common), openai/models/serving.py init_static_loras, cli/serve.py run_headless,
         config/lora.py, config/parallel.py, config/offload.py,
-        config/speculative.py _verify_args (0.8.5 to 0.33); sglang/srt/server_args.py (0.5.23:
-        arg_groups/kv_cache_hook.py, lora_hook.py and validation_hook.py).
+        config/speculative.py _verify_args and hf_config_override (0.8.5 to 0.33);
+        sglang/srt/server_args.py (0.5.23: arg_groups/kv_cache_hook.py, lora_hook.py and
+        validation_hook.py).
     """
     for start in starts(facts, *_REQUIRED):
         engine = start.command.engine or ""
@@ -178,6 +180,7 @@ def _vllm(start: Start) -> Iterator[Finding]:
             level,
         )
     yield from _draft_tokens(start)
+    yield from _no_layers(start)
     yield from _draft_numbers(start)
 
 
@@ -222,6 +225,27 @@ def _draft_tokens(start: Start) -> Iterator[Finding]:
         "add num_speculative_tokens to it, such as 3",
         level,
     )
+
+
+_NO_LAYERS = regex(
+    r"(?:^|[/_-])(?:(?:meta-)?llama-?[234]|distill-(?:llama|qwen)|qwen2(?:\.5)?-|qwen3-[0-9.]+b|"
+    r"gemma-[23]-|gpt-oss|phi-[34]|mixtral|mistral-7b)",
+    re.IGNORECASE,
+)
+"""Families of models without layers that draft tokens, for which no release has a module."""
+
+
+def _no_layers(start: Start) -> Iterator[Finding]:
+    """Report a model that cannot draft its own tokens: newer releases load it twice instead."""
+    config, model, level = start.option(_DRAFT), start.command.model, start.since(_SINCE)
+    if level is None or not isinstance(config, Mapping) or not isinstance(model, str):
+        return
+    method = config.get("method")
+    own = isinstance(method, str) and method.endswith("mtp") and config.get("model") is None
+    if own and _NO_LAYERS.search(model):
+        seen = f"drafts with {method}, and {display(model)} has no layers for it (MTP)"
+        remedy = f"write another method in {_DRAFT}, such as ngram, or eagle3 with its model"
+        yield from start.refused(seen, remedy, Level.ADVISORY)
 
 
 def _sglang(start: Start) -> Iterator[Finding]:
