@@ -26,14 +26,15 @@ from kthena_components.checker.unread_kinds_and_parts import (
 from kthena_components.core.engines.dialects import takes_number
 from kthena_components.core.engines.placeholders import LATE_VARIABLES
 from kthena_components.core.findings import Finding
+from kthena_components.core.naming import HELM_RELEASE
 from kthena_components.core.objects.engine_detection import may_hold_signs
 from kthena_components.core.schema.language import MISSING
 from kthena_components.core.values.blanks import mark_blanks, mark_empty
 from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.display import display
 from kthena_components.core.values.images import mark_triggered
-from kthena_components.core.values.read import group_kind, mapping
+from kthena_components.core.values.read import group_kind, has_key, has_text, mapping
 from kthena_components.core.values.regex import regex
-from kthena_components.core.values.unknown import Blank
 from kthena_components.reading.documents import Document, read_documents
 from kthena_components.reading.files import Unreadable, read_text, shown_name
 from kthena_components.rendering.result import Rendering
@@ -74,6 +75,15 @@ class KubeObject:
         node, _ = _follow(self.node, path, 0, self._keys)
         text = node.value if isinstance(node, yaml.ScalarNode) else ""
         return text != text.strip("-_.")
+
+    def named_as_release(self, path: str) -> str:
+        """Return a name that the object also has with Helm's own release in front; else nothing.
+
+        Charts name an object by the release alone where that contains the name of the chart.
+        """
+        node, _ = _follow(self.node, path, 0, self._keys)
+        name = node.value if isinstance(node, yaml.ScalarNode) else ""
+        return name if name and has_text(self.body, f"{HELM_RELEASE}-{name}") else ""
 
 
 class _Keys:
@@ -218,7 +228,7 @@ class Source:
     def left_open(self, item: KubeObject, finding: Finding) -> str:
         """Say why somebody else fills in what a finding is about; empty if nobody does."""
         is_template = self.is_walked and _TEMPLATE.search(Path(self.path).stem) is not None
-        return "in a template" if is_template and item.is_empty(finding.path) else ""
+        return "is empty in a template" if is_template and item.is_empty(finding.path) else ""
 
     def place(self, item: KubeObject, path: str) -> Place:
         """Find a field of an object, or the nearest field around it."""
@@ -259,7 +269,7 @@ class RenderedSource(Source):
     def opened(self, item: KubeObject) -> KubeObject:
         """Return an object with placeholders for words that a chart's own values leave empty."""
         may = self.rendering.may_lack_values
-        return replace(item, body=_open_secret(mark_empty(item.body))) if may else item
+        return replace(item, body=mark_empty(item.body)) if may else item
 
     def part_of_object(self, item: KubeObject) -> Finding | None:
         """Return a finding for an object whose spec is still to be filled in."""
@@ -267,16 +277,18 @@ class RenderedSource(Source):
 
     def left_open(self, item: KubeObject, finding: Finding) -> str:
         """Say that a chart was rendered without a value; empty if it needs none."""
+        if self.is_chart_alone and (name := item.named_as_release(finding.path)):
+            return f"is {display(name)}, which fits a release with that name"
         if not self.rendering.may_lack_values:
             return ""
         lacks = item.is_empty(finding.path) or item.is_cut(finding.path)
         lacks = lacks or (finding.seen == MISSING and self._leaves_out(item, finding.path))
-        return "with the chart's own values" if lacks else ""
+        return "is empty with the chart's own values" if lacks else ""
 
     def _leaves_out(self, item: KubeObject, path: str) -> bool:
         """Return whether a template has a missing field, which other values bring back."""
         key = path.rpartition(".")[2]
-        real = None if _has_field(item.body, key) else self._origin(item)
+        real = None if has_key(item.body, key) else self._origin(item)
         return real is not None and self._origin_at(real).states(key)
 
     def place(self, item: KubeObject, path: str) -> Place:
@@ -374,20 +386,6 @@ class _Origin:
             if key and len(found) == 1:
                 return self._text.count("\n", 0, found[0].start()) + 1
         return 1
-
-
-def _open_secret(body: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a Secret that a chart leaves without keys as one whose keys are unknown."""
-    has_keys = body.get("data") or body.get("stringData")
-    is_open = group_kind(body) == ("", "Secret") and not has_keys
-    return {**body, "data": Blank("{}")} if is_open else body
-
-
-def _has_field(value: object, key: str) -> bool:
-    """Return whether an object has a field of a name, at any depth."""
-    if isinstance(value, Mapping):
-        return key in value or any(_has_field(item, key) for item in value.values())
-    return isinstance(value, list) and any(_has_field(item, key) for item in value)
 
 
 def _name(item: KubeObject) -> str:

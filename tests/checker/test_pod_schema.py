@@ -137,3 +137,22 @@ def test_a_null_in_a_list_of_texts_is_an_empty_text_to_kubernetes_and_wrong_to_a
     of_crd = {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", **body}
     found = [each for each in check_manifest(of_crd) if each.rule == "crd-schema"]
     assert f"{leader}.spec.containers[0].args[1]" in {each.path for each in found}
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("spec.terminationGracePeriodSeconds", "GRACE_SECONDS"),
+        ("spec.hostNetwork", "USE_HOST_NETWORK"),
+        ("spec.containers[0].resources.limits.cpu", "CPU_LIMIT"),
+        ("spec.containers[0].resources.limits", {"GPU_RESOURCE": 1}),
+    ],
+)
+def test_a_word_in_capitals_where_none_can_be_is_to_be_filled_in(path: str, value: object) -> None:
+    """A script replaces such words: `sed s/GRACE_SECONDS/60/`."""
+    template = {"spec": {**changed(TEMPLATE, {path: value})["spec"], "restartPolicy": "Never"}}
+    body = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "a"}}
+    found = check_manifest({**body, "spec": {"template": template}})
+    rules = {"crd-schema", "pod-schema", "pod-values"}
+    wrong = [str(f) for f in found if f.level is Level.MANDATORY and f.rule in rules]
+    assert wrong == []

@@ -109,6 +109,21 @@ def test_a_name_with_a_part_that_a_chart_leaves_empty_is_not_checked(
 
 
 @pytest.mark.usefixtures("chart")
+def test_a_name_that_fits_a_release_with_it_is_not_checked(run: Command, write: Write) -> None:
+    """Charts name objects as the release if that contains the chart's name, else with both."""
+    inside = "      volumes: [{name: {{ .Release.Name }}-chat, emptyDir: {}}]\n{{- end }}"
+    mount = "- volumeMounts: [{name: chat, mountPath: /data}]\n          name: engine"
+    mounted = TEMPLATE.replace("{{- end }}", inside).replace("- name: engine", mount)
+    write("m/chat/templates/chat.yaml", mounted)
+    told = run("m")
+    assert told.status == 0
+    assert "is 'chat', which fits a release with that name, so it was not checked" in told.out
+    write("m/chat/templates/chat.yaml", mounted.replace("name: chat,", "name: a,"))
+    (line,) = mandatory(run, "m")
+    assert "is 'a', but the pod has no such volume" in line
+
+
+@pytest.mark.usefixtures("chart")
 @pytest.mark.parametrize("value", ["", "[]"])
 def test_containers_that_a_chart_leaves_empty_are_not_checked(
     run: Command, write: Write, value: str

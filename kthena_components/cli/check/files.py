@@ -343,7 +343,7 @@ def _checked(
 
 
 def _left_open(finding: Finding, why: str) -> Finding:
-    seen = f"is empty {why}, so it was not checked"
+    seen = f"{why}, so it was not checked"
     return replace(finding, seen=seen, remedy="", level=Level.UNKNOWN)
 
 

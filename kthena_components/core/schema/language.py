@@ -24,6 +24,7 @@ from kthena_components.core.findings import (
 )
 from kthena_components.core.naming import dns_name
 from kthena_components.core.remedies import Remedy, fixes_of, remove, write
+from kthena_components.core.values.blanks import TO_REPLACE
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.read import (
@@ -34,6 +35,7 @@ from kthena_components.core.values.read import (
     without_quotes,
 )
 from kthena_components.core.values.regex import regex
+from kthena_components.core.values.unknown import Unknown
 
 NAMES = frozenset({"metadata.name", "metadata.generateName"})
 SCHEMA = "crd-schema"
@@ -162,14 +164,18 @@ def check_shape(value: object, schema: Schema, path: str = "") -> Iterator[Findi
                 if item is not None:
                     yield from check_shape(item, schema.of, join_path(path, key_text(key)))
         case Items() if isinstance(value, list | tuple):
-            yield from _counted(len(value), schema, path)
-            for index, item in enumerate(value):
-                if item is not None or not schema.nulls:
-                    yield from check_shape(item, schema.of, f"{path}[{index}]")
-            yield from _doubles(value, schema.keys, path)
-            yield from _twice(value if schema.is_set else (), path)
+            yield from _items(value, schema, path)
         case _:
             yield from _scalar(value, schema, path)
+
+
+def _items(value: list[Any] | tuple[Any, ...], schema: Items, path: str) -> Iterator[Finding]:
+    yield from _counted(len(value), schema, path)
+    for index, item in enumerate(value):
+        if item is not None or not schema.nulls:
+            yield from check_shape(item, schema.of, f"{path}[{index}]")
+    yield from _doubles(value, schema.keys, path)
+    yield from _twice(value if schema.is_set else (), path)
 
 
 def _fields(value: Mapping[Any, Any], schema: Fields, path: str) -> Iterator[Finding]:
@@ -213,6 +219,8 @@ def _scalar(value: object, schema: Schema, path: str) -> Iterator[Finding]:
     match schema:
         case Text() if isinstance(value, str):
             yield from _text(value, schema, path)
+        case _ if isinstance(value, str) and TO_REPLACE.fullmatch(value):
+            yield not_checked(path, Unknown(f"{display(value)} is a placeholder"), SCHEMA)
         case Whole() if isinstance(number, int):
             yield from _number(number, schema, path)
         case Budget() | Amount() if isinstance(number, int):

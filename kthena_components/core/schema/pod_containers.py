@@ -1,6 +1,4 @@
-"""The variables, probes, hooks, ports and resources of containers that Kubernetes accepts.
-
-The amounts of resources that Kubernetes accepts in a pod and in its containers.
+"""The variables, probes, hooks, ports and resources that Kubernetes accepts in containers and pods.
 
 Source: kubernetes pkg/apis/core/validation/validation.go validateResourceRequirements,
 validateContainerResourceName, validateContainerResourceFieldSelector, validatePodResourceName and
@@ -17,6 +15,7 @@ from kthena_components.core.findings import Finding, join_path, suggest_name
 from kthena_components.core.naming import NAME_LIMIT, is_dns_name
 from kthena_components.core.remedies import either, or_more, remove
 from kthena_components.core.schema.metadata import check_domain, is_qualified, known, say
+from kthena_components.core.values.blanks import TO_REPLACE
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.quantity import is_accelerator, parse_quantity, render_quantity
 from kthena_components.core.values.read import (
@@ -134,7 +133,8 @@ def _is_shared(name: str) -> bool:
 
 def _amount(name: str, amount: Decimal, stated: Container[str], path: str) -> Iterator[Finding]:
     """Check one amount: the resource's name, at least 0, and whole numbers of devices and pages."""
-    if "/" not in name and name not in _STANDARD and not name.startswith(_PAGES):
+    standard = name in _STANDARD or TO_REPLACE.fullmatch(name) is not None
+    if "/" not in name and not standard and not name.startswith(_PAGES):
         seen = f"{display(name)} is no resource of a container"
         yield say(path, seen, suggest_name(name, _STANDARD, stated))
     elif not is_qualified(f"requests.{name}" if not _is_shared(name) else name):

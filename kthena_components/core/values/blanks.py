@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from itertools import pairwise
 from typing import Any
 
-from kthena_components.core.values.read import mapping
+from kthena_components.core.values.read import group_kind, mapping
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import BLANK_WORD, Blank
 
@@ -21,7 +21,8 @@ _MARKED = r"""
     | (?<![A-Za-z0-9_]) (?:
         [A-Z0-9_]{0,64} PLACEHOLDER [A-Z0-9_]*
         | (?: REPLACE | CHANGE | FILL ) [_-]? (?: ME | THIS | WITH ) [A-Z0-9_-]*
-        | (?: REPLACE_ | REPLACED_BY_ | SET_AT_ | SET_BY_ ) [A-Z0-9_]+ | SET [_-] ME
+        | (?: REPLACE_ | (?: REPLACED | FILLED | SET ) _BY_ | SET_AT_ ) [A-Z0-9_]+ | SET [_-] ME
+        | (?: REPLACED | FILLED | SET ) [ ] BY [ ] [A-Z ]+
         | YOUR [_-] [A-Z0-9_-]+
         | __[A-Z][A-Z0-9_]{0,64}__
         | TODO | FIXME
@@ -44,11 +45,13 @@ _REFERENCE = regex(r"\$\([A-Za-z_][\w.-]*\)")
 _WHOLE = regex(r"(?:replace|change)[_-]?me|set[_-]me|replaced-by-[a-z-]+|your-[a-z0-9-]+-here")
 _NAME = regex(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)")
 _CAPITALS = regex(r"[A-Z][A-Z0-9_]*")
+TO_REPLACE = regex(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
+"""A word for a script to replace, in a place that takes no word: a number, or a resource's name."""
 _OF_NAME = regex(r"[A-Z][A-Z0-9_]*_NAME")
 _HINTS: Mapping[str, Collection[str]] = {
     "{": ("{{", "#{"),
     "_": ("__", "set_me"),
-    "SET": ("SET_", "SET-ME"),
+    "SET": ("SET_", "SET BY", "SET-ME"),
     "change": ("changeme", "change_me", "change-me"),
     "replace": ("replaceme", "replace_me", "replace-me", "replaced-by-"),
     **dict.fromkeys(
@@ -185,12 +188,15 @@ def mark_blanks(
 def mark_empty(body: Any) -> Any:
     """Return an object whose empty words in command lines are placeholders.
 
-    For a chart that is rendered with nothing but its own values: `""`, and `--port=`.
+    For a chart that is rendered with nothing but its own values: `""`, and `--port=`. The keys of
+    a Secret without keys are unknown.
     """
     if isinstance(body, list):
         return [mark_empty(item) for item in body]
     if not isinstance(body, Mapping):
         return body
+    if group_kind(body) == ("", "Secret") and not (body.get("data") or body.get("stringData")):
+        return {**body, "data": Blank("{}")}
     return {
         key: [_filled(word) for word in item]
         if key in _LINES and isinstance(item, list)

@@ -255,3 +255,17 @@ def texts_in(tree: object) -> Iterator[str]:
 def count_from_one(value: object, what: str) -> MaybeInt:
     """Return a count whose default is 1; an unknown value keeps its reason."""
     return value if isinstance(value, Unknown) else count_or_unknown(value, what, 1)
+
+
+def has_text(value: object, text: str) -> bool:
+    """Return whether an object has a text as a value, at any depth."""
+    if isinstance(value, Mapping):
+        return any(has_text(item, text) for item in value.values())
+    return value == text or (isinstance(value, list) and any(has_text(i, text) for i in value))
+
+
+def has_key(value: object, key: str) -> bool:
+    """Return whether an object has a field of a name, at any depth."""
+    if isinstance(value, Mapping):
+        return key in value or any(has_key(item, key) for item in value.values())
+    return isinstance(value, list) and any(has_key(item, key) for item in value)

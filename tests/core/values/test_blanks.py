@@ -44,6 +44,8 @@ from tests.toughness.guard import no_hang
         "set_me",
         "REPLACE_MODEL_SERVER_IMAGE",
         "replaced-by-kustomize",
+        "FILLED_BY_VALIDATOR",
+        "FILLED BY THE OPERATOR",
         "__LWS_NAME__",
         "vllm/vllm-openai:__TAG__",
         "@NAME@",
