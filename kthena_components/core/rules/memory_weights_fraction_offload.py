@@ -353,12 +353,12 @@ def memory_fraction_range(facts: ServingFacts) -> Iterator[Finding]:
         if share > 1:
             percent = 1 < share <= 100  # noqa: PLR2004 - per cent
             right = share / 100 if percent and share > 10 else 0.9  # noqa: PLR2004
-            near = set_option(option, f"{right:g}", f"write {right:g}")
+            near = set_option(option, f"{right:g}")
             seen = f"has {option} {share:g}, and the whole memory is 1"
             yield from start.refused(seen, near, ALWAYS if checked else Level.ADVISORY)
         elif share <= 0 and (level := start.since(POSITIVE) if checked else ALWAYS) is not None:
             seen = f"has {option} {share:g}, and {start.product} requires more than 0"
-            yield from start.refused(seen, set_option(option, "0.9", "write 0.9"), level)
+            yield from start.refused(seen, set_option(option, "0.9"), level)
 
 
 _GIB = 2**30
