@@ -280,7 +280,7 @@ def _check_pods(pods: Iterable[Body], nodes: Mapping[str, Labels]) -> Iterator[F
     if lost:
         told = f"{title_of(lost[0])} runs on node '{node_of(lost[0])}', which is not listed"
         more = f", and {len(lost) - 1} more pods are alike" if len(lost) > 1 else ""
-        yield _finding(f"{told}{more}", "read nodes and pods again, at one time")
+        yield _finding(f"{told}{more}", "read nodes and pods again, at the same time")
 
 
 def _finding(seen: str, remedy: str) -> Finding:

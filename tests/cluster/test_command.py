@@ -209,7 +209,7 @@ def test_fit_needs_no_cluster_and_says_so(
     manifest = tmp_path / "a.yaml"
     manifest.write_text("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}")
     said = refusal(capsys, "fit", str(manifest), "--kubeconfig", str(tmp_path / "none"))
-    assert "; or name a file of the cluster with --inventory" in said
+    assert "; or name a file that describes the cluster with --inventory" in said
 
 
 def test_a_command_that_there_is_not_has_a_near_name(capsys: pytest.CaptureFixture[str]) -> None:

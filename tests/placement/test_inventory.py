@@ -475,7 +475,7 @@ DUMPS: list[tuple[str, list[Body], str]] = [
      "each tier: list it in one of them.")),
     ("a pod of a node that is gone", [*of_kind("Node", [node("a")]), pod("p", "b"), pod("q", "b")],
      ("serving/p runs on node 'b', which is not listed, and 1 more pods are alike: read nodes and "
-     "pods again, at one time.")),
+     "pods again, at the same time.")),
 ]  # fmt: skip
 
 

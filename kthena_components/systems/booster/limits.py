@@ -192,8 +192,8 @@ TOKEN_KEYS = ("HF_TOKEN", "HF_AUTH_TOKEN")
 _HERE = "which a ModelBooster has no field for"
 _DEFAULTS = (
     "is booster, so the pods are those of Kthena's templates: beside the engine they run "
-    "kthena/downloader and kthena/runtime, as latest; they have variables of Services, the token "
-    "of their ServiceAccount, all default privileges and no startup probe; "
+    "kthena/downloader and kthena/runtime, with the tag latest; they have variables of Services, "
+    "the token of their ServiceAccount, all default privileges and no startup probe; "
 )
 _OF_ONE = "they have no liveness probe, and /dev/shm without a limit; "
 _OF_PAIR = "they have a liveness probe after 180 s, 30 s to end, and 64 MiB of /dev/shm; "
