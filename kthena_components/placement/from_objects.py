@@ -250,7 +250,7 @@ def _listed_twice(kinds: Mapping[GroupKind, Sequence[Body]]) -> Iterator[Finding
         titles = Counter(map(title_of, bodies))
         twice = [title for title, number in titles.items() if title and number > 1]
         if twice:
-            more = f", and {len(twice) - 1} more are alike" if len(twice) > 1 else ""
+            more = f", and {len(twice) - 1} more like it" if len(twice) > 1 else ""
             told = f"{kind} '{twice[0]}' is listed twice{more}"
             yield _finding(told, "list each object once")
 

@@ -88,7 +88,7 @@ def test_no_kubeconfig_and_no_context_are_told(
     command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said = refusal(capsys, command, "--kubeconfig", str(tmp_path / "none"))
-    assert f"there is no kubeconfig at {tmp_path / 'none'}. Name another cluster" in said
+    assert f"there is no kubeconfig at {tmp_path / 'none'}. Name a file with --kubeconfig" in said
     assert "--inventory" not in said
     own = kubeconfig(tmp_path, {"token": "t"})
     said = refusal(capsys, command, "--kubeconfig", own, "--context", "there")
