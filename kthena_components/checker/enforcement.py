@@ -88,7 +88,7 @@ class Reader:
     def lowered(
         self, after: "Reader", rules: Mapping[str, Iterable[str]]
     ) -> dict[str, tuple[str, str]]:
-        """Return the rules whose findings end lower, with how they end before and after.
+        """Return the rules that another config enforces less strictly, with both outcomes.
 
         A limit that is removed is no lower level.
 

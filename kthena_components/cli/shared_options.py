@@ -88,5 +88,9 @@ def opened(
         yield found
     except ClusterError as error:
         sys.stdout.flush()
-        without = "; or name a file of the cluster with --inventory" if "inventory" in asked else ""
+        without = (
+            "; or name a file that describes the cluster with --inventory"
+            if "inventory" in asked
+            else ""
+        )
         parser.exit(WRONG, f"{parser.prog}: {visible(str(error))}{without}\n")

@@ -118,7 +118,7 @@ class Cluster:
         try:
             return json.loads(content)
         except (ValueError, RecursionError):
-            text = "what answers is no API server: its answer is no JSON"
+            text = "what answers is not an API server: its answer is not JSON"
             raise ClusterError(0, "Unreadable", text) from None
 
     def resource(self, api_version: str, kind: str) -> Resource:
@@ -132,7 +132,7 @@ class Cluster:
                         found = Resource(path, item["name"], item["namespaced"])
                         self._resources[api_version, item["kind"]] = found
             except (LookupError, TypeError):
-                text = f"what answers is no API server: its answer to {path} lists no resources"
+                text = f"what answers is not an API server: its answer to {path} lists no resources"
                 raise ClusterError(0, "Unreadable", text) from None
         if key not in self._resources:
             raise ClusterError(404, "NotFound", f"{api_version} has no {kind}")

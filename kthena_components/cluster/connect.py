@@ -77,7 +77,7 @@ def _no_kubeconfig(said: str, file: Path | None) -> str:
     """Say which kubeconfig is missing or incomplete, by what the client said."""
     if "No configuration found" in said:
         where = f"at {file}" if file else "at KUBECONFIG or ~/.kube/config"
-        return f"there is no kubeconfig {where}. {_CHOOSE}"
+        return f"there is no kubeconfig {where}. Name a file with --kubeconfig"
     missing = _NO_CONTEXT.search(said)
     if missing:
         return f"the kubeconfig has no {missing[2]} '{missing[1]}'. {_CHOOSE}"

@@ -62,7 +62,7 @@ def check_network(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
         return
     empty = [domain.name for domain in domains if not domain.nodes]
     if empty:
-        text = f"{_some(empty)} contain{'s' if len(empty) == 1 else ''} no node of this cluster.  "
+        text = f"{_some(empty)} contain{'s' if len(empty) == 1 else ''} no node of this cluster. "
         yield Diagnostic(
             Status.WARN, SUBJECT, f"{text}Compare their selectors with `kubectl get nodes`"
         )

@@ -173,13 +173,15 @@ def _changed(holder: Any, parts: Sequence[str], value: Any, path: str) -> Any:
     if first.startswith("["):
         index = int(first[1:-1])
         if not isinstance(holder, list) or index >= len(holder):
-            raise ChangeError(f"'{path}' leads to no argument: there is no {first} at its place")
+            raise ChangeError(f"there is no argument '{path}': there is no {first} at its place")
         return [
             _changed(item, rest, value, path) if at == index else item
             for at, item in enumerate(holder)
         ]
     if holder is not None and not isinstance(holder, Mapping):
-        raise ChangeError(f"'{path}' leads to no argument: what is before '{first}' has no fields")
+        raise ChangeError(
+            f"there is no argument '{path}': what stands before '{first}' has no fields"
+        )
     fields = dict(holder or {})
     if not rest and value is None:
         fields.pop(first, None)

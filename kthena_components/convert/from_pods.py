@@ -212,7 +212,7 @@ def _compared(
     for name, before, after in pairs:
         yield f"the GPUs of the {name}", before.gpus, after.gpus
         yield f"all GPUs of the {name}", before.all_gpus, after.all_gpus
-        yield f"the model of GPU of the {name}", before.gpu, after.gpu
+        yield f"the GPU model of the {name}", before.gpu, after.gpu
         own, new = before.command, after.command
         new = _as_first(own, new) if name == "entry" else new
         yield f"the engine of the {name}", *_first_difference(own, new)

@@ -250,7 +250,7 @@ def _listed_twice(kinds: Mapping[GroupKind, Sequence[Body]]) -> Iterator[Finding
         titles = Counter(map(title_of, bodies))
         twice = [title for title, number in titles.items() if title and number > 1]
         if twice:
-            more = f", and {len(twice) - 1} more are alike" if len(twice) > 1 else ""
+            more = f", and {len(twice) - 1} more like it" if len(twice) > 1 else ""
             told = f"{kind} '{twice[0]}' is listed twice{more}"
             yield _finding(told, "list each object once")
 
@@ -280,7 +280,7 @@ def _check_pods(pods: Iterable[Body], nodes: Mapping[str, Labels]) -> Iterator[F
     if lost:
         told = f"{title_of(lost[0])} runs on node '{node_of(lost[0])}', which is not listed"
         more = f", and {len(lost) - 1} more pods are alike" if len(lost) > 1 else ""
-        yield _finding(f"{told}{more}", "read nodes and pods again, at one time")
+        yield _finding(f"{told}{more}", "read nodes and pods again, at the same time")
 
 
 def _finding(seen: str, remedy: str) -> Finding:

@@ -62,7 +62,7 @@ def check_amounts(kinds: Mapping[GroupKind, Sequence[Body]]) -> Iterator[Finding
         if value is not None and amount_of(value) is None
     ]
     if wrong:
-        more = f", and {len(wrong) - 1} more are alike" if len(wrong) > 1 else ""
+        more = f", and {len(wrong) - 1} more like it" if len(wrong) > 1 else ""
         yield Finding(path="", seen=f"{wrong[0]}, but must be {WANTED}{more}", remedy="correct it")
 
 

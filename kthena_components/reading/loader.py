@@ -125,7 +125,7 @@ class MergeError(ValueError):
     def __init__(self, name: object, key: yaml.Node) -> None:
         """Keep the position, as PyYAML's own errors do."""
         told = f"states '{str(name)[:_SHOWN]}', and adds it by a merge key (<<) with another value"
-        super().__init__(f"{told}, of which not every program reads the same one: remove one")
+        super().__init__(f"{told}, and programs differ in which of the two they read: remove one")
         self.problem_mark = key.start_mark
 
 

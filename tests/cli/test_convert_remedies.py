@@ -7,6 +7,9 @@ from pathlib import Path
 
 import yaml
 
+from kthena_components.cli.convert.command import in_flags
+from kthena_components.core.findings import Finding, SpecError
+from kthena_components.core.remedies import set_option, without
 from kthena_components.systems import EMITTERS
 from tests.cli.conftest import Command
 from tests.rules.cases import bases
@@ -34,6 +37,15 @@ def test_each_change_makes_its_finding_go_away(name: str, target: str, command: 
             path, change = found.groups()
             left = told(command, source, target, "--set", change)
             assert not any(each.startswith(f"  {path}: ") for each in left), (line, left)
+
+
+def test_a_value_of_an_option_does_not_replace_the_command() -> None:
+    path = "roles[0].entry_template.spec.containers[0].command"
+    remedies = set_option("--seed", 1, "write 1"), without("--seed", text="remove it")
+    found = [Finding(path=path, seen="is 2", remedy=each, rule="type") for each in remedies]
+    _, *lines = in_flags(SpecError(found, "x")).splitlines()
+    said = [line.partition("is 2. ")[2] for line in lines]
+    assert said == ["Write 1. [type]", "Remove it. [type]"]
 
 
 NAMES = ("Y", "off", "1e3", "0x10", "null", "~", "1.0", '""', '"1.0"', '"Y"', '"8b"', '"llama.3"')

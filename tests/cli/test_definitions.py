@@ -69,7 +69,7 @@ def test_a_field_that_the_crd_of_the_files_has_is_right(told: Any) -> None:
 
     assert known == (
         "LeaderWorkerSet: checked with the CRDs in config/crd/bases/0.yaml;"
-        " --release checks with those of a release\n"
+        " --release takes the CRDs of a release instead\n"
     )
 
 

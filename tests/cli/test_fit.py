@@ -126,6 +126,18 @@ def test_what_is_not_known_is_not_checked(
     assert "1 group: 1 is not checked." in out
 
 
+def test_a_refused_stack_names_its_file_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = written(tmp_path, "cluster.yaml", INVENTORY)
+    (tmp_path / "Pulumi.yaml").write_text("name: chat\nruntime: yaml\n")
+    (tmp_path / "Pulumi.prod.yaml").write_text("config: {chat:servings: [], chat:gpu_budget: x}\n")
+    monkeypatch.chdir(tmp_path)
+    status, _, err = fit(capsys, "prod", "--inventory", cluster)
+    assert status == 2
+    assert "fit: Pulumi.prod.yaml: chat:gpu_budget: is 'x'" in err
+
+
 def test_a_stack_brings_its_hyper_nodes_and_queues(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -88,7 +88,7 @@ def test_no_kubeconfig_and_no_context_are_told(
     command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said = refusal(capsys, command, "--kubeconfig", str(tmp_path / "none"))
-    assert f"there is no kubeconfig at {tmp_path / 'none'}. Name another cluster" in said
+    assert f"there is no kubeconfig at {tmp_path / 'none'}. Name a file with --kubeconfig" in said
     assert "--inventory" not in said
     own = kubeconfig(tmp_path, {"token": "t"})
     said = refusal(capsys, command, "--kubeconfig", own, "--context", "there")
@@ -209,7 +209,7 @@ def test_fit_needs_no_cluster_and_says_so(
     manifest = tmp_path / "a.yaml"
     manifest.write_text("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}")
     said = refusal(capsys, "fit", str(manifest), "--kubeconfig", str(tmp_path / "none"))
-    assert "; or name a file of the cluster with --inventory" in said
+    assert "; or name a file that describes the cluster with --inventory" in said
 
 
 def test_a_command_that_there_is_not_has_a_near_name(capsys: pytest.CaptureFixture[str]) -> None:

@@ -42,7 +42,7 @@ def test_nodes_outside_and_empty_hyper_nodes_are_told() -> None:
     found = said("HyperNodes", healthy(nodes=[*racks(1, 4), node("lost")]))
     assert found[0] == (
         Status.WARN,
-        "r1 contains no node of this cluster.  Compare their selectors with `kubectl get nodes`",
+        "r1 contains no node of this cluster. Compare their selectors with `kubectl get nodes`",
     )
     assert found[1][1].startswith("1 of 5 nodes with GPUs, lost, is in none")
 

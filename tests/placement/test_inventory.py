@@ -464,7 +464,7 @@ DUMPS: list[tuple[str, list[Body], str]] = [
      "a node has no name: list nodes as `kubectl get -o yaml` does."),
     ("pods twice, which would count twice",
      [*of_kind("Node", [node("a")]), *(pod("p", "a"), pod("q", "a")) * 2],
-     "Pod 'serving/p' is listed twice, and 1 more are alike: list each object once."),
+     "Pod 'serving/p' is listed twice, and 1 more like it: list each object once."),
     ("two parents", [*of_kind("Node", racks(1, 1)), *tree(1),
                      hyper_node("other", 2, by_name("r0", "HyperNode"))],
      ("'r0' is a child of 'spine' and of 'other', but a HyperNode has one parent; with two, "
@@ -475,7 +475,7 @@ DUMPS: list[tuple[str, list[Body], str]] = [
      "each tier: list it in one of them.")),
     ("a pod of a node that is gone", [*of_kind("Node", [node("a")]), pod("p", "b"), pod("q", "b")],
      ("serving/p runs on node 'b', which is not listed, and 1 more pods are alike: read nodes and "
-     "pods again, at one time.")),
+     "pods again, at the same time.")),
 ]  # fmt: skip
 
 

@@ -86,14 +86,14 @@ def test_an_old_snapshot_is_advice(tmp_path: Path) -> None:
     path = tmp_path / "old.yaml"
     path.write_text(f"{INVENTORY}taken: 2020-01-01T00:00:00Z\n")
     (told,) = _told(1, {"inventory": str(path)})
-    assert "days old, and after 7 days it says little" in told
+    assert "days old, and may be out of date after 7" in told
 
 
 def test_a_snapshot_of_a_later_day_is_advice(tmp_path: Path) -> None:
     path = tmp_path / "later.yaml"
     path.write_text(f"{INVENTORY}taken: 2999-01-01T00:00:00Z\n")
     (told,) = _told(1, {"inventory": str(path)})
-    assert "is of 2999-01-01, which is after today, so its age is not known" in told
+    assert "is dated 2999-01-01, after today, so its age is not known" in told
 
 
 def test_objects_of_two_providers_are_not_placed(inventory: str) -> None:

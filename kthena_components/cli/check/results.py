@@ -89,9 +89,8 @@ class Summary:
         shown = ", ".join(files[:_SHOWN]) + (
             f" and {count_of(more, 'more file')}" if more > 0 else ""
         )
-        return (
-            f"{kinds}: checked with the CRDs in {shown}; --release checks with those of a release"
-        )
+        instead = "--release takes the CRDs of a release instead"
+        return f"{kinds}: checked with the CRDs in {shown}; {instead}"
 
     @property
     def passed_over(self) -> str:

@@ -43,6 +43,7 @@ from kthena_components.convert.conversion import (
 from kthena_components.convert.lost_fields import Loss
 from kthena_components.convert.sources_and_kept import kinds_to_read, short_title
 from kthena_components.core.findings import Finding, SpecError, nearest, today
+from kthena_components.core.remedies import fixes_of
 from kthena_components.core.spec.serving_spec import ModelServingSpec
 from kthena_components.core.values.display import lone_surrogate, shell_word, visible
 from kthena_components.core.values.regex import regex
@@ -159,10 +160,15 @@ def in_flags(error: SpecError) -> str:
 
 
 def _for_convert(finding: Finding) -> Finding:
-    """Rewrite a remedy for arguments as one for the command line: --set FIELD=VALUE."""
+    """Rewrite a remedy for arguments as one for the command line: --set FIELD=VALUE.
+
+    A change of an option stays as it is: at its path is the whole command line.
+    """
     first = re.split(r"[.\[]", finding.path, maxsplit=1)[0]
     if finding.rule == _OF_OBJECTS or first not in ModelServingSpec.model_fields:
         return finding
+    if any(change.option for fix in fixes_of(finding.remedy) for change in fix):
+        return replace(finding, remedy=_BACKEND.sub("convert it to ", finding.remedy))
     found = _REMOVE.match(finding.remedy)
     removed = finding.path if found is None or found[1] == "it" else found[1]
     remedy = _REMOVE.sub(f"remove it with --set {removed}=null", finding.remedy)

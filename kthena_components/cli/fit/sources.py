@@ -149,7 +149,7 @@ def stack_objects(stack: ReadStack) -> list[Body]:
             its servings from the config.
     """
     if stack.refusals:
-        raise SourceError([f"{stack.file}: {finding}" for finding in stack.refusals])
+        raise SourceError([str(finding) for finding in stack.refusals])
     if stack.is_empty:
         raise SourceError([f"{stack.file}: {_EMPTY}"])
     emitters = [(plan, find_emitter(plan.backend)) for plan in stack.need.plans]

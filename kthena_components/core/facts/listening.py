@@ -371,7 +371,7 @@ def _rank(command: CommandFacts, *, first: bool | None) -> MaybeInt:
 
 
 def _others(command: CommandFacts, mentioned: frozenset[int]) -> frozenset[int]:
-    # The --port of an engine that answers no requests is no port of something else.
+    """List further ports that may answer; the engine's own --port is none, even if unused."""
     mentioned |= frozenset(_ports_in(command))
     found = (mentioned - {command.options.get("--port")}) | TRANSFERS
     if command.ray_role is not None:

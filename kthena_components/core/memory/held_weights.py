@@ -361,7 +361,7 @@ model keeps those of 16 bits meanwhile, so that both are in memory before 0.16."
 def loading_weights(
     command: CommandFacts, shape: ModelShape, gib: float, release: Version | None
 ) -> float:
-    """Return the GiB of all weights before they are quantised, and beside it; 0 if they are not.
+    """Return the GiB of weights in 16 bits while vLLM quantises them itself; 0 if it does not.
 
     Args:
         command: The engine's command line.

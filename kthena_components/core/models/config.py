@@ -265,9 +265,9 @@ def _of_indexer(text: Mapping[str, Any], key: str) -> int | None:
 
 
 def _counted(text: Mapping[str, Any], layers: int, tokens: Stored) -> dict[str, Any]:
-    """Count a token's experts, bytes of states, heads of layers with all tokens, and other layers.
+    """Read what the parameters of config.json state about experts, states, heads and layers.
 
-    These have sparse or compressed attention.
+    `*_layers` count the layers with sparse or compressed attention.
     """
     types, ratios = sequence(text.get("indexer_types")), sequence(text.get("compress_ratios"))
     found: dict[str, Any] = {"chosen": first_size(text, _CHOSEN)}

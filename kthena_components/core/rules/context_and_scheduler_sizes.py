@@ -58,7 +58,7 @@ def _batch(start: Start) -> Iterator[Finding]:
     if tokens is not None and tokens < 1 and sequences != 0:
         seen = f"has --max-num-batched-tokens {tokens}"
         least = sequences or (_FEWEST_SEQUENCES if start.since((0, 6), _SEQUENCES_FOLLOW) else 1)
-        remedy = set_option("--max-num-batched-tokens", least, f"write {least}", then=" or more")
+        remedy = set_option("--max-num-batched-tokens", least, then=" or more")
         yield from start.refused(f"{seen}, and each sequence needs a token", remedy)
         return
     if sequences is not None and sequences < 1:

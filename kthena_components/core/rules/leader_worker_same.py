@@ -169,7 +169,7 @@ def _rank(
     workers = engine.pods - 1 if isinstance(engine.pods, int) else 1
     if not rank:
         stated = "no --node-rank, which means 0" if rank is None else "--node-rank 0"
-        seen = f"gives its workers {stated}, which is the entry's rank"
+        seen = f"gives its workers {stated}, the entry's rank"
     elif rank >= nodes:
         seen = f"gives its workers --node-rank {rank}, and with --nnodes {nodes} the last is "
         seen += str(nodes - 1)

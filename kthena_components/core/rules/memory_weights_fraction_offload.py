@@ -242,6 +242,7 @@ def _busy(placed: Placed, estimate: Estimate, free: float) -> Finding:
 
 
 def _too_little(placed: Placed, estimate: Estimate) -> Finding:
+    """Write the finding of too little memory for the KV cache, with each term in GiB."""
     cache, verdict = estimate.cache, estimate.verdict
     leaves = f"leaves about {_gib(cache)} of each GPU" if cache > 0 else "leaves nothing of a GPU"
     wants = f"one request of {count_of(estimate.length, 'token')} needs {_gib(estimate.needed)}"
@@ -353,12 +354,12 @@ def memory_fraction_range(facts: ServingFacts) -> Iterator[Finding]:
         if share > 1:
             percent = 1 < share <= 100  # noqa: PLR2004 - per cent
             right = share / 100 if percent and share > 10 else 0.9  # noqa: PLR2004
-            near = set_option(option, f"{right:g}", f"write {right:g}")
+            near = set_option(option, f"{right:g}")
             seen = f"has {option} {share:g}, and the whole memory is 1"
             yield from start.refused(seen, near, ALWAYS if checked else Level.ADVISORY)
         elif share <= 0 and (level := start.since(POSITIVE) if checked else ALWAYS) is not None:
             seen = f"has {option} {share:g}, and {start.product} requires more than 0"
-            yield from start.refused(seen, set_option(option, "0.9", "write 0.9"), level)
+            yield from start.refused(seen, set_option(option, "0.9"), level)
 
 
 _GIB = 2**30
@@ -384,6 +385,7 @@ def offload_within_memory(facts: ServingFacts) -> Iterator[Finding]:
 
 @part_of_rule
 def _check(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
+    """Report weights offloaded to the host that exceed the memory limit of the container."""
     command, own = pod.command, pod.own
     if command is None or own is None or not command.cpu_offload_gib or own.memory_limit is None:
         return
@@ -391,10 +393,8 @@ def _check(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
     each = known(command.cpu_offload_gib, path)
     gpus, most = known(pod.gpus, pod.gpus_path), known(own.memory_limit, own.path)
     if each * gpus * _GIB >= most > 0 and gpus:
-        seen = (
-            f"{title(engine)} keeps up to {each:g} GiB of weights of each of "
-            f"{count_of(gpus, 'GPU')} in host memory, {each * gpus:g} GiB, but container "
-            f"'{own.name}' may use {Decimal(most) / _GIB:.4g} GiB"
-        )
+        seen = f"{title(engine)} keeps up to {each:g} GiB of weights of each of "
+        seen += f"{count_of(gpus, 'GPU')} in host memory, {each * gpus:g} GiB, but container "
+        seen += f"'{own.name}' may use {Decimal(most) / _GIB:.4g} GiB"
         remedy = f"raise its limit above {each * gpus:g}Gi, or write a smaller --cpu-offload-gb"
         yield advise(path, seen, remedy)

@@ -174,8 +174,8 @@ def production_labels(view: Reviewed) -> Iterator[Finding]:
     if lacking:
         yield advise(
             view.object.at("metadata"),
-            f"has no label {listing(lacking, 'or')}, nor have its pods, so tools cannot tell which "
-            "application they belong to",
+            f"has no label {listing(lacking, 'or')}, and neither have its pods, so tools cannot "
+            "tell which application they belong to",
             "add them, best to the pod template as well",
         )
 

@@ -202,7 +202,7 @@ def _wrong(
     return Finding(
         path=pod.command_path,
         seen=f"{title(engine)} starts Ray with --num-gpus {stated}, but {told}",
-        remedy=either(without("--num-gpus"), set_option("--num-gpus", shown, f"write {shown}")),
+        remedy=either(without("--num-gpus"), set_option("--num-gpus", shown)),
         level=level,
     )
 

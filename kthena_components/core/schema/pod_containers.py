@@ -341,6 +341,7 @@ def check_hooks(
 
 
 def _probe(probe: Mapping[str, Any], path: str, *, is_readiness: bool) -> Iterator[Finding]:
+    """Check a probe: one action, numbers of at least 0, and what only some kinds may have."""
     yield from _handler(probe, path, _OF_PROBES)
     for field in _COUNTS:
         number = probe.get(field)
@@ -357,6 +358,7 @@ def _probe(probe: Mapping[str, Any], path: str, *, is_readiness: bool) -> Iterat
 
 
 def _handler(fields: Mapping[str, Any], path: str, known: tuple[str, ...]) -> Iterator[Finding]:
+    """Check that a probe or hook has one action, with the port or command that it needs."""
     stated = [name for name in known if fields.get(name) is not None]
     if len(stated) != 1:
         has = " and ".join(stated) or "no action"

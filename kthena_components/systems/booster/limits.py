@@ -192,8 +192,8 @@ TOKEN_KEYS = ("HF_TOKEN", "HF_AUTH_TOKEN")
 _HERE = "which a ModelBooster has no field for"
 _DEFAULTS = (
     "is booster, so the pods are those of Kthena's templates: beside the engine they run "
-    "kthena/downloader and kthena/runtime, as latest; they have variables of Services, the token "
-    "of their ServiceAccount, all default privileges and no startup probe; "
+    "kthena/downloader and kthena/runtime, with the tag latest; they have variables of Services, "
+    "the token of their ServiceAccount, all default privileges and no startup probe; "
 )
 _OF_ONE = "they have no liveness probe, and /dev/shm without a limit; "
 _OF_PAIR = "they have a liveness probe after 180 s, 30 s to end, and 64 MiB of /dev/shm; "
@@ -356,6 +356,7 @@ def _refuse_cache(role: RolePlan) -> Iterator[Finding]:
 
 
 def _refuse_engine(role: RolePlan, engine: EngineSpec) -> Iterator[Finding]:
+    """Check what Kthena decides about an engine: kind, port, model and KV transfer."""
     at = join_path(role.path, "engine")
     if engine.kind is not EngineKind.VLLM:
         seen = f"is {engine.kind}, but Kthena 1.0 writes the pods of vLLM only"
@@ -388,10 +389,8 @@ def _refuse_several(role: RolePlan, at: str) -> Iterator[Finding]:
         seen = f"is {launch.launcher}, but Kthena joins the pods of a ModelBooster with Ray"
         yield loss(f"{at}.launcher", seen, elsewhere("write ray"))
     if launch.data > 1:
-        seen = (
-            f"is {launch.data} over {count_of(launch.pods, 'pod')}, for which Kthena "
-            "has no command line"
-        )
+        seen = f"is {launch.data} over {count_of(launch.pods, 'pod')}, for which Kthena "
+        seen += "has no command line"
         yield loss(f"{at}.parallelism.data", seen, elsewhere("write 1"))
     release = launch.release
     if release is not None and not RAY_SCRIPT_SINCE <= release < RAY_SCRIPT_MOVED:

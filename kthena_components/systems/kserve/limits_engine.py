@@ -167,7 +167,7 @@ def _refuse_template(role: RolePlan, template: Template, field: str) -> Iterator
     if EXECUTOR in ((template.get("metadata") or {}).get("annotations") or {}):
         yield loss(
             join_path(at, "metadata.annotations"),
-            f"has {EXECUTOR}, with which KServe calculates other pods",
+            f"has {EXECUTOR}, with which KServe calculates other numbers of pods",
             remove(),
         )
 

@@ -183,8 +183,8 @@ def _refuse_endpoints(
     first = next(iter(places), None)
     for key, place in places.items():
         if first is not None and place != places[first]:
-            seen = f"is read at another place than '{first}', and Kthena {plan.kthena_version} "
-            seen += "reads all metrics at one"
+            seen = f"is read from a different place than '{first}', and Kthena "
+            seen += f"{plan.kthena_version} reads all metrics from one"
             yield wrong(f"{at}.metric_sources.{key}", seen, f"write the same place as '{first}'")
 
 

@@ -17,7 +17,7 @@ from kthena_components.core.remedies import elsewhere
 from kthena_components.core.spec.rules.rollout import scale_budget
 
 WITHOUT_VOLCANO = Limit(
-    "scheduler_name", takes="another than Volcano has no gang, topology or queue"
+    "scheduler_name", takes="schedulers other than Volcano have no gang, topology or queue"
 )
 ENGINES_WITH_METRICS = Limit("monitoring", takes="engines with metrics")
 """Reported by systems/prometheus/scrapes_and_panels.py."""

@@ -200,7 +200,7 @@ def _filled(one: Stated) -> str | None:
 
 
 _ONE_PER_ENGINE = (
-    Limit("scheduler_name", takes="another than Volcano has no gang and no queue"),
+    Limit("scheduler_name", takes="schedulers other than Volcano have no gang and no queue"),
     Limit(
         "gang_policy.min_role_replicas",
         lambda one: (

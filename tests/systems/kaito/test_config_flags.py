@@ -27,7 +27,8 @@ FLAGS = {
         "gpu-memory-utilization: 1.95",
         "mandatory",
         (
-            "--gpu-memory-utilization 1.95, and the whole memory is 1. Write 0.9. "
+            "--gpu-memory-utilization 1.95, and the whole memory is 1. Write "
+            "--gpu-memory-utilization 0.9. "
             "[memory-fraction-range]"
         ),
     ),

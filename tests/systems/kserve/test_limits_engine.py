@@ -192,7 +192,7 @@ REFUSED: dict[str, tuple[Args, Args, str]] = {
         {f"{HEAD}.metadata": {"annotations": {"multinode/executor-backend": "mp"}}},
         (
             "roles[0].entry_template.metadata.annotations: has multinode/executor-backend, with "
-            "which KServe calculates other pods. Remove it. [backend-loss]"
+            "which KServe calculates other numbers of pods. Remove it. [backend-loss]"
         ),
     ),
 }

@@ -269,9 +269,8 @@ OLDER: dict[str, tuple[Args, dict[str, Any], str, str]] = {
         ),
         "0.4",
         (
-            f"{AT}.metric_sources.waiting: is read at another place than 'busy', and Kthena 0.4 "
-            "reads "
-            "all metrics at one. Write the same place as 'busy'. [backend-options]"
+            f"{AT}.metric_sources.waiting: is read from a different place than 'busy', and Kthena "
+            "0.4 reads all metrics from one. Write the same place as 'busy'. [backend-options]"
         ),
     ),
     "fixed-role": (

@@ -195,7 +195,7 @@ def _autoscaler(view: Service) -> Iterator[Finding]:
     seen = f"{is_what}, but nothing may scale an engine on several nodes"
     is_open = release is None or release.removeprefix("v") == _FIRST
     if given == "external" and is_open:
-        seen += f"; up to {_LAST_EXTERNAL}, KServe takes external and refuses none"
+        seen += f"; up to {_LAST_EXTERNAL}, KServe takes 'external' and refuses 'none'"
     tell = advise if given == "external" and is_open and release else _refused
     yield tell(at, seen, "write none")
 
