@@ -53,9 +53,7 @@ def facts(found: Object) -> ServingFacts:
     """Return the facts of a Knative Service, with as many engines as pods."""
     made, number = facts_of_copies(found), _number(found.spec.get("template"))
     spec = mapping(mapping(found.spec.get("template")).get("spec"))
-    engines = (
-        replace(one, replicas=number, entry=_asked(one.entry, spec)) for one in made.engines
-    )
+    engines = (replace(one, replicas=number, entry=_asked(one.entry, spec)) for one in made.engines)
     return replace(made, engines=tuple(engines))
 
 

@@ -92,7 +92,9 @@ _COMPLETE: Mapping[str, frozenset[str]] = {
 }
 """Beginnings of which all names are known: lws api/leaderworkerset/v1/leaderworkerset_types.go,
 grove operator/api/common/constants/constants.go, and rbg api/workloads/constants/env.go."""
-_APPENDED = frozenset({"the ModelServing controller", "a plugin of a Volcano Job", "an indexed Job"})
+_APPENDED = frozenset(
+    {"the ModelServing controller", "a plugin of a Volcano Job", "an indexed Job"}
+)
 """Controllers that add their variables behind those of the template: kthena
 pkg/model-serving-controller/utils/utils.go addEnvVars; volcano pkg/controllers/job/plugins/svc and
 env, OnPodCreate; kubernetes pkg/controller/job/indexed_job_utils.go
@@ -377,11 +379,8 @@ def expand_kubernetes(text: str, scope: Scope) -> str:
 
 
 NETWORK_VARIABLES = (
-    "GLOO_SOCKET_IFNAME",
-    "NCCL_SOCKET_IFNAME",
-    "VLLM_HOST_IP",
-    "VLLM_NIXL_SIDE_CHANNEL_HOST",
-    "VLLM_PORT",
+    *("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"),
+    *("VLLM_HOST_IP", "VLLM_NIXL_SIDE_CHANNEL_HOST", "VLLM_PORT"),
     "SGLANG_HOST_IP",
 )
 """Variables with the interfaces, addresses and ports at which processes meet."""

@@ -200,7 +200,8 @@ def first_pod_selected(cluster: ClusterObjects) -> Iterator[Finding]:
 
     Pass: selector app chat, pods with the label app chat, and --dist-init-addr chat-0.chat:5000.
     Fail: selector app llama, and the same pods; --dist-init-addr chat-0:5000, and no Service
-    chat-0; chat-0.chat, and neither a Service chat nor a StatefulSet chat; --master-addr first, and no Service first, or one that selects pod-index "1".
+    chat-0; chat-0.chat without a Service and a StatefulSet chat; --master-addr first, and no
+    Service first, or one that selects pod-index "1".
     Level: mandatory; advisory for the name of a pod alone, if a Service may be elsewhere.
     Source: kubernetes pkg/controller/endpointslice/endpointslice_controller.go (syncService) and
     staging/src/k8s.io/endpointslice/utils.go (shouldSetHostname); Kubernetes DNS-Based Service
