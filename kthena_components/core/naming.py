@@ -45,7 +45,7 @@ TASK_SPEC = "volcano.sh/task-spec"
 QUEUE_NAME = "scheduling.volcano.sh/queue-name"
 POD_INDEX = "apps.kubernetes.io/pod-index"
 JOB_NAMES = ("job-name", "batch.kubernetes.io/job-name")
-"""Labels with the name of a Job: kubernetes pkg/registry/batch/job/strategy.go, generateSelector."""
+"""Labels with a Job's name: kubernetes pkg/registry/batch/job/strategy.go, generateSelector."""
 
 GROUP_SIZE = "GROUP_SIZE"
 ENTRY_ADDRESS = "ENTRY_ADDRESS"

@@ -379,11 +379,8 @@ def expand_kubernetes(text: str, scope: Scope) -> str:
 
 
 NETWORK_VARIABLES = (
-    "GLOO_SOCKET_IFNAME",
-    "NCCL_SOCKET_IFNAME",
-    "VLLM_HOST_IP",
-    "VLLM_NIXL_SIDE_CHANNEL_HOST",
-    "VLLM_PORT",
+    *("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"),
+    *("VLLM_HOST_IP", "VLLM_NIXL_SIDE_CHANNEL_HOST", "VLLM_PORT"),
     "SGLANG_HOST_IP",
 )
 """Variables with the interfaces, addresses and ports at which processes meet."""

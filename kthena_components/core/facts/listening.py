@@ -37,10 +37,8 @@ _ADAPTERS = frozenset({"--enable-lora", "--lora-modules", "--lora-paths", "--pro
 """Options of adapters, which requests name instead of the model."""
 _ENABLED, _MODULES = "--enable-lora", "--lora-modules"
 _LOADING = frozenset(
-    {
-        *("VLLM_ALLOW_RUNTIME_LORA_UPDATING", "VLLM_PLUGINS", "VLLM_LORA_RESOLVER_CACHE_DIR"),
-        "VLLM_LORA_RESOLVER_HF_REPO_LIST",
-    }
+    {"VLLM_ALLOW_RUNTIME_LORA_UPDATING", "VLLM_PLUGINS", "VLLM_LORA_RESOLVER_CACHE_DIR"}
+    | {"VLLM_LORA_RESOLVER_HF_REPO_LIST"}
 )
 """Variables with which vLLM loads adapters while it runs (vllm/envs.py, vllm/plugins)."""
 _PORT = regex(r":(\d{1,5})$")
@@ -187,7 +185,8 @@ def _meeting(command: CommandFacts) -> tuple[str, int] | None:
 def _asked(command: CommandFacts) -> tuple[str, int] | None:
     """Return where pods look for the first one of their engine; None if that is not known."""
     stated = command.ray_address or command.options.get("--data-parallel-address")
-    if stated is None or command.nnodes not in {None, 1}:
+    later = isinstance(command.data_rank, int) and command.data_rank > 0  # It has a server, too.
+    if stated is None or command.nnodes not in {None, 1} or later:
         return None
     if not isinstance(stated, str) or is_unresolved(stated) or LOOPBACK.fullmatch(stated):
         return None

@@ -107,10 +107,18 @@ def needs_rank(engine: EngineFacts) -> bool:
         return True
     command = engine.entry.joined or engine.entry.command
     if command is None or engine.worker is not None or _states_rank(engine):
-        return _states_rank(engine)
+        return _states_rank(engine) or _parts_by_number(engine)
     nodes, data, local = command.nnodes, command.data, command.data_local
     is_part = isinstance(nodes, int) and nodes >= _FEWEST
     return is_part or (isinstance(data, int) and isinstance(local, int) and 0 < local < data)
+
+
+def _parts_by_number(engine: EngineFacts) -> bool:
+    """Return whether one template has the head of a Ray cluster and its workers."""
+    command, worker = engine.entry.command, engine.worker
+    if command is None or worker is None or worker.command_path != engine.entry.command_path:
+        return False
+    return command.engine is not None and command.ray_role == "head"
 
 
 def _states_rank(engine: EngineFacts) -> bool:

@@ -39,8 +39,8 @@ def host_ip_per_pod(facts: ServingFacts) -> Iterator[Finding]:
     vLLM takes it for the address of the process, and Ray's executor for the address of the node:
     all pods need different ones. With --nnodes, the processes of one copy in other pods connect to
     it. A fixed value in a template is the same in all of its pods. The address of the node is the
-    pod's own only with hostNetwork: without, vLLM cannot listen there, and nothing answers. The first
-    rank of SGLang listens at SGLANG_HOST_IP, where tensor ranks in other pods connect.
+    pod's own only with hostNetwork: without, vLLM cannot listen there, and nothing answers. The
+    first rank of SGLang listens at SGLANG_HOST_IP, where tensor ranks in other pods connect.
 
     Pass: VLLM_HOST_IP from status.podIP in the template of 2 pods.
     Fail: VLLM_HOST_IP 10.0.0.5 or 127.0.0.1 in the template of 2 pods; $(LWS_LEADER_ADDRESS) in
@@ -50,8 +50,9 @@ def host_ip_per_pod(facts: ServingFacts) -> Iterator[Finding]:
     it waits forever; advisory otherwise.
     Source: vllm/utils/network_utils.py get_ip; vllm/v1/executor/ray_executor.py ("Every node should
     have a unique IP address"); vllm/distributed/device_communicators/shm_broadcast.py
-    create_from_process_group_single_reader and MessageQueue (connect_ip); sglang/srt/utils get_ip of
-    0.4.6, later get_local_ip_auto, and sglang/srt/distributed/device_communicators/shm_broadcast.py.
+    create_from_process_group_single_reader and MessageQueue (connect_ip); sglang/srt/utils get_ip
+    of 0.4.6, later get_local_ip_auto, and
+    sglang/srt/distributed/device_communicators/shm_broadcast.py.
     """
     for engine in facts.engines:
         command = engine.entry.command

@@ -132,6 +132,9 @@ def _ray(engine: EngineFacts, command: CommandFacts) -> str:
         # Otherwise, the workers may be in another object.
         several = engine.siblings is not None and engine.siblings.count > 1
         return _HEADS.format("its pods all") if heads and several and not command.hidden else ""
+    found = () if engine.siblings is None else engine.siblings.commands[1:]
+    if any(_ends(one) for one in found):
+        return _ENDS
     return _not_joined(worker)
 
 
@@ -154,10 +157,17 @@ def _not_joined(worker: PodFacts) -> str:
         return _HEADS.format("its workers")
     if other.engine is not None:
         return _ITSELF if starts_alone(worker) else ""
-    if other.ray_ends:
-        joined = "its workers end when they have joined: nothing follows `ray start`"
-        return f"{joined}, which runs in the background"
-    return ""
+    return _ENDS if _ends(other) else ""
+
+
+_ENDS = (
+    "its workers end when they have joined: nothing follows `ray start`, which runs in the "
+    "background"
+)
+
+
+def _ends(command: CommandFacts) -> bool:
+    return command.ray_ends and command.engine is None and command.hidden is None
 
 
 def starts_alone(worker: PodFacts) -> bool:

@@ -158,6 +158,9 @@ def _command(workload: LlmWorkload, engine: Mapping[str, Any], context: Context)
             "dataLocal": "--data-parallel-size-local",
         }
     sizes = [word for name, flag in flags.items() for word in _flag(workload, name, flag)]
+    expert = workload.parallelism.get("expert") if workload.many else None
+    if expert is True or is_unresolved(expert):
+        sizes.append("--enable-expert-parallel" if expert is True else UNKNOWN_WORD)
     of_decode = UNKNOWN_WORD if workload.decodes is None else _DECODING
     port = [] if workload.decodes is False else ["--port", of_decode]
     words = ["vllm", "serve", "/mnt/models", *port, *sizes]

@@ -4,7 +4,7 @@ The head's command starts the engine, or the Serve config of a RayService lists 
 ray-project/kuberay ray-operator/apis/ray/v1.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from kthena_components.core.facts.container import ContainerFacts
@@ -17,6 +17,7 @@ from kthena_components.core.objects.engine_containers import Sketch
 from kthena_components.core.objects.object import VOLCANO, Object, PodSet, copies_in, pod_set
 from kthena_components.core.values.display import key_text
 from kthena_components.core.values.read import mapping, name_of, sequence, text
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import (
     MaybeBool,
     MaybeInt,
@@ -205,12 +206,40 @@ def pods_of_cluster(view: RayView) -> Iterator[PodSet]:
     """
     runs = bool(view.served) or (view.cluster is not None and view.cluster.starts_engine)
     head, at = mapping(view.head.stated).get("template"), f"{view.head.path}.template"
-    yield pod_set(view.object, at, head, 1, by_controller=True)
+    made = pod_set(view.object, at, head, 1, by_controller=True)
+    yield replace(made, added=_labels(view, "head", "headgroup"))
     for group in view.workers:
         fields, at = mapping(group.stated), f"{group.path}.template"
         each = (copies_in(fields.get(key), 1) for key in ("replicas", "numOfHosts"))
         hosts, made = product(*each), fields.get("template")
-        yield pod_set(view.object, at, made, hosts, by_controller=True, spread=runs and hosts != 0)
+        spread = runs and hosts != 0
+        pods = pod_set(view.object, at, made, hosts, by_controller=True, spread=spread)
+        yield replace(pods, added=_labels(view, "worker", fields.get("groupName")))
+
+
+_ANY = regex(r".*")
+_MAY_HAVE = (
+    *(_QUEUE, "ray.io/identifier", "ray.io/serve", "ray.io/priority-class-name"),
+    *("ray.io/originated-from-cr-name", "ray.io/originated-from-crd"),
+)
+
+
+def _labels(view: RayView, role: str, group: object) -> Mapping[str, object]:
+    """Return the labels that KubeRay adds to the pods of a group.
+
+    It makes up the names of the clusters of RayServices and RayJobs. Source: ray-project/kuberay
+    ray-operator/controllers/ray/common/pod.go labelPod and controllers/ray/utils/constant.go.
+    """
+    own = view.object.kind == "RayCluster" and view.object.name is not None
+    return {
+        **dict.fromkeys(_MAY_HAVE, _ANY),
+        "ray.io/is-ray-node": "yes",
+        "ray.io/node-type": role,
+        "ray.io/group": _ANY if group is None else group,
+        "ray.io/cluster": view.object.name if own else _ANY,
+        "app.kubernetes.io/name": "kuberay",
+        "app.kubernetes.io/created-by": "kuberay-operator",
+    }
 
 
 _TOPOLOGY = "volcano.sh/network-topology-"

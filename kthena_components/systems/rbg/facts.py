@@ -12,6 +12,7 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, NameFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests, is_serving, relocated
+from kthena_components.core.objects.cluster_objects import Gang
 from kthena_components.core.objects.object import PodSet, as_copies, copies_in, pod_set, read_object
 from kthena_components.core.objects.retained_fields import kept_pods, kept_spec
 from kthena_components.core.templates import HIDDEN
@@ -29,6 +30,7 @@ from kthena_components.systems.kubernetes.facts import leader_names
 from kthena_components.systems.rbg.view import (
     COMPONENTS,
     LEADER_WORKER,
+    PREFIX,
     RBG_SET,
     RbgRole,
     RbgTemplate,
@@ -182,6 +184,25 @@ def pods_of_roles(view: RbgView) -> Iterator[PodSet]:
                     found, path, body, number, by_controller=True, spread=spread, written=written
                 )
                 yield replace(made_of, name=role.name if isinstance(role.name, str) else "")
+
+
+_QUEUE = f"{PREFIX}group-gang-scheduling-volcano-queue"
+
+
+def gangs_of_group(view: RbgView) -> Iterator[Gang]:
+    """Return all pods of a group that Volcano schedules together, in the queue that it names.
+
+    Source: sgl-project/rbg pkg/scheduler/volcano/manager.go (createOrUpdate).
+    """
+    asked = view.annotations.get(f"{PREFIX}group-gang-scheduling") == "true"
+    if asked and _QUEUE in view.annotations and view.object.group_kind != RBG_SET and not view.gap:
+        yield Gang(
+            owner=view.object,
+            title="the group",
+            pods=tuple((pods, as_copies(pods.count)) for pods in pods_of_roles(view)),
+            queue=text(view.annotations[_QUEUE], ""),
+            queue_path=f"{view.annotations_path}.{_QUEUE}",
+        )
 
 
 def _templates_of(view: RbgView, role: RbgRole) -> Iterator[tuple[RbgTemplate, MaybeInt]]:

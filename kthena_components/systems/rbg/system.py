@@ -5,7 +5,13 @@ from typing import Any
 
 from kthena_components.core.plan.controller_variables import Told
 from kthena_components.core.values.read import unknown_within
-from kthena_components.systems.rbg.facts import GROUP_SIZE, facts, kept_roles, pods_of_roles
+from kthena_components.systems.rbg.facts import (
+    GROUP_SIZE,
+    facts,
+    gangs_of_group,
+    kept_roles,
+    pods_of_roles,
+)
 from kthena_components.systems.rbg.rules.gang_and_start_order import rbg_gang, rbg_start_order
 from kthena_components.systems.rbg.rules.shape_rollout_templates_dependencies import (
     rbg_dependencies,
@@ -63,6 +69,7 @@ def _kind(group_kind: tuple[str, str], **known: Any) -> Kind[RbgView]:
         adds_volumes=("rbg-cluster-config",),
         kept=kept_roles,
         tells=tells,
+        gangs=gangs_of_group,
         without={"pod-schema": "a patch is not a whole template, and is not checked as one"},
         **known,
     )

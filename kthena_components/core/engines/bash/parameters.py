@@ -26,8 +26,15 @@ from kthena_components.core.engines.bash.shell_state import (
 )
 from kthena_components.core.engines.bash.syntax import Parameter, Word
 from kthena_components.core.engines.placeholders import has_gap
-from kthena_components.core.values.dataclass import dataclass
-from kthena_components.core.values.unknown import NotSet, OwnAddress, Unknown, changed
+from kthena_components.core.values.dataclass import dataclass, replace
+from kthena_components.core.values.unknown import (
+    NotSet,
+    OfController,
+    OwnAddress,
+    Unknown,
+    Varying,
+    changed,
+)
 
 if TYPE_CHECKING:
     from kthena_components.core.engines.bash.expand import Expander
@@ -242,6 +249,8 @@ def _with_default(
     late = {":+", ":-"} if many else {":+"}
     if isinstance(value, Unknown):
         state = words.shell.state
+        if piece.operator[-1] in "-=" and isinstance(value, OfController | Varying):
+            value = replace(value, elsewhere=True)  # where no controller sets it, it has the word
         if piece.operator[-1] == "=" and state.get("-a") and not state.exported(name):
             state.set(f"export {name}", None)  # whether it is set here is unknown
         yield words.late(piece, "" if piece.operator[-1] == "+" else value, many=many)

@@ -200,7 +200,8 @@ def first_pod_selected(cluster: ClusterObjects) -> Iterator[Finding]:
 
     Pass: selector app chat, pods with the label app chat, and --dist-init-addr chat-0.chat:5000.
     Fail: selector app llama, and the same pods; --dist-init-addr chat-0:5000, and no Service
-    chat-0; --master-addr first, and no Service first, or one that selects pod-index "1".
+    chat-0; chat-0.chat without a Service and a StatefulSet chat; --master-addr first, and no
+    Service first, or one that selects pod-index "1".
     Level: mandatory; advisory for the name of a pod alone, if a Service may be elsewhere.
     Source: kubernetes pkg/controller/endpointslice/endpointslice_controller.go (syncService) and
     staging/src/k8s.io/endpointslice/utils.go (shouldSetHostname); Kubernetes DNS-Based Service
@@ -237,7 +238,9 @@ def _of_no_service(cluster: ClusterObjects) -> Iterator[Finding]:
         yield tell(entry.at(asked.at), seen, f"write {asked.service}.{named}")
 
 
-_SERVICE_NAME = regex(r"([a-z][a-z0-9-]*)(?:\.([a-z0-9-]+)\.svc(?:\.cluster\.local)?)?")
+_SERVICE_NAME = regex(
+    r"(?P<pod>[a-z0-9-]+-\d+\.)?([a-z][a-z0-9-]*)(?:\.([a-z0-9-]+)\.svc(?:\.cluster\.local)?)?"
+)
 _BUILT_IN = frozenset({"", "apps", "batch", "policy", "autoscaling", "rbac.authorization.k8s.io"})
 """API groups of objects whose controllers create no Services."""
 
@@ -248,17 +251,24 @@ def _of_service(cluster: ClusterObjects, pods: PodSet) -> Iterator[Finding]:
     match = _SERVICE_NAME.fullmatch(ports.asks[0]) if ports and ports.asks else None
     if match is None or ports is None or ports.asks is None or _knows_hosts(cluster, pods.owner):
         return
-    key = (match[2] or str(pods.owner.namespace), match[1])
+    key = (match[3] or str(pods.owner.namespace), match[2])
     service = cluster.named(_SERVICE).get(key)
-    seen = f"look for their first rank at {display(ports.asks[0])}, "
     if service is None:
         named = cluster.complete and not cluster.name_unknown(_SERVICE)
-        if named and pods.owner.group_kind != _STATEFUL_SET and not _may_make(cluster, key):
+        named = named and (match["pod"] is not None or pods.owner.group_kind != _STATEFUL_SET)
+        of_set = match["pod"] and _is_of_set(cluster, key, match["pod"])
+        if named and not of_set and not _may_make(cluster, key):
             yield _no_service(pods.at("spec"), ports.asks[0], key)
-        return
-    wrong = _leads_elsewhere(cluster, service, pods, ports)
-    if wrong:
-        yield refuse(pods.at("spec"), f"{seen}but that Service {wrong[0]}", wrong[1])
+    elif match["pod"] is None and (wrong := _leads_elsewhere(cluster, service, pods, ports)):
+        seen = f"look for their first rank at {display(ports.asks[0])}, but that Service {wrong[0]}"
+        yield refuse(pods.at("spec"), seen, wrong[1])
+
+
+def _is_of_set(cluster: ClusterObjects, key: tuple[str, str], pod: str) -> bool:
+    """Return whether a StatefulSet may have a pod below a Service, which other rules check."""
+    sets = (each for each in cluster.of(_STATEFUL_SET) if each.namespace == key[0])
+    own = pod.rpartition("-")[0]
+    return any(own == each.name or each.spec.get("serviceName", key[1]) == key[1] for each in sets)
 
 
 def _no_service(path: str, shown: str, key: tuple[str, str]) -> Finding:
