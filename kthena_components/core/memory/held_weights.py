@@ -327,8 +327,7 @@ def loaded_part(command: CommandFacts, shape: ModelShape, release: Version | Non
 
 def has_drafts(command: CommandFacts) -> bool:
     """Return whether an engine loads layers that draft tokens."""
-    names = [name for name in command.options if _IN_ALL in name]
-    return any(name.lstrip("-").startswith(_SPECULATIVE) for name in names)
+    return any(_IN_ALL in o and o.lstrip("-").startswith(_SPECULATIVE) for o in command.options)
 
 
 def weights_of(

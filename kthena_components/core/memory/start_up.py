@@ -191,7 +191,6 @@ def is_linked(gpu: str) -> bool:
 
 
 def _peak(start: StartUp) -> float | None:
-    """Add up the largest simultaneous use of one start: layers, sampler and images, in GiB."""
     layers, sampler = _layers(start), _sampler(start)
     if is_split(start):
         return layers
@@ -319,7 +318,6 @@ def _tokens_of_blocks(start: StartUp) -> int:
 
 
 def _driver(start: StartUp) -> float:
-    """Return what the driver's context uses of a GPU, in GiB, by vendor, GPU and release."""
     if start.gpu.startswith("AMD"):
         return ROCM
     if UNIFIED in start.gpu:
@@ -356,7 +354,6 @@ def _counts_context(start: StartUp) -> bool:
 
 
 def _communication(start: StartUp) -> float:
-    """Return the buffers of NCCL or RCCL between ranks in GiB, by how the GPUs are linked."""
     ranks = start.split.tensor
     if ranks == 1 and start.copies > 1:
         return _CHANNELS if start.gpu.startswith(_LINKED) else _PCIE

@@ -121,10 +121,9 @@ def _ray(engine: EngineFacts, command: CommandFacts) -> str:
     worker = engine.worker
     if command.executor == "mp" and _is_one(command.nnodes):
         return "the executor mp without --nnodes starts all of them in one pod"
-    if command.executor == "ray" and command.ray_role is None:
-        return _no_cluster(engine)
-    if command.executor is None and command.ray_role is None:
-        return _no_cluster(engine) if _chooses_ray(engine, command) else ""
+    if command.executor in {"ray", None} and command.ray_role is None:
+        takes_ray = command.executor == "ray" or _chooses_ray(engine, command)
+        return _no_cluster(engine) if takes_ray else ""
     if command.executor not in {"ray", None} or command.ray_role != "head":
         return ""
     if worker is None:

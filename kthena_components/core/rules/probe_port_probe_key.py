@@ -58,9 +58,8 @@ def probe_port(facts: ServingFacts) -> Iterator[Finding]:
 
     Pass: --port 8080 and a readinessProbe on 8080, or on a port http with containerPort 8080.
     Fail: vllm serve without --port and a readinessProbe on 8080; a probe on 8000 of a worker, or of
-    vllm serve with --uds /run/vllm.sock; a livenessProbe on 8000 in the only template of 2 pods, of
-    which one has --headless; scheme HTTP for vllm serve with --ssl-certfile; path /healthz; a gRPC
-    probe; exec of curl localhost:8080 for vllm serve.
+    vllm serve with --uds; a livenessProbe on 8000 in the only template of 2 pods, of which one has
+    --headless; scheme HTTP with --ssl-certfile; path /healthz; a gRPC probe; curl localhost:8080.
     Level: mandatory; advisory for another path than the server has.
     Source: vLLM vllm/entrypoints/openai/cli_args.py, vllm/entrypoints/serve/instrumentator and
     issue 1245, in which /livez and /readyz were asked for; SGLang sglang/srt/server_args.py and
@@ -71,10 +70,10 @@ def probe_port(facts: ServingFacts) -> Iterator[Finding]:
     knative/serving pkg/reconciler/revision/resources/deploy.go getUserPort.
     """
     for engine in facts.engines:
-        for pod in (engine.entry, engine.worker):
+        for pod in filter(None, (engine.entry, engine.worker)):
             first = None if engine.worker is None else pod is engine.entry
-            found = None if pod is None else listening(pod, first=first)
-            if pod is None or pod.own is None or found is None:
+            found = listening(pod, first=first)
+            if pod.own is None or found is None:
                 continue
             for probe in pod.own.ports.probes:
                 yield from _at_meeting(probe, found, pod)

@@ -132,7 +132,6 @@ def _is_shared(name: str) -> bool:
 
 
 def _amount(name: str, amount: Decimal, stated: Container[str], path: str) -> Iterator[Finding]:
-    """Check one amount: the resource's name, at least 0, and whole numbers of devices and pages."""
     standard = name in _STANDARD or TO_REPLACE.fullmatch(name) is not None
     if "/" not in name and not standard and not name.startswith(_PAGES):
         seen = f"{display(name)} is no resource of a container"
@@ -358,7 +357,6 @@ def _probe(probe: Mapping[str, Any], path: str, *, is_readiness: bool) -> Iterat
 
 
 def _handler(fields: Mapping[str, Any], path: str, known: tuple[str, ...]) -> Iterator[Finding]:
-    """Check that a probe or hook has one action, with the port or command that it needs."""
     stated = [name for name in known if fields.get(name) is not None]
     if len(stated) != 1:
         has = " and ".join(stated) or "no action"

@@ -219,7 +219,7 @@ def pods_of_cluster(view: RayView) -> Iterator[PodSet]:
 
 _ANY = regex(r".*")
 _MAY_HAVE = (
-    *(_QUEUE, "ray.io/identifier", "ray.io/serve", "ray.io/priority-class-name"),
+    *(QUEUE_LABEL, "ray.io/identifier", "ray.io/serve", "ray.io/priority-class-name"),
     *("ray.io/originated-from-cr-name", "ray.io/originated-from-crd"),
 )
 
