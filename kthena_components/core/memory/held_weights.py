@@ -308,8 +308,6 @@ def _filled(size: int, multiple: int) -> int:
 
 _SPECULATIVE = ("speculative", "spec-", "spec_")
 """How the options of speculative decoding begin."""
-_IN_ALL = "spec"
-"""What all of them have, and few others."""
 
 
 def loaded_part(command: CommandFacts, shape: ModelShape, release: Version | None) -> ModelShape:
@@ -327,7 +325,7 @@ def loaded_part(command: CommandFacts, shape: ModelShape, release: Version | Non
 
 def has_drafts(command: CommandFacts) -> bool:
     """Return whether an engine loads layers that draft tokens."""
-    return any(_IN_ALL in o and o.lstrip("-").startswith(_SPECULATIVE) for o in command.options)
+    return any("spec" in o and o.lstrip("-").startswith(_SPECULATIVE) for o in command.options)
 
 
 def weights_of(

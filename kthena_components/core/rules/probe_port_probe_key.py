@@ -48,9 +48,8 @@ def probe_port(facts: ServingFacts) -> Iterator[Finding]:
     server answers HTTPS only. All have /health, not /healthz or /ready. The frontend of Dynamo
     listens on --http-port, else DYN_HTTP_PORT, else 8000, and its workers on DYN_SYSTEM_PORT, if
     that is stated: both are checked in Kubernetes' own kinds. KServe asks the first port of the
-    container kserve-container, or else 8080, if it states no readinessProbe, and Knative sends
-    requests to the port of the container, or else to 8080. These servers speak HTTP, and gRPC only
-    with an option or a variable that names it. A command that asks localhost, such as curl, nc or
+    container kserve-container, or else 8080, if it states no readinessProbe, and so does
+    Knative. These servers speak HTTP, and gRPC only with an option or a variable for it. A command that asks localhost, such as curl, nc or
     Python's urlopen, fails where nothing listens. Not checked are containers in which something
     else may listen: other containers in the pod than a routing sidecar of llm-d and those that
     state their ports and mount no files, programs that a script starts in the background, numbers
