@@ -28,7 +28,12 @@ _OWN_RUNTIMES = "kserve-huggingfaceserver"
 _NO_SIZE = Unknown("the size in workerSpec is not a number")
 REFUSED = Unknown("KServe deploys nothing if pods request fewer GPUs than there are ranks")
 _ELSEWHERE = Unknown("its runtime may state the GPUs")
+<<<<<<< HEAD
 _KNATIVE = ("Knative", "Serverless")
+=======
+_ARGUMENTS = Unknown("an InferenceService adds its arguments to those of its runtime")
+_MODE, _STANDARD = "serving.kserve.io/deploymentMode", ("Standard", "RawDeployment")
+>>>>>>> h-prec
 _PARTS = ("volumes", "nodeSelector", "affinity")
 """Fields of a predictor that its pods have, and that rules about its engine read."""
 
@@ -261,7 +266,10 @@ def _moved(pod: PodFacts, old: str, new: str) -> PodFacts:
 
 
 def _runtime(view: Service) -> Iterator[EngineFacts]:
-    """Read a runtime for one node. If it states no GPUs, the InferenceService may."""
+    """Read a runtime for one node. If it states no GPUs, the InferenceService may.
+
+    KServe writes the arguments of the InferenceService behind those of the runtime.
+    """
     spec, at = view.holder, view.object.at(view.path)
     if not sequence(spec.get("containers")):
         return
@@ -273,9 +281,21 @@ def _runtime(view: Service) -> Iterator[EngineFacts]:
                 name=name_of(view.object.body),
                 pods=1,
                 replicas=1,
-                entry=moved,
+                entry=_open(moved),
                 worker=None,
             )
+
+
+def _open(pod: PodFacts) -> PodFacts:
+    """Return the pod of a runtime: options that it does not state may be set elsewhere."""
+    command = pod.command
+    if command is None or command.hidden is not None:
+        return pod
+    options = ("--tensor-parallel-size", "--pipeline-parallel-size")
+    command = replace(command, hidden=_ARGUMENTS)
+    if pod.gpus != 1 and not any(option in command.options for option in options):
+        command = replace(command, tensor=_ARGUMENTS, pipeline=_ARGUMENTS)
+    return replace(pod, command=command)
 
 
 # The pod that KServe makes of a runtime and the model of an InferenceService.

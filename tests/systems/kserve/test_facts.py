@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from kthena_components.checker.manifest import read_manifest
+from kthena_components.checker.manifest import check_manifest, read_manifest
 from kthena_components.core.facts.container import SHM_PATH
+from kthena_components.core.findings import Level
 from kthena_components.core.values.read import group_kind
 from kthena_components.core.values.unknown import Blank, Unknown
 from kthena_components.systems import find_kind
@@ -154,7 +155,8 @@ def test_a_runtime_for_one_node_that_states_no_gpus_is_not_checked() -> None:
 def test_a_runtime_for_one_node_that_states_gpus_is_read() -> None:
     serve = ["vllm", "serve", "m", "-tp", "4"]
     container = {"name": "kserve-container", "args": serve, "resources": gpus(8)}
-    (line,) = told(RUNTIME, {"spec/workerSpec": GONE, "spec/containers": [container]})
+    line, *rest = told(RUNTIME, {"spec/workerSpec": GONE, "spec/containers": [container]})
+    assert all("an InferenceService adds its arguments" in each for each in rest)
     assert line == f"spec.containers[0].args: engine '{RUNTIME['metadata']['name']}' {TP_4}"
 
 
@@ -256,3 +258,22 @@ def test_any_version_is_read(version: str) -> None:
     for manifest in (ISVC, RUNTIME, SPREAD):
         found = told({**manifest, "apiVersion": f"serving.kserve.io/{version}"})
         assert [line for line in found if "[crd-schema]" not in line] == told(manifest)
+
+
+def test_options_that_an_inference_service_may_add_to_a_runtime_are_not_missing() -> None:
+    """KServe appends the arguments of the model, such as `--tool-call-parser hermes`."""
+    container = {
+        "name": "kserve-container",
+        "image": "vllm/vllm-openai:v0.27.1",
+        "args": ["$(MODEL_ID)", "--enable-auto-tool-choice"],
+        "resources": {"limits": {"nvidia.com/gpu": 2}},
+    }
+    body = {
+        "apiVersion": "serving.kserve.io/v1alpha1",
+        "kind": "ServingRuntime",
+        "metadata": {"name": "chat"},
+        "spec": {"containers": [container]},
+    }
+    rules = {"options-agree", "world-size-equals-gpus"}
+    found = [each for each in check_manifest(body) if each.rule in rules]
+    assert [str(each) for each in found if each.level is Level.MANDATORY] == []
