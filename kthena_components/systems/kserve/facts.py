@@ -28,12 +28,8 @@ _OWN_RUNTIMES = "kserve-huggingfaceserver"
 _NO_SIZE = Unknown("the size in workerSpec is not a number")
 REFUSED = Unknown("KServe deploys nothing if pods request fewer GPUs than there are ranks")
 _ELSEWHERE = Unknown("its runtime may state the GPUs")
-<<<<<<< HEAD
 _KNATIVE = ("Knative", "Serverless")
-=======
 _ARGUMENTS = Unknown("an InferenceService adds its arguments to those of its runtime")
-_MODE, _STANDARD = "serving.kserve.io/deploymentMode", ("Standard", "RawDeployment")
->>>>>>> h-prec
 _PARTS = ("volumes", "nodeSelector", "affinity")
 """Fields of a predictor that its pods have, and that rules about its engine read."""
 
