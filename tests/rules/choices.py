@@ -28,8 +28,8 @@ CHOICES: Final[dict[str, set[str]]] = {
         *("rbg-templates", "template-or-engine", "topology-one-cap", "kaito-roles"),
     },
     "the user chooses an image, a release or a model": {
-        *("draft-tensor", "engine-option-keys", "ray-engine-kwargs"),
-        *("booster-image", "container-image", "engine-image", "kthena-image"),
+        *("draft-tensor", "engine-option-keys", "engine-option-word", "ray-engine-kwargs"),
+        *("booster-image", "container-image", "engine-image", "image-gpu-vendor", "kthena-image"),
         *("kv-transfer-supported", "pp-with-ray", "ray-in-image"),
         *("ray-over-pods", "hf-config-shape", "model-stated"),
     },
