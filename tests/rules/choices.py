@@ -93,6 +93,9 @@ CHOICES: Final[dict[str, set[str]]] = {
 UNCOVERS: Final[dict[tuple[str, str], str]] = {
     ("init-container-ends", "ports-distinct"): "both servers have the default port",
     ("executor-stated", "pods-joined"): "a script of the user must start Ray, too",
+    ("gpu-agrees", "image-gpu-vendor"): "the image is for the other vendor, too",
+    ("gpu-resource", "image-gpu-vendor"): "the image is for another vendor",
+    ("resource-claims", "image-gpu-vendor"): "the image is for the other vendor, too",
     ("image-pinned", "kthena-image"): "the image of the entry is reported there, too",
     ("kaito-capacity", "kaito-capacity"): "a Workspace has tuning or a preset, and here both",
     ("pod-ranks", "headless-workers"): "one pod of the template has the first rank only then",
