@@ -28,8 +28,8 @@ CHOICES: Final[dict[str, set[str]]] = {
         *("rbg-templates", "template-or-engine", "topology-one-cap", "kaito-roles"),
     },
     "the user chooses an image, a release or a model": {
-        *("draft-tensor", "engine-option-keys", "ray-engine-kwargs"),
-        *("booster-image", "container-image", "engine-image", "kthena-image"),
+        *("draft-tensor", "engine-option-keys", "engine-option-word", "ray-engine-kwargs"),
+        *("booster-image", "container-image", "engine-image", "image-gpu-vendor", "kthena-image"),
         *("kv-transfer-supported", "pp-with-ray", "ray-in-image"),
         *("ray-over-pods", "hf-config-shape", "model-stated"),
     },
@@ -94,6 +94,9 @@ CHOICES: Final[dict[str, set[str]]] = {
 UNCOVERS: Final[dict[tuple[str, str], str]] = {
     ("init-container-ends", "ports-distinct"): "both servers have the default port",
     ("executor-stated", "pods-joined"): "a script of the user must start Ray, too",
+    ("gpu-agrees", "image-gpu-vendor"): "the image is for the other vendor, too",
+    ("gpu-resource", "image-gpu-vendor"): "the image is for another vendor",
+    ("resource-claims", "image-gpu-vendor"): "the image is for the other vendor, too",
     ("image-pinned", "kthena-image"): "the image of the entry is reported there, too",
     ("kaito-capacity", "kaito-capacity"): "a Workspace has tuning or a preset, and here both",
     ("pod-ranks", "headless-workers"): "one pod of the template has the first rank only then",

@@ -148,7 +148,7 @@ def _refuses(made: Any, key: str, value: object) -> bool:
 
 
 def _of_type(error: Mapping[str, Any]) -> bool:
-    kind = error["type"]
+    kind: str = error["type"]
     if kind == "literal_error":
         return not _QUOTED.sub("", error["ctx"]["expected"])
     return kind.endswith(("_type", "_parsing")) or kind == "int_from_float"

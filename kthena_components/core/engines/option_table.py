@@ -234,8 +234,9 @@ def release_for(engine: str, image: Image | None) -> Release:
     """
     table, title = load(engine), TITLES[engine]
     stated = image.release_of(engine) if image else None
+    changed = image is not None and image.changed
     if stated in table.versions and table.is_release(stated):
-        because = f"the container installs {title} or a package for it" if image.changed else ""
+        because = f"the container installs {title} or a package for it" if changed else ""
         return _release(table, stated, because)
     if image is None:
         because = "the image is not known"

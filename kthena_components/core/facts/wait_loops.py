@@ -150,8 +150,10 @@ class _Reader:
             return self._loop(loop)
         if isinstance(loop, Counting) and not loop.condition:
             return self._left(loop.body)
-        is_limited = (isinstance(loop, For) and not loop.asks) or isinstance(loop, Counting)
-        return self._left(loop.body, _ENDS_WELL) if is_limited and fails else None
+        if not fails or not isinstance(loop, For | Counting):
+            return None
+        is_limited = isinstance(loop, Counting) or not loop.asks
+        return self._left(loop.body, _ENDS_WELL) if is_limited else None
 
     def _fails_next(self, block: Block, number: int) -> bool:
         """Return whether a script fails behind one of its statements, and does nothing else."""

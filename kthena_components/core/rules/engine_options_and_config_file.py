@@ -213,7 +213,9 @@ def engine_option_word(start: Start) -> Iterator[Finding]:
     validate_api_server_args and ModelConfig._verify_quantization, which read them.
     """
     release, table = start.command.release, load("vllm")
-    for option, registry in _REGISTRIES.items() if release is not None else ():
+    if release is None:
+        return
+    for option, registry in _REGISTRIES.items():
         word = start.option(option)
         plugged = registry.plugin and start.option(registry.plugin) is not None
         if not isinstance(word, str) or not word or is_unresolved(word) or plugged:
