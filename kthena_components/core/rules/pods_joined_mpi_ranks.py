@@ -132,9 +132,7 @@ def _ray(engine: EngineFacts, command: CommandFacts) -> str:
         several = engine.siblings is not None and engine.siblings.count > 1
         return _HEADS.format("its pods all") if heads and several and not command.hidden else ""
     found = () if engine.siblings is None else engine.siblings.commands[1:]
-    if any(_ends(one) for one in found):
-        return _ENDS
-    return _not_joined(worker)
+    return _ENDS if any(map(_ends, found)) else _not_joined(worker)
 
 
 def _chooses_ray(engine: EngineFacts, command: CommandFacts) -> bool:

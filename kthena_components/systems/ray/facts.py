@@ -206,8 +206,8 @@ def pods_of_cluster(view: RayView) -> Iterator[PodSet]:
     """
     runs = bool(view.served) or (view.cluster is not None and view.cluster.starts_engine)
     head, at = mapping(view.head.stated).get("template"), f"{view.head.path}.template"
-    made = pod_set(view.object, at, head, 1, by_controller=True)
-    yield replace(made, added=_labels(view, "head", "headgroup"))
+    first = pod_set(view.object, at, head, 1, by_controller=True)
+    yield replace(first, added=_labels(view, "head", "headgroup"))
     for group in view.workers:
         fields, at = mapping(group.stated), f"{group.path}.template"
         each = (copies_in(fields.get(key), 1) for key in ("replicas", "numOfHosts"))

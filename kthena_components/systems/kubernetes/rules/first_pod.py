@@ -239,7 +239,7 @@ def _of_no_service(cluster: ClusterObjects) -> Iterator[Finding]:
 
 
 _SERVICE_NAME = regex(
-    r"(?P<pod>[a-z0-9-]+-\d+\.)?([a-z][a-z0-9-]*)(?:\.([a-z0-9-]+)\.svc(?:\.cluster\.local)?)?"
+    r"(?:(?P<pod>[a-z0-9-]+)-\d+\.)?([a-z][a-z0-9-]*)(?:\.([a-z0-9-]+)\.svc(?:\.cluster\.local)?)?"
 )
 _BUILT_IN = frozenset({"", "apps", "batch", "policy", "autoscaling", "rbac.authorization.k8s.io"})
 """API groups of objects whose controllers create no Services."""
@@ -256,19 +256,19 @@ def _of_service(cluster: ClusterObjects, pods: PodSet) -> Iterator[Finding]:
     if service is None:
         named = cluster.complete and not cluster.name_unknown(_SERVICE)
         named = named and (match["pod"] is not None or pods.owner.group_kind != _STATEFUL_SET)
-        of_set = match["pod"] and _is_of_set(cluster, key, match["pod"])
-        if named and not of_set and not _may_make(cluster, key):
+        of_other = match["pod"] and _is_of_other(cluster, pods.owner, key, match["pod"])
+        if named and not of_other and not _may_make(cluster, key):
             yield _no_service(pods.at("spec"), ports.asks[0], key)
     elif match["pod"] is None and (wrong := _leads_elsewhere(cluster, service, pods, ports)):
         seen = f"look for their first rank at {display(ports.asks[0])}, but that Service {wrong[0]}"
         yield refuse(pods.at("spec"), seen, wrong[1])
 
 
-def _is_of_set(cluster: ClusterObjects, key: tuple[str, str], pod: str) -> bool:
-    """Return whether a StatefulSet may have a pod below a Service, which other rules check."""
+def _is_of_other(cluster: ClusterObjects, owner: Object, key: tuple[str, str], pod: str) -> bool:
+    """Return whether a controller may make the Service, or a StatefulSet the pod below it."""
     sets = (each for each in cluster.of(_STATEFUL_SET) if each.namespace == key[0])
-    own = pod.rpartition("-")[0]
-    return any(own == each.name or each.spec.get("serviceName", key[1]) == key[1] for each in sets)
+    named = ((each.name, each.spec.get("serviceName", key[1])) for each in sets)
+    return owner.group_kind[0] not in _BUILT_IN or any(pod == n or key[1] == at for n, at in named)
 
 
 def _no_service(path: str, shown: str, key: tuple[str, str]) -> Finding:
