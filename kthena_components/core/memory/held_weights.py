@@ -308,8 +308,6 @@ def _filled(size: int, multiple: int) -> int:
 
 _SPECULATIVE = ("speculative", "spec-", "spec_")
 """How the options of speculative decoding begin."""
-_IN_ALL = "spec"
-"""What all of them have, and few others."""
 
 
 def loaded_part(command: CommandFacts, shape: ModelShape, release: Version | None) -> ModelShape:
@@ -327,7 +325,7 @@ def loaded_part(command: CommandFacts, shape: ModelShape, release: Version | Non
 
 def has_drafts(command: CommandFacts) -> bool:
     """Return whether an engine loads layers that draft tokens."""
-    names = [name for name in command.options if _IN_ALL in name]
+    names = [name for name in command.options if "spec" in name]  # few others have it
     return any(name.lstrip("-").startswith(_SPECULATIVE) for name in names)
 
 
