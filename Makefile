@@ -4,6 +4,8 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
+# Many images set this. Each process of the tests would compile all modules anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON ?= python3
 STACK ?= dev

@@ -138,7 +138,7 @@ def check_by(
 
 def checked_by(rules: Iterable[Callable[[T], Iterable[Finding]]], view: T) -> list[Finding]:
     """Return the findings of some rules. A rule that fails is a finding, and hides no other."""
-    return [finding for rule in rules for finding in run_rule(rule, view)]
+    return _found_by(rules, (view,), {})
 
 
 def run_rule(
@@ -154,15 +154,25 @@ def run_rule(
         name: Name to report on failure; the rule's own name if left out.
         asked: Further arguments of the rule.
     """
+    return _found_by((rule,), view, asked, name)
+
+
+def _found_by(
+    rules: Iterable[Callable[..., Iterable[Finding]]],
+    view: tuple[Any, ...],
+    asked: Mapping[str, Any],
+    name: str = "",
+) -> list[Finding]:
     found: list[Finding] = []
-    try:
-        for finding in rule(*view, **asked):
-            named = finding if finding.rule else replace(finding, rule=rule_name(rule))
-            found.append(named)
-    except NotKnownError as late:
-        found.append(not_checked(late.path, late.gap, rule_name(rule)))
-    except Exception as error:  # noqa: BLE001 - a mistake of ours must not hide other findings
-        found.append(fault(name or f"the rule {rule_name(rule)}", error))
+    for rule in rules:  # one loop for all: a run calls some sixty rules for each object
+        try:
+            for finding in rule(*view, **asked):
+                named = finding if finding.rule else replace(finding, rule=rule_name(rule))
+                found.append(named)
+        except NotKnownError as late:
+            found.append(not_checked(late.path, late.gap, rule_name(rule)))
+        except Exception as error:  # noqa: BLE001 - a mistake of ours must not hide other findings
+            found.append(fault(name or f"the rule {rule_name(rule)}", error))
     return found
 
 
@@ -242,10 +252,9 @@ def join_path(prefix: str, path: str) -> str:
     return f"{prefix}{path}" if path.startswith("[") else f"{prefix}.{path}"
 
 
-def paths_above(path: str, ends: str = ".[") -> Iterator[str]:
+def paths_above(path: str, ends: str = ".[") -> list[str]:
     """Return the paths that a path begins with, and itself: `a`, `a[0]` and `a[0].b`."""
-    yield from (path[:at] for at, letter in enumerate(path) if letter in ends)
-    yield path
+    return [*[path[:at] for at, letter in enumerate(path) if letter in ends], path]
 
 
 def path_of(location: Iterable[str | int]) -> str:

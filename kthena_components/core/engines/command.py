@@ -3,7 +3,7 @@
 The only entry is `read_command`. It never raises: what cannot be read is Unknown, with the reason.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from types import MappingProxyType
 from typing import Any
@@ -93,7 +93,7 @@ def read_command(
     of = None if image is None else _image(image, (*argv, *_scripts(files)))
     scope = Scope(env, late_variables, files=files, hidden=hidden, image=of)
     search = Search(scope)
-    search.run([*_expanded(argv, scope)], folder)
+    search.run(_expanded(argv, scope), folder)
     facts = _result(search)
     if facts is None or facts.ray_role != "head":
         return facts
@@ -125,9 +125,11 @@ def _scripts(files: Files) -> Iterator[object]:
         yield from (text for _, text in mount.files)
 
 
-def _expanded(argv: Sequence[str], scope: Scope) -> Iterator[str]:
-    for item in argv:
-        yield item if "$" not in item and item.isascii() else expand_kubernetes(item, scope)
+def _expanded(argv: Sequence[str], scope: Scope) -> list[str]:
+    return [
+        item if "$" not in item and item.isascii() else expand_kubernetes(item, scope)
+        for item in argv
+    ]
 
 
 def unread_script(argv: Sequence[str], files: Files) -> Unknown | None:
