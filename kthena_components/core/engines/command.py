@@ -3,7 +3,7 @@
 The only entry is `read_command`. It never raises: what cannot be read is Unknown, with the reason.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from types import MappingProxyType
 from typing import Any
