@@ -40,7 +40,11 @@ NOT_STATED = {"nnodes": 1, "node_rank": 0}
 BEYOND = (
     "--prompt-ada", "--limit-mm", "--override-neuron", "--mm-encoder-attn-dtype", "-O",
 )  # fmt: skip
-LATER = {"--data-parallel-backend has": (0, 11, 1), "--kv-cache-dtype has": (0, 33, 0)}
+LATER = {
+    "--data-parallel-backend has": (0, 11, 1),
+    "--kv-cache-dtype has": (0, 33, 0),
+    "--hf-overrides takes": (0, 9, 0),
+}
 """What vLLM's configuration rejects, and not its parser, since a release: test_by_release.py."""
 MODEL_REQUIRED = (0, 8, 2)
 """The last vLLM that ends without a bare word; model-stated says so."""
