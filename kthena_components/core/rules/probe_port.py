@@ -48,11 +48,10 @@ def probe_port(facts: ServingFacts) -> Iterator[Finding]:
     that is stated: both are checked in Kubernetes' own kinds. KServe asks the first port of the
     container kserve-container, or else 8080, if it states no readinessProbe, and Knative sends
     requests to the port of the container, or else to 8080. These servers speak HTTP, and gRPC only
-    with an option or a variable that names it. A command that asks localhost, such as curl, nc or
-    Python's urlopen, fails where nothing listens. Not checked are containers in which something
-    else may listen: other containers in the pod than a routing sidecar of llm-d and those that
-    state their ports and mount no files, programs that a script starts in the background, numbers
-    elsewhere in the command line.
+    with an option or a variable that names it. A command that asks localhost, such as curl, fails
+    where nothing listens. Not checked are containers in which something else may listen: other
+    containers in the pod than a routing sidecar of llm-d and those that state their ports and mount
+    no files, programs that a script starts in the background, other numbers in the command line.
 
     Pass: --port 8080 and a readinessProbe on 8080, or on a port http with containerPort 8080.
     Fail: vllm serve without --port and a readinessProbe on 8080; a probe on 8000 of a worker, or of
