@@ -40,6 +40,8 @@ _TWICE = "is given different values"
 """An option that is stated twice: if the second is hidden, the first counts."""
 _TOLD = (Level.MANDATORY, Level.ADVISORY)
 EXCEPTIONS = {
+    "Set the variable in the container's env, or write a number. [size-variables]": "Kubernetes' "
+    "own form of a reference, which nothing sets: the finding is advice",
     "because the image is not known": "without an image, a line is checked against the newest "
     "release: the finding is advice, and says so",
     "[image-pinned]": "only in an object whose waiver for it is hidden: such a waiver waives "

@@ -123,12 +123,24 @@ def read_ports(container: Mapping[str, Any], spec: Mapping[str, Any], path: str)
         named=named,
         beside={name: port for one in others or () for name, port in _named(one)},
         mentioned=mentioned if sidecar is None else mentioned | {sidecar.port},
-        alone=others is not None and not any(map(_may_listen, words)),
+        alone=others is not None and not any(map(_may_listen, words)) and not _hides(container),
         probes=tuple(_probes(container, path, named)),
         on_host=spec.get("hostNetwork") not in (None, False),
         sidecar=sidecar,
         filled=dict(_filled(container)),
     )
+
+
+def _hides(container: Mapping[str, Any]) -> bool:
+    """Return whether the port of another server may be in a variable that is not known."""
+    env = container.get("env")
+    items = [item for item in sequence(env) if not isinstance(item, Mapping) or _is_port(item)]
+    return unknown_in(env) is not None or any(map(unknown_inside, items))
+
+
+def _is_port(item: Mapping[str, Any]) -> bool:
+    name = item.get("name")
+    return name != _OF_SCRIPTS and (not isinstance(name, str) or _OF_SCRIPTS in name)
 
 
 def _filled(container: Mapping[str, Any]) -> Iterator[tuple[str, MaybeBool]]:

@@ -204,8 +204,9 @@ def engine_option_word(start: Start) -> Iterator[Finding]:
     names, so that a word in another image than vLLM's own is reported only if it has one letter
     wrong, and none with --tool-parser-plugin or --reasoning-parser-plugin.
 
-    Pass: --quantization awq; --enable-auto-tool-choice --tool-call-parser hermes.
-    Fail: --quantization awqq; --enable-auto-tool-choice --tool-call-parser qwen3.
+    Pass: --quantization awq, and --tool-call-parser hermes, with vllm/vllm-openai:v0.11.0.
+    Fail: --quantization awqq with that of v0.11.0; --enable-auto-tool-choice and
+    --tool-call-parser qwen3.
     Level: mandatory; advisory if the image states no release, if a package may have a loader or a
     quantization that vLLM itself no longer has, and if the container installs packages first.
     Source: the registries of each release, run as they are published: QUANTIZATION_METHODS,
