@@ -35,8 +35,12 @@ _OF_DYNAMO = "/ai-dynamo/"
 Source: ai-dynamo/dynamo docs, Release Artifacts.
 """
 _FOR_NVIDIA = "/vllm/vllm-openai"
-_PLATFORMS = regex(r"rocm|xpu|cpu|tpu|hpu|npu|ascend|gaudi|neuron|musa|mi[23][0-9]{2}|xeon")
-"""Words in a tag for another platform than the image's usual one."""
+_FOR_CUDA = regex(
+    r"(?:latest|nightly|v?\d[\d.]*(?:(?:post|rc|dev)\d*)?)"
+    r"(?:-(?:cu\d+|cuda[\d.]+|amd64|x86_64|arm64|aarch64|runtime|py3|g?b[23]00|blackwell|ubuntu[\d.]+))*"
+)
+"""A tag of an image for NVIDIA's GPUs: other words in it may be for Ascend's, as `cann9.0.0-a3`."""
+_FOR_ROCM = regex(r"-(?:rocm|mi[23]\d)")
 _BUILT_FOR: Mapping[str, str] = {
     "vllm/vllm-openai": "nvidia.com",
     "vllm/vllm-openai-rocm": "amd.com",
@@ -98,11 +102,10 @@ class Image:
     @property
     def built_for(self) -> str | None:
         """The domain of the vendor whose accelerators it supports: nvidia.com. None: not known."""
-        usual = _BUILT_FOR.get(self.repository)
-        other = _PLATFORMS.search(self.tag or "")
-        if other is None or usual != "nvidia.com":
+        usual, tag = _BUILT_FOR.get(self.repository), self.tag or LATEST
+        if usual != "nvidia.com" or _FOR_CUDA.fullmatch(tag):
             return usual
-        return "amd.com" if other[0][:2] in {"ro", "mi"} else None
+        return "amd.com" if _FOR_ROCM.search(tag) else None
 
     @property
     def states_release(self) -> bool:

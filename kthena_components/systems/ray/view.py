@@ -376,19 +376,18 @@ def _range(group: Mapping[str, Any], scaled: object) -> tuple[MaybeInt, MaybeInt
     if group.get("suspend") is True:
         return 0, 0
     values = (
-        Unknown("suspend is not known yet") if is_unresolved(group.get("suspend")) else 0,
         count_or_unknown(group.get("numOfHosts"), "numOfHosts", 1),
         count_or_unknown(group.get("replicas"), "replicas", 0),
         count_or_unknown(group.get("minReplicas"), "minReplicas", 0),
         count_or_unknown(group.get("maxReplicas"), "maxReplicas", MAX_COUNT),
-        Unknown("enableInTreeAutoscaling is not known yet") if is_unresolved(scaled) else 0,
+        _NOT_YET if any(map(is_unresolved, (group.get("suspend"), scaled))) else 0,
     )
     known: list[int] = []
     for value in values:
         if isinstance(value, Unknown):
             return value, value
         known.append(value)
-    _, hosts, replicas, least, most, _ = known
+    hosts, replicas, least, most, _ = known
     if scaled is True:
         return least * hosts, max(least, most) * hosts
     fixed = least if replicas < least else min(replicas, most)
