@@ -212,7 +212,7 @@ def _missing_target(cluster: ClusterObjects, target: _Target) -> Iterator[Findin
     seen = f"is {display(target.name)}, but namespace {display(target.namespace)} has no such "
     seen += f"{kind} here"
     if (other := _same_name(cluster, target)) is not None:
-        if "kind" in _stated(target):
+        if other.kind != kind and "kind" in _stated(target):  # otherwise, only the group is wrong
             remedy = _name_kind(target, other)
             yield advise(target.path, f"{seen}: it is a {other.kind}", remedy, _TARGET)
         return
