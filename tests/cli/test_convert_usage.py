@@ -22,7 +22,7 @@ from tests.support.convertible import model_serving
         (["--to", "lws", "--set", "queue"], "--set queue: write FIELD=VALUE"),
         (["--to", "lws", "--set", "queue=[", "-"], "the value is not valid YAML"),
         (["--to", "lws", "--set", "roles[7].name=a"], "there is no [7] at its place"),
-        (["--to", "lws", "--set", "name.x=a"], "what is before 'x' has no fields"),
+        (["--to", "lws", "--set", "name.x=a"], "what stands before 'x' has no fields"),
         (["--to", "lws", "--set", ".=a"], "'.' is not the path of an argument"),
     ],
 )

@@ -154,7 +154,7 @@ def test_the_profile_of_kubeai_names_its_gpu(run: Command, write: Write) -> None
             "features": ["TextGeneration"],
             "engine": "VLLM",
             "url": "hf://meta-llama/Llama-3.3-70B-Instruct",
-            "image": "vllm/vllm-openai:v0.33.0",
+            "image": "example.com/vllm-openai:v0.33.0",
             "resourceProfile": "amd-gpu-mi300x:1",
             "args": ["--max-model-len=32768"],
         },

@@ -123,7 +123,7 @@ def _of_roles() -> dict[str, list[Args]]:
         {**beside, **one} for one in named["roles[].max_unavailable"]
     ]
     resources = {
-        "gpu_resource": ("nvidia.com/gpu", "amd.com/gpu"),
+        "gpu_resource": ("nvidia.com/gpu", "example.com/gpu"),
         "gpu": ("h100", "h200"),
         "cpu": ("30", "31"),
         "memory": ("64Gi", "65Gi"),

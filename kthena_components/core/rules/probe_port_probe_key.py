@@ -130,7 +130,13 @@ def _has_one_template(engine: EngineFacts) -> bool:
     """Return whether all pods have one template, and only the number of each tells what it is."""
     worker = engine.worker
     same = worker is not None and worker.command_path == engine.entry.command_path
+    # Two templates of a component may have one path, which is its overlay.
+    same = same and _probes(worker) == _probes(engine.entry)
     return worker is None or (same and listening(worker, first=False) is None)
+
+
+def _probes(pod: PodFacts | None) -> tuple[ProbeFacts, ...]:
+    return pod.own.ports.probes if pod is not None and pod.own is not None else ()
 
 
 def _of_ranks(engine: EngineFacts) -> Iterator[Finding]:

@@ -67,7 +67,7 @@ def _labels(view: Service) -> Iterator[NameFacts]:
     if is_standard:
         label = f"isvc.{name}-predictor{worker}"
         yield NameFacts(path=at, name=label, limit=DNS_LABEL, what="label app", made=False)
-    elif mode in {None, *_KNATIVE}:
+    elif mode is None or mode in _KNATIVE:
         made = f"{name}-predictor"
         yield NameFacts(path=at, name=made, limit=DNS_LABEL, what="predictor's Service", made=False)
 

@@ -113,8 +113,6 @@ def _items(part: object) -> Sequence[object]:
 # The head copies the script out of its mount and runs the copy. The script appends words to an
 # array and runs it. The chart writes each line of the script from its values. Source:
 # vllm-project/production-stack helm/templates/ray-cluster.yaml, chart 0.1.12.
-
-
 _SCRIPT = "/entrypoint/vllm-entrypoint.sh"
 _WORDS = regex(r"^\s*ARGS\+?=\(([^()]*)\)\s*$", re.MULTILINE)
 _RUN = regex(r'^\s*exec "\$\{ARGS\[@\]\}"\s*$', re.MULTILINE)
@@ -376,18 +374,19 @@ def _range(group: Mapping[str, Any], scaled: object) -> tuple[MaybeInt, MaybeInt
     if group.get("suspend") is True:
         return 0, 0
     values = (
+        Unknown("suspend is not known yet") if is_unresolved(group.get("suspend")) else 0,
         count_or_unknown(group.get("numOfHosts"), "numOfHosts", 1),
         count_or_unknown(group.get("replicas"), "replicas", 0),
         count_or_unknown(group.get("minReplicas"), "minReplicas", 0),
         count_or_unknown(group.get("maxReplicas"), "maxReplicas", MAX_COUNT),
-        _NOT_YET if any(map(is_unresolved, (group.get("suspend"), scaled))) else 0,
+        Unknown("enableInTreeAutoscaling is not known yet") if is_unresolved(scaled) else 0,
     )
     known: list[int] = []
     for value in values:
         if isinstance(value, Unknown):
             return value, value
         known.append(value)
-    hosts, replicas, least, most, _ = known
+    _, hosts, replicas, least, most, _ = known
     if scaled is True:
         return least * hosts, max(least, most) * hosts
     fixed = least if replicas < least else min(replicas, most)

@@ -101,7 +101,13 @@ def test_a_drain_can_be_longer_or_none() -> None:
         ({"roles[0].engine.image": "vllm/vllm-openai:v0.22.0"}, False),
         ({"roles[0].engine.image": "mirror.example/vllm/vllm-openai:v0.33.0"}, False),
         ({"roles[0].engine.image": "vllm/vllm-openai:v0.21.0"}, True),
-        ({"roles[0].engine.image": "vllm/vllm-openai-rocm:v0.33.0"}, True),
+        (
+            {
+                "roles[0].engine.image": "vllm/vllm-openai-rocm:v0.33.0",
+                "roles[0].resources.gpu_resource": "amd.com/gpu",
+            },
+            True,
+        ),
         ({"roles[0].engine.image": "registry.example/own:v0.33.0"}, True),
         ({"roles[0].cache": {"host_path": "/mnt/models"}}, True),
         ({"roles[0].cache": {"claim": "models"}}, False),
