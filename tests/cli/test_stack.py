@@ -228,7 +228,9 @@ def test_a_fault_of_a_rule_for_all_objects_hides_nothing_else(
     assert done.status == 2
 
 
-def test_little_is_held_of_each_object(write: Write) -> None:
+def test_little_is_held_of_each_object(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Besides the texts of the first files, up to 8 Mi characters, which are read once."""
+    monkeypatch.setattr("kthena_components.cli.check.context._MOST_KEPT", 0)
     words = ["--some-flag=of-a-long-command-line"] * 400
     for i in range(60):
         body = pods(f"chat-{i}", 1, gang=f"g-{i}", command=[*words, f"--number={i}"])
