@@ -166,11 +166,15 @@ def test_gpus_without_a_known_engine_give_one_line_of_advice() -> None:
             "it is unknown which devices volcano.sh/vgpu-number provides",
         ),
         (
+            {"limits": {"GPU_RESOURCE": 8}},
+            "it is unknown which devices GPU_RESOURCE provides",
+        ),
+        (
             {"limits": {"aws.amazon.com/neuron": 1}},
             "one aws.amazon.com/neuron has several cores, as many as its kind says",
         ),
     ],
-    ids=["claims", "shared-gpus", "neuron"],
+    ids=["claims", "shared-gpus", "placeholder", "neuron"],
 )
 def test_devices_that_cannot_be_counted_are_not_guessed(resources: Args, because: str) -> None:
     uncounted = workload(vllm("-tp", "8", resources=resources), resourceClaims=CLAIMS)

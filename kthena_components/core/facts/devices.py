@@ -8,6 +8,7 @@ from typing import Any
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.claims import ContainerClaims
 from kthena_components.core.hardware import GpuFacts
+from kthena_components.core.values.blanks import TO_REPLACE
 from kthena_components.core.values.caches import cached_by_text
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
@@ -157,7 +158,8 @@ def _by_toolkit(container: Mapping[str, Any]) -> Unknown | None:
 def _unnamed(resources: Mapping[str, Any]) -> Unknown | None:
     """Report what may be accelerators under unknown resource names."""
     keys = (*mapping(resources.get("limits")), *mapping(resources.get("requests")))
-    other = next((key for key in map(str, keys) if "/" in key), None)
+    texts = map(str, keys)
+    other = next((key for key in texts if "/" in key or TO_REPLACE.fullmatch(key)), None)
     return Unknown(f"it is unknown which devices {other} provides") if other else None
 
 
