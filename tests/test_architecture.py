@@ -43,7 +43,39 @@ ELSEWHERE = {
 }
 """Rules whose files share no word with them, with the reason."""
 
+OF_OUR_OWN = ("reading.values.get('expert') in _NO_EXPERTS",)
+"""Look-ups of values that our own code has made."""
+
 each_source = for_each("path", SOURCES, ids=[str(path.relative_to(ROOT)) for path in SOURCES])
+
+
+@each_source
+def test_what_a_manifest_states_is_not_looked_up_in_a_set(path: Path) -> None:
+    """A list is no member of a set, but an error: `stated.get("kind") in {"Job"}` may raise."""
+    tree = ast.parse(path.read_text())
+    sets = {
+        target.id
+        for node in tree.body
+        if isinstance(node, ast.Assign) and _is_set(node.value)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    found = [ast.unparse(node) for node in ast.walk(tree) if _looks_up(node, sets)]
+    assert [each for each in found if each not in OF_OUR_OWN] == []
+
+
+def _is_set(node: ast.expr) -> bool:
+    is_call = isinstance(node, ast.Call) and ast.unparse(node.func) == "frozenset"
+    return is_call or isinstance(node, ast.Set)
+
+
+def _looks_up(node: ast.AST, sets: set[str]) -> bool:
+    if not isinstance(node, ast.Compare) or not isinstance(node.ops[0], ast.In | ast.NotIn):
+        return False
+    left, right = node.left, node.comparators[0]
+    is_set = _is_set(right) or (isinstance(right, ast.Name) and right.id in sets)
+    stated = isinstance(left, ast.Call) and ast.unparse(left.func).endswith(".get")
+    return is_set and stated
 
 
 @pytest.mark.parametrize("module", PURE)

@@ -171,7 +171,7 @@ def _meets(one: str, other: str) -> bool:
     return long.startswith(short) and (not short or long[len(short) : len(short) + 1] in _ENDS)
 
 
-_SELECTING = frozenset({"DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"})
+_SELECTING = ("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet")
 """Kinds that the API server rejects without a selector."""
 _PLAIN = frozenset({str, int, bool, float, type(None)})
 """Types of values without fields."""

@@ -17,7 +17,7 @@ Listed = Sequence[Body] | Unknown
 CLAIMED = "deviceclass/"
 """Before the name of a DeviceClass: the resource of its devices, as in Queues of Volcano."""
 _NUMBER = re.compile(r"(\d+)")
-_ENDED = frozenset({"Succeeded", "Failed"})
+_ENDED = ("Succeeded", "Failed")
 
 
 def name_of(body: Body) -> str:

@@ -175,7 +175,7 @@ def _strangers(held: dict[str, list[PodBox]], known: AbstractSet[str]) -> Iterat
 # Makes the picture of a live cluster: the servings that `status` shows, on their nodes. Pure.
 
 
-_ENDED = frozenset({"Succeeded", "Failed"})
+_ENDED = ("Succeeded", "Failed")
 
 
 def picture_of_servings(

@@ -45,8 +45,8 @@ from kthena_components.core.values.unknown import Unknown
 from kthena_components.placement.model import Node
 
 SLICE = ("resource.k8s.io", "ResourceSlice")
-_ENDED = frozenset({"Succeeded", "Failed"})
-_KEEPS_AWAY = frozenset({"NoSchedule", "NoExecute"})
+_ENDED = ("Succeeded", "Failed")
+_KEEPS_AWAY = ("NoSchedule", "NoExecute")
 _Device = tuple[str, str, str]
 """Its driver, its pool and its name."""
 

@@ -62,7 +62,7 @@ READ_KINDS: frozenset[GroupKind] = frozenset(
      HYPER_NODE, QUEUE, POD_GROUP, SLICE, RESOURCE_CLAIM}
 )  # fmt: skip
 """The kinds that are read. Others are passed over."""
-_ENDED = frozenset({"Succeeded", "Failed"})
+_ENDED = ("Succeeded", "Failed")
 _CONFIG = "volcano-scheduler-configmap"
 _IMAGE = re.compile(r"/vc-scheduler:(v[0-9][0-9A-Za-z.+-]*)")
 _BREAKS = frozenset({"hypernode-cycle", "hypernode-two-parents"})

@@ -36,7 +36,7 @@ from kthena_components.placement.pod_sets import (
     scheduled_requests,
 )
 
-_ENDED = frozenset({"Succeeded", "Failed"})
+_ENDED = ("Succeeded", "Failed")
 
 
 def read_topology(stated: object) -> Topology | None:

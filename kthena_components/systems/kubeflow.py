@@ -209,7 +209,7 @@ def mpi_launcher_gang(view: MpiJob) -> Iterator[Finding]:
 
 
 _WAITS = "WaitForWorkersReady"
-_GANG_SCHEDULERS = frozenset({"volcano", "scheduler-plugins-scheduler"})
+_GANG_SCHEDULERS = ("volcano", "scheduler-plugins-scheduler")
 
 
 _OF_SERVER = r"(?![\s=\",]*(?:0\.0\.0\.0|127\.0\.0\.1|localhost|::))"

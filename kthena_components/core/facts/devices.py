@@ -28,7 +28,7 @@ _ANY = "accelerators"
 
 _TOOLKIT = "NVIDIA_VISIBLE_DEVICES"
 """The variable in which NVIDIA's device plugin tells the container toolkit which GPUs to mount."""
-_NO_GPUS = frozenset({None, "", "none", "void"})
+_NO_GPUS = (None, "", "none", "void")
 
 _SLICE = regex(r"nvidia\.com/mig-(?:[0-9]+c\.)?[0-9]+g\.([0-9]{1,4})gb(?:[.+].*)?")
 _SHARED = ".shared"

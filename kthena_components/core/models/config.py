@@ -333,5 +333,5 @@ def _block(config: Mapping[str, Any]) -> int | None:
 def _group(config: Mapping[str, Any]) -> int | None:
     """Return how many inputs share a scale in weights of AWQ or GPTQ."""
     quantised = mapping(config.get("quantization_config"))
-    awq = quantised.get("quant_method") in {"awq", "gptq"}
+    awq = quantised.get("quant_method") in ("awq", "gptq")
     return size_of(quantised.get("group_size")) if awq else None

@@ -13,7 +13,7 @@ from kthena_components.core.topology.domains import Labels, holds
 from kthena_components.core.values.read import mapping, sequence
 
 Body = Mapping[str, Any]
-_KEEPS_OUT = frozenset({"NoSchedule", "NoExecute"})
+_KEEPS_OUT = ("NoSchedule", "NoExecute")
 _OF_KUBERNETES = "node.kubernetes.io/"
 """Taints of a cordoned, unready or overloaded node: a temporary state."""
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -65,9 +65,9 @@ def _title(taint: Body) -> str:
 
 def _tolerates(toleration: Body, taint: Body) -> bool:
     """Return whether a toleration matches a taint, by the effect, the key and the value."""
-    if toleration.get("effect") not in {None, "", taint.get("effect")}:
+    if toleration.get("effect") not in (None, "", taint.get("effect")):
         return False
-    if toleration.get("key") not in {None, "", taint.get("key")}:
+    if toleration.get("key") not in (None, "", taint.get("key")):
         return False
     match toleration.get("operator"):
         case None | "" | "Equal":
@@ -99,7 +99,7 @@ def _holds(item: object, labels: Labels) -> bool:
     """Evaluate an expression of a node selector, with Gt and Lt for whole numbers."""
     expression: Mapping[str, Any] = mapping(item)
     operator = expression.get("operator")
-    if operator not in {"Gt", "Lt"}:
+    if operator not in ("Gt", "Lt"):
         return holds(expression, labels)
     try:
         seen = int(labels[str(expression.get("key"))])

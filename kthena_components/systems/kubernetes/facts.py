@@ -250,7 +250,7 @@ def tells_of_set(found: Object) -> Told:
 def tells_of_job(found: Object) -> Told:
     """Return what a Job tells its pods: their index, if it is an indexed one."""
     spec = mapping(inside(found.spec.get("jobTemplate"), "spec")) or found.spec
-    plain = spec.get("completionMode") in {None, "NonIndexed"}
+    plain = spec.get("completionMode") in (None, "NonIndexed")
     return Told() if plain else Told(ordinal=(COMPLETION_INDEX,), fields=COMPLETION_FIELDS)
 
 

@@ -329,7 +329,7 @@ def other_pods_selected(cluster: ClusterObjects) -> Iterator[Finding]:
     for entry, service, asked in _asks(cluster):
         selector = service.spec.get("selector")
         wanted, path = mapping(selector), service.at("spec.selector")
-        outside = service.spec.get("type") not in {None, "", "ClusterIP"}
+        outside = service.spec.get("type") not in (None, "", "ClusterIP")
         pods = cluster.pods_of.get(entry.index, [])
         of_set = asked.by_pod and entry.spec.get("serviceName") == service.name
         if outside or not of_set or len(pods) != 1:

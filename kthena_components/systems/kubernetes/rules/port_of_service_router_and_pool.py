@@ -232,7 +232,7 @@ def route_service_port(place: _Place, route: Object, at: str, stated: Any) -> It
     backend, is_ingress = mapping(stated), route.group_kind == INGRESS
     if is_ingress:
         backend, at = mapping(backend.get("service")), f"{at}.service"
-    elif backend.get("group") or backend.get("kind") not in {None, "Service"}:
+    elif backend.get("group") or backend.get("kind") not in (None, "Service"):
         return
     path, name, port = route.at(f"{at}.port"), backend.get("name"), backend.get("port")
     namespace = route.namespace if is_ingress else backend.get("namespace", route.namespace)

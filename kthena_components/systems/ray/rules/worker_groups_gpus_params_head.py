@@ -235,7 +235,7 @@ _ADDRESS = regex(r"(?:ray://)?(?P<name>[a-z][a-z0-9-]*)(?P<rest>(?:\.[a-z0-9-]+)
 _LOCAL = frozenset({"auto", "local", "localhost"})
 _SVC = "svc"
 _SIGNS = ("--address", "RAY_ADDRESS", '"address"', '"configMap"')
-_OF_WORKERS = frozenset({"FQ_RAY_IP", "RAY_IP"})
+_OF_WORKERS = ("FQ_RAY_IP", "RAY_IP")
 _OWN_START = "$(FQ_RAY_IP):6379"
 """The address in the command that view.py gives a group of workers without one."""
 
