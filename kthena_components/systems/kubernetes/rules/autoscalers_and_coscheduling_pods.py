@@ -171,7 +171,7 @@ def _scales_from_zero(entry: Object) -> bool:
     metrics = entry.spec.get("metrics")
     kinds = [mapping(each).get("type") for each in sequence(metrics)]
     hidden = unknown_inside(metrics, kinds)
-    return hidden is not None or not {"Object", "External"}.isdisjoint(kinds)
+    return hidden is not None or "Object" in kinds or "External" in kinds
 
 
 def _bounds(entry: Object, lower: str, least: int, upper: str, top: int) -> Iterator[Finding]:

@@ -132,7 +132,8 @@ def _port_name(
     if many and name in (None, ""):
         number = whole(port.get("port"))
         free = f"port-{number}" if isinstance(number, int) else "http"
-        new = next(word for word in (free, f"{free}-2", "") if word not in stated)
+        words = (free, *(f"{free}-{n}" for n in range(2, len(stated) + 2)))
+        new = next(word for word in words if word not in stated)
         stated.add(new)
         seen = "is missing, but the API server requires a name for each of several ports"
         yield refuse(f"{path}.name", seen, write(new))
