@@ -9,12 +9,13 @@ from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.facts.pod import PodFacts
-from kthena_components.core.facts.ports import BY_KNATIVE, ProbeFacts
+from kthena_components.core.facts.ports import BY_KNATIVE
 from kthena_components.core.facts.serving import ServingFacts
+from kthena_components.core.facts.workload import with_default_probe
 from kthena_components.core.objects.object import Object, PodSet, pod_set
 from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.values.read import mapping, sequence
-from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
+from kthena_components.core.values.unknown import MaybeInt, Unknown
 from kthena_components.systems.kubernetes.facts import facts_of_copies
 from kthena_components.systems.system import PRODUCTION, Kind, Restart, System, as_it_is
 
@@ -29,8 +30,6 @@ _OF_KNATIVE = frozenset(
     }
 )
 """Fields of a revision beside those of a pod."""
-_PORT = 8080
-"""Where Knative sends requests, if no container states a port."""
 _CONTAINER = "user-container"
 """Name that Knative gives a container without one."""
 
@@ -67,15 +66,7 @@ def _asked(pod: PodFacts, spec: Mapping[str, Any]) -> PodFacts:
     served = [each for each in listed if each.get("ports")] if len(listed) > 1 else listed
     if own is None or len(served) != 1 or listed.index(served[0]) != _index(own.path):
         return pod
-    ports = served[0].get("ports")
-    port = mapping(sequence(ports)[0]).get("containerPort") if sequence(ports) else _PORT
-    if is_unresolved(ports) or not isinstance(port, int):
-        return pod
-    path = f"{own.path}.ports"
-    probe = ProbeFacts(path=path, action=BY_KNATIVE, kind="readinessProbe", port=port)
-    return replace(
-        pod, own=replace(own, ports=replace(own.ports, probes=(*own.ports.probes, probe)))
-    )
+    return with_default_probe(pod, served[0].get("ports"), BY_KNATIVE)
 
 
 def _index(path: str) -> int:

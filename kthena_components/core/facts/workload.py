@@ -9,7 +9,7 @@ from kthena_components.core.facts.container import SHM_PATH, ContainerFacts
 from kthena_components.core.facts.context import NO_CONTEXT, Context
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.pod_template import read_pod, read_pods
-from kthena_components.core.facts.ports import relocated_ports
+from kthena_components.core.facts.ports import ProbeFacts, relocated_ports
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.values.dataclass import replace
 from kthena_components.core.values.read import count_or_unknown, inside, mapping, sequence
@@ -23,6 +23,9 @@ NO_SCHEDULER = Unknown("the scheduler is not known yet")
 
 _LONGEST_SIZE = 6
 """Maximum digits of a GROUP_SIZE that is read."""
+
+_SERVING_PORT = 8080
+"""Where KServe and Knative send requests, if a container states no port."""
 
 
 def read_template(
@@ -257,3 +260,22 @@ def read_single(
 
     template = {"spec": {"containers": [container], "volumes": list(volumes)}}
     return fill_requests(relocated(read_pod(template, "", context=context), place))
+
+
+def with_default_probe(pod: PodFacts, ports: object, action: str) -> PodFacts:
+    """Add the readinessProbe that KServe or Knative gives an engine's container.
+
+    It asks the first port of the container, or 8080 if that states none.
+
+    Args:
+        pod: The pod.
+        ports: The ports of the container, as stated.
+        action: BY_KSERVE or BY_KNATIVE.
+    """
+    own, listed = pod.own, sequence(ports)
+    port = mapping(listed[0]).get("containerPort") if listed else _SERVING_PORT
+    if own is None or is_unresolved(ports) or not isinstance(port, int):
+        return pod
+    probe = ProbeFacts(path=f"{own.path}.ports", action=action, kind="readinessProbe", port=port)
+    probed = replace(own.ports, probes=(*own.ports.probes, probe))
+    return replace(pod, own=replace(own, ports=probed))

@@ -11,9 +11,9 @@ from typing import Any
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod import DeviceFacts, PodFacts
 from kthena_components.core.facts.pod_template import read_pods
-from kthena_components.core.facts.ports import BY_KSERVE, ProbeFacts
+from kthena_components.core.facts.ports import BY_KSERVE
 from kthena_components.core.facts.serving import EngineFacts, NameFacts, ServingFacts
-from kthena_components.core.facts.workload import fill_requests, relocated
+from kthena_components.core.facts.workload import fill_requests, relocated, with_default_probe
 from kthena_components.core.naming import DNS_LABEL
 from kthena_components.core.templates import lay_over
 from kthena_components.core.values.dataclass import dataclass
@@ -137,8 +137,6 @@ def _joining(pod: PodFacts, written: Sequence[PodFacts]) -> PodFacts:
     return replace(pod, command=told, stated=joins[0].stated, command_path=joins[0].command_path)
 
 
-_PORT = 8080
-"""The port at which KServe asks a container without ports: pkg/constants/constants.go."""
 _JOINS = CommandFacts(ray_role="worker")
 
 
@@ -184,21 +182,13 @@ def _probed(pod: PodFacts, spec: Mapping[str, Any]) -> PodFacts:
     """Add the readinessProbe that KServe gives to a container without one.
 
     Source: kserve pkg/controller/v1beta1/inferenceservice/reconcilers/deployment/
-    deployment_reconciler.go setDefaultPodSpec; Knative asks the same port.
+    deployment_reconciler.go setDefaultPodSpec; pkg/constants/constants.go.
     """
     own, listed = pod.own, [mapping(each) for each in sequence(spec.get("containers"))]
     container = next((each for each in listed if each.get("name") == _ENGINE), None)
     if own is None or own.name != _ENGINE or container is None or "readinessProbe" in container:
         return pod
-    ports = container.get("ports")
-    first = mapping(sequence(ports)[0]).get("containerPort") if sequence(ports) else _PORT
-    if is_unresolved(ports) or not isinstance(first, int):
-        return pod
-    at = f"{own.path}.ports"
-    probe = ProbeFacts(path=at, action=BY_KSERVE, kind="readinessProbe", port=first)
-    return replace(
-        pod, own=replace(own, ports=replace(own.ports, probes=(*own.ports.probes, probe)))
-    )
+    return with_default_probe(pod, container.get("ports"), BY_KSERVE)
 
 
 def _written(view: Service, base: str) -> Iterator[PodFacts]:
