@@ -13,12 +13,14 @@ from kthena_components.core.schema.crds import CrdTable, load
 from kthena_components.core.schema.versions import VERSIONS, known_version, read_release
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display, listing
-from kthena_components.core.values.read import first_unknown, mapping
+from kthena_components.core.values.read import first_unknown, group_kind, mapping
 from kthena_components.systems import INDEX, find_kind
 from kthena_components.systems.kubernetes.rules.autoscalers_and_coscheduling_pods import (
     HPA,
     SCALED_OBJECT,
     VPA,
+    replicas_of,
+    stated_target,
 )
 from kthena_components.systems.system import Made
 
@@ -41,7 +43,6 @@ _KEPT_NAMES: tuple[GroupKind, ...] = (
     ("workload.serving.volcano.sh", "ModelServing"),
 )
 """Kinds whose controllers create no Deployment of their name."""
-_KEDA_BOUNDS = ("minReplicaCount", "maxReplicaCount")
 
 _Whose = tuple[GroupKind, Key]
 _Rival = tuple[GroupKind, Key, str, str]
@@ -148,7 +149,7 @@ def _in_other_group(cluster: ClusterObjects, target: _Target) -> str:
 
 
 def _not_found(target: _Target, place: str) -> Finding:
-    stated = mapping(target.scaler.spec.get("scaleTargetRef")).get("apiVersion")
+    stated = _stated(target).get("apiVersion")
     shown = "is missing" if stated is None else f"is {display(stated)}"
     seen = f"{shown}, where the {target.scaler.kind} finds no kind {target.kind[1]}"
     return _conflict(f"{target.path}.apiVersion", seen, write(place, f"write {place}"))
@@ -156,8 +157,8 @@ def _not_found(target: _Target, place: str) -> Finding:
 
 def _of_other_kind(cluster: ClusterObjects, target: _Target) -> Iterator[Finding]:
     """Report a target of KEDA's default kind, if only an object of another kind has its name."""
-    stated, key = mapping(target.scaler.spec.get("scaleTargetRef")), (target.namespace, target.name)
-    if target.by_its_system or "kind" in stated or key in cluster.named(target.kind):
+    key = (target.namespace, target.name)
+    if target.by_its_system or "kind" in _stated(target) or key in cluster.named(target.kind):
         return
     found = _same_name(cluster, target)
     if found is not None:
@@ -199,8 +200,7 @@ def _of_vertical(cluster: ClusterObjects) -> Iterator[_Target]:
         target, space = mapping(entry.spec.get("targetRef")), entry.namespace
         version, kind, name = (target.get(key) for key in ("apiVersion", "kind", "name"))
         if all(isinstance(word, str) for word in (version, kind, name, space)):
-            group = str(version).partition("/")[0] if "/" in str(version) else ""
-            yield _Target(entry, (group, str(kind)), str(name), str(space), at="spec.targetRef")
+            yield _Target(entry, group_kind(target), str(name), str(space), at="spec.targetRef")
 
 
 def _missing_target(cluster: ClusterObjects, target: _Target) -> Iterator[Finding]:
@@ -275,18 +275,14 @@ def _conflict(path: str, seen: str, remedy: str) -> Finding:
 
 def _targets(cluster: ClusterObjects, *, systems: bool = True) -> Iterator[_Target | Finding]:
     """List the targets of all autoscalers; a Finding stands for one that is not known yet."""
-    for scaler_kind in (HPA, SCALED_OBJECT):
-        for entry in cluster.of(scaler_kind):
-            target = mapping(entry.spec.get("scaleTargetRef"))
-            usual = ("apps/v1", "Deployment") if scaler_kind == SCALED_OBJECT else (None, None)
-            version, kind = target.get("apiVersion", usual[0]), target.get("kind", usual[1])
-            name, namespace = target.get("name"), entry.namespace
-            if gap := first_unknown(version, kind, name, namespace):
-                yield not_checked(entry.at("spec.scaleTargetRef"), gap, _RULE)
-            elif isinstance(kind, str) and isinstance(name, str) and isinstance(namespace, str):
-                group = str(version).partition("/")[0] if "/" in str(version) else ""
-                counts = str(version) if scaler_kind == SCALED_OBJECT else ""
-                yield _Target(entry, (group, kind), name, namespace, counts)
+    for entry in (*cluster.of(HPA), *cluster.of(SCALED_OBJECT)):
+        target, namespace = stated_target(entry), entry.namespace
+        version, kind, name = (target.get(key) for key in ("apiVersion", "kind", "name"))
+        if gap := first_unknown(version, kind, name, namespace):
+            yield not_checked(entry.at("spec.scaleTargetRef"), gap, _RULE)
+        elif isinstance(kind, str) and isinstance(name, str) and isinstance(namespace, str):
+            counts = str(version) if entry.group_kind == SCALED_OBJECT else ""
+            yield _Target(entry, group_kind(target), name, namespace, counts)
     yield from _of_systems(cluster) if systems else ()
 
 
@@ -326,10 +322,10 @@ def _why_not(cluster: ClusterObjects, target: _Target, made: Made | None) -> str
 
 def _one_engine(cluster: ClusterObjects, target: _Target, owned: Object) -> str:
     """Explain that all pods of a workload are of one engine; empty if that is not sure."""
-    spec = target.scaler.spec
-    pair = ("minReplicas", "maxReplicas") if target.scaler.group_kind == HPA else _KEDA_BOUNDS
-    least, most = (spec.get(key) for key in pair)
-    if owned.kind not in _ONE_COMMAND or least == most or first_unknown(least, most):
+    if owned.kind not in _ONE_COMMAND or target.by_its_system:
+        return ""
+    least, most = replicas_of(target.scaler)
+    if least == most or first_unknown(least, most):
         return ""
     for pods in cluster.pods_of.get(owned.index, ()):
         ports = cluster.listening(pods)

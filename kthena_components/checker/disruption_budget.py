@@ -25,6 +25,7 @@ from kthena_components.systems.kubernetes.rules.autoscalers_and_coscheduling_pod
     SCALED_OBJECT,
     replicas_of,
     scaler_of,
+    stated_target,
 )
 
 _BUDGET = ("policy", "PodDisruptionBudget")
@@ -345,9 +346,8 @@ def _scaled(cluster: ClusterObjects) -> Iterator[dict[object, list[object]]]:
     found: dict[object, list[object]] = {}
     for kind in (HPA, SCALED_OBJECT):
         for entry in cluster.of(kind):
-            stated = entry.spec.get("scaleTargetRef")
-            target = mapping(stated)
-            gap = first_unknown(stated, target.get("name"))
+            target = stated_target(entry)
+            gap = first_unknown(entry.spec.get("scaleTargetRef"), target.get("name"))
             if gap is not None:
                 found.setdefault(None, []).append(gap)
             elif isinstance(name := target.get("name"), str):

@@ -145,7 +145,10 @@ def _clause(names: Sequence[str], lacks: Iterable[Lack]) -> str:
 
 
 def slip_of(word: str, known: Iterable[str]) -> str | None:
-    """Return the known word that another one is with one letter wrong, missing or too many."""
+    """Return the known word that another one is with one letter wrong, missing or too many.
+
+    For words of an engine, whose lists are known: naming.name_slip_of compares names of objects.
+    """
     near = get_close_matches(word, known := tuple(known), n=1, cutoff=0.9)
     alike = near and word not in known and abs(len(near[0]) - len(word)) <= 1
     return near[0] if alike else None

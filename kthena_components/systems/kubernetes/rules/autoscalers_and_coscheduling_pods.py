@@ -19,6 +19,7 @@ from kthena_components.core.remedies import at_most, either, or_more, remove, wr
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     count,
+    group_kind,
     mapping,
     require_known,
     sequence,
@@ -201,7 +202,7 @@ def autoscaler_replicas(cluster: ClusterObjects) -> Iterator[Finding]:
     told: set[int] = set()
     for kind in _FIELDS:
         for entry in cluster.of(kind):
-            found = target_of(cluster, entry, kind)
+            found = target_of(cluster, entry)
             if found is None or found.index in told or found.spec.get("replicas") is None:
                 continue
             told.add(found.index)
@@ -216,17 +217,20 @@ def autoscaler_replicas(cluster: ClusterObjects) -> Iterator[Finding]:
             )
 
 
-def target_of(cluster: ClusterObjects, entry: Object, kind: GroupKind) -> Object | None:
+def stated_target(entry: Object) -> Mapping[str, Any]:
+    """Return what an autoscaler names; KEDA takes a Deployment if it states no kind."""
+    is_keda = entry.group_kind == SCALED_OBJECT
+    usual = {"apiVersion": "apps/v1", "kind": "Deployment"} if is_keda else {}
+    return {**usual, **mapping(entry.spec.get("scaleTargetRef"))}
+
+
+def target_of(cluster: ClusterObjects, entry: Object) -> Object | None:
     """Find what an autoscaler scales, in its own file if files may be alternatives."""
-    stated = mapping(entry.spec.get("scaleTargetRef"))
-    usual = ("apps/v1", "Deployment") if kind == SCALED_OBJECT else ("", "")
-    version, named = stated.get("apiVersion", usual[0]), stated.get("kind", usual[1])
-    name = stated.get("name")
-    if not all(isinstance(word, str) for word in (version, named, name, entry.namespace)):
+    stated = stated_target(entry)
+    name, space = stated.get("name"), entry.namespace
+    if not isinstance(name, str) or not isinstance(space, str):
         return None
-    group = str(version).rpartition("/")[0]
-    key = (str(entry.namespace), str(name))
-    found = cluster.named((group, str(named))).get(key)
+    found = cluster.named(group_kind(stated)).get((space, name))
     if found is None or cluster.source_of(found) != cluster.source_of(entry):
         return None
     return found
@@ -241,7 +245,7 @@ def _scalers_by_target(cluster: ClusterObjects) -> Iterator[Mapping[int, Object]
     found: dict[int, Object] = {}
     for kind in _FIELDS:
         for entry in cluster.of(kind):
-            if (target := target_of(cluster, entry, kind)) is not None:
+            if (target := target_of(cluster, entry)) is not None:
                 found.setdefault(target.index, entry)
     yield found
 
@@ -263,7 +267,7 @@ def _scaled(cluster: ClusterObjects) -> Iterator[tuple[int, Unknown]]:
     for kind in _FIELDS:
         for entry in cluster.of(kind):
             gap = unknown_inside(entry.spec.get("scaleTargetRef")) or unknown_in(entry.namespace)
-            found = None if gap else target_of(cluster, entry, kind)
+            found = None if gap else target_of(cluster, entry)
             if gap or found is not None:
                 why = f"the {entry.kind} {display(entry.name)} sets the number of these pods"
                 yield (-1 if found is None else found.index), gap or Unknown(why)
@@ -291,7 +295,7 @@ def autoscaler_requests(cluster: ClusterObjects) -> Iterator[Finding]:
     limited = {found.namespace for found in cluster.of(LIMIT_RANGE)}
     for entry in cluster.of(HPA):
         measured = [*_measured(entry)]
-        target = target_of(cluster, entry, HPA) if measured else None
+        target = target_of(cluster, entry) if measured else None
         if target is None or target.kind not in _SCALED or entry.namespace in limited:
             continue
         for path, resource, container in measured:

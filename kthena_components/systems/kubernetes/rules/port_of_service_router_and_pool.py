@@ -8,10 +8,10 @@ from dataclasses import field, replace
 from typing import Any
 
 from kthena_components.core.findings import Finding, Level, advise, each_of, part_of_rule, refuse
+from kthena_components.core.naming import name_slip_of
 from kthena_components.core.objects.cluster_objects import ClusterObjects, Key
 from kthena_components.core.objects.object import GroupKind, Object
 from kthena_components.core.remedies import either, remove, set_option, write
-from kthena_components.core.rules.support.messages import slip_of
 from kthena_components.core.schema.pod_containers import is_port_name
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
@@ -219,7 +219,7 @@ def route_service_port(place: _Place, route: Object, at: str, stated: Any) -> It
 
     It is the port of the Service, and neither its targetPort nor a port of the engine. A route
     states its number, an Ingress its number or its name. Among all objects of a cluster, a name is
-    reported that no Service has, and that differs from a Service's in a letter.
+    reported that no Service has, and that differs from a Service's in a letter, not in a digit.
 
     Pass: backendRefs with name chat and port 80, and a Service chat with port 80.
     Fail: port 8000, and a Service chat with port 80 and targetPort 8000; no port; name chats.
@@ -242,7 +242,7 @@ def route_service_port(place: _Place, route: Object, at: str, stated: Any) -> It
     service = services.get((str(namespace), str(name)))
     if service is None:
         beside = [own for space, own in services if space == str(namespace)]
-        meant = slip_of(str(name), beside) if cluster.complete and name else None
+        meant = name_slip_of(str(name), beside) if cluster.complete and name else None
         if meant is not None:
             seen = f"is {display(name)}, but namespace {display(namespace)} has no such Service"
             yield advise(route.at(f"{at}.name"), seen, write(meant))
