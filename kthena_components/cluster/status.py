@@ -37,7 +37,7 @@ from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import shell_word
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.systems.lws.view import GROUP_INDEX, SET_NAME
+from kthena_components.systems.lws.view import GROUP_INDEX
 
 HEADERS = ["serving", "group", "role", "pod", "state", "node", "rack", "tier", "PodGroup"]
 RUNNING = "Running"
@@ -117,7 +117,7 @@ class Servings:
 def group_of(pod: Body) -> str:
     """Name of a pod's ServingGroup, or of its group in a LeaderWorkerSet; empty without one."""
     labels = labels_of(pod)
-    index, of = labels.get(GROUP_INDEX), labels.get(SET_NAME)
+    index, of = labels.get(GROUP_INDEX), labels.get(naming.LWS_NAME)
     return labels.get(naming.GROUP_NAME) or (f"{of}-{index}" if index and of else "")
 
 

@@ -43,7 +43,10 @@ COSCHEDULING = "scheduling.x-k8s.io/pod-group"
 """Label with the PodGroup of the scheduler's coscheduling plugin."""
 TASK_SPEC = "volcano.sh/task-spec"
 QUEUE_NAME = "scheduling.volcano.sh/queue-name"
+GANG_MINIMUM = "scheduling.volcano.sh/group-min-member"
+"""Annotation with the pods of a gang, for a Deployment or a StatefulSet."""
 POD_INDEX = "apps.kubernetes.io/pod-index"
+COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 JOB_NAMES = ("job-name", "batch.kubernetes.io/job-name")
 """Labels with a Job's name: kubernetes pkg/registry/batch/job/strategy.go, generateSelector."""
 
@@ -58,7 +61,10 @@ LWS_ENV = {
     "LWS_WORKER_INDEX": WORKER_INDEX,
 }
 """LeaderWorkerSet's variables, and Kthena's with the same meaning."""
-LWS_WORKER_INDEX_LABEL = "leaderworkerset.sigs.k8s.io/worker-index"
+LWS_LABELS = "leaderworkerset.sigs.k8s.io/"
+"""Begin of the labels and annotations of LeaderWorkerSets."""
+LWS_NAME = f"{LWS_LABELS}name"
+LWS_WORKER_INDEX_LABEL = f"{LWS_LABELS}worker-index"
 
 
 def group_name(serving: str, group: int) -> str:

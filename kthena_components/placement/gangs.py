@@ -13,7 +13,7 @@ from kthena_components.placement.model import PodGroup, PodSet, SubGroupPolicy
 from kthena_components.placement.pod_groups import number_or, read_topology
 from kthena_components.placement.pod_sets import Templates, pod_sets, priority_in
 from kthena_components.systems.kthena.view import Role, Serving
-from kthena_components.systems.lws.view import GROUP_INDEX, SET_NAME, WORKER, Group, Sets
+from kthena_components.systems.lws.view import GROUP_INDEX, WORKER, Group, Sets
 from kthena_components.systems.matrixinfer.view import MODEL_INFERS
 from kthena_components.systems.volcano.view import Task, tasks_of
 
@@ -107,9 +107,6 @@ def _subgroup_of_task(name: str, task: Task) -> SubGroupPolicy:
 # Sources: Kthena v1.0.0 pkg/model-serving-controller/podgroupmanager/manager.go; volcano-sh/kthena
 # 98380a67 pkg/infer-controller/gangscheduling/manager.go; kubernetes-sigs/lws
 # pkg/schedulerprovider/volcano_provider.go.
-
-
-_LWS = "leaderworkerset.sigs.k8s.io/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +278,7 @@ def groups_of_sets(templates: Templates, view: object) -> Iterator[PodGroup]:
 def _lws_group(templates: Templates, group: Group, number: int, size: int) -> PodGroup:
     """Return one group of a LeaderWorkerSet, as its controller creates it."""
     base = f"{templates.name}-{group.name}" if group.in_role else templates.name
-    labels = {SET_NAME: base, GROUP_INDEX: str(number)}
+    labels = {naming.LWS_NAME: base, GROUP_INDEX: str(number)}
     at = f"{group.path}.leaderWorkerTemplate"
     pods: list[PodSet] = []
     gap: Unknown | None = None

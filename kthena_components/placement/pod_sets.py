@@ -142,7 +142,7 @@ def priority_classes(bodies: Iterable[Mapping[str, Any]]) -> dict[str, int]:
 
 _LABELS: Mapping[str, str] = {
     naming.NAME: "ModelServing",
-    "leaderworkerset.sigs.k8s.io/name": "LeaderWorkerSet",
+    naming.LWS_NAME: "LeaderWorkerSet",
     "serving.kserve.io/inferenceservice": "InferenceService",
     "kaito.sh/workspace": "Workspace",
     "ray.io/cluster": "RayCluster",

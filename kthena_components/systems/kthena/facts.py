@@ -93,7 +93,6 @@ def _read_gang(view: Serving, engines: tuple[EngineFacts, ...]) -> GangFacts:
 
 _ANY = re.compile(".*")
 _HASHES = (naming.REVISION, naming.ROLE_TEMPLATE_HASH)
-_LWS = "leaderworkerset.sigs.k8s.io/"
 _LWS_LABELS = ("name", "group-index", "group-key", "worker-index")
 
 
@@ -177,5 +176,5 @@ def _added(view: Serving, role: Role, *, is_entry: bool) -> Mapping[str, object]
         added[naming.ENTRY] = "true"
     added |= dict.fromkeys(_HASHES, _ANY)
     if view.spec.get("plugins"):
-        added |= {f"{_LWS}{name}": _ANY for name in _LWS_LABELS}
+        added |= {f"{naming.LWS_LABELS}{name}": _ANY for name in _LWS_LABELS}
     return added

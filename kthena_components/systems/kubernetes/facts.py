@@ -229,8 +229,9 @@ def pods_of_cron_job(entry: Object) -> Iterator[PodSet]:
 
 
 COMPLETION_INDEX = "JOB_COMPLETION_INDEX"
-_INDEX = "batch.kubernetes.io/job-completion-index"
-COMPLETION_FIELDS = (f"metadata.annotations['{_INDEX}']", f"metadata.labels['{_INDEX}']")
+COMPLETION_FIELDS = tuple(
+    f"metadata.{part}['{naming.COMPLETION_INDEX}']" for part in ("annotations", "labels")
+)
 
 
 def tells_of_set(found: Object) -> Told:

@@ -25,20 +25,19 @@ from kthena_components.systems.lws.view import (
     DISAGGREGATED_SET,
     LEADER,
     LEADER_WORKER_SET,
-    SET_NAME,
     WORKER,
 )
 from kthena_components.systems.system import Body
 
 ALIASES = tuple({"name": same, "value": f"$({name})"} for name, same in naming.LWS_ENV.items())
 """Kthena's variables. The pod webhook puts its own first, so that later ones can refer to them."""
-_SETS, _ROLES = "leaderworkerset.sigs.k8s.io/", "disaggregatedset.x-k8s.io/"
+_SETS, _ROLES = naming.LWS_LABELS, "disaggregatedset.x-k8s.io/"
 EXCLUSIVE = f"{_SETS}exclusive-topology"
 SUBGROUP_EXCLUSIVE = f"{_SETS}subgroup-exclusive-topology"
 _DEFAULT_SCHEDULER = "default-scheduler"
 _LATE = "RecreateGroupAfterStart"
 _LABELS = {
-    SET_NAME: naming.NAME,
+    naming.LWS_NAME: naming.NAME,
     f"{_ROLES}name": naming.NAME,
     f"{_ROLES}role": naming.ROLE,
 }

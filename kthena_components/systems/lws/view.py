@@ -56,9 +56,8 @@ from kthena_components.systems.kubernetes.facts import leader_names
 
 LEADER_WORKER_SET: GroupKind = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
 DISAGGREGATED_SET: GroupKind = ("disaggregatedset.x-k8s.io", "DisaggregatedSet")
-SET_NAME = "leaderworkerset.sigs.k8s.io/name"
-GROUP_INDEX = "leaderworkerset.sigs.k8s.io/group-index"
-"""Labels that the controller gives to pods."""
+GROUP_INDEX = f"{naming.LWS_LABELS}group-index"
+"""Label that the controller gives to pods."""
 LEADER, WORKER = "leaderTemplate", "workerTemplate"
 ROLLING = "rolloutStrategy.rollingUpdateConfiguration"
 """Path of the update strategy in a group's spec."""
@@ -196,7 +195,6 @@ def _group(
     )
 
 
-_QUEUE = "scheduling.volcano.sh/queue-name"
 _READY = "LeaderReady"
 _OWN_SUBDOMAIN = "UniquePerReplica"
 _SHAPELESS = Unknown("the size of the group is below 1")
@@ -205,7 +203,7 @@ _SHAPELESS = Unknown("the size of the group is below 1")
 def facts(view: Sets) -> ServingFacts:
     """Return the facts of all groups."""
     found = view.object
-    gang = _QUEUE in mapping(found.metadata.get("annotations"))
+    gang = naming.QUEUE_NAME in mapping(found.metadata.get("annotations"))
     placed = [_placed_by_volcano(group) for group in view.groups]
     expected: MaybeBool = gang or True in placed or admitted_together(found.metadata)
     expected = expected or next((one for one in placed if isinstance(one, Unknown)), False)
@@ -339,8 +337,6 @@ def _placed_by_volcano(group: Group) -> MaybeBool:
     return NO_SCHEDULER if any(map(unknown_in, group.schedulers)) else False
 
 
-_PREFIX = "leaderworkerset.sigs.k8s.io/"
-_INDEX = f"{_PREFIX}worker-index"
 _LABELS = ("group-index", "group-key", "subgroup-index", "subgroup-key", "template-revision-hash")
 _ANY, _WORKER_INDEX = re.compile(".*"), re.compile("[1-9][0-9]*")
 
@@ -371,8 +367,9 @@ def _added(owner: Object, *, is_leader: bool) -> Mapping[str, object] | None:
     """
     if owner.group_kind != LEADER_WORKER_SET:
         return None
-    added: dict[str, object] = {f"{_PREFIX}{name}": _ANY for name in _LABELS}
-    return {**added, SET_NAME: owner.name, _INDEX: "0" if is_leader else _WORKER_INDEX}
+    added: dict[str, object] = {f"{naming.LWS_LABELS}{name}": _ANY for name in _LABELS}
+    index = "0" if is_leader else _WORKER_INDEX
+    return {**added, naming.LWS_NAME: owner.name, naming.LWS_WORKER_INDEX_LABEL: index}
 
 
 def gangs_of_groups(view: Sets) -> Iterator[Gang]:

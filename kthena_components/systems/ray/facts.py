@@ -30,6 +30,7 @@ from kthena_components.systems.ray.view import Cluster, Group, RayView, read_gro
 
 _UNEQUAL = Unknown("its groups of workers have different GPUs")
 _SEVERAL = Unknown("its groups of workers start engines themselves")
+CLUSTER_LABEL = "ray.io/cluster"
 QUEUE_LABEL, _SCHEDULER_LABEL = "volcano.sh/queue-name", "ray.io/scheduler-name"
 _GANG_LABELS = frozenset({"ray.io/gang-scheduling-enabled", _SCHEDULER_LABEL, QUEUE_LABEL})
 """Labels that request a gang from KubeRay."""
@@ -236,7 +237,7 @@ def _labels(view: RayView, role: str, group: object) -> Mapping[str, object]:
         "ray.io/is-ray-node": "yes",
         "ray.io/node-type": role,
         "ray.io/group": _ANY if group is None else group,
-        "ray.io/cluster": view.object.name if own else _ANY,
+        CLUSTER_LABEL: view.object.name if own else _ANY,
         "app.kubernetes.io/name": "kuberay",
         "app.kubernetes.io/created-by": "kuberay-operator",
     }

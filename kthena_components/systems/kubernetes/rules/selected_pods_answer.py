@@ -19,14 +19,16 @@ from kthena_components.systems.kubernetes.selectors_and_routers import (
     selectors,
 )
 
-_LWS_INDEX = "leaderworkerset.sigs.k8s.io/worker-index"
-_FIRST_LABELS = {"ModelServing": (naming.ENTRY, "true"), "LeaderWorkerSet": (_LWS_INDEX, "0")}
+_FIRST_LABELS = {
+    "ModelServing": (naming.ENTRY, "true"),
+    "LeaderWorkerSet": (naming.LWS_WORKER_INDEX_LABEL, "0"),
+}
 """The label of the first pod of each engine, by kind."""
 _NUMBER_LABELS = {
     "StatefulSet": naming.POD_INDEX,
-    "LeaderWorkerSet": _LWS_INDEX,
+    "LeaderWorkerSet": naming.LWS_WORKER_INDEX_LABEL,
     "RoleBasedGroup": "rbg.workloads.x-k8s.io/component-index",
-    "Job": "batch.kubernetes.io/job-completion-index",
+    "Job": naming.COMPLETION_INDEX,
 }
 """The label with the number of a pod of a template, by kind. RoleBasedGroup:
 api/workloads/constants/label.go."""

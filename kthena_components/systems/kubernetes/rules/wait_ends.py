@@ -32,7 +32,7 @@ _LEADER = {
     MODEL_SERVING: (regex(r"\$\(?ENTRY_ADDRESS\)?"), "entryTemplate"),
 }
 """The variable with the address of an engine's first pod, and the field with its template."""
-_OWNER_LABELS = {_LWS: "leaderworkerset.sigs.k8s.io/name", MODEL_SERVING: naming.NAME}
+_OWNER_LABELS = {_LWS: naming.LWS_NAME, MODEL_SERVING: naming.NAME}
 
 
 def wait_ends(cluster: ClusterObjects) -> Iterator[Finding]:

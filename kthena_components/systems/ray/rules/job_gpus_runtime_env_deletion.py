@@ -22,6 +22,7 @@ from kthena_components.core.values.read import (
 )
 from kthena_components.core.values.unknown import Unknown, is_unresolved, known, total
 from kthena_components.core.values.values_in_text import read_yaml_text
+from kthena_components.systems.ray.facts import CLUSTER_LABEL
 from kthena_components.systems.ray.rules.worker_groups_gpus_params_head import counted_in
 from kthena_components.systems.ray.view import ENTRYPOINT, Cluster, RayView, with_command
 
@@ -129,7 +130,6 @@ def _job(view: RayView) -> _Job | None:
 # KubeRay's rules about a RayJob and the deletion after it. A rule's docstring documents it.
 
 
-_CLUSTER = "ray.io/cluster"
 _READ = (
     "backoffLimit",
     "clusterSelector",
@@ -188,8 +188,8 @@ def _selected(
     path = "spec.clusterSelector"
     if spec.get("suspend") is True:
         yield refuse("spec.suspend", "is true, but clusterSelector is given", remove())
-    if selected.get(_CLUSTER) in (None, ""):
-        yield refuse(path, f"has no {_CLUSTER}", "write the name of the cluster there")
+    if selected.get(CLUSTER_LABEL) in (None, ""):
+        yield refuse(path, f"has no {CLUSTER_LABEL}", "write the name of the cluster there")
     if spec.get("submissionMode") == "SidecarMode":
         remedy = write("K8sJobMode", "write K8sJobMode")
         seen = "is SidecarMode, but clusterSelector is given"

@@ -7,6 +7,7 @@ namespace. PodGroups that Kthena and Volcano Jobs create are not in a stack, and
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 
+from kthena_components.core import naming
 from kthena_components.core.findings import (
     Finding,
     Level,
@@ -43,7 +44,6 @@ from kthena_components.systems.kubernetes.rules.autoscalers_and_coscheduling_pod
 from kthena_components.systems.volcano.view import Topology, topologies
 
 DEPLOYMENT, STATEFUL_SET = ("apps", "Deployment"), ("apps", "StatefulSet")
-_LEAST = "scheduling.volcano.sh/group-min-member"
 _NOBODY = Unknown("none of these pods has its name")
 
 
@@ -94,7 +94,7 @@ def member_of(pods: PodSet, *kinds: GroupKind) -> int | None:
     owner = pods.owner
     if owner.group_kind not in kinds or pods.gang or pods.spec.get("schedulerName") != VOLCANO:
         return None
-    return digits(mapping(owner.metadata.get("annotations")).get(_LEAST))
+    return digits(mapping(owner.metadata.get("annotations")).get(naming.GANG_MINIMUM))
 
 
 def _has_least(cluster: ClusterObjects, pods: PodSet) -> Iterator[Finding]:
@@ -102,7 +102,7 @@ def _has_least(cluster: ClusterObjects, pods: PodSet) -> Iterator[Finding]:
     least = member_of(pods, DEPLOYMENT, STATEFUL_SET)
     number = numbers_of(cluster, [pods])[0] if least else None
     if least and isinstance(number, int) and 0 < number < least:
-        at = pods.owner.at(join_path("metadata.annotations", key_text(_LEAST)))
+        at = pods.owner.at(join_path("metadata.annotations", key_text(naming.GANG_MINIMUM)))
         seen = f"is {least}, but {pods.owner.kind} {display(pods.owner.name)} has "
         seen += f"{count_of(number, 'replica')}, so its gang never starts"
         yield Finding(path=at, seen=seen, remedy=write(str(number)))
@@ -307,7 +307,7 @@ def foreign_group_name(cluster: ClusterObjects) -> Iterator[Finding]:
     Source: Volcano v1.14 pkg/scheduler/api/job_info.go getJobID;
     pkg/controllers/job/job_controller_util.go createJobPod.
     """
-    right, other = "scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name"
+    right, other = naming.POD_GROUP, "scheduling.volcano.sh/group-name"
     for pods in cluster.pods:
         if isinstance(pods.gang, str) and pods.owner.group_kind == JOB:
             path = pods.at(f"metadata.annotations.{right}")

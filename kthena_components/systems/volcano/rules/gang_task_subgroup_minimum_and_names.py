@@ -220,7 +220,6 @@ _SCHEDULERS = ("default-scheduler", "kai-scheduler", "koord-scheduler", VOLCANO,
 _OTHER_NAMES = {"volcano-scheduler": VOLCANO, "vc-scheduler": VOLCANO, "kai": "kai-scheduler"}
 """Names of Deployments and programs of schedulers, by which pods do not find them."""
 _DEFAULT = (None, "", "default-scheduler")
-_LEAST = "scheduling.volcano.sh/group-min-member"
 _PLAIN = frozenset({"", "apps", "batch"})
 """API groups of the kinds whose controllers leave schedulerName as it is."""
 
@@ -266,7 +265,7 @@ def gang_scheduler(path: str, name: Any, pods: PodSet | None) -> Iterator[Findin
 
 def _gang_annotation(pods: PodSet) -> str:
     """Return an annotation of Volcano that says how pods start together; empty if none."""
-    for key in (naming.POD_GROUP, naming.QUEUE_NAME, _LEAST):
+    for key in (naming.POD_GROUP, naming.QUEUE_NAME, naming.GANG_MINIMUM):
         for annotations in (pods.annotations, mapping(pods.owner.metadata.get("annotations"))):
             if isinstance(annotations.get(key), str):
                 return key
