@@ -7,7 +7,7 @@ from kthena_components.checker.read_cluster_objects import known
 from kthena_components.core.findings import Finding, advise, not_checked, suggest
 from kthena_components.core.naming import name_slip_of
 from kthena_components.core.objects.cluster_objects import ClusterObjects, Key
-from kthena_components.core.objects.object import GroupKind, Object
+from kthena_components.core.objects.object import MODEL_SERVING, GroupKind, Object
 from kthena_components.core.remedies import write
 from kthena_components.core.schema.crds import CrdTable, load
 from kthena_components.core.schema.versions import VERSIONS, known_version, read_release
@@ -40,7 +40,7 @@ _OF_APPS = frozenset({"Deployment", "StatefulSet", "ReplicaSet"})
 _KEPT_NAMES: tuple[GroupKind, ...] = (
     ("apps", "StatefulSet"),
     ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"),
-    ("workload.serving.volcano.sh", "ModelServing"),
+    MODEL_SERVING,
 )
 """Kinds whose controllers create no Deployment of their name."""
 

@@ -27,11 +27,11 @@ GroupKind = tuple[str, str]
 
 EACH_POD = frozenset(
     {
-        "apps.kubernetes.io/pod-index",
+        naming.POD_INDEX,
         "statefulset.kubernetes.io/pod-name",
         "controller-revision-hash",
         "pod-template-hash",
-        "batch.kubernetes.io/job-completion-index",
+        naming.COMPLETION_INDEX,
         "batch.kubernetes.io/controller-uid",
         "controller-uid",
     }

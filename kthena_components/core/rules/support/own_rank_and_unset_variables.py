@@ -11,6 +11,7 @@ from kthena_components.core.engines.placeholders import (
 )
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts
+from kthena_components.core.naming import POD_INDEX
 from kthena_components.core.remedies import set_option
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.images import read_image
@@ -33,7 +34,6 @@ _OF_TEMPLATE = (
 )
 """Variables of controllers with the number of a pod among those of its template."""
 _POD_INDEX = "POD_INDEX"
-_LABEL = "apps.kubernetes.io/pod-index"
 _REFERENCE = regex(r"\$(?:\((\w+)\)|\{(\w+)\}|(\w+))")
 
 
@@ -79,7 +79,7 @@ def own_rank(pods: Ranked, told: Sequence[str] | None) -> str:
     if told is None:
         return f"give each pod its own {pods.option}, from {pods.first}"
     taken = _from(pods, _POD_INDEX, 0)
-    return f"{taken}, and set {_POD_INDEX} in env from the label {_LABEL} of a StatefulSet's pods"
+    return f"{taken}, and set {_POD_INDEX} in env from the label {POD_INDEX} of a StatefulSet's pods"
 
 
 def _from(pods: Ranked, name: str, begin: int) -> str:
