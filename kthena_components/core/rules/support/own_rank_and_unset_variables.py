@@ -79,7 +79,8 @@ def own_rank(pods: Ranked, told: Sequence[str] | None) -> str:
     if told is None:
         return f"give each pod its own {pods.option}, from {pods.first}"
     taken = _from(pods, _POD_INDEX, 0)
-    return f"{taken}, and set {_POD_INDEX} in env from the label {POD_INDEX} of a StatefulSet's pods"
+    label = f"the label {POD_INDEX} of a StatefulSet's pods"
+    return f"{taken}, and set {_POD_INDEX} in env from {label}"
 
 
 def _from(pods: Ranked, name: str, begin: int) -> str:
