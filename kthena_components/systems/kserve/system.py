@@ -127,8 +127,8 @@ def _class_of(view: Service) -> object:
     """Return the class of an autoscaler: the predictor's annotations count before the service's.
 
     Source: kserve v0.15.0 to v0.20.0 pkg/controller/v1beta1/inferenceservice/components/
-    predictor.go buildObjectMeta. Before 0.16, `external` keeps the replicas: reconcilers/deployment/
-    deployment_reconciler.go.
+    predictor.go buildObjectMeta. Before 0.16, KServe keeps the replicas of the class external:
+    reconcilers/deployment/deployment_reconciler.go.
     """
     given = [view.holder.get("annotations"), view.annotations]
     given.append(None if view.runtime is None else view.runtime.get("annotations"))
