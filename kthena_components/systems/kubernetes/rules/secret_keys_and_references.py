@@ -380,7 +380,9 @@ def route_reference_grant(
     if grants:
         what = f"none of its {count_of(len(grants), 'ReferenceGrant')} here"
     seen = f"is {display(space)}, where {what} allows {own} to name this {kind}"
-    yield advise(path, f"{seen}, so the gateway refuses requests for it", f"add one to namespace {space}")
+    yield advise(
+        path, f"{seen}, so the gateway refuses requests for it", f"add one to namespace {space}"
+    )
 
 
 def _allows(
