@@ -104,6 +104,8 @@ class ContainerFacts:
     tokens: tuple[TokenFacts, ...] = ()
     serves: bool = False
     """Whether it is an init container that starts an engine, which does not end."""
+    stays: bool = field(default=False, compare=False)
+    """Whether it is a sidecar: an init container that runs as long as the pod."""
     hidden_token: Unknown | None = None
     """Why there may be a token that cannot be read now."""
     ports: PortFacts = field(default=NO_PORTS, compare=False)

@@ -206,8 +206,9 @@ def _init_containers(
     for index, container in enumerate(sequence(spec.get("initContainers"))):
         one = mapping(container)
         read = read_container(one, spec, f"{path}[{index}]", pod.volumes)
-        always = one.get("restartPolicy") is not None
-        yield replace(read, serves=not always and never_ends(read_argv(one)))
+        policy = one.get("restartPolicy")
+        serves = policy is None and never_ends(read_argv(one))
+        yield replace(read, serves=serves, stays=policy == "Always")
 
 
 def _hidden(path: str) -> PodFacts:

@@ -89,6 +89,8 @@ class PortFacts:
     """The routing sidecar of its pod. None: there is none, or its ports are not known."""
     beside: Mapping[str, int] = field(default_factory=dict, hash=False)
     """The named ports of the other containers of its pod."""
+    stated: frozenset[int] = frozenset()
+    """The ports that it states, with a name or without one."""
     filled: Mapping[str, MaybeBool] = field(default_factory=dict, compare=False)
     """Its variables by name, and whether each surely has a value that is not empty."""
 
@@ -127,6 +129,7 @@ def read_ports(container: Mapping[str, Any], spec: Mapping[str, Any], path: str)
         probes=tuple(_probes(container, path, named)),
         on_host=spec.get("hostNetwork") not in (None, False),
         sidecar=sidecar,
+        stated=frozenset(_stated(container)),
         filled=dict(_filled(container)),
     )
 
@@ -237,6 +240,11 @@ def _named(container: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
         name, number = item.get("name"), whole(item.get("containerPort"))
         if isinstance(name, str) and isinstance(number, int):
             yield name, number
+
+
+def _stated(container: Mapping[str, Any]) -> Iterator[int]:
+    numbers = (whole(mapping(i).get("containerPort")) for i in sequence(container.get("ports")))
+    yield from (number for number in numbers if isinstance(number, int))
 
 
 def _probes(

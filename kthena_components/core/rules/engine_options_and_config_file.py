@@ -180,16 +180,24 @@ class _Registry:
     """Whether capitals count as small letters."""
     moves: bool = False
     """Whether names that are gone may be in a package of their own."""
+    also: str = ""
+    """A word that is no name there, but that the engine takes."""
+    also_since: tuple[int, ...] = ()
+    """The first release that takes it."""
 
 
 _REGISTRIES: Mapping[str, _Registry] = {
     "--load-format": _Registry("loader", folds=True, moves=True),
-    "--quantization": _Registry("method of quantization", folds=True, moves=True),
-    "--reasoning-parser": _Registry("parser", plugin="--reasoning-parser-plugin"),
+    "--quantization": _Registry("method of quantization", folds=True, moves=True, also="marlin"),
+    "--reasoning-parser": _Registry(
+        "parser", plugin="--reasoning-parser-plugin", also="none", also_since=(0, 33)
+    ),
     "--tool-call-parser": _Registry(
         "parser", switch="--enable-auto-tool-choice", plugin="--tool-parser-plugin"
     ),
 }
+"""`marlin` stands for the kernels of GPTQ and AWQ (override_quantization_method of both, 0.10.2 to
+0.33.0), and `none` for no parser (vllm/engine/arg_utils.py parse_reasoning_parser of 0.33.0)."""
 _REASONING_SINCE = (0, 11, 1)
 """The first vLLM that looks up --reasoning-parser after it has read its arguments, always."""
 
@@ -224,6 +232,8 @@ def engine_option_word(start: Start) -> Iterator[Finding]:
         if registry.switch and start.is_on(registry.switch) is not True:
             continue
         if option == "--reasoning-parser" and release.version < _REASONING_SINCE:
+            continue
+        if word.lower() == registry.also and release.version >= registry.also_since:
             continue
         taken = table.words_in(option, "", release.version)
         shown = word.lower() if registry.folds else word

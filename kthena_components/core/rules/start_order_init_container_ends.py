@@ -31,7 +31,8 @@ def start_order(facts: ServingFacts) -> Iterator[Finding]:
     never becomes ready if it has a readinessProbe or a startupProbe on the port of the server, and
     the others start only when it is ready. The same applies to a script of theirs, also in an init
     container, that waits for that port. In each pod, the containers start when the startupProbes of
-    the sidecars have passed, so none of these asks the port of the engine, or one without a name.
+    the sidecars have passed, so none of these asks the port of the engine, unless the sidecar
+    states the same one, or asks a name that none of its ports has.
 
     Pass: LeaderReady and a leader without probes; LeaderCreated with a readinessProbe; an init
     container that waits for Ray's port 6379.
@@ -112,8 +113,9 @@ def _by_sidecar(engine: EngineFacts, port: int | None) -> Iterator[Finding]:
     for pod in filter(None, (engine.entry, engine.worker)):
         if pod.own is None or _INIT in pod.own.path:
             continue
-        own = port if pod is engine.entry else None
-        for sidecar in (each for each in pod.others if _INIT in each.path):
+        open_ended = pod.command is None or pod.command.hidden is not None
+        own = port if pod is engine.entry and not open_ended else None
+        for sidecar in (each for each in pod.others if each.stays):
             for probe in sidecar.ports.probes:
                 seen = _never_passes(engine, sidecar, probe, own)
                 if seen:
@@ -134,7 +136,8 @@ def _never_passes(
     if probe.port is None:
         name = display(probe.name)
         return f"names the port {name}, which container {display(sidecar.name)} does not have"
-    asks = port is not None and probe.port == port
+    itself = sidecar.ports.stated | sidecar.ports.mentioned
+    asks = port is not None and probe.port == port and port not in itself
     return f"asks port {port}, on which {title(engine)} answers" if asks else ""
 
 

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from kthena_components.core.naming import DNS_LABEL
 from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.plan.controller_variables import TOLD_BY_LWS, Told
-from kthena_components.core.values.read import whole
+from kthena_components.core.values.read import mapping, whole
+from kthena_components.core.values.unknown import is_unresolved
 from kthena_components.systems.kserve.facts import facts
 from kthena_components.systems.kserve.facts_llm import facts as facts_of_llm
 from kthena_components.systems.kserve.pods import (
@@ -103,18 +104,38 @@ def makes(view: Service) -> Made | None:
     if view.many is not None:
         why = "KServe creates for an InferenceService with a workerSpec, and whose replicas it "
         return Made(group_kind=kind, name=f"{name}-predictor", why=f"{why}keeps")
-    mode, by = (view.annotations.get(key) for key in (MODE, AUTOSCALER_CLASS))
     own = {None: "HorizontalPodAutoscaler", "hpa": "HorizontalPodAutoscaler"}
     own["keda"] = "ScaledObject"
+    mode, by, stop = (view.annotations.get(MODE), _class_of(view), view.annotations.get(_STOP))
     if mode not in STANDARD or not (by is None or isinstance(by, str)) or by not in own:
+        return None
+    if stop is not None and str(stop).lower() != "false":
         return None
     return Made(
         group_kind=kind,
         name=f"{name}-predictor",
         why=f"KServe scales by a {own[by]} of its own, so each would undo what the other does",
-        number_in=f"the annotation {AUTOSCALER_CLASS}: external in the InferenceService, or its "
-        "minReplicas and maxReplicas",
+        number_in="minReplicas and maxReplicas of the predictor, or keep it and write the "
+        f"annotation {AUTOSCALER_CLASS}: external in the InferenceService (KServe 0.16 or newer)",
     )
+
+
+_STOP = "serving.kserve.io/stop"
+
+
+def _class_of(view: Service) -> object:
+    """Return the class of an autoscaler: the predictor's annotations count before the service's.
+
+    Source: kserve v0.15.0 to v0.20.0 pkg/controller/v1beta1/inferenceservice/components/
+    predictor.go buildObjectMeta. Before 0.16, KServe keeps the replicas of the class external:
+    reconcilers/deployment/deployment_reconciler.go.
+    """
+    given = [view.holder.get("annotations"), view.annotations]
+    given.append(None if view.runtime is None else view.runtime.get("annotations"))
+    for stated in given:
+        if is_unresolved(stated) or AUTOSCALER_CLASS in mapping(stated):
+            return stated if is_unresolved(stated) else mapping(stated)[AUTOSCALER_CLASS]
+    return None
 
 
 def makes_llm(view: LlmService) -> Made | None:

@@ -247,10 +247,11 @@ _TOPOLOGY = "volcano.sh/network-topology-"
 
 
 def gangs_of_cluster(view: RayView) -> Iterator[Gang]:
-    """Return the pods that KubeRay puts into one PodGroup if its labels say so.
+    """Return the pods that KubeRay puts into one PodGroup if it runs with Volcano.
 
-    These are the head and the desired workers, with an autoscaler the fewest. The operator has
-    to run with Volcano as its batch scheduler, which the label of the scheduler says, too.
+    These are the head and the desired workers, with an autoscaler the fewest. The operator's own
+    configuration decides on the scheduler. The label ray.io/scheduler-name says which one its
+    author expects. The labels of the topology count since KubeRay 1.5.
 
     Source: ray-project/kuberay ray-operator/controllers/ray/batchscheduler/volcano/
     volcano_scheduler.go DoBatchSchedulingOnSubmission and createPodGroup.

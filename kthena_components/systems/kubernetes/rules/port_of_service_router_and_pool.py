@@ -148,7 +148,7 @@ def _port_taken(
     for key in ("name", "port", "nodePort"):
         value = port.get(key)
         require_known(f"{path}.{key}", value, protocol)
-        if not value or not isinstance(value, str | int):
+        if not value or not isinstance(value, str | int) or not isinstance(protocol, str):
             continue
         first = taken.setdefault((key, value, "" if key == "name" else protocol), index)
         if first != index:

@@ -349,15 +349,15 @@ def route_reference_grant(
     """A ReferenceGrant allows a route to name a backend of another namespace.
 
     It is in the namespace of the backend, and names the route's kind and namespace, and the
-    backend's kind. Otherwise the gateway answers with status 500. Backends whose objects are
-    elsewhere are not compared.
+    backend's kind. Otherwise the gateway answers requests for it with status 500, and those of
+    gRPC with UNAVAILABLE. Backends whose objects are elsewhere are not compared.
 
     Pass: a route in web, a Service in chat, and in chat a ReferenceGrant from HTTPRoutes of web to
     Services.
     Fail: the same without a ReferenceGrant, or with one in web, or one from Gateways.
     Level: advisory, because another one may be in the cluster.
-    Source: kubernetes-sigs/gateway-api v1.5.1 apis/v1/httproute_types.go and
-    referencegrant_types.go.
+    Source: kubernetes-sigs/gateway-api v1.5.1 apis/v1/httproute_types.go,
+    grpcroute_types.go and referencegrant_types.go.
     """
     backend, path = mapping(stated), route.at(f"{at}.namespace")
     group, kind = backend.get("group") or "", backend.get("kind") or "Service"
@@ -380,7 +380,9 @@ def route_reference_grant(
     if grants:
         what = f"none of its {count_of(len(grants), 'ReferenceGrant')} here"
     seen = f"is {display(space)}, where {what} allows {own} to name this {kind}"
-    yield advise(path, f"{seen}, so the gateway answers 500", f"add one to namespace {space}")
+    yield advise(
+        path, f"{seen}, so the gateway refuses requests for it", f"add one to namespace {space}"
+    )
 
 
 def _allows(
