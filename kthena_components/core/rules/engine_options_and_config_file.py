@@ -1,6 +1,7 @@
 """Rules of options: their names, the keys in their values, and the engine's config file."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -10,13 +11,14 @@ from kthena_components.core.engines.options import TITLES
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, suggest
+from kthena_components.core.memory.sharding import model_shape
 from kthena_components.core.remedies import plain
 from kthena_components.core.rules.support.engine_pods import Start, each_start, image_of, starts
 from kthena_components.core.rules.support.messages import is_number, slip_of, title
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import is_map, mapping
-from kthena_components.core.values.unknown import is_unresolved
+from kthena_components.core.values.unknown import Unknown, is_unresolved
 
 
 def engine_option_keys(facts: ServingFacts) -> Iterator[Finding]:
@@ -198,6 +200,12 @@ _REGISTRIES: Mapping[str, _Registry] = {
 }
 """`marlin` stands for the kernels of GPTQ and AWQ (override_quantization_method of both, 0.10.2 to
 0.33.0), and `none` for no parser (vllm/engine/arg_utils.py parse_reasoning_parser of 0.33.0)."""
+_QUANTIZATION = "--quantization"
+_REPLACED_SINCE = (0, 10, 0)
+"""The first vLLM in which the config of a checkpoint replaces any word for --quantization."""
+_REPLACES = re.compile(r"fp4|modelopt|auto-?round|gpt-oss|(^|/)nvidia/", re.IGNORECASE)
+"""Names of models that may have such a config. All of NVIDIA's quantized ones are of ModelOpt."""
+_UNLESS = ": it starts only if the model's config replaces the word, as of ModelOpt and AutoRound"
 _REASONING_SINCE = (0, 11, 1)
 """The first vLLM that looks up --reasoning-parser after it has read its arguments, always."""
 
@@ -208,7 +216,9 @@ def engine_option_word(start: Start) -> Iterator[Finding]:
 
     vLLM's parser takes any word for --quantization since 0.9.2, --tool-call-parser since 0.6.3,
     --load-format since 0.10.1 and --reasoning-parser since 0.11.1, and vLLM looks it up later. It
-    looks for the parser of tool calls only with --enable-auto-tool-choice. Packages and plugins add
+    looks for the parser of tool calls only with --enable-auto-tool-choice. Since 0.10.0 the config
+    of a checkpoint of ModelOpt, AutoRound or gpt-oss replaces any word for --quantization, so that
+    it is not checked for models with such names. Packages and plugins add
     names, so that a word in another image than vLLM's own is reported only if it has one letter
     wrong, and none with --tool-parser-plugin or --reasoning-parser-plugin.
 
@@ -216,10 +226,12 @@ def engine_option_word(start: Start) -> Iterator[Finding]:
     Fail: --quantization awqq with that of v0.11.0; --enable-auto-tool-choice and
     --tool-call-parser qwen3.
     Level: mandatory; advisory if the image states no release, if a package may have a loader or a
-    quantization that vLLM itself no longer has, and if the container installs packages first.
+    quantization that vLLM itself no longer has, if the container installs packages first, and for
+    --quantization of a model whose config is not known.
     Source: the registries of each release, run as they are published: QUANTIZATION_METHODS,
     _LOAD_FORMAT_TO_MODEL_LOADER, ToolParserManager and ReasoningParserManager;
-    validate_api_server_args and ModelConfig._verify_quantization, which read them.
+    validate_api_server_args and ModelConfig._verify_quantization, which read them;
+    override_quantization_method in vllm/model_executor/layers/quantization (modelopt.py, inc.py).
     """
     release, table = start.command.release, load("vllm")
     if release is None:
@@ -237,8 +249,24 @@ def engine_option_word(start: Start) -> Iterator[Finding]:
             continue
         taken = table.words_in(option, "", release.version)
         shown = word.lower() if registry.folds else word
-        if taken is not None and shown not in taken.words:
+        if taken is None or shown in taken.words:
+            continue
+        if option != _QUANTIZATION or not _replaced(start):
             yield from _unregistered(start, table, taken, registry, shown)
+
+
+def _replaced(start: Start) -> bool | None:
+    """Return whether a model's config replaces the word for --quantization; None: not known."""
+    release, model = start.command.release, start.command.model
+    if release is not None and release.version < _REPLACED_SINCE:
+        return False
+    if isinstance(model, str) and _REPLACES.search(model):
+        return True
+    shape = model_shape(start.command, start.engine.entry.shape)
+    if isinstance(shape, Unknown):
+        return None
+    plain_weights = shape.dtype == "bf16" or shape.fp8_block is not None or shape.group is not None
+    return False if plain_weights else None
 
 
 def _unregistered(
@@ -260,6 +288,9 @@ def _unregistered(
         remedy = f"use vLLM {last}, or one of: {', '.join(sorted(taken.words))}"
     may_be_elsewhere = gone and registry.moves
     sure = release is not None and release.sure and not taken.between and not may_be_elsewhere
+    if taken.option == _QUANTIZATION and _replaced(start) is None:
+        sure = False
+        seen += "" if having else _UNLESS
     yield from start.refused(seen, remedy, Level.MANDATORY if sure else Level.ADVISORY)
 
 

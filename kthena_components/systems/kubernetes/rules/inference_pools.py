@@ -7,6 +7,7 @@ inference-model-served.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from kthena_components.core.facts.workload import labels_of
 from kthena_components.core.findings import Finding, advise, each_of, part_of_rule, refuse
 from kthena_components.core.objects.cluster_objects import ClusterObjects, PodIndex
 from kthena_components.core.objects.object import GroupKind, Object, PodSet
@@ -203,6 +204,19 @@ def route_backends(cluster: ClusterObjects) -> Iterator[tuple[ClusterObjects, Ob
                 for j, one in enumerate(map(mapping, sequence(rule.get("filters")))):
                     mirror, at = mapping(one.get("requestMirror")), f"spec.rules[{i}].filters[{j}]"
                     yield cluster, route, f"{at}.requestMirror.backendRef", mirror.get("backendRef")
+
+
+_AIBRIX = frozenset({"Deployment", "LeaderWorkerSet", "ModelAdapter", "RayClusterFleet"})
+
+
+def made_grants(cluster: ClusterObjects) -> Iterator[tuple[str, str]]:
+    """Return where AIBrix makes a ReferenceGrant to Services: of its routes, and of its models.
+
+    Source: vllm-project/aibrix pkg/controller/modelrouter/modelrouter_controller.go.
+    """
+    for one in cluster.objects:
+        if one.kind in _AIBRIX and "model.aibrix.ai/name" in labels_of(one.body):
+            yield "aibrix-system", text(one.namespace)
 
 
 @each_of(route_backends)

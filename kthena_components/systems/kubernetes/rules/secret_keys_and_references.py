@@ -30,7 +30,7 @@ from kthena_components.core.values.read import (
     unknown_within,
 )
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.systems.kubernetes.rules.inference_pools import route_backends
+from kthena_components.systems.kubernetes.rules.inference_pools import made_grants, route_backends
 
 # Objects whose controllers create a Secret, or add keys to one that exists.
 #
@@ -350,7 +350,8 @@ def route_reference_grant(
 
     It is in the namespace of the backend, and names the route's kind and namespace, and the
     backend's kind. Otherwise the gateway answers requests for it with status 500, and those of
-    gRPC with UNAVAILABLE. Backends whose objects are elsewhere are not compared.
+    gRPC with UNAVAILABLE. AIBrix makes one for HTTPRoutes of aibrix-system in a namespace of its
+    models. Backends that are elsewhere are not compared.
 
     Pass: a route in web, a Service in chat, and in chat a ReferenceGrant from HTTPRoutes of web to
     Services.
@@ -366,6 +367,8 @@ def route_reference_grant(
     if space in (None, route.namespace):
         return
     if (str(space), str(name)) not in cluster.named((str(group), str(kind))):
+        return
+    if kind == "Service" and (route.namespace, space) in cluster.once(made_grants):
         return
     needed = {"group": route.group, "kind": route.kind, "namespace": route.namespace}
     grants = [
@@ -390,9 +393,7 @@ def _allows(
 ) -> bool:
     """Return whether a ReferenceGrant allows a kind of objects to name one of another."""
     sources, targets = (map(mapping, sequence(spec.get(key))) for key in ("from", "to"))
-    if not any(all(each.get(key) == value for key, value in needed.items()) for each in sources):
-        return False
-    return any(
+    return any(needed.items() <= each.items() for each in sources) and any(
         each.get("group", "") == to["group"]
         and each.get("kind") == to["kind"]
         and each.get("name") in (None, "", to["name"])
