@@ -59,7 +59,7 @@ def test_a_service_name_starts_with_a_letter(label: str, service: bool, any_labe
         ("models-pcv", "models-pvc", True),
         ("models_cache", "models-cache", True),
         ("chat-data", "chat-date", True),
-        ("chat-dat", "chat-data", False),  # each of the two parts has four letters
+        ("chat-dat", "chat-data", False),  # a part of three letters
         ("models-pvb", "models-pvc", False),
         ("chat.eu", "chat.us", False),
         ("chat.a", "chat.b", False),
