@@ -242,7 +242,7 @@ def _same_name(cluster: ClusterObjects, target: _Target) -> Object | None:
 def _may_be_made(cluster: ClusterObjects, target: _Target) -> bool:
     """Return whether an object may be one whose controller makes the target."""
     makers, name = cluster.once(_makers)[0], target.name
-    return "" in makers or any(name[:end] in makers for end in range(1, len(name)))
+    return "" in makers or any(name[:end] in makers for end in range(1, len(name) + 1))
 
 
 def _makers(cluster: ClusterObjects) -> Iterator[frozenset[str]]:

@@ -249,7 +249,7 @@ def gang_scheduler(path: str, name: Any, pods: PodSet | None) -> Iterator[Findin
     Multiple Schedulers; the documentation of KAI Scheduler, Koordinator and Apache YuniKorn.
     """
     require_known(path, name)
-    if isinstance(name, str) and name not in _SCHEDULERS:
+    if name and isinstance(name, str) and name not in _SCHEDULERS:
         meant = _OTHER_NAMES.get(name.lower()) or naming.name_slip_of(name.lower(), _SCHEDULERS)
         meant = name.lower() if name.lower() in _SCHEDULERS else meant
         if meant is not None:
