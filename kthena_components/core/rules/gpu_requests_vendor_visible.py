@@ -169,7 +169,7 @@ def _other_platform(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
         seen=f"{title(engine)} requests {_listed(pod)}, and its image, "
         f"'{shown_image(str(pod.own.image if pod.own else ''))}', is built for {_VENDORS[built]}",
         remedy=f"use an image for {_VENDORS.get(other, f'accelerators of {other}')}, or request "
-        f"those of {built}",
+        f"accelerators of {built}",
         level=Level.MANDATORY if image.states_release else Level.ADVISORY,
     )
 

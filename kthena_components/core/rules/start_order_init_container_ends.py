@@ -121,8 +121,8 @@ def _by_sidecar(engine: EngineFacts, port: int | None) -> Iterator[Finding]:
                 if seen:
                     yield Finding(
                         path=probe.path,
-                        seen=f"{seen}, but the pod's containers start only when this startupProbe "
-                        "of a sidecar has passed, so it never does",
+                        seen=f"{seen}, but the pod's other containers start only after this "
+                        "startupProbe of a sidecar has passed, so it never passes",
                         remedy="write a port of the sidecar itself, or remove the startupProbe",
                     )
 

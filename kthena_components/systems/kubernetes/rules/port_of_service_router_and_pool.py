@@ -169,7 +169,7 @@ def _port_fields(path: str, port: Mapping[str, Any], service: Object) -> Iterato
     target, node, kind = port.get("targetPort"), port.get("nodePort"), service.spec.get("type")
     require_known(f"{path}.targetPort", target)
     if isinstance(target, str) and target and not is_port_name(target):
-        seen = f"is the text {display(target)}, which is no name of a port"
+        seen = f"is the text {display(target)}, which is not a valid name of a port"
         number = digits(target)
         remedy = "write the name of a port of the container, or its number"
         if number is not None:

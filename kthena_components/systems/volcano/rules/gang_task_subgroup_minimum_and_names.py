@@ -253,8 +253,8 @@ def gang_scheduler(path: str, name: Any, pods: PodSet | None) -> Iterator[Findin
         meant = _OTHER_NAMES.get(name.lower()) or naming.name_slip_of(name.lower(), _SCHEDULERS)
         meant = name.lower() if name.lower() in _SCHEDULERS else meant
         if meant is not None:
-            seen = f"is {display(name)}, but this scheduler takes the pods with {display(meant)}"
-            yield advise(path, f"{seen}, so these stay Pending", write(meant))
+            seen = f"is {display(name)}, but the name of the scheduler is {display(meant)}"
+            yield advise(path, f"{seen}, so the pods stay Pending", write(meant))
     elif pods is not None and name in _DEFAULT and pods.owner.group in _PLAIN:
         stated = _gang_annotation(pods)
         if stated:
