@@ -106,6 +106,8 @@ class ContainerFacts:
     """Whether it is an init container that starts an engine, which does not end."""
     stays: bool = field(default=False, compare=False)
     """Whether it is a sidecar: an init container that runs as long as the pod."""
+    unread: Unknown | None = field(default=None, compare=False)
+    """Why its command line or variables may have ports that `ports` lacks. Of sidecars only."""
     hidden_token: Unknown | None = None
     """Why there may be a token that cannot be read now."""
     ports: PortFacts = field(default=NO_PORTS, compare=False)

@@ -45,7 +45,7 @@ from kthena_components.core.findings import join_path
 from kthena_components.core.hardware import GpuFacts, parted_chips, stated_gpu
 from kthena_components.core.models import ModelShape, find_by_folder, find_model
 from kthena_components.core.values.dataclass import replace
-from kthena_components.core.values.read import first_unknown, mapping, sequence
+from kthena_components.core.values.read import first_unknown, mapping, sequence, unknown_inside
 from kthena_components.core.values.unknown import (
     Unknown,
     is_unresolved,
@@ -208,7 +208,16 @@ def _init_containers(
         read = read_container(one, spec, f"{path}[{index}]", pod.volumes)
         policy = one.get("restartPolicy")
         serves = policy is None and never_ends(read_argv(one))
-        yield replace(read, serves=serves, stays=policy == "Always")
+        stays = policy == "Always"
+        unread = _unread(one) if stays else None
+        yield replace(read, serves=serves, stays=stays, unread=unread)
+
+
+def _unread(container: Mapping[str, Any]) -> Unknown | None:
+    """Return why the command line or a variable of a container is not known."""
+    env = sequence(container.get("env"))
+    words = [container.get(key) for key in ("command", "args", "env")]
+    return unknown_inside(*words) or unknown_inside(*map(mapping, env))
 
 
 def _hidden(path: str) -> PodFacts:

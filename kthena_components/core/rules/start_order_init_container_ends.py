@@ -13,6 +13,7 @@ from kthena_components.core.remedies import either, write
 from kthena_components.core.rules.support.engine_pods import meeting_of
 from kthena_components.core.rules.support.messages import title
 from kthena_components.core.values.display import display
+from kthena_components.core.values.read import require_known
 from kthena_components.core.values.regex import regex
 
 _TWO = 2
@@ -137,8 +138,10 @@ def _never_passes(
         name = display(probe.name)
         return f"names the port {name}, which container {display(sidecar.name)} does not have"
     itself = sidecar.ports.stated | sidecar.ports.mentioned
-    asks = port is not None and probe.port == port and port not in itself
-    return f"asks port {port}, on which {title(engine)} answers" if asks else ""
+    if port is None or probe.port != port or port in itself:
+        return ""
+    require_known(probe.path, sidecar.unread)
+    return f"asks port {port}, on which {title(engine)} answers"
 
 
 def _by_script(engine: EngineFacts, port: int) -> Iterator[Finding]:

@@ -24,7 +24,7 @@ from kthena_components.core.values.read import (
     unknown_in,
     whole,
 )
-from kthena_components.core.values.unknown import known
+from kthena_components.core.values.unknown import MaybeText, known
 from kthena_components.systems.kubernetes.selectors_and_routers import (
     PICKER,
     Router,
@@ -209,7 +209,7 @@ def route_backends(cluster: ClusterObjects) -> Iterator[tuple[ClusterObjects, Ob
 _AIBRIX = frozenset({"Deployment", "LeaderWorkerSet", "ModelAdapter", "RayClusterFleet"})
 
 
-def made_grants(cluster: ClusterObjects) -> Iterator[tuple[str, str]]:
+def made_grants(cluster: ClusterObjects) -> Iterator[tuple[str, MaybeText | None]]:
     """Return where AIBrix makes a ReferenceGrant to Services: of its routes, and of its models.
 
     Source: vllm-project/aibrix pkg/controller/modelrouter/modelrouter_controller.go.

@@ -379,9 +379,8 @@ def route_reference_grant(
         if _allows(grant.spec, needed, {"group": group, "kind": kind, "name": name}):
             return
     own = f"{route.kind}s of namespace {display(route.namespace)}"
-    what = "no ReferenceGrant here"
-    if grants:
-        what = f"none of its {count_of(len(grants), 'ReferenceGrant')} here"
+    none = f"none of its {count_of(len(grants), 'ReferenceGrant')} here"
+    what = none if grants else "no ReferenceGrant here"
     seen = f"is {display(space)}, where {what} allows {own} to name this {kind}"
     yield advise(
         path, f"{seen}, so the gateway refuses requests for it", f"add one to namespace {space}"
