@@ -38,6 +38,8 @@ COMPARED = frozenset(
     }
 )
 """The rules that compare the pods of an engine. The others were run for each object."""
+COMPARED_IMAGES = "image-pinned"
+"""A rule that compares the images of an engine's pods, which is mandatory, and advises on each."""
 HALVES = frozenset({"kv-halves-alike", "kv-halves-parallel"})
 """The rules that compare a prefill and a decode engine."""
 
@@ -46,7 +48,8 @@ def rules_over_parts(body: Mapping[str, Any]) -> frozenset[str]:
     """Return the rules over one object that also check it as a part of an engine, or its gang."""
     if group_kind(body) == POD_GROUP:
         return frozenset({_GANG})
-    return COMPARED | HALVES | {_GANG, "pod-ranks"} if read_engine_part_of(body) else frozenset()
+    over = {*COMPARED, *HALVES, COMPARED_IMAGES, _GANG, "pod-ranks"}
+    return frozenset(over) if read_engine_part_of(body) else frozenset()
 
 
 def read_engine_part_of(

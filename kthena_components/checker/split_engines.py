@@ -14,7 +14,7 @@ from kthena_components.checker.leaders_apart_and_published import (
     leader_published,
     leaders_apart,
 )
-from kthena_components.checker.members import COMPARED, PORTS
+from kthena_components.checker.members import COMPARED, COMPARED_IMAGES, PORTS
 from kthena_components.checker.pod_ranks_of_parts import pod_ranks_of_parts
 from kthena_components.core.engines.kv_transfer import BOOTSTRAP_PORT
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
@@ -70,12 +70,18 @@ def check_parts(
     told: set[Finding] = set()
     for facts in join_engines(objects):
         for finding in run_checks(facts):
-            is_new = finding.rule in COMPARED and finding not in told
+            is_new = _is_compared(finding) and finding not in told
             asking = first.get(finding.path) if finding.rule == PORTS else None
             mapped = asking is not None and changes_port(objects, asking)
             if is_new and finding.level is not Level.UNKNOWN and not mapped:
                 told.add(finding)
                 yield finding
+
+
+def _is_compared(finding: Finding) -> bool:
+    """Return whether a finding compares pods, so that no single object has it."""
+    of_images = finding.rule == COMPARED_IMAGES and finding.level is Level.MANDATORY
+    return of_images or finding.rule in COMPARED
 
 
 _RULE = "gang-covers-engine"

@@ -11,7 +11,7 @@ from kthena_components.core.engines.option_table import load
 from kthena_components.core.engines.options import Option, Use
 from kthena_components.core.engines.placeholders import Scope, has_gap
 from kthena_components.core.engines.programs import MPI, RANK_LAUNCHER, RAY_SCRIPT_NAME, base_name
-from kthena_components.core.engines.values import Refused, convert, too_small
+from kthena_components.core.engines.values import Refused, convert, out_of_range
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown
@@ -144,7 +144,7 @@ def read_size(flag: str, written: str, given: str, scope: Scope, *, least: int =
     shown = scope.show(given)
     option = Option(flag, type="int", use=Use("size", least=least))
     value = convert(option, shown, scope.read(given), in_shell=scope.in_shell)
-    value = too_small(option, shown, value) or value
+    value = out_of_range(option, shown, value) or value
     where = scope.show(written)
     if isinstance(value, Refused):
         problem = Problem(flag=flag, text=value.text, remedy=value.remedy, hard=value.hard)

@@ -20,6 +20,7 @@ _PAIRS = regex(r"[^={},\s]{1,64}=[0-9]{1,9}(?:,[^={},\s]{1,64}=[0-9]{1,9}){0,31}
 """Keys and numbers that vLLM once took for JSON (vllm/engine/arg_utils.py `nullable_kvs`)."""
 _UNEXPANDED = regex(r"\$(?:\{([A-Za-z_]\w*)[^}]*\}|([A-Za-z_]\w*))", re.ASCII)
 _SUFFIXES = "kmgt"
+_MAX_PORT = 65535
 NUMBERS = frozenset({"float", "int", "si-size", "size", "size-auto"})
 """The types of options that take a number."""
 _NOTHING = frozenset({"", "None"})
@@ -105,9 +106,9 @@ def _not_a_choice(option: Option, shown: str) -> Refused:
 
 
 def read_value(option: Option, shown: str, given: MaybeText, *, in_shell: bool) -> Any:
-    """Convert a value and compare it with the option's minimum; the arguments are `convert`'s."""
+    """Convert a value and compare it with the option's range; the arguments are `convert`'s."""
     value = convert(option, shown, given, in_shell=in_shell)
-    return too_small(option, shown, value) or value
+    return out_of_range(option, shown, value) or value
 
 
 def stated(use: Use, value: Any) -> Any:
@@ -121,13 +122,18 @@ def stated(use: Use, value: Any) -> Any:
     return value
 
 
-def too_small(option: Option, shown: str, value: Any) -> Refused | None:
-    """Reject a number below the engine's minimum."""
-    least = option.use.least if option.use else None
-    if least is None or isinstance(value, bool) or not isinstance(value, int) or value >= least:
+def out_of_range(option: Option, shown: str, value: Any) -> Refused | None:
+    """Reject a number below the engine's minimum, and a port above the last one."""
+    if isinstance(value, bool) or not isinstance(value, int):
         return None
-    text = f"{option.name} takes an integer of at least {least}, not '{shown}'"
-    return Refused(text, f"write {least} or more")
+    least = option.use.least if option.use else None
+    if least is not None and value < least:
+        text = f"{option.name} takes an integer of at least {least}, not '{shown}'"
+        return Refused(text, f"write {least} or more")
+    if value > _MAX_PORT and option.name.endswith("port"):
+        text = f"{option.name} takes a port of at most {_MAX_PORT}, not '{shown}'"
+        return Refused(text, f"write {_MAX_PORT} or less")
+    return None
 
 
 def _int(option: Option, shown: str, given: str) -> int | Refused:

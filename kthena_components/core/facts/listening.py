@@ -138,10 +138,12 @@ def listening(
 
 @cached_by_object(8)  # several rules ask it of the pods of one engine
 def _listening(pod: PodFacts, *, first: bool | None) -> Listening | None:
-    command, own = pod.command, pod.own
+    command, own = pod.joined or pod.command, pod.own
     if command is None or own is None or own.serves or not own.ports.alone:
         return None
-    if pod.gap or command.hidden or pod.joined or _hides_port(command):
+    if pod.joined and (command.engine is not None or command.ray_role != "worker"):
+        return None
+    if pod.gap or command.hidden or _hides_port(command):
         return None
     answers = _answers(command, first=first)
     if answers is False:

@@ -76,7 +76,7 @@ def leader_address(facts: ServingFacts) -> Iterator[Finding]:
     """
     for engine in facts.engines:
         for pod, meeting in meetings(engine):
-            seen = _no_value(facts, pod, meeting) or _no_form(meeting)
+            seen = _no_value(facts, pod, meeting) or _no_form(facts, meeting)
             seen = seen or _one_copy(facts, engine, meeting)
             if seen and not (pod.on_host and is_itself(meeting.address)):
                 yield _not_usable(facts, engine, pod, meeting, seen)
@@ -89,7 +89,9 @@ def _of_first_rank(facts: ServingFacts, engine: EngineFacts) -> Iterator[Finding
     """Check the address in the first pod itself, whose store of torch is asked by that name."""
     command = engine.entry.command
     meeting = None if command is None else meeting_of(command)
-    if meeting is not None and (seen := _no_value(facts, engine.entry, meeting)):
+    if meeting is None:
+        return
+    if seen := _no_value(facts, engine.entry, meeting) or _no_form(facts, meeting):
         yield _not_usable(facts, engine, engine.entry, meeting, seen)
 
 
@@ -102,7 +104,7 @@ def _no_value(facts: ServingFacts, pod: PodFacts, meeting: Meeting) -> str:
     return seen or no_part(facts.told, pod, value, meeting.shown)
 
 
-def _no_form(meeting: Meeting) -> str:
+def _no_form(facts: ServingFacts, meeting: Meeting) -> str:
     """Say why an address cannot name a host in the form that its option takes; empty if it can."""
     shown = meeting.shown
     if is_itself(meeting.address):
@@ -117,7 +119,8 @@ def _no_form(meeting: Meeting) -> str:
         return "but only a host belongs there, without a port" if _is_host_and_port(shown) else ""
     # A controller's variable has no port.
     alone = isinstance(meeting.address, OfController) and _ALONE.fullmatch(shown) is not None
-    known = isinstance(meeting.address, str) or alone
+    named = facts.hosts is not None and "$" not in facts.hosts.resolve(shown)
+    known = isinstance(meeting.address, str) or alone or named
     return _no_port(shown) if known or _PORT.search(shown) or _NAMED.search(shown) else ""
 
 

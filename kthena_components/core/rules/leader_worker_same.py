@@ -1,5 +1,6 @@
 """Rules of the pods of an engine: entry and workers have equally many GPUs and equal sizes."""
 
+import re
 from collections.abc import Iterator, Sequence
 
 from kthena_components.core.engines import CommandFacts
@@ -17,7 +18,9 @@ from kthena_components.core.rules.support.messages import (
     title,
 )
 from kthena_components.core.rules.support.own_rank_and_unset_variables import own_rank, workers_of
+from kthena_components.core.values.display import display
 from kthena_components.core.values.read import first_unknown, require_known
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown, all_known
 
 _NO_ENGINE = Unknown("no command line of a known engine was found")
@@ -87,7 +90,7 @@ _EQUAL_SIZES = {
 
 
 def leader_worker_same_parallelism(facts: ServingFacts) -> Iterator[Finding]:
-    """Workers that also start the engine state the entry's sizes, and another rank.
+    """Workers that also start the engine state the entry's model and sizes, and another rank.
 
     This applies to native launches (--nnodes) and to copies in several pods; with Ray, workers
     state nothing. Each pod needs its own rank: the entry has 0, and one literal number for several
@@ -97,7 +100,8 @@ def leader_worker_same_parallelism(facts: ServingFacts) -> Iterator[Finding]:
 
     Pass: -tp 8 -pp 2 --nnodes 2 in both, --node-rank $(WORKER_INDEX).
     Fail: -tp 8 in the entry and -tp 4 in the worker; --node-rank 0, or none, in the worker; two
-    pods with --data-parallel-size 16 --data-parallel-size-local 4; no --data-parallel-start-rank.
+    pods with --data-parallel-size 16 --data-parallel-size-local 4; no --data-parallel-start-rank;
+    meta-llama/Llama-3.1-405B-Instruct in the entry, and Llama-3.1-405B-Instruct-FP8 in the worker.
     Level: mandatory, because the ranks wait for each other forever.
     Source: vllm/engine/arg_utils.py, create_engine_config; vllm/v1/engine/utils.py,
     wait_for_engine_startup; sglang/srt/server_args.py.
@@ -117,6 +121,7 @@ def _check(engine: EngineFacts, told: Sequence[str] | None) -> Iterator[Finding]
         return
     if entry.engine is not None and worker.command.engine is not None:
         yield from _unlike(engine, entry, worker.command, worker.command_path)
+        yield from _other_model(engine, entry, worker.command, worker.command_path)
         yield from _rank(engine, worker, worker.command, told)
         yield from _copies(engine, entry, worker, told)
 
@@ -152,6 +157,28 @@ def _unlike(
         )
     else:
         require_known(path, *(size for _, mine, theirs in pairs for size in (mine, theirs)))
+
+
+_OF_HUB = regex(r"[\w.-]+/([\w.-]+)", re.ASCII)
+"""A repository of Hugging Face. Folders may be mounted at different paths."""
+
+
+def _other_model(
+    engine: EngineFacts, entry: CommandFacts, worker: CommandFacts, path: str
+) -> Iterator[Finding]:
+    """Report workers that load another model than the entry."""
+    first, second = entry.model, worker.model
+    if not isinstance(first, str) or not isinstance(second, str):
+        return
+    # Repositories of several owners may have the same model.
+    mine, theirs = _OF_HUB.fullmatch(first), _OF_HUB.fullmatch(second)
+    if mine and theirs and mine[1].casefold() != theirs[1].casefold():
+        yield Finding(
+            path=path,
+            seen=f"{title(engine)} loads {display(first)} in its entry and {display(second)} in "
+            "its workers, and the ranks of an engine load parts of one model",
+            remedy=f"write {first} in both",
+        )
 
 
 def _sizes(entry: CommandFacts, worker: CommandFacts, name: str) -> tuple[object, object]:

@@ -339,10 +339,9 @@ def memory_fraction_range(facts: ServingFacts) -> Iterator[Finding]:
     memory than it has.
 
     Pass: --gpu-memory-utilization 0.95.
-    Fail: --gpu-memory-utilization 90; --gpu-memory-utilization 0 from vLLM 0.11.1 on;
-    --mem-fraction-static 0.
-    Level: mandatory; advisory above 1 in SGLang, and for 0 and less if the image states no release
-    of vLLM.
+    Fail: --gpu-memory-utilization 90, or 0 from vLLM 0.11.1 on; --mem-fraction-static 0.
+    Level: mandatory; advisory above 1 in SGLang with --max-total-tokens, which limits its pool, and
+    for 0 and less if the image states no release of vLLM.
     Source: vllm/config/cache.py gpu_memory_utilization; sglang/srt/model_executor/model_runner.py
         (0.5.1) and pool_configurator.py (0.5.23).
     """
@@ -354,9 +353,10 @@ def memory_fraction_range(facts: ServingFacts) -> Iterator[Finding]:
         if share > 1:
             percent = 1 < share <= 100  # noqa: PLR2004 - per cent
             right = share / 100 if percent and share > 10 else 0.9  # noqa: PLR2004
-            near = set_option(option, f"{right:g}")
             seen = f"has {option} {share:g}, and the whole memory is 1"
-            yield from start.refused(seen, near, ALWAYS if checked else Level.ADVISORY)
+            sure = checked or start.option("--max-total-tokens") is None
+            level = ALWAYS if sure else Level.ADVISORY
+            yield from start.refused(seen, set_option(option, f"{right:g}"), level)
         elif share <= 0 and (level := start.since(POSITIVE) if checked else ALWAYS) is not None:
             seen = f"has {option} {share:g}, and {start.product} requires more than 0"
             yield from start.refused(seen, set_option(option, "0.9"), level)

@@ -1,7 +1,7 @@
 """Checks that the pods of an engine have the ranks that its command line counts."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod import PodFacts
@@ -62,7 +62,7 @@ def pod_ranks(facts: ServingFacts) -> Iterator[Finding]:
         sglang/srt/server_args.py; kubernetes pkg/controller/statefulset/stateful_set_utils.go and
         pkg/controller/job/job_controller.go (parallelism).
     """
-    yield from _twice_first(facts.engines)
+    yield from _twice_stated(facts)
     for engine in facts.engines:
         yield from _without_first(engine)
         siblings, command = engine.siblings, _command(engine)
@@ -75,32 +75,51 @@ def pod_ranks(facts: ServingFacts) -> Iterator[Finding]:
             yield from _alike(engine, [command], siblings.count, facts.told)
 
 
+@dataclass(frozen=True, slots=True)
+class _Ranks:
+    """The rank of a command line: which it is, and how many there are."""
+
+    option: str
+    rank: int
+    total: int
+    counted: str
+    """The options that say how many there are."""
+    step: int = 1
+    """Ranks in a pod."""
+
+
 def _command(engine: EngineFacts) -> CommandFacts | None:
     """Return the command line of a first pod, which may only join an engine."""
     return engine.entry.joined or engine.entry.command
 
 
-def _twice_first(engines: Sequence[EngineFacts]) -> Iterator[Finding]:
-    """Report templates that state the first rank of one engine."""
-    firsts: dict[object, EngineFacts] = {}
-    for engine in engines:
+def _twice_stated(facts: ServingFacts) -> Iterator[Finding]:
+    """Report templates that state the same rank of one engine."""
+    stated: dict[object, dict[int, EngineFacts]] = {}
+    for engine in facts.engines:
         command = _command(engine)
         if command is None or (engine.siblings is not None and engine.siblings.count >= _TWO):
             continue  # Several pods of one template are compared with each other.
         for one in _ranks(command):
-            address = _address(command, one.option)
-            if one.rank or not address or not _is_stated(command, one.option):
+            address = _address(command, one.option) or _host(facts, command, one.option)
+            if not address or not _is_stated(command, one.option):
                 continue
             port = command.options.get(_PORTS[one.option])
-            first = firsts.setdefault((command.engine, address, str(port)), engine)
+            same = stated.setdefault((command.engine, address, str(port), one.option), {})
+            first = same.setdefault(one.rank, engine)
             if first is not engine:
-                stated = f"{one.option} 0" if one.option in command.options else f"no {one.option}"
+                rank = f"{one.option} {one.rank}" if one.option in command.options else ""
                 yield Finding(
                     path=engine.entry.command_path,
-                    seen=f"{title(engine)} has {stated} with {one.counted}, and so has "
-                    f"{title(first)}, which meets at the same address {address}",
-                    remedy=f"write {one.option} {one.step} in one of them",
+                    seen=f"{title(engine)} has {rank or f'no {one.option}'} with {one.counted}, "
+                    f"and so has {title(first)}, which meets at the same address {address}",
+                    remedy=_other_rank(one, same),
                 )
+
+
+def _other_rank(one: _Ranks, taken: Collection[int]) -> str:
+    free = next((rank for rank in range(0, one.total, one.step) if rank not in taken), None)
+    return "remove one of them" if free is None else f"write {one.option} {free} in one of them"
 
 
 def _address(command: CommandFacts, option: str) -> str:
@@ -108,6 +127,13 @@ def _address(command: CommandFacts, option: str) -> str:
     values = [command.options.get(name) for name in _ADDRESSES[option]]
     address = next((v for v in values if isinstance(v, str) and v), "")
     return "" if address.startswith(_OWN) else address
+
+
+def _host(facts: ServingFacts, command: CommandFacts, option: str) -> str:
+    """Return an address of which the controller's variables are known; empty for any other."""
+    written = [command.written.get(name, "") for name in _ADDRESSES[option]]
+    found = facts.hosts.resolve(next(filter(None, written), "")) if facts.hosts is not None else ""
+    return "" if "$" in found else found
 
 
 def _without_first(engine: EngineFacts) -> Iterator[Finding]:
@@ -124,19 +150,6 @@ def _without_first(engine: EngineFacts) -> Iterator[Finding]:
             f"the others, and no pod of --nnodes {first.nnodes} has rank 0",
             remedy=set_option("--node-rank", 0, "write --node-rank 0 in the first pod"),
         )
-
-
-@dataclass(frozen=True, slots=True)
-class _Ranks:
-    """The rank of a command line: which it is, and how many there are."""
-
-    option: str
-    rank: int
-    total: int
-    counted: str
-    """The options that say how many there are."""
-    step: int = 1
-    """Ranks in a pod."""
 
 
 def _ranks(command: CommandFacts) -> Iterator[_Ranks]:

@@ -151,6 +151,15 @@ CASES: dict[str, tuple[str, Problem]] = {
             hard=True,
         ),
     ),
+    "a port that is too large": (
+        "vllm serve M --port 65536",
+        Problem(
+            flag="--port",
+            text="--port takes a port of at most 65535, not '65536'",
+            remedy="write 65535 or less",
+            hard=True,
+        ),
+    ),
     "no value": (
         "vllm serve M --tensor-parallel-size --headless",
         Problem(

@@ -191,9 +191,19 @@ def others(engine: EngineFacts) -> Iterator[tuple[PodFacts, CommandFacts]]:
         found = [] if unclear else [(entry, command) for command in siblings.commands]
     elif siblings is not None and siblings.count >= _TWO and entry.command is not None:
         found = [(entry, entry.command)]
+    elif entry.command is not None and _is_elsewhere(entry):
+        found = [(entry, entry.command)]
     else:
         found = []
     return ((pod, command) for pod, command in found if _is_other(command))
+
+
+def _is_elsewhere(pod: PodFacts) -> bool:
+    """Return whether the first rank of the engine in a pod is surely in no container beside."""
+    rank = pod.command.node_rank if pod.command is not None else None
+    stated = pod.command is not None and pod.command.headless is True
+    stated = stated or (isinstance(rank, int) and rank > 0)
+    return stated and pod.own is not None and pod.own.ports.alone
 
 
 def _is_other(command: CommandFacts) -> bool:
@@ -326,8 +336,15 @@ def meetings(engine: EngineFacts) -> Iterator[tuple[PodFacts, Meeting]]:
     if joins is None or joins.ray_address is None or engine.pods == 1:
         return
     # One script for all pods may start a head and join it in the same pod.
-    if engine.worker is not None or not is_itself(joins.ray_address):
+    may_be_itself = engine.worker is None and not _only_joins(pod, joins)
+    if not may_be_itself or not is_itself(joins.ray_address):
         yield pod, Meeting(RAY, joins.ray_address, "a Ray cluster", joins.ray_written)
+
+
+def _only_joins(pod: PodFacts, joins: CommandFacts) -> bool:
+    """Return whether a pod joins a Ray cluster whose head is surely in no container beside."""
+    alone = pod.own is not None and pod.own.ports.alone
+    return alone and joins.engine is None and joins.ray_role == "worker"
 
 
 def needs_gang(engine: EngineFacts) -> bool:
