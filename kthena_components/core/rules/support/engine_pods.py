@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.engines.options import TITLES
 from kthena_components.core.facts.pod import PodFacts
-from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts, SiblingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.rules.support.messages import part_of_engine, title
 from kthena_components.core.values.caches import cached_last
@@ -189,13 +189,15 @@ def others(engine: EngineFacts) -> Iterator[tuple[PodFacts, CommandFacts]]:
         one = len(siblings.commands) == 1
         unclear = one and isinstance(siblings.commands[0].node_rank, Unknown)
         found = [] if unclear else [(entry, command) for command in siblings.commands]
-    elif siblings is not None and siblings.count >= _TWO and entry.command is not None:
-        found = [(entry, entry.command)]
-    elif entry.command is not None and _is_elsewhere(entry):
+    elif entry.command is not None and (_are_several(siblings) or _is_elsewhere(entry)):
         found = [(entry, entry.command)]
     else:
         found = []
     return ((pod, command) for pod, command in found if _is_other(command))
+
+
+def _are_several(siblings: SiblingFacts | None) -> bool:
+    return siblings is not None and siblings.count >= _TWO
 
 
 def _is_elsewhere(pod: PodFacts) -> bool:
