@@ -355,8 +355,8 @@ def memory_fraction_range(facts: ServingFacts) -> Iterator[Finding]:
             right = share / 100 if percent and share > 10 else 0.9  # noqa: PLR2004
             seen = f"has {option} {share:g}, and the whole memory is 1"
             sure = checked or start.option("--max-total-tokens") is None
-            level = ALWAYS if sure else Level.ADVISORY
-            yield from start.refused(seen, set_option(option, f"{right:g}"), level)
+            near = set_option(option, f"{right:g}")
+            yield from start.refused(seen, near, ALWAYS if sure else Level.ADVISORY)
         elif share <= 0 and (level := start.since(POSITIVE) if checked else ALWAYS) is not None:
             seen = f"has {option} {share:g}, and {start.product} requires more than 0"
             yield from start.refused(seen, set_option(option, "0.9"), level)
