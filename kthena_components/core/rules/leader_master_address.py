@@ -41,6 +41,7 @@ _OF_SERVICE = regex(r"\w+_(?:SERVICE_HOST|SERVICE_PORT\w*|PORT(?:_\w+)?)")
 _PORT, _PORTS = regex(r":\d+$"), regex(r":\d+:\d+$")
 _LAST, _NAMED = regex(r":([A-Za-z0-9-]+)$"), regex(r":[a-z][a-z0-9-]*$")
 _MAX_PORT = 65535
+_HOST = regex(r"[A-Za-z0-9.:-]+")
 _ALONE = regex(r"\$(?:\(\w+\)|\{\w+\}|\w+)")
 
 
@@ -119,7 +120,7 @@ def _no_form(facts: ServingFacts, meeting: Meeting) -> str:
         return "but only a host belongs there, without a port" if _is_host_and_port(shown) else ""
     # A controller's variable has no port.
     alone = isinstance(meeting.address, OfController) and _ALONE.fullmatch(shown) is not None
-    named = facts.hosts is not None and "$" not in facts.hosts.resolve(shown)
+    named = facts.hosts is not None and "$" in shown and _HOST.fullmatch(facts.hosts.resolve(shown))
     known = isinstance(meeting.address, str) or alone or named
     return _no_port(shown) if known or _PORT.search(shown) or _NAMED.search(shown) else ""
 

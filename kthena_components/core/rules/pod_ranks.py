@@ -11,6 +11,7 @@ from kthena_components.core.remedies import Remedy, fixes_of, placed_at, set_opt
 from kthena_components.core.rules.support.messages import title
 from kthena_components.core.rules.support.own_rank_and_unset_variables import Ranked, own_rank
 from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown
 
 RULE = "pod-ranks"
@@ -28,6 +29,7 @@ _PORTS = {
 _OWN = ("127.", "localhost", "0.0.0.0", "::")  # noqa: S104 - compared, not bound
 _TWO = 2
 _LISTED = 8
+_HOST = regex(r"[A-Za-z0-9.:-]+")
 
 
 def pod_ranks(facts: ServingFacts) -> Iterator[Finding]:
@@ -133,7 +135,7 @@ def _host(facts: ServingFacts, command: CommandFacts, option: str) -> str:
     """Return an address of which the controller's variables are known; empty for any other."""
     written = [command.written.get(name, "") for name in _ADDRESSES[option]]
     found = facts.hosts.resolve(next(filter(None, written), "")) if facts.hosts is not None else ""
-    return "" if "$" in found else found
+    return found if _HOST.fullmatch(found) else ""
 
 
 def _without_first(engine: EngineFacts) -> Iterator[Finding]:

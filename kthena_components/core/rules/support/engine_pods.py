@@ -203,9 +203,8 @@ def _are_several(siblings: SiblingFacts | None) -> bool:
 def _is_elsewhere(pod: PodFacts) -> bool:
     """Return whether the first rank of the engine in a pod is surely in no container beside."""
     rank = pod.command.node_rank if pod.command is not None else None
-    stated = pod.command is not None and pod.command.headless is True
-    stated = stated or (isinstance(rank, int) and rank > 0)
-    return stated and pod.own is not None and pod.own.ports.alone
+    is_other = isinstance(rank, int) and rank > 0
+    return is_other and pod.own is not None and pod.own.ports.alone
 
 
 def _is_other(command: CommandFacts) -> bool:
