@@ -282,7 +282,7 @@ class RenderedSource(Source):
         if not self.rendering.may_lack_values:
             return ""
         lacks = item.is_empty(finding.path) or item.is_cut(finding.path)
-        lacks = lacks or (finding.seen == MISSING and self._leaves_out(item, finding.path))
+        lacks = lacks or (finding.seen.startswith(MISSING) and self._leaves_out(item, finding.path))
         return "is empty with the chart's own values" if lacks else ""
 
     def _leaves_out(self, item: KubeObject, path: str) -> bool:
