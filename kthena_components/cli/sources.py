@@ -184,8 +184,6 @@ def _follow(
     return node, line
 
 
-# The texts that objects are read from: files, and what a program rendered from files.
-#
 # A user cannot open a rendering. So its findings point to the file that the object comes from: to
 # the line of the field in the same object there, or, in a template, to the only field of that name.
 
@@ -281,6 +279,8 @@ class RenderedSource(Source):
         """Say that a chart was rendered without a value; empty if it needs none."""
         if self.is_chart_alone and (name := item.named_as_release(finding.path)):
             return f"is {display(name)}, which fits a release with that name"
+        if finding.rule == "object-version" and item.body["apiVersion"] in self.rendering.asked:
+            return "is chosen by a template that asks the cluster for it"
         if not self.rendering.may_lack_values:
             return ""
         lacks = item.is_empty(finding.path) or item.is_cut(finding.path)
