@@ -39,13 +39,17 @@ _SERVED = {
     "scheduling.k8s.io/v1": "PriorityClass",
     "storage.k8s.io/v1": "StorageClass",
 }
-"""Kinds that every cluster of that release has. Without a cluster, Helm knows versions but no kinds,
+"""Kinds that every cluster of that release has. Without a cluster, Helm knows no kinds of versions,
 so `.Capabilities.APIVersions.Has "policy/v1/PodDisruptionBudget"` would be false.
 Source: helm v3.19 pkg/chartutil/capabilities.go allKnownVersions; pkg/action/action.go
 GetVersionSet, which asks a cluster for the kinds, too."""
 _OPTIONS = (
     *("--kube-version", KUBERNETES, "--skip-schema-validation", "--include-crds"),
-    *(f"--api-versions={group}/{kind}" for group, kinds in _SERVED.items() for kind in kinds.split()),
+    *(
+        f"--api-versions={group}/{kind}"
+        for group, kinds in _SERVED.items()
+        for kind in kinds.split()
+    ),
 )
 RELEASE = HELM_RELEASE
 _MOST_FILES, _DEEPEST = 20_000, 8
