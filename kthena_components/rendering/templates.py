@@ -185,7 +185,7 @@ _UPGRADE = regex(r"Is(?:Upgrade|Install)|\.Release(?!\.(?:Name|Namespace|Service
 _API = regex(r"\b[a-z0-9][a-z0-9.-]*(/v[0-9][a-z0-9]*(?:/[A-Z][A-Za-z]*)?\b)?")
 """A word, with the version if it is the group of an API: a word without one is read once, too."""
 _CAPABILITIES, _LOOKUP = regex(r"Capabilities"), regex(r"\blookup\b")
-_ASKS = regex(r"\.APIVersions\.Has\b")
+_ASKS = regex(r"\.APIVersions\.Has\s*\(?\s*[\"`]([a-z0-9.-]+/v[a-z0-9]+)")
 _NAMED = regex(r"\.Release\.(?:Name|Namespace)\b|\binclude\b|\btemplate\b|\$\w")
 """What may be the name of the release, or holds it."""
 _COMPARES = regex(r"\b(?:eq|ne|has|contains|has(?:Pre|Suf)fix|regexMatch|mustRegexMatch|list)\b")
@@ -239,9 +239,8 @@ def circumstances(folder: Path) -> Iterator[Circumstance]:
 
 def asked_versions(folder: Path) -> frozenset[str]:
     """Return the API versions for which the templates of a chart ask the cluster."""
-    asked = (each for text in _texts(folder) for each in actions(text) if _ASKS.search(each))
-    found = (match[0] for each in asked for match in _API.finditer(each) if match[1])
-    return frozenset("/".join(each.split("/")[:2]) for each in found)
+    every = (each for text in _texts(folder) for each in actions(text))
+    return frozenset(found for each in every for found in _ASKS.findall(each))
 
 
 def _names(folder: Path, asked: list[str]) -> list[str]:
