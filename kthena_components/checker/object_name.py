@@ -59,11 +59,12 @@ _STATED = regex(r"""(?<![\w/.-])(?:n|generateN)ame["']?:\s*["']?([^\s"',}]+)""")
 _USUAL = regex(r"[a-z][a-z0-9-]{0,50}[a-z0-9]?")
 _LATE = regex(
     r"[A-Z][A-Z0-9_]+|[^A-Za-z0-9]+|(?:.*[-.])?[A-Z][A-Z0-9]*_[A-Z0-9_]+(?:[-.].*)?|.*\{\}.*"
-    r"|(?=.*[a-z])(?=.*[A-Z])(?:(?:[a-z0-9]+|[A-Z]{6,})(?:[-.]|\Z))+"
+    r"|(?=.*[a-z])(?=.*[A-Z])(?:(?:[a-z0-9]+|[A-Z]{6,})(?:[-.]|\Z))+|(?:[a-z0-9]+_)+name"
 )
-"""A name in capitals, one with a part such as V_ZONE or {}, or one without letters: `_`, which a
-kustomization's namespace replaces. A word of capitals between parts without them is replaced, too:
-bench-JOBSUFFIX; abbreviations are shorter, or have digits: llama-AWQ, llama-NVFP4."""
+"""A name in capitals, one with a part such as V_ZONE or {}, one that says what it is, for sed to
+replace: service_name; or one without letters: `_`, which a kustomization's namespace replaces. A
+word of capitals between parts without them is replaced, too: bench-JOBSUFFIX; abbreviations are
+shorter, or have digits: llama-AWQ, llama-NVFP4."""
 _JOB, _CRON_JOB = ("batch", "Job"), ("batch", "CronJob")
 _CRON_JOB_NAME, _NO_LIMIT = 52, 2**20
 _RANDOM = "aaaaa"

@@ -6,7 +6,7 @@ A text is a file, or what a program rendered from files.
 import os
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import lru_cache
 from itertools import zip_longest
@@ -25,7 +25,7 @@ from kthena_components.checker.unread_kinds_and_parts import (
 )
 from kthena_components.core.engines.dialects import takes_number
 from kthena_components.core.engines.placeholders import LATE_VARIABLES
-from kthena_components.core.findings import Finding
+from kthena_components.core.findings import Finding, Level
 from kthena_components.core.naming import HELM_RELEASE
 from kthena_components.core.objects.engine_detection import may_hold_signs
 from kthena_components.core.schema.language import MISSING
@@ -37,10 +37,8 @@ from kthena_components.core.values.read import group_kind, has_key, has_text, ma
 from kthena_components.core.values.regex import regex
 from kthena_components.reading.documents import Document, read_documents
 from kthena_components.reading.files import Unreadable, read_text, shown_name
+from kthena_components.reading.kustomization import ANY_KIND
 from kthena_components.rendering.result import Rendering
-
-# Splits documents into Kubernetes objects, and finds the line of a finding's path.
-
 
 _LIST = "List"
 _DIGITS = 9
@@ -186,8 +184,6 @@ def _follow(
     return node, line
 
 
-# The texts that objects are read from: files, and what a program rendered from files.
-#
 # A user cannot open a rendering. So its findings point to the file that the object comes from: to
 # the line of the field in the same object there, or, in a template, to the only field of that name.
 
@@ -209,6 +205,8 @@ class Source:
     """Whether it was found below a folder, where there may be patches, too."""
     is_base: bool = False
     """Whether it was found there, and a kustomization that was not built may complete it."""
+    patched: Collection[str] = ()
+    """The kinds of objects that a patch of such a kustomization changes."""
     is_of_chart: bool = False
     """Whether it is in the folder of a chart, which is rendered with its values."""
 
@@ -227,6 +225,8 @@ class Source:
 
     def left_open(self, item: KubeObject, finding: Finding) -> str:
         """Say why somebody else fills in what a finding is about; empty if nobody does."""
+        if finding.level is Level.MANDATORY and {item.body.get("kind"), ANY_KIND} & {*self.patched}:
+            return "may be changed by a patch of a kustomization that was not built"
         is_template = self.is_walked and _TEMPLATE.search(Path(self.path).stem) is not None
         return "is empty in a template" if is_template and item.is_empty(finding.path) else ""
 
@@ -279,10 +279,12 @@ class RenderedSource(Source):
         """Say that a chart was rendered without a value; empty if it needs none."""
         if self.is_chart_alone and (name := item.named_as_release(finding.path)):
             return f"is {display(name)}, which fits a release with that name"
+        if finding.rule == "object-version" and item.body["apiVersion"] in self.rendering.asked:
+            return "is chosen by a template that asks the cluster for it"
         if not self.rendering.may_lack_values:
             return ""
         lacks = item.is_empty(finding.path) or item.is_cut(finding.path)
-        lacks = lacks or (finding.seen == MISSING and self._leaves_out(item, finding.path))
+        lacks = lacks or (finding.seen.startswith(MISSING) and self._leaves_out(item, finding.path))
         return "is empty with the chart's own values" if lacks else ""
 
     def _leaves_out(self, item: KubeObject, path: str) -> bool:

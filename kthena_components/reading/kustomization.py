@@ -40,6 +40,11 @@ _GENERATED = ("configmapgenerator", "secretgenerator")
 _PLUGINS = ("generators", "transformers", "validators")
 _LINE = "\n"
 _CHARTS = ("helmcharts", "helmchartinflationgenerator")
+_CHANGING_ANY = ("transformers", "replacements")
+_KIND = regex(r"""^[ \t{-]*["']?kind["']?[ \t]*:[ \t]*["']?([A-Za-z]+)""", re.MULTILINE)
+_PLAIN_KIND = regex(r"[A-Za-z]+")
+ANY_KIND = "*"
+"""Stands for each kind, where a patch does not state one that is here to read."""
 
 
 @dataclass(slots=True)
@@ -215,6 +220,32 @@ def _is_aimed(item: Mapping[str, Any]) -> bool:
     """Return whether a patch states a target that may be another object than a definition."""
     targets = [mapping(target) for target in _values(item, "target")]
     return any(set(_values(target, "kind")) != {_DEFINITION} for target in targets)
+
+
+def patched_kinds(made: Kustomization) -> set[str]:
+    """Return the kinds of the objects that a kustomization may change, not counting its bases."""
+    content, found = made.stated, set[str]()
+    for key in _CHANGING_ANY:
+        found.update(ANY_KIND for value in _values(content, key) if value)
+    for text in _texts(content, "patchesstrategicmerge"):
+        found |= _kinds_of(text, made)
+    for item in (each for key in ("patches", "patchesjson6902") for each in _maps(content, key)):
+        targets = [mapping(target) for target in _values(item, "target")]
+        kinds = {str(kind) for target in targets for kind in _values(target, "kind") if kind}
+        if not kinds:
+            texts = (text for key in ("patch", "path") for text in _texts(item, key))
+            kinds = {kind for text in texts for kind in _kinds_of(text, made)}
+        found.update(kind if _PLAIN_KIND.fullmatch(kind) else ANY_KIND for kind in kinds)
+    return found
+
+
+def _kinds_of(patch: str, made: Kustomization) -> set[str]:
+    """Return the kinds in a patch, which is a text or the path of a file."""
+    text: str | Unreadable = patch
+    if _LINE not in patch:
+        text = read_below(Path(made.folder, patch), Path(made.boundary))
+    found = set[str]() if isinstance(text, Unreadable) else set(_KIND.findall(text))
+    return found or {ANY_KIND}
 
 
 def _may_fetch(text: str) -> bool:

@@ -6,7 +6,7 @@ incomplete, so it is checked as the overlay builds it.
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from kthena_components.reading.folders import CHART, Found
 from kthena_components.reading.kustomization import (
     Kustomization,
     find_kustomization,
+    patched_kinds,
     read_kustomization,
 )
 from kthena_components.reading.settings import parse_kube_map, read_below
@@ -142,6 +143,24 @@ class Layout:
     def built_upon(self) -> set[str]:
         """List the real paths of the files whose objects kustomizations may complete."""
         return _objects_of(self.kustomizations.values())
+
+    def patched(self, built: Collection[str]) -> dict[str, set[str]]:
+        """List the real paths of files with objects that patches may change, which nothing built.
+
+        Args:
+            built: Keys of the kustomizations that were built.
+
+        Returns:
+            For each file, the kinds that the patches change.
+        """
+        kinds = {key: patched_kinds(made) for key, made in self.kustomizations.items()}
+        found: dict[str, set[str]] = {}
+        for key in kinds.keys() - built:
+            below = self.built_of(key)
+            changed = {kind for each in below for kind in kinds[each]}
+            for file in _objects_of(self.kustomizations[each] for each in below) if changed else ():
+                found.setdefault(file, set()).update(changed)
+        return found
 
     def objects(self, files: Iterable[str], rendered: Iterable[str]) -> Iterator[str]:
         """Yield the files with objects, except those that are checked in a rendering.

@@ -29,7 +29,28 @@ from kthena_components.rendering.isolation import Cage
 PROGRAMS = ("helm",)
 KUBERNETES = "1.34.0"
 """The release of Kubernetes for templates; pod templates are checked against the same one."""
-_OPTIONS = ("--kube-version", KUBERNETES, "--skip-schema-validation", "--include-crds")
+_SERVED = {
+    "apps/v1": "DaemonSet Deployment ReplicaSet StatefulSet",
+    "autoscaling/v2": "HorizontalPodAutoscaler",
+    "batch/v1": "CronJob Job",
+    "networking.k8s.io/v1": "Ingress IngressClass NetworkPolicy",
+    "policy/v1": "PodDisruptionBudget",
+    "rbac.authorization.k8s.io/v1": "ClusterRole ClusterRoleBinding Role RoleBinding",
+    "scheduling.k8s.io/v1": "PriorityClass",
+    "storage.k8s.io/v1": "StorageClass",
+}
+"""Kinds that every cluster of that release has. Without a cluster, Helm knows no kinds of versions,
+so `.Capabilities.APIVersions.Has "policy/v1/PodDisruptionBudget"` would be false.
+Source: helm v3.19 pkg/chartutil/capabilities.go allKnownVersions; pkg/action/action.go
+GetVersionSet, which asks a cluster for the kinds, too."""
+_OPTIONS = (
+    *("--kube-version", KUBERNETES, "--skip-schema-validation", "--include-crds"),
+    *(
+        f"--api-versions={group}/{kind}"
+        for group, kinds in _SERVED.items()
+        for kind in kinds.split()
+    ),
+)
 RELEASE = HELM_RELEASE
 _MOST_FILES, _DEEPEST = 20_000, 8
 _LOCAL = "file://"

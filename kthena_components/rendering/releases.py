@@ -34,6 +34,7 @@ from kthena_components.rendering.servings import (
     may_serve,
     texts_in,
 )
+from kthena_components.rendering.templates import asked_versions
 from kthena_components.systems import find_kind
 
 _VALUES = "values.yaml"
@@ -243,16 +244,17 @@ class _Releases:
         why = copied.render_with(
             str(self._programs.helm), options, self._cage, output, stated.name if is_name else ""
         )
+        asked = asked_versions(copied.folder)
         if why or not stated.fields:
             return why.replace(f"{folder}/", "") or self._rendering(
-                stated, output, lambda _, comment: copied.source_of(comment)
+                stated, output, lambda _, comment: copied.source_of(comment), asked
             )
         changed = folder / "changed"
         if why := self._missing() or kustomize.change(
             str(self._programs.kustomize), output, stated.fields, self._cage, changed
         ):
             return why
-        return self._rendering(stated, changed, lambda *_: None)
+        return self._rendering(stated, changed, lambda *_: None, asked)
 
     def _overlay(self, stated: Overlay) -> Rendering | str:
         """Render a kustomization with a release's changes, or return why it is not."""
@@ -274,7 +276,9 @@ class _Releases:
         known = self._programs.kustomize
         return "" if known else self._programs.missing_for(kustomize.PROGRAMS)
 
-    def _rendering(self, stated: Statement, output: Path, origin: Origin) -> Rendering:
+    def _rendering(
+        self, stated: Statement, output: Path, origin: Origin, asked: frozenset[str] = frozenset()
+    ) -> Rendering:
         """Describe a rendering, with the release's file as the place of findings."""
         return Rendering(
             name=stated.place.name,
@@ -282,6 +286,7 @@ class _Releases:
             origin=origin,
             boundary=stated.place.boundary,
             fallback=stated.place.file,
+            asked=asked,
             released=os.path.realpath(stated.folder) if isinstance(stated, ChartRelease) else "",
         )
 

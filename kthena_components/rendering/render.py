@@ -14,7 +14,12 @@ from kthena_components.rendering import helm, kustomize
 from kthena_components.rendering.isolation import Cage, checkouts_around, find_program, why_missing
 from kthena_components.rendering.result import Origin, Rendered, Rendering
 from kthena_components.rendering.servings import Known, is_output_hinted, may_serve
-from kthena_components.rendering.templates import circumstances, find_objects, unknown
+from kthena_components.rendering.templates import (
+    asked_versions,
+    circumstances,
+    find_objects,
+    unknown,
+)
 
 _AT_ONCE = 4
 _ASKED_NOT_TO = "--no-render was given"
@@ -218,5 +223,6 @@ def _of_chart(copied: helm.Copied, name: str, values: str, output: Path) -> Rend
         origin=lambda _, comment: copied.source_of(comment),
         boundary=chart.boundary,
         fallback=str(Path(chart.folder, CHART)),
+        asked=asked_versions(copied.folder),
         may_lack_values=not values,
     )

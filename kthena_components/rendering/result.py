@@ -32,6 +32,8 @@ class Rendering:
     """The file to point to if the origin is unknown, below the folder that the user named."""
     released: str = ""
     """The real path of the chart, if a release of other files states the values."""
+    asked: frozenset[str] = frozenset()
+    """The API versions that the templates use if the cluster has them."""
     may_lack_values: bool = False
     """Whether it is a chart with nothing but its own values, which may leave fields empty."""
 

@@ -185,6 +185,7 @@ _UPGRADE = regex(r"Is(?:Upgrade|Install)|\.Release(?!\.(?:Name|Namespace|Service
 _API = regex(r"\b[a-z0-9][a-z0-9.-]*(/v[0-9][a-z0-9]*(?:/[A-Z][A-Za-z]*)?\b)?")
 """A word, with the version if it is the group of an API: a word without one is read once, too."""
 _CAPABILITIES, _LOOKUP = regex(r"Capabilities"), regex(r"\blookup\b")
+_ASKS = regex(r"\.APIVersions\.Has\s*\(?\s*[\"`]([a-z0-9.-]+/v[a-z0-9]+)")
 _NAMED = regex(r"\.Release\.(?:Name|Namespace)\b|\binclude\b|\btemplate\b|\$\w")
 """What may be the name of the release, or holds it."""
 _COMPARES = regex(r"\b(?:eq|ne|has|contains|has(?:Pre|Suf)fix|regexMatch|mustRegexMatch|list)\b")
@@ -234,6 +235,12 @@ def circumstances(folder: Path) -> Iterator[Circumstance]:
         yield Circumstance(f"as {name}", options, release=name)
     if any(map(_LOOKUP.search, asked)):
         yield Circumstance("where lookup finds an object", upgrade, finds_objects=True)
+
+
+def asked_versions(folder: Path) -> frozenset[str]:
+    """Return the API versions for which the templates of a chart ask the cluster."""
+    every = (each for text in _texts(folder) for each in actions(text))
+    return frozenset(found for each in every for found in _ASKS.findall(each))
 
 
 def _names(folder: Path, asked: list[str]) -> list[str]:

@@ -83,7 +83,7 @@ def values_alone(name: str, text: str) -> Unreadable | None:
     what = f"of the chart {chart}" if chart else "of a Helm chart"
     return _note(
         name,
-        f"it has values {what}, which is in none of the folders: check the chart's folder with "
+        f"it has values {what} and is not in that chart's folder: check the chart's folder with "
         "this file in it, or the output of `helm template` with it",
     )
 

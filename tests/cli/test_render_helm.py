@@ -444,3 +444,32 @@ def test_a_packed_chart_is_counted(run: Command, write: Write, chart: None) -> N
     write("m/chat/charts/part-1.0.0.tgz", b"")
     write("m/charts/other-1.0.0.tgz", b"")
     assert ", 1 .tgz file not read" in run("m", "--no-render").out
+
+
+BUDGET = """\
+apiVersion: {{{{ .Capabilities.APIVersions.Has "{asked}" | ternary "{then}" "{other}" }}}}
+kind: PodDisruptionBudget
+metadata: {{name: chat}}
+spec: {{maxUnavailable: 1, selector: {{matchLabels: {{app: chat}}}}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("asked", "either", "told"),
+    [
+        ("policy/v1/PodDisruptionBudget", ("policy/v1", "policy/v1beta1"), ""),
+        ("policy/v1", ("policy/v1", "policy/v1beta1"), ""),
+        ("policy/v1beta1", ("policy/v1beta1", "policy/v1"), "not checked"),
+        ("example.com/v1", ("policy/v1", "policy/v1beta1"), "mandatory"),
+    ],
+)
+def test_templates_ask_for_what_clusters_have(
+    run: Command, write: Write, asked: str, either: tuple[str, str], told: str
+) -> None:
+    """Without a cluster, Helm knows no kinds, and versions that are gone."""
+    write("m/chat/Chart.yaml", CHART.format("chat"))
+    budget = BUDGET.format(asked=asked, then=either[0], other=either[1])
+    write("m/chat/templates/pdb.yaml", budget)
+    lines = [line for line in run("m").lines if "apiVersion: " in line]
+    assert len(lines) == bool(told)
+    assert all(f": {told}: PodDisruptionBudget" in line for line in lines)

@@ -299,3 +299,53 @@ def test_a_kustomization_that_is_a_link_out_of_the_folder_is_told(
     write("k/other.yaml", "a: 1\n")
     (tmp_path / "k/Kustomization").symlink_to(tmp_path / "what.txt")
     assert "k/Kustomization: leads out of " in run("k").err
+
+
+WEB = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers: [{name: web, image: "nginx:1.27", volumeMounts: [{name: data, mountPath: /data}]}]
+"""
+VOLUME = """\
+kind: Deployment
+metadata: {name: web}
+spec: {template: {spec: {volumes: [{name: data, emptyDir: {}}]}}}
+"""
+OTHER = "kind: Service\nmetadata: {name: web}\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "patch", "level"),
+    [
+        ("", "", "mandatory"),
+        ("patches: [{path: a.yaml}]", VOLUME, "not checked"),
+        ("patchesStrategicMerge: [a.yaml]", VOLUME, "not checked"),
+        ("patches: [{path: gone.yaml}]", "", "not checked"),
+        ("patches: [{path: gone.yaml, target: {kind: Deployment}}]", "", "not checked"),
+        ("patches: [{path: gone.yaml, target: {kind: Deploy.*}}]", "", "not checked"),
+        ("patches: [{path: gone.yaml, target: {kind: Service}}]", "", "mandatory"),
+        ("patches: [{path: a.yaml}]", OTHER, "mandatory"),
+        ("components: [../part]", "", "not checked"),
+    ],
+)
+def test_what_a_patch_may_mend_is_not_told_of_an_object_that_serves_no_model(
+    run: Command, write: Write, more: str, patch: str, level: str
+) -> None:
+    """Kustomizations without a serving are not built."""
+    write("m/web/kustomization.yaml", f"resources: [web.yaml]\n{more}")
+    write("m/web/web.yaml", WEB)
+    if patch:
+        write("m/web/a.yaml", patch)
+    if "components" in more:
+        start = "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n"
+        write("m/part/kustomization.yaml", f"{start}patches: [{{path: volume.yaml}}]")
+        write("m/part/volume.yaml", VOLUME)
+    (line,) = (line for line in run("m").lines if line.startswith("m/web/web.yaml:"))
+    assert f": {level}: Deployment web: spec.template.spec.containers[0].volumeMounts[0].n" in line
+    assert ("by a patch of a kustomization that was not built" in line) == (level == "not checked")

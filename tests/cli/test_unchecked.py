@@ -81,8 +81,8 @@ STACK = "servingEngineSpec:\n  modelSpec:\n  - name: chat\n"
 MODELSERVICE = "modelArtifacts: {uri: hf://a/b}\ndecode:\n  parallelism: {tensor: 8}\n"
 OWN = "image: vllm/vllm-openai:v0.20.0\nargs: [--tensor-parallel-size=8]\n"
 TOLD = (
-    "which is in none of the folders: check the chart's folder with this file in it, or the output "
-    "of `helm template` with it\n"
+    "and is not in that chart's folder: check the chart's folder with this file in it, or the "
+    "output of `helm template` with it\n"
 )
 
 
@@ -101,7 +101,7 @@ def test_values_whose_chart_is_elsewhere_are_told_once(
     write(f"m/{file}", f"{text}---\nother: {{}}\n")
     for named in ("m", f"m/{file}"):
         done = run(named)
-        assert done.err == f"m/{file}: is not checked: it has values of {chart}, {TOLD}"
+        assert done.err == f"m/{file}: is not checked: it has values of {chart} {TOLD}"
         assert "1 file not read" in done.out
         assert done.status == 0
     assert run("m", "--strict-read").status == 2

@@ -233,3 +233,34 @@ def test_the_quick_test_is_never_sure_of_what_the_walk_refuses(
     json.dumps(body, default=str)
     if surely(body):
         assert [f for f in check_shape(body, shape) if f.level is Level.MANDATORY] == []
+
+
+def picked(name: str, version: str = "", **reference: object) -> list[tuple[str, Level, str]]:
+    """Return what the CRD says of the endpoint picker of an LLMInferenceService."""
+    picker = {"name": "epp", **reference}
+    pool = {"selector": {"app": "chat"}, "targetPortNumber": 8000, name: picker}
+    body = {
+        "apiVersion": "serving.kserve.io/v1alpha1",
+        "kind": "LLMInferenceService",
+        "metadata": {"name": "chat"},
+        "spec": {
+            "model": {"uri": "hf://Qwen/Qwen3-8B"},
+            "router": {"scheduler": {"pool": {"spec": pool}}},
+        },
+    }
+    asked = read_release(version) if version else None
+    found = check_crd(body, "LLMInferenceService", table_of("kserve"), asked)
+    return [(each.path, each.level, each.seen) for each, _ in found]
+
+
+def test_a_field_that_lost_its_default_is_advice_unless_the_release_is_stated() -> None:
+    """KServe 0.16 to 0.19 fill in failureMode; v1alpha1 of 0.20 requires it."""
+    assert picked("extensionRef", failureMode="FailOpen") == []
+    assert picked("extensionRef", "0.19") == []
+    ((path, level, seen),) = picked("extensionRef")
+    assert path == "spec.router.scheduler.pool.spec.extensionRef.failureMode"
+    assert level is Level.ADVISORY
+    assert seen == "is missing, and it has no default in KServe 0.20; 0.19 accepts it"
+    ((path, level, seen),) = picked("extensionRef", "0.20")
+    assert level is Level.MANDATORY
+    assert seen.endswith("0.19 accepts it")

@@ -139,10 +139,10 @@ def _told_once(
     walked = _walked(found)
     kept = found.named.union(layout.objects(walked, rendered.covered))
     yield from unchecked(layout, rendered, walked, kept)
-    bases = layout.built_upon()
+    bases, patched = layout.built_upon(), layout.patched(rendered.covered)
     charts = {os.path.realpath(chart.folder) for chart in layout.charts}
     charts.update(layout.libraries)
-    plain = [_plain(each, found, bases, charts) for each in files if each in kept]
+    plain = [_plain(each, found, bases, charts, patched) for each in files if each in kept]
     built = [
         RenderedSource(str(each.output), (each.name,), rendering=each, folders=found.folders)
         for each in rendered.renderings
@@ -166,7 +166,13 @@ def _told_once(
     yield from merge(results)
 
 
-def _plain(file: str, found: Found, bases: Container[str], charts: Collection[str]) -> Source:
+def _plain(
+    file: str,
+    found: Found,
+    bases: Container[str],
+    charts: Collection[str],
+    patched: Mapping[str, Collection[str]],
+) -> Source:
     """Describe where a file comes from: a folder, a kustomization's base, or a chart."""
     is_walked = file not in found.named
     real = os.path.realpath(file) if "\0" not in file and (is_walked or charts) else file
@@ -175,6 +181,7 @@ def _plain(file: str, found: Found, bases: Container[str], charts: Collection[st
         file,
         is_walked=is_walked,
         is_base=is_walked and real in bases,
+        patched=patched.get(real, ()) if is_walked else (),
         is_of_chart=any(folder in charts for folder in above),
     )
 

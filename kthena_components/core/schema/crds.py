@@ -16,6 +16,7 @@ from kthena_components.core.findings import Finding, Level, suggest
 from kthena_components.core.remedies import Remedy, either, fixes_of, remove
 from kthena_components.core.schema.fast_check import Test, quick_test
 from kthena_components.core.schema.language import (
+    MISSING,
     UNDECLARED,
     Amount,
     Budget,
@@ -242,6 +243,9 @@ def check_crd(
         if finding.level is Level.MANDATORY:
             taken = _taken_by(finding, body, table, (kind, served, place), others)
         removed = taken is not None and taken < place
+        if removed and finding.seen == MISSING and asked is None:
+            # An older release fills it in, and the files do not say which one the cluster runs.
+            finding = replace(finding, level=Level.ADVISORY)  # noqa: PLW2901 - the same finding
         if finding.seen == UNDECLARED and (taken is None or removed):
             moved = dict(moves(body, shape)) if moved is None else moved
             # A field that was removed is not misspelt.
@@ -300,10 +304,28 @@ def _taken_by(
 
     An older one counts only if it has the field: it may have accepted a value without checking it.
     """
-    place = at[2]
-    older = range(place - 1, -1, -1) if finding.seen == UNDECLARED else range(0)
+    kind, served, place = at
+    older: Iterable[int] = range(place - 1, -1, -1) if finding.seen in (UNDECLARED, MISSING) else ()
+    if finding.seen == MISSING:
+        keys = finding.path.split(".")
+        roots = ((other, table.number(kind, served, other)) for other in older)
+        older = [
+            other
+            for other, number in roots
+            if number is not None and _declares(table.root(number, kind)[0], keys)
+        ]
     places = chain(range(place + 1, len(table.releases)), older)
-    return _accepting(finding, body, table, (at[0], at[1]), places, others=others)
+    return _accepting(finding, body, table, (kind, served), places, others=others)
+
+
+def _declares(shape: Schema, keys: Iterable[str]) -> bool:
+    """Return whether a schema has the field at a path."""
+    for key in keys:
+        known = shape.fields.get(key.partition("[")[0]) if isinstance(shape, Fields) else None
+        if known is None:
+            return False
+        shape = known.of if isinstance(known, Items) else known
+    return True
 
 
 def _accepting(

@@ -23,6 +23,7 @@ from kthena_components.core.values.read import (
     sequence,
     whole,
 )
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kubernetes.rules.inference_pools import POOL, pools, route_backends
 from kthena_components.systems.kubernetes.selectors_and_routers import (
@@ -163,12 +164,18 @@ _OTHERS = {
 }
 
 
+_TO_WRITE = regex(r"(?:[a-z0-9]+_)+port")
+"""A word that says what to write, for sed to replace: target_port."""
+
+
 @part_of_rule
 def _port_fields(path: str, port: Mapping[str, Any], service: Object) -> Iterator[Finding]:
     """Report a targetPort that is no name, and a nodePort that the type does not allow."""
     target, node, kind = port.get("targetPort"), port.get("nodePort"), service.spec.get("type")
     require_known(f"{path}.targetPort", target)
-    if isinstance(target, str) and target and not is_port_name(target):
+    if isinstance(target, str) and not (
+        target == "" or is_port_name(target) or _TO_WRITE.fullmatch(target)
+    ):
         seen = f"is the text {display(target)}, which is not a valid name of a port"
         number = digits(target)
         remedy = "write the name of a port of the container, or its number"
