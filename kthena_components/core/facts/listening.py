@@ -141,9 +141,8 @@ def _listening(pod: PodFacts, *, first: bool | None) -> Listening | None:
     command, own = pod.joined or pod.command, pod.own
     if command is None or own is None or own.serves or not own.ports.alone:
         return None
-    if pod.joined and (command.engine is not None or command.ray_role != "worker"):
-        return None
-    if pod.gap or command.hidden or _hides_port(command):
+    without_ray = pod.joined and (command.engine or command.ray_role != "worker")
+    if without_ray or pod.gap or command.hidden or _hides_port(command):
         return None
     answers = _answers(command, first=first)
     if answers is False:
