@@ -13,7 +13,7 @@ from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, suggest
 from kthena_components.core.memory.sharding import model_shape
 from kthena_components.core.remedies import plain
-from kthena_components.core.rules.support.engine_pods import Start, each_start, image_of, starts
+from kthena_components.core.rules.support.engine_pods import Start, each_start, starts
 from kthena_components.core.rules.support.messages import is_number, slip_of, title
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
@@ -272,7 +272,7 @@ def _replaced(start: Start) -> bool | None:
 def _unregistered(
     start: Start, table: Table, taken: Words, registry: _Registry, word: str
 ) -> Iterator[Finding]:
-    image, release = image_of(start.pod or start.engine.entry), start.command.release
+    image, release = (start.pod or start.engine.entry).image, start.command.release
     spans = [row for row in table.words if row.option == taken.option and not row.key]
     having = [row for row in spans if word in row.words]
     if image is None or not image.is_own("vllm"):
