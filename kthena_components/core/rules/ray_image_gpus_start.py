@@ -54,13 +54,12 @@ def _without_ray(engine: EngineFacts, image: Image, name: str, path: str) -> Ite
     version = image.vllm_version
     if version is None or image.installs:
         stated = f"the tag {image.tag} states" if image.tag else "the image states"
-        because = f"{stated} no version of vLLM"
+        because = f"{stated} no version of vLLM, and its image"
         if image.installs:
-            because = "its container installs packages before it starts"
+            because = "its container installs packages before it starts, and vLLM's image"
         yield Finding(
             path=path,
-            seen=f"{title(engine)} was not checked, because {because}, and vLLM's image has no Ray "
-            "since 0.18",
+            seen=f"{title(engine)} was not checked, because {because} has no Ray since 0.18",
             level=Level.UNKNOWN,
         )
     elif version >= WITHOUT_RAY_SINCE and not image.installs:
