@@ -35,7 +35,7 @@ from kthena_components.core.engines.programs import (
 )
 from kthena_components.core.findings import count_of
 from kthena_components.core.values.dataclass import replace
-from kthena_components.core.values.images import installed_by, read_image
+from kthena_components.core.values.images import Image, installed_by, read_image
 from kthena_components.core.values.unknown import MaybeText, Unknown
 
 MAX_ITEM = 1 << 21
@@ -98,17 +98,19 @@ def read_command(
     if longest > MAX_ITEM:
         text = f"one item has {longest} characters, and no Linux accepts more than {MAX_ITEM}"
         return _unreadable(Problem(flag="", text=text, remedy="put it in a file", hard=True))
-    of = None if image is None else read_image(image)
-    if of is not None and (added := installed_by((" ".join(argv), *_scripts(files)))):
-        of = replace(of, installs=added)
+    of = None if image is None else _image(image, (" ".join(argv), *_scripts(files)))
     scope = Scope(env, late_variables, files=files, hidden=hidden, image=of)
     search = Search(scope)
     search.run(_expanded(argv, scope), folder)
     facts = _result(search)
-    if facts is None:
-        return None
-    heads = facts.ray_role == "head" and runs_straight(argv)
-    return replace(facts, image=of, ray_heads=heads or facts.ray_heads)
+    heads = facts is not None and facts.ray_role == "head" and runs_straight(argv)
+    return None if facts is None else replace(facts, image=of, ray_heads=heads)
+
+
+def _image(name: str, texts: Sequence[object]) -> Image:
+    """Read the name of an image, whose container runs some scripts."""
+    image, installs = read_image(name), installed_by(texts)
+    return replace(image, installs=installs) if installs else image
 
 
 def _scripts(files: Files) -> Iterator[object]:

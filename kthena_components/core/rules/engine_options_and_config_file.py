@@ -92,9 +92,8 @@ def _words(start: Start, table: Table) -> Iterator[Finding]:
         near = word.upper() if all(map(str.isupper, taken.words)) else word
         if near not in taken.words:
             level = Level.MANDATORY if release.sure and not taken.between else Level.ADVISORY
-            seen = (
-                f"states {display(word)} as {key} of {option}, which {start.product} does not take"
-            )
+            seen = f"states {display(word)} as {key} of {option}, which "
+            seen += f"{start.product} does not take"
             yield from start.refused(seen, plain(suggest(near, taken.words)), level)
 
 
@@ -216,9 +215,8 @@ _REGISTRIES: Mapping[str, Mapping[str, _Registry]] = {
 0.33.0), `none` for no parser (vllm/engine/arg_utils.py parse_reasoning_parser of 0.33.0), and
 `auto` for any (vllm/config/attention.py validate_backend_before since 0.18.0,
 vllm/transformers_utils/config.py get_config)."""
-_QUANTIZATION = "--quantization"
-_REPLACED_SINCE = (0, 10, 0)
-"""The first vLLM in which the config of a checkpoint replaces any word for --quantization."""
+_QUANTIZATION, _REPLACED_SINCE = "--quantization", (0, 10, 0)
+"""The first vLLM in which the config of a checkpoint replaces any word for that option."""
 _REPLACES = re.compile(r"fp4|modelopt|auto-?round|gpt-oss|(^|/)nvidia/", re.IGNORECASE)
 """Names of models that may have such a config. All of NVIDIA's quantized ones are of ModelOpt."""
 _UNLESS = ": it starts only if the model's config replaces the word, as of ModelOpt and AutoRound"
@@ -241,31 +239,27 @@ def engine_option_word(start: Start) -> Iterator[Finding]:
 
     Pass: --quantization awq, and --tool-call-parser hermes, with vllm/vllm-openai:v0.11.0.
     Fail: --quantization awqq with that of v0.11.0; --enable-auto-tool-choice and
-    --tool-call-parser qwen3; --distributed-executor-backend raylet; --attention-backend FLASHATTN
-    with v0.33.0; --speculative-algorithm MTP with lmsysorg/sglang:v0.5.23.
+    --tool-call-parser qwen3; --distributed-executor-backend raylet; --attention-backend FLASHATTN.
     Level: mandatory; advisory if the image states no release, if a package may have a loader or a
     quantization that vLLM itself no longer has, if the container installs packages first, and for
     --quantization of a model whose config is not known.
     Source: the registries of each release, run as they are published: QUANTIZATION_METHODS,
     _LOAD_FORMAT_TO_MODEL_LOADER, ToolParserManager, ReasoningParserManager, AttentionBackendEnum,
-    _CONFIG_FORMAT_TO_CONFIG_PARSER, _VLLM_TOKENIZERS; vllm/v1/executor/abstract.py get_class;
-    sglang/srt/speculative/spec_info.py SpeculativeAlgorithm, which is read;
+    _CONFIG_FORMAT_TO_CONFIG_PARSER, _VLLM_TOKENIZERS; SpeculativeAlgorithm of SGLang, which is
+    read; get_class in vllm/v1/executor/abstract.py;
     validate_api_server_args and ModelConfig._verify_quantization, which read them;
     override_quantization_method in vllm/model_executor/layers/quantization (modelopt.py, inc.py).
     """
-    release, engine = start.command.release, str(start.command.engine)
+    release, table = start.command.release, load(str(start.command.engine))
     if release is None:
         return
-    table = load(engine)
-    for option, registry in _REGISTRIES[engine].items():
+    for option, registry in _REGISTRIES[table.engine].items():
         word = start.option(option)
         if not isinstance(word, str) or not word or is_unresolved(word):
             continue
         if not _is_looked_up(start, registry) or release.version < registry.since:
             continue
-        other, first = registry.also
-        also = word.lower() == other and release.version >= first
-        if also or (registry.classes and "." in word):
+        if _is_taken(word, registry, release.version):
             continue
         taken, shown = table.words_in(option, "", release.version), registry.folds(word)
         if taken is None or shown in taken.words:
@@ -283,6 +277,12 @@ def _is_looked_up(start: Start, registry: _Registry) -> bool:
     if registry.classes and start.command.nnodes not in {None, 1}:
         return False  # executor-stated says which ones connect nodes
     return not registry.switch or start.is_on(registry.switch) is True
+
+
+def _is_taken(word: str, registry: _Registry, version: Version) -> bool:
+    """Return whether an engine takes a word that is no name in the registry."""
+    also = word.lower() == registry.also[0] and version >= registry.also[1]
+    return also or (registry.classes and "." in word)
 
 
 def _replaced(start: Start) -> bool | None:
@@ -334,13 +334,13 @@ def engine_option_known(facts: ServingFacts) -> Iterator[Finding]:
     TensorRT-LLM since 0.18.2: docs/engines.md. The tag of the project's own image states the
     release. For another image, or a tag without a release, the newest release is assumed, or the
     one in the tag if the image has the engine's name (vllm-cpu:v0.11.0-x), and findings that
-    depend on the release are advisory. The rule reports unknown options, ambiguous
-    abbreviations, words that belong to no option, values for switches, missing values, and values
-    of the wrong type or not among the choices. It reads config files as the release does: what is
-    not a map in YAML, a second --config, and a line of vLLM with --config that does not begin with
-    the model, end the start. For programs with further options of their own,
-    unknown options are not reported. Since vLLM 0.17.0 a line with --served-model-name that names
-    the model as a bare word begins with it.
+    depend on the release are advisory. The rule reports unknown options, ambiguous abbreviations,
+    words that belong to no option, values for switches, missing values, and values of the wrong
+    type or not among the choices. It reads config files as the release does: what is not a map in
+    YAML, a second --config, and a line of vLLM with --config that does not begin with the model,
+    end the start. For programs with further options of their own, unknown options are not reported.
+    Since vLLM 0.17.0 a line with --served-model-name that names the model as a bare word begins
+    with it.
 
     No release reads an option with dashes instead of hyphens, in another case, in quotes, or behind
     `--`, and no container starts a command whose words are in one item of the list. `$NAME` and
