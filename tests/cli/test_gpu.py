@@ -164,3 +164,11 @@ def test_the_profile_of_kubeai_names_its_gpu(run: Command, write: Write) -> None
     model["spec"]["resourceProfile"] = "nvidia-gpu-l4:1"  # type: ignore[index]
     write("model.yaml", yaml.safe_dump(model))
     assert "of NVIDIA L4" in run("model.yaml", "--gpu", "mi300x").out
+
+
+def test_a_model_that_nothing_names_is_said_once_per_object(run: Command, write: Write) -> None:
+    write("a.yaml", re.sub(" +- meta-llama.*\n", "", deployment("--tensor-parallel-size=8")))
+    for options in ([], ["--gpu=h100"]):
+        ran = run("a.yaml", *options)
+        assert "1 not checked" in ran.out
+        assert ran.out.count("model in the command line") == 1

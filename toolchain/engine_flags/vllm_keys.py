@@ -71,12 +71,39 @@ def _registry(module: str, manager: str, eager: str) -> Callable[[], Iterable[st
     return listed
 
 
-def _names_in(module: str, variable: str) -> Callable[[], Iterable[str]]:
+def _members(made: Any) -> Iterable[str]:
+    names: Iterable[str] = made.__members__
+    return names
+
+
+def _names_in(
+    module: str, variable: str, of: Callable[[Any], Iterable[str]] = iter
+) -> Callable[[], Iterable[str]]:
     """Return what lists the names in a variable of a module."""
-    return lambda: getattr(importlib.import_module(module), variable)
+    return lambda: of(getattr(importlib.import_module(module), variable))
+
+
+def _chosen_from(module: str, hint: str, *others: Callable[[], Iterable[str]]) -> Any:
+    """Return what lists the words of a type, and names of registries."""
+
+    def listed() -> Iterable[str]:
+        words = typing.get_args(getattr(importlib.import_module(module), hint))
+        return {*words, *(name for other in others for name in other())} if words else ()
+
+    return listed
 
 
 REGISTRIES: Mapping[str, tuple[Callable[[], Iterable[str]], ...]] = {
+    "--attention-backend": tuple(
+        _names_in(f"vllm.{module}attention.backends.registry", "AttentionBackendEnum", _members)
+        for module in ("v1.", "")
+    ),
+    "--config-format": (
+        _names_in("vllm.transformers_utils.config", "_CONFIG_FORMAT_TO_CONFIG_PARSER"),
+    ),
+    "--distributed-executor-backend": (
+        _chosen_from("vllm.config.parallel", "DistributedExecutorBackend"),
+    ),
     "--load-format": (
         _names_in("vllm.model_executor.model_loader", "_LOAD_FORMAT_TO_MODEL_LOADER"),
     ),
@@ -85,6 +112,13 @@ REGISTRIES: Mapping[str, tuple[Callable[[], Iterable[str]], ...]] = {
     ),
     "--reasoning-parser": (
         _registry("vllm.reasoning", "ReasoningParserManager", "reasoning_parsers"),
+    ),
+    "--tokenizer-mode": (
+        _chosen_from(
+            "vllm.config.model",
+            "TokenizerMode",
+            _names_in("vllm.tokenizers.registry", "_VLLM_TOKENIZERS"),
+        ),
     ),
     "--tool-call-parser": (
         _registry("vllm.tool_parsers", "ToolParserManager", "tool_parsers"),

@@ -19,6 +19,8 @@ that they came from.
 
 - The tag of the project's own image, such as `vllm/vllm-openai:v0.11.1`, `lmsysorg/sglang:v0.5.10`
   or `nvcr.io/nvidia/tensorrt-llm/release:1.2.1`, gives the release, from any registry.
+- A release that the script of a container installs first replaces it (`pip install vllm==0.11.0`),
+  in any image. If it installs one that it does not state, findings that depend on it are advisory.
 - All other images, and tags without a release (`latest`, `nightly`), are checked against the newest
   release below, or against that in the tag if the image is named after the engine and the release
   is known (`vllm-cpu:v0.11.0-x`; not Dynamo's images). Findings that depend on the release are then

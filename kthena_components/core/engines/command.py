@@ -35,8 +35,7 @@ from kthena_components.core.engines.programs import (
 )
 from kthena_components.core.findings import count_of
 from kthena_components.core.values.dataclass import replace
-from kthena_components.core.values.images import Image, read_image
-from kthena_components.core.values.regex import regex
+from kthena_components.core.values.images import Image, installed_by, read_image
 from kthena_components.core.values.unknown import MaybeText, Unknown
 
 MAX_ITEM = 1 << 21
@@ -45,7 +44,16 @@ include/uapi/linux/binfmts.h). With pages of 4 KiB it is 131072."""
 _LONGEST_LINE = 256
 _NOT_VALUES = frozenset(
     [
-        *("engine", "hidden", "missing_files", "network", "options", "problems", "ray_address"),
+        *(
+            "engine",
+            "hidden",
+            "image",
+            "missing_files",
+            "network",
+            "options",
+            "problems",
+            "ray_address",
+        ),
         *("ray_blocks", "ray_cluster_size", "ray_ends", "ray_gpus", "ray_heads"),
         *("ray_port", "ray_role"),
         *("ray_script", "ray_written", "release", "slept", "where", "written"),
@@ -90,33 +98,19 @@ def read_command(
     if longest > MAX_ITEM:
         text = f"one item has {longest} characters, and no Linux accepts more than {MAX_ITEM}"
         return _unreadable(Problem(flag="", text=text, remedy="put it in a file", hard=True))
-    of = None if image is None else _image(image, (*argv, *_scripts(files)))
+    of = None if image is None else _image(image, (" ".join(argv), *_scripts(files)))
     scope = Scope(env, late_variables, files=files, hidden=hidden, image=of)
     search = Search(scope)
     search.run(_expanded(argv, scope), folder)
     facts = _result(search)
-    if facts is None or facts.ray_role != "head":
-        return facts
-    return replace(facts, ray_heads=runs_straight(argv))
-
-
-_INSTALL = regex(
-    r"\binstall\b[^\n;&|]*\b(?:vllm|sglang|tensorrt[-_]llm)\b(?!-router|\[[^\]]*\](?:['\"\s]|$))"
-)
-"""An installation of another engine, or of a package for one. `vllm[audio]` keeps the release."""
+    heads = facts is not None and facts.ray_role == "head" and runs_straight(argv)
+    return None if facts is None else replace(facts, image=of, ray_heads=heads)
 
 
 def _image(name: str, texts: Sequence[object]) -> Image:
     """Read the name of an image, whose container runs some scripts."""
-    image = read_image(name)
-    return replace(image, changed=True) if any(map(_installs, texts)) else image
-
-
-def _installs(text: object) -> bool:
-    """Return whether a script may install another release of an engine, or a plugin of one."""
-    if not isinstance(text, str) or "install" not in text:
-        return False
-    return _INSTALL.search(text.replace("\\\n", " ")) is not None
+    image, installs = read_image(name), installed_by(texts)
+    return replace(image, installs=installs) if installs else image
 
 
 def _scripts(files: Files) -> Iterator[object]:

@@ -14,6 +14,7 @@ from kthena_components.core.engines.dialects import SGLANG_USES, TRTLLM_USES, VL
 from kthena_components.core.engines.options import Release
 from kthena_components.core.remedies import Remedy, either, set_option
 from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.images import Image
 from kthena_components.core.values.unknown import MaybeBool, MaybeInt, MaybeText, Unknown
 
 
@@ -240,6 +241,8 @@ class CommandFacts(
     """vllm, sglang, trtllm, tgi, lmdeploy or huggingfaceserver. None: only a Ray helper."""
     release: Release | None = None
     """The release whose options were read. None: no table is kept of the engine."""
+    image: Image | None = field(default=None, compare=False)
+    """The container's image, with what the container installs before it starts an engine."""
     options: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}), hash=False)
     """Every option on the command line, by its first long spelling in that release
     (`--max-num-seqs`): int, float, str, bool for a switch, a tuple for several words, a dict for a

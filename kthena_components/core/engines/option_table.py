@@ -233,8 +233,10 @@ def release_for(engine: str, image: Image | None) -> Release:
         image: The container's image. None: unknown.
     """
     table, title = load(engine), TITLES[engine]
+    changed = image is not None and image.may_replace(engine)
     stated = image.release_of(engine) if image else None
-    changed = image is not None and image.changed
+    if image is not None and changed:
+        stated = image.built_release_of(engine)
     if stated in table.versions and table.is_release(stated):
         because = f"the container installs {title} or a package for it" if changed else ""
         return _release(table, stated, because)

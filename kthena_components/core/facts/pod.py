@@ -19,6 +19,7 @@ from kthena_components.core.facts.routing_sidecar import RoutingSidecar
 from kthena_components.core.hardware import GpuFacts
 from kthena_components.core.models import ModelShape
 from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.images import Image, read_image
 from kthena_components.core.values.quantity import is_accelerator
 from kthena_components.core.values.unknown import (
     MaybeBool,
@@ -95,6 +96,14 @@ class PodFacts:
         if starts and len(devices) > 1 and len(self.vendors) > 1:
             return _SEVERAL_VENDORS
         return self.parted if own and self.parted else own
+
+    @property
+    def image(self) -> Image | None:
+        """The image of the container with the command, with what that installs. None: unknown."""
+        if self.command is not None and self.command.image is not None:
+            return self.command.image
+        name = None if self.own is None else self.own.image
+        return read_image(name) if isinstance(name, str) else None
 
     @property
     def template(self) -> str:

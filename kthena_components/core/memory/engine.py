@@ -29,6 +29,7 @@ from kthena_components.core.memory.largest_batch import StartUp, batch_of
 from kthena_components.core.memory.sglang_states import left_in_sglang
 from kthena_components.core.memory.sharding import (
     ENGINES,
+    NO_MODEL,
     VLLM,
     attention_ranks,
     gathers_tokens,
@@ -292,6 +293,13 @@ def engines_without_gpu(facts: ServingFacts) -> Iterator[tuple[EngineFacts, Plac
             yield engine, _placed(engine, command, largest_gpu(entry.accelerators))
 
 
+def engines_without_model(facts: ServingFacts) -> list[EngineFacts]:
+    """Return the engines of which memory-weights-fit says that nothing names the model."""
+    without = engines_without_gpu(facts) if facts.gpu_option else ()
+    found = (*placed_engines(facts), *(one for one in without if one[0].entry.gpu is None))
+    return [engine for engine, placed in found if placed == NO_MODEL]
+
+
 def _placed(
     engine: EngineFacts, command: CommandFacts, gpu: GpuFacts | Unknown
 ) -> Placed | Unknown:
@@ -304,12 +312,9 @@ def _placed(
     unknown = first_unknown(gpu, shape, split, share)
     if unknown is not None:
         return unknown
-    if not (
-        isinstance(shape, ModelShape)
-        and isinstance(gpu, GpuFacts)
-        and isinstance(split, Split)
-        and isinstance(share, float)
-    ):
+    if not isinstance(shape, ModelShape) or not isinstance(gpu, GpuFacts):
+        return Unknown("its sizes are not known")
+    if not isinstance(split, Split) or not isinstance(share, float):
         return Unknown("its sizes are not known")
     release = vllm_release(engine, command)
     shape = loaded_part(command, shape, release)

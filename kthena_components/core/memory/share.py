@@ -19,7 +19,7 @@ from kthena_components.core.memory.sizes import Split
 from kthena_components.core.memory.start_up import RCCL, ROCM, is_linked
 from kthena_components.core.models import ModelShape
 from kthena_components.core.values.dataclass import dataclass
-from kthena_components.core.values.images import Version, read_image
+from kthena_components.core.values.images import Version
 from kthena_components.core.values.read import first_unknown
 from kthena_components.core.values.unknown import Unknown
 
@@ -240,18 +240,18 @@ _SIZES = ("--cuda-graph-bs", "--cuda-graph-bs-decode")
 
 
 def vllm_release(engine: EngineFacts, command: CommandFacts) -> Version | None:
-    """Return the release of vLLM that the image states, None for another engine."""
+    """Return the release of vLLM that runs, None for another engine."""
     return _release(engine, "vllm") if command.engine in VLLM else None
 
 
 def sglang_release(engine: EngineFacts) -> Version | None:
-    """Return the release of SGLang that the image states."""
+    """Return the release of SGLang that runs; None if nothing states it."""
     return _release(engine, "sglang")
 
 
 def _release(engine: EngineFacts, name: str) -> Version | None:
-    image = engine.entry.own.image if engine.entry.own else None
-    return read_image(image).release_of(name) if isinstance(image, str) else None
+    image = engine.entry.image
+    return image.release_of(name) if image else None
 
 
 def usable_memory(gpu: GpuFacts) -> float:

@@ -8,7 +8,6 @@ from kthena_components.core.findings import Finding, Level
 from kthena_components.core.hardware import GpuFacts
 from kthena_components.core.remedies import set_option
 from kthena_components.core.rules.support.engine_pods import Start, all_starts
-from kthena_components.core.values.images import read_image
 from kthena_components.core.values.unknown import Unknown
 
 Capability = tuple[int, int]
@@ -89,8 +88,7 @@ def _least(start: Start) -> tuple[Capability, str, Level] | None:
     if start.command.engine == "sglang":
         level = start.since(_SGLANG_SINCE)
         return None if level is None else (_TURING, "SGLang requires 7.5 and stops", level)
-    own, level = (start.pod or start.engine.entry).own, start.since(_VLLM_WITHOUT_VOLTA)
-    image = read_image(own.image) if own is not None and isinstance(own.image, str) else None
+    image, level = (start.pod or start.engine.entry).image, start.since(_VLLM_WITHOUT_VOLTA)
     if image is None or level is None or not image.is_own("vllm"):
         return None
     if _FOR_CUDA_12 in (image.tag or ""):

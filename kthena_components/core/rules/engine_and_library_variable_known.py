@@ -11,7 +11,7 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level, advise, not_checked
 from kthena_components.core.remedies import remove, write
-from kthena_components.core.rules.support.engine_pods import Start, all_starts, image_of
+from kthena_components.core.rules.support.engine_pods import Start, all_starts
 from kthena_components.core.rules.support.messages import is_number, slip_of, title
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display, listing
@@ -103,7 +103,7 @@ def engine_variable_number(facts: ServingFacts) -> Iterator[Finding]:
     """
     for start in all_starts(facts, "vllm"):
         pod = start.pod or start.engine.entry
-        image = image_of(pod)
+        image = pod.image
         if image and (image.vllm_version or OWN_PORT_SINCE) < OWN_PORT_SINCE:
             continue
         stated = pod.variables.get(OWN_PORT)

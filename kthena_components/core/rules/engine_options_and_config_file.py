@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.engines import Problem
@@ -13,10 +13,11 @@ from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, suggest
 from kthena_components.core.memory.sharding import model_shape
 from kthena_components.core.remedies import plain
-from kthena_components.core.rules.support.engine_pods import Start, each_start, image_of, starts
+from kthena_components.core.rules.support.engine_pods import Start, each_start, starts
 from kthena_components.core.rules.support.messages import is_number, slip_of, title
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
+from kthena_components.core.values.images import Version
 from kthena_components.core.values.read import is_map, mapping
 from kthena_components.core.values.unknown import Unknown, is_unresolved
 
@@ -91,9 +92,8 @@ def _words(start: Start, table: Table) -> Iterator[Finding]:
         near = word.upper() if all(map(str.isupper, taken.words)) else word
         if near not in taken.words:
             level = Level.MANDATORY if release.sure and not taken.between else Level.ADVISORY
-            seen = (
-                f"states {display(word)} as {key} of {option}, which {start.product} does not take"
-            )
+            seen = f"states {display(word)} as {key} of {option}, which "
+            seen += f"{start.product} does not take"
             yield from start.refused(seen, plain(suggest(near, taken.words)), level)
 
 
@@ -174,85 +174,115 @@ class _Registry:
     """When an engine looks a word up in a registry, and what may add to it."""
 
     title: str
+    folds: Callable[[str], str] = str
+    """How the engine changes the word before: to small letters, or to capitals."""
     switch: str = ""
     """The option without which it does not. Empty: it always does."""
+    unless: str = ""
+    """The option with which it does not."""
     plugin: str = ""
     """The option by which users add names."""
-    folds: bool = False
-    """Whether capitals count as small letters."""
+    classes: bool = False
+    """Whether it imports a word with a dot as a class."""
     moves: bool = False
     """Whether names that are gone may be in a package of their own."""
-    also: str = ""
-    """A word that is no name there, but that the engine takes."""
-    also_since: tuple[int, ...] = ()
-    """The first release that takes it."""
+    also: tuple[str, Version] = ("", ())
+    """A word that is no name there, but that the engine takes, and the first release that does."""
+    since: Version = ()
+    """The first release that always looks it up."""
 
 
-_REGISTRIES: Mapping[str, _Registry] = {
-    "--load-format": _Registry("loader", folds=True, moves=True),
-    "--quantization": _Registry("method of quantization", folds=True, moves=True, also="marlin"),
-    "--reasoning-parser": _Registry(
-        "parser", plugin="--reasoning-parser-plugin", also="none", also_since=(0, 33)
-    ),
-    "--tool-call-parser": _Registry(
-        "parser", switch="--enable-auto-tool-choice", plugin="--tool-parser-plugin"
-    ),
+_REGISTRIES: Mapping[str, Mapping[str, _Registry]] = {
+    "vllm": {
+        "--attention-backend": _Registry("backend of attention", str.upper, also=("auto", (0, 18))),
+        "--config-format": _Registry("format of a config", also=("auto", ())),
+        "--distributed-executor-backend": _Registry("executor", classes=True),
+        "--load-format": _Registry("loader", str.lower, moves=True),
+        "--quantization": _Registry(
+            "method of quantization", str.lower, moves=True, also=("marlin", ())
+        ),
+        "--reasoning-parser": _Registry(
+            "parser", plugin="--reasoning-parser-plugin", also=("none", (0, 33)), since=(0, 11, 1)
+        ),
+        "--tokenizer-mode": _Registry("tokenizer", str.lower, unless="--skip-tokenizer-init"),
+        "--tool-call-parser": _Registry(
+            "parser", switch="--enable-auto-tool-choice", plugin="--tool-parser-plugin"
+        ),
+    },
+    "sglang": {"--speculative-algorithm": _Registry("algorithm", str.upper)},
 }
 """`marlin` stands for the kernels of GPTQ and AWQ (override_quantization_method of both, 0.10.2 to
-0.33.0), and `none` for no parser (vllm/engine/arg_utils.py parse_reasoning_parser of 0.33.0)."""
-_QUANTIZATION = "--quantization"
-_REPLACED_SINCE = (0, 10, 0)
-"""The first vLLM in which the config of a checkpoint replaces any word for --quantization."""
+0.33.0), `none` for no parser (vllm/engine/arg_utils.py parse_reasoning_parser of 0.33.0), and
+`auto` for any (vllm/config/attention.py validate_backend_before since 0.18.0,
+vllm/transformers_utils/config.py get_config)."""
+_QUANTIZATION, _REPLACED_SINCE = "--quantization", (0, 10, 0)
+"""The first vLLM in which the config of a checkpoint replaces any word for that option."""
 _REPLACES = re.compile(r"fp4|modelopt|auto-?round|gpt-oss|(^|/)nvidia/", re.IGNORECASE)
 """Names of models that may have such a config. All of NVIDIA's quantized ones are of ModelOpt."""
 _UNLESS = ": it starts only if the model's config replaces the word, as of ModelOpt and AutoRound"
-_REASONING_SINCE = (0, 11, 1)
-"""The first vLLM that looks up --reasoning-parser after it has read its arguments, always."""
 
 
-@each_start("vllm")
+@each_start("vllm", "sglang")
 def engine_option_word(start: Start) -> Iterator[Finding]:
-    """The names of a parser, a loader and a quantization are those of the engine's release.
+    """The names of parsers, loaders, backends and algorithms are those of the engine's release.
 
     vLLM's parser takes any word for --quantization since 0.9.2, --tool-call-parser since 0.6.3,
-    --load-format since 0.10.1 and --reasoning-parser since 0.11.1, and vLLM looks it up later. It
-    looks for the parser of tool calls only with --enable-auto-tool-choice. Since 0.10.0 the config
-    of a checkpoint of ModelOpt, AutoRound or gpt-oss replaces any word for --quantization, so that
-    it is not checked for models with such names. Packages and plugins add
-    names, so that a word in another image than vLLM's own is reported only if it has one letter
-    wrong, and none with --tool-parser-plugin or --reasoning-parser-plugin.
+    --load-format since 0.10.1, --config-format and --distributed-executor-backend since 0.10.2,
+    --reasoning-parser since 0.11.1, --attention-backend and --tokenizer-mode since 0.13.0, and
+    SGLang's for --speculative-algorithm since 0.5.12. The engine looks it up later. vLLM imports an
+    executor with a dot in its name as a class, and looks for the parser of tool calls only with
+    --enable-auto-tool-choice. Since 0.10.0 the config of a checkpoint of ModelOpt, AutoRound or
+    gpt-oss replaces any word for --quantization, so that it is not checked for models with such
+    names. Packages and plugins add names, so that a word in another image than the engine's own is
+    reported only if it has one letter wrong, and none with --tool-parser-plugin or
+    --reasoning-parser-plugin.
 
     Pass: --quantization awq, and --tool-call-parser hermes, with vllm/vllm-openai:v0.11.0.
     Fail: --quantization awqq with that of v0.11.0; --enable-auto-tool-choice and
-    --tool-call-parser qwen3.
+    --tool-call-parser qwen3; --distributed-executor-backend raylet; --attention-backend FLASHATTN.
     Level: mandatory; advisory if the image states no release, if a package may have a loader or a
     quantization that vLLM itself no longer has, if the container installs packages first, and for
     --quantization of a model whose config is not known.
     Source: the registries of each release, run as they are published: QUANTIZATION_METHODS,
-    _LOAD_FORMAT_TO_MODEL_LOADER, ToolParserManager and ReasoningParserManager;
+    _LOAD_FORMAT_TO_MODEL_LOADER, ToolParserManager, ReasoningParserManager, AttentionBackendEnum,
+    _CONFIG_FORMAT_TO_CONFIG_PARSER, _VLLM_TOKENIZERS; SpeculativeAlgorithm of SGLang, which is
+    read; get_class in vllm/v1/executor/abstract.py;
     validate_api_server_args and ModelConfig._verify_quantization, which read them;
     override_quantization_method in vllm/model_executor/layers/quantization (modelopt.py, inc.py).
     """
-    release, table = start.command.release, load("vllm")
+    release, table = start.command.release, load(str(start.command.engine))
     if release is None:
         return
-    for option, registry in _REGISTRIES.items():
+    for option, registry in _REGISTRIES[table.engine].items():
         word = start.option(option)
-        plugged = registry.plugin and start.option(registry.plugin) is not None
-        if not isinstance(word, str) or not word or is_unresolved(word) or plugged:
+        if not isinstance(word, str) or not word or is_unresolved(word):
             continue
-        if registry.switch and start.is_on(registry.switch) is not True:
+        if not _is_looked_up(start, registry) or release.version < registry.since:
             continue
-        if option == "--reasoning-parser" and release.version < _REASONING_SINCE:
+        if _is_taken(word, registry, release.version):
             continue
-        if word.lower() == registry.also and release.version >= registry.also_since:
-            continue
-        taken = table.words_in(option, "", release.version)
-        shown = word.lower() if registry.folds else word
+        taken, shown = table.words_in(option, "", release.version), registry.folds(word)
         if taken is None or shown in taken.words:
             continue
         if option != _QUANTIZATION or not _replaced(start):
             yield from _unregistered(start, table, taken, registry, shown)
+
+
+def _is_looked_up(start: Start, registry: _Registry) -> bool:
+    """Return whether the engine looks a word up, and no plugin adds names."""
+    if registry.plugin and start.option(registry.plugin) is not None:
+        return False
+    if registry.unless and start.is_on(registry.unless) is not False:
+        return False
+    if registry.classes and start.command.nnodes not in {None, 1}:
+        return False  # executor-stated says which ones connect nodes
+    return not registry.switch or start.is_on(registry.switch) is True
+
+
+def _is_taken(word: str, registry: _Registry, version: Version) -> bool:
+    """Return whether an engine takes a word that is no name in the registry."""
+    also = word.lower() == registry.also[0] and version >= registry.also[1]
+    return also or (registry.classes and "." in word)
 
 
 def _replaced(start: Start) -> bool | None:
@@ -272,10 +302,10 @@ def _replaced(start: Start) -> bool | None:
 def _unregistered(
     start: Start, table: Table, taken: Words, registry: _Registry, word: str
 ) -> Iterator[Finding]:
-    image, release = image_of(start.pod or start.engine.entry), start.command.release
+    image, release = (start.pod or start.engine.entry).image, start.command.release
     spans = [row for row in table.words if row.option == taken.option and not row.key]
     having = [row for row in spans if word in row.words]
-    if image is None or not image.is_own("vllm"):
+    if image is None or not image.is_own(table.engine):
         near = slip_of(word, {each for row in spans for each in row.words})
         if having or near is None:
             return
@@ -285,7 +315,7 @@ def _unregistered(
     if having:
         last = table.texts[having[-1].until if gone else having[0].since]
         seen += f": {last} is the {'last' if gone else 'first'} release with it"
-        remedy = f"use vLLM {last}, or one of: {', '.join(sorted(taken.words))}"
+        remedy = f"use {TITLES[table.engine]} {last}, or one of: {', '.join(sorted(taken.words))}"
     may_be_elsewhere = gone and registry.moves
     sure = release is not None and release.sure and not taken.between and not may_be_elsewhere
     if taken.option == _QUANTIZATION and _replaced(start) is None:
@@ -304,13 +334,13 @@ def engine_option_known(facts: ServingFacts) -> Iterator[Finding]:
     TensorRT-LLM since 0.18.2: docs/engines.md. The tag of the project's own image states the
     release. For another image, or a tag without a release, the newest release is assumed, or the
     one in the tag if the image has the engine's name (vllm-cpu:v0.11.0-x), and findings that
-    depend on the release are advisory. The rule reports unknown options, ambiguous
-    abbreviations, words that belong to no option, values for switches, missing values, and values
-    of the wrong type or not among the choices. It reads config files as the release does: what is
-    not a map in YAML, a second --config, and a line of vLLM with --config that does not begin with
-    the model, end the start. For programs with further options of their own,
-    unknown options are not reported. Since vLLM 0.17.0 a line with --served-model-name that names
-    the model as a bare word begins with it.
+    depend on the release are advisory. The rule reports unknown options, ambiguous abbreviations,
+    words that belong to no option, values for switches, missing values, and values of the wrong
+    type or not among the choices. It reads config files as the release does: what is not a map in
+    YAML, a second --config, and a line of vLLM with --config that does not begin with the model,
+    end the start. For programs with further options of their own, unknown options are not reported.
+    Since vLLM 0.17.0 a line with --served-model-name that names the model as a bare word begins
+    with it.
 
     No release reads an option with dashes instead of hyphens, in another case, in quotes, or behind
     `--`, and no container starts a command whose words are in one item of the list. `$NAME` and

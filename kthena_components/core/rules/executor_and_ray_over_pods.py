@@ -6,7 +6,7 @@ from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.remedies import either, set_option, without
-from kthena_components.core.rules.support.engine_pods import image_of, release_of, spread_of
+from kthena_components.core.rules.support.engine_pods import release_of, spread_of
 from kthena_components.core.rules.support.messages import each_engine, title
 from kthena_components.core.values.images import (
     Version,
@@ -83,7 +83,7 @@ def _not_stated(engine: EngineFacts, command: CommandFacts) -> Iterator[Finding]
 
 
 def _looks_older(engine: EngineFacts) -> bool:
-    image = image_of(engine.entry)
+    image = engine.entry.image
     likely = None if image is None else image.probable_release_of("vllm")
     return likely is not None and likely < STATED_SINCE
 

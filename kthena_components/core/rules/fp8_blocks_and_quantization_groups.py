@@ -153,13 +153,18 @@ def quantization_groups(facts: ServingFacts) -> Iterator[Finding]:
     """Each rank has whole groups of the inputs that share a scale in weights of AWQ or GPTQ.
 
     Tensor parallelism splits the inputs of a layer's two last products: the inner width of its
-    feed-forward part, and all attention heads. The rule does not check experts, whose kernels pad.
+    feed-forward part, and all attention heads. AWQ does not start with parts of groups. vLLM takes
+    ExLlama's kernel for GPTQ in float16 then, which computes with wrong scales, and no kernel in
+    bfloat16. Widths that fill no tile of Marlin's kernels, 64 outputs and 128 inputs, are no
+    finding: another kernel takes them, and vLLM pads them since 0.24. The rule does not check
+    experts, whose kernels pad.
 
-    Pass: an inner width of 13824 over tensor 4, 3456 for each, in groups of 128.
-    Fail: an inner width of 13824 over tensor 8, 1728 for each, in groups of 128.
+    Pass: an inner width of 13824 over tensor 4, 3456 for each, in groups of 128; 29696 over 8.
+    Fail: an inner width of 13824 over tensor 8, 1728 for each, in groups of 128; 29696 over 16.
     Level: mandatory.
-    Source: vllm/model_executor/layers/quantization/auto_awq.py and its kernels in
-    vllm/model_executor/kernels/linear/mixed_precision; sglang/srt/layers/quantization/awq.py.
+    Source: vllm/model_executor/layers/quantization/auto_awq.py, auto_gptq.py and the kernels in
+    vllm/model_executor/kernels/linear/mixed_precision (marlin.py, exllama.py, triton_w4a16.py);
+    sglang/srt/layers/quantization/awq and gptq, awq_linear.py and gptq_linear.py.
     """
     for sharding in shardings(facts):
         entry = sharding.engine.entry

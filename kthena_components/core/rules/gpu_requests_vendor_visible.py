@@ -7,7 +7,7 @@ from kthena_components.core.facts.pod import DeviceFacts, PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts, ranks_of
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.remedies import either, without
-from kthena_components.core.rules.support.engine_pods import image_of, pods_of
+from kthena_components.core.rules.support.engine_pods import pods_of
 from kthena_components.core.rules.support.fixes import devices
 from kthena_components.core.rules.support.messages import (
     cannot_check,
@@ -157,7 +157,7 @@ def image_gpu_vendor(facts: ServingFacts) -> Iterator[Finding]:
 
 
 def _other_platform(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
-    image = image_of(pod)
+    image = pod.image
     built = None if image is None else image.built_for
     if pod.command is None or pod.command.engine is None or built is None or image is None:
         return

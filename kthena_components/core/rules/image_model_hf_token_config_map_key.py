@@ -16,7 +16,6 @@ from kthena_components.core.remedies import write
 from kthena_components.core.rules.support.engine_pods import (
     ALWAYS,
     Start,
-    image_of,
     pods_of,
     starts,
 )
@@ -56,7 +55,7 @@ def engine_image(facts: ServingFacts) -> Iterator[Finding]:
 
 def _wrong_image(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
     """Refuse the official image of another engine; other images may contain several engines."""
-    own, image = pod.own, image_of(pod)
+    own, image = pod.own, pod.image
     kind = pod.command.engine if pod.command else None
     if own is None or image is None or image.engine in {None, kind}:
         return
@@ -73,7 +72,9 @@ def _wrong_image(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
 
 
 def _may_hold(image: Image, engine: str) -> bool:
-    release = image.release_of("sglang")
+    if any(each.engine in {engine, None} for each in image.installs):
+        return True
+    release = image.built_release_of("sglang")
     return engine == "vllm" and release is not None and release <= VLLM_INSIDE_UNTIL
 
 

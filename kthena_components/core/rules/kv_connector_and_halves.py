@@ -9,7 +9,7 @@ from kthena_components.core.facts.listening import DEFAULT_PORTS
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.remedies import set_option, without
-from kthena_components.core.rules.support.engine_pods import Start, image_of, starts
+from kthena_components.core.rules.support.engine_pods import Start, starts
 from kthena_components.core.rules.support.kv_halves import (
     LMCACHE,
     NIXL,
@@ -318,7 +318,7 @@ def _http_port(start: Start, config: dict[str, Any]) -> Iterator[Finding]:
 
 def _by_dynamo(start: Start, config: object) -> Iterator[Finding]:
     """Report what `dynamo.vllm` rejects before it starts vLLM."""
-    image = image_of(start.pod or start.engine.entry)
+    image = (start.pod or start.engine.entry).image
     release = None if image is None else image.dynamo_release
     if release is None or release < _DYNAMO_STATES or start.hidden:
         return

@@ -8,7 +8,7 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts, ranks_of
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.remedies import either, set_option, without
-from kthena_components.core.rules.support.engine_pods import image_of, pods_of
+from kthena_components.core.rules.support.engine_pods import pods_of
 from kthena_components.core.rules.support.messages import (
     cannot_check,
     each_engine,
@@ -34,7 +34,7 @@ def ray_in_image(engine: EngineFacts) -> Iterator[Finding]:
     Level: advisory.
     Source: vllm docker/Dockerfile and requirements/cuda.txt of 0.17.1 and 0.18.0.
     """
-    command, image = engine.entry.command, image_of(engine.entry)
+    command, image = engine.entry.command, engine.entry.image
     if command is None or not _needs_ray(command):
         return
     own = engine.entry.own
@@ -52,15 +52,17 @@ def _needs_ray(command: CommandFacts) -> bool:
 def _without_ray(engine: EngineFacts, image: Image, name: str, path: str) -> Iterator[Finding]:
     """Report Ray in an official vLLM image since 0.18, which no longer contains it."""
     version = image.vllm_version
-    if version is None:
+    if version is None or image.installs:
         stated = f"the tag {image.tag} states" if image.tag else "the image states"
+        because = f"{stated} no version of vLLM, and its image"
+        if image.installs:
+            because = "its container installs packages before it starts, and vLLM's image"
         yield Finding(
             path=path,
-            seen=f"{title(engine)} was not checked, because {stated} no version of vLLM, and its "
-            "image has no Ray since 0.18",
+            seen=f"{title(engine)} was not checked, because {because} has no Ray since 0.18",
             level=Level.UNKNOWN,
         )
-    elif version >= WITHOUT_RAY_SINCE:
+    elif version >= WITHOUT_RAY_SINCE and not image.installs:
         yield Finding(
             path=path,
             seen=f"{title(engine)} connects its pods with Ray, but '{shown_image(name)}' does not "
@@ -96,11 +98,11 @@ def ray_script_in_image(facts: ServingFacts) -> Iterator[Finding]:
 
 def _elsewhere(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
     """Report a script of vLLM's image that its release does not have at this path."""
-    image = image_of(pod)
+    image = pod.image
     script = pod.command.ray_script if pod.command else None
     if script is None or not script.startswith((BEFORE, AFTER)) or not (image and image.is_vllm):
         return
-    version = image.vllm_version
+    version = image.built_release_of("vllm")
     if version is None and image.pinned:
         return  # A build of unknown release.
     folder = AFTER if version is None or version >= SCRIPT_MOVED else BEFORE

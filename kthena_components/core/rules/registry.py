@@ -108,7 +108,7 @@ from kthena_components.core.rules.ray_image_gpus_start import (
     ray_start_order,
 )
 from kthena_components.core.rules.routing_sidecar_port import routing_sidecar_port
-from kthena_components.core.rules.sglang_layout import sglang_layout
+from kthena_components.core.rules.sglang_layout import sglang_layout, sglang_options_fit
 from kthena_components.core.rules.shm import shm_present, shm_size
 from kthena_components.core.rules.start_order_init_container_ends import (
     init_container_ends,
@@ -200,6 +200,7 @@ CHECKS: tuple[Check, ...] = (
     pp_with_ray,
     data_parallel_layout,
     sglang_layout,
+    sglang_options_fit,
     context_parallel_layout,
     expert_balance,
     draft_pipeline,

@@ -11,8 +11,9 @@ from kthena_components.core.rules.data_parallel_layout import (
 )
 from kthena_components.core.rules.support.engine_pods import Start, each_start
 from kthena_components.core.rules.support.messages import part_of_engine
+from kthena_components.core.values.display import listing
 from kthena_components.core.values.read import require_known
-from kthena_components.core.values.unknown import known, known_sizes
+from kthena_components.core.values.unknown import Unknown, is_unresolved, known, known_sizes
 
 RULE = "sglang-layout"
 _CONTEXT_SINCE = (0, 5, 9)
@@ -261,3 +262,72 @@ def _drafting_everywhere(
             seen += f" with {_VARIABLE}, which SGLang does not accept with {other}"
             yield from start.refused(seen, f"remove {_VARIABLE}", level)
             return
+
+
+_COLON_SINCE, _PRIORITY_SINCE = (0, 5, 6), (0, 5, 3)
+_PADDING_SINCE, _MULTIPLEXING_SINCE = (0, 5, 12), (0, 5, 4)
+"""The first SGLang with each of these assertions."""
+_NAME, _POLICY = "--served-model-name", "--schedule-policy"
+_OF_PRIORITIES = ("fcfs", "lof")
+
+
+@each_start("sglang")
+def sglang_options_fit(start: Start) -> Iterator[Finding]:
+    """SGLang's options fit each other: names, priorities, graphs, PD multiplexing.
+
+    --served-model-name has no colon since 0.5.6, because that separates a model from its adapter;
+    since 0.5.10 it may be a URI of a bucket. --enable-priority-scheduling needs --schedule-policy
+    fcfs or lof, since 0.5.3. --disable-cuda-graph-padding excludes --enable-torch-compile, since
+    0.5.12. --enable-pdmux needs --pp-size 1, --chunked-prefill-size -1 and
+    --disable-overlap-schedule, and excludes --disaggregation-mode, since 0.5.4.
+
+    Pass: --served-model-name qwen3-8b; --enable-priority-scheduling --schedule-policy lof.
+    Fail: --served-model-name qwen3:8b; --enable-priority-scheduling --schedule-policy lpm;
+    --enable-pdmux without --disable-overlap-schedule.
+    Level: mandatory, because SGLang stops; advisory if the image states no release.
+    Source: check_server_args in sglang/srt/server_args.py of 0.5.3 to 0.5.22, and in
+    sglang/srt/arg_groups/validation_hook.py of 0.5.23.
+    """
+    yield from _served_name(start)
+    level = start.since(_PADDING_SINCE)
+    padding, compiled = "--disable-cuda-graph-padding", "--enable-torch-compile"
+    if level is not None and start.is_on(padding) is True and start.is_on(compiled) is True:
+        seen = f"has {padding} and {compiled}, and SGLang accepts only one of them"
+        yield from start.refused(seen, without(padding), level)
+    yield from _multiplexing(start)
+    level = start.since(_PRIORITY_SINCE)
+    if level is None or start.is_on("--enable-priority-scheduling") is not True:
+        return
+    policy = known(start.option(_POLICY)) or _OF_PRIORITIES[0]
+    if policy not in _OF_PRIORITIES:
+        seen = f"has --enable-priority-scheduling with {_POLICY} {policy}, and SGLang takes "
+        yield from start.refused(f"{seen}fcfs or lof there", set_option(_POLICY, "fcfs"), level)
+
+
+def _served_name(start: Start) -> Iterator[Finding]:
+    """Report a colon in the name of the model."""
+    name, level = start.option(_NAME), start.since(_COLON_SINCE)
+    if level is None or not isinstance(name, str) or is_unresolved(name):
+        return
+    if ":" in name and "://" not in name:
+        seen = f"has {_NAME} {name}, and SGLang takes no colon there"
+        yield from start.refused(seen, set_option(_NAME, name.replace(":", "-")), level)
+
+
+def _multiplexing(start: Start) -> Iterator[Finding]:
+    """Report what --enable-pdmux needs and excludes."""
+    level, chunk = start.since(_MULTIPLEXING_SINCE), start.option("--chunked-prefill-size")
+    if level is None or start.is_on("--enable-pdmux") is not True:
+        return
+    stages, mode = start.command.pipeline, start.option("--disaggregation-mode")
+    wrong = {
+        "--pp-size 1": isinstance(stages, int) and stages > 1,
+        "--chunked-prefill-size -1": not isinstance(chunk, Unknown) and chunk != -1,
+        "--disable-overlap-schedule": start.is_on("--disable-overlap-schedule") is False,
+        "no --disaggregation-mode": isinstance(mode, str) and mode != "null",
+    }
+    needs = [what for what, is_wrong in wrong.items() if is_wrong]
+    if needs:
+        seen = f"has --enable-pdmux, which SGLang takes only with {listing(needs)}"
+        remedy = without("--enable-pdmux", text="--enable-pdmux, or write these options")
+        yield from start.refused(seen, remedy, level)

@@ -8,7 +8,9 @@ from kthena_components.core.engines.facts import set_size
 from kthena_components.core.engines.trtllm import CONTEXT_KIND, MOE_CLUSTER, MOE_TENSOR, SPREAD
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of
+from kthena_components.core.memory.engine import engines_without_model
 from kthena_components.core.memory.sharding import (
+    NO_MODEL,
     Sharding,
     divisors,
     each_sharding,
@@ -42,7 +44,10 @@ def tp_divides_heads(facts: ServingFacts) -> Iterator[Finding]:
     Level: mandatory.
     Source: vllm/config/model.py verify_with_parallel_config.
     """
+    told = engines_without_model(facts)
     for engine, because in shapeless(facts):
+        if because == NO_MODEL.because and any(one is engine for one in told):
+            continue  # memory-weights-fit says it, and how to name the model
         yield Finding(
             path=engine.entry.command_path,
             seen=f"{title(engine)} was not checked, because {because}",

@@ -1,7 +1,7 @@
 """Names of container images, and the engine release in the tag of an engine's own image."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -63,6 +63,16 @@ NGC catalog; rocm.docs.amd.com, vLLM inference.
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """An engine, or a package for one, that a container installs when it starts."""
+
+    engine: str | None
+    """vllm, sglang or trtllm. None: a package for one."""
+    release: Version | None = None
+    """The very release that is installed. None: not stated, or only on some paths of a script."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Image:
     """The parts of an image's name."""
@@ -71,8 +81,8 @@ class Image:
     """Registry and name, without Docker Hub's host, which is the default."""
     tag: str | None
     digest: str | None
-    changed: bool = False
-    """Whether its container installs another engine, or a package for one, before it starts."""
+    installs: tuple["Installation", ...] = ()
+    """What its container installs of engines, and of packages for them, before it starts."""
 
     @property
     def pinned(self) -> bool:
@@ -113,12 +123,25 @@ class Image:
         return self._in_tag is not None
 
     def release_of(self, engine: str) -> Version | None:
-        """The release of an engine in the tag: `v0.8.5.post1-cu126` is (0, 8, 5, 1).
+        """The release of an engine that runs: in the tag, `v0.8.5.post1-cu126` is (0, 8, 5, 1).
 
-        None if the tag states none. Third-party images have tags of their own, and a release
-        candidate (`v0.5.2rc2`) is not a release.
+        What the container installs replaces it. None if nothing states it. Third-party images have
+        tags of their own, and a release candidate (`v0.5.2rc2`) is not a release.
         """
+        if not self.installs:
+            return self.built_release_of(engine)
+        found = {each.release for each in self.installs if each.engine == engine}
+        return found.pop() if len(found) == 1 and not self.may_replace(engine) else None
+
+    def built_release_of(self, engine: str) -> Version | None:
+        """The release in the tag of an engine's own image, whatever its container installs."""
         return self._in_tag if self.is_own(engine) else None
+
+    def may_replace(self, engine: str) -> bool:
+        """Whether its container installs an engine of unknown release, or a package for one."""
+        own = [each.release for each in self.installs if each.engine == engine]
+        others = any(each.engine != engine for each in self.installs)
+        return others or None in own or len(set(own)) > 1
 
     def probable_release_of(self, engine: str) -> Version | None:
         """The release in the tag of an image that has the engine's name.
@@ -162,6 +185,78 @@ def read_image(name: str) -> Image:
     for host in _HUB:
         repository = repository.removeprefix(host)
     return Image(repository=repository, tag=tag or None, digest=digest or None)
+
+
+_PACKAGES = {"vllm": "vllm", "sglang": "sglang", "tensorrt-llm": "trtllm", "tensorrt_llm": "trtllm"}
+_ENGINES = r"(?:vllm|sglang|tensorrt[-_]llm)"
+_NAMES_ONE = regex(rf"\b({_ENGINES})\b(?!-router)", re.IGNORECASE)
+_SAME = regex(rf"{_ENGINES}\[[^\]]*\]", re.IGNORECASE)
+"""Words that leave the release as it is, unless it is upgraded: `vllm[audio]`."""
+_EXACT = regex(
+    rf"({_ENGINES})(?:\[[^\]]*\])?===?v?([0-9][0-9.]*(?:post[0-9]+)?)(?:\+[a-z0-9.]+)?",
+    re.IGNORECASE,
+)
+_WHEEL = regex(
+    rf"(?:.*/)?({_ENGINES})-([0-9][0-9.]*(?:post[0-9]+)?)(?:(?:\+|%2B)[a-z0-9.]+)?-[^/]*\.whl",
+    re.IGNORECASE,
+)
+_INSTALLERS = ("install", "uv", "setup.py")
+_UPGRADES = frozenset({"-U", "--upgrade", "--pre", "--reinstall", "--force-reinstall"})
+_FOLDERS = frozenset({"-e", "--editable", ".", "develop"})
+_WITH = frozenset({"--with", "--from"})
+"""uvx --from vllm==0.11.0 vllm serve"""
+_INDEXES = frozenset({"-i", "--index-url", "--extra-index-url", "-f", "--find-links", "--index"})
+_BRANCH = regex(r"\b(?:if|case|for|while|until|test)\b|\|\||\]\s*&&")
+"""What makes it depend on something whether a command runs."""
+_COMMENT = regex(r"(?m)^[ \t]*#.*$")
+_COMMAND = regex(r"[\n;&|]+")
+
+
+def installed_by(texts: Iterable[object]) -> tuple[Installation, ...]:
+    """Return what scripts install of engines and of packages for them, with pip, uv or conda.
+
+    Args:
+        texts: A command line, and the texts of mounted files.
+    """
+    found = (each for text in texts if isinstance(text, str) for each in _installed(text))
+    return tuple(dict.fromkeys(found))
+
+
+def _installed(text: str) -> Iterator[Installation]:
+    if not any(word in text for word in _INSTALLERS) or _NAMES_ONE.search(text) is None:
+        return
+    script = _COMMENT.sub("", text.replace("\\\n", " "))
+    sure, cloned = _BRANCH.search(script) is None, ""
+    for command in _COMMAND.split(script):
+        words = [word.strip("'\"()") for word in command.replace("--with=", "--with ").split()]
+        if "clone" in words:
+            found = next(filter(None, map(_NAMES_ONE.search, reversed(words))), None)
+            cloned = found[1].lower() if found else cloned
+        packages = _packages(words)
+        if cloned and any(word in _FOLDERS or word.startswith(".[") for word in packages):
+            yield Installation(_PACKAGES[cloned])
+        upgrades = not _UPGRADES.isdisjoint(words)
+        for word in packages:
+            if _NAMES_ONE.search(word) and (upgrades or not _SAME.fullmatch(word)):
+                yield _installation(word, sure=sure)
+
+
+def _packages(words: Sequence[str]) -> Sequence[str]:
+    """Return the packages that a command installs, with options that do not name an index."""
+    for at, word in enumerate(words):
+        if word in _WITH:
+            return words[at + 1 : at + 2]
+        if word in {"install", "develop"} or (word == "add" and words[at - 1] == "uv"):
+            rest = words[at if word == "develop" else at + 1 :]
+            return [each for i, each in enumerate(rest) if i == 0 or rest[i - 1] not in _INDEXES]
+    return ()
+
+
+def _installation(word: str, *, sure: bool) -> Installation:
+    exact = _EXACT.fullmatch(word) or _WHEEL.fullmatch(word)
+    name = exact[1] if exact else word.partition("[")[0].partition("=")[0].partition(">")[0]
+    release = parse_version(exact[2].rstrip(".")) if exact and sure else None
+    return Installation(_PACKAGES.get(name.lower()), release)
 
 
 def shown_image(name: str) -> str:

@@ -12,7 +12,7 @@ from kthena_components.core.findings import Finding, Level
 from kthena_components.core.rules.support.messages import part_of_engine, title
 from kthena_components.core.values.caches import cached_last
 from kthena_components.core.values.dataclass import dataclass
-from kthena_components.core.values.images import Image, Version, read_image
+from kthena_components.core.values.images import Version
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import OwnAddress, Unknown, all_known
 
@@ -147,24 +147,18 @@ POSITIVE = (0, 11, 1)
 # The images of engines: their releases, and those for AMD.
 
 
-def image_of(pod: PodFacts) -> Image | None:
-    """Return the image of the container that starts a pod's engine; None if unknown."""
-    name = pod.own.image if pod.own else None
-    return read_image(name) if isinstance(name, str) else None
-
-
 def sglang_for_amd(pod: PodFacts) -> bool:
     """Return whether a pod has SGLang's own image for AMD.
 
     It sets SGLANG_USE_AITER and SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN (docker/rocm.Dockerfile).
     """
-    image = image_of(pod)
+    image = pod.image
     return image is not None and image.engine == "sglang" and "rocm" in (image.tag or "")
 
 
 def release_of(engine: EngineFacts) -> Version | None:
-    """Return the release of vLLM that an engine's image states."""
-    image = image_of(engine.entry)
+    """Return the release of vLLM that an engine runs; None if nothing states it."""
+    image = engine.entry.image
     return image.vllm_version if image else None
 
 
