@@ -167,6 +167,16 @@ def test_a_copy_in_another_format_is_named(capsys: pytest.CaptureFixture[str]) -
     assert out.startswith("Qwen/Qwen3-32B-AWQ: 18.0 GiB of weights, int4\n")
 
 
+def test_weights_that_are_not_loaded_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("deepseek-ai/DeepSeek-V3", "--gpu", "h200")
+    _, out, _ = size(capsys, *words, "--nodes", "8")
+    title = "deepseek-ai/DeepSeek-V3: 627.1 GiB of weights, fp8; 10.8 GiB for drafts (MTP) are not"
+    assert out.startswith(title)
+    assert "GiB of the fullest GPU, with what it does not share with others." in out
+    found = json.loads(size(capsys, *words, "-o", "json")[1])
+    assert (found["weights_gib"], found["loaded_gib"]) == (637.9, 627.1)
+
+
 @for_each("target", ["native", "kthena", "lws", "matrixinfer"])
 def test_a_shape_is_written_for_a_backend(target: str, capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = size(capsys, LLAMA, "--gpu", "l4", "--write", target, "--shape", "4x1x1")

@@ -18,6 +18,8 @@ from kthena_components.convert.conversion import Converted
 from kthena_components.core.engines.option_table import release_for
 from kthena_components.core.engines.options import Release
 from kthena_components.core.findings import count_of, suggest
+from kthena_components.core.memory.held_weights import without_draft
+from kthena_components.core.models import ModelShape
 from kthena_components.core.values.display import visible_lines
 from kthena_components.core.values.images import read_image
 from kthena_components.sizing import Answer, Impossible, Question, Row, Shape
@@ -25,6 +27,8 @@ from kthena_components.sizing.question_and_shapes import newest_image
 from kthena_components.systems import EMITTERS, find_emitter
 
 _HOURS = 24
+_EVEN = 1.005
+"""How much more than the model's weights those of all GPUs may be as if they shared everything."""
 _NAMED = 6
 """Shapes that do not fit in the text at most; JSON has all."""
 _Column = tuple[str, Callable[[Row], object]]
@@ -48,11 +52,22 @@ def _title(question: Question) -> str:
     unsure = f"\n{_unsure(question, release)}" if release.because and named else ""
     unsure += f"\n{question.lacks_image}." if question.lacks_image else ""
     return (
-        f"{model.name}: {model.weights_gib:.1f} GiB of weights{dtype}\n"
+        f"{model.name}: {_loaded(model):.1f} GiB of weights{dtype}{_for_drafts(model)}\n"
         f"{release.title} on "
         f"{question.nodes} × {question.gpus_per_node} {gpu.name} of {gpu.memory_gib:.1f} GiB"
         f"{requests}{unsure}"
     )
+
+
+def _loaded(model: ModelShape) -> float:
+    """Return the GiB of weights that the shapes load: without layers that only draft tokens."""
+    return without_draft(model).weights_gib or 0.0
+
+
+def _for_drafts(model: ModelShape) -> str:
+    """Name the weights that the checkpoint has beyond those that are loaded."""
+    draft = (model.weights_gib or 0.0) - _loaded(model)
+    return f"; {draft:.1f} GiB for drafts (MTP) are not loaded" if draft else ""
 
 
 def _unsure(question: Question, release: Release) -> str:
@@ -119,9 +134,17 @@ def _limit(row: Row) -> str:
 def _advice(question: Question, answer: Answer) -> str:
     row = answer.recommended
     if row is not None:
-        note = "Weights and cache are GiB of one GPU. Throughput and latency are not estimated."
+        note = f"{_of_one_gpu(question, answer)}. Throughput and latency are not estimated."
         return f"* recommended: {_reason(answer, row)}.\n{note}"
     return " ".join(("No shape fits.", *_ways(question, answer)))
+
+
+def _of_one_gpu(question: Question, answer: Answer) -> str:
+    """Say of what the sizes are, and why they may be more than the model's over the GPUs."""
+    loaded = _loaded(question.model)
+    if all(row.weights * row.shape.gpus <= _EVEN * loaded for row in answer.rows):
+        return "Weights and cache are GiB of one GPU"
+    return "Weights and cache are GiB of the fullest GPU, with what it does not share with others"
 
 
 def _ways(question: Question, answer: Answer) -> Iterator[str]:
@@ -174,6 +197,7 @@ def as_json(question: Question, answer: Answer) -> dict[str, Any]:
     return {
         "model": question.model.name,
         "weights_gib": question.model.weights_gib,
+        "loaded_gib": round(_loaded(question.model), 2),
         "gpu": question.gpu.name,
         "gpu_gib": question.gpu.memory_gib,
         "nodes": question.nodes,
