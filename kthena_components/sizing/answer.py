@@ -37,6 +37,8 @@ _MOST_NODES = 64
 """Where the search for the smallest engine ends if the stated nodes hold none."""
 _ROUND = 1024
 """Lengths of requests that are offered are multiples of this many tokens."""
+_FOR_IMAGE = "image-gpu-vendor"
+"""The rule that refuses an image which the question still lacks."""
 _RULES = (memory_weights_fit, memory_one_sequence)
 
 
@@ -202,11 +204,19 @@ def _look(question: Question, base: ServingFacts, shape: Shape) -> Row | Impossi
         sure = found[0]
     if sure is not None:
         return replace(_impossible(shape, sure), longest=_longest(placed))
+    if (wrong := _refused(question, shape)) is not None:
+        return _impossible(shape, wrong)
+    return _within(question, _measured(question, shape, placed, next(iter(found), None)))
+
+
+def _refused(question: Question, shape: Shape) -> Finding | None:
+    """Return why a serving of this shape is refused; not for an image that is still to be named."""
     try:
         compile_serving(question.args(shape))
     except SpecError as error:
-        return _impossible(shape, error.findings[0])
-    return _within(question, _measured(question, shape, placed, next(iter(found), None)))
+        named = not question.lacks_image
+        return next((each for each in error.findings if named or each.rule != _FOR_IMAGE), None)
+    return None
 
 
 def _longest(placed: Placed) -> int:

@@ -69,6 +69,9 @@ WRONG = {
         [QWEN, "--gpu", "tpu-v6e", "--write", "native"],
         "is for GPUs of NVIDIA: name an image for Google TPU v6e with --image",
     ),
+    "an accelerator whose cores are ranks": (
+        [QWEN, "--gpu", "trn2"], "--gpu trn2: each AWS Trainium2 has several cores, and an engine",
+    ),
     "an unknown GPU": ([QWEN, "--gpu", "h1000"], "'h1000' is not in the table of GPUs; near"),
     "a length above the model's": (
         [LLAMA, "--gpu", "h100", "--context", "200000"],
@@ -165,16 +168,6 @@ def test_nodes_may_be_written_with_a_multiplication_sign(
 def test_a_copy_in_another_format_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = size(capsys, QWEN, "--gpu", "h100", "--precision", "int4")
     assert out.startswith("Qwen/Qwen3-32B-AWQ: 18.0 GiB of weights, int4\n")
-
-
-def test_weights_that_are_not_loaded_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ("deepseek-ai/DeepSeek-V3", "--gpu", "h200")
-    _, out, _ = size(capsys, *words, "--nodes", "8")
-    title = "deepseek-ai/DeepSeek-V3: 627.1 GiB of weights, fp8; 10.8 GiB for drafts (MTP) are not"
-    assert out.startswith(title)
-    assert "GiB of the fullest GPU, with what it does not share with others." in out
-    found = json.loads(size(capsys, *words, "-o", "json")[1])
-    assert (found["weights_gib"], found["loaded_gib"]) == (637.85, 627.08)
 
 
 @for_each("target", ["native", "kthena", "lws", "matrixinfer"])

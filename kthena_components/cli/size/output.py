@@ -135,6 +135,8 @@ def _advice(question: Question, answer: Answer) -> str:
     row = answer.recommended
     if row is not None:
         note = f"{_of_one_gpu(question, answer)}. Throughput and latency are not estimated."
+        if row.doubt is not None:
+            return f"* to try first: {_reason(answer, row)}. It is tight: it may not start.\n{note}"
         return f"* recommended: {_reason(answer, row)}.\n{note}"
     return " ".join(("No shape fits.", *_ways(question, answer)))
 

@@ -1,0 +1,32 @@
+"""`kthena-components size`: what its text says of weights, doubts and images."""
+
+import json
+
+import pytest
+
+from tests.cli.test_size import LLAMA, size
+
+
+def test_an_image_that_is_still_to_be_named_refuses_no_shape(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    status, out, _ = size(capsys, LLAMA, "--gpu", "tpu-v6e", "--nodes", "4", "--context", "8192")
+    assert status == 0
+    assert "is for GPUs of NVIDIA: name an image for Google TPU v6e with --image." in out
+    assert "* recommended: " in out
+
+
+def test_no_shape_is_recommended_if_all_are_tight(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = size(capsys, "openai/gpt-oss-120b", "--gpu", "h100", "--nodes", "1")
+    assert "* to try first: the fewest GPUs. It is tight: it may not start." in out
+    assert "recommended" not in out
+
+
+def test_weights_that_are_not_loaded_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("deepseek-ai/DeepSeek-V3", "--gpu", "h200")
+    _, out, _ = size(capsys, *words, "--nodes", "8")
+    title = "deepseek-ai/DeepSeek-V3: 627.1 GiB of weights, fp8; 10.8 GiB for drafts (MTP) are not"
+    assert out.startswith(title)
+    assert "GiB of the fullest GPU, with what it does not share with others." in out
+    found = json.loads(size(capsys, *words, "-o", "json")[1])
+    assert (found["weights_gib"], found["loaded_gib"]) == (637.85, 627.08)
