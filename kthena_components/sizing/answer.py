@@ -65,6 +65,8 @@ class Row:
     """GPUs of a tensor group that store the same part of a token."""
     doubt: Finding | None
     """Why it may be too small after all."""
+    longest: int = 0
+    """Tokens of the longest request that it holds for certain, if it is in doubt. 0: none."""
 
     @property
     def gpus(self) -> int:
@@ -301,6 +303,7 @@ def _measured(question: Question, shape: Shape, placed: Placed, doubt: Finding |
         nodes=_nodes(shape, engines, question.gpus_per_node),
         copies=copies_of_a_token(question.model, shape.tensor) // shape.decode_context,
         doubt=doubt,
+        longest=0 if doubt is None else _longest(placed),
     )
 
 

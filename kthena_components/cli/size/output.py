@@ -135,10 +135,25 @@ def _advice(question: Question, answer: Answer) -> str:
     row = answer.recommended
     if row is not None:
         note = f"{_of_one_gpu(question, answer)}. Throughput and latency are not estimated."
+        note += _shorter(answer, row)
         if row.doubt is not None:
             return f"* to try first: {_reason(answer, row)}. It is tight: it may not start.\n{note}"
         return f"* recommended: {_reason(answer, row)}.\n{note}"
     return " ".join(("No shape fits.", *_ways(question, answer)))
+
+
+def _shorter(answer: Answer, row: Row) -> str:
+    """Name the smallest engine that holds shorter requests for certain, if it is worth a look.
+
+    It has fewer GPUs than the first row, or as many if that one is in doubt.
+    """
+    most = row.gpus - (row.doubt is None)
+    small = [one for one in (*answer.impossible, *answer.rows) if one.shape.gpus <= most]
+    shorter = [one for one in small if one.longest]
+    one = min(shorter, key=lambda one: (one.shape.gpus, -one.longest), default=None)
+    if one is None:
+        return ""
+    return f"\n{one.shape.title} holds shorter requests for certain: --context {one.longest}."
 
 
 def _of_one_gpu(question: Question, answer: Answer) -> str:
@@ -230,6 +245,7 @@ def _row_json(question: Question, answer: Answer, row: Row) -> dict[str, Any]:
         **asdict(row.shape),
         "weights_gib": round(row.weights, 2),
         "cache_gib": round(row.cache, 2),
+        "longest": row.longest or None,
         "tokens": row.tokens,
         "more_tokens": row.at_least,
         "requests_at_once": row.at_once,
