@@ -33,7 +33,7 @@ from kthena_components.sizing.question_and_shapes import (
 
 _SENSIBLE = 8
 """An engine has at most this many times the GPUs of the smallest one: more engines serve more."""
-_MOST_NODES = 64
+MOST_NODES = 64
 """Where the search for the smallest engine ends if the stated nodes hold none."""
 _ROUND = 1024
 """Lengths of requests that are offered are multiples of this many tokens."""
@@ -143,8 +143,8 @@ def _smallest(
     copies = [one.wider for one in impossible if one.wider is not None]
     if copies:
         return min(copies, key=lambda row: row.rank)
-    wide = replace(question, nodes=_MOST_NODES)
-    for pods in pod_counts(_MOST_NODES):
+    wide = replace(question, nodes=MOST_NODES)
+    for pods in pod_counts(MOST_NODES):
         found = [one for one in _on_pods(wide, base, pods) if isinstance(one, Row)]
         if found:
             return min(found, key=lambda row: row.rank)

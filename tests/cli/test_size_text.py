@@ -57,3 +57,12 @@ def test_weights_that_are_not_loaded_are_told_apart(capsys: pytest.CaptureFixtur
     assert "GiB of the fullest GPU, with what it does not share with others." in out
     found = json.loads(size(capsys, *words, "-o", "json")[1])
     assert (found["weights_gib"], found["loaded_gib"]) == (637.85, 627.08)
+
+
+def test_what_64_nodes_do_not_hold_is_told_by_its_weights(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    status, out, _ = size(capsys, "moonshotai/Kimi-K3", "--gpu", "l4", "--nodes", "1")
+    assert status == 1
+    told = "Up to 64 nodes of 1 GPU would not do; the weights alone fill 65 × NVIDIA L4."
+    assert f"No shape fits. {told}" in out

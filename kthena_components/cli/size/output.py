@@ -1,7 +1,8 @@
 """Writes the answer of `size` as a table or as JSON, and a serving of one of its shapes."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
+from math import ceil
 from typing import Any
 
 from tabulate import tabulate
@@ -23,6 +24,7 @@ from kthena_components.core.models import ModelShape
 from kthena_components.core.values.display import visible_lines
 from kthena_components.core.values.images import read_image
 from kthena_components.sizing import Answer, Impossible, Question, Row, Shape
+from kthena_components.sizing.answer import MOST_NODES
 from kthena_components.sizing.question_and_shapes import newest_image
 from kthena_components.systems import EMITTERS, find_emitter
 
@@ -139,7 +141,9 @@ def _advice(question: Question, answer: Answer) -> str:
         if row.doubt is not None:
             return f"* to try first: {_reason(answer, row)}. It is tight: it may not start.\n{note}"
         return f"* recommended: {_reason(answer, row)}.\n{note}"
-    return " ".join(("No shape fits.", *_ways(question, answer)))
+    if answer.not_checked:
+        return f"The memory is not estimated, because {answer.not_checked}."
+    return " ".join(("No shape fits.", *(_ways(question, answer) or _needs(question))))
 
 
 def _shorter(answer: Answer, row: Row) -> str:
@@ -164,11 +168,21 @@ def _of_one_gpu(question: Question, answer: Answer) -> str:
     return "Weights and cache are GiB of the fullest GPU, with what it does not share with others"
 
 
-def _ways(question: Question, answer: Answer) -> Iterator[str]:
+def _needs(question: Question) -> list[str]:
+    """Say what the weights need, if no number of nodes that was looked at would do."""
+    gpus = ceil(_loaded(question.model) / question.gpu.memory_gib)
+    return [
+        f"Up to {MOST_NODES} nodes of {count_of(question.gpus_per_node, 'GPU')} would not do; the "
+        f"weights alone fill {gpus} × {question.gpu.name}."
+    ]
+
+
+def _ways(question: Question, answer: Answer) -> list[str]:
     """Say what would fit: more nodes, or shorter requests on these."""
+    ways = []
     if (least := answer.smallest) is not None:
         engines = f"{count_of(least.engines, 'engine')} of " if least.engines > 1 else ""
-        yield (
+        ways.append(
             f"The smallest that would: {engines}TP × PP × DP {least.shape.title}, "
             f"{count_of(least.gpus, 'GPU')}, with {least.weights:.1f} GiB of weights and "
             f"{least.cache:.1f} GiB of cache on each: --nodes "
@@ -176,7 +190,8 @@ def _ways(question: Question, answer: Answer) -> Iterator[str]:
         )
     longest = max(answer.impossible, key=lambda one: one.longest, default=None)
     if longest is not None and longest.longest:
-        yield f"Shorter requests fit on {longest.shape.title}: --context {longest.longest}."
+        ways.append(f"Shorter requests fit on {longest.shape.title}: --context {longest.longest}.")
+    return ways
 
 
 def _reason(answer: Answer, row: Row) -> str:
