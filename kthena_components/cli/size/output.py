@@ -152,8 +152,8 @@ def _shorter(answer: Answer, row: Row) -> str:
     It has fewer GPUs than the first row, or as many if that one is in doubt.
     """
     most = row.gpus - (row.doubt is None)
-    small = [one for one in (*answer.impossible, *answer.rows) if one.shape.gpus <= most]
-    shorter = [one for one in small if one.longest]
+    every: list[Row | Impossible] = [*answer.impossible, *answer.rows]
+    shorter = [one for one in every if one.shape.gpus <= most and one.longest]
     one = min(shorter, key=lambda one: (one.shape.gpus, -one.longest), default=None)
     if one is None:
         return ""
@@ -171,10 +171,9 @@ def _of_one_gpu(question: Question, answer: Answer) -> str:
 def _needs(question: Question) -> list[str]:
     """Say what the weights need, if no number of nodes that was looked at would do."""
     gpus = ceil(_loaded(question.model) / question.gpu.memory_gib)
-    return [
-        f"Up to {MOST_NODES} nodes of {count_of(question.gpus_per_node, 'GPU')} would not do; the "
-        f"weights alone fill {gpus} × {question.gpu.name}."
-    ]
+    nodes = f"{MOST_NODES} nodes of {count_of(question.gpus_per_node, 'GPU')}"
+    filled = f"the weights alone fill {gpus} × {question.gpu.name}"
+    return [f"Up to {nodes} would not do; {filled}."]
 
 
 def _ways(question: Question, answer: Answer) -> list[str]:
