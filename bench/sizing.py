@@ -12,6 +12,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from kthena_components.checker.manifest import check_manifest
@@ -30,18 +31,20 @@ _REQUESTS = (None, None, 4, 64)
 _NOT_TAKEN = frozenset({"backend-loss", "backend-options"})
 """The rules by which a backend says that it cannot express a serving."""
 _GPU = "nvidia.com/gpu.product"
+_IMAGE = "registry.example.com/engine:v1"
+"""An image for GPUs for which the engine's project has none."""
 
 
 def questions(seed: int, count: int) -> Iterator[Question]:
     """Draw questions about models with weights of known size."""
     drawn = random.Random(seed)  # noqa: S311 - no secret
     models = [model for model in known_models() if model.weights_gib is not None]
-    gpus = [gpu for gpu in known_gpus() if gpu.labels]
+    gpus = [gpu for gpu in known_gpus() if gpu.labels and not gpu.resources[0].startswith("aws")]
     for _ in range(count):
         model, gpu = drawn.choice(models), drawn.choice(gpus)
         nodes, gpus_per_node = drawn.choice(_NODES)
         context, engine = drawn.choice(_CONTEXTS), drawn.choice(list(EngineKind))
-        yield Question(
+        asked = Question(
             model=model,
             gpu=GpuFacts(name=gpu.name, memory_gib=gpu.memory_gib),
             resource=gpu.resources[0],
@@ -50,8 +53,9 @@ def questions(seed: int, count: int) -> Iterator[Question]:
             context=context if (model.context or 0) > (context or 0) else None,
             requests=drawn.choice(_REQUESTS),
             engine=engine,
-            image=newest_image(engine),
+            image=newest_image(engine, gpu.resources[0]),
         )
+        yield replace(asked, image=_IMAGE) if asked.lacks_image else asked
 
 
 def mistakes_of(question: Question, answer: Answer, taken: Counter[str]) -> Iterator[str]:

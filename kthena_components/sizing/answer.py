@@ -10,6 +10,7 @@ from kthena_components.core.findings import Finding, Level, SpecError, checked_b
 from kthena_components.core.memory import GIB, cache_per_token_on_gpu
 from kthena_components.core.memory.engine import Placed, cache_of, length_of, placed_engines
 from kthena_components.core.memory.estimate import Estimate, Verdict, estimate_of
+from kthena_components.core.memory.held_weights import without_draft
 from kthena_components.core.memory.sharding import Sharding, fits
 from kthena_components.core.plan.build import build_plan
 from kthena_components.core.plan.facts import facts_from_plan
@@ -33,10 +34,12 @@ from kthena_components.sizing.question_and_shapes import (
 
 _SENSIBLE = 8
 """An engine has at most this many times the GPUs of the smallest one: more engines serve more."""
-_MOST_NODES = 64
+MOST_NODES = 64
 """Where the search for the smallest engine ends if the stated nodes hold none."""
 _ROUND = 1024
 """Lengths of requests that are offered are multiples of this many tokens."""
+_FOR_IMAGE = "image-gpu-vendor"
+"""The rule that refuses an image which the question still lacks."""
 _RULES = (memory_weights_fit, memory_one_sequence)
 
 
@@ -63,6 +66,8 @@ class Row:
     """GPUs of a tensor group that store the same part of a token."""
     doubt: Finding | None
     """Why it may be too small after all."""
+    longest: int = 0
+    """Tokens of the longest request that it holds for certain, if it is in doubt. 0: none."""
 
     @property
     def gpus(self) -> int:
@@ -139,8 +144,11 @@ def _smallest(
     copies = [one.wider for one in impossible if one.wider is not None]
     if copies:
         return min(copies, key=lambda row: row.rank)
-    wide = replace(question, nodes=_MOST_NODES)
-    for pods in pod_counts(_MOST_NODES):
+    wide, weights = replace(question, nodes=MOST_NODES), without_draft(question.model).weights_gib
+    for pods in pod_counts(MOST_NODES):
+        all_gpus = pods * question.gpus_per_node * question.gpu.memory_gib
+        if pods <= question.nodes or all_gpus < (weights or 0.0):
+            continue  # They were looked at, or they do not even hold the weights.
         found = [one for one in _on_pods(wide, base, pods) if isinstance(one, Row)]
         if found:
             return min(found, key=lambda row: row.rank)
@@ -202,11 +210,19 @@ def _look(question: Question, base: ServingFacts, shape: Shape) -> Row | Impossi
         sure = found[0]
     if sure is not None:
         return replace(_impossible(shape, sure), longest=_longest(placed))
+    if (wrong := _refused(question, shape)) is not None:
+        return _impossible(shape, wrong)
+    return _within(question, _measured(question, shape, placed, next(iter(found), None)))
+
+
+def _refused(question: Question, shape: Shape) -> Finding | None:
+    """Return why a serving of this shape is refused; not for an image that is still to be named."""
     try:
         compile_serving(question.args(shape))
     except SpecError as error:
-        return _impossible(shape, error.findings[0])
-    return _within(question, _measured(question, shape, placed, next(iter(found), None)))
+        named = not question.lacks_image
+        return next((each for each in error.findings if named or each.rule != _FOR_IMAGE), None)
+    return None
 
 
 def _longest(placed: Placed) -> int:
@@ -291,6 +307,7 @@ def _measured(question: Question, shape: Shape, placed: Placed, doubt: Finding |
         nodes=_nodes(shape, engines, question.gpus_per_node),
         copies=copies_of_a_token(question.model, shape.tensor) // shape.decode_context,
         doubt=doubt,
+        longest=0 if doubt is None else _longest(placed),
     )
 
 

@@ -69,6 +69,9 @@ WRONG = {
         [QWEN, "--gpu", "tpu-v6e", "--write", "native"],
         "is for GPUs of NVIDIA: name an image for Google TPU v6e with --image",
     ),
+    "an accelerator whose cores are ranks": (
+        [QWEN, "--gpu", "trn2"], "--gpu trn2: each AWS Trainium2 has several cores, and an engine",
+    ),
     "an unknown GPU": ([QWEN, "--gpu", "h1000"], "'h1000' is not in the table of GPUs; near"),
     "a length above the model's": (
         [LLAMA, "--gpu", "h100", "--context", "200000"],

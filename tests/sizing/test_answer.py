@@ -65,7 +65,15 @@ def test_rows_are_cheapest_first_and_within_the_nodes(drawn: Question) -> None:
 @pytest.mark.property
 @settings(max_examples=4, deadline=None)
 @given(st.sampled_from(DRAWN))
-@example(question("stepfun-ai/Step-3.7-Flash", "mi325x", resource="amd.com/gpu", nodes=1))
+@example(
+    question(
+        "stepfun-ai/Step-3.7-Flash",
+        "mi325x",
+        resource="amd.com/gpu",
+        nodes=1,
+        image=newest_image(EngineKind.VLLM, "amd.com/gpu"),
+    )
+)
 def test_the_memory_of_a_row_is_that_of_its_compiled_serving(drawn: Question) -> None:
     for row in find_shapes(drawn).rows:
         ((_, placed),) = placed_engines(compiled_facts(drawn, row))

@@ -1,7 +1,8 @@
 """Writes the answer of `size` as a table or as JSON, and a serving of one of its shapes."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
+from math import ceil
 from typing import Any
 
 from tabulate import tabulate
@@ -18,13 +19,18 @@ from kthena_components.convert.conversion import Converted
 from kthena_components.core.engines.option_table import release_for
 from kthena_components.core.engines.options import Release
 from kthena_components.core.findings import count_of, suggest
+from kthena_components.core.memory.held_weights import without_draft
+from kthena_components.core.models import ModelShape
 from kthena_components.core.values.display import visible_lines
 from kthena_components.core.values.images import read_image
 from kthena_components.sizing import Answer, Impossible, Question, Row, Shape
+from kthena_components.sizing.answer import MOST_NODES
 from kthena_components.sizing.question_and_shapes import newest_image
 from kthena_components.systems import EMITTERS, find_emitter
 
 _HOURS = 24
+_EVEN = 1.005
+"""How much more than the model's weights those of all GPUs may be as if they shared everything."""
 _NAMED = 6
 """Shapes that do not fit in the text at most; JSON has all."""
 _Column = tuple[str, Callable[[Row], object]]
@@ -48,11 +54,22 @@ def _title(question: Question) -> str:
     unsure = f"\n{_unsure(question, release)}" if release.because and named else ""
     unsure += f"\n{question.lacks_image}." if question.lacks_image else ""
     return (
-        f"{model.name}: {model.weights_gib:.1f} GiB of weights{dtype}\n"
+        f"{model.name}: {_loaded(model):.1f} GiB of weights{dtype}{_for_drafts(model)}\n"
         f"{release.title} on "
         f"{question.nodes} × {question.gpus_per_node} {gpu.name} of {gpu.memory_gib:.1f} GiB"
         f"{requests}{unsure}"
     )
+
+
+def _loaded(model: ModelShape) -> float:
+    """Return the GiB of weights that the shapes load: without layers that only draft tokens."""
+    return without_draft(model).weights_gib or 0.0
+
+
+def _for_drafts(model: ModelShape) -> str:
+    """Name the weights that the checkpoint has beyond those that are loaded."""
+    draft = (model.weights_gib or 0.0) - _loaded(model)
+    return f"; {draft:.1f} GiB for drafts (MTP) are not loaded" if draft else ""
 
 
 def _unsure(question: Question, release: Release) -> str:
@@ -119,16 +136,52 @@ def _limit(row: Row) -> str:
 def _advice(question: Question, answer: Answer) -> str:
     row = answer.recommended
     if row is not None:
-        note = "Weights and cache are GiB of one GPU. Throughput and latency are not estimated."
+        note = f"{_of_one_gpu(question, answer)}. Throughput and latency are not estimated."
+        note += _shorter(answer, row)
+        if row.doubt is not None:
+            return f"* to try first: {_reason(answer, row)}. It is tight: it may not start.\n{note}"
         return f"* recommended: {_reason(answer, row)}.\n{note}"
-    return " ".join(("No shape fits.", *_ways(question, answer)))
+    if answer.not_checked:
+        return f"The memory is not estimated, because {answer.not_checked}."
+    return " ".join(("No shape fits.", *(_ways(question, answer) or _needs(question))))
 
 
-def _ways(question: Question, answer: Answer) -> Iterator[str]:
+def _shorter(answer: Answer, row: Row) -> str:
+    """Name the smallest engine that holds shorter requests for certain, if it is worth a look.
+
+    It has fewer GPUs than the first row, or as many if that one is in doubt.
+    """
+    most = row.gpus - (row.doubt is None)
+    every: list[Row | Impossible] = [*answer.impossible, *answer.rows]
+    shorter = [one for one in every if one.shape.gpus <= most and one.longest]
+    one = min(shorter, key=lambda one: (one.shape.gpus, -one.longest), default=None)
+    if one is None:
+        return ""
+    return f"\n{one.shape.title} holds shorter requests for certain: --context {one.longest}."
+
+
+def _of_one_gpu(question: Question, answer: Answer) -> str:
+    """Say of what the sizes are, and why they may be more than the model's over the GPUs."""
+    loaded = _loaded(question.model)
+    if all(row.weights * row.shape.gpus <= _EVEN * loaded for row in answer.rows):
+        return "Weights and cache are GiB of one GPU"
+    return "Weights and cache are GiB of the fullest GPU, with what it does not share with others"
+
+
+def _needs(question: Question) -> list[str]:
+    """Say what the weights need, if no number of nodes that was looked at would do."""
+    gpus = ceil(_loaded(question.model) / question.gpu.memory_gib)
+    nodes = f"{MOST_NODES} nodes of {count_of(question.gpus_per_node, 'GPU')}"
+    filled = f"the weights alone fill {gpus} × {question.gpu.name}"
+    return [f"Up to {nodes} would not do; {filled}."]
+
+
+def _ways(question: Question, answer: Answer) -> list[str]:
     """Say what would fit: more nodes, or shorter requests on these."""
+    ways = []
     if (least := answer.smallest) is not None:
         engines = f"{count_of(least.engines, 'engine')} of " if least.engines > 1 else ""
-        yield (
+        ways.append(
             f"The smallest that would: {engines}TP × PP × DP {least.shape.title}, "
             f"{count_of(least.gpus, 'GPU')}, with {least.weights:.1f} GiB of weights and "
             f"{least.cache:.1f} GiB of cache on each: --nodes "
@@ -136,7 +189,8 @@ def _ways(question: Question, answer: Answer) -> Iterator[str]:
         )
     longest = max(answer.impossible, key=lambda one: one.longest, default=None)
     if longest is not None and longest.longest:
-        yield f"Shorter requests fit on {longest.shape.title}: --context {longest.longest}."
+        ways.append(f"Shorter requests fit on {longest.shape.title}: --context {longest.longest}.")
+    return ways
 
 
 def _reason(answer: Answer, row: Row) -> str:
@@ -174,6 +228,7 @@ def as_json(question: Question, answer: Answer) -> dict[str, Any]:
     return {
         "model": question.model.name,
         "weights_gib": question.model.weights_gib,
+        "loaded_gib": round(_loaded(question.model), 2),
         "gpu": question.gpu.name,
         "gpu_gib": question.gpu.memory_gib,
         "nodes": question.nodes,
@@ -204,6 +259,7 @@ def _row_json(question: Question, answer: Answer, row: Row) -> dict[str, Any]:
         **asdict(row.shape),
         "weights_gib": round(row.weights, 2),
         "cache_gib": round(row.cache, 2),
+        "longest": row.longest or None,
         "tokens": row.tokens,
         "more_tokens": row.at_least,
         "requests_at_once": row.at_once,

@@ -30,6 +30,7 @@ _NODES = regex(r"(?:([0-9]{1,4}) ?[xX×] ?)?([0-9]{1,4})")
 _INDEX = "model.safetensors.index.json"
 """The file beside config.json that states the size of all weights."""
 _GIB = 2**30
+_NEURON = "aws.amazon.com/neuron"
 _SOME_GPUS = "; write a name such as h100, h200, a100-80gb or mi300x"
 _NAMED = 3
 """Most models that an error names."""
@@ -50,6 +51,10 @@ def read_question(asked: argparse.Namespace) -> Question:
     if isinstance(gpu, Unknown):
         near = "near names" in gpu.because
         raise UsageError(f"--gpu: {gpu.because}{'' if near else _SOME_GPUS}")
+    if gpu.resources[0].startswith(_NEURON):
+        raise UsageError(f"--gpu {asked.gpu}: each {gpu.name} has several cores, and an engine "
+                         "counts cores in place of GPUs, so its shapes are not known; write a GPU "
+                         "or a TPU")  # fmt: skip
     model, config = (_in_table(asked), None) if asked.hf_config is None else _of_config(asked)
     model = _weighed(asked, model)
     if model.context is not None and (asked.context or 0) > model.context:
