@@ -97,7 +97,7 @@ class Engine:
         """Return what the package's program registers for some servings, recorded once."""
         path = self.folder / f"{backend}-{servings}.json"
         if not path.exists():
-            job = {"backend": backend, "servings": servings, "recording": str(path)}
+            job: dict[str, Any] = {"backend": backend, "servings": servings, "recording": str(path)}
             self.run("preview", "record", **job)
         return path
 
