@@ -146,9 +146,11 @@ def test_java_compiles(tmp_path: Path) -> None:
         pytest.skip(f"Maven cannot fetch Pulumi's library: {fetched.stdout[:300]}")
     made = sdk("java", tmp_path / "sdk")
     for component in COMPONENTS:
-        # Each has the same class, so each is in a package of its own.
+        # Each has the same class, so each gets another package.
+        head, package, rest = shown(component, "java").partition("package app;\n")
+        assert (head, bool(package)) == ("", True), component
         (tmp_path / component).mkdir()
-        text = f"package {component.lower()};\n{shown(component, 'java')}"
+        text = f"package app.{component.lower()};\n{rest}"
         (tmp_path / component / "App.java").write_text(text)
     sources = [*made.rglob("*.java"), *tmp_path.glob("*/App.java")]
     javac(tmp_path, "libraries/*", *map(str, sources))
