@@ -18,6 +18,7 @@ from kthena_components.languages import read_schema
 from tests.pulumi.languages import compiled, example, in_yaml, install, missing, variables
 from tests.support.engine import ROOT, STATE_VARIABLES, Stack, environment
 from tests.support.programs import program
+from tests.support.shared import Shared
 
 pytestmark = pytest.mark.programs
 COMPONENTS = [token.rpartition(":")[2] for token in read_schema()["resources"]]
@@ -56,7 +57,9 @@ Make = Callable[[str], Stack]
 
 
 @pytest.fixture(scope="module", name="project")
-def installed_projects(tmp_path_factory: pytest.TempPathFactory, found: dict[str, str]) -> Make:
+def installed_projects(
+    tmp_path_factory: pytest.TempPathFactory, found: dict[str, str], shared: Shared
+) -> Make:
     """Install the packages of a language's example, in place of which others are compiled."""
     made: dict[str, Stack] = {}
 
@@ -64,7 +67,7 @@ def installed_projects(tmp_path_factory: pytest.TempPathFactory, found: dict[str
         if why := missing(language):
             pytest.skip(why)
         if language not in made:
-            made[language] = example(language, tmp_path_factory.mktemp(language), found)
+            made[language] = example(language, tmp_path_factory.mktemp(language), found, shared)
         return made[language]
 
     return project
