@@ -3,6 +3,7 @@
 import argparse
 import json
 import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Final
 from bench.checking import compare_checks
 from bench.commands import measure_commands
 from bench.compiling import measure_compile
-from bench.engine import BenchError
+from bench.engine import BenchError, Engine
 from bench.groups import measure_groups
 from bench.growth import SIZES, measure_growth
 from bench.imports import costly_modules, measure_imports
@@ -50,7 +51,7 @@ FULL: Final = Effort(
     grown=SIZES, groups=(30, 300),
 )  # fmt: skip
 QUICK: Final = Effort(
-    sizes=(1, 20), up=1, judged=20, checked=200, repeats=1, warm=0, imports=1, grown=(5, 50),
+    sizes=(1, 3), up=1, judged=3, checked=24, repeats=1, warm=0, imports=1, grown=(5, 50),
     groups=(3, 30),
 )  # fmt: skip
 TOP: Final = 5
@@ -81,17 +82,19 @@ def measure(effort: Effort) -> Report:
     commands = measure_commands(effort.repeats, effort.warm)
     checks = list(compare_checks(effort.checked, effort.repeats, _say))
     shapes = list(measure_growth(effort.grown, _say))
-    shapes.append(measure_groups(effort.groups, effort.repeats, effort.warm, _say))
-    return Report(
-        programs=[compare(case, _say) for case in _cases(effort)],
-        imports=imports,
-        modules=modules,
-        compile=compiled,
-        commands=commands,
-        checks=checks,
-        shapes=shapes,
-        packs=compare_packs(effort.judged, effort.repeats, effort.warm, _say),
-    )
+    with tempfile.TemporaryDirectory() as folder:
+        engine, runs = Engine(Path(folder)), (effort.repeats, effort.warm)
+        shapes.append(measure_groups(engine, effort.groups, *runs, _say))
+        return Report(
+            programs=[compare(engine, case, _say) for case in _cases(effort)],
+            imports=imports,
+            modules=modules,
+            compile=compiled,
+            commands=commands,
+            checks=checks,
+            shapes=shapes,
+            packs=compare_packs(engine, effort.judged, *runs, _say),
+        )
 
 
 def _cases(effort: Effort) -> Iterator[Case]:

@@ -77,12 +77,11 @@ def compare_checks(
             progress(f"check: {count:,} objects, {title}")
             parse = [sys.executable, "-c", _PARSE, folder]
             check = [sys.executable, "-c", _CHECK, "check", folder]
-            with tempfile.TemporaryDirectory() as compiled:
-                variables = environment(Path(compiled))
-                runs = [
-                    (_seconds(parse, 0, variables), _seconds(check, int(broken), variables))
-                    for _ in range(repeats + 1)
-                ][1:]  # the first run compiles the modules
+            variables = environment()
+            runs = [
+                (_seconds(parse, 0, variables), _seconds(check, int(broken), variables))
+                for _ in range(repeats + 1)
+            ][1:]  # the first run compiles the modules
         yield CheckCost(title=title, objects=count, budget=budget, parse=[run[0] for run in runs],
                         check=[run[1] for run in runs])  # fmt: skip
 

@@ -7,9 +7,11 @@ import resource
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -48,7 +50,7 @@ class Run:
 
 
 class Engine:
-    """A project, its state and its compiled modules in one folder."""
+    """A project and its state in one folder, for many runs: each begins with an empty stack."""
 
     def __init__(self, folder: Path, project: str = "bench", config: Path | None = None) -> None:
         """Create the project with an empty stack. `config` is a stack file to copy."""
@@ -62,7 +64,7 @@ class Engine:
         if config:
             shutil.copy(config, self._project / f"Pulumi.{STACK}.yaml")
         self._state.mkdir()
-        self._variables = environment(folder) | {"PULUMI_BACKEND_URL": self._state.as_uri()}
+        self._variables = environment() | {"PULUMI_BACKEND_URL": self._state.as_uri()}
         self._pulumi("stack", "init", STACK)
         shutil.copytree(self._state, self._empty)
 
@@ -71,6 +73,7 @@ class Engine:
 
         The policy pack runs, if there is one.
         """
+        shutil.rmtree(self.folder / "rendered", ignore_errors=True)
         shutil.rmtree(self._state)
         shutil.copytree(self._empty, self._state)
         usage = self.folder / "usage.json"
@@ -89,6 +92,14 @@ class Engine:
             cpu=said["cpu"],
             memory=said["rss_kib"] / 1024,
         )
+
+    def recorded(self, backend: str, servings: int) -> Path:
+        """Return what the package's program registers for some servings, recorded once."""
+        path = self.folder / f"{backend}-{servings}.json"
+        if not path.exists():
+            job: dict[str, Any] = {"backend": backend, "servings": servings, "recording": str(path)}
+            self.run("preview", "record", **job)
+        return path
 
     def resources(self) -> dict[str, Any]:
         """Return the resources in the state by URN, without values that differ in every run."""
@@ -126,18 +137,24 @@ def adopt_orphans() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
-def environment(folder: Path) -> dict[str, str]:
-    """Return the variables of a measured process. Its compiled modules are in the folder."""
+@cache
+def _compiled() -> tempfile.TemporaryDirectory[str]:
+    """Return the folder of the compiled modules of all measured processes, removed at the end."""
+    return tempfile.TemporaryDirectory()
+
+
+def environment() -> dict[str, str]:
+    """Return the variables of a measured process, which finds compiled modules of earlier ones."""
     variables = {key: value for key, value in os.environ.items() if not key.startswith("KUBE")}
     variables.pop("PYTHONDONTWRITEBYTECODE", None)
     return variables | {
-        "KUBECONFIG": str(folder / "no-kubeconfig"),
+        "KUBECONFIG": str(Path(_compiled().name) / "no-kubeconfig"),
         "PULUMI_CONFIG_PASSPHRASE": "only for measuring",
         "PULUMI_PYTHON_CMD": sys.executable,
         "PULUMI_SKIP_CHECKPOINTS": "true",
         "PULUMI_SKIP_UPDATE_CHECK": "true",
         "PYTHONPATH": str(ROOT),
-        "PYTHONPYCACHEPREFIX": str(folder / "compiled"),
+        "PYTHONPYCACHEPREFIX": _compiled().name,
     }
 
 

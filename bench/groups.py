@@ -1,16 +1,18 @@
 """Measures a preview of one native serving whose groups wait for one another."""
 
 import statistics
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 
 from bench.engine import Engine
 from bench.growth import Growth
 
 
 def measure_groups(
-    sizes: tuple[int, int], repeats: int, warm: int, progress: Callable[[str], None]
+    engine: Engine,
+    sizes: tuple[int, int],
+    repeats: int,
+    warm: int,
+    progress: Callable[[str], None],
 ) -> Growth:
     """Return the median processor time of the program for two numbers of groups.
 
@@ -18,14 +20,12 @@ def measure_groups(
     recursive function, and ends in a RecursionError.
     """
     taken: dict[int, list[float]] = {size: [] for size in sizes}
-    with tempfile.TemporaryDirectory() as folder:
-        engine = Engine(Path(folder))
-        for turn in range(warm + repeats):
-            for size in sizes:
-                run = engine.run("preview", "package", backend="native", servings=1, groups=size)
-                progress(f"one native serving of {size} groups: {run.cpu:.2f} s")
-                if turn >= warm:
-                    taken[size].append(run.cpu)
+    for turn in range(warm + repeats):
+        for size in sizes:
+            run = engine.run("preview", "package", backend="native", servings=1, groups=size)
+            progress(f"one native serving of {size} groups: {run.cpu:.2f} s")
+            if turn >= warm:
+                taken[size].append(run.cpu)
     small, large = (statistics.median(taken[size]) for size in sizes)
     name = f"preview of a native serving of {sizes[0]} and {sizes[1]} groups"
     return Growth(name=name, small=small, large=large)

@@ -40,12 +40,17 @@ def measure_growth(
     sizes: tuple[int, int], progress: Callable[[str], None] | None = None
 ) -> Iterator[Growth]:
     """Measure each shape at both sizes, in this process."""
-    for name, shape in SHAPES.items():
-        if progress:
-            progress(f"growth: {name}")
-        shape(1)()  # a warm-up run, which fills the caches
-        small, large = (_seconds(shape, size) for size in sizes)
-        yield Growth(name=name, small=small, large=large)
+    gc.collect()
+    gc.freeze()  # what was there before is not searched again before each measurement
+    try:
+        for name, shape in SHAPES.items():
+            if progress:
+                progress(f"growth: {name}")
+            shape(1)()  # a warm-up run, which fills the caches
+            small, large = (_seconds(shape, size) for size in sizes)
+            yield Growth(name=name, small=small, large=large)
+    finally:
+        gc.unfreeze()
 
 
 def _seconds(shape: Shape, size: int) -> float:

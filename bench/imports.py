@@ -4,9 +4,7 @@ import re
 import statistics
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Final
 
 from bench.engine import ROOT, environment
@@ -39,14 +37,12 @@ _MARK: Final = "import sys; sys.stderr.write('MARK\\n')"
 
 def measure_imports(repeats: int) -> dict[str, float]:
     """Return the median of each case in milliseconds of processor time, in alternating runs."""
-    with tempfile.TemporaryDirectory() as folder:
-        variables = environment(Path(folder))
-        times: dict[str, list[float]] = {case: [] for case in CASES}
-        for turn in range(repeats + 1):
-            for case, code in CASES.items():
-                seconds = float(_python(variables, "-c", _TIMED.format(code)).stdout)
-                if turn:  # the first run compiles
-                    times[case].append(seconds * 1000)
+    times: dict[str, list[float]] = {case: [] for case in CASES}
+    for turn in range(repeats + 1):
+        for case, code in CASES.items():
+            seconds = float(_python("-c", _TIMED.format(code)).stdout)
+            if turn:  # the first run compiles
+                times[case].append(seconds * 1000)
     return {case: statistics.median(found) for case, found in times.items()}
 
 
@@ -55,9 +51,7 @@ def costly_modules(repeats: int, count: int) -> list[tuple[str, float]]:
 
     Python's own timer slows down every import, so only the proportions are meaningful.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        variables = environment(Path(folder))
-        runs = [_own_times(variables) for _ in range(repeats + 1)][1:]
+    runs = [_own_times() for _ in range(repeats + 1)][1:]
     medians = {
         name: statistics.median(run.get(name, 0) for run in runs) / 1000
         for name in {name for run in runs for name in run}
@@ -65,16 +59,16 @@ def costly_modules(repeats: int, count: int) -> list[tuple[str, float]]:
     return sorted(medians.items(), key=lambda item: -item[1])[:count]
 
 
-def _own_times(variables: Mapping[str, str]) -> dict[str, int]:
+def _own_times() -> dict[str, int]:
     code = f"import pulumi\n{_MARK}\n{OURS}"
-    told = _python(variables, "-X", "importtime", "-c", code).stderr.partition("MARK")[2]
+    told = _python("-X", "importtime", "-c", code).stderr.partition("MARK")[2]
     return {name: int(microseconds) for microseconds, name in _LINE.findall(told)}
 
 
-def _python(variables: Mapping[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+def _python(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, *arguments],
-        env=variables,
+        env=environment(),
         check=True,
         capture_output=True,
         text=True,

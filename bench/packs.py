@@ -2,11 +2,10 @@
 
 import json
 import statistics
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from bench.engine import ROOT, Engine
 
@@ -43,25 +42,18 @@ class PackCost:
 
 
 def compare_packs(
-    servings: int, repeats: int, warm: int, progress: Callable[[str], None]
+    engine: Engine, servings: int, repeats: int, warm: int, progress: Callable[[str], None]
 ) -> PackCost:
     """Preview the same servings with each pack in turn."""
-    with tempfile.TemporaryDirectory() as folder:
-        engine, recording = Engine(Path(folder)), Path(folder) / "recording.json"
-        packs = {"empty": _empty(Path(folder)), "ours": OURS}
-        job: dict[str, Any] = {
-            "backend": "kthena",
-            "servings": servings,
-            "recording": str(recording),
-        }
-        engine.run("preview", "record", **job)
-        taken: dict[str, list[float]] = {name: [] for name in packs}
-        for turn in range(warm + repeats):
-            for name in packs if turn % 2 else reversed(packs):
-                run = engine.run("preview", "raw", packs[name], **job)
-                progress(f"{servings} servings with the {name} pack: {run.total:.2f} s")
-                if turn >= warm:
-                    taken[name].append(run.total)
+    packs = {"empty": _empty(engine.folder), "ours": OURS}
+    recording = str(engine.recorded("kthena", servings))
+    taken: dict[str, list[float]] = {name: [] for name in packs}
+    for turn in range(warm + repeats):
+        for name in packs if turn % 2 else reversed(packs):
+            run = engine.run("preview", "raw", packs[name], recording=recording)
+            progress(f"{servings} servings with the {name} pack: {run.total:.2f} s")
+            if turn >= warm:
+                taken[name].append(run.total)
     return PackCost(servings=servings, **taken)
 
 

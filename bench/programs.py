@@ -2,10 +2,8 @@
 
 import json
 import statistics
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 from bench.engine import Engine, Run
@@ -55,28 +53,21 @@ class Comparison:
         return [float(getattr(run, measure)) for run in runs]
 
 
-def compare(case: Case, progress: Progress) -> Comparison:
+def compare(engine: Engine, case: Case, progress: Progress) -> Comparison:
     """Record the package's program once, then run it and the raw one alternately."""
-    with tempfile.TemporaryDirectory() as folder:
-        engine = Engine(Path(folder))
-        recording = Path(folder) / "recording.json"
-        job: dict[str, Any] = {
-            "backend": case.backend,
-            "servings": case.servings,
-            "recording": str(recording),
-        }
-        engine.run("preview", "record", **job)
-        runs: dict[str, list[Run]] = {program: [] for program in PROGRAMS}
-        left: dict[str, Any] = {}
-        for turn in range(case.warm + case.repeats):
-            for program in PROGRAMS if turn % 2 else reversed(PROGRAMS):
-                run = engine.run(case.command, program, **job)
-                left[program] = engine.resources() if case.command == "up" else None
-                progress(f"{case}: {program} {run.total:.2f} s")
-                if turn >= case.warm:
-                    runs[program].append(run)
-        same = left["raw"] == left["package"] if case.command == "up" else None
-        resources = sum("type" in event for event in json.loads(recording.read_text())) + 1
+    job: dict[str, Any] = {"backend": case.backend, "servings": case.servings}
+    recording = engine.recorded(**job)
+    runs: dict[str, list[Run]] = {program: [] for program in PROGRAMS}
+    left: dict[str, Any] = {}
+    for turn in range(case.warm + case.repeats):
+        for program in PROGRAMS if turn % 2 else reversed(PROGRAMS):
+            run = engine.run(case.command, program, recording=str(recording), **job)
+            left[program] = engine.resources() if case.command == "up" else None
+            progress(f"{case}: {program} {run.total:.2f} s")
+            if turn >= case.warm:
+                runs[program].append(run)
+    same = left["raw"] == left["package"] if case.command == "up" else None
+    resources = sum("type" in event for event in json.loads(recording.read_text())) + 1
     return Comparison(case=case, resources=resources, same=same, **runs)
 
 

@@ -10,6 +10,7 @@ from hypothesis import settings
 
 from kthena_components.core import findings
 from tests.support import wheel as wheels
+from tests.support.shared import Shared, shared_below
 
 # A loaded machine is slow, not wrong: a test never depends on wall time.
 settings.register_profile("project", deadline=None)
@@ -44,9 +45,16 @@ def faults_told() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the wheel of this checkout, once for all tests of a process."""
-    return wheels.build(tmp_path_factory.mktemp("dist"))
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Shared:
+    """Make folders once for all processes of a run. No test changes what is in them."""
+    return shared_below(tmp_path_factory.getbasetemp())
+
+
+@pytest.fixture(scope="session")
+def wheel(shared: Shared) -> Path:
+    """Build the wheel of this checkout."""
+    (file,) = shared("dist", wheels.build).glob("*.whl")
+    return file
 
 
 @pytest.fixture(scope="session")

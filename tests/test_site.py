@@ -9,6 +9,7 @@ import pytest
 
 from kthena_components.checker.catalogue import all_rules
 from kthena_components.cli.main import COMMANDS
+from tests.support.shared import Shared
 from toolchain.site.__main__ import build
 from toolchain.site.components import write_components
 from toolchain.site.in_languages import LANGUAGES
@@ -38,10 +39,8 @@ class _Addresses(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def html(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("site")
-    build(folder)
-    return folder / "html"
+def html(shared: Shared) -> Path:
+    return shared("site", build) / "html"
 
 
 @pytest.mark.programs

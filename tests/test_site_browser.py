@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.drawing.browser import OPTIONS, chromium, run, served
+from tests.support.shared import Shared
 from toolchain.site.__main__ import build
 
 pytestmark = pytest.mark.programs
@@ -56,11 +57,9 @@ Promise.all([1, 2, 3, 4].map(walk)).catch(error => wrong.push(String(error))).fi
 
 
 @pytest.fixture(scope="module")
-def html(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def html(shared: Shared) -> Path:
     chromium()
-    folder = tmp_path_factory.mktemp("site")
-    build(folder)
-    return folder / "html"
+    return shared("site", build) / "html"
 
 
 def walk(html: Path, pages: list[str], *, width: int, dark: bool) -> tuple[Any, list[str]]:

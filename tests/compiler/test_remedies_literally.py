@@ -1,19 +1,22 @@
 """What the component says of wrong arguments: each fix, applied literally, works."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from kthena_components.core.findings import Finding, SpecError
 from kthena_components.systems import EMITTERS
-from tests.rules.following import faults, wrong_way
+from tests.rules.following import Judge, faults, wrong_way
 from tests.support.specs import ALL, Args, changed
-from tests.systems.test_remedies import servings
+from tests.systems.test_remedies import judged, servings
 from tests.test_bad_input import CASES, BadInput
 
 
-def say(case: BadInput) -> Any:
+def findings_of(args: Args) -> list[Finding]:
+    return list(judged(args)[1])
+
+
+def say(case: BadInput) -> Judge:
     def judge(args: Args) -> list[Finding]:
         try:
             return list(case.compile(args).findings)
@@ -23,8 +26,7 @@ def say(case: BadInput) -> Any:
     return judge
 
 
-def misled(case: BadInput, args: Args) -> Iterator[tuple[str, object, str]]:
-    judge = say(case)
+def misled(judge: Judge, args: Args) -> Iterator[tuple[str, object, str]]:
     before = judge(args)
     for found in faults(before):
         for fix in found.fixes:
@@ -35,7 +37,7 @@ def misled(case: BadInput, args: Args) -> Iterator[tuple[str, object, str]]:
 @pytest.mark.parametrize("name", CASES)
 def test_each_fix_of_a_wrong_input_works(name: str) -> None:
     case = CASES[name]
-    assert list(misled(case, changed(case.args, case.changes))) == []
+    assert list(misled(say(case), changed(case.args, case.changes))) == []
 
 
 @pytest.mark.parametrize("example", ALL)
@@ -43,8 +45,7 @@ def test_each_fix_of_a_wrong_input_works(name: str) -> None:
 def test_each_fix_of_what_a_backend_refuses_works(backend: str, example: str) -> None:
     wrong, fixes = list[tuple[str, object, str]](), 0
     for args in servings(backend, example):
-        case = BadInput(args, {}, "")
-        fixes += sum(len(found.fixes) for found in faults(say(case)(args)))
-        wrong += misled(case, args)
+        fixes += sum(len(found.fixes) for found in faults(findings_of(args)))
+        wrong += misled(findings_of, args)
     assert wrong == []
     assert fixes

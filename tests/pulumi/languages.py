@@ -12,6 +12,7 @@ import yaml
 
 from kthena_components import __version__
 from tests.support.engine import ROOT, Run, Stack, environment
+from tests.support.shared import Shared
 from toolchain.locate import language_folders
 from toolchain.programs import PROVIDER, known_programs
 
@@ -66,11 +67,25 @@ def without_provider(home: Path) -> dict[str, str]:
     return {**variables(), "PULUMI_HOME": str(home)}
 
 
-def example(language: str, folder: Path, found: Mapping[str, str]) -> Stack:
-    """Copy an example and make what `pulumi install` makes in it."""
+def example(
+    language: str, folder: Path, found: Mapping[str, str], shared: Shared | None = None
+) -> Stack:
+    """Copy an example, with what `pulumi install` makes in it: once where it can be shared."""
     stack = Stack.make(EXAMPLES / language, "dev", folder, found)
-    if language != "yaml":
+    if language == "yaml":
+        return stack
+    if shared is None:
         stack.pulumi("install").require()
+        return stack
+    made = shared(f"{language}-example", lambda own: example(language, own, found))
+    for path in (made / "project").iterdir():
+        if path.is_dir():  # packages, which nobody writes to
+            shutil.copytree(
+                path, stack.project / path.name, symlinks=True, copy_function=os.link,
+                dirs_exist_ok=True,
+            )  # fmt: skip
+        elif not path.match("Pulumi.*.yaml"):  # that has the key of another stack
+            shutil.copy(path, stack.project / path.name)
     return stack
 
 

@@ -4,6 +4,7 @@ Those in C# are from Pulumi's own generator, corrected by the types of the SDK: 
 """
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -17,6 +18,7 @@ from kthena_components.languages import read_schema
 from tests.pulumi.languages import compiled, example, in_yaml, install, missing, variables
 from tests.support.engine import ROOT, STATE_VARIABLES, Stack, environment
 from tests.support.programs import program
+from tests.support.shared import Shared
 
 pytestmark = pytest.mark.programs
 COMPONENTS = [token.rpartition(":")[2] for token in read_schema()["resources"]]
@@ -34,6 +36,8 @@ POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   </dependencies>
 </project>
 """
+SHORT = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+"""Options of a virtual machine that ends soon: half of the processor time was its own compiler."""
 SCHEMA = ROOT / "kthena_components" / "provider" / "schema.json"
 
 
@@ -53,7 +57,9 @@ Make = Callable[[str], Stack]
 
 
 @pytest.fixture(scope="module", name="project")
-def installed_projects(tmp_path_factory: pytest.TempPathFactory, found: dict[str, str]) -> Make:
+def installed_projects(
+    tmp_path_factory: pytest.TempPathFactory, found: dict[str, str], shared: Shared
+) -> Make:
     """Install the packages of a language's example, in place of which others are compiled."""
     made: dict[str, Stack] = {}
 
@@ -61,7 +67,7 @@ def installed_projects(tmp_path_factory: pytest.TempPathFactory, found: dict[str
         if why := missing(language):
             pytest.skip(why)
         if language not in made:
-            made[language] = example(language, tmp_path_factory.mktemp(language), found)
+            made[language] = example(language, tmp_path_factory.mktemp(language), found, shared)
         return made[language]
 
     return project
@@ -129,21 +135,28 @@ def test_pulumi_finds_faults(tmp_path: Path) -> None:
 
 
 def test_java_compiles(tmp_path: Path) -> None:
-    """Compile the generated SDK and the examples, with the libraries that Maven fetches."""
+    """Compile the generated SDK and the examples at once, with the libraries that Maven fetches."""
     for name in ("javac", "mvn"):
         if shutil.which(name) is None:
             pytest.skip(f"not found: {name}")
     (tmp_path / "pom.xml").write_text(POM)
     copy = ["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=libraries"]
-    fetched = subprocess.run(copy, cwd=tmp_path, capture_output=True, text=True, check=False)
+    fetched = subprocess.run(
+        copy, cwd=tmp_path, env={"MAVEN_OPTS": " ".join(SHORT), **os.environ},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
     if fetched.returncode != 0:
         pytest.skip(f"Maven cannot fetch Pulumi's library: {fetched.stdout[:300]}")
     made = sdk("java", tmp_path / "sdk")
-    sources = [str(path) for path in made.rglob("*.java")]
-    javac(tmp_path, "libraries/*", *sources)
     for component in COMPONENTS:
-        (tmp_path / "App.java").write_text(shown(component, "java"))
-        javac(tmp_path, "classes:libraries/*", "App.java")
+        # Each has the same class, so each gets another package.
+        head, package, rest = shown(component, "java").partition("package app;\n")
+        assert (head, bool(package)) == ("", True), component
+        (tmp_path / component).mkdir()
+        text = f"package app.{component.lower()};\n{rest}"
+        (tmp_path / component / "App.java").write_text(text)
+    sources = [*made.rglob("*.java"), *tmp_path.glob("*/App.java")]
+    javac(tmp_path, "libraries/*", *map(str, sources))
 
 
 def sdk(language: str, folder: Path) -> Path:
@@ -158,6 +171,15 @@ def sdk(language: str, folder: Path) -> Path:
 
 def javac(folder: Path, libraries: str, *sources: str) -> None:
     """Compile, and fail with what the compiler says."""
-    command = ["javac", "-nowarn", "-cp", libraries, "-d", "classes", *sources]
+    command = [
+        "javac",
+        *(f"-J{word}" for word in SHORT),
+        "-nowarn",
+        "-cp",
+        libraries,
+        "-d",
+        "classes",
+        *sources,
+    ]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -27,6 +27,7 @@ from tests.pulumi.languages import (
 from tests.support.convertible import leader_worker_set
 from tests.support.engine import ROOT, Stack
 from tests.support.pages import block
+from tests.support.shared import Shared
 
 pytestmark = pytest.mark.programs
 TEN_LINES = ROOT / "examples" / "ten-lines"
@@ -56,11 +57,11 @@ def yaml_program(tmp_path: Path, found: dict[str, str]) -> Make:
 
 @pytest.mark.parametrize("language", ["yaml", "go"])
 def test_a_language_renders_what_python_renders(
-    language: str, tmp_path: Path, found: dict[str, str], python: dict[str, bytes]
+    language: str, tmp_path: Path, found: dict[str, str], python: dict[str, bytes], shared: Shared
 ) -> None:
     if why := missing(language):
         pytest.skip(why)
-    stack = example(language, tmp_path, found)
+    stack = example(language, tmp_path, found, shared)
     run = stack.up()
     run.require()
     assert files_of(stack) == python
@@ -210,12 +211,12 @@ def test_a_relative_path_starts_at_the_program(program: Make) -> None:
 
 @pytest.fixture(scope="module", name="typescript")
 def installed_typescript(
-    tmp_path_factory: pytest.TempPathFactory, found: dict[str, str]
+    tmp_path_factory: pytest.TempPathFactory, found: dict[str, str], shared: Shared
 ) -> Callable[[str], Stack]:
     """Install the packages of the example once, and run other programs in its place."""
     if why := missing("typescript"):
         pytest.skip(why)
-    stack = example("typescript", tmp_path_factory.mktemp("typescript"), found)
+    stack = example("typescript", tmp_path_factory.mktemp("typescript"), found, shared)
 
     def with_program(text: str) -> Stack:
         (stack.project / "index.ts").write_text(text)

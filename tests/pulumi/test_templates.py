@@ -8,6 +8,7 @@ import pytest
 from kthena_components.cli.new import LANGUAGES
 from tests.pulumi.languages import files_of, install, missing
 from tests.support.engine import ROOT, STATE_VARIABLES, Stack, environment
+from tests.support.shared import Shared
 from tests.support.wheel import Venv
 from tests.support.wheel import install as install_wheel
 
@@ -18,8 +19,9 @@ OBJECTS = 6
 
 
 @pytest.fixture(scope="module", name="venv")
-def installed_wheel(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Venv:
-    return install_wheel(wheel, tmp_path_factory.mktemp("user") / "venv")
+def installed_wheel(shared: Shared, wheel: Path) -> Venv:
+    made = shared("wheel-of-templates", lambda folder: install_wheel(wheel, folder / "venv"))
+    return Venv(made / "venv")
 
 
 @pytest.fixture(scope="module", name="found")
