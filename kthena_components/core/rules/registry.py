@@ -84,6 +84,7 @@ from kthena_components.core.rules.memory_weights_fraction_offload import (
 from kthena_components.core.rules.name_fits import name_fits
 from kthena_components.core.rules.network import host_network_names, network_interface
 from kthena_components.core.rules.nnodes_equals_group_size_variables import (
+    metadata_variables,
     nnodes_equals_group,
     ray_cluster_size_equals_group,
     size_variables,
@@ -162,6 +163,7 @@ CHECKS: tuple[Check, ...] = (
     pod_ranks,
     master_address,
     size_variables,
+    metadata_variables,
     leader_address,
     leader_pod_exists,
     leader_ports_agree,

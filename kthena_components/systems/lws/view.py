@@ -337,7 +337,8 @@ def _placed_by_volcano(group: Group) -> MaybeBool:
     return NO_SCHEDULER if any(map(unknown_in, group.schedulers)) else False
 
 
-_LABELS = ("group-index", "group-key", "subgroup-index", "subgroup-key", "template-revision-hash")
+_LABELS = ("group-index", "group-key", "template-revision-hash")
+_SUBGROUP_LABELS = ("subgroup-index", "subgroup-key")
 _ANY, _WORKER_INDEX = re.compile(".*"), re.compile("[1-9][0-9]*")
 
 
@@ -355,11 +356,16 @@ def pods_of_groups(view: Sets) -> Iterator[PodSet]:
             if number != 0:
                 made = group.template.get(field)
                 pods = pod_set(view.object, at, made, number, by_controller=True, spread=rest != 0)
-                added = _added(view.object, is_leader=is_leader)
+                added = _added(view.object, group, is_leader=is_leader)
                 yield replace(pods, added=added, by_controller=added is None or not pods.gang)
 
 
-def _added(owner: Object, *, is_leader: bool) -> Mapping[str, object] | None:
+def has_subgroups(template: Mapping[str, Any]) -> bool:
+    """Return whether the controller divides the groups of a leaderWorkerTemplate."""
+    return template.get("subGroupPolicy") is not None
+
+
+def _added(owner: Object, group: Group, *, is_leader: bool) -> Mapping[str, object] | None:
     """Return the labels that the controller adds to pods of a LeaderWorkerSet.
 
     Source: kubernetes-sigs/lws v0.7.0 pkg/webhooks/pod_webhook.go and
@@ -367,7 +373,8 @@ def _added(owner: Object, *, is_leader: bool) -> Mapping[str, object] | None:
     """
     if owner.group_kind != LEADER_WORKER_SET:
         return None
-    added: dict[str, object] = {f"{naming.LWS_LABELS}{name}": _ANY for name in _LABELS}
+    names = (*_LABELS, *(_SUBGROUP_LABELS if has_subgroups(group.template) else ()))
+    added: dict[str, object] = {f"{naming.LWS_LABELS}{name}": _ANY for name in names}
     index = "0" if is_leader else _WORKER_INDEX
     return {**added, naming.LWS_NAME: owner.name, naming.LWS_WORKER_INDEX_LABEL: index}
 
