@@ -73,9 +73,8 @@ def _facts(kind: Kind[Any], found: Object, view: Any) -> ServingFacts | None:
     shape, context = stated_shape(found.body.get("metadata")), found.context
     if facts is None:
         return None
-    facts = with_pods(
-        kind, found, view, replace(facts, told=_told(kind, view), marks=_marks(kind, view))
-    )
+    facts = replace(facts, told=_told(kind, view), marks=_marks(kind, view))
+    facts = with_pods(kind, found, view, facts)
     facts = replace(facts, gpu_option=context.gpu_option)
     engines = facts.engines
     if context.gpus:

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from kthena_components.core import naming
 from kthena_components.core.facts.engine_grouping import engines_among, templates_of
 from kthena_components.core.facts.network import HostedPods, PodHosts
 from kthena_components.core.facts.serving import EngineFacts, NameFacts, ServingFacts, StartOrder
 from kthena_components.core.facts.workload import NO_SCHEDULER, admitted_together
-from kthena_components.core import naming
 from kthena_components.core.naming import DNS_LABEL
 from kthena_components.core.objects.object import (
     Object,

@@ -93,6 +93,8 @@ CHOICES: Final[dict[str, set[str]]] = {
 
 UNCOVERS: Final[dict[tuple[str, str], str]] = {
     ("init-container-ends", "ports-distinct"): "both servers have the default port",
+    ("pod-ranks", "metadata-variables"): "it says that only a StatefulSet's pods have the label",
+    ("size-variables", "metadata-variables"): "it says that only a StatefulSet's pods have it",
     ("executor-stated", "pods-joined"): "a script of the user must start Ray, too",
     ("gpu-agrees", "image-gpu-vendor"): "the image is for the other vendor, too",
     ("gpu-resource", "image-gpu-vendor"): "the image is for another vendor",

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from decimal import Decimal
+from itertools import chain
 from typing import Any
 
 from kthena_components.core import naming
@@ -35,11 +36,11 @@ _LABELS: Mapping[str, tuple[str, ...]] = {
     ),
 }
 """Labels of which only the controller of a kind knows the values."""
-_OF_INDEXED = tuple(
-    f"batch.kubernetes.io/job-{name}"
-    for name in ("index-failure-count", "index-ignored-failure-count")
+_OF_INDEXED = (
+    *("batch.kubernetes.io/job-index-failure-count",),
+    "batch.kubernetes.io/job-index-ignored-failure-count",
 )
-EACH_POD = frozenset((naming.COMPLETION_INDEX, *(key for keys in _LABELS.values() for key in keys)))
+EACH_POD = frozenset((naming.COMPLETION_INDEX, *chain.from_iterable(_LABELS.values())))
 """Labels that a controller adds to pods it creates: no manifest shows them."""
 
 

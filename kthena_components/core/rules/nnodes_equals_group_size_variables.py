@@ -307,7 +307,7 @@ def _without_mark(
     where = _OF_SPEC.get(key, "")
     adds = f": only {by} {'with ' + where + ' ' if where else ''}adds it" if by else ""
     if other:
-        remedy = write(other)
+        remedy = write(other, f"write {other}")
     elif where:
         remedy = f"state {where}, or the {kind} in the metadata of the template"
     else:
