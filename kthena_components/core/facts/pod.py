@@ -91,6 +91,8 @@ class PodFacts:
     """Variables about the network, by name."""
     stated: frozenset[str] = field(default=frozenset(), compare=False)
     """The names of the variables in its container's env."""
+    offline: str = ""
+    """The variable that forbids the download of a model, if nothing else may bring one."""
     from_metadata: tuple[MetadataField, ...] = ()
     """Variables of its container from labels and annotations that the template does not state."""
     engine_variables: Variables = field(default_factory=lambda: NO_VARIABLES, compare=False)

@@ -33,7 +33,7 @@ from kthena_components.core.facts.devices import (
     selects_gke,
     slices,
 )
-from kthena_components.core.facts.files import PodVolumes
+from kthena_components.core.facts.files import PodVolumes, offline
 from kthena_components.core.facts.network import (
     asks_cluster,
     engine_variables,
@@ -289,6 +289,7 @@ def _container(
         cluster_names=asks_cluster(spec),
         variables=network_variables(container, start.given, start.words, start.command, path),
         stated=variable_names(container),
+        offline=offline(container, spec, start.given.env),
         from_metadata=_from_metadata(container, path),
         engine_variables=engine_variables(container, start.given, path),
         idle=idle_command(start.words) if _is_bare(container, spec) else "",

@@ -61,6 +61,7 @@ from kthena_components.core.rules.image_model_hf_token_config_map_key import (
     engine_image,
     hf_token_from_secret,
     image_pinned,
+    model_offline,
     model_stated,
 )
 from kthena_components.core.rules.kv_connector_and_halves import (
@@ -146,6 +147,7 @@ CHECKS: tuple[Check, ...] = (
     engine_variable_value,
     library_variable_known,
     model_stated,
+    model_offline,
     engine_config_file,
     nodes_whole,
     mpi_ranks,
