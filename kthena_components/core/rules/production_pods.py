@@ -178,6 +178,5 @@ def _downloads(container: EngineContainer) -> bool:
         return False
     if any(offline):
         return False
-    return options.get("--load-format") != "dummy" and not may_hold_model(
-        container.fields, container.pod
-    )
+    loads = options.get("--load-format") != "dummy"
+    return loads and not may_hold_model(container.fields, container.pod)
