@@ -91,6 +91,8 @@ class PodFacts:
     """Variables about the network, by name."""
     stated: frozenset[str] = field(default=frozenset(), compare=False)
     """The names of the variables in its container's env."""
+    service_links: bool = True
+    """Whether Kubernetes may set variables for the Services of its namespace."""
     offline: str = ""
     """The variable that forbids the download of a model, if nothing else may bring one."""
     from_metadata: tuple[MetadataField, ...] = ()

@@ -289,6 +289,7 @@ def _container(
         cluster_names=asks_cluster(spec),
         variables=network_variables(container, start.given, start.words, start.command, path),
         stated=variable_names(container),
+        service_links=spec.get("enableServiceLinks") is not False,
         offline=offline(container, spec, start.given.env),
         from_metadata=_from_metadata(container, path),
         engine_variables=engine_variables(container, start.given, path),

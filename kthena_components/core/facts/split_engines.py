@@ -16,7 +16,7 @@ from kthena_components.core.engines import CommandFacts
 from kthena_components.core.engines.programs import RAY_SCRIPTS
 from kthena_components.core.facts.context import NO_CONTEXT, Context, in_object
 from kthena_components.core.facts.members import with_siblings
-from kthena_components.core.facts.network import PORT_OPTIONS
+from kthena_components.core.facts.network import PORT_OPTIONS, service_asked
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.facts.workload import NOT_STATED, is_serving, pods_of_template
@@ -38,9 +38,7 @@ from kthena_components.core.values.unknown import MaybeInt, Unknown
 
 _SET, _JOB, _POD = ("apps", "StatefulSet"), ("batch", "Job"), ("", "Pod")
 _COUNTS = {
-    _SET: "replicas",
-    ("apps", "Deployment"): "replicas",
-    ("apps", "ReplicaSet"): "replicas",
+    **dict.fromkeys((_SET, ("apps", "Deployment"), ("apps", "ReplicaSet")), "replicas"),
     _JOB: "parallelism",
 }
 """The field with the number of pods, by kind."""
@@ -83,6 +81,8 @@ class EnginePart:
     """The host of the head, as its command states it; empty if it states none."""
     port: int | None = None
     """The port there. None: not known."""
+    variable: str = ""
+    """The variable of a Service that the address is."""
     count: int
     pod: PodFacts
     commands: tuple[CommandFacts, ...] = ()
@@ -130,6 +130,8 @@ def read_engine_part(
     commands = _commands(pods[0], made.body, mapping(body.get("spec")), of_set, context)
     pod = replace(pods[0], command=commands[0]) if len(commands) == count == 1 else pods[0]
     asks, port = _asked(pod, text)
+    if by_variable := None if asks else service_asked(pod.joined or pod.command):
+        asks, port = by_variable.service, by_variable.port
     found = EnginePart(
         path=at,
         name=name,
@@ -138,6 +140,7 @@ def read_engine_part(
         labels=frozenset(),
         asks=asks,
         port=port,
+        variable=by_variable.variable if by_variable else "",
         count=count,
         pod=pod,
         commands=commands,

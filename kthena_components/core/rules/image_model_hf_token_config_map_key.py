@@ -211,9 +211,9 @@ def model_offline(facts: ServingFacts) -> Iterator[Finding]:
     Fail: HF_HUB_OFFLINE 1 and vllm serve Qwen/Qwen3-32B in vllm/vllm-openai:v0.22.0, with no
     volumes, or with an emptyDir.
     Level: mandatory.
-    Source: huggingface_hub/constants.py HF_HUB_OFFLINE of 0.34.4 and 1.2.3;
-    vllm/transformers_utils/repo_utils.py get_model_path and vllm/model_executor/model_loader/weight_utils.py of 0.6.3 to
-    0.33.0; sglang/srt/model_loader/weight_utils.py.
+    Source: huggingface_hub/constants.py HF_HUB_OFFLINE of 0.34.4 and 1.2.3; vllm 0.6.3 to 0.33.0,
+    vllm/transformers_utils/repo_utils.py get_model_path and
+    vllm/model_executor/model_loader/weight_utils.py; sglang/srt/model_loader/weight_utils.py.
     """
     for start in all_starts(facts, "vllm", "sglang"):
         pod, model = start.pod or start.engine.entry, start.command.model

@@ -184,7 +184,8 @@ def _numbers(facts: ServingFacts, engine: EngineFacts, pod: PodFacts) -> Iterato
     for option, value in command.options.items():
         if option in _FIELDS or not isinstance(value, NotSet) or may_be_of_image(pod, value):
             continue
-        if value.name in (facts.told or ()) or _OF_SERVICE.search(value.name):
+        of_service = pod.service_links and _OF_SERVICE.search(value.name)
+        if value.name in (facts.told or ()) or of_service:
             continue
         seen = no_value(facts.told, pod, value) if _is_number(command.engine, option) else ""
         if seen:
