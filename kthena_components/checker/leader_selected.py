@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
+from kthena_components.core.facts.network import ServiceAsked, service_asked
 from kthena_components.core.facts.split_engines import (
     Asked,
     EnginePart,
@@ -84,8 +85,9 @@ def _of_workers(
         return
     service = objects.service_of(asked)
     if service is not None and is_without_address(service.body):
-        yield from ((part, _without_address(part)) for part in parts if part.variable)
-        parts = [part for part in parts if not part.variable]
+        named = {part: service_asked(part.pod.joined or part.pod.command) for part in parts}
+        yield from ((part, _without_address(part, by)) for part, by in named.items() if by)
+        parts = [part for part, by in named.items() if by is None]
     if not asked.pod:
         yield from _by_service(objects, asked, parts, heads)
         return
@@ -172,8 +174,8 @@ def is_without_address(service: Mapping[str, Any]) -> bool:
     return spec.get("clusterIP") == "None" or spec.get("type") == "ExternalName"
 
 
-def _without_address(part: EnginePart) -> Finding:
-    seen = f"takes the address of its first rank from {part.variable}, but Service "
+def _without_address(part: EnginePart, by: ServiceAsked) -> Finding:
+    seen = f"takes the address of its first rank from {by.variable}, but Service "
     seen += f"{display(part.asks)} has no cluster IP, so Kubernetes sets no variables for it"
     return refuse(part.pod.command_path, seen, f"write {part.asks} in the address")
 

@@ -16,6 +16,7 @@ from kthena_components.core.values.unknown import (
     MaybeBool,
     MaybeInt,
     MaybeText,
+    NotSet,
     OfController,
     Unknown,
     is_unresolved,
@@ -224,8 +225,10 @@ def service_asked(command: CommandFacts | None) -> ServiceAsked | None:
     """
     if command is None or command.ray_role == "head":
         return None
-    stated = (command.written.get(option, "") for option in _MEETING)
-    written = command.ray_written or next(filter(None, stated), "")
+    options = ((command.options.get(name), command.written.get(name, "")) for name in _MEETING)
+    addresses = ((command.ray_address, command.ray_written), *options)
+    # Another value may come from the env of the container.
+    written = next((text for value, text in addresses if isinstance(value, NotSet)), "")
     found = _OF_SERVICE.fullmatch(written)
     name = (found[1] or found[2] or found[3]) if found else ""
     service = name.removesuffix(_ADDRESS).lower().replace("_", "-")

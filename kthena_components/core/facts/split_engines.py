@@ -81,8 +81,6 @@ class EnginePart:
     """The host of the head, as its command states it; empty if it states none."""
     port: int | None = None
     """The port there. None: not known."""
-    variable: str = ""
-    """The variable of a Service that the address is."""
     count: int
     pod: PodFacts
     commands: tuple[CommandFacts, ...] = ()
@@ -130,8 +128,6 @@ def read_engine_part(
     commands = _commands(pods[0], made.body, mapping(body.get("spec")), of_set, context)
     pod = replace(pods[0], command=commands[0]) if len(commands) == count == 1 else pods[0]
     asks, port = _asked(pod, text)
-    if by_variable := None if asks else service_asked(pod.joined or pod.command):
-        asks, port = by_variable.service, by_variable.port
     found = EnginePart(
         path=at,
         name=name,
@@ -140,7 +136,6 @@ def read_engine_part(
         labels=frozenset(),
         asks=asks,
         port=port,
-        variable=by_variable.variable if by_variable else "",
         count=count,
         pod=pod,
         commands=commands,
@@ -227,7 +222,8 @@ def _asked(pod: PodFacts, text: str) -> tuple[str, int | None]:
         read = _HOST.fullmatch(address) if isinstance(address, str) else None
         found = read or _RAY_ADDRESS.search(text)
     if found is None:
-        return "", None
+        by = service_asked(pod.joined or command)
+        return (by.service, by.port) if by is not None else ("", None)
     stated_port = int(found[2]) if found[2] else port
     return found[1], stated_port if isinstance(stated_port, int) else None
 

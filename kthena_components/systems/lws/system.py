@@ -20,11 +20,11 @@ from kthena_components.systems.lws.view import (
     LEADER,
     LEADER_WORKER_SET,
     ROLLING,
+    SUBGROUPS,
     WORKER,
     Sets,
     facts,
     gangs_of_groups,
-    has_subgroups,
     pods_of_groups,
     read_sets,
 )
@@ -84,7 +84,7 @@ def marks(view: Sets) -> Iterator[str]:
     """
     names = ["size", "leader-name", "subdomainPolicy", "leader-requests-tpus"]
     stated = mapping(view.object.metadata.get("annotations"))
-    if any(has_subgroups(group.template) for group in view.groups):
+    if any(group.template.get(SUBGROUPS) for group in view.groups):
         names += ["subgroup-size", "subgroup-policy-type"]
     copied = (_EXCLUSIVE, f"subgroup-{_EXCLUSIVE}")
     names += [name for name in copied if f"{naming.LWS_LABELS}{name}" in stated]

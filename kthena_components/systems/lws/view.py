@@ -59,6 +59,7 @@ DISAGGREGATED_SET: GroupKind = ("disaggregatedset.x-k8s.io", "DisaggregatedSet")
 GROUP_INDEX = f"{naming.LWS_LABELS}group-index"
 """Label that the controller gives to pods."""
 LEADER, WORKER = "leaderTemplate", "workerTemplate"
+SUBGROUPS = "subGroupPolicy"
 ROLLING = "rolloutStrategy.rollingUpdateConfiguration"
 """Path of the update strategy in a group's spec."""
 
@@ -338,7 +339,7 @@ def _placed_by_volcano(group: Group) -> MaybeBool:
 
 
 _LABELS = ("group-index", "group-key", "template-revision-hash")
-_SUBGROUP_LABELS = ("subgroup-index", "subgroup-key")
+_OF_SUBGROUP = ("subgroup-index", "subgroup-key")
 _ANY, _WORKER_INDEX = re.compile(".*"), re.compile("[1-9][0-9]*")
 
 
@@ -360,11 +361,6 @@ def pods_of_groups(view: Sets) -> Iterator[PodSet]:
                 yield replace(pods, added=added, by_controller=added is None or not pods.gang)
 
 
-def has_subgroups(template: Mapping[str, Any]) -> bool:
-    """Return whether the controller divides the groups of a leaderWorkerTemplate."""
-    return template.get("subGroupPolicy") is not None
-
-
 def _added(owner: Object, group: Group, *, is_leader: bool) -> Mapping[str, object] | None:
     """Return the labels that the controller adds to pods of a LeaderWorkerSet.
 
@@ -373,7 +369,7 @@ def _added(owner: Object, group: Group, *, is_leader: bool) -> Mapping[str, obje
     """
     if owner.group_kind != LEADER_WORKER_SET:
         return None
-    names = (*_LABELS, *(_SUBGROUP_LABELS if has_subgroups(group.template) else ()))
+    names = (*_LABELS, *(_OF_SUBGROUP if group.template.get(SUBGROUPS) else ()))
     added: dict[str, object] = {f"{naming.LWS_LABELS}{name}": _ANY for name in names}
     index = "0" if is_leader else _WORKER_INDEX
     return {**added, naming.LWS_NAME: owner.name, naming.LWS_WORKER_INDEX_LABEL: index}
