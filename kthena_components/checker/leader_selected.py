@@ -85,9 +85,9 @@ def _of_workers(
         return
     service = objects.service_of(asked)
     if service is not None and is_without_address(service.body):
-        named = {part: service_asked(part.pod.joined or part.pod.command) for part in parts}
-        yield from ((part, _without_address(part, by)) for part, by in named.items() if by)
-        parts = [part for part, by in named.items() if by is None]
+        told = {part: service_asked(part.pod.joined or part.pod.command) for part in parts}
+        yield from ((part, _without_address(part, by)) for part, by in told.items() if by)
+        parts = [part for part, by in told.items() if by is None]
     if not asked.pod:
         yield from _by_service(objects, asked, parts, heads)
         return

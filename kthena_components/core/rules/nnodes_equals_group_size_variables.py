@@ -307,17 +307,13 @@ def _without_mark(
     other = next((field for field in naming.fields_of_pod(key) if field in marks), "")
     where = _OF_SPEC.get(key, "")
     adds = f": only {by} {'with ' + where + ' ' if where else ''}adds it" if by else ""
-    if other:
-        remedy = write(other, f"write {other}")
-    elif where:
-        remedy = f"state {where}, or the {kind} in the metadata of the template"
-    else:
-        remedy = f"state the {kind} in the metadata of the template, or take the value from a field"
-        remedy += " that these pods have"
+    state = f"state {where}, or" if where else "state"
+    state += f" the {kind} in the metadata of the template"
+    fields = "" if where else ", or take the value from a field that these pods have"
     return Finding(
         path=read.path,
         seen=f"{title(engine)} takes {option} from {read.name}, which is the {kind} {key} of its "
         f"pod, but neither the template nor the controller adds that {kind}, so it is empty{adds}",
-        remedy=remedy,
+        remedy=write(other, f"write {other}") if other else f"{state}{fields}",
         level=Level.MANDATORY if by else Level.ADVISORY,
     )
