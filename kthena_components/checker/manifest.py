@@ -73,7 +73,7 @@ def _facts(kind: Kind[Any], found: Object, view: Any) -> ServingFacts | None:
     shape, context = stated_shape(found.body.get("metadata")), found.context
     if facts is None:
         return None
-    facts = replace(facts, told=_told(kind, view), marks=_marks(kind, view))
+    facts = replace(facts, told=_told(kind, view), added_fields=_added_fields(kind, view))
     facts = with_pods(kind, found, view, facts)
     facts = replace(facts, gpu_option=context.gpu_option)
     engines = facts.engines
@@ -93,12 +93,12 @@ def _told(kind: Kind[Any], view: Any) -> tuple[str, ...] | None:
     return every if told.exactly is None else told.exactly
 
 
-def _marks(kind: Kind[Any], view: Any) -> frozenset[str] | None:
+def _added_fields(kind: Kind[Any], view: Any) -> frozenset[str] | None:
     """Return the labels and annotations that a kind's controller adds; None if not known."""
     added = [pods.added for pods in kind.pods(view)] if kind.pods is not None else [None]
-    if kind.marks is None and (not added or None in added):
+    if kind.added_fields is None and (not added or None in added):
         return None
-    stated = kind.marks(view) if kind.marks is not None else ()
+    stated = kind.added_fields(view) if kind.added_fields is not None else ()
     labels = (naming.label_field(key) for keys in added for key in keys or ())
     return frozenset((*stated, *labels))
 

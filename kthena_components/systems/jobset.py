@@ -233,7 +233,7 @@ _MARKS = (
 )
 
 
-def marks(view: JobSet) -> Iterator[str]:
+def added_fields(view: JobSet) -> Iterator[str]:
     """Yield the labels and annotations that JobSet and the Jobs give to the pods.
 
     Source: kubernetes-sigs/jobset pkg/controllers/jobset_controller.go labelAndAnnotateObject; the
@@ -275,7 +275,7 @@ SYSTEM = System(
             facts=facts,
             pods=pods,
             tells=tells,
-            marks=marks,
+            added_fields=added_fields,
             templates=("spec.replicatedJobs[].template.spec.template",),
             kept=kept_pods,
             unscalable="has no scale subresource",

@@ -276,15 +276,15 @@ def metadata_variables(facts: ServingFacts) -> Iterator[Finding]:
     labelAndAnnotateObject; kubernetes-sigs/lws v0.6.2 to v0.10.0 pkg/controllers; kubernetes
     pkg/controller/statefulset/stateful_set_utils.go and job/indexed_job_utils.go.
     """
-    marks = facts.marks
-    if marks is None:
+    added_fields = facts.added_fields
+    if added_fields is None:
         return
     for engine in facts.engines:
         for pod in {pod.command_path: pod for pod in reversed(pods_of(engine))}.values():
             for each in pod.from_metadata:
-                option = "" if each.field in marks else _taken_by(pod, each.name)
+                option = "" if each.field in added_fields else _taken_by(pod, each.name)
                 if option:
-                    yield _without_mark(engine, each, option, marks)
+                    yield _without_field(engine, each, option, added_fields)
 
 
 def _taken_by(pod: PodFacts, name: str) -> str:
@@ -298,13 +298,13 @@ def _taken_by(pod: PodFacts, name: str) -> str:
     return next((option for option, text in written.items() if reference.search(text)), "")
 
 
-def _without_mark(
-    engine: EngineFacts, read: MetadataField, option: str, marks: frozenset[str]
+def _without_field(
+    engine: EngineFacts, read: MetadataField, option: str, added_fields: frozenset[str]
 ) -> Finding:
     part, _, key = read.field.removeprefix("metadata.").partition("[")
     key, kind = key.strip("[]'"), part.removesuffix("s")
     by = next((of for start, of in _DOMAINS.items() if key.startswith(start)), "")
-    other = next((field for field in naming.fields_of_pod(key) if field in marks), "")
+    other = next((field for field in naming.fields_of_pod(key) if field in added_fields), "")
     where = _OF_SPEC.get(key, "")
     adds = f": only {by} {'with ' + where + ' ' if where else ''}adds it" if by else ""
     state = f"state {where}, or" if where else "state"

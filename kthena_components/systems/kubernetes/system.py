@@ -105,7 +105,7 @@ _NO_SCALE = "has no scale subresource"
 _IMMUTABLE = {"restarts": "the template of a Job is immutable", PRODUCTION: _ENDS}
 
 
-def marks(found: Object) -> tuple[str, ...]:
+def added_fields(found: Object) -> tuple[str, ...]:
     """Return the labels and annotations that the controller of a workload adds to its pods."""
     spec = mapping(mapping(found.spec.get("jobTemplate")).get("spec")) or found.spec
     mode = spec.get("completionMode")
@@ -119,7 +119,7 @@ def _workload(name: str, group: str = "apps", **known: Any) -> Kind[Object]:
         "pods": pods_of_copies,
         "templates": ("spec.template",),
         "kept": kept_pods,
-        "marks": marks,
+        "added_fields": added_fields,
     }
     return Kind(group=group, name=name, view=as_it_is, **(usual | known))
 

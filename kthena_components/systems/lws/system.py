@@ -76,7 +76,7 @@ def rollouts(view: Sets) -> Iterator[Rollout]:
 _EXCLUSIVE = "exclusive-topology"
 
 
-def marks(view: Sets) -> Iterator[str]:
+def added_fields(view: Sets) -> Iterator[str]:
     """Yield the annotations of the pods, and the labels that are not in `PodSet.added`.
 
     Source: kubernetes-sigs/lws v0.6.2 to v0.10.0 pkg/controllers/leaderworkerset_controller.go and
@@ -98,7 +98,7 @@ SYSTEM = System(
     kinds=(
         _kind(
             LEADER_WORKER_SET,
-            marks=marks,
+            added_fields=added_fields,
             change_rules=(lws_lower_then_raise, lws_subgroups_fixed),
             templates=tuple(f"spec.{at}" for at in _TEMPLATES),
             restarts=Restart(paths=r"spec\.leaderWorkerTemplate\b", how=_RESTART),
