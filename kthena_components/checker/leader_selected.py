@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
+from kthena_components.core.facts.network import ServiceAsked, service_asked
 from kthena_components.core.facts.split_engines import (
     Asked,
     EnginePart,
@@ -25,7 +26,7 @@ from kthena_components.core.facts.split_objects import Service, SplitObjects
 from kthena_components.core.findings import Finding, advise, count_of, refuse
 from kthena_components.core.rules.pod_ranks import repeats_rank
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import is_name
+from kthena_components.core.values.read import is_name, mapping
 from kthena_components.core.values.unknown import Unknown
 
 _TWO = 2
@@ -48,10 +49,11 @@ def leader_selected(objects: SplitObjects) -> Iterator[Finding]:
 
     Pass: `ray start --address=head:6379` and a Service head that selects the pods of Deployment
     head; --master-addr head-0.head in StatefulSet worker, and serviceName head in StatefulSet head.
-    Fail: --address=heads:6379 without a Service heads; a Service head that selects other pods, or
-    the workers or another engine's head, too; --address=head.default.svc:6379 in the namespace
-    models; head-0.head, and serviceName heads; head-1.head, and one pod; a Deployment head with
-    replicas 2; --node-rank 0 --master-addr head-0.head in two StatefulSets.
+    Fail: --address=heads:6379 without a Service heads; $HEAD_SERVICE_HOST with a headless Service;
+    a Service head that selects other pods, or the workers or another engine's head, too;
+    --address=head.default.svc:6379 in the namespace models; head-0.head, and serviceName heads;
+    head-1.head, and one pod; a Deployment head with replicas 2; --node-rank 0 --master-addr
+    head-0.head in two StatefulSets.
     Level: mandatory; advisory for first pods at one address in several files, which may be
     alternatives, for a Service without a cluster IP that selects the workers, too, because some
     libraries try all of its addresses, and for several first pods of a StatefulSet whose other
@@ -81,6 +83,11 @@ def _of_workers(
     heads = objects.heads_of(group)
     if not heads or asked.namespace != group.namespace:
         return
+    service = objects.service_of(asked)
+    if service is not None and is_without_address(service.body):
+        told = {part: service_asked(part.pod.joined or part.pod.command) for part in parts}
+        yield from ((part, _without_address(part, by)) for part, by in told.items() if by)
+        parts = [part for part, by in told.items() if by is None]
     if not asked.pod:
         yield from _by_service(objects, asked, parts, heads)
         return
@@ -159,6 +166,18 @@ def _by_service(
             yield part, report(part.pod.command_path, f"{_looks(part)} {seen}", remedy)
     elif first:
         yield from _by_port(service, parts, first[0])
+
+
+def is_without_address(service: Mapping[str, Any]) -> bool:
+    """Return whether Kubernetes sets no variables for a Service."""
+    spec = mapping(service.get("spec"))
+    return spec.get("clusterIP") == "None" or spec.get("type") == "ExternalName"
+
+
+def _without_address(part: EnginePart, by: ServiceAsked) -> Finding:
+    seen = f"takes the address of its first rank from {by.variable}, but Service "
+    seen += f"{display(part.asks)} has no cluster IP, so Kubernetes sets no variables for it"
+    return refuse(part.pod.command_path, seen, f"write {part.asks} in the address")
 
 
 def _looks(part: EnginePart) -> str:

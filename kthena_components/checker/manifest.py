@@ -18,6 +18,7 @@ from kthena_components.checker.pod_schema import check_templates, follow_moves
 from kthena_components.checker.unread_kinds_and_parts import PART_READ, kind_read, part_read
 from kthena_components.checker.waivers import RULE as WAIVER
 from kthena_components.checker.waivers import annotated, waive
+from kthena_components.core import naming
 from kthena_components.core.facts.context import NO_CONTEXT, Context, stated_shape
 from kthena_components.core.facts.serving import EngineFacts, GpuDemand, ServingFacts, gpu_demand
 from kthena_components.core.findings import (
@@ -72,7 +73,8 @@ def _facts(kind: Kind[Any], found: Object, view: Any) -> ServingFacts | None:
     shape, context = stated_shape(found.body.get("metadata")), found.context
     if facts is None:
         return None
-    facts = with_pods(kind, found, view, replace(facts, told=_told(kind, view)))
+    facts = replace(facts, told=_told(kind, view), added_fields=_added_fields(kind, view))
+    facts = with_pods(kind, found, view, facts)
     facts = replace(facts, gpu_option=context.gpu_option)
     engines = facts.engines
     if context.gpus:
@@ -89,6 +91,16 @@ def _told(kind: Kind[Any], view: Any) -> tuple[str, ...] | None:
     told = kind.tells(view)
     every = (*told.size, *told.leader, *told.rank, *told.ordinal, *told.others)
     return every if told.exactly is None else told.exactly
+
+
+def _added_fields(kind: Kind[Any], view: Any) -> frozenset[str] | None:
+    """Return the labels and annotations that a kind's controller adds; None if not known."""
+    added = [pods.added for pods in kind.pods(view)] if kind.pods is not None else [None]
+    if kind.added_fields is None and (not added or None in added):
+        return None
+    stated = kind.added_fields(view) if kind.added_fields is not None else ()
+    labels = (naming.label_field(key) for keys in added for key in keys or ())
+    return frozenset((*stated, *labels))
 
 
 def _shaped(

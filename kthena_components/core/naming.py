@@ -67,6 +67,21 @@ LWS_NAME = f"{LWS_LABELS}name"
 LWS_WORKER_INDEX_LABEL = f"{LWS_LABELS}worker-index"
 
 
+def label_field(key: str) -> str:
+    """Return the path of a label of a pod, for a `fieldRef`."""
+    return f"metadata.labels['{key}']"
+
+
+def annotation_field(key: str) -> str:
+    """Return the path of an annotation of a pod, for a `fieldRef`."""
+    return f"metadata.annotations['{key}']"
+
+
+def fields_of_pod(key: str) -> tuple[str, str]:
+    """Return the paths of a label and of an annotation of a pod with one key."""
+    return label_field(key), annotation_field(key)
+
+
 def group_name(serving: str, group: int) -> str:
     """Name a ServingGroup and its PodGroup."""
     return f"{serving}-{group}"

@@ -9,12 +9,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from kthena_components.core import naming
 from kthena_components.core.facts.engine_grouping import engines_among, templates_of
 from kthena_components.core.facts.network import HostedPods, PodHosts
 from kthena_components.core.facts.serving import EngineFacts, NameFacts, ServingFacts, StartOrder
 from kthena_components.core.facts.workload import NO_SCHEDULER, admitted_together
 from kthena_components.core.naming import DNS_LABEL
-from kthena_components.core.objects.object import Object, PodSet, copies_in, pod_set
+from kthena_components.core.objects.object import (
+    Object,
+    PodSet,
+    copies_in,
+    fields_of_kind,
+    pod_set,
+)
 from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.plan.controller_variables import Told, first_pod
 from kthena_components.core.remedies import remove, write
@@ -216,7 +223,28 @@ def _placed_together(view: JobSet) -> MaybeBool:
     return NO_SCHEDULER if any(map(unknown_in, schedulers)) else "volcano" in schedulers
 
 
-_JOB = "jobset.sigs.k8s.io/job-index"
+_OWN = "jobset.sigs.k8s.io/"
+_JOB = f"{_OWN}job-index"
+_MARKS = (
+    *("jobset-name", "jobset-uid", "replicatedjob-name", "replicatedjob-replicas"),
+    *("global-replicas", "job-index", "job-key", "job-global-index", "group-name"),
+    *("group-replicas", "job-group-index", "restart-attempt", "job-restart-attempt"),
+    *("in-place-restart-attempt", "priority"),
+)
+
+
+def added_fields(view: JobSet) -> Iterator[str]:
+    """Yield the labels and annotations that JobSet and the Jobs give to the pods.
+
+    Source: kubernetes-sigs/jobset pkg/controllers/jobset_controller.go labelAndAnnotateObject; the
+    webhook makes Jobs indexed that state no completionMode.
+    """
+    stated = view.object.spec.get("coordinator") is not None
+    for name in (*_MARKS, *(("coordinator",) if stated else ())):
+        yield from naming.fields_of_pod(f"{_OWN}{name}")
+    jobs = sequence(view.object.spec.get("replicatedJobs"))
+    modes = [mapping(inside(inside(job, "template"), "spec")).get("completionMode") for job in jobs]
+    yield from fields_of_kind("Job", indexed=any(mode != "NonIndexed" for mode in modes))
 
 
 def tells(view: JobSet) -> Told:
@@ -247,6 +275,7 @@ SYSTEM = System(
             facts=facts,
             pods=pods,
             tells=tells,
+            added_fields=added_fields,
             templates=("spec.replicatedJobs[].template.spec.template",),
             kept=kept_pods,
             unscalable="has no scale subresource",

@@ -18,7 +18,7 @@ CHOICES: Final[dict[str, set[str]]] = {
         *("leader-address", "leader-pod-exists", "leader-ports-agree", "first-pod-named"),
         "first-pod-selected",
         *("ray-start-order", "ports-distinct"),
-        *("adapter-mounted", "nixl-side-channel-host", "selector-of-serving"),
+        *("adapter-mounted", "metadata-variables", "nixl-side-channel-host", "selector-of-serving"),
         *("probe-covers-loading", "resource-claim-used"),
     },
     "one of several parts goes, and only the user knows which": {
@@ -31,7 +31,7 @@ CHOICES: Final[dict[str, set[str]]] = {
         *("draft-tensor", "engine-option-keys", "engine-option-word", "ray-engine-kwargs"),
         *("booster-image", "container-image", "engine-image", "image-gpu-vendor", "kthena-image"),
         *("kv-transfer-supported", "pp-with-ray", "ray-in-image"),
-        *("ray-over-pods", "hf-config-shape", "model-stated"),
+        *("ray-over-pods", "hf-config-shape", "model-offline", "model-stated"),
     },
     "the user chooses hardware, or how many pods and ranks there are": {
         *("gang-fits-hypernode", "gpu-budget", "kaito-parallelism", "kserve-node-arithmetic"),
@@ -93,6 +93,8 @@ CHOICES: Final[dict[str, set[str]]] = {
 
 UNCOVERS: Final[dict[tuple[str, str], str]] = {
     ("init-container-ends", "ports-distinct"): "both servers have the default port",
+    ("pod-ranks", "metadata-variables"): "it says that only a StatefulSet's pods have the label",
+    ("size-variables", "metadata-variables"): "it says that only a StatefulSet's pods have it",
     ("executor-stated", "pods-joined"): "a script of the user must start Ray, too",
     ("gpu-agrees", "image-gpu-vendor"): "the image is for the other vendor, too",
     ("gpu-resource", "image-gpu-vendor"): "the image is for another vendor",

@@ -1,6 +1,7 @@
-"""Reads the files that a container mounts from ConfigMaps."""
+"""Reads a container's files from ConfigMaps, and whether a volume may have a model."""
 
 import posixpath
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import Any
@@ -11,11 +12,25 @@ from kthena_components.core.facts.container import Volumes
 from kthena_components.core.facts.context import ConfigMap, Context
 from kthena_components.core.values.dataclass import dataclass, replace
 from kthena_components.core.values.read import mapping, sequence, unknown_within
-from kthena_components.core.values.unknown import Unknown, is_unresolved
+from kthena_components.core.values.regex import regex
+from kthena_components.core.values.unknown import MaybeText, Unknown, is_unresolved
 
 _MOST = 100
 """Maximum number of ConfigMap mounts read per container."""
 _OTHER = "another source"
+HUB_NAME = regex(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
+"""The name of a model in a hub."""
+OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
+"""The first that is not empty decides whether anything is downloaded: huggingface_hub/constants.py
+of 0.34 and 1.2, which vLLM's downloads from ModelScope obey, too."""
+_ON = frozenset({"1", "ON", "TRUE", "YES"})
+_OTHER_HUB = "SGLANG_USE_MODELSCOPE"
+_BRINGS = regex(r"(?i)download|snapshot|\bhf\b|\bcp\b|curl|wget|aws|gsutil|rclone|OFFLINE|\$\(cat")
+"""What a script has that may bring a model, or set these variables."""
+_VOLATILE = frozenset({"emptyDir", "configMap", "secret", "downwardAPI", "projected"})
+"""Sources of volumes that are empty, or hold no weights, in a new pod."""
+_NO_WEIGHTS = regex(r"/(?:dev|etc|proc|run|sys|tmp|usr|var/run|var/log)(?:/|$)")
+"""Paths of mounts for devices, drivers and logs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,3 +197,62 @@ def _items(source: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             and not (is_unresolved(key) or is_unresolved(at))
         ):
             yield key, posixpath.normpath(at)
+
+
+# Whether a container finds a model without a download.
+
+
+def may_hold_model(
+    container: Mapping[str, Any], spec: Mapping[str, Any], *, beside: bool = False
+) -> bool:
+    """Return whether a volume may hold weights, or an init container may bring them.
+
+    Args:
+        container: The container.
+        spec: The spec of its pod.
+        beside: Whether the containers beside it may bring them, too.
+    """
+    mounts, volumes = container.get("volumeMounts"), spec.get("volumes")
+    held = spec.get("initContainers")
+    others = [each for each in map(mapping, sequence(spec.get("containers"))) if beside]
+    makers = (*map(mapping, sequence(held)), *(each for each in others if each is not container))
+    brought = [
+        mapping(mount).get("name")
+        for each in makers
+        for mount in sequence(each.get("volumeMounts"))
+    ]
+    listed = [*sequence(mounts), *sequence(volumes)]
+    fields = (value for item in listed for value in (item, *mapping(item).values()))
+    if any(map(is_unresolved, (mounts, volumes, *fields))) or unknown_within(held):
+        return True
+    sources = {str(v.get("name")): v for v in map(mapping, sequence(volumes))}
+    return any(
+        not _NO_WEIGHTS.match(str(mount.get("mountPath")))
+        and (mount.get("name") in brought or _outlives(sources.get(str(mount.get("name")))))
+        for mount in map(mapping, sequence(mounts))
+    ) or bool(sequence(container.get("volumeDevices")))
+
+
+def _outlives(volume: Mapping[str, Any] | None) -> bool:
+    """Return whether a volume outlives a pod; one that a claim template makes does."""
+    return volume is None or not _VOLATILE & volume.keys()
+
+
+def offline(
+    container: Mapping[str, Any], spec: Mapping[str, Any], env: Mapping[str, MaybeText]
+) -> str:
+    """Return the variable that forbids the download of a model which nothing else brings.
+
+    Args:
+        container: The container.
+        spec: The spec of its pod.
+        env: Its variables.
+    """
+    name = next((each for each in OFFLINE if env.get(each)), "")
+    value = env.get(name)
+    if not isinstance(value, str) or value.upper() not in _ON or _OTHER_HUB in env:
+        return ""
+    words = str([container.get(key) for key in ("command", "args")])
+    hooks = container.get("lifecycle") is not None
+    brings = hooks or _BRINGS.search(words) is not None or spec.get("initContainers")
+    return "" if brings or may_hold_model(container, spec, beside=True) else name

@@ -110,15 +110,18 @@ def needs_rank(engine: EngineFacts) -> bool:
         return _states_rank(engine) or _parts_by_number(engine)
     nodes, data, local = command.nnodes, command.data, command.data_local
     is_part = isinstance(nodes, int) and nodes >= _FEWEST
-    return is_part or (isinstance(data, int) and isinstance(local, int) and 0 < local < data)
+    has_part = isinstance(data, int) and isinstance(local, int) and 0 < local < data
+    return is_part or has_part or _parts_by_number(engine)
 
 
 def _parts_by_number(engine: EngineFacts) -> bool:
-    """Return whether one template has the head of a Ray cluster and its workers."""
+    """Return whether one script has the head of a Ray cluster and its workers."""
     command, worker = engine.entry.command, engine.worker
-    if command is None or worker is None or worker.command_path != engine.entry.command_path:
+    if command is None or command.engine is None or command.ray_role != "head":
         return False
-    return command.engine is not None and command.ray_role == "head"
+    if worker is None:
+        return command.ray_address is not None
+    return worker.command_path == engine.entry.command_path or worker.command == command
 
 
 def _states_rank(engine: EngineFacts) -> bool:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.engines.placeholders import LATE_VARIABLES, NETWORK_VARIABLES
@@ -16,6 +16,7 @@ from kthena_components.core.values.unknown import (
     MaybeBool,
     MaybeInt,
     MaybeText,
+    NotSet,
     OfController,
     Unknown,
     is_unresolved,
@@ -200,3 +201,37 @@ class PodHosts:
             return found[0]
         value = self.variables[name]
         return value.partition(",")[0] if found[3] else value
+
+
+_OF_SERVICE = regex(
+    r"\$(?:\(([A-Z0-9_]+)\)|\{([A-Z0-9_]+)\}|([A-Z0-9_]+))(?::(?:(\d{1,5})|\$\S+))?"
+)
+_ADDRESS = "_SERVICE_HOST"
+_MEETING = ("--master-addr", "--dist-init-addr", "--data-parallel-address")
+
+
+class ServiceAsked(NamedTuple):
+    """A Service whose variable is the address of a first pod."""
+
+    service: str
+    variable: str
+    port: int | None
+
+
+def service_asked(command: CommandFacts | None) -> ServiceAsked | None:
+    """Return the Service at whose variable a pod looks for the first one; None if it does not.
+
+    Source: kubernetes pkg/kubelet/envvars/envvars.go FromServices.
+    """
+    if command is None or command.ray_role == "head":
+        return None
+    options = ((command.options.get(name), command.written.get(name, "")) for name in _MEETING)
+    addresses = ((command.ray_address, command.ray_written), *options)
+    # Another value may come from the env of the container.
+    written = next((text for value, text in addresses if isinstance(value, NotSet)), "")
+    found = _OF_SERVICE.fullmatch(written)
+    name = (found[1] or found[2] or found[3]) if found else ""
+    service = name.removesuffix(_ADDRESS).lower().replace("_", "-")
+    if found is None or not name.endswith(_ADDRESS) or service in {"", "kubernetes"}:
+        return None
+    return ServiceAsked(service, name, int(found[4]) if found[4] else None)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import field
+from typing import NamedTuple
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.container import (
@@ -30,6 +31,17 @@ from kthena_components.core.values.unknown import (
 )
 
 __all__ = ["DeviceFacts", "PodFacts"]
+
+
+class MetadataField(NamedTuple):
+    """A variable that a container takes from a label or an annotation of its pod."""
+
+    name: str
+    field: str
+    """The path of the field, as `metadata.labels['app']`."""
+    path: str
+    """Where the manifest states that."""
+
 
 TPU = "google.com/tpu"
 _NEURON = "aws.amazon.com/neuron"
@@ -80,6 +92,12 @@ class PodFacts:
     """Variables about the network, by name."""
     stated: frozenset[str] = field(default=frozenset(), compare=False)
     """The names of the variables in its container's env."""
+    service_links: bool = True
+    """Whether Kubernetes may set variables for the Services of its namespace."""
+    offline: str = ""
+    """The variable that forbids the download of a model, if nothing else may bring one."""
+    from_metadata: tuple[MetadataField, ...] = ()
+    """Variables of its container from labels and annotations that the template does not state."""
     engine_variables: Variables = field(default_factory=lambda: NO_VARIABLES, compare=False)
     """Those of engines, NCCL and Ray that nothing else in the container mentions."""
     idle: str = ""

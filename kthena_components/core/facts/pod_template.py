@@ -33,19 +33,20 @@ from kthena_components.core.facts.devices import (
     selects_gke,
     slices,
 )
-from kthena_components.core.facts.files import PodVolumes
+from kthena_components.core.facts.files import PodVolumes, offline
 from kthena_components.core.facts.network import (
     asks_cluster,
     engine_variables,
     network_variables,
     variable_names,
 )
-from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.pod import MetadataField, PodFacts
 from kthena_components.core.findings import join_path
 from kthena_components.core.hardware import GpuFacts, parted_chips, stated_gpu
 from kthena_components.core.models import ModelShape, find_by_folder, find_model
 from kthena_components.core.values.dataclass import replace
 from kthena_components.core.values.read import first_unknown, mapping, sequence, unknown_inside
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import (
     Unknown,
     is_unresolved,
@@ -55,6 +56,8 @@ __all__ = ["read_pod", "read_pods"]
 
 _SHM_ANNOTATION = "io.kubernetes.cri-o.ShmSize"
 """CRI-O's size of /dev/shm (cri-o pkg/annotations/annotations.go)."""
+
+_METADATA = regex(r"metadata\.(labels|annotations)\['([^']+)'\]")
 
 
 def read_pod(
@@ -128,17 +131,42 @@ def read_pods(
         others=_other_containers(found, engines, inits),
         missing=tuple(key for container in shared for key in container.missing),
     )
-    return [_with_memory(pod, metadata) for pod in (first, *pods[1:])]
+    return [_with_metadata(pod, metadata) for pod in (first, *pods[1:])]
 
 
-def _with_memory(pod: PodFacts, metadata: object) -> PodFacts:
-    """Return a pod with the memory at /dev/shm that its runtime gives it."""
+def _with_metadata(pod: PodFacts, metadata: object) -> PodFacts:
+    """Return a pod with what the metadata of its template states.
+
+    That is the memory at /dev/shm which its runtime gives it, and the values of variables.
+    """
+    if pod.from_metadata:
+        unset = [each for each in pod.from_metadata if _states_none(each.field, metadata)]
+        pod = replace(pod, from_metadata=tuple(unset))
     annotations = mapping(metadata).get("annotations")
     gap = first_unknown(metadata, annotations)
     sized = _SHM_ANNOTATION in mapping(annotations)
     if pod.own is None or pod.own.shm is not SharedMemory.NOTHING or not (gap or sized):
         return pod
     return replace(pod, own=replace(pod.own, shm=gap or SharedMemory.MEMORY))
+
+
+def _states_none(field: str, metadata: object) -> bool:
+    """Return whether the metadata of a template is known not to have a label or annotation."""
+    found = _METADATA.fullmatch(field)
+    held = mapping(metadata).get(found[1]) if found else None
+    return found is not None and not first_unknown(metadata, held) and found[2] not in mapping(held)
+
+
+def _from_metadata(container: Mapping[str, Any], path: str) -> tuple[MetadataField, ...]:
+    """Return the variables of a container that come from labels and annotations of its pod."""
+    read: list[MetadataField] = []
+    for index, entry in enumerate(sequence(container.get("env"))):
+        source = mapping(mapping(mapping(entry).get("valueFrom")).get("fieldRef"))
+        name, field = mapping(entry).get("name"), source.get("fieldPath")
+        if isinstance(name, str) and isinstance(field, str) and _METADATA.fullmatch(field):
+            at = f"{path}.env[{index}].valueFrom.fieldRef.fieldPath"
+            read.append(MetadataField(name, field, at))
+    return tuple(read)
 
 
 def _gpu_of(
@@ -261,6 +289,9 @@ def _container(
         cluster_names=asks_cluster(spec),
         variables=network_variables(container, start.given, start.words, start.command, path),
         stated=variable_names(container),
+        service_links=spec.get("enableServiceLinks") is not False,
+        offline=offline(container, spec, start.given.env),
+        from_metadata=_from_metadata(container, path),
         engine_variables=engine_variables(container, start.given, path),
         idle=idle_command(start.words) if _is_bare(container, spec) else "",
         missing=tuple(start.given.missing),

@@ -83,6 +83,8 @@ class PortFacts:
     """Whether nothing else may listen in its pod than an engine in its command line, and a routing
     sidecar."""
     probes: tuple[ProbeFacts, ...]
+    of_first: tuple[ProbeFacts, ...] = ()
+    """Commands of probes as they run in the first pod of an engine, whose number is 0."""
     on_host: bool = False
     """Whether its pod may have the network of its node, on which other pods may listen, too."""
     sidecar: RoutingSidecar | None = None
@@ -127,6 +129,7 @@ def read_ports(container: Mapping[str, Any], spec: Mapping[str, Any], path: str)
         mentioned=mentioned if sidecar is None else mentioned | {sidecar.port},
         alone=others is not None and not any(map(_may_listen, words)) and not _hides(container),
         probes=tuple(_probes(container, path, named)),
+        of_first=tuple(_of_first(container, path)),
         on_host=spec.get("hostNetwork") not in (None, False),
         sidecar=sidecar,
         stated=frozenset(_stated(container)),
@@ -282,18 +285,25 @@ def _probes(
         yield from _of_command(container, f"{path}.{kind}.exec.command", kind)
 
 
-def _of_command(container: Mapping[str, Any], path: str, kind: str) -> Iterator[ProbeFacts]:
-    """Read a command that asks a port of its own pod."""
+def _of_command(
+    container: Mapping[str, Any], path: str, kind: str, *, first: bool = False
+) -> Iterator[ProbeFacts]:
+    """Read a command that asks a port of its own pod, maybe only in the first pod of an engine."""
     command = mapping(mapping(container.get(kind)).get("exec")).get("command")
     words = sequence(command)
     # A variable may name a proxy that answers for the pod.
     if command is None or unknown_inside(command) or _has_variable(container, _PROXY):
         return
     known = all(isinstance(word, str) for word in words)
-    asked = asked_by(words, container) if known else None
+    asked = asked_by(words, container, first=first) if known else None
     if asked is not None and asked.port is not None and ITSELF.fullmatch(asked.host):
         patience = _patience(container, kind)
         yield ProbeFacts(path=path, action="exec", kind=kind, port=asked.port, patience=patience)
+
+
+def _of_first(container: Mapping[str, Any], path: str) -> Iterator[ProbeFacts]:
+    for kind in (each for each in PROBES if container.get(each) is not None):
+        yield from _of_command(container, f"{path}.{kind}.exec.command", kind, first=True)
 
 
 def _may_speak_grpc(container: Mapping[str, Any]) -> bool:

@@ -120,6 +120,9 @@ class ServingFacts:
     """Names that its controllers will generate."""
     told: tuple[str, ...] | None = field(default=None, compare=False)
     """Variables that its controller gives to pods, and prefixes of them. None: not known."""
+    added_fields: frozenset[str] | None = field(default=None, compare=False)
+    """Labels and annotations that its controller adds to pods, as `metadata.labels['app']`.
+    None: not known."""
     unread: Unknown | None = field(default=None, compare=False)
     """Why it may have other engines. None: it has none."""
     gpu_option: str = field(default="", compare=False)

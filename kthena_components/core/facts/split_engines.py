@@ -16,7 +16,7 @@ from kthena_components.core.engines import CommandFacts
 from kthena_components.core.engines.programs import RAY_SCRIPTS
 from kthena_components.core.facts.context import NO_CONTEXT, Context, in_object
 from kthena_components.core.facts.members import with_siblings
-from kthena_components.core.facts.network import PORT_OPTIONS
+from kthena_components.core.facts.network import PORT_OPTIONS, service_asked
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.facts.workload import NOT_STATED, is_serving, pods_of_template
@@ -38,9 +38,7 @@ from kthena_components.core.values.unknown import MaybeInt, Unknown
 
 _SET, _JOB, _POD = ("apps", "StatefulSet"), ("batch", "Job"), ("", "Pod")
 _COUNTS = {
-    _SET: "replicas",
-    ("apps", "Deployment"): "replicas",
-    ("apps", "ReplicaSet"): "replicas",
+    **dict.fromkeys((_SET, ("apps", "Deployment"), ("apps", "ReplicaSet")), "replicas"),
     _JOB: "parallelism",
 }
 """The field with the number of pods, by kind."""
@@ -224,7 +222,8 @@ def _asked(pod: PodFacts, text: str) -> tuple[str, int | None]:
         read = _HOST.fullmatch(address) if isinstance(address, str) else None
         found = read or _RAY_ADDRESS.search(text)
     if found is None:
-        return "", None
+        by = service_asked(pod.joined or command)
+        return (by.service, by.port) if by is not None else ("", None)
     stated_port = int(found[2]) if found[2] else port
     return found[1], stated_port if isinstance(stated_port, int) else None
 

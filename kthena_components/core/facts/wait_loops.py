@@ -4,7 +4,8 @@ Only loops are read that run in any case and end when a server answers, or when 
 A `for` loop that has another end is one of them if the script fails there.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import eq, ge, gt, le, lt, ne
 from typing import Any
 
 from kthena_components.core.engines.bash.syntax import (
@@ -51,6 +52,22 @@ _LEAVES = _ENDS_WELL | _BREAKS
 _SUCCESS = ("200", "'200'", '"200"')
 _EQUAL, _UNEQUAL = frozenset({"=", "==", "-eq"}), frozenset({"!=", "-ne"})
 _TEST_WORDS = 5
+_COMPARED: Mapping[str, Callable[[int, int], bool]] = {
+    **dict.fromkeys(_EQUAL, eq),
+    **dict.fromkeys(_UNEQUAL, ne),
+    "-gt": gt,
+    "-ge": ge,
+    "-lt": lt,
+    "-le": le,
+}
+_EXISTS = frozenset({"-e", "-f", "-s", "-r", "-d"})
+_VOLATILE = regex(r"/(?:tmp|run|var/run)/.")
+"""Folders that are empty in a new container."""
+_NUMBER = regex(
+    r"\$\{?(?:(?:LWS_|RBG_LWP_)?WORKER_INDEX|JOB_COMPLETION_INDEX)\}?|\$\{HOSTNAME##\*-\}"
+)
+"""What is 0 in the first pod of an engine."""
+_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 
 
 def may_wait(container: Mapping[str, Any]) -> bool:
@@ -96,14 +113,19 @@ def wait_loops(container: Mapping[str, Any]) -> list[WaitLoop]:
     return [] if isinstance(read, Unknown) else [*_Reader(values).loops(read)]
 
 
-def asked_by(command: Sequence[str], container: Mapping[str, Any]) -> WaitLoop | None:
+def asked_by(
+    command: Sequence[str], container: Mapping[str, Any], *, first: bool = False
+) -> WaitLoop | None:
     """Return what a command asks that fails unless it answers; None if that is not known.
 
-    The kubelet puts in the variables of the container.
+    Args:
+        command: The command.
+        container: Its container.
+        first: Whether it runs in the first pod of an engine, whose number is 0.
 
     Source: kubernetes pkg/kubelet/prober/prober.go (ExpandContainerCommandOnlyStatic).
     """
-    reader = _Reader(dict(_values(container)))
+    reader = _Reader(dict(_values(container)), container if first else {})
     expanded = (_VARIABLE.sub(lambda m: reader.values.get(m[1], m[0]), each) for each in command)
     words = _without_timeout(tuple(expanded))
     if not words or base_name(words[0]) not in SHELLS:
@@ -123,8 +145,10 @@ def _values(container: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 class _Reader:
     """Follows the statements that a script runs in any case, up to the first that may serve."""
 
-    def __init__(self, values: dict[str, str]) -> None:
+    def __init__(self, values: dict[str, str], first: Mapping[str, Any] | None = None) -> None:
+        """Keep the variables, and the container if it is one of the first pod of an engine."""
         self.values = values
+        self.first = first or {}
 
     def loops(self, block: Block) -> Iterator[WaitLoop]:
         """Yield the loops among some statements, and those behind `&&`, which fails with them."""
@@ -165,16 +189,71 @@ class _Reader:
         return False
 
     def fails_without(self, block: Block) -> WaitLoop | None:
-        """Return what must answer for some statements to succeed."""
-        if len(block.items) != 1 or block.items[0][1]:  # The last is in the background.
-            return None
-        statement = block.items[0][0]
-        rest = statement.rest if isinstance(statement, Chain) else ()
+        """Return what must answer for some statements to succeed: the last one decides.
+
+        Those before it end, and may leave the script with an error.
+        """
+        for number, (statement, in_background) in enumerate(block.items):
+            is_last = number == len(block.items) - 1
+            if in_background:
+                return None
+            if is_last or isinstance(statement, Chain):
+                found = self._required(statement, is_last=is_last)
+                if is_last or found is not None:
+                    return found
+            if not self._is_quiet(statement):
+                return None
+        return None
+
+    def _required(self, statement: Statement, *, is_last: bool) -> WaitLoop | None:
+        """Return what must answer for a statement to succeed, or not to leave the script.
+
+        `test … || curl …` asks where the test is known to fail, and `if` in the branch that runs.
+        """
+        if isinstance(statement, If) and is_last:
+            return self._of_branch(statement)
+        rest = [*statement.rest] if isinstance(statement, Chain) else []
         first = statement.first if isinstance(statement, Chain) else statement
-        if any(mark != "&&" and not self._fails(each) for mark, each in rest):
+        while rest and rest[0][0] == "||" and self._holds(first) is False:
+            first = rest.pop(0)[1]
+        fails = [self._fails(each) for mark, each in rest if mark != "&&"]
+        if not all(fails) or not (is_last or fails):
             return None
         asking = (each for mark, each in (("&&", first), *rest) if mark == "&&")
         return next(filter(None, map(self._unless_negated, asking)), None)
+
+    def _of_branch(self, statement: If) -> WaitLoop | None:
+        for condition, body in statement.branches:
+            tested = condition.items[0][0] if len(condition.items) == 1 else None
+            holds = self._holds(tested) if tested is not None else None
+            if holds is not False:
+                return self.fails_without(body) if holds else None
+        return self.fails_without(statement.otherwise)
+
+    def _holds(self, statement: Statement) -> bool | None:
+        """Return whether a test of a pod's number or of a file holds in the first pod."""
+        if isinstance(statement, Pipeline) and len(statement.parts) == 1:
+            inner = self._holds(statement.parts[0])
+            return inner is not statement.negated if inner is not None else None
+        if not self.first or not isinstance(statement, Simple):
+            return None
+        words = self._words(statement)
+        name, operands = (words[0], [w for w in words[1:] if w != "]"]) if words else ("", [])
+        if name not in {"test", "["}:
+            return None
+        if operands[:1] and operands[0] in _EXISTS:
+            return False if self._is_absent(operands[-1]) else None
+        compare = _COMPARED.get(operands[1]) if len(operands) == len(("a", "=", "b")) else None
+        if compare is None or not all(map(str.isdecimal, operands[::2])):
+            return None
+        return compare(int(operands[0]), int(operands[2]))
+
+    def _is_absent(self, path: str) -> bool:
+        """Return whether nothing in a new container makes a file."""
+        others = {**self.first, **dict.fromkeys(_PROBES)}
+        mounts = (mapping(m).get("mountPath") for m in sequence(others.get("volumeMounts")))
+        held = any(f"{path}/".startswith(f"{str(at).rstrip('/')}/") for at in mounts)
+        return _VOLATILE.match(path) is not None and not held and path not in str(others)
 
     def _unless_negated(self, statement: Statement) -> WaitLoop | None:
         negated = isinstance(statement, Pipeline) and statement.negated
@@ -306,6 +385,8 @@ class _Reader:
     def _piece(self, piece: Any) -> str:
         if isinstance(piece, Text):
             return piece.text
+        if self.first and isinstance(piece, Parameter) and _NUMBER.fullmatch(str(piece.written)):
+            return "0"
         plain = isinstance(piece, Parameter) and not piece.operator and not piece.prefix
         if plain and piece.index is None:
             return self.values.get(piece.name, f"${piece.name}")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from decimal import Decimal
+from itertools import chain
 from typing import Any
 
 from kthena_components.core import naming
@@ -25,18 +26,43 @@ from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown, 
 GroupKind = tuple[str, str]
 """API group and kind."""
 
-EACH_POD = frozenset(
-    {
-        naming.POD_INDEX,
-        "statefulset.kubernetes.io/pod-name",
-        "controller-revision-hash",
-        "pod-template-hash",
-        naming.COMPLETION_INDEX,
-        "batch.kubernetes.io/controller-uid",
-        "controller-uid",
-    }
+_UIDS = ("batch.kubernetes.io/controller-uid", "controller-uid")
+_LABELS: Mapping[str, tuple[str, ...]] = {
+    "DaemonSet": ("controller-revision-hash", "pod-template-generation"),
+    "Deployment": ("pod-template-hash",),
+    "Job": _UIDS,
+    "StatefulSet": (
+        *(naming.POD_INDEX, "statefulset.kubernetes.io/pod-name", "controller-revision-hash"),
+    ),
+}
+"""Labels of which only the controller of a kind knows the values."""
+_OF_INDEXED = (
+    *("batch.kubernetes.io/job-index-failure-count",),
+    "batch.kubernetes.io/job-index-ignored-failure-count",
 )
+EACH_POD = frozenset((naming.COMPLETION_INDEX, *chain.from_iterable(_LABELS.values())))
 """Labels that a controller adds to pods it creates: no manifest shows them."""
+
+
+def fields_of_kind(kind: str, *, indexed: bool = False) -> tuple[str, ...]:
+    """Return what a controller of Kubernetes adds to its pods' metadata, as paths of fields.
+
+    Source: kubernetes pkg/controller/statefulset/stateful_set_utils.go updateIdentity,
+    deployment/sync.go, daemon/util/daemonset_util.go, job/indexed_job_utils.go, and
+    pkg/registry/batch/job/strategy.go generateSelector.
+
+    Args:
+        kind: The kind. A CronJob makes Jobs.
+        indexed: Whether its pods are those of an indexed Job.
+    """
+    of_job = kind in {"CronJob", "Job"}
+    labels = (*_LABELS["Job"], *naming.JOB_NAMES) if of_job else _LABELS.get(kind, ())
+    found = [naming.label_field(key) for key in labels]
+    if indexed:
+        found += naming.fields_of_pod(naming.COMPLETION_INDEX)
+        found += map(naming.annotation_field, _OF_INDEXED)
+    return tuple(found)
+
 
 _NO_COUNT = Unknown("the number of pods is not a count")
 

@@ -9,6 +9,7 @@ from kthena_components.core.facts.container import (
     TokenFacts,
     TokenKind,
 )
+from kthena_components.core.facts.files import HUB_NAME
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level
@@ -16,10 +17,12 @@ from kthena_components.core.remedies import write
 from kthena_components.core.rules.support.engine_pods import (
     ALWAYS,
     Start,
+    all_starts,
     pods_of,
     starts,
 )
 from kthena_components.core.rules.support.messages import cannot_check, each_engine, title
+from kthena_components.core.values.display import display
 from kthena_components.core.values.images import (
     Image,
     Version,
@@ -189,6 +192,44 @@ def _modelless(start: Start, pod: PodFacts) -> Iterator[Finding]:
     here = replace(start, command=command)
     for finding in here.refused(seen, remedy, level):
         yield replace(finding, path=pod.command_path)
+
+
+_LOADS = frozenset({None, "auto", "safetensors", "hf"})
+"""Formats in which weights come from the hub by the name of a model."""
+
+
+def model_offline(facts: ServingFacts) -> Iterator[Finding]:
+    """An engine that must not download its model finds it in a volume.
+
+    With HF_HUB_OFFLINE, or TRANSFORMERS_OFFLINE without it, the engine reads a model only from the
+    cache at HF_HOME, and ends without it; vLLM's downloads from ModelScope obey the variable, too.
+    The images of vLLM and SGLang have no models. Nothing is reported if the container has any
+    volume that may keep a model, an init container, a hook, or a script that may bring it, or if
+    the image is another one.
+
+    Pass: HF_HUB_OFFLINE 1, and a PersistentVolumeClaim at /root/.cache/huggingface; --model
+    /models/llama; HF_HUB_OFFLINE 0.
+    Fail: HF_HUB_OFFLINE 1 and vllm serve Qwen/Qwen3-32B in vllm/vllm-openai:v0.22.0, with no
+    volumes, or with an emptyDir.
+    Level: mandatory.
+    Source: huggingface_hub/constants.py HF_HUB_OFFLINE of 0.34.4 and 1.2.3; vllm 0.6.3 to 0.33.0,
+    vllm/transformers_utils/repo_utils.py get_model_path and
+    vllm/model_executor/model_loader/weight_utils.py; sglang/srt/model_loader/weight_utils.py.
+    """
+    for start in all_starts(facts, "vllm", "sglang"):
+        pod, model = start.pod or start.engine.entry, start.command.model
+        image = pod.image
+        if not pod.offline or image is None or not image.is_own(str(start.command.engine)):
+            continue
+        by_name = isinstance(model, str) and HUB_NAME.fullmatch(model) is not None
+        if by_name and not start.hidden and start.option("--load-format") in _LOADS:
+            here = replace(start, pod=pod)
+            yield from here.refused(
+                f"loads {display(model)} from the hub, but {pod.offline} forbids downloads, and no "
+                "volume or init container brings the model",
+                f"mount a volume with the model at HF_HOME (/root/.cache/huggingface), or remove "
+                f"{pod.offline}",
+            )
 
 
 @each_engine

@@ -64,7 +64,8 @@ def leader_address(facts: ServingFacts) -> Iterator[Finding]:
     --master-addr chat-0.chat:29501, or chat-0.chat with 2 replicas; --master-addr 29501;
     --dist-init-addr chat-0.chat:dist;
     $(GROVE_PCS_NAME)-$(GROVE_PCS_INDEX)-engine-0-leader-0.$(GROVE_HEADLESS_SERVICE) in a scaling
-    group with 2 replicas; --dist-init-addr http://chat-0.chat:5000.
+    group with 2 replicas; --dist-init-addr http://chat-0.chat:5000; $(CHAT_SERVICE_HOST) with
+    enableServiceLinks: false.
     Level: mandatory; advisory for a $NAME that an image of your own may set, and for a name that
     begins like those of LeaderWorkerSet or Grove, which newer releases may set.
     Source: Kubernetes documentation, Define Dependent Environment Variables; volcano-sh/kthena
@@ -100,7 +101,9 @@ def _no_value(facts: ServingFacts, pod: PodFacts, meeting: Meeting) -> str:
     """Explain which variable of an address has no value."""
     value = meeting.address
     if isinstance(value, NotSet) and _OF_SERVICE.fullmatch(value.name):
-        return ""
+        if pod.service_links or value.name.startswith("KUBERNETES_"):
+            return ""
+        return f"but enableServiceLinks is false, so Kubernetes does not set {value.name}"
     seen = no_value(facts.told, pod, value)
     return seen or no_part(facts.told, pod, value, meeting.shown)
 

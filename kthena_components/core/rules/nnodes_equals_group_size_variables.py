@@ -1,17 +1,19 @@
 """Rules that compare the sizes of an engine, in options and variables, with its group of pods."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 
+from kthena_components.core import naming
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.engines.option_table import rows_of
 from kthena_components.core.engines.options import TITLES
 from kthena_components.core.engines.placeholders import misspelled
 from kthena_components.core.engines.values import NUMBERS
-from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.pod import MetadataField, PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of
-from kthena_components.core.remedies import either, set_option
-from kthena_components.core.rules.support.engine_pods import pods_of
+from kthena_components.core.remedies import either, set_option, write
+from kthena_components.core.rules.support.engine_pods import DEFAULTS, RAY, pods_of
 from kthena_components.core.rules.support.fixes import give_pods
 from kthena_components.core.rules.support.messages import each_engine, title
 from kthena_components.core.rules.support.own_rank_and_unset_variables import (
@@ -182,7 +184,8 @@ def _numbers(facts: ServingFacts, engine: EngineFacts, pod: PodFacts) -> Iterato
     for option, value in command.options.items():
         if option in _FIELDS or not isinstance(value, NotSet) or may_be_of_image(pod, value):
             continue
-        if value.name in (facts.told or ()) or _OF_SERVICE.search(value.name):
+        of_service = pod.service_links and _OF_SERVICE.search(value.name)
+        if value.name in (facts.told or ()) or of_service:
             continue
         seen = no_value(facts.told, pod, value) if _is_number(command.engine, option) else ""
         if seen:
@@ -237,3 +240,80 @@ def _ranked(engine: EngineFacts, pod: PodFacts, option: str) -> Ranked | None:
     if not isinstance(count, int) or (missing := total // step - count) not in {0, 1}:
         return None
     return Ranked(option=option, first=missing * step, count=count, step=step)
+
+
+_DOMAINS: Mapping[str, str] = {
+    "apps.kubernetes.io/": "a StatefulSet",
+    "batch.kubernetes.io/": "an indexed Job",
+    "jobset.sigs.k8s.io/": "a JobSet",
+    "leaderworkerset.sigs.k8s.io/": "a LeaderWorkerSet",
+    "statefulset.kubernetes.io/": "a StatefulSet",
+}
+"""Domains of labels and annotations that one controller gives to pods."""
+_DECIDING = frozenset((*_FIELDS, *DEFAULTS))
+"""Options with a size, a rank or the address of the first rank."""
+_OF_SPEC = {"jobset.sigs.k8s.io/coordinator": "spec.coordinator"}
+"""Those that depend on a field of the object."""
+
+
+def metadata_variables(facts: ServingFacts) -> Iterator[Finding]:
+    """A label or annotation from which an engine takes a size, rank or address is on its pods.
+
+    A variable with a fieldRef to a label or annotation is empty if the template does not state it
+    and the controller does not add it. Each controller adds only its own: an indexed Job
+    its completion index, a StatefulSet apps.kubernetes.io/pod-index, a LeaderWorkerSet the size of
+    a group, and of subgroups only with a subGroupPolicy, a JobSet
+    jobset.sigs.k8s.io/coordinator only with spec.coordinator. Something else may add those of other
+    domains, such as a policy at admission, so these are advice.
+
+    Pass: --dist-init-addr $(HEAD):20000 with HEAD from the annotation
+    jobset.sigs.k8s.io/coordinator, in a JobSet with spec.coordinator.
+    Fail: the same without spec.coordinator; --node-rank $(RANK) with RANK from the label
+    apps.kubernetes.io/pod-index in a Deployment, or the label leaderworkerset.sigs.k8s.io/size.
+    Level: mandatory; advisory for other domains.
+    Source: kubernetes pkg/kubelet/kubelet_pods.go podFieldSelectorRuntimeValue and
+    pkg/fieldpath/fieldpath.go; kubernetes-sigs/jobset pkg/controllers/jobset_controller.go
+    labelAndAnnotateObject; kubernetes-sigs/lws v0.6.2 to v0.10.0 pkg/controllers; kubernetes
+    pkg/controller/statefulset/stateful_set_utils.go and job/indexed_job_utils.go.
+    """
+    added_fields = facts.added_fields
+    if added_fields is None:
+        return
+    for engine in facts.engines:
+        for pod in {pod.command_path: pod for pod in reversed(pods_of(engine))}.values():
+            for each in pod.from_metadata:
+                option = "" if each.field in added_fields else _taken_by(pod, each.name)
+                if option:
+                    yield _without_field(engine, each, option, added_fields)
+
+
+def _taken_by(pod: PodFacts, name: str) -> str:
+    """Return the size, rank or address that a command line takes from a variable, as an option."""
+    command, own = pod.joined or pod.command, re.escape(name)
+    if command is None or command.hidden is not None:
+        return ""
+    reference = re.compile(rf"\$(?:\({own}\)|\{{{own}\}}|{own}\b)")
+    written = {option: text for option, text in command.written.items() if option in _DECIDING}
+    written[RAY] = command.ray_written
+    return next((option for option, text in written.items() if reference.search(text)), "")
+
+
+def _without_field(
+    engine: EngineFacts, read: MetadataField, option: str, added_fields: frozenset[str]
+) -> Finding:
+    part, _, key = read.field.removeprefix("metadata.").partition("[")
+    key, kind = key.strip("[]'"), part.removesuffix("s")
+    by = next((of for start, of in _DOMAINS.items() if key.startswith(start)), "")
+    other = next((field for field in naming.fields_of_pod(key) if field in added_fields), "")
+    where = _OF_SPEC.get(key, "")
+    adds = f": only {by} {'with ' + where + ' ' if where else ''}adds it" if by else ""
+    state = f"state {where}, or" if where else "state"
+    state += f" the {kind} in the metadata of the template"
+    fields = "" if where else ", or take the value from a field that these pods have"
+    return Finding(
+        path=read.path,
+        seen=f"{title(engine)} takes {option} from {read.name}, which is the {kind} {key} of its "
+        f"pod, but neither the template nor the controller adds that {kind}, so it is empty{adds}",
+        remedy=write(other, f"write {other}") if other else f"{state}{fields}",
+        level=Level.MANDATORY if by else Level.ADVISORY,
+    )

@@ -8,15 +8,16 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts, gpus_of
 from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.rules.executor_and_ray_over_pods import STATED_SINCE
-from kthena_components.core.rules.support.engine_pods import release_of
+from kthena_components.core.rules.support.engine_pods import LEADERS, is_itself, release_of
 from kthena_components.core.rules.support.messages import (
     cannot_check,
     each_engine,
     part_of_engine,
     title,
 )
+from kthena_components.core.values.display import display
 from kthena_components.core.values.read import first_unknown, require_known
-from kthena_components.core.values.unknown import MaybeInt, Unknown, may_be
+from kthena_components.core.values.unknown import MaybeInt, OfController, Unknown, may_be
 
 _REMEDIES = {
     "sglang": "add --nnodes {pods} with --node-rank and --dist-init-addr to all pods",
@@ -27,6 +28,7 @@ _REMEDIES = {
 
 _HEAD = "run `ray start --head --port=6379` before the engine in the first pod"
 _MOST_GPUS = 8
+_TWO = 2
 _RAY = "RAY_ADDRESS"
 """The variable that names a cluster of Ray elsewhere."""
 _HEADS = "{} run `ray start --head`, so each is a Ray cluster of its own"
@@ -47,7 +49,9 @@ def pods_joined(facts: ServingFacts) -> Iterator[Finding]:
     Fail: SGLang's --tp-size 16 without --nnodes; trtllm-serve --tp_size 16 without mpirun; vLLM's
     executor mp for tensor 16 without --nnodes; a worker of Ray, or one beside --nnodes 2, that runs
     `sleep infinity`; a worker of Ray that runs `vllm serve`; one that runs `ray start --head`, or
-    `ray start --block` in the background and nothing behind it; executor ray in pods of which none
+    `ray start --block` in the background and nothing behind it; a first pod that runs `ray start
+    --address=$LWS_LEADER_ADDRESS:6379`, because a test on its number is the wrong way round, while
+    the others start the head; executor ray in pods of which none
     runs `ray start --head`, or no executor in vLLM up to 0.11.0, which then chooses Ray.
     Level: mandatory.
     Source: sglang/srt/entrypoints/engine.py _launch_scheduler_processes; tensorrt_llm/llmapi/llm.py
@@ -56,12 +60,49 @@ def pods_joined(facts: ServingFacts) -> Iterator[Finding]:
     """
     for engine in facts.engines:
         command = engine.entry.command
+        yield from _swapped(facts, engine)
         if command is None or command.engine not in _REMEDIES or engine.pods == 1:
             continue
         seen = _idle(engine, command) or _ALONE[command.engine](engine, command)
         if not seen or engine.entry.one_process is True or engine.entry.on_cpus is True:
             continue
         yield from _check(engine, command, seen)
+
+
+def _swapped(facts: ServingFacts, engine: EngineFacts) -> Iterator[Finding]:
+    """Report a first pod that joins a Ray cluster at its own address, and heads in the others."""
+    worker, siblings = engine.worker, engine.siblings
+    read = () if siblings is None else siblings.commands
+    if not read and worker is not None and worker.command_path != engine.entry.command_path:
+        read = tuple(filter(None, (engine.entry.command, worker.command)))
+    if len(read) < _TWO or any(each.hidden is not None for each in read):
+        return
+    first, *others = read
+    joins = first.engine is None and first.ray_role == "worker" and not first.runs_others
+    heads = all(each.engine is not None and each.ray_role == "head" for each in others)
+    if joins and heads and _is_first_pod(facts, engine, first):
+        yield Finding(
+            path=engine.entry.command_path,
+            seen=f"{title(engine)} has {count_of(len(read), 'pod')}, of which the first one only "
+            f"joins a Ray cluster at {display(first.ray_written)}, which is the first pod itself, "
+            "and the others start the head and the engine",
+            remedy="let the first pod run `ray start --head` and the engine, and the others `ray "
+            "start --address`",
+        )
+
+
+def _is_first_pod(facts: ServingFacts, engine: EngineFacts, command: CommandFacts) -> bool:
+    """Return whether the address of a Ray cluster is the first pod of an engine."""
+    address, written = command.ray_address, command.ray_written
+    if isinstance(address, OfController):
+        return address.name in LEADERS
+    name = f"{facts.name}-0" if facts.name else ""
+    if facts.hosts is not None:
+        at, listed = engine.entry.command_path, facts.hosts.pods
+        name = next((each.first for each in listed if at.startswith(f"{each.path}.")), "")
+        written = facts.hosts.resolve(written)
+    host = written.partition(":")[0].partition(".")[0]
+    return is_itself(address) or (bool(name) and host == name)
 
 
 def _check(engine: EngineFacts, command: CommandFacts, seen: str) -> Iterator[Finding]:

@@ -1,17 +1,17 @@
 """What a production review asks of the containers of engines: amounts, users and weights."""
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from kthena_components.core.facts.container import SHM_PATH
 from kthena_components.core.facts.context import namespace_of
+from kthena_components.core.facts.files import HUB_NAME, OFFLINE, may_hold_model
 from kthena_components.core.findings import Finding, advise
 from kthena_components.core.objects.engine_containers import EngineContainer, Reviewed
 from kthena_components.core.objects.object import Object
 from kthena_components.core.rules.support.messages import Lack, named, told_once
 from kthena_components.core.values.display import display, listing
-from kthena_components.core.values.read import inside, mapping, sequence, unknown_within
+from kthena_components.core.values.read import inside, mapping, sequence
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import is_unresolved
 
@@ -29,11 +29,6 @@ _LOCK = frozenset({"IPC_LOCK", "CAP_IPC_LOCK"})
 """Capabilities that an engine is given to lock memory."""
 _RDMA = regex(r"rdma|infiniband|roce|mlnx|mellanox|/(?:ib|hca)", re.IGNORECASE)
 """Names of extended resources that device plugins give to RDMA devices."""
-_HUB_NAME = regex(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
-_VOLATILE = frozenset({"emptyDir", "configMap", "secret", "downwardAPI", "projected"})
-"""Sources of volumes that are empty, or hold no weights, in a new pod."""
-_NO_WEIGHTS = regex(r"/(?:dev|etc|proc|run|sys|tmp|usr|var/run|var/log)(?:/|$)")
-"""Paths of mounts for devices, drivers and logs."""
 
 
 def production_resources(view: Reviewed) -> Iterator[Finding]:
@@ -173,40 +168,15 @@ def production_cache(view: Reviewed) -> Iterator[Finding]:
 def _downloads(container: EngineContainer) -> bool:
     """Return whether an engine is known to download its model in each new pod."""
     model, options = container.command.model, container.command.options
-    if not isinstance(model, str) or not _HUB_NAME.fullmatch(model):
+    if not isinstance(model, str) or not HUB_NAME.fullmatch(model):
         return False
     env = container.fields.get("env")
     listed = [*map(mapping, sequence(env))]
-    offline = (item.get("name") in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE") for item in listed)
+    offline = (item.get("name") in OFFLINE for item in listed)
     late = (env, *sequence(env), *(item.get("name") for item in listed))
     if container.command.hidden or any(map(is_unresolved, (*late, options.get("--load-format")))):
         return False
     if any(offline):
         return False
-    return options.get("--load-format") != "dummy" and not _may_keep(container)
-
-
-def _may_keep(container: EngineContainer) -> bool:
-    """Return whether a volume may hold weights, or an init container may bring them."""
-    mounts, volumes = container.fields.get("volumeMounts"), container.pod.get("volumes")
-    inits = [
-        mount.get("name")
-        for each in map(mapping, sequence(container.pod.get("initContainers")))
-        for mount in map(mapping, sequence(each.get("volumeMounts")))
-    ]
-    listed = [*sequence(mounts), *sequence(volumes)]
-    fields = (value for item in listed for value in (item, *mapping(item).values()))
-    held = container.pod.get("initContainers")
-    if any(map(is_unresolved, (mounts, volumes, *fields))) or unknown_within(held):
-        return True
-    sources = {str(v.get("name")): v for v in map(mapping, sequence(volumes))}
-    return any(
-        not _NO_WEIGHTS.match(str(mount.get("mountPath")))
-        and (mount.get("name") in inits or _outlives(sources.get(str(mount.get("name")))))
-        for mount in map(mapping, sequence(mounts))
-    ) or bool(sequence(container.fields.get("volumeDevices")))
-
-
-def _outlives(volume: Mapping[str, Any] | None) -> bool:
-    """Return whether a volume outlives a pod; one that a claim template makes does."""
-    return volume is None or not _VOLATILE & volume.keys()
+    loads = options.get("--load-format") != "dummy"
+    return loads and not may_hold_model(container.fields, container.pod)

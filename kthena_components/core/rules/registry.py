@@ -61,6 +61,7 @@ from kthena_components.core.rules.image_model_hf_token_config_map_key import (
     engine_image,
     hf_token_from_secret,
     image_pinned,
+    model_offline,
     model_stated,
 )
 from kthena_components.core.rules.kv_connector_and_halves import (
@@ -84,6 +85,7 @@ from kthena_components.core.rules.memory_weights_fraction_offload import (
 from kthena_components.core.rules.name_fits import name_fits
 from kthena_components.core.rules.network import host_network_names, network_interface
 from kthena_components.core.rules.nnodes_equals_group_size_variables import (
+    metadata_variables,
     nnodes_equals_group,
     ray_cluster_size_equals_group,
     size_variables,
@@ -145,6 +147,7 @@ CHECKS: tuple[Check, ...] = (
     engine_variable_value,
     library_variable_known,
     model_stated,
+    model_offline,
     engine_config_file,
     nodes_whole,
     mpi_ranks,
@@ -162,6 +165,7 @@ CHECKS: tuple[Check, ...] = (
     pod_ranks,
     master_address,
     size_variables,
+    metadata_variables,
     leader_address,
     leader_pod_exists,
     leader_ports_agree,

@@ -88,7 +88,8 @@ def _by_controller(engine: EngineFacts, port: int) -> Iterator[Finding]:
     order, own = engine.order, engine.entry.own
     if order is None or own is None:
         return
-    probe = next((p for p in own.ports.probes if p.kind in DECIDING and p.port == port), None)
+    probes = (*own.ports.probes, *own.ports.of_first)
+    probe = next((p for p in probes if p.kind in DECIDING and p.port == port), None)
     if probe is None:
         return
     yield Finding(

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.core import naming
-from kthena_components.core.objects.object import Object
+from kthena_components.core.objects.object import Object, fields_of_kind
 from kthena_components.core.objects.retained_fields import kept_name, kept_pods, kept_spec, only
 from kthena_components.core.plan.manifest import CLAIM_TEMPLATES, SECRETS
 from kthena_components.core.values.read import count, mapping
@@ -105,6 +105,13 @@ _NO_SCALE = "has no scale subresource"
 _IMMUTABLE = {"restarts": "the template of a Job is immutable", PRODUCTION: _ENDS}
 
 
+def added_fields(found: Object) -> tuple[str, ...]:
+    """Return the labels and annotations that the controller of a workload adds to its pods."""
+    spec = mapping(mapping(found.spec.get("jobTemplate")).get("spec")) or found.spec
+    mode = spec.get("completionMode")
+    return fields_of_kind(found.kind, indexed=mode not in (None, "NonIndexed"))
+
+
 def _workload(name: str, group: str = "apps", **known: Any) -> Kind[Object]:
     """Return a kind with one pod template."""
     usual: dict[str, Any] = {
@@ -112,6 +119,7 @@ def _workload(name: str, group: str = "apps", **known: Any) -> Kind[Object]:
         "pods": pods_of_copies,
         "templates": ("spec.template",),
         "kept": kept_pods,
+        "added_fields": added_fields,
     }
     return Kind(group=group, name=name, view=as_it_is, **(usual | known))
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from kthena_components.core.objects.object import GroupKind
+from kthena_components.core import naming
+from kthena_components.core.objects.object import GroupKind, fields_of_kind
 from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.plan.controller_variables import TOLD_BY_LWS
 from kthena_components.core.values.read import mapping
@@ -19,6 +20,7 @@ from kthena_components.systems.lws.view import (
     LEADER,
     LEADER_WORKER_SET,
     ROLLING,
+    SUBGROUPS,
     WORKER,
     Sets,
     facts,
@@ -71,12 +73,32 @@ def rollouts(view: Sets) -> Iterator[Rollout]:
         )
 
 
+_EXCLUSIVE = "exclusive-topology"
+
+
+def added_fields(view: Sets) -> Iterator[str]:
+    """Yield the annotations of the pods, and the labels that are not in `PodSet.added`.
+
+    Source: kubernetes-sigs/lws v0.6.2 to v0.10.0 pkg/controllers/leaderworkerset_controller.go and
+    pod_controller.go; pkg/utils/accelerators/tpu.go.
+    """
+    names = ["size", "leader-name", "subdomainPolicy", "leader-requests-tpus"]
+    stated = mapping(view.object.metadata.get("annotations"))
+    if any(group.template.get(SUBGROUPS) for group in view.groups):
+        names += ["subgroup-size", "subgroup-policy-type"]
+    copied = (_EXCLUSIVE, f"subgroup-{_EXCLUSIVE}")
+    names += [name for name in copied if f"{naming.LWS_LABELS}{name}" in stated]
+    yield from (naming.annotation_field(f"{naming.LWS_LABELS}{name}") for name in names)
+    yield from fields_of_kind("StatefulSet")
+
+
 SYSTEM = System(
     name="lws",
     title="LeaderWorkerSet and DisaggregatedSet",
     kinds=(
         _kind(
             LEADER_WORKER_SET,
+            added_fields=added_fields,
             change_rules=(lws_lower_then_raise, lws_subgroups_fixed),
             templates=tuple(f"spec.{at}" for at in _TEMPLATES),
             restarts=Restart(paths=r"spec\.leaderWorkerTemplate\b", how=_RESTART),

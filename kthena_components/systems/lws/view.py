@@ -59,6 +59,7 @@ DISAGGREGATED_SET: GroupKind = ("disaggregatedset.x-k8s.io", "DisaggregatedSet")
 GROUP_INDEX = f"{naming.LWS_LABELS}group-index"
 """Label that the controller gives to pods."""
 LEADER, WORKER = "leaderTemplate", "workerTemplate"
+SUBGROUPS = "subGroupPolicy"
 ROLLING = "rolloutStrategy.rollingUpdateConfiguration"
 """Path of the update strategy in a group's spec."""
 
@@ -337,7 +338,8 @@ def _placed_by_volcano(group: Group) -> MaybeBool:
     return NO_SCHEDULER if any(map(unknown_in, group.schedulers)) else False
 
 
-_LABELS = ("group-index", "group-key", "subgroup-index", "subgroup-key", "template-revision-hash")
+_LABELS = ("group-index", "group-key", "template-revision-hash")
+_OF_SUBGROUP = ("subgroup-index", "subgroup-key")
 _ANY, _WORKER_INDEX = re.compile(".*"), re.compile("[1-9][0-9]*")
 
 
@@ -355,11 +357,11 @@ def pods_of_groups(view: Sets) -> Iterator[PodSet]:
             if number != 0:
                 made = group.template.get(field)
                 pods = pod_set(view.object, at, made, number, by_controller=True, spread=rest != 0)
-                added = _added(view.object, is_leader=is_leader)
+                added = _added(view.object, group, is_leader=is_leader)
                 yield replace(pods, added=added, by_controller=added is None or not pods.gang)
 
 
-def _added(owner: Object, *, is_leader: bool) -> Mapping[str, object] | None:
+def _added(owner: Object, group: Group, *, is_leader: bool) -> Mapping[str, object] | None:
     """Return the labels that the controller adds to pods of a LeaderWorkerSet.
 
     Source: kubernetes-sigs/lws v0.7.0 pkg/webhooks/pod_webhook.go and
@@ -367,7 +369,8 @@ def _added(owner: Object, *, is_leader: bool) -> Mapping[str, object] | None:
     """
     if owner.group_kind != LEADER_WORKER_SET:
         return None
-    added: dict[str, object] = {f"{naming.LWS_LABELS}{name}": _ANY for name in _LABELS}
+    names = (*_LABELS, *(_OF_SUBGROUP if group.template.get(SUBGROUPS) else ()))
+    added: dict[str, object] = {f"{naming.LWS_LABELS}{name}": _ANY for name in names}
     index = "0" if is_leader else _WORKER_INDEX
     return {**added, naming.LWS_NAME: owner.name, naming.LWS_WORKER_INDEX_LABEL: index}
 
