@@ -46,8 +46,8 @@ PARTS: Mapping[str, str] = {
     "matrixinfer": "matrixinfer.created_objects",
     "booster": "kthena.booster",
     "fuzz": "reading.fuzz",
-    "shell": "reading.launch_scripts",
     "answers": "fit.two_answers",
+    "shell": "reading.launch_scripts",
     "load": "pulumi.load",
 }
 """Each part's module, which has a function `run(context)`.
@@ -55,13 +55,13 @@ PARTS: Mapping[str, str] = {
 The longest come first, by the time of `--scale 0.5 --jobs 4` on two cores. Otherwise the last one
 would run alone for minutes.
 """
-IN_BACKGROUND = frozenset({"answers", "fuzz", "shell"})
-"""Parts without a cluster, which wait for nothing.
+IN_BACKGROUND = frozenset({"answers", "fuzz"})
+"""Parts without a cluster, which wait for nothing and whose limits count processor time.
 
 They run from the start, one after the other, with the processor time that the others leave.
 """
-LAST = frozenset({"load"})
-"""Parts that measure. They run after the others."""
+LAST = frozenset({"load", "shell"})
+"""Parts that measure, or have limits of a few seconds. They run after the others."""
 OWN_NETWORK = frozenset({"kaito", "kserve", "matrixinfer", "monitoring", "workerspec"})
 """Parts with programs that listen on every address. They run where only loopback exists."""
 OPTIONAL = frozenset({"kaito", "kserve", "monitoring", "workerspec"})

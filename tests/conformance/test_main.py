@@ -123,7 +123,7 @@ def test_parts_beside_one_another_are_given_in_their_order(
     def fine(context: Context) -> None:
         context.part.check("it holds", holds=context.many(10) == 5)
 
-    names = ["one", "shell", "two", "fuzz", "three"]
+    names = ["one", "answers", "two", "fuzz", "three"]
     for name in names:
         part(monkeypatch, name, fine)
     found = run_beside(names, 1, 0.5, jobs=2)
