@@ -66,8 +66,8 @@ OWN_NETWORK = frozenset({"kaito", "kserve", "matrixinfer", "monitoring", "worker
 """Parts with programs that listen on every address. They run where only loopback exists."""
 OPTIONAL = frozenset({"kaito", "kserve", "monitoring", "workerspec"})
 """Parts with programs that nothing else needs. Only a run that names such a part builds them."""
-LOWEST = 19
-"""The lowest priority of a process, as a value of nice."""
+NICE = 10
+"""Their priority: a tenth of the weight of others. With 19, a busy machine would stop them."""
 _FORK = get_context("fork")
 _KILLED = "its process was killed, perhaps because memory ran out"
 
@@ -177,10 +177,10 @@ def _in_background(
 ) -> None:
     """Run parts with the processor time that other processes leave."""
     os.setsid()
-    os.nice(LOWEST)
+    os.nice(NICE)
     # Linux may share the processors among sessions first. Then nice counts only inside a session.
     with suppress(OSError):
-        Path("/proc/self/autogroup").write_text(str(LOWEST))
+        Path("/proc/self/autogroup").write_text(str(NICE))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _end_session)
     for name in names:

@@ -24,7 +24,7 @@ _WARM, _MOST = 60, 8
 """Inputs that come before anything is looked at, since they load modules; faults that are told."""
 _STUCK = 120
 """Seconds of processor time for 500 inputs, which take two. After them the process ends: a call
-into C does not return. Not seconds of the clock: conformance runs this at the lowest priority."""
+into C does not return. Not seconds of the clock: conformance runs this at a low priority."""
 _ASLEEP = 1800
 """Seconds of the clock for the same inputs, in case that something waits for ever."""
 
