@@ -67,8 +67,7 @@ OWN_NETWORK = frozenset({"kaito", "kserve", "matrixinfer", "monitoring", "worker
 OPTIONAL = frozenset({"kaito", "kserve", "monitoring", "workerspec"})
 """Parts with programs that nothing else needs. Only a run that names such a part builds them."""
 NICE = 10
-"""Priority of the parts in the background: a tenth of the usual weight. With 19, a busy machine would
-stop them."""
+"""Priority of the parts in the background: a tenth of the usual weight. 19 would starve them."""
 _FORK = get_context("fork")
 _KILLED = "its process was killed, perhaps because memory ran out"
 
