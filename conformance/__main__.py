@@ -135,8 +135,8 @@ def run_beside(
     names: Sequence[str], seed: int, scale: float, jobs: int, until: float = math.inf
 ) -> list[Part]:
     """Run several parts in parallel, each in its own process, because they mostly wait."""
-    behind = [name for name in names if name in IN_BACKGROUND]
-    beside = [name for name in names if name not in IN_BACKGROUND]
+    beside = [name for name in names if name not in IN_BACKGROUND] or list(names)
+    behind = [name for name in names if name not in beside]
     collect = _start_in_background(behind, seed, scale, until)
     with ProcessPoolExecutor(jobs, _FORK, _begin) as pool:
         try:
