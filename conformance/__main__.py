@@ -9,13 +9,14 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import active_children, get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 from conformance.isolated_network import NetworkError, isolated
@@ -26,36 +27,48 @@ from toolchain.programs import ToolchainError, minutes_of
 
 PARTS: Mapping[str, str] = {
     "privilege": "pulumi.privilege",
-    "kills": "pulumi.kills",
     "faults": "pulumi.faults",
-    "lifecycle": "pulumi.lifecycle",
-    "scheduling": "volcano.scheduling",
-    "hangs": "hangs.part",
-    "fit": "fit.part",
-    "emission": "kthena.emission",
-    "adoption": "pulumi.adoption",
-    "production": "kthena.production",
-    "booster": "kthena.booster",
-    "lws": "lws.created_objects",
-    "matrixinfer": "matrixinfer.created_objects",
-    "kaito": "kaito.part",
-    "kserve": "kserve.part",
-    "workerspec": "kserve.workerspec",
-    "monitoring": "prometheus.monitoring",
-    "validation": "validation.part",
     "sandbox": "sandbox.part",
-    "answers": "fit.two_answers",
+    "validation": "validation.part",
+    "kaito": "kaito.part",
+    "kills": "pulumi.kills",
+    "adoption": "pulumi.adoption",
+    "scheduling": "volcano.scheduling",
+    "lifecycle": "pulumi.lifecycle",
+    "lws": "lws.created_objects",
+    "hangs": "hangs.part",
+    "monitoring": "prometheus.monitoring",
+    "kserve": "kserve.part",
+    "fit": "fit.part",
+    "workerspec": "kserve.workerspec",
+    "production": "kthena.production",
+    "emission": "kthena.emission",
+    "matrixinfer": "matrixinfer.created_objects",
+    "booster": "kthena.booster",
     "fuzz": "reading.fuzz",
+    "answers": "fit.two_answers",
     "shell": "reading.launch_scripts",
     "load": "pulumi.load",
 }
-"""Each part's module, which has a function `run(context)`. Those that wait most come first."""
-ALONE = frozenset({"fuzz", "load", "shell"})
-"""Parts that use all processors or measure. They run after the others."""
+"""Each part's module, which has a function `run(context)`.
+
+The longest come first, by the time of `--scale 0.5 --jobs 4` on two cores. Otherwise the last one
+would run alone for minutes.
+"""
+IN_BACKGROUND = frozenset({"answers", "fuzz"})
+"""Parts without a cluster, which wait for nothing and whose limits count processor time.
+
+They run from the start, one after the other, with the processor time that the others leave.
+"""
+LAST = frozenset({"load", "shell"})
+"""Parts that measure, or have limits of a few seconds. They run after the others."""
 OWN_NETWORK = frozenset({"kaito", "kserve", "matrixinfer", "monitoring", "workerspec"})
 """Parts with programs that listen on every address. They run where only loopback exists."""
 OPTIONAL = frozenset({"kaito", "kserve", "monitoring", "workerspec"})
 """Parts with programs that nothing else needs. Only a run that names such a part builds them."""
+NICE = 10
+"""Priority of the parts in the background: a tenth of the usual weight. 19 would starve them."""
+_FORK = get_context("fork")
 _KILLED = "its process was killed, perhaps because memory ran out"
 
 
@@ -90,9 +103,9 @@ def main(arguments: list[str] | None = None) -> int:
         ensure_sandbox(os.environ, say)
         for name in OPTIONAL.intersection(names):
             ensure_sandbox(os.environ, say, name)
-    beside = [name for name in names if name not in ALONE]
+    beside = [name for name in names if name not in LAST]
     parts = run_beside(beside, options.seed, options.scale, options.jobs, until)
-    parts += [run(name, options.seed, options.scale, until) for name in names if name in ALONE]
+    parts += [run(name, options.seed, options.scale, until) for name in names if name in LAST]
     parts += [] if options.parts else [part for part in map(left_out, PARTS) if part]
     sys.stdout.write(f"seed {options.seed}, scale {options.scale:g}\n\n{render(parts)}\n")
     return 0 if passed(parts) else 1
@@ -122,14 +135,63 @@ def run_beside(
     names: Sequence[str], seed: int, scale: float, jobs: int, until: float = math.inf
 ) -> list[Part]:
     """Run several parts in parallel, each in its own process, because they mostly wait."""
-    with ProcessPoolExecutor(jobs, get_context("fork"), _begin) as pool:
+    beside = [name for name in names if name not in IN_BACKGROUND] or list(names)
+    behind = [name for name in names if name not in beside]
+    collect = _start_in_background(behind, seed, scale, until)
+    with ProcessPoolExecutor(jobs, _FORK, _begin) as pool:
         try:
-            found = [pool.submit(_in_child, name, seed, scale, until) for name in names]
-            return [_result(name, future) for name, future in zip(names, found, strict=True)]
+            found = [pool.submit(_in_child, name, seed, scale, until) for name in beside]
+            parts = [_result(name, future) for name, future in zip(beside, found, strict=True)]
+            parts += collect()
         except BaseException:
             for child in active_children():
                 child.terminate()  # it then stops its clusters and exits
             raise
+    return sorted(parts, key=lambda part: names.index(part.name))
+
+
+def _start_in_background(
+    names: Sequence[str], seed: int, scale: float, until: float
+) -> Callable[[], list[Part]]:
+    """Start a process that runs parts one by one. Return what waits for their results."""
+    if not names:
+        return list
+    receiver, sender = _FORK.Pipe(duplex=False)
+    process = _FORK.Process(target=_in_background, args=(sender, names, seed, scale, until))
+    process.start()
+    sender.close()
+
+    def collect() -> list[Part]:
+        found: list[Part] = []
+        with suppress(EOFError):
+            while len(found) < len(names):
+                found.append(receiver.recv())
+        process.join()
+        return found + [_killed(name) for name in names[len(found) :]]
+
+    return collect
+
+
+def _in_background(
+    sender: Connection, names: Sequence[str], seed: int, scale: float, until: float
+) -> None:
+    """Run parts with the processor time that other processes leave."""
+    os.setsid()
+    os.nice(NICE)
+    # Linux may share the processors among sessions first. Then nice counts only inside a session.
+    with suppress(OSError):
+        Path("/proc/self/autogroup").write_text(str(NICE))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _end_session)
+    for name in names:
+        sender.send(run(name, seed, scale, until))
+
+
+def _end_session(number: int, _frame: object) -> None:
+    """End this process and all that it started. No cluster is to be stopped."""
+    signal.signal(number, signal.SIG_IGN)
+    os.killpg(0, number)
+    os._exit(128 + number)
 
 
 def _begin() -> None:
@@ -150,9 +212,13 @@ def _result(name: str, future: Future[Part]) -> Part:
     try:
         return future.result()
     except BrokenProcessPool:
-        part = Part(name)
-        part.fail(_KILLED)
-        return part
+        return _killed(name)
+
+
+def _killed(name: str) -> Part:
+    part = Part(name)
+    part.fail(_KILLED)
+    return part
 
 
 def run(name: str, seed: int, scale: float, until: float = math.inf) -> Part:
@@ -168,7 +234,7 @@ def run(name: str, seed: int, scale: float, until: float = math.inf) -> Part:
     except NetworkError as error:
         part.leave_out(str(error))
     except EOFError:
-        part.fail(_KILLED)
+        return _killed(name)
     return part
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
+import psutil
 import pytest
 
 from conformance import __main__ as program
@@ -99,7 +100,7 @@ def test_a_part_whose_own_programs_are_not_built_is_left_out_unless_it_is_named(
 def test_a_part_that_would_begin_too_late_is_left_out_and_told(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(program, "PARTS", {"one": "one", "two": "two", "fuzz": "fuzz"})
+    monkeypatch.setattr(program, "PARTS", {"one": "one", "two": "two", "load": "load"})
     monkeypatch.setattr(program, "ensure_sandbox", lambda *_: None)
 
     def slow(context: Context) -> None:
@@ -112,7 +113,7 @@ def test_a_part_that_would_begin_too_late_is_left_out_and_told(
     said = capsys.readouterr().out
     ran = [line.split()[0] for line in said.splitlines() if re.search(r" 1 s +[0-9]+ s$", line)]
     assert ran == ["two"]
-    for name in ("one", "fuzz"):
+    for name in ("one", "load"):
         assert f"  {name}: the time was up: `make conformance ARGS={name}` runs it\n" in said
 
 
@@ -122,12 +123,13 @@ def test_parts_beside_one_another_are_given_in_their_order(
     def fine(context: Context) -> None:
         context.part.check("it holds", holds=context.many(10) == 5)
 
-    for name in ("one", "two", "three"):
+    names = ["one", "answers", "two", "fuzz", "three"]
+    for name in names:
         part(monkeypatch, name, fine)
-    found = run_beside(["one", "two", "three"], 1, 0.5, jobs=2)
+    found = run_beside(names, 1, 0.5, jobs=2)
     assert [(each.name, each.checks, each.failures) for each in found] == [
-        ("one", 1, []), ("two", 1, []), ("three", 1, []),
-    ]  # fmt: skip
+        (name, 1, []) for name in names
+    ]
     assert passed(found)
 
 
@@ -170,11 +172,55 @@ def test_a_signal_ends_every_part_in_order_and_begins_no_other(tmp_path: Path) -
             path.unlink()
 
 
-def test_a_part_whose_process_is_killed_fails_and_the_others_are_told(
-    monkeypatch: pytest.MonkeyPatch,
+def test_a_part_without_a_cluster_runs_behind_the_others_and_ends_with_all_that_it_started(
+    tmp_path: Path,
 ) -> None:
-    part(monkeypatch, "killed", lambda _: os.kill(os.getpid(), signal.SIGKILL))
-    (found,) = run_beside(["killed"], 1, 1, jobs=1)
+    script = textwrap.dedent(f"""
+        import os, subprocess, sys, time
+        from pathlib import Path
+        from types import SimpleNamespace
+        import conformance.__main__ as program
+
+        def part(name):
+            def run(context):
+                if name == "fuzz":
+                    child = subprocess.Popen(["sleep", "60"])
+                    Path({str(tmp_path)!r}, "child").write_text(str(child.pid))
+                Path({str(tmp_path)!r}, name).write_text(str(os.nice(0)))
+                time.sleep(60)
+            return SimpleNamespace(run=run)
+
+        program.PARTS = {{name: name for name in ("fuzz", "one", "load")}}
+        program.ensure_sandbox = lambda *_: None
+        sys.modules |= {{f"conformance.{{name}}": part(name) for name in program.PARTS}}
+        program.main(["--jobs", "1"])
+    """)
+    with subprocess.Popen(
+        [sys.executable, "-c", script], cwd=ROOT, stderr=subprocess.PIPE, start_new_session=True
+    ) as command:
+        names = ("child", "fuzz", "one")
+        wait_until(lambda: all((tmp_path / name).exists() for name in names))
+        wait_until(lambda: all((tmp_path / name).read_text() for name in names))
+        os.killpg(command.pid, signal.SIGTERM)
+        command.communicate(timeout=60)
+    assert (tmp_path / "fuzz").read_text() == str(os.nice(0) + 10)
+    assert (tmp_path / "one").read_text() == str(os.nice(0))
+    assert not (tmp_path / "load").exists()
+    child = int((tmp_path / "child").read_text())
+    wait_until(lambda: not psutil.pid_exists(child) or _is_zombie(child))
+
+
+def _is_zombie(process: int) -> bool:
+    return psutil.Process(process).status() == psutil.STATUS_ZOMBIE
+
+
+@pytest.mark.parametrize("name", ["one", "fuzz"])
+def test_a_part_whose_process_is_killed_fails_and_the_others_are_told(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part(monkeypatch, "fine", lambda _: None)
+    part(monkeypatch, name, lambda _: os.kill(os.getpid(), signal.SIGKILL))
+    *_, found = run_beside(["fine"] * (name == "fuzz") + [name], 1, 1, jobs=1)
     assert found.failures == ["its process was killed, perhaps because memory ran out"]
 
 

@@ -7,6 +7,7 @@ processes or the network. The seed is KTHENA_SEED.
 import argparse
 import faulthandler
 import random
+import signal
 import sys
 import tempfile
 import traceback
@@ -19,9 +20,13 @@ from tests.toughness.audit import Watch
 from tests.toughness.guard import SEED, HangError, no_hang, shown
 from tests.toughness.targets import TARGETS, Target
 
-_WARM, _STUCK, _MOST = 60, 120, 8
-"""Inputs that come before anything is looked at, since they load modules; seconds after which a
-call into C that does not return ends the process; faults that are told."""
+_WARM, _MOST = 60, 8
+"""Inputs that come before anything is looked at, since they load modules; faults that are told."""
+_STUCK = 120
+"""Seconds of processor time for 500 inputs, which take two. After them the process ends: a call
+into C does not return. Not seconds of the clock: conformance runs this at a low priority."""
+_ASLEEP = 1800
+"""Seconds of the clock for the same inputs, in case that something waits for ever."""
 
 
 class RuleFaultError(BaseException):
@@ -54,9 +59,11 @@ def _run(name: str, numbers: range, folder: Path) -> Iterator[str]:
     for number in range(-_WARM, 0):
         _first(target, drawn(name, number), folder)
     watch, told = Watch(folder), set[str]()
+    faulthandler.register(signal.SIGPROF, chain=True)  # tells the place, and then the process ends
     for number in numbers:
         if number % 500 == 0:
-            faulthandler.dump_traceback_later(_STUCK, exit=True)
+            signal.setitimer(signal.ITIMER_PROF, _STUCK)
+            faulthandler.dump_traceback_later(_ASLEEP, exit=True)
         given = target.make(drawn(name, number), folder)
         error = _take(target, given, folder, watch)
         place = "".join(traceback.format_tb(error.__traceback__)[-2:]) if error else ""
@@ -66,6 +73,7 @@ def _run(name: str, numbers: range, folder: Path) -> Iterator[str]:
             yield f"KTHENA_SEED={SEED} {name} {number}: {tail}{shown(given)}"
         if len(told) == _MOST:
             return
+    signal.setitimer(signal.ITIMER_PROF, 0)
     faulthandler.cancel_dump_traceback_later()
     if watch.seen:
         yield f"KTHENA_SEED={SEED} {name}: touched {watch.seen}"

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -85,3 +86,16 @@ def found() -> dict[str, str]:
 def test_a_fault_is_found_and_told(fault: str, found: dict[str, str]) -> None:
     assert FAULTS[fault] in found[fault]
     assert bool(found[fault]) == bool(FAULTS[fault])
+
+
+def test_a_call_into_c_that_does_not_return_ends_the_process_and_its_place_is_told() -> None:
+    program = PROGRAM.replace("guard.SECONDS", "fuzz._STUCK, guard.SECONDS", 1).replace(
+        "= 1, 0, {}", "= 1, 1, 0, {}", 1
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program],
+        cwd=ROOT, env={**os.environ, "KTHENA_SEED": "7"}, input=json.dumps(["sum(range(10**15))"]),
+        check=False, capture_output=True, text=True, timeout=600,
+    )  # fmt: skip
+    assert done.returncode == -signal.SIGPROF
+    assert "in _take" in done.stderr
