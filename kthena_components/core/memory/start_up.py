@@ -30,6 +30,7 @@ from kthena_components.core.memory.sparse_attention import (
     expanded_latents,
 )
 from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.images import Version
 
 _TOKEN = 2
 """Bytes of a number of the activations."""
@@ -343,7 +344,8 @@ def _communication(start: StartUp) -> float:
 
 def _largest_graph(start: StartUp) -> int:
     """Return the tokens of the largest graph, and 0 if the budget includes no graphs."""
-    since = _ROCM_GRAPHS_SINCE if start.gpu.startswith("AMD") else _GRAPHS_SINCE
+    amd = start.gpu.startswith("AMD")
+    since: Version = _ROCM_GRAPHS_SINCE if amd else _GRAPHS_SINCE
     if _ESTIMATES in start.on:
         since = _MEASURED_SINCE
     if start.eager or _ESTIMATES in start.off or start.before(since):
