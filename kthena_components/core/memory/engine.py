@@ -43,7 +43,7 @@ from kthena_components.core.memory.share import (
     usable_memory,
     vllm_release,
 )
-from kthena_components.core.memory.sizes import resolved_type
+from kthena_components.core.memory.sizes import repacked_weights, resolved_type
 from kthena_components.core.memory.sparse_attention import (
     SglangCell,
     index_cache_on_gpu,
@@ -157,8 +157,9 @@ class Placed:
     @property
     def loading(self) -> float:
         """Weights on a GPU in the fullest stage while they are quantised; 0 if they are not."""
-        all_of_it = held_weights.loading_weights(self.command, self.shape, self.gib, self.version)
-        return fullest_weights(self.shape, self.split, all_of_it)
+        again = repacked_weights(self.command.options, self.shape, self.gib)
+        plain = held_weights.loading_weights(self.command, self.shape, self.gib, self.version)
+        return fullest_weights(self.shape, self.split, max(plain, again))
 
     @property
     def _encoder_ranks(self) -> int:
