@@ -34,6 +34,7 @@ from kthena_components.core.memory.sharding import (
     attention_ranks,
     gathers_tokens,
     model_shape,
+    switched,
 )
 from kthena_components.core.memory.share import (
     count_option,
@@ -43,6 +44,7 @@ from kthena_components.core.memory.share import (
     usable_memory,
     vllm_release,
 )
+from kthena_components.core.memory.sizes import repacked_weights, resolved_type
 from kthena_components.core.memory.sparse_attention import (
     SglangCell,
     index_cache_on_gpu,
@@ -156,8 +158,9 @@ class Placed:
     @property
     def loading(self) -> float:
         """Weights on a GPU in the fullest stage while they are quantised; 0 if they are not."""
-        all_of_it = held_weights.loading_weights(self.command, self.shape, self.gib, self.version)
-        return fullest_weights(self.shape, self.split, all_of_it)
+        again = repacked_weights(self.command.options, self.shape, self.gib)
+        plain = held_weights.loading_weights(self.command, self.shape, self.gib, self.version)
+        return fullest_weights(self.shape, self.split, max(plain, again))
 
     @property
     def _encoder_ranks(self) -> int:
@@ -193,7 +196,7 @@ class Placed:
     @property
     def start(self) -> StartUp:
         """What decides what vLLM uses beside weights and cache."""
-        stated, kind, gpu = self.command.max_model_len, self.command.kv_cache_dtype, self.gpu.name
+        stated, kind, gpu = self.command.max_model_len, self.cache_name, self.gpu.name
         length = stated if isinstance(stated, int) else self.shape.context
         fp8 = isinstance(kind, str) and kind.startswith("fp8")
         workspace = prefill_workspace(self.shape, gpu, length, fp8=fp8, release=self.version)
@@ -214,6 +217,8 @@ class Placed:
             staged=staged_files(self.command.options, self.fullest, self.version),
             whole_experts=self.command.expert is True,
             drafts=held_weights.has_drafts(self.command),
+            on=switched(self.engine, "1"),
+            off=switched(self.engine, "0"),
         )
 
     @property
@@ -244,6 +249,12 @@ class Placed:
             fraction = self.command.memory_fraction
             return left * (fraction if isinstance(fraction, float) else _FREE)
         return left
+
+    @property
+    def cache_name(self) -> str | Unknown | None:
+        """The type of the cache, as it is stated or as a checkpoint states it to vLLM."""
+        vllm, stated = self.command.engine in VLLM, self.command.kv_cache_dtype
+        return resolved_type(stated, self.shape, self.version) if vllm else stated
 
     @property
     def sparse_cell(self) -> SglangCell | None:
@@ -373,20 +384,15 @@ def cache_of(placed: Placed) -> MaybeInt:
 
     0 if the table of models does not have how many of its layers do.
     """
-    stated = placed.command.kv_cache_dtype
+    stated = placed.cache_name
     if isinstance(stated, Unknown):
         return stated
     shape = placed.shape
     if not shape.full_cache:
         if shape.full_layers is None:
             return 0
-        heads, width = shape.full_kv_heads, shape.full_head_dim
-        shape = replace(
-            shape,
-            layers=shape.full_layers,
-            kv_heads=heads or shape.kv_heads,
-            head_dim=width or shape.head_dim,
-        )
+        heads, width = shape.full_kv_heads or shape.kv_heads, shape.full_head_dim or shape.head_dim
+        shape = replace(shape, layers=shape.full_layers, kv_heads=heads, head_dim=width)
     cell = placed.sparse_cell
     kind = cache_type(stated) if cell is None else cell.kind
     if isinstance(kind, Unknown):

@@ -97,7 +97,7 @@ class Estimate:
     later: float
     """Memory that vLLM asks for at most after it has sized the cache, outside of its budget."""
     loading: float
-    """Weights of a GPU while they are quantised, in both formats or one; 0 if they are not."""
+    """Weights of a GPU while they are quantised or packed, in both formats; 0 if they are not."""
     sequences: int
     """Requests that run at once."""
     state: float
@@ -137,7 +137,7 @@ class Estimate:
 
     @property
     def is_full_while_loading(self) -> bool:
-        """Whether an idle GPU may be too small for the weights while they are quantised."""
+        """Whether an idle GPU may be too small for the weights while they are changed."""
         return self.loading > self.usable - OF_CONTEXT - self.band
 
     @property

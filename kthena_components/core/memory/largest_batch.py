@@ -1,6 +1,4 @@
-"""The batch that vLLM runs when it starts, and the memory of its experts and images.
-
-What decides how much memory vLLM uses when it starts, and the batch that it runs then.
+"""What decides how much memory vLLM uses when it starts, and the batch that it runs then.
 
 Source: vllm/engine/arg_utils.py get_batch_defaults and _set_default_args of each release.
 
@@ -84,6 +82,9 @@ class StartUp:
     """Whether each rank has whole experts, rather than a part of each."""
     drafts: bool = False
     """Whether drafts of tokens are verified."""
+    on: frozenset[str] = frozenset()
+    off: frozenset[str] = frozenset()
+    """Variables of vLLM that its container sets to 1, and to 0."""
 
     @property
     def copies(self) -> int:

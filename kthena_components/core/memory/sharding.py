@@ -170,6 +170,12 @@ def gathers_tokens(engine: EngineFacts, command: CommandFacts) -> bool:
     return gathers and engine.entry.stated.isdisjoint(_TRANSPORTS)
 
 
+def switched(engine: EngineFacts, value: str) -> frozenset[str]:
+    """Return the variables of the engine that its container sets to a value, which is 1 or 0."""
+    stated = engine.entry.engine_variables.items()
+    return frozenset(name for name, variable in stated if variable.value == value)
+
+
 def model_shape(
     command: CommandFacts, stated: ModelShape | Unknown | None = None
 ) -> ModelShape | Unknown:

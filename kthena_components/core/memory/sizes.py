@@ -18,9 +18,11 @@ numbers here are between them.
 import math
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
+from typing import Any
 
 from kthena_components.core.models import ModelShape
 from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.images import Version
 from kthena_components.core.values.unknown import Unknown
 
 _LONGEST = 40
@@ -114,6 +116,22 @@ def cache_type(name: str | None) -> CacheType | Unknown:
     return found or Unknown(f"the size of a KV cache of '{str(name)[:_LONGEST]}' is not known")
 
 
+def resolved_type(
+    name: str | Unknown | None, shape: ModelShape, release: Version | None
+) -> str | Unknown | None:
+    """Return the type of vLLM's cache: by default the one that NVIDIA's checkpoints state.
+
+    Their `kv_cache_quant_algo` is FP8: resolve_kv_cache_dtype_string in vllm/utils/torch_utils.py
+    of 0.14.1 to 0.33.0, not of 0.13.0.
+    """
+    older = release is not None and release < _BY_CHECKPOINT_SINCE
+    states = shape.name.startswith(_STATES_TYPE) and shape.dtype in _MODELOPT and not older
+    return "fp8" if states and name in (None, "auto") else name
+
+
+_BY_CHECKPOINT_SINCE, _STATES_TYPE = (0, 14), "nvidia/"
+"""The first release that reads the cache's type from a checkpoint, and whose checkpoints state it:
+those that ModelOpt has quantised, as their maker writes them."""
 GIB = 2**30
 _BITS = {
     "bf16": 16.0,
@@ -328,3 +346,36 @@ def overhead(shape: ModelShape, weights: float) -> float:
     A model that may have experts counts as one with experts.
     """
     return max(_BASE + _SHARE * weights, _LEAST) if shape.experts == 0 else _EXPERTS
+
+
+def repacked_weights(options: Mapping[str, Any], shape: ModelShape, gib: float) -> float:
+    """Return GiB of weights in sleep mode, at most, while they are packed again; 0 if they are not.
+
+    Its allocator gives back what is freed once all weights are packed: use_memory_pool in
+    vllm/device_allocator/cumem.py of 0.14.1 to 0.33.0. Experts in MXFP4 get other sizes then, and
+    may not fit into the gaps (vllm#34877).
+    """
+    sleeps = options.get(SLEEPS) is True
+    return 2 * gib if sleeps and shape.dtype == "mxfp4" else 0.0
+
+
+SLEEPS = "--enable-sleep-mode"
+
+
+def captured_exchanges(shape: ModelShape, split: Split, graphs: int) -> float:
+    """Return GiB that NCCL takes for the exchanges of data-parallel copies in graphs.
+
+    Experts gather states, weights, numbers of the chosen experts and, of weights in 8 and 4 bits,
+    scales of all copies, and scatter a sum: dispatch and combine in vllm/distributed/
+    device_communicators/all2all.py, prepare_finalize/naive_dp_ep.py. With several tensor ranks,
+    parts of a sequence are gathered as well. NCCL registers each buffer of a captured exchange,
+    and takes a page for it: ncclIpcGraphRegisterBuffer and ncclCudaCallocAsync in its
+    transport/p2p.cc and include/alloc.h (vllm#5091). vLLM measures the two largest graphs only,
+    whose pages smaller graphs may not need.
+    """
+    each = _EXCHANGES + (shape.dtype in _SCALED) + (split.tensor > 1)
+    return graphs * (shape.layers - (shape.dense_layers or 0)) / split.pipeline * each * _PAGE
+
+
+_EXCHANGES, _SCALED, _PAGE = 4, ("fp8", "nvfp4"), 2 / 1024
+"""Exchanges of a layer between data-parallel copies, formats with one more, and GiB of a page."""

@@ -21,6 +21,7 @@ _max_memory_usage_bytes_from_groups, vllm/v1/kv_cache_interface.py SlidingWindow
 vllm/models/deepseek_v4/{attention,compressor}.py of 0.20.2, 0.22.0, 0.24.0, 0.26.0, 0.28.0, 0.31.0.
 """
 
+import math
 from collections.abc import Collection
 from dataclasses import replace
 from typing import NamedTuple
@@ -186,6 +187,16 @@ _DENSE_SINCE = (0, 29)
 gaps, 0.31 does not."""
 
 
+_LATENT_TOKENS = 65536
+"""Tokens of latents that are expanded at once: mla_attention.py, the workspace of prefills."""
+_SPARSE_EXPANDS, _LOGITS_SINCE = (0, 17), (0, 19)
+"""The first releases that were read which expand them for sparse attention, and which allocate the
+logits of its indexer while they measure: not 0.15.1, and not 0.18.1."""
+_LATENT_BLOCK, _BLOCKS_UNTIL = 128, (0, 28)
+"""Tokens of which blocks are multiples where layers have states, and the first release that
+expands no block of each request: 0.28.0, not 0.27.1."""
+
+
 class Request(NamedTuple):
     """The cache of one request, in bytes."""
 
@@ -225,6 +236,41 @@ def compressed_attention(
     result = filled * (shape.head_dim or _HEAD)
     streams = (shape.streams + 2) * (shape.hidden or 0)
     return tokens * (streams + queries + result + _INDEX_QUERIES) + LOGITS
+
+
+def expanded_latents(
+    shape: ModelShape, split: Split, release: Version | None, sequences: int
+) -> int:
+    """Count the numbers of latents that are expanded to heads of keys and values.
+
+    vLLM allocates them while it measures, since 0.17 also for sparse attention, which expands none:
+    forward_impl in vllm/model_executor/layers/attention/mla_attention.py. Sparse attention has the
+    logits of its indexer in the same memory before: sparse_attn_indexer.py.
+    """
+    older = release is not None and release < _SPARSE_EXPANDS
+    if shape.latent is None or (shape.index_dim is not None and older):
+        return 0
+    heads = -(-shape.heads // (split.attention or split.tensor))
+    tokens = max(_LATENT_TOKENS, _tokens_of_blocks(shape, split, release, sequences))
+    expanded = tokens * heads * 2 * (shape.head_dim or 128)
+    unmeasured = release is not None and release < _LOGITS_SINCE
+    return max(expanded, 0 if shape.index_dim is None or unmeasured else LOGITS)
+
+
+def _tokens_of_blocks(
+    shape: ModelShape, split: Split, release: Version | None, sequences: int
+) -> int:
+    """Count the tokens of a block for each request, where states make blocks large.
+
+    determine_chunked_prefill_workspace_size in mla_attention.py of 0.17.0 to 0.27.1. A block of
+    latents in 16 bits is at least as large as the states of a layer: vllm/platforms/interface.py.
+    """
+    until = release is None or release >= _BLOCKS_UNTIL
+    if not shape.latent or not shape.state_bytes or until:
+        return 0
+    states = shape.state_bytes / (shape.state_layers * split.tensor)
+    block = math.ceil(states / (_LATENT_BLOCK * shape.latent * 2)) * _LATENT_BLOCK
+    return sequences * block
 
 
 def request_cache(

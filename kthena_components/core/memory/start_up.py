@@ -7,7 +7,6 @@ topk_topp_sampler.py, vllm/engine/arg_utils.py; before 0.8 vllm/worker/worker.py
 compares them with published start-ups.
 """
 
-import math
 from dataclasses import replace
 
 from kthena_components.core.memory.held_weights import kept_levels
@@ -24,13 +23,14 @@ from kthena_components.core.memory.largest_batch import (
     kept_images,
     staying_numbers,
 )
-from kthena_components.core.memory.sizes import GIB
+from kthena_components.core.memory.sizes import GIB, captured_exchanges
 from kthena_components.core.memory.sparse_attention import (
-    LOGITS,
     compressed_attention,
     compressed_workspace,
+    expanded_latents,
 )
 from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.images import Version
 
 _TOKEN = 2
 """Bytes of a number of the activations."""
@@ -45,20 +45,17 @@ it is two rows of logits (4), a row (2) and floats (4) of the token after the dr
 (4), since 0.14 a copy (4), and probabilities and random numbers (8) or, before 0.17, a sort:
 _dummy_sampler_run, and forward in vllm/v1/sample/rejection_sampler.py of 0.10.2 to 0.33.0."""
 _FLASHINFER = 11
-"""The same with FlashInfer's sampler, which an image of 0.8 to 0.16 may have or not."""
+"""The same with FlashInfer's sampler, which an image of 0.8 to 0.16 may have or not, and with the
+sampler of AITER, which has the same parts: forward_hip in topk_topp_sampler.py since 0.12."""
+_SAMPLES, _AITER = "VLLM_USE_FLASHINFER_SAMPLER", "VLLM_ROCM_USE_AITER"
+"""Variables that choose them: vllm/envs.py of 0.10.2 to 0.33.0."""
+_ESTIMATES, _NEWER = "VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS", "VLLM_USE_V2_MODEL_RUNNER"
+"""Variables that decide whether graphs are part of the budget, and which model runner runs."""
 _MATRICES = 3
 """Gate, up and their product, of each token."""
-_LATENT_TOKENS = 65536
-"""Tokens of latents that are expanded at once: mla_attention.py, the workspace of prefills."""
-_SPARSE_EXPANDS, _LOGITS_SINCE = (0, 17), (0, 19)
-"""The first releases that were read which expand them for sparse attention, and which allocate the
-logits of its indexer while they measure: not 0.15.1, and not 0.18.1."""
 _FILM, _FILMS_UNTIL = 153600, (0, 11, 1)
 """Tokens that vLLM 0.11.0 reserves for a film of Qwen3-VL, as its logs state: 12288, each with 12.5
 for its time (get_max_video_tokens in qwen3_vl.py). 0.13 does not; between them none was read."""
-_BLOCK, _BLOCKS_UNTIL = 128, (0, 28)
-"""Tokens of which blocks are multiples where layers have states, and the first release that
-expands no block of each request: 0.28.0, not 0.27.1."""
 _KEPT_UNTIL = (0, 12)
 """The first release that frees the workspaces of FP8 experts before it samples."""
 _KEPT = 8
@@ -100,6 +97,8 @@ _GRAPH, _GRAPHS = 0.21 / 1024, 0.05
 _ROCM_GRAPHS = 2
 """How much larger the estimate of them is with ROCm: 1.55 GiB of 64 layers and 51 sizes. They take
 more when they are captured, which is after the cache is sized."""
+_MEASURED_SINCE = (0, 17, 1)
+"""The first release that was read which measures them, and subtracts them if a variable asks."""
 _UNCOUNTED = ((0, 25), (0, 29))
 """Releases whose newer model runner counts none (vllm#49224): the first, and the first without. It
 runs models whose layers all store every token, without experts."""
@@ -132,8 +131,8 @@ class Terms:
     """Files of the checkpoint that the loader keeps, at most."""
     doubt: float = 0.0
     """By how much the terms may be lower: if the image samples with FlashInfer, if its model
-    runner counts no graphs, if data-parallel copies do not gather their tokens, and if the loader
-    keeps no files."""
+    runner counts no graphs, if data-parallel copies do not gather their tokens or exchange them by
+    other means, and if the loader keeps no files."""
 
     @property
     def total(self) -> float:
@@ -147,7 +146,7 @@ def terms_of(start: StartUp) -> Terms | None:
     return None if peak is None else Terms(
         peak=peak, driver=_driver(start), communication=_communication(start),
         graphs=_graphs(start), staged=start.staged,
-        doubt=_doubt(start) + _gathered(start, peak) + start.staged,
+        doubt=_doubt(start) + _gathered(start, peak) + _exchanged(start) + start.staged,
     )  # fmt: skip
 
 
@@ -182,7 +181,8 @@ def _uncounted_graphs(start: StartUp) -> float:
     if start.eager or _graphs(start):
         return _doubt(start) if not start.before(_UNCOUNTED[0]) else 0.0
     factor = next((factor for until, factor in _CAPTURED if start.before(until)), 1.0)
-    return factor * _graphs(replace(start, version=None))
+    off = start.off - {_ESTIMATES}
+    return factor * _graphs(replace(start, version=None, off=off, gathers=False))
 
 
 def is_linked(gpu: str) -> bool:
@@ -226,6 +226,8 @@ def _sampler(start: StartUp) -> float | None:
         return None
     sequences, tokens = batch_of(start)
     each = _SORTED if start.before(_SINCE_UNSORTED) else _UNSORTED
+    if (_AITER if start.gpu.startswith("AMD") else _SAMPLES) in start.on:
+        each = _FLASHINFER
     if start.drafts and not _runs_newer(start):
         each = next((size for until, size in _VERIFIED if start.before(until)), _VERIFIED_LATER)
     fp8 = start.shape.expert_ffn is not None and start.shape.dtype == "fp8"
@@ -238,7 +240,8 @@ def _doubt(start: StartUp) -> float:
     since, until = _UNCOUNTED
     if not start.before(since) and start.before(until):
         return _graphs(start) if _runs_newer(start) else 0.0
-    if start.before(ENGINE_V1) or not start.before(_SINCE_UNSORTED):
+    stated = _SAMPLES in start.on or _SAMPLES in start.off
+    if stated or start.before(ENGINE_V1) or not start.before(_SINCE_UNSORTED):
         return 0.0
     sequences, _ = batch_of(start)
     return sequences * (start.shape.vocab or 0) * (_SORTED - _FLASHINFER) / GIB
@@ -247,7 +250,8 @@ def _doubt(start: StartUp) -> float:
 def _runs_newer(start: StartUp) -> bool:
     """Return whether the newer model runner runs the model: it verifies no drafts to measure."""
     shape, since = start.shape, _UNCOUNTED[0]
-    return shape.full_cache and shape.experts == 0 and not start.before(since)
+    runs = (shape.full_cache and shape.experts == 0) or _NEWER in start.on
+    return runs and _NEWER not in start.off and not start.before(since)
 
 
 def _gathered(start: StartUp, peak: float) -> float:
@@ -278,43 +282,13 @@ def _layers(start: StartUp) -> float | None:
     if shape.compresses:
         ranks = start.split.attention or start.split.tensor
         attention = sparse + compressed_attention(shape, ranks, start.gpu, tokens, start.version)
-    return max(widths + most + _latents(start), attention) * _TOKEN / GIB
+    latents = expanded_latents(shape, start.split, start.version, batch_of(start)[0])
+    return max(widths + most + latents, attention) * _TOKEN / GIB
 
 
 def _dense(start: StartUp, tokens: int) -> int:
     """Count the numbers of a layer without experts: gate, up and product."""
     return tokens * _MATRICES * (start.shape.ffn or 0) // start.split.tensor
-
-
-def _latents(start: StartUp) -> int:
-    """Count the numbers of latents that are expanded to heads of keys and values.
-
-    vLLM allocates them while it measures, since 0.17 also for sparse attention, which expands none:
-    forward_impl in vllm/model_executor/layers/attention/mla_attention.py. Sparse attention has the
-    logits of its indexer in the same memory before: sparse_attn_indexer.py.
-    """
-    shape = start.shape
-    if shape.latent is None or (shape.index_dim is not None and start.before(_SPARSE_EXPANDS)):
-        return 0
-    heads = -(-shape.heads // (start.split.attention or start.split.tensor))
-    tokens = max(_LATENT_TOKENS, _tokens_of_blocks(start))
-    expanded = tokens * heads * 2 * (shape.head_dim or 128)
-    logits = 0 if shape.index_dim is None or start.before(_LOGITS_SINCE) else LOGITS
-    return max(expanded, logits)
-
-
-def _tokens_of_blocks(start: StartUp) -> int:
-    """Count the tokens of a block for each request, where states make blocks large.
-
-    determine_chunked_prefill_workspace_size in mla_attention.py of 0.17.0 to 0.27.1. A block of
-    latents in 16 bits is at least as large as the states of a layer: vllm/platforms/interface.py.
-    """
-    shape = start.shape
-    if not shape.latent or not shape.state_bytes or not start.before(_BLOCKS_UNTIL):
-        return 0
-    states = shape.state_bytes / (shape.state_layers * start.split.tensor)
-    block = math.ceil(states / (_BLOCK * shape.latent * _TOKEN)) * _BLOCK
-    return batch_of(start)[0] * block
 
 
 def _driver(start: StartUp) -> float:
@@ -368,15 +342,34 @@ def _communication(start: StartUp) -> float:
     return _MULTICAST if multicast else _CHANNELS
 
 
+def _largest_graph(start: StartUp) -> int:
+    """Return the tokens of the largest graph, and 0 if the budget includes no graphs."""
+    amd = start.gpu.startswith("AMD")
+    since: Version = _ROCM_GRAPHS_SINCE if amd else _GRAPHS_SINCE
+    if _ESTIMATES in start.on:
+        since = _MEASURED_SINCE
+    if start.eager or _ESTIMATES in start.off or start.before(since):
+        return 0
+    return min(2 * batch_of(start)[0], _LARGEST_GRAPH)
+
+
 def _graphs(start: StartUp) -> float:
     """Return the memory of the graphs that the budget includes."""
-    amd = start.gpu.startswith("AMD")
-    if start.eager or start.before(_ROCM_GRAPHS_SINCE if amd else _GRAPHS_SINCE):
+    largest = _largest_graph(start)
+    if not largest:
         return 0.0
-    sequences, _ = batch_of(start)
-    largest = min(2 * sequences, _LARGEST_GRAPH)
-    each = _GRAPH * (_ROCM_GRAPHS if amd else 1) * start.shape.layers / start.split.pipeline
-    return _GRAPHS + _first_graph(start, largest) + captured_sizes(largest) * each
+    times = _ROCM_GRAPHS if start.gpu.startswith("AMD") else 1
+    each = _GRAPH * times * start.shape.layers / start.split.pipeline
+    rest = captured_sizes(largest) * each + _exchanged(start)
+    return _GRAPHS + _first_graph(start, largest) + rest
+
+
+def _exchanged(start: StartUp) -> float:
+    """Return the part of them that exchanges of data-parallel copies take."""
+    largest = _largest_graph(start)
+    if not largest or start.copies == 1 or not start.gathers or not start.gpu.startswith(_LINKED):
+        return 0.0
+    return captured_exchanges(start.shape, start.split, 2 * captured_sizes(largest) - 1)
 
 
 def _first_graph(start: StartUp, tokens: int) -> float:

@@ -24,6 +24,7 @@ from kthena_components.core.memory.estimate import (
     with_fewer_sequences,
 )
 from kthena_components.core.memory.sharding import NO_MODEL
+from kthena_components.core.memory.sizes import SLEEPS
 from kthena_components.core.remedies import Remedy, either, set_option, together
 from kthena_components.core.rules.support.engine_pods import ALWAYS, POSITIVE, all_starts, pods_of
 from kthena_components.core.rules.support.messages import cannot_check, title
@@ -172,12 +173,14 @@ def memory_one_sequence(facts: ServingFacts) -> Iterator[Finding]:
 
 
 def _unquantised(placed: Placed, estimate: Estimate) -> Finding:
-    """Report that vLLM may run out of memory while it quantises the weights."""
+    """Report that vLLM may run out of memory while it quantises the weights, or packs them."""
+    sleeps = placed.command.options.get(SLEEPS) is True
+    verb = "packs them again in sleep mode" if sleeps else "quantises them"
     return _doubtful(
         placed,
         f"{title(placed.engine)} has {_gib(estimate.loading)} of weights on each GPU while it "
-        f"quantises them, and {placed.gpu.name} has {_gib(estimate.usable)}",
-        either("use vLLM 0.16 or later", _WIDER),
+        f"{verb}, and {placed.gpu.name} has {_gib(estimate.usable)}",
+        either(f"leave out {SLEEPS}" if sleeps else "use vLLM 0.16 or later", _WIDER),
     )
 
 
@@ -219,13 +222,9 @@ def _at_most(option: str, value: int | str) -> Remedy:
 
 
 def _doubtful(placed: Placed, seen: str, remedy: str) -> Finding:
-    return Finding(
-        path=placed.engine.entry.command_path,
-        seen=f"{seen}{_EFFECTS[Verdict.TIGHT]}",
-        remedy=remedy,
-        level=Level.ADVISORY,
-        most=Level.ADVISORY,
-    )
+    path, level = placed.engine.entry.command_path, Level.ADVISORY
+    seen += _EFFECTS[Verdict.TIGHT]
+    return Finding(path=path, seen=seen, remedy=remedy, level=level, most=level)
 
 
 def _busy(placed: Placed, estimate: Estimate, free: float) -> Finding:

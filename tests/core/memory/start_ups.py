@@ -51,6 +51,8 @@ class Measured:
     failure: str | None = None
     assumed: tuple[str, ...] = ()
     held_out: bool = False
+    env: tuple[str, ...] = ()
+    """Variables of the container that its source states, as NAME=value."""
 
     @property
     def serving(self) -> ServingFacts:
@@ -59,6 +61,9 @@ class Measured:
         words = [f"'{word}'" if "{" in word else word for word in self.args]
         pod: dict[str, Any] = gpu_template(" ".join((command, *words)), self.tensor)
         pod["spec"]["containers"][0]["image"] = f"{_IMAGES[self.engine]}:v{self.version}"
+        pairs = (pair.split("=", 1) for pair in self.env)
+        env = [{"name": name, "value": value} for name, value in pairs]
+        pod["spec"]["containers"][0]["env"] = env
         pod["spec"]["nodeSelector"] = {_label(self.gpu): self.gpu}
         entry = read_pod(pod, "entry", command_path="here")
         engine = EngineFacts(path="e", name="e", pods=1, replicas=1, entry=entry, worker=None)
@@ -99,5 +104,5 @@ def start_ups() -> tuple[Measured, ...]:
 def _read() -> Iterator[Measured]:
     for line in _FILE.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
-        lists = {key: tuple(row.get(key, ())) for key in ("args", "assumed")}
+        lists = {key: tuple(row.get(key, ())) for key in ("args", "assumed", "env")}
         yield Measured(**{**row, **lists})

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from kthena_components.core.findings import Level
 from kthena_components.core.memory import GIB
 from kthena_components.core.memory.estimate import Estimate
 from kthena_components.core.memory.held_weights import (
@@ -247,6 +248,32 @@ def test_weights_are_in_16_bits_before_they_are_quantised(
     assert estimate.loading == pytest.approx(gib, abs=0.5)
     assert estimate.is_full_while_loading == (gib > 76)
     assert any("while it quantises them" in found.seen for found in start.findings) == (gib > 76)
+
+
+# Model, options: GiB on a GPU while experts are packed again for sleep mode.
+ASLEEP = [
+    ("openai/gpt-oss-120b", ("--enable-sleep-mode",), 121.5),
+    ("openai/gpt-oss-120b", (), 0),
+    ("Qwen/Qwen3-32B", ("--enable-sleep-mode",), 0),
+]
+
+
+@for_each(("model", "args", "gib"), ASLEEP)
+def test_sleep_mode_keeps_experts_while_they_are_packed_again(
+    model: str, args: tuple[str, ...], gib: float
+) -> None:
+    """vllm#34877: the same engine starts without the option."""
+    start = Measured(
+        id="", source="", engine="vllm", version="0.16.0", gpu="NVIDIA-H100-NVL", tensor=1,
+        model=model, args=(*args, "--max-model-len", "8192", "--enforce-eager"), started=not args,
+    )  # fmt: skip
+    estimate = start.estimate
+
+    assert isinstance(estimate, Estimate)
+    assert estimate.loading == pytest.approx(gib, abs=0.5)
+    seen = [(found.level, found.remedy) for found in start.findings]
+    assert [level for level, _ in seen] == ([Level.ADVISORY] if gib else [])
+    assert all("leave out --enable-sleep-mode" in str(remedy) for _, remedy in seen)
 
 
 # Model, ranks of the attention, whether 16 bits are copied: GiB of copies that expand latents.
