@@ -108,7 +108,7 @@ def test_all_start_ups_that_were_not_used_are_predicted() -> None:
     older = errors(tuple(start for start in held if start.id[0] not in "zg"))
 
     assert (len(found), len(older)) == (296, 261)
-    assert mean(older) <= 0.97
+    assert mean(older) <= 0.98
     assert sum(error <= 2.5 for error in older) >= 0.89 * len(older)
     assert mean(found) <= 1.06
     assert median(found) <= 0.46
@@ -312,7 +312,7 @@ def test_an_engine_that_failed_for_memory_is_at_least_tight(start: Measured) -> 
 
 
 def test_few_engines_that_started_are_said_to_be_tight() -> None:
-    """Advice has a price: 59 of 390."""
+    """Advice has a price: 60 of 392."""
     found = {
         start.id: start.estimate.verdict
         for start in KNOWN
