@@ -69,8 +69,9 @@ def gang_within_queue(cluster: ClusterObjects) -> Iterator[Finding]:
 
     It applies to the minResources of a PodGroup, or minMember of its smallest pods; to a group of a
     ModelServing or a LeaderWorkerSet, to a Volcano Job and to a Ray cluster with the label
-    volcano.sh/queue-name; to the gang of group-min-member; and to
-    each single pod that Volcano schedules. A capability limits only the resources that it names,
+    volcano.sh/queue-name; to each group of a RoleBasedGroup or its set, to the least pods of a
+    PodCliqueSet, and to a StormService with volcanoSchedulingStrategy; to the gang of
+    group-min-member; and to each single pod that Volcano schedules. A capability limits only the resources that it names,
     and 0 of CPU and memory are no limit: the devices of resource claims count under
     `deviceclass/<class>`, in 1.15 with its plugin capacity, and are not compared here.
     Volcano compares the queues above with its plugin capacity and enableHierarchy only; with
@@ -111,9 +112,10 @@ def _everything(cluster: ClusterObjects) -> Iterator[_Wanted]:
         yield _Wanted(entry, path, queue, "the gang", amounts)
     made = {gang.owner.index for gang in cluster.made_gangs}
     for gang in cluster.made_gangs:
-        if gang.queue_path:
+        if gang.queue_path and gang.scheduler == VOLCANO:
             path = gang.owner.at(gang.queue_path)
-            amounts = _of_gang(gang)
+            stated = gang.resources
+            amounts = of_gang(gang) if stated is None else _amounts(stated)
             yield _Wanted(gang.owner, path, gang.queue, gang.title, amounts, gang.sure)
     for pods in cluster.pods:
         queue = text(pods.annotations.get(naming.QUEUE_NAME), "")
@@ -149,7 +151,7 @@ def _of_pod_group(entry: Object, pods: list[PodSet]) -> _Amounts:
     return {key: min(one[key] for one in known) * member for key in shared}
 
 
-def _of_gang(gang: Gang) -> _Amounts:
+def of_gang(gang: Gang) -> Mapping[str, Decimal] | Unknown:
     """Add up the requests of a gang's pods by resource; unknown if any of them is."""
     found: dict[str, Decimal] = {}
     for pods, number in gang.pods:
