@@ -96,8 +96,8 @@ def kai_queue_exists(
     queues below them take pods.
 
     Pass: the label kai.scheduler/queue: team, and a Queue team.
-    Fail: among all objects of the cluster, kai.scheduler/queue: tema and a Queue team; a Queue
-    research with the parentQueue of none; the label research, and a Queue with parentQueue research.
+    Fail: among all objects of the cluster, kai.scheduler/queue: tema and a Queue team; a
+    parentQueue that none has; the label research, and a Queue with parentQueue research.
     Level: advisory if these are all objects of the cluster; else a missing one is not checked.
     Source: NVIDIA/KAI-Scheduler pkg/podgrouper/podgrouper/plugins/defaultgrouper/
     default_grouper.go CalcPodGroupQueue; docs/queues/README.md; pkg/scheduler/api/queue_info.

@@ -128,8 +128,7 @@ from kthena_components.core.rules.tp_heads_ffn_pp_layers_moe import (
     tp_divides_heads,
     tp_divides_kv_heads,
 )
-from kthena_components.core.rules.whole_gpus import whole_gpus
-from kthena_components.core.rules.world_size_equals_gpus import world_size_equals_gpus
+from kthena_components.core.rules.world_size_equals_gpus import whole_gpus, world_size_equals_gpus
 
 Check = Callable[[ServingFacts], Iterator[Finding]]
 

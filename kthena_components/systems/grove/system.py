@@ -29,7 +29,6 @@ from kthena_components.core.values.read import (
     is_name,
     mapping,
     name_of,
-    sequence,
     text,
     unknown_in,
 )

@@ -71,9 +71,9 @@ def gang_within_queue(cluster: ClusterObjects) -> Iterator[Finding]:
     ModelServing or a LeaderWorkerSet, to a Volcano Job and to a Ray cluster with the label
     volcano.sh/queue-name; to each group of a RoleBasedGroup or its set, to the least pods of a
     PodCliqueSet, and to a StormService with volcanoSchedulingStrategy; to the gang of
-    group-min-member; and to each single pod that Volcano schedules. A capability limits only the resources that it names,
-    and 0 of CPU and memory are no limit: the devices of resource claims count under
-    `deviceclass/<class>`, in 1.15 with its plugin capacity, and are not compared here.
+    group-min-member; and to each single pod that Volcano schedules. A capability limits only the
+    resources that it names, and 0 of CPU and memory are no limit: the devices of resource claims
+    count under `deviceclass/<class>`, in 1.15 with its plugin capacity, and are not compared here.
     Volcano compares the queues above with its plugin capacity and enableHierarchy only; with
     proportion, the default, it starts more than they allow.
 
