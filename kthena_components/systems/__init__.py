@@ -25,7 +25,7 @@ _KINDS: Mapping[str, Mapping[str, str]] = {
         "": "LimitRange Namespace Node PersistentVolume PersistentVolumeClaim Pod PodTemplate "
         "ReplicationController Secret Service ServiceAccount",
         "apiextensions.k8s.io": "CustomResourceDefinition",
-        "gateway.networking.k8s.io": "GRPCRoute HTTPRoute ReferenceGrant",
+        "gateway.networking.k8s.io": "GRPCRoute Gateway HTTPRoute ReferenceGrant",
         "inference.networking.k8s.io": "InferencePool",
         "inference.networking.x-k8s.io": "InferenceModel InferenceModelRewrite InferenceObjective "
         "InferencePool",
