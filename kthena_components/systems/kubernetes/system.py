@@ -36,6 +36,7 @@ from kthena_components.systems.kubernetes.rules.first_pod import (
     first_pod_selected,
     service_asked,
 )
+from kthena_components.systems.kubernetes.rules.gpu_budget_rwx import rwx_for_shared_model
 from kthena_components.systems.kubernetes.rules.inference_pools import (
     MODELS,
     ROUTES,
@@ -51,12 +52,11 @@ from kthena_components.systems.kubernetes.rules.port_of_service_router_and_pool 
     router_backend_port,
     service_ports,
 )
-from kthena_components.systems.kubernetes.rules.resource_claims_rwx_and_compute_domains import (
+from kthena_components.systems.kubernetes.rules.resource_claims_and_compute_domains import (
     compute_domain_nodes,
     resource_claim_exists,
     resource_claim_request,
     resource_claim_used,
-    rwx_for_shared_model,
 )
 from kthena_components.systems.kubernetes.rules.secret_keys_and_references import (
     GRANT,
