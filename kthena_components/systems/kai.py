@@ -18,7 +18,7 @@ from kthena_components.core.values.quantity import parse_quantity, render_quanti
 from kthena_components.core.values.read import mapping, require_known, text, unknown_in
 from kthena_components.core.values.unknown import MaybeText, Unknown, known
 from kthena_components.systems.system import Kind, System, as_it_is
-from kthena_components.systems.volcano.rules.gang_within_queue_pod_fits_node import of_gang
+from kthena_components.systems.volcano.rules.gang_within_queue import of_gang
 
 QUEUE: GroupKind = ("scheduling.run.ai", "Queue")
 LABEL = "kai.scheduler/queue"

@@ -1,39 +1,32 @@
-"""Rules of room: a queue has it for what starts together, and a Node for each pod."""
+"""The rule gang-within-queue: a queue has room for what starts together."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
-from functools import partial
-from typing import Any
 
 from kthena_components.core import naming
-from kthena_components.core.findings import Finding, Level, count_of, not_checked, part_of_rule
+from kthena_components.core.findings import Finding, Level, not_checked, part_of_rule
 from kthena_components.core.objects.cluster_objects import ClusterObjects, Gang
 from kthena_components.core.objects.object import (
     POD_GROUP,
     QUEUE,
     VOLCANO,
-    Amounts,
     Object,
     PodSet,
     requests_of,
 )
 from kthena_components.core.remedies import write
-from kthena_components.core.topology.node_fit import REQUIRED, obstacles, tolerating_devices
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display, key_text
-from kthena_components.core.values.quantity import is_accelerator, parse_quantity, render_quantity
+from kthena_components.core.values.quantity import parse_quantity, render_quantity
 from kthena_components.core.values.read import (
     count,
     first_unknown,
     mapping,
     pairs,
-    sequence,
     text,
-    unknown_within,
 )
 from kthena_components.core.values.unknown import MaybeText, Unknown, known
-from kthena_components.systems.volcano.rules.gang_fits_hypernode import NODE, nodes_of
 from kthena_components.systems.volcano.rules.gang_pods_and_foreign_groups import (
     DEPLOYMENT,
     STATEFUL_SET,
@@ -46,6 +39,7 @@ _USUAL = "default"
 """The queue of pods that name none."""
 _DEEPEST = 32
 """Maximum number of queues above each other that are looked at."""
+_HOSTNAME = "kubernetes.io/hostname"
 _WITHOUT_ZERO = frozenset({"cpu", "memory"})
 """Resources of which a capability of 0 is no limit (proportion.go OnSessionOpen)."""
 _Amounts = Mapping[str, Decimal] | Unknown
@@ -214,176 +208,3 @@ def _finding(
         remedy=write(asked, f"raise the capability to {asked}, or request less", at=at),
         level=Level.MANDATORY if own else Level.ADVISORY,
     )
-
-
-def pod_fits_node(cluster: ClusterObjects) -> Iterator[Finding]:
-    """A pod with accelerators requests at most what one of the given Nodes can allocate.
-
-    It applies if all given Nodes state what they can allocate. The rule assumes empty nodes. Nodes
-    that the nodeName, the nodeSelector or the required nodeAffinity of the pods excludes do not
-    count, and none with a taint that the pods do not tolerate. Not compared are a label that no
-    given Node has, and a taint for the resource itself, because others may add them.
-
-    Pass: pods of 8 GPUs, and a Node with 8 GPUs.
-    Fail: pods of 8 GPUs, and Nodes with 4 GPUs; a nodeSelector gpu h100, a Node of 4 GPUs with that
-    label, and one of 8 GPUs with gpu a100.
-    Level: mandatory if a Node of the same file has these accelerators, or if these are all objects
-    of the cluster; else advisory, because the cluster may have other Nodes.
-    Source: kubernetes pkg/scheduler/framework/plugins/noderesources/fit.go, nodename, nodeaffinity
-    and tainttoleration there; plugin/pkg/admission/extendedresourcetoleration/admission.go.
-    """
-    sizes, stated = nodes_of(cluster), cluster.of(NODE)
-    if not sizes or len(sizes) != len(stated):
-        return
-    sources = {cluster.source_of(node) for node in stated}
-    labels = {str(key) for node in stated for key in mapping(node.metadata.get("labels"))}
-    for pods in cluster.pods:
-        asked = requests_of(pods)
-        if isinstance(asked, Unknown):
-            yield not_checked(pods.at("spec.containers"), asked)
-        elif pods.count != 0 and any(map(is_accelerator, asked)):
-            same = sources == {cluster.source_of(pods.owner)}
-            tests = [*_tests(pods.spec, labels, asked)]
-            if any(
-                _has_room(sizes[str(node.name)], asked) and all(test(node) for _, test in tests)
-                for node in stated
-            ):
-                continue
-            allowed, by = _usable(stated, tests)
-            nodes = [sizes[str(node.name)] for node in allowed]
-            if nodes:
-                yield from _without_room(pods, asked, nodes, by, same=same, whole=cluster.complete)
-            else:
-                yield _nowhere(pods, len(stated), by, same=same or cluster.complete)
-
-
-def _nowhere(pods: PodSet, count: int, by: str, *, same: bool) -> Finding:
-    return Finding(
-        path=pods.at("spec"),
-        seen=f"lets these pods start on none of the {count_of(count, 'Node')} here, by {by}",
-        remedy=f"change {by}, or add a Node that it allows",
-        level=Level.MANDATORY if same else Level.ADVISORY,
-    )
-
-
-def _without_room(
-    pods: PodSet,
-    asked: Mapping[str, Decimal],
-    nodes: list[Amounts],
-    by: str,
-    *,
-    same: bool,
-    whole: bool,
-) -> Iterator[Finding]:
-    """Report that none of the Nodes has room for a pod, even if it is empty."""
-    key = next(filter(is_accelerator, asked))
-    most = max(node.get(key, Decimal(0)) for node in nodes)
-    known = any(key in node for node in nodes)
-    what, has = (
-        f"{render_quantity(asked[key])} of {key}",
-        f"the largest has {render_quantity(most)}",
-    )
-    remedy = f"request at most {render_quantity(most)} in each pod, or add a larger Node"
-    here, room = f"none of the {len(nodes)} Nodes here", "has room"
-    if len(nodes) == 1:
-        here, room = "the only Node here", "has no room"
-    if most >= asked[key]:
-        what, has, remedy = _beside(asked, key, nodes)
-    elif most == 0:
-        remedy = "add a Node with it"
-    where = f" that {by} allows" if by else ""
-    yield Finding(
-        path=pods.at("spec.containers"),
-        seen=f"request {what}, but {here}{where} {room} for that: {has}, so these pods never start",
-        remedy=remedy,
-        level=Level.MANDATORY if (known and same) or whole else Level.ADVISORY,
-    )
-
-
-def _has_room(node: Amounts, asked: Mapping[str, Decimal]) -> bool:
-    """Return whether an empty Node has room for a pod, of the amounts that it states."""
-    if not all(key in node for key in asked if is_accelerator(key)):
-        return False
-    return all(node[key] >= amount for key, amount in asked.items() if key in node)
-
-
-def _usable(nodes: list[Object], tests: list[tuple[str, _Test]]) -> tuple[list[Object], str]:
-    """Return the Nodes on which pods may start, and which of their fields leave out others."""
-    left, by = nodes, list[str]()
-    for field, test in tests:
-        allowed = [node for node in left if test(node)]
-        if len(allowed) < len(left):
-            left = allowed
-            by.append(field)
-    return left, " and ".join(by)
-
-
-def _tests(
-    spec: Mapping[str, Any], stated: Collection[str], asked: Collection[str]
-) -> Iterator[tuple[str, _Test]]:
-    """Return what decides which Nodes pods may use, by field. Unknown values decide nothing."""
-    name, selector = spec.get("nodeName"), mapping(spec.get("nodeSelector"))
-    if isinstance(name, str) and name:
-        yield "nodeName", lambda node: node.name == name
-    wanted = {
-        key: value
-        for key, value in selector.items()
-        if key in stated and not isinstance(value, Unknown)
-    }
-    yield "nodeSelector", partial(_accepts, {"nodeSelector": wanted, **_ALL_TAINTS})
-    yield "nodeAffinity", partial(_accepts, {"affinity": _affinity(spec, stated), **_ALL_TAINTS})
-    if not unknown_within(spec.get("tolerations")):
-        tolerations = tolerating_devices(spec, asked)["tolerations"]
-        yield "tolerations", partial(_accepts, {"tolerations": tolerations})
-
-
-_ALL_TAINTS = {"tolerations": [{"operator": "Exists"}]}
-
-
-def _accepts(fields: Mapping[str, Any], node: Object) -> bool:
-    """Return whether a Node may accept pods, by some fields of their spec."""
-    if unknown_within(node.metadata.get("labels")) or unknown_within(node.spec.get("taints")):
-        return True
-    return not any(obstacles(fields, node.body))
-
-
-def _affinity(spec: Mapping[str, Any], stated: Collection[str]) -> Mapping[str, Any]:
-    """Return the required affinity to nodes, of labels that Nodes state; empty if none is left."""
-    required = mapping(mapping(mapping(spec.get("affinity")).get("nodeAffinity")).get(REQUIRED))
-    terms = [
-        {
-            **term,
-            "matchExpressions": [
-                each
-                for each in map(mapping, sequence(term.get("matchExpressions")))
-                if str(each.get("key")) in stated
-            ],
-        }
-        for term in map(mapping, sequence(required.get("nodeSelectorTerms")))
-    ]
-    open_to_all = not all(term["matchExpressions"] or term.get("matchFields") for term in terms)
-    if open_to_all or unknown_within(required):
-        return {}
-    return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}} if terms else {}
-
-
-def _beside(asked: Mapping[str, Decimal], key: str, nodes: list[Amounts]) -> tuple[str, str, str]:
-    """Name what is short where there are enough accelerators: in the request, on Nodes, a remedy.
-
-    Args:
-        asked: The request.
-        key: The accelerators.
-        nodes: All Nodes.
-    """
-    enough = [node for node in nodes if node.get(key, 0) >= asked[key]]
-    what = f"{render_quantity(asked[key])} of {key}"
-    for other in (each for each in asked if all(each in node for node in enough)):
-        most = max(node[other] for node in enough)
-        if most < asked[other]:
-            most_of = f"{render_quantity(most)} of {other}"
-            what += f" and {render_quantity(asked[other])} of {other}"
-            has = f"those with enough accelerators have at most {most_of}"
-            return what, has, f"request at most {most_of} in each pod, or add a larger Node"
-    every = ", ".join(f"{render_quantity(amount)} of {name}" for name, amount in asked.items())
-    has = "each lacks one of them"
-    return every, has, "request less in each pod, or add a larger Node"
