@@ -172,6 +172,7 @@ def hosts(view: RoleSets) -> PodHosts | None:
             "STORM_SERVICE_NAME": str(name) or "STORM_SERVICE_NAME",
         },
         of_copy=frozenset({"ROLESET_NAME", "ROLE_REPLICA_INDEX", "PODSET_NAME"}),
+        by_release=True,
     )
 
 
