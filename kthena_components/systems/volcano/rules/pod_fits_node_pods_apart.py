@@ -43,8 +43,9 @@ def pod_fits_node(cluster: ClusterObjects) -> Iterator[Finding]:
     Room is compared if all given Nodes state what they can allocate. The rule assumes empty nodes.
     Nodes that the nodeName, the nodeSelector or the required nodeAffinity of the pods excludes do
     not count, and none with a taint that the pods do not tolerate. Not compared is a taint for the
-    resource itself, because others may add them. A label that no given Node has may be added, too,
-    unless each Node has the label kubernetes.io/hostname: then its labels are those of a cluster.
+    resource itself, because others may add them. A label that no given Node has may be added, too.
+    It is compared if these are all objects of the cluster, or if each Node has the label
+    kubernetes.io/hostname: then its labels are those of a cluster.
 
     Pass: pods of 8 GPUs, and a Node with 8 GPUs.
     Fail: pods of 8 GPUs, and Nodes with 4 GPUs; a nodeSelector gpu h100, a Node of 4 GPUs with that
@@ -85,7 +86,7 @@ def _placed(
     ):
         nodes = [sizes[str(node.name)] for node in allowed]
         yield from _without_room(pods, asked, nodes, by, same=same, whole=whole)
-    elif _are_whole(stated):
+    elif whole or _are_whole(stated):
         allowed, by = usable(stated, pods.spec, asked, _Every())
         if not allowed:
             yield _nowhere(pods, len(stated), by, same=False)
