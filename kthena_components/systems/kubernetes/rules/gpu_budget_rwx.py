@@ -307,7 +307,7 @@ def _on_several(pods: Sequence[PodSet], most: int) -> str:
         return f"they are for the nodes {' and '.join(names[:2])}"
     numbers = [product(gpus_of(one), one.count) for one in pods]
     asked = sum(n for n in numbers if isinstance(n, int))
-    return f"they request {asked} GPUs, more than one node has" if asked > most else ""
+    return f"they request {count_of(asked, 'GPU')}, more than one node has" if asked > most else ""
 
 
 @part_of_rule
