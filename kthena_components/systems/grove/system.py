@@ -278,7 +278,7 @@ def gangs(view: CliqueSet) -> Iterator[Gang]:
     v0.1.0-alpha.10, kai/backend.go resolveQueueNameForPodCliqueSet, and
     operator/internal/webhook/admission/pcs/defaulting/podcliqueset.go (minAvailable).
     """
-    names = {mapping(clique.pod).get("schedulerName") for clique in view.cliques}
+    names = [mapping(clique.pod).get("schedulerName") for clique in view.cliques]
     scheduler = next((name for name in (VOLCANO, KAI) if name in names), "")
     found = _queue(view, scheduler)
     if view.gap is not None or found is None:

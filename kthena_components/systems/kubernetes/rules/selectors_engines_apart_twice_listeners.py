@@ -186,7 +186,7 @@ def object_twice(cluster: ClusterObjects) -> Iterator[Finding]:
 GATEWAY: GroupKind = ("gateway.networking.k8s.io", "Gateway")
 _TLS = "kubernetes.io/tls"
 _KEYS = ("tls.crt", "tls.key")
-_PLAIN, _TERMINATE = frozenset({"HTTP", "TCP", "UDP"}), "Terminate"
+_PLAIN, _ENDING, _TERMINATE = ("HTTP", "TCP", "UDP"), ("HTTPS", "TLS"), "Terminate"
 _ELSEWHERE = ("networking.gke.io/certmap",)
 """Annotations of a Gateway by which its listeners have certificates."""
 _Listener = tuple[str, Mapping[str, Any]]
@@ -234,7 +234,7 @@ def _tls_of(path: str, listener: Mapping[str, Any], *, elsewhere: bool) -> Itera
         seen = "is missing, but the listener ends TLS (mode Terminate), and the API server rejects "
         remedy = "name the Secret with the certificate"
         yield refuse(f"{path}.certificateRefs", f"{seen}that without options", remedy)
-    elif protocol in {"HTTPS", "TLS"} and stated is None and not elsewhere:
+    elif protocol in _ENDING and stated is None and not elsewhere:
         seen = f"is missing, and a listener of protocol {protocol} has no certificate without it"
         yield advise(path, seen, "write certificateRefs with the Secret of the certificate")
 
@@ -244,7 +244,7 @@ def _certificates(cluster: ClusterObjects) -> Iterator[tuple[ClusterObjects, Obj
     for gateway in cluster.of(GATEWAY):
         for path, listener in _listeners(gateway):
             tls = mapping(listener.get("tls"))
-            if tls.get("mode") in {None, "", _TERMINATE}:
+            if tls.get("mode") in (None, "", _TERMINATE):
                 for index, item in enumerate(sequence(tls.get("certificateRefs"))):
                     yield cluster, gateway, f"{path}.tls.certificateRefs[{index}]", item
 
