@@ -70,10 +70,8 @@ _PREFIXES: Mapping[str, str] = {
     "JOBSET_": "JobSet",
     "LWS_": "LeaderWorkerSet",
     "PET_": "a training Job",
-    "PODSET_": "AIBrix",
     "RBG_": "RoleBasedGroup",
-    "ROLESET_": "AIBrix",
-    "STORM_SERVICE": "AIBrix",
+    **dict.fromkeys(("PODSET_", "ROLESET_", "STORM_SERVICE"), "AIBrix"),
     "VC_": "a plugin of a Volcano Job",
     "VK_": "a plugin of a Volcano Job",
 }
@@ -86,9 +84,7 @@ _COMPLETE: Mapping[str, frozenset[str]] = {
         for begin, names in {
             "GROVE_": "PCS_NAME PCS_INDEX PCSG_NAME PCSG_INDEX PCLQ_NAME PCLQ_POD_INDEX "
             "PCSG_TEMPLATE_NUM_PODS HEADLESS_SERVICE",
-            "PODSET_": "NAME",
-            "ROLESET_": "NAME INDEX",
-            "STORM_SERVICE": "_NAME",
+            **{"PODSET_": "NAME", "ROLESET_": "NAME INDEX", "STORM_SERVICE": "_NAME"},
             "RBG_": "GROUP_NAME ROLE_NAME ROLE_INDEX ROLE_INSTANCE_NAME COMPONENT_NAME "
             "COMPONENT_INDEX LWP_LEADER_ADDRESS LWP_WORKER_INDEX LWP_GROUP_SIZE",
         }.items()

@@ -23,6 +23,7 @@ _SVC = regex(r"\.svc(?:\..*)?|")
 _SERVICE = regex(r"(?:tcp://)?([\w-]+)(?:\.([\w-]+)(?:\.svc(?:\.[\w.-]+)?)?)?(?::\d+)?")
 _OF_ALL = "the name of a Service of all its pods, so a pod may ask any of them"
 _NONE = "and no pod has this name"
+_LEVELS = (Level.MANDATORY, Level.ADVISORY)
 _SHOWN = 4
 _NUMBERED = regex(r"(.*-)(\d{1,9})")
 
@@ -47,8 +48,8 @@ def leader_pod_exists(facts: ServingFacts) -> Iterator[Finding]:
     the task worker has --node-rank 1; job-1.job in an indexed Job, or job-0.job without subdomain;
     set-0.set in a LeaderWorkerSet with UniquePerReplica; set-0.set.default in the namespace models;
     set in a LeaderWorkerSet set, or $(GROVE_HEADLESS_SERVICE).
-    Level: mandatory; advisory for the Service of one copy, because some libraries try all of its
-    addresses, and for another name than AIBrix 0.5 to 0.7 gives, which it chooses in part.
+    Level: mandatory; advisory for another name than AIBrix 0.5 to 0.7 gives, and for the Service of
+    one copy, of which some libraries try all addresses.
     Source: Volcano v1.14 pkg/controllers/job/plugins/svc/svc.go; kubernetes-sigs/jobset v0.10
     pkg/controllers/jobset_controller.go; kubernetes-sigs/lws v0.9.0 pkg/webhooks/pod_webhook.go
     (Subdomain) and pkg/controllers/pod_controller.go; ai-dynamo/grove
@@ -69,9 +70,8 @@ def leader_pod_exists(facts: ServingFacts) -> Iterator[Finding]:
             if of_all:
                 found = _OF_ALL, _first_name(hosts, engine)
             if found is not None:
-                unsure = hosts.by_release and found[0].startswith(_NONE)
-                level = Level.ADVISORY if (of_all and one) or unsure else Level.MANDATORY
-                yield _finding(engine, pod, meeting, found, level)
+                unsure = (of_all and one) or (hosts.by_release and found[0].startswith(_NONE))
+                yield _finding(engine, pod, meeting, found, _LEVELS[unsure])
                 break
 
 
