@@ -1,9 +1,7 @@
 """Words of a command with unknown parts, and the variables that controllers add to containers.
 
-Variables that controllers add to containers, beside the env of a template.
-
-The one list of them. A test compares it with what the systems say that their controllers tell
-the pods (`tells` of a Kind).
+This is the one list of such variables. A test compares it with what the systems say that their
+controllers tell the pods (`tells` of a Kind).
 
 Words of a command with unknown parts: variables, outputs, computed values.
 
@@ -84,7 +82,9 @@ _COMPLETE: Mapping[str, frozenset[str]] = {
         for begin, names in {
             "GROVE_": "PCS_NAME PCS_INDEX PCSG_NAME PCSG_INDEX PCLQ_NAME PCLQ_POD_INDEX "
             "PCSG_TEMPLATE_NUM_PODS HEADLESS_SERVICE",
-            **{"PODSET_": "NAME", "ROLESET_": "NAME INDEX", "STORM_SERVICE": "_NAME"},
+            "PODSET_": "NAME",
+            "ROLESET_": "NAME INDEX",
+            "STORM_SERVICE": "_NAME",
             "RBG_": "GROUP_NAME ROLE_NAME ROLE_INDEX ROLE_INSTANCE_NAME COMPONENT_NAME "
             "COMPONENT_INDEX LWP_LEADER_ADDRESS LWP_WORKER_INDEX LWP_GROUP_SIZE",
         }.items()
