@@ -70,7 +70,7 @@ def test_the_files_elsewhere_are_named() -> None:
 
 def test_a_missing_file_is_found() -> None:
     text = (
-        "`core/rules/whole_gpus.py`, `systems/<name>/view.py`, `core/none.py`, former `old/none.py`"
+        "`core/rules/name_fits.py`, `systems/<name>/view.py`, `core/none.py`, former `old/none.py`"
     )
     assert missing(text) == ["core/none.py"]
     assert missing("`core/spec/rules_*.py` and\n`systems/<name>/changes.py`") == [

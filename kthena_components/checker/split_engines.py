@@ -1,7 +1,7 @@
 """Checks engines whose head and workers are objects of their own, and their gangs and halves.
 
 The rules about halves are documented in core/rules/kv_connector_and_halves.py,
-kv_halves_parallel.py and routing_sidecar_port.py.
+kv_halves_parallel.py and probe_port_probe_key.py.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

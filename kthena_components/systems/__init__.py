@@ -25,7 +25,7 @@ _KINDS: Mapping[str, Mapping[str, str]] = {
         "": "LimitRange Namespace Node PersistentVolume PersistentVolumeClaim Pod PodTemplate "
         "ReplicationController Secret Service ServiceAccount",
         "apiextensions.k8s.io": "CustomResourceDefinition",
-        "gateway.networking.k8s.io": "GRPCRoute HTTPRoute ReferenceGrant",
+        "gateway.networking.k8s.io": "GRPCRoute Gateway HTTPRoute ReferenceGrant",
         "inference.networking.k8s.io": "InferencePool",
         "inference.networking.x-k8s.io": "InferenceModel InferenceModelRewrite InferenceObjective "
         "InferencePool",
@@ -75,6 +75,7 @@ _KINDS: Mapping[str, Mapping[str, str]] = {
         "production-stack.vllm.ai": "VLLMRuntime",
     },
     "kueue": {"kueue.x-k8s.io": "ClusterQueue Cohort LocalQueue ResourceFlavor"},
+    "kai": {"scheduling.run.ai": "Queue"},
     "jobset": {"jobset.x-k8s.io": "JobSet"},
     "kubeflow": {"kubeflow.org": "MPIJob"},
     "argo_rollouts": {"argoproj.io": "Rollout"},
@@ -121,7 +122,7 @@ NAMED_BY: Mapping[tuple[str, str], Sequence[str]] = {
 """Kinds of objects that refer to them, with the fields that lead to the name."""
 SYSTEMS: tuple[str, ...] = tuple(_KINDS)
 """The names of all systems."""
-COMPARING = ("volcano", "kubernetes", "kthena", "ray", "kueue")
+COMPARING = ("volcano", "kubernetes", "kthena", "ray", "kueue", "kai")
 """Systems with rules over all objects of a cluster, in the order of the index."""
 COMPARING_OWN = frozenset({"ray"})
 """Those of them whose rules report nothing without an object of the system."""

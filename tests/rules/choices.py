@@ -47,6 +47,7 @@ CHOICES: Final[dict[str, set[str]]] = {
         *(
             "architecture-on-gpu",
             "pod-fits-node",
+            "pods-apart-fit",
             "pods-joined",
             "quantization-groups",
             "subgroup-has-pods",

@@ -1,9 +1,7 @@
 """Words of a command with unknown parts, and the variables that controllers add to containers.
 
-Variables that controllers add to containers, beside the env of a template.
-
-The one list of them. A test compares it with what the systems say that their controllers tell
-the pods (`tells` of a Kind).
+This is the one list of such variables. A test compares it with what the systems say that their
+controllers tell the pods (`tells` of a Kind).
 
 Words of a command with unknown parts: variables, outputs, computed values.
 
@@ -54,7 +52,7 @@ _SET_BY: Mapping[str, tuple[str, ...]] = {
     "Grove": ("GROVE_PCLQ_POD_INDEX", "GROVE_PCSG_TEMPLATE_NUM_PODS"),
     "AIBrix": (
         *("POD_GROUP_INDEX", "POD_GROUP_SIZE", "STORM_SERVICE_NAME"),
-        *("ROLE_NAME", "ROLE_REPLICA_INDEX"),
+        *("ROLE_NAME", "ROLE_REPLICA_INDEX", "ROLE_TEMPLATE_HASH"),
     ),
     "KAITO": ("POD_INDEX",),
     "a plugin of a Volcano Job": ("VC_TASK_INDEX", "VK_TASK_INDEX"),
@@ -70,9 +68,8 @@ _PREFIXES: Mapping[str, str] = {
     "JOBSET_": "JobSet",
     "LWS_": "LeaderWorkerSet",
     "PET_": "a training Job",
-    "PODSET_NAME": "AIBrix",
     "RBG_": "RoleBasedGroup",
-    "ROLESET_": "AIBrix",
+    **dict.fromkeys(("PODSET_", "ROLESET_", "STORM_SERVICE"), "AIBrix"),
     "VC_": "a plugin of a Volcano Job",
     "VK_": "a plugin of a Volcano Job",
 }
@@ -85,13 +82,17 @@ _COMPLETE: Mapping[str, frozenset[str]] = {
         for begin, names in {
             "GROVE_": "PCS_NAME PCS_INDEX PCSG_NAME PCSG_INDEX PCLQ_NAME PCLQ_POD_INDEX "
             "PCSG_TEMPLATE_NUM_PODS HEADLESS_SERVICE",
+            "PODSET_": "NAME",
+            "ROLESET_": "NAME INDEX",
+            "STORM_SERVICE": "_NAME",
             "RBG_": "GROUP_NAME ROLE_NAME ROLE_INDEX ROLE_INSTANCE_NAME COMPONENT_NAME "
             "COMPONENT_INDEX LWP_LEADER_ADDRESS LWP_WORKER_INDEX LWP_GROUP_SIZE",
         }.items()
     },
 }
 """Beginnings of which all names are known: lws api/leaderworkerset/v1/leaderworkerset_types.go,
-grove operator/api/common/constants/constants.go, and rbg api/workloads/constants/env.go."""
+grove operator/api/common/constants/constants.go, rbg api/workloads/constants/env.go, and aibrix
+pkg/controller/constants/stormservice.go."""
 _APPENDED = frozenset(
     {"the ModelServing controller", "a plugin of a Volcano Job", "an indexed Job"}
 )

@@ -190,6 +190,8 @@ class PodHosts:
     """Values of variables that the controller sets in the pods of the first copy."""
     of_copy: frozenset[str] = frozenset()
     """The variables among them that differ between the copies of an engine in one object."""
+    by_release: bool = False
+    """Whether another release of the controller may choose other names."""
 
     def resolve(self, text: str) -> str:
         """Replace the controller's variables in an address, as its pods do."""

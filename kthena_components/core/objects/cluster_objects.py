@@ -11,7 +11,14 @@ from typing import Any, TypeVar
 from kthena_components.core import naming
 from kthena_components.core.facts.listening import Listening
 from kthena_components.core.facts.serving import GpuDemand
-from kthena_components.core.objects.object import EACH_POD, MODEL_SERVING, GroupKind, Object, PodSet
+from kthena_components.core.objects.object import (
+    EACH_POD,
+    MODEL_SERVING,
+    VOLCANO,
+    GroupKind,
+    Object,
+    PodSet,
+)
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import (
     NOT_YET_KNOWN,
@@ -44,6 +51,10 @@ class Gang:
     topology_path: str = ""
     sure: bool = True
     """Whether its controller makes the PodGroup in any case, and not only with an option."""
+    scheduler: str = VOLCANO
+    """The scheduler whose PodGroup it is."""
+    resources: object = None
+    """What must be free for it, if the PodGroup states that. None: what its pods request."""
 
     @property
     def size(self) -> MaybeInt:

@@ -229,11 +229,11 @@ def copies_in(value: object, default: int) -> MaybeInt:
     )
 
 
-# Kinds of Volcano and Kthena, the two systems whose terms a plan uses.
+# Schedulers of gangs, and kinds of Volcano and Kthena, the two systems whose terms a plan uses.
 
 
-VOLCANO = "volcano"
-"""The name of its scheduler."""
+VOLCANO, KAI = "volcano", "kai-scheduler"
+"""The names of their schedulers."""
 
 POD_GROUP = ("scheduling.volcano.sh", "PodGroup")
 

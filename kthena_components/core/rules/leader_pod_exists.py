@@ -22,6 +22,8 @@ _SVC = regex(r"\.svc(?:\..*)?|")
 """What may follow a namespace: of another text, it may be no name in the cluster."""
 _SERVICE = regex(r"(?:tcp://)?([\w-]+)(?:\.([\w-]+)(?:\.svc(?:\.[\w.-]+)?)?)?(?::\d+)?")
 _OF_ALL = "the name of a Service of all its pods, so a pod may ask any of them"
+_NONE = "and no pod has this name"
+_LEVELS = (Level.MANDATORY, Level.ADVISORY)
 _SHOWN = 4
 _NUMBERED = regex(r"(.*-)(\d{1,9})")
 
@@ -35,7 +37,8 @@ def leader_pod_exists(facts: ServingFacts) -> Iterator[Finding]:
     LeaderWorkerSet gives the leader of a group the name SET-GROUP, and its workers
     SET-GROUP-NUMBER, below SET, or below SET-GROUP by subdomainPolicy UniquePerReplica.
     Grove makes SET-COPY-CLIQUE-NUMBER, or SET-COPY-GROUP-NUMBER-CLIQUE-NUMBER, below SET-COPY. An
-    indexed Job of Kubernetes makes JOB-NUMBER below the subdomain in its template. A Service of
+    indexed Job of Kubernetes makes JOB-NUMBER below the subdomain in its template. AIBrix makes
+    PODSET_NAME-NUMBER below the name of the StormService, for a group of pods. A Service of
     Volcano has names of ready pods only, unless svc states --publish-not-ready-addresses. The
     Service of a JobSet with publishNotReadyAddresses false has such names only, too. A namespace in
     the address is the namespace of the pods.
@@ -45,13 +48,14 @@ def leader_pod_exists(facts: ServingFacts) -> Iterator[Finding]:
     the task worker has --node-rank 1; job-1.job in an indexed Job, or job-0.job without subdomain;
     set-0.set in a LeaderWorkerSet with UniquePerReplica; set-0.set.default in the namespace models;
     set in a LeaderWorkerSet set, or $(GROVE_HEADLESS_SERVICE).
-    Level: mandatory; advisory for the Service of one copy, because some libraries try all of its
-    addresses.
+    Level: mandatory; advisory for another name than AIBrix 0.5 to 0.7 gives, and for the Service of
+    one copy, of which some libraries try all addresses.
     Source: Volcano v1.14 pkg/controllers/job/plugins/svc/svc.go; kubernetes-sigs/jobset v0.10
     pkg/controllers/jobset_controller.go; kubernetes-sigs/lws v0.9.0 pkg/webhooks/pod_webhook.go
     (Subdomain) and pkg/controllers/pod_controller.go; ai-dynamo/grove
     operator/api/common/namegen.go and operator/internal/controller/podclique/components/pod/pod.go;
-    kubernetes pkg/controller/job/job_controller.go (template.Spec.Hostname).
+    kubernetes pkg/controller/job/job_controller.go (template.Spec.Hostname); vllm-project/aibrix
+    v0.7.0 pkg/controller/podset/podset_controller.go createPodFromTemplate.
     """
     hosts = facts.hosts
     if hosts is None:
@@ -66,8 +70,8 @@ def leader_pod_exists(facts: ServingFacts) -> Iterator[Finding]:
             if of_all:
                 found = _OF_ALL, _first_name(hosts, engine)
             if found is not None:
-                level = Level.ADVISORY if of_all and one else Level.MANDATORY
-                yield _finding(engine, pod, meeting, found, level)
+                unsure = (of_all and one) or (hosts.by_release and found[0].startswith(_NONE))
+                yield _finding(engine, pod, meeting, found, _LEVELS[unsure])
                 break
 
 
@@ -128,7 +132,7 @@ def _problem(hosts: PodHosts, engine: EngineFacts, text: str) -> tuple[str, str]
         return (seen, name) if seen else None
     if named is None or numbered is None or _is_beyond(named, int(numbered[2])):
         shown = [pods.first for pods in hosts.pods[:_SHOWN]]
-        return f"and no pod has this name: they are {', '.join(shown)}, …", name
+        return f"{_NONE}: they are {', '.join(shown)}, …", name
     seen = _away(hosts, found)
     return (seen, name) if seen else _of_pod(hosts, engine, named, int(numbered[2]))
 

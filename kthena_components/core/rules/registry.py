@@ -102,14 +102,17 @@ from kthena_components.core.rules.ports_distinct_leader_ports_agree import (
     ports_distinct,
 )
 from kthena_components.core.rules.probe_covers import probe_covers_loading, probe_covers_sleep
-from kthena_components.core.rules.probe_port_probe_key import probe_key, probe_port
+from kthena_components.core.rules.probe_port_probe_key import (
+    probe_key,
+    probe_port,
+    routing_sidecar_port,
+)
 from kthena_components.core.rules.ray_image_gpus_start import (
     ray_in_image,
     ray_num_gpus,
     ray_script_in_image,
     ray_start_order,
 )
-from kthena_components.core.rules.routing_sidecar_port import routing_sidecar_port
 from kthena_components.core.rules.sglang_layout import sglang_layout, sglang_options_fit
 from kthena_components.core.rules.shm import shm_present, shm_size
 from kthena_components.core.rules.start_order_init_container_ends import (
@@ -130,8 +133,7 @@ from kthena_components.core.rules.tp_heads_ffn_pp_layers_moe import (
     tp_divides_heads,
     tp_divides_kv_heads,
 )
-from kthena_components.core.rules.whole_gpus import whole_gpus
-from kthena_components.core.rules.world_size_equals_gpus import world_size_equals_gpus
+from kthena_components.core.rules.world_size_equals_gpus import whole_gpus, world_size_equals_gpus
 
 Check = Callable[[ServingFacts], Iterator[Finding]]
 

@@ -78,6 +78,35 @@ def _tolerates(toleration: Body, taint: Body) -> bool:
             return False
 
 
+_OTHER_PODS = ("namespaces", "namespaceSelector", "matchLabelKeys", "mismatchLabelKeys")
+
+
+def apart_from(spec: Body, labels: Mapping[Any, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the topology keys by which pods of a spec share no domain with pods of some labels.
+
+    A term that looks into other namespaces, or at labels by their keys, is left out.
+
+    Args:
+        spec: The spec of the pods.
+        labels: The labels of the others, in their namespace, or their own ones.
+
+    Yields:
+        The path of the term in the spec, and its topologyKey.
+    """
+    at = f"affinity.podAntiAffinity.{REQUIRED}"
+    terms = mapping(mapping(spec.get("affinity")).get("podAntiAffinity")).get(REQUIRED)
+    for index, term in enumerate(map(mapping, sequence(terms))):
+        key, selector = term.get("topologyKey"), mapping(term.get("labelSelector"))
+        wanted = mapping(selector.get("matchLabels"))
+        expressions = sequence(selector.get("matchExpressions"))
+        matches = all(labels.get(name) == value for name, value in wanted.items()) and all(
+            holds(mapping(each), labels) for each in expressions
+        )
+        known = isinstance(key, str) and not any(term.get(name) for name in _OTHER_PODS)
+        if known and matches and (wanted or expressions):
+            yield f"{at}[{index}]", str(key)
+
+
 def _matches_affinity(spec: Body, node: Body, labels: Labels) -> bool:
     """Match the required node affinity: one term must match, and an empty term never does."""
     stated = mapping(mapping(mapping(spec.get("affinity")).get("nodeAffinity")).get(REQUIRED))

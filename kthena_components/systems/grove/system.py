@@ -12,8 +12,14 @@ from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts, StartOrder
 from kthena_components.core.facts.workload import fill_requests, is_serving, relocated
 from kthena_components.core.findings import join_path
-from kthena_components.core.objects.object import PodSet, copies_in, pod_set, read_object
-from kthena_components.core.objects.retained_fields import kept_pods, kept_spec
+from kthena_components.core.objects.cluster_objects import Gang
+from kthena_components.core.objects.object import (
+    KAI,
+    VOLCANO,
+    PodSet,
+    copies_in,
+    pod_set,
+)
 from kthena_components.core.plan.controller_variables import Told, reference
 from kthena_components.core.remedies import write
 from kthena_components.core.templates import HIDDEN
@@ -23,10 +29,10 @@ from kthena_components.core.values.read import (
     is_name,
     mapping,
     name_of,
-    sequence,
+    text,
     unknown_in,
 )
-from kthena_components.core.values.unknown import MaybeInt, Unknown, product, total
+from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown, product, total
 from kthena_components.systems.grove.rules.pods_counts_startup_sharing_links import (
     grove_counts,
     grove_links,
@@ -46,6 +52,7 @@ from kthena_components.systems.grove.view import (
     Clique,
     CliqueSet,
     ScalingGroup,
+    kept_cliques,
     read_clique_set,
 )
 from kthena_components.systems.system import Body, Kind, Restart, System
@@ -197,7 +204,7 @@ def _pod(view: CliqueSet, clique: Clique, env: Mapping[str, str]) -> PodFacts:
     return relocated(pod, lambda path: path.replace("spec.", f"{at}.", 1))
 
 
-# The pods of a PodCliqueSet's cliques, and the part of it that is kept to read them again.
+# The pods of a PodCliqueSet's cliques, and which of them start together.
 #
 # A clique's labels and annotations are those of its pods. Source: ai-dynamo/grove
 # operator/internal/controller/podclique/components/pod/pod.go.
@@ -257,18 +264,60 @@ def _spread(view: CliqueSet) -> set[str]:
     return found
 
 
-def kept_cliques(body: Body) -> Body:
-    """Keep what the rules over a stack compare; everything if a claim is mounted.
+_QUEUE, _KAI_QUEUE = "scheduling.grove.io/volcano-queue", "kai.scheduler/queue"
 
-    Whether the pods that share a claim are one engine depends on their command lines.
+
+def gangs(view: CliqueSet) -> Iterator[Gang]:
+    """Return the pods of one copy of a set that start together, and their queue.
+
+    These are minAvailable pods of each clique, in minAvailable copies of its scaling group. The
+    webhook rejects cliques with several schedulers or queues. Without a queue it is `default` in
+    Volcano, and KAI's backend rejects the set.
+
+    Source: ai-dynamo/grove operator/internal/scheduler/volcano/queue.go and backend.go since
+    v0.1.0-alpha.10, kai/backend.go resolveQueueNameForPodCliqueSet, and
+    operator/internal/webhook/admission/pcs/defaulting/podcliqueset.go (minAvailable).
     """
-    cliques = read_clique_set(read_object(body)).cliques
-    return kept_spec(body) if any(map(_mounts_claim, cliques)) else kept_pods(body)
+    names = [mapping(clique.pod).get("schedulerName") for clique in view.cliques]
+    scheduler = next((name for name in (VOLCANO, KAI) if name in names), "")
+    found = _queue(view, scheduler)
+    if view.gap is not None or found is None:
+        return
+    held = {str(name): group for group in view.groups for name in group.cliques}
+    yield Gang(
+        owner=view.object,
+        title="each copy of the set",
+        pods=tuple(
+            (pods, _least(clique, held.get(str(clique.name))))
+            for pods, clique in zip(pods_of_cliques(view), view.cliques, strict=True)
+        ),
+        queue=found[1],
+        queue_path=found[0],
+        scheduler=scheduler,
+    )
 
 
-def _mounts_claim(clique: Clique) -> bool:
-    volumes = sequence(mapping(clique.pod).get("volumes"))
-    return any("persistentVolumeClaim" in mapping(volume) for volume in volumes)
+def _least(clique: Clique, group: ScalingGroup | None) -> MaybeInt:
+    """Return how many pods of a clique start together in one copy of the set."""
+    stated = clique.spec.get("minAvailable")
+    own = copies_in(clique.replicas if stated is None else stated, 1)
+    return product(1 if group is None else copies_in(group.fields.get("minAvailable"), 1), own)
+
+
+def _queue(view: CliqueSet, scheduler: str) -> tuple[str, MaybeText | None] | None:
+    """Return the path and the name of the queue of a set; None if its gang is in none."""
+    if not scheduler:
+        return None
+    key = _KAI_QUEUE if scheduler == KAI else _QUEUE
+    places = [("metadata", view.object.metadata)]
+    places += [(clique.path, clique.fields) for clique in view.cliques]
+    for at, fields in places:
+        for field in ("labels", "annotations") if scheduler == KAI else ("annotations",):
+            stated = text(mapping(fields.get(field)).get(key), "")
+            if stated != "":
+                name = stated.strip() if isinstance(stated, str) else stated
+                return f"{at}.{field}.{key}", name
+    return None if scheduler == KAI else (f"metadata.annotations.{key}", "")
 
 
 _GROUP = "-".join(map(reference, ("GROVE_PCSG_NAME", "GROVE_PCSG_INDEX")))
@@ -317,6 +366,7 @@ SYSTEM = System(
             view=read_clique_set,
             facts=facts,
             pods=pods_of_cliques,
+            gangs=gangs,
             rules=(
                 grove_names,
                 grove_counts,

@@ -1,10 +1,11 @@
-"""Reads Grove's PodCliqueSet; never raises."""
+"""Reads Grove's PodCliqueSet, and what is kept of it; never raises."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from kthena_components.core.objects.object import GroupKind, Object
+from kthena_components.core.objects.object import GroupKind, Object, read_object
+from kthena_components.core.objects.retained_fields import kept_pods, kept_spec
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence, text, unknown_in
 from kthena_components.core.values.unknown import MaybeText, Unknown
@@ -152,3 +153,17 @@ def _groups(template: Mapping[str, Any]) -> Iterator[ScalingGroup]:
             fields=fields,
             cliques=tuple(sequence(fields.get("cliqueNames"))),
         )
+
+
+def kept_cliques(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Keep what the rules over a stack compare; everything if a claim is mounted.
+
+    Whether the pods that share a claim are one engine depends on their command lines.
+    """
+    cliques = read_clique_set(read_object(body)).cliques
+    return kept_spec(body) if any(map(_mounts_claim, cliques)) else kept_pods(body)
+
+
+def _mounts_claim(clique: Clique) -> bool:
+    volumes = sequence(mapping(clique.pod).get("volumes"))
+    return any("persistentVolumeClaim" in mapping(volume) for volume in volumes)

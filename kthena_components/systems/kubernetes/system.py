@@ -36,6 +36,7 @@ from kthena_components.systems.kubernetes.rules.first_pod import (
     first_pod_selected,
     service_asked,
 )
+from kthena_components.systems.kubernetes.rules.gpu_budget_rwx import rwx_for_shared_model
 from kthena_components.systems.kubernetes.rules.inference_pools import (
     MODELS,
     ROUTES,
@@ -51,12 +52,11 @@ from kthena_components.systems.kubernetes.rules.port_of_service_router_and_pool 
     router_backend_port,
     service_ports,
 )
-from kthena_components.systems.kubernetes.rules.resource_claims_rwx_and_compute_domains import (
+from kthena_components.systems.kubernetes.rules.resource_claims_and_compute_domains import (
     compute_domain_nodes,
     resource_claim_exists,
     resource_claim_request,
     resource_claim_used,
-    rwx_for_shared_model,
 )
 from kthena_components.systems.kubernetes.rules.secret_keys_and_references import (
     GRANT,
@@ -69,8 +69,11 @@ from kthena_components.systems.kubernetes.rules.secret_keys_and_references impor
 from kthena_components.systems.kubernetes.rules.selected_pods_answer import (
     selected_pods_answer,
 )
-from kthena_components.systems.kubernetes.rules.selectors_engines_apart_object_twice import (
+from kthena_components.systems.kubernetes.rules.selectors_engines_apart_twice_listeners import (
+    GATEWAY,
     engines_apart,
+    listener_certificate,
+    listener_tls,
     object_twice,
     selector_matches_template,
 )
@@ -255,6 +258,7 @@ SYSTEM = System(
             _beside(name, group, kept=kept_spec)
             for group, name in (*ROUTES, GRANT, *MODELS, INGRESS, COSCHEDULING)
         ),
+        _beside(GATEWAY[1], GATEWAY[0], kept=kept_spec, rules=(listener_tls,)),
         _beside(LIMIT_RANGE[1], kept=kept_spec),
         _beside("Secret", kept=_kept_secret),
         *(_beside(name, group, kept=kept_spec) for group, name in SOURCES),
@@ -301,6 +305,7 @@ SYSTEM = System(
         inference_model_served,
         route_service_port,
         route_reference_grant,
+        listener_certificate,
         router_selects_pods,
         router_backend_port,
         resource_claim_exists,

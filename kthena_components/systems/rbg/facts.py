@@ -13,7 +13,14 @@ from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, NameFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests, is_serving, relocated
 from kthena_components.core.objects.cluster_objects import Gang
-from kthena_components.core.objects.object import PodSet, as_copies, copies_in, pod_set, read_object
+from kthena_components.core.objects.object import (
+    VOLCANO,
+    PodSet,
+    as_copies,
+    copies_in,
+    pod_set,
+    read_object,
+)
 from kthena_components.core.objects.retained_fields import kept_pods, kept_spec
 from kthena_components.core.templates import HIDDEN
 from kthena_components.core.values.read import (
@@ -169,7 +176,12 @@ _CONTAINERS = Unknown("the containers are not known yet")
 
 def pods_of_roles(view: RbgView) -> Iterator[PodSet]:
     """Return the pods of each role, from templates as the controller creates them."""
-    found, groups = view.object, copies_in(view.replicas, 1)
+    yield from _pods_of(view, copies_in(view.replicas, 1))
+
+
+def _pods_of(view: RbgView, groups: MaybeInt) -> Iterator[PodSet]:
+    """Return the pods of each role in a number of equal groups."""
+    found = view.object
     if view.gap:
         number = product(groups, _ROLES)
         yield pod_set(found, f"{view.path}.roles", _ROLES, number, by_controller=True)
@@ -186,23 +198,44 @@ def pods_of_roles(view: RbgView) -> Iterator[PodSet]:
                 yield replace(made_of, name=role.name if isinstance(role.name, str) else "")
 
 
-_QUEUE = f"{PREFIX}group-gang-scheduling-volcano-queue"
+_GANG = f"{PREFIX}group-gang-scheduling"
+_QUEUE = f"{_GANG}-volcano-queue"
+_ONE_OF_INSTANCE = Unknown("RBG counts one pod of each instance with several components")
 
 
 def gangs_of_group(view: RbgView) -> Iterator[Gang]:
     """Return all pods of a group that Volcano schedules together, in the queue that it names.
 
-    Source: sgl-project/rbg pkg/scheduler/volcano/manager.go (createOrUpdate).
+    Each group of a set is a gang. In v1alpha1 podGroupPolicy asks for it, later the annotations do.
+    Without a queue there, it is Volcano's if Volcano schedules all pods.
+
+    Source: sgl-project/rbg v0.4.0 to v0.6.0 pkg/scheduler/podgroup_manager.go; v0.8.0-alpha.5
+    pkg/scheduler/volcano/manager.go (createOrUpdate), api/workloads/v1alpha2/helper.go
+    (GetGroupSize) and api/workloads/v1alpha1/rolebasedgroup_conversion.go.
     """
-    asked = view.annotations.get(f"{PREFIX}group-gang-scheduling") == "true"
-    if asked and _QUEUE in view.annotations and view.object.group_kind != RBG_SET and not view.gap:
-        yield Gang(
-            owner=view.object,
-            title="the group",
-            pods=tuple((pods, as_copies(pods.count)) for pods in pods_of_roles(view)),
-            queue=text(view.annotations[_QUEUE], ""),
-            queue_path=f"{view.annotations_path}.{_QUEUE}",
-        )
+    policy = mapping(mapping(view.spec.get("podGroupPolicy")).get("volcanoScheduling"))
+    queue, path = policy.get("queue"), f"{view.path}.podGroupPolicy.volcanoScheduling.queue"
+    asked = "volcanoScheduling" in mapping(view.spec.get("podGroupPolicy"))
+    if not asked:
+        asked = view.annotations.get(_GANG) == "true"
+        queue, path = view.annotations.get(_QUEUE), f"{view.annotations_path}.{_QUEUE}"
+    if not asked or view.gap:
+        return
+    pods = list(_pods_of(view, 1))
+    if "podGroupPolicy" not in path and queue is None and not all(map(_by_volcano, pods)):
+        return
+    in_parts = any(len(list(components_of(role))) > 1 for role in view.roles)
+    yield Gang(
+        owner=view.object,
+        title="each group" if view.object.group_kind == RBG_SET else "the group",
+        pods=tuple((one, _ONE_OF_INSTANCE if in_parts else as_copies(one.count)) for one in pods),
+        queue=text(queue, ""),
+        queue_path=path,
+    )
+
+
+def _by_volcano(pods: PodSet) -> bool:
+    return pods.spec.get("schedulerName") == VOLCANO
 
 
 def _templates_of(view: RbgView, role: RbgRole) -> Iterator[tuple[RbgTemplate, MaybeInt]]:

@@ -51,12 +51,13 @@ from kthena_components.systems.volcano.rules.gang_task_subgroup_minimum_and_name
     POD_GROUP_RULES,
     gang_scheduler,
 )
-from kthena_components.systems.volcano.rules.gang_within_queue_pod_fits_node import (
-    gang_within_queue,
-    pod_fits_node,
-)
+from kthena_components.systems.volcano.rules.gang_within_queue import gang_within_queue
 from kthena_components.systems.volcano.rules.hypernode_names_topology import HYPER_NODE_RULES
 from kthena_components.systems.volcano.rules.job_and_ray_plugin import JOB_RULES
+from kthena_components.systems.volcano.rules.pod_fits_node_pods_apart import (
+    pod_fits_node,
+    pods_apart_fit,
+)
 from kthena_components.systems.volcano.rules.queue import QUEUE_RULES
 from kthena_components.systems.volcano.rules.queue_references import (
     queue_cycle,
@@ -207,6 +208,7 @@ SYSTEM = System(
         gang_within_queue,
         gang_fits_hypernode,
         pod_fits_node,
+        pods_apart_fit,
     ),
     extras={"hypernodes": (HYPER_NODES,), "queues": (QUEUES,)},
 )

@@ -168,7 +168,8 @@ def no_part(told: Iterable[str] | None, pod: PodFacts, value: object, shown: str
         return ""
     own = tuple(told)
     wrong = (name for name in _newer(shown) if name not in pod.stated)
-    begun = (name for name in wrong if any(name.startswith(each) for each in own))
+    by = {LATE_VARIABLES.get(each) for each in own} - {None}
+    begun = (name for name in wrong if LATE_VARIABLES.get(name) in by)
     return next((_by_controller(own, name) for name in begun), "")
 
 

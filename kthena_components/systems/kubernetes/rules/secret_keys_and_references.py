@@ -280,7 +280,7 @@ def reference_exists(cluster: ClusterObjects) -> Iterator[Finding]:
     pkg/kubelet/kubelet_pods.go makeEnvironmentVariables; pkg/volume/secret/secret.go;
     plugin/pkg/admission/serviceaccount/admission.go.
     """
-    names = cluster.once(_names_by_space)[0]
+    names = cluster.once(names_by_space)[0]
     for pods in cluster.pods if names else ():
         if pods.count != 0 and isinstance(pods.owner.namespace, str):
             for path, kind, name in _references(pods):
@@ -301,7 +301,7 @@ def _misspelled(
 _ByKind = dict[tuple[GroupKind, str], dict[str, None]]
 
 
-def _names_by_space(cluster: ClusterObjects) -> Iterator[_ByKind]:
+def names_by_space(cluster: ClusterObjects) -> Iterator[_ByKind]:
     """Return the names of each kind in each namespace, without those of which some are unknown."""
     found: _ByKind = {}
     for kind in (_CLAIM, SECRET, SERVICE_ACCOUNT):
@@ -376,7 +376,7 @@ def route_reference_grant(
     ]
     for grant in grants:
         require_known(path, grant.namespace, unknown_within(grant.spec))
-        if _allows(grant.spec, needed, {"group": group, "kind": kind, "name": name}):
+        if allows(grant.spec, needed, {"group": group, "kind": kind, "name": name}):
             return
     own = f"{route.kind}s of namespace {display(route.namespace)}"
     none = f"none of its {count_of(len(grants), 'ReferenceGrant')} here"
@@ -387,9 +387,7 @@ def route_reference_grant(
     )
 
 
-def _allows(
-    spec: Mapping[str, Any], needed: Mapping[str, object], to: Mapping[str, object]
-) -> bool:
+def allows(spec: Mapping[str, Any], needed: Mapping[str, object], to: Mapping[str, object]) -> bool:
     """Return whether a ReferenceGrant allows a kind of objects to name one of another."""
     sources, targets = (map(mapping, sequence(spec.get(key))) for key in ("from", "to"))
     return any(needed.items() <= each.items() for each in sources) and any(

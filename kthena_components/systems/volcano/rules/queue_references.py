@@ -66,7 +66,8 @@ def _queues_of_pods(cluster: ClusterObjects) -> Iterator[tuple[str, MaybeText | 
     """Return the queues of gangs that other controllers make, and of pods without one."""
     made = {gang.owner.index for gang in cluster.made_gangs}
     for gang in cluster.made_gangs:
-        if gang.queue_path and gang.owner.group_kind not in {JOB, MODEL_SERVING}:
+        known = gang.owner.group_kind in {JOB, MODEL_SERVING} or gang.scheduler != VOLCANO
+        if gang.queue_path and not known:
             yield gang.owner.at(gang.queue_path), gang.queue
     for pods in cluster.pods:
         scheduled = pods.spec.get("schedulerName") == VOLCANO and not pods.by_controller

@@ -8,18 +8,18 @@ which makes groups of podGroupSize pods; podset/podset_controller.go createPodFr
 tells each pod of a group its size and more; constants/stormservice.go for the variables.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import wraps
-from typing import Any
 
 from kthena_components.core.facts.engine_grouping import engines_among, templates_of
+from kthena_components.core.facts.network import HostedPods, PodHosts
 from kthena_components.core.facts.pod_template import read_pod
-from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.facts.serving import EngineFacts, NameFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests, is_serving
-from kthena_components.core.findings import Finding, join_path, run_rule
+from kthena_components.core.findings import Finding, run_rule
 from kthena_components.core.objects.engine_containers import Sketch
-from kthena_components.core.objects.object import Object, PodSet, copies_in, pod_set
+from kthena_components.core.objects.object import Object, PodSet, copies_in
 from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.plan.controller_variables import Told, reference
 from kthena_components.core.templates import HIDDEN
@@ -31,86 +31,26 @@ from kthena_components.core.values.read import (
     is_name,
     mapping,
     name_of,
-    sequence,
     unknown_in,
 )
 from kthena_components.core.values.unknown import MaybeInt, Unknown, product
+from kthena_components.systems.aibrix.role_sets_gang import (
+    GROUP,
+    GROUP_SIZE,
+    STRATEGY,
+    Role,
+    RoleSets,
+    aibrix_gang,
+    gangs_of_role_sets,
+    pods_of_roles,
+    read_role_sets,
+)
 from kthena_components.systems.ray.facts import facts as facts_of_cluster
 from kthena_components.systems.ray.facts import pods_of_cluster
 from kthena_components.systems.ray.facts import sketch as sketch_of_cluster
 from kthena_components.systems.ray.system import SYSTEM as RAY
 from kthena_components.systems.ray.view import RayView, read_ray
 from kthena_components.systems.system import PRODUCTION, Kind, Restart, Rollout, System
-
-GROUP = "orchestration.aibrix.ai"
-GROUP_SIZE = "POD_GROUP_SIZE"
-"""Added to every container of a group of pods."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Role:
-    """One role: equal pods, or equal groups of pods."""
-
-    path: str
-    """Path in the object."""
-    name: str
-    template: object
-    instances: MaybeInt
-    """Its pods, or groups of pods, in one RoleSet."""
-    size: MaybeInt
-    """Pods of an instance."""
-    fields: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoleSets:
-    """A StormService, or a RoleSet."""
-
-    object: Object
-    path: str
-    """Path of the spec of the RoleSet."""
-    spec: Mapping[str, Any]
-    copies: MaybeInt
-    roles: tuple[Role, ...]
-    gap: Unknown | None
-    """Why the roles are not known. None: they are."""
-
-
-def read_role_sets(found: Object) -> RoleSets:
-    """Read the roles, whatever the object contains."""
-    several = found.kind == "StormService"
-    spec = found.body.get("spec")
-    held = inside(inside(spec, "template"), "spec") if several else spec
-    path, listed = "spec.template.spec" if several else "spec", inside(held, "roles")
-    roles = enumerate(sequence(listed))
-    return RoleSets(
-        object=found,
-        path=path,
-        spec=mapping(held),
-        copies=copies_in(inside(spec, "replicas"), 1) if several else 1,
-        roles=tuple(_role(item, join_path(path, f"roles[{index}]")) for index, item in roles),
-        gap=unknown_in(listed),
-    )
-
-
-def _role(item: object, path: str) -> Role:
-    """Read a role of a RoleSet; an instance of it has podGroupSize pods."""
-    fields = mapping(item)
-    name, size = fields.get("name"), copies_in(fields.get("podGroupSize"), 1)
-    return Role(
-        path=path,
-        name=name if is_name(name) else "?",
-        template=inside(item, "template"),
-        instances=copies_in(fields.get("replicas"), 1),
-        size=size if isinstance(size, Unknown) else max(size, 1),
-        fields=fields,
-    )
-
-
-def pods_in(role: Role) -> MaybeInt:
-    """Count the pods of a role in one RoleSet."""
-    return product(role.instances, role.size)
-
 
 _CLUSTER_TEMPLATE = "spec.template"
 
@@ -150,22 +90,10 @@ def of_cluster(
     return check
 
 
-def pods_of_roles(view: RoleSets) -> Iterator[PodSet]:
-    """Yield the pods of each role in all RoleSets."""
-    for role in view.roles:
-        number = product(view.copies, pods_in(role))
-        path = f"{role.path}.template"
-        grouped = role.size != 1
-        yield pod_set(view.object, path, role.template, number, by_controller=True, spread=grouped)
-
-
 def pods_of_fleet(view: Fleet) -> Iterator[PodSet]:
     """Yield the pods of all Ray clusters of a fleet."""
     for pods in pods_of_cluster(view.cluster):
         yield replace(pods, count=product(view.copies, pods.count))
-
-
-_STRATEGY = "schedulingStrategy"
 
 
 def facts(view: RoleSets) -> ServingFacts:
@@ -191,7 +119,85 @@ def facts(view: RoleSets) -> ServingFacts:
         name=name_of(found.body),
         engines=(*alone, *groups, *hidden),
         gang_expected=_placed_together(view),
+        names=tuple(_names(view)),
+        hosts=hosts(view),
     )
+
+
+_LITERAL = 16
+"""Groups whose number in an address is looked for."""
+_RANDOM = 5
+_HASHED = 6
+"""Characters that AIBrix adds to the name of a RoleSet, and of a group for its template."""
+_LONGEST = 62
+"""Characters of a name from which AIBrix cuts none."""
+_OF_SERVICE = "storm-service-name"
+"""The label of a RoleSet with the name of the Service of its pods."""
+
+
+def hosts(view: RoleSets) -> PodHosts | None:
+    """Return the names of the pods in groups. AIBrix chooses parts of them, which stay variables.
+
+    The Service of a StormService has its name, and those of all pods, ready or not. A RoleSet alone
+    has no Service: its pods have the subdomain that its label states.
+
+    Source: vllm-project/aibrix v0.7.0 pkg/controller/stormservice/sync.go syncHeadlessService;
+    pkg/controller/podset/podset_controller.go createPodFromTemplate (Hostname, Subdomain).
+    """
+    found, namespace = view.object, view.object.stated_namespace
+    groups = [role for role in view.roles if role.size != 1]
+    labels = mapping(found.metadata.get("labels"))
+    name = found.name if found.kind == "StormService" else labels.get(_OF_SERVICE, "")
+    if view.gap is not None or not groups or not (is_name(name) or name == ""):
+        return None
+    own = ["PODSET_NAME", *(prefix for role in groups for prefix in _prefixes(role))]
+    by_path = {found.at(role.path): role for role in groups}
+    return PodHosts(
+        domain=str(name) or "STORM_SERVICE_NAME",
+        pods=tuple(
+            HostedPods(
+                path=path,
+                prefix=f"{prefix}-",
+                count=role.size,
+                written="$(PODSET_NAME)-0.$(STORM_SERVICE_NAME)",
+            )
+            for prefix in dict.fromkeys(own)
+            for path, role in by_path.items()
+        ),
+        missing="" if name else "AIBrix makes a Service of a StormService, and of no RoleSet",
+        remedy="write a StormService with these roles",
+        namespace=namespace,
+        variables={
+            **{part: part for part in (*_NAME_PARTS, "PODSET_NAME")},
+            "STORM_SERVICE_NAME": str(name) or "STORM_SERVICE_NAME",
+        },
+        of_copy=frozenset({"ROLESET_NAME", "ROLE_REPLICA_INDEX", "PODSET_NAME"}),
+        by_release=True,
+    )
+
+
+def _prefixes(role: Role) -> Iterator[str]:
+    """Yield the names of a role's groups, of which variables or the object state parts."""
+    last = role.instances if isinstance(role.instances, int) else 1
+    for name in ("ROLE_NAME", role.name):
+        for index in ("ROLE_REPLICA_INDEX", *map(str, range(min(last, _LITERAL)))):
+            yield f"ROLESET_NAME-{name}-ROLE_TEMPLATE_HASH-{index}"
+
+
+def _names(view: RoleSets) -> Iterator[NameFacts]:
+    """Return the longest names of pods in groups: AIBrix cuts longer ones, so no address has them.
+
+    Source: vllm-project/aibrix v0.7.0 pkg/controller/util/orchestration/util.go Shorten.
+    """
+    name = view.object.metadata.get("name")
+    if view.object.kind != "StormService" or not is_name(name):
+        return
+    for role in view.roles:
+        if isinstance(role.size, int) and role.size > 1 and isinstance(role.instances, int):
+            last, pod = max(role.instances - 1, 0), role.size - 1
+            made = f"{name}-roleset-{'x' * _RANDOM}-{role.name}-{'x' * _HASHED}-{last}-{pod}"
+            path = view.object.at(f"{role.path}.name")
+            yield NameFacts(path=path, name=made, limit=_LONGEST, what="pod")
 
 
 def _times(engine: EngineFacts, view: RoleSets) -> EngineFacts:
@@ -223,7 +229,7 @@ def _hidden(view: RoleSets, gap: Unknown) -> EngineFacts:
 
 def _placed_together(view: RoleSets) -> bool:
     """Return whether a gang places the pods, by the strategy of the RoleSet or of one role."""
-    stated = [view.spec.get(_STRATEGY), *(role.fields.get(_STRATEGY) for role in view.roles)]
+    stated = [view.spec.get(STRATEGY), *(role.fields.get(STRATEGY) for role in view.roles)]
     specs = [mapping(mapping(role.template).get("spec")) for role in view.roles]
     schedulers = [spec.get("schedulerName") for spec in specs]
     asked = any(one is not None for one in stated) or "volcano" in schedulers
@@ -239,6 +245,7 @@ def facts_of_fleet(view: Fleet) -> ServingFacts:
 
 _NAME_PARTS = ("ROLESET_NAME", "ROLE_NAME", "ROLE_TEMPLATE_HASH", "ROLE_REPLICA_INDEX")
 _DOMAIN = rf"-0\.{reference('STORM_SERVICE_NAME')}"
+_IN_GROUPS = ("PODSET_NAME", "POD_GROUP_INDEX", GROUP_SIZE)
 _VARIABLES = Told(
     size=(GROUP_SIZE,),
     rank=("POD_GROUP_INDEX",),
@@ -246,13 +253,20 @@ _VARIABLES = Told(
         reference("PODSET_NAME") + _DOMAIN,
         "-".join(map(reference, _NAME_PARTS)) + _DOMAIN,
     ),
-    others=("STORM_SERVICE_NAME", "ROLESET_", "ROLE_NAME", "ROLE_REPLICA_INDEX", "PODSET_NAME"),
+    others=(
+        *("STORM_SERVICE_NAME", "ROLESET_", "ROLE_NAME", "ROLE_TEMPLATE_HASH"),
+        *("ROLE_REPLICA_INDEX", "PODSET_NAME"),
+    ),
 )
 
 
-def tells(_view: RoleSets) -> Told:
-    """Return the variables of a group of pods."""
-    return _VARIABLES
+def tells(view: RoleSets) -> Told:
+    """Return the variables of the pods: those of groups only if a role has groups."""
+    grouped = view.gap is not None or any(role.size != 1 for role in view.roles)
+    numbered = grouped or any(role.fields.get("stateful") is not False for role in view.roles)
+    names = (*("STORM_SERVICE_NAME", "ROLESET_NAME", "ROLESET_INDEX"), *_NAME_PARTS[1:3])
+    more = (*(_NAME_PARTS[3:] if numbered else ()), *(_IN_GROUPS if grouped else ()))
+    return replace(_VARIABLES, exactly=(*names, *more))
 
 
 def sketch_of_fleet(view: Fleet) -> Sketch:
@@ -290,6 +304,8 @@ SYSTEM = System(
                 view=read_role_sets,
                 facts=facts,
                 pods=pods_of_roles,
+                gangs=gangs_of_role_sets,
+                rules=(aibrix_gang,),
                 tells=tells,
                 templates=(f"{roles}[].template",),
                 kept=kept_pods,

@@ -1,0 +1,323 @@
+"""Rules of objects that meet: selectors, pods of several engines, equal names, certificates."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kthena_components.core.facts.listening import Listening
+from kthena_components.core.findings import Finding, advise, each_of, part_of_rule, refuse
+from kthena_components.core.naming import name_slip_of
+from kthena_components.core.objects.cluster_objects import ClusterObjects
+from kthena_components.core.objects.object import GroupKind, Object, PodSet
+from kthena_components.core.remedies import write
+from kthena_components.core.values.display import display, listing
+from kthena_components.core.values.read import (
+    first_unknown,
+    is_map,
+    mapping,
+    require_known,
+    sequence,
+    unknown_inside,
+    unknown_within,
+)
+from kthena_components.core.values.regex import regex
+from kthena_components.systems.kubernetes.rules.secret_keys_and_references import (
+    GRANT,
+    SECRET,
+    allows,
+    is_copied,
+    names_by_space,
+)
+from kthena_components.systems.kubernetes.selectors_and_routers import owner_title
+
+_PARTS = frozenset({"", "apps", "batch"})
+"""API groups whose objects may be parts of one engine, which leader-selected compares."""
+_NAME = regex(r"[A-Za-z0-9][-A-Za-z0-9]*(?:\.[A-Za-z0-9][-A-Za-z0-9]*)*")
+
+_First = tuple[PodSet, Listening]
+_Place = tuple[object, ...]
+
+
+def engines_apart(cluster: ClusterObjects) -> Iterator[Finding]:
+    """The engines of two objects that have all of their pods do not meet at one address and port.
+
+    Each of them starts a first rank, which listens there, and the address leads to one pod: the
+    pods of the other engine join the wrong one, or wait. A name without dots is one of the
+    namespace. Objects of Kubernetes' own kinds may be parts of one engine: leader-selected compares
+    them.
+
+    Pass: --dist-init-addr $(ENTRY_ADDRESS):5000 in both; meet-a:5000 and meet-b:5000.
+    Fail: two ModelServings whose engines have --dist-init-addr meet:5000; two LeaderWorkerSets with
+    --master-addr 10.0.0.7 and the same --master-port.
+    Level: mandatory; advisory for objects in different files, which may be alternatives.
+    Source: pytorch torch/csrc/distributed/c10d/TCPStore.cpp (the first rank listens, the others
+    connect); sglang/srt/server_args.py (dist_init_addr); vllm/config/parallel.py (master_addr,
+    master_port).
+    """
+    seen: dict[_Place, _First] = {}
+    for pods in cluster.pods:
+        ports = cluster.listening(pods)
+        is_there = isinstance(pods.count, int) and pods.count > 0
+        place = _place(pods, ports) if is_there and ports is not None else None
+        if place is None or ports is None:
+            continue
+        other, _ = seen.setdefault(place, (pods, ports))
+        if other.owner is pods.owner or {other.owner.group, pods.owner.group} <= _PARTS:
+            continue
+        together = cluster.complete or (
+            cluster.source_of(other.owner) == cluster.source_of(pods.owner)
+        )
+        yield _finding(pods, other, ports, together=together)
+
+
+def _place(pods: PodSet, ports: Listening) -> _Place | None:
+    """Return where the first pods of an engine meet the others; None if that is not known."""
+    if ports.meets is None or ports.answers is None:
+        return None
+    host, port = ports.meets
+    if not _NAME.fullmatch(host) or not isinstance(pods.owner.namespace, str):
+        return None
+    is_short = host.count(".") == 0
+    return host.lower(), pods.owner.namespace if is_short else "", port
+
+
+def _finding(pods: PodSet, other: PodSet, ports: Listening, *, together: bool) -> Finding:
+    host, port = ports.meets or ("", 0)
+    seen = f"starts engines that meet at {display(host)}, port {port}, and so does "
+    seen += f"{owner_title(other)}, but only one pod is found there"
+    remedy = "write the address of its own first pod in each of the two"
+    return (refuse if together else advise)(pods.at("spec"), seen, remedy)
+
+
+_LABELS, _SELECTOR = "spec.template.metadata.labels", "spec.selector"
+_REFUSES = "so the API server refuses the object"
+
+
+def selector_matches_template(found: Object) -> Iterator[Finding]:
+    """The selector of a workload matches the labels of its own pod template.
+
+    A label in the selector that the template lacks, or has with another value, is refused when the
+    object is created. So is a template without a label that an expression requires.
+
+    Pass: matchLabels app chat-1, and a template with the labels app chat-1 and tier gpu.
+    Fail: matchLabels app chat-1, and a template with app chat-2, or without labels.
+    Level: mandatory.
+    Source: kubernetes v1.34 pkg/apis/apps/validation/validation.go (ValidateDaemonSetSpec,
+    ValidatePodTemplateSpecForStatefulSet, ValidatePodTemplateSpecForReplicaSet); apimachinery
+    pkg/apis/meta/v1/helpers.go (LabelSelectorAsSelector).
+    """
+    selector, template = found.spec.get("selector"), found.spec.get("template")
+    if not is_map(template):
+        return  # The finding about its containers says that it is not known.
+    require_known(_SELECTOR, selector)
+    if not is_map(selector):
+        return
+    metadata = mapping(template).get("metadata")
+    stated = mapping(metadata).get("labels")
+    require_known(_LABELS, metadata, stated)
+    labels = mapping(stated)
+    for key, value in mapping(mapping(selector).get("matchLabels")).items():
+        yield from _same(str(key), value, labels)
+    for index, term in enumerate(sequence(mapping(selector).get("matchExpressions"))):
+        yield from _holds(f"{_SELECTOR}.matchExpressions[{index}]", mapping(term), labels)
+
+
+@part_of_rule
+def _same(key: str, value: Any, labels: Mapping[str, Any]) -> Iterator[Finding]:
+    own = labels.get(key)
+    require_known(_LABELS, value, own)
+    if not isinstance(value, str) or own == value or not isinstance(own, str | None):
+        return
+    has = f"have no {key}" if own is None else f"have {key}: {display(own)}"
+    seen = f"{has}, but {_SELECTOR}.matchLabels asks for {display(value)}, {_REFUSES}"
+    yield refuse(_LABELS, seen, write({**labels, key: value}, f"write {key}: {value}"))
+
+
+@part_of_rule
+def _holds(path: str, term: Mapping[str, Any], labels: Mapping[str, Any]) -> Iterator[Finding]:
+    """Check one expression of a selector against the labels of the object's own template."""
+    key, operator, listed = (term.get(name) for name in ("key", "operator", "values"))
+    require_known(path, key, operator, listed, unknown_inside(listed), labels.get(str(key)))
+    own = labels.get(str(key))
+    values = [one for one in sequence(listed) if isinstance(one, str)]
+    holds = {
+        "In": own in values,
+        "NotIn": own not in values,
+        "Exists": own is not None,
+        "DoesNotExist": own is None,
+    }
+    if isinstance(key, str) and not holds.get(str(operator), True):
+        wanted = f" {listing(map(display, values), 'or')}" if values else ""
+        has = "no such label" if own is None else f"the label {display(own)}"
+        seen = f"is {key} {operator}{wanted}, and the template has {has}, {_REFUSES}"
+        yield refuse(path, seen, "change the expression, or the label of the template")
+
+
+def object_twice(cluster: ClusterObjects) -> Iterator[Finding]:
+    """No two objects of a cluster have the same API group, kind, namespace and name.
+
+    Pass: a StatefulSet and a Service that are both named chat.
+    Fail: two Services named chat in one namespace: the second overwrites the first.
+    Level: mandatory.
+    Source: Kubernetes documentation, Object Names and IDs.
+    """
+    first: dict[tuple[str, str, str, str], Object] = {}
+    for entry in cluster.objects:
+        name, namespace = entry.name, entry.namespace
+        if not (isinstance(name, str) and isinstance(namespace, str) and name and entry.kind):
+            continue
+        if not isinstance(entry.version, str) or first_unknown(entry.version, entry.kind):
+            continue
+        other = first.setdefault((*entry.group_kind, namespace, name), entry)
+        if other is not entry:
+            where = f" in namespace {display(namespace)}" if namespace else ""
+            before = other.path or f"object {other.index + 1}"
+            yield Finding(
+                path=entry.at("metadata.name"),
+                seen=f"is {display(name)}, which is also the {entry.kind}{where} of "
+                f"{before}, and the "
+                "second would overwrite the first",
+                remedy="rename or remove one of the two",
+            )
+
+
+# The certificates of a Gateway's listeners.
+
+
+GATEWAY: GroupKind = ("gateway.networking.k8s.io", "Gateway")
+_TLS = "kubernetes.io/tls"
+_KEYS = ("tls.crt", "tls.key")
+_PLAIN, _ENDING, _TERMINATE = ("HTTP", "TCP", "UDP"), ("HTTPS", "TLS"), "Terminate"
+_ELSEWHERE = ("networking.gke.io/certmap",)
+"""Annotations of a Gateway by which its listeners have certificates."""
+_Listener = tuple[str, Mapping[str, Any]]
+
+
+def _listeners(found: Object) -> Iterator[_Listener]:
+    """Yield the listeners of a Gateway, each with its path in the object."""
+    for index, item in enumerate(sequence(found.spec.get("listeners"))):
+        yield f"spec.listeners[{index}]", mapping(item)
+
+
+def listener_tls(found: Object) -> Iterator[Finding]:
+    """A listener of a Gateway that ends TLS states its certificates, and no other one has tls.
+
+    The mode is Terminate if it is left out, and HTTPS allows no other one. options may take the
+    place of certificateRefs, as with certificates of a cloud. GKE also takes them from the
+    annotation networking.gke.io/certmap.
+
+    Pass: protocol HTTPS with tls.certificateRefs; protocol HTTP without tls; TLS with Passthrough.
+    Fail: HTTPS with tls: {mode: Terminate} alone; HTTPS with mode Passthrough; HTTP with tls.
+    Level: mandatory, because the API server rejects it; advisory for HTTPS and TLS without tls.
+    Source: kubernetes-sigs/gateway-api v0.8.0 to v1.5.1 apis/v1/gateway_types.go (XValidation).
+    """
+    annotations = mapping(found.metadata.get("annotations"))
+    for path, listener in _listeners(found):
+        elsewhere = any(key in annotations for key in _ELSEWHERE)
+        yield from _tls_of(f"{path}.tls", listener, elsewhere=elsewhere)
+
+
+@part_of_rule
+def _tls_of(path: str, listener: Mapping[str, Any], *, elsewhere: bool) -> Iterator[Finding]:
+    """Check the fields of tls against the protocol of a listener."""
+    protocol, stated = listener.get("protocol"), listener.get("tls")
+    tls = mapping(stated)
+    mode = tls.get("mode") or _TERMINATE
+    listed, options = tls.get("certificateRefs"), tls.get("options")
+    require_known(path, protocol, stated, mode, listed, options)
+    if protocol in _PLAIN and stated is not None:
+        seen = f"is stated, but the protocol is {protocol}, and the API server rejects both"
+        yield refuse(path, seen, "remove it, or write protocol: HTTPS")
+    elif protocol == "HTTPS" and stated is not None and mode != _TERMINATE:
+        seen = f"is {display(mode)}, and the API server takes only Terminate for HTTPS"
+        yield refuse(f"{path}.mode", seen, write(_TERMINATE))
+    elif stated is not None and mode == _TERMINATE and not listed and not options:
+        seen = "is missing, but the listener ends TLS (mode Terminate), and the API server rejects "
+        remedy = "name the Secret with the certificate"
+        yield refuse(f"{path}.certificateRefs", f"{seen}that without options", remedy)
+    elif protocol in _ENDING and stated is None and not elsewhere:
+        seen = f"is missing, and a listener of protocol {protocol} has no certificate without it"
+        yield advise(path, seen, "write certificateRefs with the Secret of the certificate")
+
+
+def _certificates(cluster: ClusterObjects) -> Iterator[tuple[ClusterObjects, Object, str, Any]]:
+    """Yield what each listener names as its certificate, with its path in the Gateway."""
+    for gateway in cluster.of(GATEWAY):
+        for path, listener in _listeners(gateway):
+            tls = mapping(listener.get("tls"))
+            if tls.get("mode") in (None, "", _TERMINATE):
+                for index, item in enumerate(sequence(tls.get("certificateRefs"))):
+                    yield cluster, gateway, f"{path}.tls.certificateRefs[{index}]", item
+
+
+@each_of(_certificates)
+def listener_certificate(
+    cluster: ClusterObjects, gateway: Object, at: str, stated: Any
+) -> Iterator[Finding]:
+    """The Secret with the certificate of a Gateway's listener has it, and the Gateway may read it.
+
+    It is of type kubernetes.io/tls, with tls.crt and tls.key. In another namespace, a
+    ReferenceGrant there allows Gateways of this one to name it. Compared are Secrets among the
+    objects, and names that differ from one of them in a letter; other kinds are not compared. One
+    that cert-manager or its like fills is not looked into.
+
+    Pass: certificateRefs chat-tls, and a Secret chat-tls of type kubernetes.io/tls.
+    Fail: a Secret of type Opaque; one without tls.key; one in another namespace without a
+    ReferenceGrant; chat-tsl beside a Secret chat-tls.
+    Level: mandatory for a Secret of type kubernetes.io/tls without a key, which the API server
+    rejects; else advisory.
+    Source: kubernetes-sigs/gateway-api v1.5.1 apis/v1/gateway_types.go (CertificateRefs) and
+    referencegrant_types.go; kubernetes pkg/apis/core/validation/validation.go ValidateSecret.
+    """
+    ref, path = mapping(stated), gateway.at(f"{at}.name")
+    group, kind, name = ref.get("group") or "", ref.get("kind") or "Secret", ref.get("name")
+    space = gateway.namespace if ref.get("namespace") is None else ref.get("namespace")
+    require_known(path, stated, group, kind, name, space)
+    if (group, kind) != SECRET or not isinstance(name, str) or not isinstance(space, str):
+        return
+    names = cluster.once(names_by_space)[0].get((SECRET, space), {})
+    secret = cluster.named(SECRET).get((space, name))
+    if name not in names and secret is None:
+        meant = name_slip_of(name, names) if names else None
+        if meant is not None:
+            seen = f"is {display(name)}, but namespace {display(space)} has no such Secret here"
+            yield advise(path, seen, write(meant))
+        return
+    yield from _granted(cluster, gateway, path, (space, name))
+    if secret is not None and not is_copied(secret):
+        yield from _has_certificate(secret, path, name)
+
+
+def _granted(
+    cluster: ClusterObjects, gateway: Object, path: str, target: tuple[str, str]
+) -> Iterator[Finding]:
+    """Report a Secret of another namespace that no ReferenceGrant there lets the Gateway name."""
+    space, name = target
+    require_known(path, gateway.namespace)
+    if space == gateway.namespace:
+        return
+    needed = {"group": GATEWAY[0], "kind": GATEWAY[1], "namespace": gateway.namespace}
+    for grant in cluster.of(GRANT):
+        require_known(path, grant.namespace, unknown_within(grant.spec))
+        wanted = {"group": "", "kind": "Secret", "name": name}
+        if grant.namespace == space and allows(grant.spec, needed, wanted):
+            return
+    seen = (
+        f"is a Secret of namespace {display(space)}, where no ReferenceGrant here allows Gateways "
+    )
+    seen += f"of namespace {display(gateway.namespace)} to name it, so the listener has none"
+    yield advise(path, seen, f"add one to namespace {space}")
+
+
+def _has_certificate(secret: Object, path: str, name: str) -> Iterator[Finding]:
+    """Check the type and the keys of a Secret with a certificate."""
+    kind = secret.body.get("type")
+    lists = [secret.body.get(field) for field in ("data", "stringData")]
+    require_known(path, kind, *lists)
+    keys = {key for held in lists for key in mapping(held)}
+    lacking = [key for key in _KEYS if key not in keys]
+    if kind != _TLS:
+        seen = f"is {display(name)}, a Secret of type {display(kind or 'Opaque')}, but a listener "
+        yield advise(path, f"{seen}takes one of type {_TLS}", f"write type: {_TLS} there")
+    elif lacking:
+        seen = f"is {display(name)}, a Secret of type {_TLS} without the key {lacking[0]}, and the "
+        yield refuse(path, f"{seen}API server rejects it", f"give it {' and '.join(lacking)}")

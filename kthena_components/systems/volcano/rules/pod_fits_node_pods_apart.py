@@ -1,0 +1,391 @@
+"""Rules of the given Nodes: one has room for each pod, and there are enough for pods apart."""
+
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from decimal import Decimal
+from functools import partial
+from typing import Any
+
+from kthena_components.core.findings import Finding, Level, count_of, not_checked, part_of_rule
+from kthena_components.core.objects.cluster_objects import ClusterObjects
+from kthena_components.core.objects.object import (
+    Amounts,
+    GroupKind,
+    Object,
+    PodSet,
+    copies_in,
+    requests_of,
+)
+from kthena_components.core.topology.node_fit import (
+    REQUIRED,
+    apart_from,
+    obstacles,
+    tolerating_devices,
+)
+from kthena_components.core.values.display import display
+from kthena_components.core.values.quantity import is_accelerator, render_quantity
+from kthena_components.core.values.read import (
+    mapping,
+    require_known,
+    sequence,
+    unknown_within,
+)
+from kthena_components.core.values.unknown import MaybeInt, Unknown, known, total
+from kthena_components.systems.volcano.rules.gang_fits_hypernode import NODE, nodes_of
+
+_Test = Callable[[Object], bool]
+_HOSTNAME = "kubernetes.io/hostname"
+"""The label of a Node with its name, which the kubelet adds."""
+
+
+def pod_fits_node(cluster: ClusterObjects) -> Iterator[Finding]:
+    """A pod with accelerators requests at most what one of the given Nodes can allocate.
+
+    Room is compared if all given Nodes state what they can allocate. The rule assumes empty nodes.
+    Nodes that the nodeName, the nodeSelector or the required nodeAffinity of the pods excludes do
+    not count, and none with a taint that the pods do not tolerate. Not compared is a taint for the
+    resource itself, because others may add them. A label that no given Node has may be added, too.
+    It is compared if these are all objects of the cluster, or if each Node has the label
+    kubernetes.io/hostname: then its labels are those of a cluster.
+
+    Pass: pods of 8 GPUs, and a Node with 8 GPUs.
+    Fail: pods of 8 GPUs, and Nodes with 4 GPUs; a nodeSelector gpu h100, a Node of 4 GPUs with that
+    label, and one of 8 GPUs with gpu a100.
+    Level: mandatory if a Node of the same file has these accelerators, or if these are all objects
+    of the cluster; else advisory, because the cluster may have other Nodes. Advisory for a label
+    that no given Node has.
+    Source: kubernetes pkg/scheduler/framework/plugins/noderesources/fit.go, nodename, nodeaffinity
+    and tainttoleration there; plugin/pkg/admission/extendedresourcetoleration/admission.go.
+    """
+    stated = cluster.of(NODE)
+    sizes = nodes_of(cluster) if stated else {}
+    sources = {cluster.source_of(node) for node in stated}
+    for pods in cluster.pods if stated else ():
+        asked = requests_of(pods)
+        if isinstance(asked, Unknown):
+            yield not_checked(pods.at("spec.containers"), asked)
+        elif pods.count != 0 and any(map(is_accelerator, asked)):
+            same = sources == {cluster.source_of(pods.owner)}
+            yield from _placed(pods, asked, stated, sizes, same=same, whole=cluster.complete)
+
+
+def _placed(
+    pods: PodSet,
+    asked: Mapping[str, Decimal],
+    stated: list[Object],
+    sizes: Mapping[str, Amounts],
+    *,
+    same: bool,
+    whole: bool,
+) -> Iterator[Finding]:
+    """Report pods that none of the given Nodes takes, or has room for."""
+    allowed, by = usable(stated, pods.spec, asked)
+    if not allowed:
+        yield _nowhere(pods, len(stated), by, same=same or whole)
+    elif len(sizes) == len(stated) and not any(
+        _has_room(sizes[str(node.name)], asked) for node in allowed
+    ):
+        nodes = [sizes[str(node.name)] for node in allowed]
+        yield from _without_room(pods, asked, nodes, by, same=same, whole=whole)
+    elif whole or _are_whole(stated):
+        allowed, by = usable(stated, pods.spec, asked, _Every())
+        if not allowed:
+            yield _nowhere(pods, len(stated), by, same=False)
+
+
+class _Every(Container[str]):
+    """All labels."""
+
+    def __contains__(self, key: object) -> bool:
+        return True
+
+
+def _are_whole(nodes: list[Object]) -> bool:
+    """Return whether Nodes have all labels of a cluster's: the kubelet adds the one of the name."""
+    return all(_HOSTNAME in mapping(node.metadata.get("labels")) for node in nodes)
+
+
+def usable(
+    nodes: list[Object],
+    spec: Mapping[str, Any],
+    asked: Collection[str],
+    labels: Container[str] | None = None,
+) -> tuple[list[Object], str]:
+    """Return the Nodes on which pods may start, and which of their fields leave out others.
+
+    Args:
+        nodes: The Nodes.
+        spec: The spec of the pods.
+        asked: The resources that they request.
+        labels: The labels that are compared. None: those that a Node has.
+    """
+    own = {str(key) for node in nodes for key in mapping(node.metadata.get("labels"))}
+    return _usable(nodes, [*_tests(spec, own if labels is None else labels, asked)])
+
+
+def _nowhere(pods: PodSet, count: int, by: str, *, same: bool) -> Finding:
+    return Finding(
+        path=pods.at("spec"),
+        seen=f"lets these pods start on none of the {count_of(count, 'Node')} here, by {by}",
+        remedy=f"change {by}, or add a Node that it allows",
+        level=Level.MANDATORY if same else Level.ADVISORY,
+    )
+
+
+def _without_room(
+    pods: PodSet,
+    asked: Mapping[str, Decimal],
+    nodes: list[Amounts],
+    by: str,
+    *,
+    same: bool,
+    whole: bool,
+) -> Iterator[Finding]:
+    """Report that none of the Nodes has room for a pod, even if it is empty."""
+    key = next(filter(is_accelerator, asked))
+    most = max(node.get(key, Decimal(0)) for node in nodes)
+    known = any(key in node for node in nodes)
+    what, has = (
+        f"{render_quantity(asked[key])} of {key}",
+        f"the largest has {render_quantity(most)}",
+    )
+    remedy = f"request at most {render_quantity(most)} in each pod, or add a larger Node"
+    here, room = f"none of the {len(nodes)} Nodes here", "has room"
+    if len(nodes) == 1:
+        here, room = "the only Node here", "has no room"
+    if most >= asked[key]:
+        what, has, remedy = _beside(asked, key, nodes)
+    elif most == 0:
+        remedy = "add a Node with it"
+    where = f" that {by} allows" if by else ""
+    yield Finding(
+        path=pods.at("spec.containers"),
+        seen=f"request {what}, but {here}{where} {room} for that: {has}, so these pods never start",
+        remedy=remedy,
+        level=Level.MANDATORY if (known and same) or whole else Level.ADVISORY,
+    )
+
+
+def _has_room(node: Amounts, asked: Mapping[str, Decimal]) -> bool:
+    """Return whether an empty Node has room for a pod, of the amounts that it states."""
+    if not all(key in node for key in asked if is_accelerator(key)):
+        return False
+    return all(node[key] >= amount for key, amount in asked.items() if key in node)
+
+
+def _usable(nodes: list[Object], tests: list[tuple[str, _Test]]) -> tuple[list[Object], str]:
+    """Return the Nodes on which pods may start, and which of their fields leave out others."""
+    left, by = nodes, list[str]()
+    for field, test in tests:
+        allowed = [node for node in left if test(node)]
+        if len(allowed) < len(left):
+            left = allowed
+            by.append(field)
+    return left, " and ".join(by)
+
+
+def _tests(
+    spec: Mapping[str, Any], stated: Container[str], asked: Collection[str]
+) -> Iterator[tuple[str, _Test]]:
+    """Return what decides which Nodes pods may use, by field. Unknown values decide nothing."""
+    name, selector = spec.get("nodeName"), mapping(spec.get("nodeSelector"))
+    if isinstance(name, str) and name:
+        yield "nodeName", lambda node: node.name == name
+    wanted = {
+        key: value
+        for key, value in selector.items()
+        if key in stated and not isinstance(value, Unknown)
+    }
+    yield "nodeSelector", partial(_accepts, {"nodeSelector": wanted, **_ALL_TAINTS})
+    yield "nodeAffinity", partial(_accepts, {"affinity": _affinity(spec, stated), **_ALL_TAINTS})
+    if not unknown_within(spec.get("tolerations")):
+        tolerations = tolerating_devices(spec, asked)["tolerations"]
+        yield "tolerations", partial(_accepts, {"tolerations": tolerations})
+
+
+_ALL_TAINTS = {"tolerations": [{"operator": "Exists"}]}
+
+
+def _accepts(fields: Mapping[str, Any], node: Object) -> bool:
+    """Return whether a Node may accept pods, by some fields of their spec."""
+    if unknown_within(node.metadata.get("labels")) or unknown_within(node.spec.get("taints")):
+        return True
+    return not any(obstacles(fields, node.body))
+
+
+def _affinity(spec: Mapping[str, Any], stated: Container[str]) -> Mapping[str, Any]:
+    """Return the required affinity to nodes, of labels that Nodes state; empty if none is left."""
+    required = mapping(mapping(mapping(spec.get("affinity")).get("nodeAffinity")).get(REQUIRED))
+    terms = [
+        {
+            **term,
+            "matchExpressions": [
+                each
+                for each in map(mapping, sequence(term.get("matchExpressions")))
+                if str(each.get("key")) in stated
+            ],
+        }
+        for term in map(mapping, sequence(required.get("nodeSelectorTerms")))
+    ]
+    open_to_all = not all(term["matchExpressions"] or term.get("matchFields") for term in terms)
+    if open_to_all or unknown_within(required):
+        return {}
+    return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}} if terms else {}
+
+
+def _beside(asked: Mapping[str, Decimal], key: str, nodes: list[Amounts]) -> tuple[str, str, str]:
+    """Name what is short where there are enough accelerators: in the request, on Nodes, a remedy.
+
+    Args:
+        asked: The request.
+        key: The accelerators.
+        nodes: All Nodes.
+    """
+    enough = [node for node in nodes if node.get(key, 0) >= asked[key]]
+    what = f"{render_quantity(asked[key])} of {key}"
+    for other in (each for each in asked if all(each in node for node in enough)):
+        most = max(node[other] for node in enough)
+        if most < asked[other]:
+            most_of = f"{render_quantity(most)} of {other}"
+            what += f" and {render_quantity(asked[other])} of {other}"
+            has = f"those with enough accelerators have at most {most_of}"
+            return what, has, f"request at most {most_of} in each pod, or add a larger Node"
+    every = ", ".join(f"{render_quantity(amount)} of {name}" for name, amount in asked.items())
+    has = "each lacks one of them"
+    return every, has, "request less in each pod, or add a larger Node"
+
+
+# Pods that share no Node, or no part of a topology.
+
+
+def pods_apart_fit(cluster: ClusterObjects) -> Iterator[Finding]:
+    """There are as many given Nodes, or parts of a topology, as pods or groups that share none.
+
+    Pods whose required podAntiAffinity matches their own labels share none of its topologyKey. The
+    groups of a LeaderWorkerSet or of a JobSet with the annotation exclusive-topology, and those of
+    a RoleBasedGroupSet with group-exclusive-topology, have one each. Nodes that the pods exclude
+    do not count. A Node without the label holds any number of pods apart, and no group.
+
+    Pass: 2 replicas with podAntiAffinity over kubernetes.io/hostname, and 2 Nodes.
+    Fail: 3 replicas of it, and 2 Nodes; exclusive-topology rack, 3 groups, and Nodes of 2 racks.
+    Level: mandatory if the Nodes are in the same file, or if these are all objects of the cluster;
+    else advisory, because the cluster may have other Nodes.
+    Source: kubernetes pkg/scheduler/framework/plugins/interpodaffinity/filtering.go;
+    kubernetes-sigs/lws v0.9.0 pkg/webhooks/pod_webhook.go SetExclusiveAffinities;
+    kubernetes-sigs/jobset v0.10 pkg/webhooks/pod_webhook.go setExclusiveAffinities;
+    sgl-project/rbg v0.8.0-alpha.5 pkg/reconciler/pod_reconciler.go.
+    """
+    nodes = cluster.of(NODE)
+    if not nodes:
+        return
+    sources = {cluster.source_of(node) for node in nodes}
+    for owned in cluster.pods_of.values():
+        sure = cluster.complete or sources == {cluster.source_of(owned[0].owner)}
+        yield from _pods_apart(owned, nodes, sure=sure)
+        yield from _groups_apart(owned, nodes, sure=sure)
+
+
+@part_of_rule
+def _pods_apart(owned: Sequence[PodSet], nodes: list[Object], *, sure: bool) -> Iterator[Finding]:
+    """Compare the pods of an object that share no domain with the domains of the Nodes."""
+    seen = set[str]()
+    for pods in owned:
+        for path, key in apart_from(pods.spec, pods.labels) if pods.count != 0 else ():
+            if key in seen:
+                continue
+            seen.add(key)
+            among = [other for other in owned if _each_apart(pods, other, key)]
+            at = pods.at(f"spec.{path}")
+            number = known(total([other.count for other in among]), at)
+            what = f"lets no two of {count_of(number, 'pod')} share a {key}"
+            yield from _enough(at, what, number, _domains(nodes, pods, key, free=True), sure=sure)
+
+
+def _each_apart(pods: PodSet, other: PodSet, key: str) -> bool:
+    """Return whether no two pods of two templates share a domain."""
+    pairs = ((pods, other), (other, pods), (other, other))
+    return all(key in {found for _, found in apart_from(a.spec, b.labels)} for a, b in pairs)
+
+
+def _domains(nodes: list[Object], pods: PodSet, key: str, *, free: bool) -> int | None:
+    """Count the domains of the Nodes that take some pods; None if there may be any number.
+
+    Args:
+        nodes: The Nodes.
+        pods: The pods.
+        key: The label whose values are the domains.
+        free: Whether Nodes without the label hold any number of them.
+    """
+    asked = requests_of(pods)
+    allowed, _ = usable(nodes, pods.spec, () if isinstance(asked, Unknown) else asked)
+    labels = [node.metadata.get("labels") for node in allowed]
+    if key == _HOSTNAME:
+        return len(allowed)
+    values = [mapping(stated).get(key) for stated in labels]
+    if any(map(unknown_within, labels)) or (free and None in values):
+        return None
+    return len({str(value) for value in values if value is not None})
+
+
+def _enough(
+    path: str, what: str, number: int, domains: int | None, *, sure: bool
+) -> Iterator[Finding]:
+    """Report more pods or groups than domains."""
+    if domains is None or number <= domains:
+        return
+    left = number - domains
+    yield Finding(
+        path=path,
+        seen=f"{what}, but the Nodes here that take them have {domains or 'none'} of it, so {left} "
+        f"never {'starts' if left == 1 else 'start'}",
+        remedy=f"add Nodes with {left} more, or lower the number to {domains}",
+        level=Level.MANDATORY if sure else Level.ADVISORY,
+    )
+
+
+_ALPHA = "alpha.jobset.sigs.k8s.io"
+_OF_GROUPS: Mapping[GroupKind, str] = {
+    (
+        "leaderworkerset.x-k8s.io",
+        "LeaderWorkerSet",
+    ): "leaderworkerset.sigs.k8s.io/exclusive-topology",
+    ("jobset.x-k8s.io", "JobSet"): f"{_ALPHA}/exclusive-topology",
+    ("workloads.x-k8s.io", "RoleBasedGroupSet"): "rbg.workloads.x-k8s.io/group-exclusive-topology",
+}
+"""By kind, the annotation with the label of Nodes of which each group has one value alone."""
+
+
+@part_of_rule
+def _groups_apart(owned: Sequence[PodSet], nodes: list[Object], *, sure: bool) -> Iterator[Finding]:
+    """Compare the groups of an object that share no domain with the domains of the Nodes."""
+    owner = owned[0].owner
+    annotation = _OF_GROUPS.get(owner.group_kind)
+    for at, key, groups in _exclusive(owner, annotation) if annotation else ():
+        path = owner.at(f"{at}.{annotation}")
+        require_known(path, key)
+        if isinstance(key, str) and key:
+            number = known(groups, path)
+            what = f"gives each of {count_of(number, 'group')} a {display(key)} of its own"
+            domains = _domains(nodes, owned[0], key, free=False)
+            yield from _enough(path, what, number, domains, sure=sure)
+
+
+def _exclusive(owner: Object, annotation: str) -> Iterator[tuple[str, object, MaybeInt]]:
+    """Yield the path of the annotations, the label, and the number of groups that have one each."""
+    at, annotations = "metadata.annotations", mapping(owner.metadata.get("annotations"))
+    if owner.kind == "RoleBasedGroupSet":
+        at = "spec.groupTemplate.annotations"
+        annotations = mapping(mapping(owner.spec.get("groupTemplate")).get("annotations"))
+    if owner.kind != "JobSet":
+        yield at, annotations.get(annotation), copies_in(owner.spec.get("replicas"), 1)
+        return
+    jobs = list(map(mapping, sequence(owner.spec.get("replicatedJobs"))))
+    if f"{_ALPHA}/node-selector" in annotations:
+        return
+    numbers = [copies_in(job.get("replicas"), 1) for job in jobs]
+    if annotation in annotations:
+        yield at, annotations[annotation], total(numbers)
+        return
+    for index, (job, number) in enumerate(zip(jobs, numbers, strict=True)):
+        metadata = mapping(mapping(job.get("template")).get("metadata"))
+        stated = mapping(metadata.get("annotations")).get(annotation)
+        yield f"spec.replicatedJobs[{index}].template.metadata.annotations", stated, number
