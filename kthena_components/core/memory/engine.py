@@ -29,7 +29,6 @@ from kthena_components.core.memory.largest_batch import StartUp, batch_of
 from kthena_components.core.memory.sglang_states import left_in_sglang
 from kthena_components.core.memory.sharding import (
     ENGINES,
-    NO_MODEL,
     VLLM,
     attention_ranks,
     gathers_tokens,
@@ -302,13 +301,6 @@ def engines_without_gpu(facts: ServingFacts) -> Iterator[tuple[EngineFacts, Plac
             continue
         if entry.gpu is None or isinstance(entry.gpu, OtherGpu):
             yield engine, _placed(engine, command, largest_gpu(entry.accelerators))
-
-
-def engines_without_model(facts: ServingFacts) -> list[EngineFacts]:
-    """Return the engines of which memory-weights-fit says that nothing names the model."""
-    without = engines_without_gpu(facts) if facts.gpu_option else ()
-    found = (*placed_engines(facts), *(one for one in without if one[0].entry.gpu is None))
-    return [engine for engine, placed in found if placed == NO_MODEL]
 
 
 def _placed(

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from kthena_components.core.engines.facts import set_size
 from kthena_components.core.engines.trtllm import CONTEXT_KIND, MOE_CLUSTER, MOE_TENSOR, SPREAD
-from kthena_components.core.facts.serving import ServingFacts
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of
-from kthena_components.core.memory.engine import engines_without_model
+from kthena_components.core.memory.engine import engines_without_gpu, placed_engines
 from kthena_components.core.memory.sharding import (
     NO_MODEL,
     Sharding,
@@ -44,7 +44,7 @@ def tp_divides_heads(facts: ServingFacts) -> Iterator[Finding]:
     Level: mandatory.
     Source: vllm/config/model.py verify_with_parallel_config.
     """
-    told = engines_without_model(facts)
+    told = _without_model(facts)
     for engine, because in shapeless(facts):
         if because == NO_MODEL.because and any(one is engine for one in told):
             continue  # memory-weights-fit says it, and how to name the model
@@ -64,6 +64,13 @@ def tp_divides_heads(facts: ServingFacts) -> Iterator[Finding]:
                 f"{ranks_of_model(sharding, ranks)}, which leaves a remainder of {heads % ranks}"
             )
             yield sharding.finding(seen, nearest_sizes(sharding, fits))
+
+
+def _without_model(facts: ServingFacts) -> list[EngineFacts]:
+    """Return the engines of which memory-weights-fit says that nothing names the model."""
+    without = engines_without_gpu(facts) if facts.gpu_option else ()
+    found = (*placed_engines(facts), *(one for one in without if one[0].entry.gpu is None))
+    return [engine for engine, placed in found if placed == NO_MODEL]
 
 
 KV_HEADS = "tp-divides-kv-heads"
