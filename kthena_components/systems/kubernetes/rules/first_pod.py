@@ -286,9 +286,9 @@ def _knows_hosts(cluster: ClusterObjects, owner: Object) -> bool:
 
 
 def _may_make(cluster: ClusterObjects, key: tuple[str, str]) -> bool:
-    """Return whether a controller may make a Service, which it names after its object."""
-    others = (each for each in cluster.objects if each.group_kind[0] not in _BUILT_IN)
-    return any(key[1].startswith(str(each.name)) for each in others if each.namespace == key[0])
+    """Return whether a Service may be elsewhere, or of a controller, by its object's name."""
+    near = [(each.group_kind[0], each) for each in cluster.objects if each.namespace == key[0]]
+    return not near or any(g not in _BUILT_IN and key[1].startswith(str(o.name)) for g, o in near)
 
 
 def _leads_elsewhere(
