@@ -206,7 +206,7 @@ def _look(question: Question, base: ServingFacts, shape: Shape) -> Row | Impossi
     sure = next((each for each in found if too_little or each.most is Level.MANDATORY), None)
     if isinstance(placed, Unknown):
         return Impossible(shape=shape, seen=placed.because, rule=None)
-    if sure is None and (placed.left or 0.0) <= 0 and found:
+    if sure is None and _cache(placed) <= 0 and found:
         sure = found[0]
     if sure is not None:
         return replace(_impossible(shape, sure), longest=_longest(placed))
@@ -223,6 +223,12 @@ def _refused(question: Question, shape: Shape) -> Finding | None:
         named = not question.lacks_image
         return next((each for each in error.findings if named or each.rule != _FOR_IMAGE), None)
     return None
+
+
+def _cache(placed: Placed) -> float:
+    """Return GiB of cache on a GPU: if none is left, what there is without the terms in doubt."""
+    left, estimate = placed.left or 0.0, estimate_of(placed)
+    return left if left > 0 or isinstance(estimate, Unknown) else left + estimate.doubt
 
 
 def _longest(placed: Placed) -> int:
@@ -290,7 +296,7 @@ def _impossible(shape: Shape, finding: Finding) -> Impossible:
 
 def _measured(question: Question, shape: Shape, placed: Placed, doubt: Finding | None) -> Row:
     """Measure a shape: GiB of weights and cache, tokens, and requests at once."""
-    cache, each, length = max(placed.left or 0.0, 0.0), _bytes_of_a_token(placed), length_of(placed)
+    cache, each, length = max(_cache(placed), 0.0), _bytes_of_a_token(placed), length_of(placed)
     tokens = int(cache * GIB / each) if each else None
     at_once = None
     if tokens is not None and isinstance(length, int) and length:

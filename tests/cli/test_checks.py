@@ -55,7 +55,7 @@ def test_levels_that_stay_or_rise_are_no_weakening() -> None:
             {**RULES, "levels": {"world-size-equals-gpus": "disabled"}},
             "would lower the level of 1 rule: world-size-equals-gpus (mandatory → disabled)",
         ),
-        ("serving-rules", {"levels": {"*": "disabled"}}, "would lower the level of 3"),
+        ("serving-rules", {"levels": {"*": "disabled"}}, "would lower the level of 4"),
         ("serving-groups", {**GROUPS, "gpuBudget": 64}, "would be 64, and the bas"),
         (
             "serving-groups",

@@ -18,7 +18,7 @@ CHOICES: Final[dict[str, set[str]]] = {
         *("leader-address", "leader-pod-exists", "leader-ports-agree", "first-pod-named"),
         "first-pod-selected",
         *("ray-start-order", "ports-distinct"),
-        *("adapter-mounted", "metadata-variables", "nixl-side-channel-host", "selector-of-serving"),
+        *("adapter-mounted", "nixl-side-channel-host", "selector-of-serving"),
         *("probe-covers-loading", "resource-claim-used"),
     },
     "one of several parts goes, and only the user knows which": {
@@ -96,6 +96,7 @@ UNCOVERS: Final[dict[tuple[str, str], str]] = {
     ("init-container-ends", "ports-distinct"): "both servers have the default port",
     ("pod-ranks", "metadata-variables"): "it says that only a StatefulSet's pods have the label",
     ("size-variables", "metadata-variables"): "it says that only a StatefulSet's pods have it",
+    ("size-variables", "headless-workers"): "the rank is known only then",
     ("executor-stated", "pods-joined"): "a script of the user must start Ray, too",
     ("gpu-agrees", "image-gpu-vendor"): "the image is for the other vendor, too",
     ("gpu-resource", "image-gpu-vendor"): "the image is for another vendor",

@@ -56,6 +56,11 @@ FINE = {
     "--pipeline-parallel-size": "the pods of other roles may join, so the size is not checked",
     "split-1 spec.template.spec.containers.0.command.2 -tp": "other pods may join",
     "split-1 spec.template.spec.containers.0.command.2 -pp": "other pods may join",
+    # Its queue is an object of its own.
+    "kai-queues-2 spec.template.cliques.0.spec.podSpec.containers.0.resources.limits."
+    "nvidia.com/gpu": "no engine is known",
+    "kai-queues-2 spec.template.cliques.1.spec.podSpec.containers.0.resources.limits."
+    "nvidia.com/gpu": "no engine is known",
 }
 """Numbers that may be one higher, and why that is right."""
 SERVING = {

@@ -96,7 +96,7 @@ class PodFacts:
     """Whether Kubernetes may set variables for the Services of its namespace."""
     offline: str = ""
     """The variable that forbids the download of a model, if nothing else may bring one."""
-    from_metadata: tuple[MetadataField, ...] = ()
+    from_metadata: tuple[MetadataField, ...] = field(default=(), compare=False)
     """Variables of its container from labels and annotations that the template does not state."""
     engine_variables: Variables = field(default_factory=lambda: NO_VARIABLES, compare=False)
     """Those of engines, NCCL and Ray that nothing else in the container mentions."""

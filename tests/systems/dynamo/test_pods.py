@@ -103,9 +103,14 @@ def test_a_claim_of_one_node_is_refused_for_a_component_of_two_pods(
 
 
 def test_replicas_of_one_pod_may_share_a_node() -> None:
-    changes = {f"{AT}/multinode": GONE, f"{AT}/replicas": 3, f"{EXTRA}/volumes": [MOUNTED]}
+    changes = {f"{AT}/multinode": GONE, f"{AT}/replicas": 2, f"{EXTRA}/volumes": [MOUNTED]}
     ((_, level, seen),) = shared_claims(changed(DYNAMO, changes))
-    assert (level, seen.endswith("but 3 pods mount it")) == ("advisory", True)
+    assert (level, seen.endswith("but 2 pods mount it")) == ("advisory", True)
+    ((_, level, seen),) = shared_claims(changed(DYNAMO, {**changes, f"{AT}/replicas": 3}))
+    assert (level, seen.endswith("they request 24 GPUs, more than one node has")) == (
+        "mandatory",
+        True,
+    )
     assert shared_claims(changed(DYNAMO, {**changes, f"{AT}/replicas": 1})) == []
 
 

@@ -73,9 +73,10 @@ def test_a_claim_weighs_by_whose_pods_share_it(
 
 def test_replicas_of_one_pod_may_be_on_one_node() -> None:
     """Two cliques of a scaling group that each start an engine are not one engine."""
-    alone = ["sh", "-c", "vllm serve m -tp 8"]
-    path = "spec/template/cliques/{}/spec/podSpec/containers/0/command"
-    changes: dict[str, Any] = {path.format(1): alone, path.format(2): alone}
+    alone = ["sh", "-c", "vllm serve m -tp 2"]
+    at = "spec/template/cliques/{}/spec/podSpec/containers/0"
+    changes: dict[str, Any] = {f"{at.format(one)}/command": alone for one in (1, 2)}
+    changes |= {f"{at.format(one)}/resources": {"limits": {"nvidia.com/gpu": 2}} for one in (1, 2)}
     cliques = mounting(1, 2, **changes)
     found = together({"weights": CLAIM, "llama": cliques})
     assert [level for _, level, _ in said_of("rwx-for-shared-model", found)] == ["advisory"]

@@ -69,6 +69,9 @@ def test_pods_of_a_ray_cluster_without_an_engine_may_share_a_node(
     body = copy.deepcopy(SERVED["ray.io.RayCluster"])
     head = body["spec"]["headGroupSpec"]["template"]["spec"]["containers"][0]
     head["args"] = [head["args"][0].replace("vllm serve", started)]
+    for group in (body["spec"]["headGroupSpec"], *body["spec"]["workerGroupSpecs"]):
+        for container in group["template"]["spec"]["containers"]:
+            container["resources"] = {"limits": {"nvidia.com/gpu": 1}}
     metadata = {"name": CLAIM, "namespace": body["metadata"]["namespace"]}
     claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata,
              "spec": {"accessModes": ["ReadWriteOnce"]}}  # fmt: skip

@@ -187,7 +187,7 @@ GATEWAY: GroupKind = ("gateway.networking.k8s.io", "Gateway")
 _TLS = "kubernetes.io/tls"
 _KEYS = ("tls.crt", "tls.key")
 _PLAIN, _ENDING, _TERMINATE = ("HTTP", "TCP", "UDP"), ("HTTPS", "TLS"), "Terminate"
-_ELSEWHERE = ("networking.gke.io/certmap",)
+_ELSEWHERE = frozenset({"networking.gke.io/certmap"})
 """Annotations of a Gateway by which its listeners have certificates."""
 _Listener = tuple[str, Mapping[str, Any]]
 
@@ -205,19 +205,18 @@ def listener_tls(found: Object) -> Iterator[Finding]:
     place of certificateRefs, as with certificates of a cloud. GKE also takes them from the
     annotation networking.gke.io/certmap.
 
-    Pass: protocol HTTPS with tls.certificateRefs; protocol HTTP without tls; TLS with Passthrough.
-    Fail: HTTPS with tls: {mode: Terminate} alone; HTTPS with mode Passthrough; HTTP with tls.
+    Pass: port 443, protocol HTTPS and tls.certificateRefs; port 80 and HTTP without tls.
+    Fail: port 443, HTTPS and tls: {mode: Terminate} alone, or mode Passthrough; port 80, HTTP and
+    tls.
     Level: mandatory, because the API server rejects it; advisory for HTTPS and TLS without tls.
     Source: kubernetes-sigs/gateway-api v0.8.0 to v1.5.1 apis/v1/gateway_types.go (XValidation).
     """
-    annotations = mapping(found.metadata.get("annotations"))
     for path, listener in _listeners(found):
-        elsewhere = any(key in annotations for key in _ELSEWHERE)
-        yield from _tls_of(f"{path}.tls", listener, elsewhere=elsewhere)
+        yield from _tls_of(f"{path}.tls", listener, found.metadata.get("annotations"))
 
 
 @part_of_rule
-def _tls_of(path: str, listener: Mapping[str, Any], *, elsewhere: bool) -> Iterator[Finding]:
+def _tls_of(path: str, listener: Mapping[str, Any], annotations: object) -> Iterator[Finding]:
     """Check the fields of tls against the protocol of a listener."""
     protocol, stated = listener.get("protocol"), listener.get("tls")
     tls = mapping(stated)
@@ -234,7 +233,8 @@ def _tls_of(path: str, listener: Mapping[str, Any], *, elsewhere: bool) -> Itera
         seen = "is missing, but the listener ends TLS (mode Terminate), and the API server rejects "
         remedy = "name the Secret with the certificate"
         yield refuse(f"{path}.certificateRefs", f"{seen}that without options", remedy)
-    elif protocol in _ENDING and stated is None and not elsewhere:
+    elif protocol in _ENDING and stated is None and not _ELSEWHERE & mapping(annotations).keys():
+        require_known(path, annotations)
         seen = f"is missing, and a listener of protocol {protocol} has no certificate without it"
         yield advise(path, seen, "write certificateRefs with the Secret of the certificate")
 

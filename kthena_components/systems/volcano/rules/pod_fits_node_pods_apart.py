@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from decimal import Decimal
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from kthena_components.core.findings import Finding, Level, count_of, not_checked, part_of_rule
@@ -23,18 +23,56 @@ from kthena_components.core.topology.node_fit import (
 )
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import is_accelerator, render_quantity
-from kthena_components.core.values.read import (
-    mapping,
-    require_known,
-    sequence,
-    unknown_within,
-)
+from kthena_components.core.values.read import mapping, require_known, sequence, unknown_within
 from kthena_components.core.values.unknown import MaybeInt, Unknown, known, total
 from kthena_components.systems.volcano.rules.gang_fits_hypernode import NODE, nodes_of
 
 _Test = Callable[[Object], bool]
 _HOSTNAME = "kubernetes.io/hostname"
 """The label of a Node with its name, which the kubelet adds."""
+
+
+class NodeChoice:
+    """Some Nodes, and on which of them pods may start: pods with equal constraints ask once."""
+
+    def __init__(self, nodes: list[Object]) -> None:
+        """Take the Nodes."""
+        self.nodes = nodes
+        self._own = {str(key) for one in nodes for key in mapping(one.metadata.get("labels"))}
+        self._found: dict[str, tuple[list[Object], str]] = {}
+
+    @cached_property
+    def are_whole(self) -> bool:
+        """Whether they have all labels of a cluster's: the kubelet adds the one of the name."""
+        return all(_HOSTNAME in mapping(one.metadata.get("labels")) for one in self.nodes)
+
+    def usable(
+        self,
+        spec: Mapping[str, Any],
+        asked: Collection[str],
+        labels: Container[str] | None = None,
+    ) -> tuple[list[Object], str]:
+        """Return the Nodes on which pods may start, and which of their fields leave out others.
+
+        Args:
+            spec: The spec of the pods.
+            asked: The resources that they request.
+            labels: The labels that are compared. None: those that a Node has.
+        """
+        affinity = mapping(spec.get("affinity")).get("nodeAffinity")
+        stated = (*map(spec.get, ("nodeName", "nodeSelector", "tolerations")), affinity)
+        key = repr((stated, sorted(asked), labels is None))
+        if key not in self._found:
+            tests = _tests(spec, self._own if labels is None else labels, asked)
+            self._found[key] = _usable(self.nodes, [*tests])
+        return self._found[key]
+
+
+class _Every(Container[str]):
+    """All labels."""
+
+    def __contains__(self, key: object) -> bool:
+        return True
 
 
 def pod_fits_node(cluster: ClusterObjects) -> Iterator[Finding]:
@@ -59,26 +97,27 @@ def pod_fits_node(cluster: ClusterObjects) -> Iterator[Finding]:
     stated = cluster.of(NODE)
     sizes = nodes_of(cluster) if stated else {}
     sources = {cluster.source_of(node) for node in stated}
+    choice = NodeChoice(stated)
     for pods in cluster.pods if stated else ():
         asked = requests_of(pods)
         if isinstance(asked, Unknown):
             yield not_checked(pods.at("spec.containers"), asked)
         elif pods.count != 0 and any(map(is_accelerator, asked)):
             same = sources == {cluster.source_of(pods.owner)}
-            yield from _placed(pods, asked, stated, sizes, same=same, whole=cluster.complete)
+            yield from _placed(pods, asked, choice, sizes, same=same, whole=cluster.complete)
 
 
 def _placed(
     pods: PodSet,
     asked: Mapping[str, Decimal],
-    stated: list[Object],
+    choice: NodeChoice,
     sizes: Mapping[str, Amounts],
     *,
     same: bool,
     whole: bool,
 ) -> Iterator[Finding]:
     """Report pods that none of the given Nodes takes, or has room for."""
-    allowed, by = usable(stated, pods.spec, asked)
+    stated, (allowed, by) = choice.nodes, choice.usable(pods.spec, asked)
     if not allowed:
         yield _nowhere(pods, len(stated), by, same=same or whole)
     elif len(sizes) == len(stated) and not any(
@@ -86,40 +125,10 @@ def _placed(
     ):
         nodes = [sizes[str(node.name)] for node in allowed]
         yield from _without_room(pods, asked, nodes, by, same=same, whole=whole)
-    elif whole or _are_whole(stated):
-        allowed, by = usable(stated, pods.spec, asked, _Every())
+    elif whole or choice.are_whole:
+        allowed, by = choice.usable(pods.spec, asked, _Every())
         if not allowed:
             yield _nowhere(pods, len(stated), by, same=False)
-
-
-class _Every(Container[str]):
-    """All labels."""
-
-    def __contains__(self, key: object) -> bool:
-        return True
-
-
-def _are_whole(nodes: list[Object]) -> bool:
-    """Return whether Nodes have all labels of a cluster's: the kubelet adds the one of the name."""
-    return all(_HOSTNAME in mapping(node.metadata.get("labels")) for node in nodes)
-
-
-def usable(
-    nodes: list[Object],
-    spec: Mapping[str, Any],
-    asked: Collection[str],
-    labels: Container[str] | None = None,
-) -> tuple[list[Object], str]:
-    """Return the Nodes on which pods may start, and which of their fields leave out others.
-
-    Args:
-        nodes: The Nodes.
-        spec: The spec of the pods.
-        asked: The resources that they request.
-        labels: The labels that are compared. None: those that a Node has.
-    """
-    own = {str(key) for node in nodes for key in mapping(node.metadata.get("labels"))}
-    return _usable(nodes, [*_tests(spec, own if labels is None else labels, asked)])
 
 
 def _nowhere(pods: PodSet, count: int, by: str, *, same: bool) -> Finding:
@@ -277,15 +286,15 @@ def pods_apart_fit(cluster: ClusterObjects) -> Iterator[Finding]:
     nodes = cluster.of(NODE)
     if not nodes:
         return
-    sources = {cluster.source_of(node) for node in nodes}
+    sources, choice = {cluster.source_of(node) for node in nodes}, NodeChoice(nodes)
     for owned in cluster.pods_of.values():
         sure = cluster.complete or sources == {cluster.source_of(owned[0].owner)}
-        yield from _pods_apart(owned, nodes, sure=sure)
-        yield from _groups_apart(owned, nodes, sure=sure)
+        yield from _pods_apart(owned, choice, sure=sure)
+        yield from _groups_apart(owned, choice, sure=sure)
 
 
 @part_of_rule
-def _pods_apart(owned: Sequence[PodSet], nodes: list[Object], *, sure: bool) -> Iterator[Finding]:
+def _pods_apart(owned: Sequence[PodSet], nodes: NodeChoice, *, sure: bool) -> Iterator[Finding]:
     """Compare the pods of an object that share no domain with the domains of the Nodes."""
     seen = set[str]()
     for pods in owned:
@@ -306,7 +315,7 @@ def _each_apart(pods: PodSet, other: PodSet, key: str) -> bool:
     return all(key in {found for _, found in apart_from(a.spec, b.labels)} for a, b in pairs)
 
 
-def _domains(nodes: list[Object], pods: PodSet, key: str, *, free: bool) -> int | None:
+def _domains(nodes: NodeChoice, pods: PodSet, key: str, *, free: bool) -> int | None:
     """Count the domains of the Nodes that take some pods; None if there may be any number.
 
     Args:
@@ -316,7 +325,7 @@ def _domains(nodes: list[Object], pods: PodSet, key: str, *, free: bool) -> int 
         free: Whether Nodes without the label hold any number of them.
     """
     asked = requests_of(pods)
-    allowed, _ = usable(nodes, pods.spec, () if isinstance(asked, Unknown) else asked)
+    allowed, _ = nodes.usable(pods.spec, () if isinstance(asked, Unknown) else asked)
     labels = [node.metadata.get("labels") for node in allowed]
     if key == _HOSTNAME:
         return len(allowed)
@@ -342,12 +351,9 @@ def _enough(
     )
 
 
-_ALPHA = "alpha.jobset.sigs.k8s.io"
+_ALPHA, _LWS = "alpha.jobset.sigs.k8s.io", "leaderworkerset.sigs.k8s.io"
 _OF_GROUPS: Mapping[GroupKind, str] = {
-    (
-        "leaderworkerset.x-k8s.io",
-        "LeaderWorkerSet",
-    ): "leaderworkerset.sigs.k8s.io/exclusive-topology",
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): f"{_LWS}/exclusive-topology",
     ("jobset.x-k8s.io", "JobSet"): f"{_ALPHA}/exclusive-topology",
     ("workloads.x-k8s.io", "RoleBasedGroupSet"): "rbg.workloads.x-k8s.io/group-exclusive-topology",
 }
@@ -355,7 +361,7 @@ _OF_GROUPS: Mapping[GroupKind, str] = {
 
 
 @part_of_rule
-def _groups_apart(owned: Sequence[PodSet], nodes: list[Object], *, sure: bool) -> Iterator[Finding]:
+def _groups_apart(owned: Sequence[PodSet], nodes: NodeChoice, *, sure: bool) -> Iterator[Finding]:
     """Compare the groups of an object that share no domain with the domains of the Nodes."""
     owner = owned[0].owner
     annotation = _OF_GROUPS.get(owner.group_kind)
