@@ -173,8 +173,8 @@ class Kind(Updates[V], Scaling[V], ConvertInput[V], PodTemplates, ObjectTraits, 
     gangs: Callable[[V], Iterator[Gang]] | None = None
     """The pods that its controller puts into PodGroups. None: it creates none."""
     added_fields: Callable[[V], Iterable[str]] | None = None
-    """Labels and annotations that its controller adds to pods, as `metadata.labels['app']`, beside
-    those of `PodSet.added`. None: those alone, or not known if these are not."""
+    """Labels and annotations that its controller adds to pods, as `metadata.labels['app']`, besides
+    `PodSet.added`. None: only `PodSet.added`, and if that is not known, nothing is."""
     demand: Callable[[V], GpuDemand | None] | None = None
     """GPUs of pods without templates in it. None: without `pods`, counted from the facts."""
     rules: tuple[Rule[V], ...] = ()

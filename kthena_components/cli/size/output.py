@@ -30,7 +30,7 @@ from kthena_components.systems import EMITTERS, find_emitter
 
 _HOURS = 24
 _EVEN = 1.005
-"""How much more than the model's weights those of all GPUs may be as if they shared everything."""
+"""The weights on all GPUs, over those of the model, up to which no GPU is said to have a copy."""
 _NAMED = 6
 """Shapes that do not fit in the text at most; JSON has all."""
 _Column = tuple[str, Callable[[Row], object]]

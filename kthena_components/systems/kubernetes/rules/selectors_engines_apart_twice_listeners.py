@@ -257,8 +257,8 @@ def listener_certificate(
 
     It is of type kubernetes.io/tls, with tls.crt and tls.key. In another namespace, a
     ReferenceGrant there allows Gateways of this one to name it. Compared are Secrets among the
-    objects, and names that differ from one of them in a letter; other kinds are not compared. One
-    that cert-manager or its like fills is not looked into.
+    objects, and names that differ from one of them in a letter; other kinds are not compared, and
+    the keys of a Secret only if no controller, such as cert-manager, writes them.
 
     Pass: certificateRefs chat-tls, and a Secret chat-tls of type kubernetes.io/tls.
     Fail: a Secret of type Opaque; one without tls.key; one in another namespace without a
