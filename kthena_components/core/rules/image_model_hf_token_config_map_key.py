@@ -207,8 +207,8 @@ def model_offline(facts: ServingFacts) -> Iterator[Finding]:
     volume that may keep a model, an init container, a hook, or a script that may bring it, or if
     the image is another one.
 
-    Pass: HF_HUB_OFFLINE 1, and a PersistentVolumeClaim at /root/.cache/huggingface; --model
-    /models/llama; HF_HUB_OFFLINE 0.
+    Pass: HF_HUB_OFFLINE 1, HF_HOME /cache and a PersistentVolumeClaim there; --model /models/llama;
+    HF_HUB_OFFLINE 0.
     Fail: HF_HUB_OFFLINE 1 and vllm serve Qwen/Qwen3-32B in vllm/vllm-openai:v0.22.0, with no
     volumes, or with an emptyDir.
     Level: mandatory.
@@ -227,8 +227,7 @@ def model_offline(facts: ServingFacts) -> Iterator[Finding]:
             yield from here.refused(
                 f"loads {display(model)} from the hub, but {pod.offline} forbids downloads, and no "
                 "volume or init container brings the model",
-                f"mount a volume with the model at HF_HOME (/root/.cache/huggingface), or remove "
-                f"{pod.offline}",
+                f"mount a volume with the model, and write its path in HF_HOME, or remove {pod.offline}",
             )
 
 
