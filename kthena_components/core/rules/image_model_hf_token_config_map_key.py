@@ -227,7 +227,8 @@ def model_offline(facts: ServingFacts) -> Iterator[Finding]:
             yield from here.refused(
                 f"loads {display(model)} from the hub, but {pod.offline} forbids downloads, and no "
                 "volume or init container brings the model",
-                f"mount a volume with the model, and write its path in HF_HOME, or remove {pod.offline}",
+                "mount a volume with the model, and write its path in HF_HOME, or remove "
+                f"{pod.offline}",
             )
 
 
