@@ -15,7 +15,7 @@ from kthena_components.core.findings import (
 )
 from kthena_components.core.naming import name_slip_of
 from kthena_components.core.objects.cluster_objects import ClusterObjects, Key
-from kthena_components.core.objects.object import GroupKind, Object, PodSet
+from kthena_components.core.objects.object import CLAIM, GroupKind, Object, PodSet
 from kthena_components.core.remedies import write
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
@@ -257,7 +257,6 @@ def _logins(pods: PodSet, secrets: Mapping[Key, _Secret]) -> Iterator[Finding]:
             yield advise(path, f"{seen}without it", remedy)
 
 
-_CLAIM: GroupKind = ("", "PersistentVolumeClaim")
 SERVICE_ACCOUNT: GroupKind = ("", "ServiceAccount")
 _Named = tuple[str, GroupKind, Any]
 """The path of a name in a pod template, the kind, and the name or the map that has it."""
@@ -304,7 +303,7 @@ _ByKind = dict[tuple[GroupKind, str], dict[str, None]]
 def names_by_space(cluster: ClusterObjects) -> Iterator[_ByKind]:
     """Return the names of each kind in each namespace, without those of which some are unknown."""
     found: _ByKind = {}
-    for kind in (_CLAIM, SECRET, SERVICE_ACCOUNT):
+    for kind in (CLAIM, SECRET, SERVICE_ACCOUNT):
         for space, name in () if cluster.name_unknown(kind) else cluster.named(kind):
             found.setdefault((kind, space), {})[name] = None
     filled = _filled(cluster)
@@ -324,7 +323,7 @@ def _references(pods: PodSet) -> Iterator[_Named]:
     for i, volume in enumerate(map(mapping, sequence(spec.get("volumes")))):
         at = f"spec.volumes[{i}]"
         claim, secret = (mapping(volume.get(key)) for key in ("persistentVolumeClaim", "secret"))
-        yield f"{at}.persistentVolumeClaim.claimName", _CLAIM, claim.get("claimName")
+        yield f"{at}.persistentVolumeClaim.claimName", CLAIM, claim.get("claimName")
         yield f"{at}.secret.secretName", SECRET, _required(secret, "secretName")
     for at, container in _containers(pods):
         for k, item in enumerate(sequence(container.get("envFrom"))):

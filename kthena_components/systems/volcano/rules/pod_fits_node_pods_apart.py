@@ -5,9 +5,11 @@ from decimal import Decimal
 from functools import cached_property, partial
 from typing import Any
 
+from kthena_components.core import naming
 from kthena_components.core.findings import Finding, Level, count_of, not_checked, part_of_rule
 from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import (
+    NODE,
     Amounts,
     GroupKind,
     Object,
@@ -25,11 +27,9 @@ from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import is_accelerator, render_quantity
 from kthena_components.core.values.read import mapping, require_known, sequence, unknown_within
 from kthena_components.core.values.unknown import MaybeInt, Unknown, known, total
-from kthena_components.systems.volcano.rules.gang_fits_hypernode import NODE, nodes_of
+from kthena_components.systems.volcano.rules.gang_fits_hypernode import nodes_of
 
 _Test = Callable[[Object], bool]
-_HOSTNAME = "kubernetes.io/hostname"
-"""The label of a Node with its name, which the kubelet adds."""
 
 
 class NodeChoice:
@@ -44,7 +44,7 @@ class NodeChoice:
     @cached_property
     def are_whole(self) -> bool:
         """Whether they have all labels of a cluster's: the kubelet adds the one of the name."""
-        return all(_HOSTNAME in mapping(one.metadata.get("labels")) for one in self.nodes)
+        return all(naming.HOSTNAME in mapping(one.metadata.get("labels")) for one in self.nodes)
 
     def usable(
         self,
@@ -327,7 +327,7 @@ def _domains(nodes: NodeChoice, pods: PodSet, key: str, *, free: bool) -> int | 
     asked = requests_of(pods)
     allowed, _ = nodes.usable(pods.spec, () if isinstance(asked, Unknown) else asked)
     labels = [node.metadata.get("labels") for node in allowed]
-    if key == _HOSTNAME:
+    if key == naming.HOSTNAME:
         return len(allowed)
     values = [mapping(stated).get(key) for stated in labels]
     if any(map(unknown_within, labels)) or (free and None in values):
