@@ -19,6 +19,7 @@ from kthena_components.core.values.blanks import TO_REPLACE
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.quantity import is_accelerator, parse_quantity, render_quantity
 from kthena_components.core.values.read import (
+    MAX_PORT,
     is_map,
     mapping,
     pairs,
@@ -311,7 +312,6 @@ _COUNTS = (
     "successThreshold",
     "failureThreshold",
 )
-_PORTS = 65_535
 _LONGEST = 15
 _GRACE = 30
 """Default of terminationGracePeriodSeconds."""
@@ -387,10 +387,11 @@ def check_port(port: object, path: str, *, named: bool = False) -> Iterator[Find
     """Report what is no port: 1 to 65535, or where it may be named, the name of one."""
     if isinstance(port, bool) or unknown_in(port):
         return
-    if isinstance(port, int) and not 1 <= port <= _PORTS:
-        yield say(path, f"is {port}, but a port is from 1 to {_PORTS}", "write for example 8000")
+    if isinstance(port, int) and not 1 <= port <= MAX_PORT:
+        yield say(path, f"is {port}, but a port is from 1 to {MAX_PORT}", "write for example 8000")
     elif named and isinstance(port, str) and not is_port_name(port):
-        seen = f"is {display(port)}, which is neither a number from 1 to {_PORTS} nor a port's name"
+        number = f"a number from 1 to {MAX_PORT}"
+        seen = f"is {display(port)}, which is neither {number} nor a port's name"
         yield say(path, seen, "write for example 8000, without quotes")
 
 
