@@ -63,9 +63,7 @@ def engines_apart(cluster: ClusterObjects) -> Iterator[Finding]:
         other, _ = seen.setdefault(place, (pods, ports))
         if other.owner is pods.owner or {other.owner.group, pods.owner.group} <= _PARTS:
             continue
-        together = cluster.complete or (
-            cluster.source_of(other.owner) == cluster.source_of(pods.owner)
-        )
+        together = cluster.source_of(other.owner) == cluster.source_of(pods.owner)
         yield _finding(pods, other, ports, together=together)
 
 

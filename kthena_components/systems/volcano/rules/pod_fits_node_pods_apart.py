@@ -119,7 +119,7 @@ def _placed(
     """Report pods that none of the given Nodes takes, or has room for."""
     stated, (allowed, by) = choice.nodes, choice.usable(pods.spec, asked)
     if not allowed:
-        yield _nowhere(pods, len(stated), by, same=same or whole)
+        yield _nowhere(pods, len(stated), by, same=same)
     elif len(sizes) == len(stated) and not any(
         _has_room(sizes[str(node.name)], asked) for node in allowed
     ):
@@ -288,7 +288,7 @@ def pods_apart_fit(cluster: ClusterObjects) -> Iterator[Finding]:
         return
     sources, choice = {cluster.source_of(node) for node in nodes}, NodeChoice(nodes)
     for owned in cluster.pods_of.values():
-        sure = cluster.complete or sources == {cluster.source_of(owned[0].owner)}
+        sure = sources == {cluster.source_of(owned[0].owner)}
         yield from _pods_apart(owned, choice, sure=sure)
         yield from _groups_apart(owned, choice, sure=sure)
 
