@@ -15,6 +15,7 @@ from kthena_components.core.findings import Finding, join_path, suggest_name
 from kthena_components.core.naming import NAME_LIMIT, is_dns_name
 from kthena_components.core.remedies import either, or_more, remove
 from kthena_components.core.schema.metadata import check_domain, is_qualified, known, say
+from kthena_components.core.templates import HOOKS, PROBES
 from kthena_components.core.values.blanks import TO_REPLACE
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.quantity import is_accelerator, parse_quantity, render_quantity
@@ -300,9 +301,7 @@ def _from(item: Mapping[str, Any], path: str) -> Iterator[Finding]:
 # IsValidPortName.
 
 
-PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
 _HOOKED = (*PROBES, "lifecycle")
-_HOOKS = ("postStart", "preStop")
 _OF_PROBES = ("exec", "httpGet", "tcpSocket", "grpc")
 _OF_HOOKS = ("exec", "httpGet", "tcpSocket", "sleep")
 _COUNTS = (
@@ -331,7 +330,7 @@ def check_hooks(
         probe, at = item[name], f"{path}.{name}"
         if name != "lifecycle" and is_map(probe) and not unknown_inside(probe):
             yield from _probe(probe, at, is_readiness=name == "readinessProbe")
-    for name in _HOOKS if "lifecycle" in stated else ():
+    for name in HOOKS if "lifecycle" in stated else ():
         hook = mapping(item["lifecycle"]).get(name)
         if is_map(hook) and not unknown_inside(hook):
             at = f"{path}.lifecycle.{name}"
