@@ -317,7 +317,7 @@ def _http_port(start: Start, config: dict[str, Any]) -> Iterator[Finding]:
 
 def _by_dynamo(start: Start, config: object) -> Iterator[Finding]:
     """Report what `dynamo.vllm` rejects before it starts vLLM."""
-    image = (start.pod or start.engine.entry).image
+    image = start.pod.image
     release = None if image is None else image.dynamo_release
     if release is None or release < _DYNAMO_STATES or start.hidden:
         return
