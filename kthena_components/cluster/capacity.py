@@ -10,7 +10,6 @@ from decimal import Decimal
 from kthena_components.cluster.objects import (
     Body,
     accelerators,
-    allocatable,
     known,
     labels_of,
     name_of,
@@ -22,6 +21,7 @@ from kthena_components.cluster.requirements import Requirements
 from kthena_components.cluster.snapshot import Diagnostic, Snapshot, Status
 from kthena_components.core import naming
 from kthena_components.core.findings import count_of
+from kthena_components.core.objects.object import allocatable
 from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.plan.templates import requests_of
 from kthena_components.core.spec.enums import TopologyMode

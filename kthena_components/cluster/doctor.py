@@ -12,7 +12,7 @@ from kthena_components.cluster.access import (
     check_secret_keys,
 )
 from kthena_components.cluster.capacity import cap_of, check_gpus, check_nodes, check_room, gangs
-from kthena_components.cluster.objects import accelerators, allocatable, known, name_of
+from kthena_components.cluster.objects import accelerators, known, name_of
 from kthena_components.cluster.requirements import HYPER_NODE, Requirements
 from kthena_components.cluster.snapshot import Diagnostic, Snapshot, Status, serves
 from kthena_components.cluster.stack_servings import ReadStack
@@ -24,6 +24,7 @@ from kthena_components.cluster.systems import (
     check_volcano,
 )
 from kthena_components.core.findings import Finding, Level, count_of
+from kthena_components.core.objects.object import allocatable
 from kthena_components.core.spec.enums import TopologyMode
 from kthena_components.core.spec.serving_spec import TopologySpec
 from kthena_components.core.topology.domains import Domain

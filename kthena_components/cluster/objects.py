@@ -71,14 +71,6 @@ def node_labels(nodes: Listed) -> dict[str, Labels]:
     return {name_of(node): labels_of(node) for node in known(nodes)}
 
 
-def allocatable(node: Body) -> dict[str, Decimal]:
-    """Allocatable resources of a node."""
-    status = status_of(node)
-    stated = mapping(status.get("allocatable") or status.get("capacity"))
-    read = ((key, parse_quantity(amount)) for key, amount in stated.items())
-    return {key: amount for key, amount in read if amount is not None}
-
-
 def takes_pods(node: Body) -> bool:
     """Return whether a node is ready and not cordoned."""
     ready = condition_of(node, "Ready").get("status") == "True"

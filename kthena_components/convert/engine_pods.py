@@ -11,12 +11,12 @@ from kthena_components.core.facts.container import SHM_PATH
 from kthena_components.core.objects.object import PodSet
 from kthena_components.core.plan.read_back import stated
 from kthena_components.core.spec.serving_spec import ENGINE_CONTAINER
-from kthena_components.core.templates import MERGE_KEYS
+from kthena_components.core.templates import MERGE_KEYS, PROBES
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.quantity import is_accelerator
 from kthena_components.core.values.read import is_name, mapping, sequence
 
-_PROBES = ("startupProbe", "readinessProbe", "livenessProbe", "lifecycle")
+_HOOKED = (*PROBES, "lifecycle")
 """Fields of a container that only pods with an HTTP server have."""
 _LAUNCH = ("command", "args", "image", "resources", "name")
 """Fields of the engine's container that its arguments replace."""
@@ -124,7 +124,7 @@ class EnginePod:
         """Return what the engine's container has beyond its arguments, for the overlay."""
         made = {k: v for k, v in self.container.items() if k not in _LAUNCH}
         if not serves_alone:
-            made = {k: v for k, v in made.items() if k not in _PROBES}
+            made = {k: v for k, v in made.items() if k not in _HOOKED}
         made["volumeMounts"] = [
             mount
             for mount in sequence(made.get("volumeMounts"))

@@ -45,6 +45,8 @@ TASK_SPEC = "volcano.sh/task-spec"
 QUEUE_NAME = "scheduling.volcano.sh/queue-name"
 GANG_MINIMUM = "scheduling.volcano.sh/group-min-member"
 """Annotation with the pods of a gang, for a Deployment or a StatefulSet."""
+HOSTNAME = "kubernetes.io/hostname"
+"""Label of a Node with its name, which the kubelet adds."""
 POD_INDEX = "apps.kubernetes.io/pod-index"
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 JOB_NAMES = ("job-name", "batch.kubernetes.io/job-name")

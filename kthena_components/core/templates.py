@@ -26,7 +26,9 @@ MERGE_KEYS = {
     "hostAliases": "ip",
     "topologySpreadConstraints": "topologyKey",
 }
-HANDLED = frozenset({"preStop", "postStart", "startupProbe", "readinessProbe", "livenessProbe"})
+PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
+HOOKS = ("postStart", "preStop")
+HANDLED = frozenset((*PROBES, *HOOKS))
 HANDLERS = frozenset({"exec", "httpGet", "tcpSocket", "grpc", "sleep"})
 """Fields of those hooks and probes, of which each has one. Source: kubernetes
 pkg/apis/core/validation/validation.go validateHandler."""

@@ -11,12 +11,12 @@ from datetime import datetime
 from kthena_components.cluster.objects import (
     Body,
     accelerators,
-    allocatable,
     condition_of,
     in_order,
     labels_of,
     name_of,
 )
+from kthena_components.core.objects.object import allocatable
 from kthena_components.core.topology.domains import Domain
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import MARKS, visible

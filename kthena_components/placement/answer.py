@@ -15,7 +15,7 @@ from typing import Any
 
 from kthena_components.cluster.objects import name_of, namespace_of
 from kthena_components.core.findings import nearest
-from kthena_components.core.objects.object import HYPER_NODE, QUEUE
+from kthena_components.core.objects.object import CLAIM, HYPER_NODE, QUEUE
 from kthena_components.core.schema.versions import VERSIONS, known_version
 from kthena_components.core.topology.domains import lowest
 from kthena_components.core.topology.node_fit import Amounts
@@ -27,7 +27,7 @@ from kthena_components.core.values.unknown import Unknown
 from kthena_components.placement.anonymous import claims_of, with_names_of
 from kthena_components.placement.changes import queue_line, with_hyper_nodes
 from kthena_components.placement.devices import with_devices
-from kthena_components.placement.from_objects import CLAIM, queue_of
+from kthena_components.placement.from_objects import queue_of
 from kthena_components.placement.model import (
     Cluster,
     Outcome,

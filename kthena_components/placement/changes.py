@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from kthena_components.cluster.objects import labels_of, name_of, node_labels
+from kthena_components.core import naming
 from kthena_components.core.topology.domains import read_domains
 from kthena_components.core.topology.node_fit import Amounts
 from kthena_components.core.values.dataclass import dataclass
@@ -221,7 +222,7 @@ def _placed(cluster: Cluster, scheduler: Scheduler) -> Iterator[Neighbour]:
 
 def copy_of(node: Node, name: str) -> Node:
     """Describe another node like one, with nothing on it."""
-    labels = {**labels_of(node.body), "kubernetes.io/hostname": name}
+    labels = {**labels_of(node.body), naming.HOSTNAME: name}
     metadata = {**(node.body.get("metadata") or {}), "name": name, "labels": labels}
     for key in ("uid", "resourceVersion", "creationTimestamp", "managedFields"):
         metadata.pop(key, None)

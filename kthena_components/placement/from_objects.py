@@ -11,7 +11,6 @@ import yaml
 
 from kthena_components.cluster.objects import (
     Body,
-    allocatable,
     amounts_of,
     name_of,
     namespace_of,
@@ -23,7 +22,15 @@ from kthena_components.cluster.objects import (
 from kthena_components.cluster.pending import node_of
 from kthena_components.core.facts.claims import CLAIM as RESOURCE_CLAIM
 from kthena_components.core.findings import Finding
-from kthena_components.core.objects.object import HYPER_NODE, POD_GROUP, QUEUE, GroupKind
+from kthena_components.core.objects.object import (
+    CLAIM,
+    HYPER_NODE,
+    NODE,
+    POD_GROUP,
+    QUEUE,
+    GroupKind,
+    allocatable,
+)
 from kthena_components.core.topology.domains import Labels, read_domains
 from kthena_components.core.topology.hypernode_tree import check_tree
 from kthena_components.core.topology.node_fit import Amounts
@@ -53,8 +60,7 @@ from kthena_components.placement.racks import (
 )
 from kthena_components.systems.volcano.emit_cluster import emit_hyper_nodes, read_hyper_node
 
-NODE, POD, QUOTA = ("", "Node"), ("", "Pod"), ("", "ResourceQuota")
-VOLUME, CLAIM = ("", "PersistentVolume"), ("", "PersistentVolumeClaim")
+POD, QUOTA, VOLUME = ("", "Pod"), ("", "ResourceQuota"), ("", "PersistentVolume")
 CONFIG_MAP, DEPLOYMENT = ("", "ConfigMap"), ("apps", "Deployment")
 PRIORITY, TOPOLOGY = ("scheduling.k8s.io", "PriorityClass"), ("kueue.x-k8s.io", "Topology")
 READ_KINDS: frozenset[GroupKind] = frozenset(

@@ -7,6 +7,7 @@ from decimal import Decimal
 from itertools import combinations
 from typing import Any
 
+from kthena_components.core import naming
 from kthena_components.core.findings import Finding, Level, count_of, nearest
 from kthena_components.core.hardware import PRODUCT_KEYS, find_gpu, node_label
 from kthena_components.core.topology.domains import Domain, read_domains
@@ -172,7 +173,7 @@ def _body(one: Described, allocatable: Amounts) -> dict[str, Any]:
     }
     ready = "True" if all(layer.ready for layer in one.layers) else "False"
     amounts = {key: render_quantity(amount) for key, amount in allocatable.items()}
-    labels = {"kubernetes.io/hostname": one.name, **_product_labels(one), **one.merged("labels")}
+    labels = {naming.HOSTNAME: one.name, **_product_labels(one), **one.merged("labels")}
     return {
         "apiVersion": "v1",
         "kind": "Node",

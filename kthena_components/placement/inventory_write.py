@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from kthena_components.cluster.objects import condition_of, labels_of
+from kthena_components.core import naming
 from kthena_components.core.topology.domains import Domain
 from kthena_components.core.values.quantity import render_quantity
 from kthena_components.core.values.read import mapping, sequence
@@ -25,7 +26,6 @@ from kthena_components.placement.model import (
     Topology,
 )
 
-_HOSTNAME = "kubernetes.io/hostname"
 _OF_KUBERNETES = "node.kubernetes.io/"
 """Taints of an unready or cordoned node, which the file states in other words."""
 _TAINT = ("key", "value", "effect")
@@ -90,7 +90,7 @@ def _node(node: Node) -> dict[str, Any]:
     """Write a node without its name, so that equal nodes can become one entry."""
     spec = mapping(node.body.get("spec"))
     labels = {key: value for key, value in sorted(labels_of(node.body).items())
-              if (key, value) != (_HOSTNAME, node.name)}  # fmt: skip
+              if (key, value) != (naming.HOSTNAME, node.name)}  # fmt: skip
     taints = [
         {key: taint[key] for key in _TAINT if taint.get(key)}
         for taint in map(mapping, sequence(spec.get("taints")))

@@ -8,7 +8,7 @@ gce-topology labels; Kueue, kind Topology, whose levels go from the farthest to 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from kthena_components.core.naming import dns_name
+from kthena_components.core.naming import HOSTNAME, dns_name
 from kthena_components.core.topology.domains import Labels
 from kthena_components.core.topology.spec import HyperNodeSpec
 from kthena_components.core.values.read import mapping, sequence
@@ -23,7 +23,6 @@ _TOPOGRAPH = "network.topology.nvidia.com"
 _GCE = "cloud.google.com/gce-topology"
 _AWS = "topology.k8s.aws/network-node-layer"
 _ZONE = "topology.kubernetes.io"
-_HOSTNAME = "kubernetes.io/hostname"
 KNOWN_LABELS: tuple[tuple[str, ...], ...] = (
     tuple(f"fabric.topograph.run/tier-{tier}" for tier in range(6)),
     (f"{_TOPOGRAPH}/leaf", f"{_TOPOGRAPH}/spine", f"{_TOPOGRAPH}/core"),
@@ -48,7 +47,7 @@ def levels_of(topologies: Iterable[Mapping[str, Any]]) -> list[str]:
     for body in topologies:
         levels = map(mapping, sequence(mapping(body.get("spec")).get("levels")))
         labels = [str(level.get("nodeLabel")) for level in levels if level.get("nodeLabel")]
-        if found := [label for label in reversed(labels) if label != _HOSTNAME]:
+        if found := [label for label in reversed(labels) if label != HOSTNAME]:
             return found
     return []
 

@@ -10,7 +10,6 @@ from kthena_components.core.findings import Finding, Level, SpecError, checked_b
 from kthena_components.core.memory import GIB, cache_per_token_on_gpu
 from kthena_components.core.memory.engine import Placed, cache_of, length_of, placed_engines
 from kthena_components.core.memory.estimate import Estimate, Verdict, estimate_of
-from kthena_components.core.memory.held_weights import without_draft
 from kthena_components.core.memory.sharding import Sharding, fits
 from kthena_components.core.plan.build import build_plan
 from kthena_components.core.plan.facts import facts_from_plan
@@ -144,10 +143,10 @@ def _smallest(
     copies = [one.wider for one in impossible if one.wider is not None]
     if copies:
         return min(copies, key=lambda row: row.rank)
-    wide, weights = replace(question, nodes=MOST_NODES), without_draft(question.model).weights_gib
+    wide = replace(question, nodes=MOST_NODES)
     for pods in pod_counts(MOST_NODES):
         all_gpus = pods * question.gpus_per_node * question.gpu.memory_gib
-        if pods <= question.nodes or all_gpus < (weights or 0.0):
+        if pods <= question.nodes or all_gpus < question.loaded_gib:
             continue  # They were looked at, or they do not even hold the weights.
         found = [one for one in _on_pods(wide, base, pods) if isinstance(one, Row)]
         if found:

@@ -8,6 +8,7 @@ from kthena_components.core.engines.option_table import release_for
 from kthena_components.core.engines.sglang import IMAGE as SGLANG_IMAGE
 from kthena_components.core.engines.vllm_launch import IMAGE as VLLM_IMAGE
 from kthena_components.core.hardware import GpuFacts
+from kthena_components.core.memory.held_weights import without_draft
 from kthena_components.core.memory.sharding import divisors
 from kthena_components.core.models import ModelShape
 from kthena_components.core.spec.enums import EngineKind
@@ -193,6 +194,11 @@ class Question:
     """The model's config.json, if it is not in the table of models."""
     price: float | None = None
     """Price of one GPU for an hour."""
+
+    @property
+    def loaded_gib(self) -> float:
+        """GiB of weights that the shapes load: without layers that only draft tokens."""
+        return without_draft(self.model).weights_gib or 0.0
 
     @property
     def lacks_image(self) -> str:

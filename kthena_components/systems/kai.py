@@ -18,7 +18,7 @@ from kthena_components.core.values.quantity import parse_quantity, render_quanti
 from kthena_components.core.values.read import mapping, require_known, text, unknown_in
 from kthena_components.core.values.unknown import MaybeText, Unknown, known
 from kthena_components.systems.system import Kind, System, as_it_is
-from kthena_components.systems.volcano.rules.gang_within_queue import of_gang
+from kthena_components.systems.volcano.rules.gang_within_queue import of_gang, upwards
 
 QUEUE: GroupKind = ("scheduling.run.ai", "Queue")
 LABEL = "kai.scheduler/queue"
@@ -31,7 +31,8 @@ _UNITS: Mapping[str, tuple[str, Decimal, str]] = {
 }
 """Of each resource of a queue: the resource of pods, how many units are 1 of it, and their name."""
 _UNLIMITED = Decimal(-1)
-_DEEPEST = 32
+_PARENT = "parentQueue"
+_AT_PARENT = f"spec.{_PARENT}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,8 +83,8 @@ def _named(cluster: ClusterObjects) -> Iterator[tuple[ClusterObjects, str, Maybe
         paths = {one.path: one.queue for one in cluster.once(_everything)}
         yield from ((cluster, path, name) for path, name in paths.items())
         for queue in cluster.of(QUEUE):
-            path = queue.at("spec.parentQueue")
-            yield cluster, path, text(queue.spec.get("parentQueue"), "")
+            path = queue.at(_AT_PARENT)
+            yield cluster, path, text(queue.spec.get(_PARENT), "")
 
 
 @each_of(_named)
@@ -107,15 +108,15 @@ def kai_queue_exists(
         return
     queues = cluster.named(QUEUE)
     if ("", str(name)) in queues:
-        below = [str(one.name) for one in cluster.of(QUEUE) if one.spec.get("parentQueue") == name]
-        if below and not path.endswith("spec.parentQueue"):
+        below = [str(one.name) for one in cluster.of(QUEUE) if one.spec.get(_PARENT) == name]
+        if below and not path.endswith(_AT_PARENT):
             seen = f"is {display(name)}, which has the queue {display(below[0])} below it, and KAI "
             yield advise(path, f"{seen}schedules pods of the lowest queues only", write(below[0]))
         return
     missing = Unknown(f"the queue {display(name)} is not among these objects")
     require_known(path, None if cluster.complete else missing, cluster.name_unknown(QUEUE))
     seen = f"is {display(name)}, but there is no such Queue of KAI, so these pods never start"
-    if path.endswith("spec.parentQueue"):
+    if path.endswith(_AT_PARENT):
         seen = f"is {display(name)}, but there is no such Queue of KAI, which ignores this one"
     yield advise(path, seen, suggest(str(name), [own for _, own in queues]))
 
@@ -145,15 +146,12 @@ def _within(
     cluster: ClusterObjects, wanted: _Wanted, queues: Mapping[str, Object]
 ) -> Iterator[Finding]:
     """Compare what starts together with the limits of its queue and of those above."""
-    name: MaybeText | None = known(wanted.queue or "", wanted.path)
-    amounts, met = wanted.amounts, set[str]()
-    while isinstance(name, str) and name in queues and name not in met and len(met) < _DEEPEST:
-        met.add(name)
+    for name in upwards(known(wanted.queue, wanted.path), queues, _PARENT):
         queue = queues[name]
         same = cluster.source_of(queue) == cluster.source_of(wanted.owner)
         resources = queue.spec.get("resources")
         for key, (resource, unit, title) in _UNITS.items() if resources is not None else ():
-            asked = known(amounts, wanted.path).get(resource, Decimal(0)) * unit
+            asked = known(wanted.amounts, wanted.path).get(resource, Decimal(0)) * unit
             limit, has = _limit(queue, key)
             if not asked or limit == _UNLIMITED or asked <= known(limit, wanted.path):
                 continue
@@ -165,7 +163,6 @@ def _within(
             )
             report = refuse if same else advise
             yield report(wanted.path, f"{seen}it never starts", remedy)
-        name = text(queue.spec.get("parentQueue"), "")
 
 
 def _limit(queue: Object, key: str) -> tuple[Decimal | Unknown, str]:

@@ -19,8 +19,6 @@ from kthena_components.convert.conversion import Converted
 from kthena_components.core.engines.option_table import release_for
 from kthena_components.core.engines.options import Release
 from kthena_components.core.findings import count_of, suggest
-from kthena_components.core.memory.held_weights import without_draft
-from kthena_components.core.models import ModelShape
 from kthena_components.core.values.display import visible_lines
 from kthena_components.core.values.images import read_image
 from kthena_components.sizing import Answer, Impossible, Question, Row, Shape
@@ -54,21 +52,16 @@ def _title(question: Question) -> str:
     unsure = f"\n{_unsure(question, release)}" if release.because and named else ""
     unsure += f"\n{question.lacks_image}." if question.lacks_image else ""
     return (
-        f"{model.name}: {_loaded(model):.1f} GiB of weights{dtype}{_for_drafts(model)}\n"
+        f"{model.name}: {question.loaded_gib:.1f} GiB of weights{dtype}{_for_drafts(question)}\n"
         f"{release.title} on "
         f"{question.nodes} × {question.gpus_per_node} {gpu.name} of {gpu.memory_gib:.1f} GiB"
         f"{requests}{unsure}"
     )
 
 
-def _loaded(model: ModelShape) -> float:
-    """Return the GiB of weights that the shapes load: without layers that only draft tokens."""
-    return without_draft(model).weights_gib or 0.0
-
-
-def _for_drafts(model: ModelShape) -> str:
+def _for_drafts(question: Question) -> str:
     """Name the weights that the checkpoint has beyond those that are loaded."""
-    draft = (model.weights_gib or 0.0) - _loaded(model)
+    draft = (question.model.weights_gib or 0.0) - question.loaded_gib
     return f"; {draft:.1f} GiB for drafts (MTP) are not loaded" if draft else ""
 
 
@@ -162,7 +155,7 @@ def _shorter(answer: Answer, row: Row) -> str:
 
 def _of_one_gpu(question: Question, answer: Answer) -> str:
     """Say of what the sizes are, and why they may be more than the model's over the GPUs."""
-    loaded = _loaded(question.model)
+    loaded = question.loaded_gib
     if all(row.weights * row.shape.gpus <= _EVEN * loaded for row in answer.rows):
         return "Weights and cache are GiB of one GPU"
     return "Weights and cache are GiB of the fullest GPU, with what it does not share with others"
@@ -170,7 +163,7 @@ def _of_one_gpu(question: Question, answer: Answer) -> str:
 
 def _needs(question: Question) -> list[str]:
     """Say what the weights need, if no number of nodes that was looked at would do."""
-    gpus = ceil(_loaded(question.model) / question.gpu.memory_gib)
+    gpus = ceil(question.loaded_gib / question.gpu.memory_gib)
     nodes = f"{MOST_NODES} nodes of {count_of(question.gpus_per_node, 'GPU')}"
     filled = f"the weights alone fill {gpus} × {question.gpu.name}"
     return [f"Up to {nodes} would not do; {filled}."]
@@ -228,7 +221,7 @@ def as_json(question: Question, answer: Answer) -> dict[str, Any]:
     return {
         "model": question.model.name,
         "weights_gib": question.model.weights_gib,
-        "loaded_gib": round(_loaded(question.model), 2),
+        "loaded_gib": round(question.loaded_gib, 2),
         "gpu": question.gpu.name,
         "gpu_gib": question.gpu.memory_gib,
         "nodes": question.nodes,

@@ -12,6 +12,7 @@ from kthena_components.core.engines.dialects import dialect_of
 from kthena_components.core.engines.option_table import release_for
 from kthena_components.core.engines.options import TITLES
 from kthena_components.core.engines.values import Refused, convert
+from kthena_components.core.facts.devices import NEURON
 from kthena_components.core.findings import count_of, nearest
 from kthena_components.core.hardware import GpuFacts
 from kthena_components.core.hardware.gpu_table import find_gpu
@@ -30,7 +31,6 @@ _NODES = regex(r"(?:([0-9]{1,4}) ?[xX×] ?)?([0-9]{1,4})")
 _INDEX = "model.safetensors.index.json"
 """The file beside config.json that states the size of all weights."""
 _GIB = 2**30
-_NEURON = "aws.amazon.com/neuron"
 _SOME_GPUS = "; write a name such as h100, h200, a100-80gb or mi300x"
 _NAMED = 3
 """Most models that an error names."""
@@ -51,7 +51,7 @@ def read_question(asked: argparse.Namespace) -> Question:
     if isinstance(gpu, Unknown):
         near = "near names" in gpu.because
         raise UsageError(f"--gpu: {gpu.because}{'' if near else _SOME_GPUS}")
-    if gpu.resources[0].startswith(_NEURON):
+    if gpu.resources[0].startswith(NEURON):
         raise UsageError(f"--gpu {asked.gpu}: each {gpu.name} has several cores, and an engine "
                          "counts cores in place of GPUs, so its shapes are not known; write a GPU "
                          "or a TPU")  # fmt: skip

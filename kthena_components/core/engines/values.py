@@ -9,6 +9,7 @@ from typing import Any
 
 from kthena_components.core.engines.options import Option, Use
 from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.read import MAX_PORT
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import MaybeText, Unknown
 
@@ -20,7 +21,6 @@ _PAIRS = regex(r"[^={},\s]{1,64}=[0-9]{1,9}(?:,[^={},\s]{1,64}=[0-9]{1,9}){0,31}
 """Keys and numbers that vLLM once took for JSON (vllm/engine/arg_utils.py `nullable_kvs`)."""
 _UNEXPANDED = regex(r"\$(?:\{([A-Za-z_]\w*)[^}]*\}|([A-Za-z_]\w*))", re.ASCII)
 _SUFFIXES = "kmgt"
-_MAX_PORT = 65535
 NUMBERS = frozenset({"float", "int", "si-size", "size", "size-auto"})
 """The types of options that take a number."""
 _NOTHING = frozenset({"", "None"})
@@ -130,9 +130,9 @@ def out_of_range(option: Option, shown: str, value: Any) -> Refused | None:
     if least is not None and value < least:
         text = f"{option.name} takes an integer of at least {least}, not '{shown}'"
         return Refused(text, f"write {least} or more")
-    if value > _MAX_PORT and option.name.endswith("port"):
-        text = f"{option.name} takes a port of at most {_MAX_PORT}, not '{shown}'"
-        return Refused(text, f"write {_MAX_PORT} or less")
+    if value > MAX_PORT and option.name.endswith("port"):
+        text = f"{option.name} takes a port of at most {MAX_PORT}, not '{shown}'"
+        return Refused(text, f"write {MAX_PORT} or less")
     return None
 
 

@@ -23,6 +23,8 @@ from kthena_components.core.values.unknown import (
     is_unresolved,
 )
 
+NEURON = "aws.amazon.com/neuron"
+"""Begin of the resources of AWS's accelerators: devices and cores."""
 _ANY = "accelerators"
 """Placeholder for an unknown resource name."""
 
@@ -170,7 +172,7 @@ def _devices_in(amounts: object, resource: str) -> MaybeInt | None:
         return None
     if is_unresolved(amount):
         return Unknown(f"the amount of {resource} is not known yet")
-    if resource.startswith("aws.amazon.com/neuron") and not resource.endswith("core"):
+    if resource.startswith(NEURON) and not resource.endswith("core"):
         return Unknown(f"one {resource} has several cores, as many as its kind says")
     read = parse_quantity(amount)
     if read is None or not 0 <= read <= MAX_COUNT or read != read.to_integral_value():

@@ -4,11 +4,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field
 from typing import NamedTuple
 
+from kthena_components.core import naming
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.container import (
     ContainerFacts,
 )
 from kthena_components.core.facts.devices import (
+    NEURON,
     DeviceFacts,
 )
 from kthena_components.core.facts.files import MissingKey
@@ -37,14 +39,20 @@ class MetadataField(NamedTuple):
     """A variable that a container takes from a label or an annotation of its pod."""
 
     name: str
-    field: str
-    """The path of the field, as `metadata.labels['app']`."""
+    part: str
+    """`labels` or `annotations`."""
+    key: str
     path: str
     """Where the manifest states that."""
 
+    @property
+    def field(self) -> str:
+        """Its path, as `metadata.labels['app']`."""
+        paths = {"labels": naming.label_field, "annotations": naming.annotation_field}
+        return paths[self.part](self.key)
+
 
 TPU = "google.com/tpu"
-_NEURON = "aws.amazon.com/neuron"
 _SEVERAL_VENDORS = Unknown("its container requests the GPUs of several vendors")
 
 
@@ -160,7 +168,7 @@ class PodFacts:
         vllm-neuron's platform.py, which choose the executor `uni`.
         """
         own = self.own_devices
-        if any(d.resource == TPU or d.resource.startswith(_NEURON) for d in own):
+        if any(d.resource == TPU or d.resource.startswith(NEURON) for d in own):
             return True
         late = next((d.limit for d in own if d.late), None)
         return late if isinstance(late, Unknown) else False

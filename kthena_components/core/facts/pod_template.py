@@ -140,7 +140,7 @@ def _with_metadata(pod: PodFacts, metadata: object) -> PodFacts:
     That is the memory at /dev/shm which its runtime gives it, and the values of variables.
     """
     if pod.from_metadata:
-        unset = [each for each in pod.from_metadata if _states_none(each.field, metadata)]
+        unset = [each for each in pod.from_metadata if _states_none(each, metadata)]
         pod = replace(pod, from_metadata=tuple(unset))
     annotations = mapping(metadata).get("annotations")
     gap = first_unknown(metadata, annotations)
@@ -150,11 +150,10 @@ def _with_metadata(pod: PodFacts, metadata: object) -> PodFacts:
     return replace(pod, own=replace(pod.own, shm=gap or SharedMemory.MEMORY))
 
 
-def _states_none(field: str, metadata: object) -> bool:
+def _states_none(read: MetadataField, metadata: object) -> bool:
     """Return whether the metadata of a template is known not to have a label or annotation."""
-    found = _METADATA.fullmatch(field)
-    held = mapping(metadata).get(found[1]) if found else None
-    return found is not None and not first_unknown(metadata, held) and found[2] not in mapping(held)
+    held = mapping(metadata).get(read.part)
+    return not first_unknown(metadata, held) and read.key not in mapping(held)
 
 
 def _from_metadata(container: Mapping[str, Any], path: str) -> tuple[MetadataField, ...]:
@@ -162,10 +161,11 @@ def _from_metadata(container: Mapping[str, Any], path: str) -> tuple[MetadataFie
     read: list[MetadataField] = []
     for index, entry in enumerate(sequence(container.get("env"))):
         source = mapping(mapping(mapping(entry).get("valueFrom")).get("fieldRef"))
-        name, field = mapping(entry).get("name"), source.get("fieldPath")
-        if isinstance(name, str) and isinstance(field, str) and _METADATA.fullmatch(field):
+        name, stated = mapping(entry).get("name"), source.get("fieldPath")
+        found = _METADATA.fullmatch(stated) if isinstance(stated, str) else None
+        if isinstance(name, str) and found is not None:
             at = f"{path}.env[{index}].valueFrom.fieldRef.fieldPath"
-            read.append(MetadataField(name, field, at))
+            read.append(MetadataField(name, found[1], found[2], at))
     return tuple(read)
 
 

@@ -10,13 +10,13 @@ from kthena_components.core.engines.shapes import idle_command
 from kthena_components.core.facts.routing_sidecar import RoutingSidecar, read_sidecar
 from kthena_components.core.facts.wait_loops import asked_by, wait_loops
 from kthena_components.core.facts.wait_programs import ITSELF
+from kthena_components.core.templates import PROBES
 from kthena_components.core.values.caches import cached_by_text
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence, unknown_in, unknown_inside, whole
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown
 
-PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
 DECIDING = frozenset({"startupProbe", "readinessProbe"})
 """The probes without which a pod is ready as soon as its containers run."""
 _ACTIONS = ("httpGet", "tcpSocket", "grpc")

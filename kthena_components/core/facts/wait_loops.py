@@ -4,11 +4,11 @@ Only loops are read that run in any case and end when a server answers, or when 
 A `for` loop that has another end is one of them if the script fails there.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from operator import eq, ge, gt, le, lt, ne
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kthena_components.core.engines.bash.syntax import (
+    COMPARISONS,
     Assignment,
     Block,
     Chain,
@@ -30,6 +30,7 @@ from kthena_components.core.engines.bash.syntax import (
 )
 from kthena_components.core.engines.programs import SHELLS, base_name, shell_operand
 from kthena_components.core.facts.wait_programs import CLIENTS, PYTHON, WaitLoop, by_image
+from kthena_components.core.templates import PROBES
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown
@@ -52,14 +53,12 @@ _LEAVES = _ENDS_WELL | _BREAKS
 _SUCCESS = ("200", "'200'", '"200"')
 _EQUAL, _UNEQUAL = frozenset({"=", "==", "-eq"}), frozenset({"!=", "-ne"})
 _TEST_WORDS = 5
-_COMPARED: Mapping[str, Callable[[int, int], bool]] = {
-    **dict.fromkeys(_EQUAL, eq),
-    **dict.fromkeys(_UNEQUAL, ne),
-    "-gt": gt,
-    "-ge": ge,
-    "-lt": lt,
-    "-le": le,
+_COMPARED = {
+    **COMPARISONS,
+    **dict.fromkeys(_EQUAL, COMPARISONS["-eq"]),
+    **dict.fromkeys(_UNEQUAL, COMPARISONS["-ne"]),
 }
+"""Comparisons of `test` between two numbers, as numbers or as texts."""
 _EXISTS = frozenset({"-e", "-f", "-s", "-r", "-d"})
 _VOLATILE = regex(r"/(?:tmp|run|var/run)/.")
 """Folders that are empty in a new container."""
@@ -67,7 +66,6 @@ _NUMBER = regex(
     r"\$\{?(?:(?:LWS_|RBG_LWP_)?WORKER_INDEX|JOB_COMPLETION_INDEX)\}?|\$\{HOSTNAME##\*-\}"
 )
 """What is 0 in the first pod of an engine."""
-_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 
 
 def may_wait(container: Mapping[str, Any]) -> bool:
@@ -250,7 +248,7 @@ class _Reader:
 
     def _is_absent(self, path: str) -> bool:
         """Return whether nothing in a new container makes a file."""
-        others = {**self.first, **dict.fromkeys(_PROBES)}
+        others = {**self.first, **dict.fromkeys(PROBES)}
         mounts = (mapping(m).get("mountPath") for m in sequence(others.get("volumeMounts")))
         held = any(f"{path}/".startswith(f"{str(at).rstrip('/')}/") for at in mounts)
         return _VOLATILE.match(path) is not None and not held and path not in str(others)

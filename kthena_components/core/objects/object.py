@@ -17,9 +17,11 @@ from kthena_components.core.values.read import (
     group_kind,
     is_name,
     mapping,
+    pairs,
     sequence,
     text,
     unknown_in,
+    unknown_within,
 )
 from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown, total
 
@@ -229,11 +231,13 @@ def copies_in(value: object, default: int) -> MaybeInt:
     )
 
 
-# Schedulers of gangs, and kinds of Volcano and Kthena, the two systems whose terms a plan uses.
+# Schedulers of gangs, and kinds of Kubernetes, and of the two systems whose terms a plan uses.
 
 
 VOLCANO, KAI = "volcano", "kai-scheduler"
 """The names of their schedulers."""
+
+NODE, CLAIM = ("", "Node"), ("", "PersistentVolumeClaim")
 
 POD_GROUP = ("scheduling.volcano.sh", "PodGroup")
 
@@ -252,6 +256,16 @@ MODEL_SERVING = ("workload.serving.volcano.sh", "ModelServing")
 
 
 Amounts = Mapping[str, Decimal]
+
+
+def allocatable(node: Mapping[str, Any]) -> dict[str, Decimal]:
+    """Return what a Node can allocate, without what is no quantity; empty if it is not known."""
+    status = mapping(node.get("status"))
+    stated = status.get("allocatable") or status.get("capacity")
+    if unknown_within(stated):
+        return {}
+    read = ((key, parse_quantity(value)) for key, value in pairs(stated))
+    return {str(key): amount for key, amount in read if amount is not None}
 
 
 def requests_of(pods: PodSet) -> dict[str, Decimal] | Unknown:

@@ -70,7 +70,7 @@ def architecture_on_gpu(facts: ServingFacts) -> Iterator[Finding]:
 
 def _check_image(start: Start) -> Iterator[Finding]:
     """Refuse a GPU whose compute capability is below what the engine's image is built for."""
-    found = old_gpu(start.pod or start.engine.entry)
+    found = old_gpu(start.pod)
     least = None if found is None else _least(start)
     if found is None or least is None:
         return
@@ -88,7 +88,7 @@ def _least(start: Start) -> tuple[Capability, str, Level] | None:
     if start.command.engine == "sglang":
         level = start.since(_SGLANG_SINCE)
         return None if level is None else (_TURING, "SGLang requires 7.5 and stops", level)
-    image, level = (start.pod or start.engine.entry).image, start.since(_VLLM_WITHOUT_VOLTA)
+    image, level = start.pod.image, start.since(_VLLM_WITHOUT_VOLTA)
     if image is None or level is None or not image.is_own("vllm"):
         return None
     if _FOR_CUDA_12 in (image.tag or ""):
@@ -126,7 +126,7 @@ def dtype_on_gpu(facts: ServingFacts) -> Iterator[Finding]:
 
 
 def _check_dtype(start: Start) -> Iterator[Finding]:
-    stated, found = start.command.options.get(_OPTION), old_gpu(start.pod or start.engine.entry)
+    stated, found = start.command.options.get(_OPTION), old_gpu(start.pod)
     if stated != _TYPE or isinstance(stated, Unknown) or found is None:
         return
     name, capability = found

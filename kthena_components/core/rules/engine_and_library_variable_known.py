@@ -36,7 +36,7 @@ def engine_variable_known(facts: ServingFacts) -> Iterator[Finding]:
     each published release; core/engines/tables/variables.json.
     """
     for start in all_starts(facts, "vllm", "sglang"):
-        pod = start.pod or start.engine.entry
+        pod = start.pod
         own, release = pod.own, start.command.release
         if own is not None and release is not None and release.sure and pod.engine_variables:
             yield from _misspelled(start, own.path, sorted(pod.engine_variables), release.version)
@@ -102,7 +102,7 @@ def engine_variable_number(facts: ServingFacts) -> Iterator[Finding]:
     0.4.3 to 0.33.0.
     """
     for start in all_starts(facts, "vllm"):
-        pod = start.pod or start.engine.entry
+        pod = start.pod
         image = pod.image
         if image and (image.vllm_version or OWN_PORT_SINCE) < OWN_PORT_SINCE:
             continue
@@ -140,7 +140,7 @@ def engine_variable_value(facts: ServingFacts) -> Iterator[Finding]:
     core/engines/tables/variables.json.
     """
     for start in all_starts(facts, "vllm"):
-        pod, release = start.pod or start.engine.entry, start.command.release
+        pod, release = start.pod, start.command.release
         if release is None or not release.sure:
             continue
         for name, stated in pod.engine_variables.items():

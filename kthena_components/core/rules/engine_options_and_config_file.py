@@ -302,7 +302,7 @@ def _replaced(start: Start) -> bool | None:
 def _unregistered(
     start: Start, table: Table, taken: Words, registry: _Registry, word: str
 ) -> Iterator[Finding]:
-    image, release = (start.pod or start.engine.entry).image, start.command.release
+    image, release = start.pod.image, start.command.release
     spans = [row for row in table.words if row.option == taken.option and not row.key]
     having = [row for row in spans if word in row.words]
     if image is None or not image.is_own(table.engine):

@@ -217,14 +217,13 @@ def model_offline(facts: ServingFacts) -> Iterator[Finding]:
     vllm/model_executor/model_loader/weight_utils.py; sglang/srt/model_loader/weight_utils.py.
     """
     for start in all_starts(facts, "vllm", "sglang"):
-        pod, model = start.pod or start.engine.entry, start.command.model
+        pod, model = start.pod, start.command.model
         image = pod.image
         if not pod.offline or image is None or not image.is_own(str(start.command.engine)):
             continue
         by_name = isinstance(model, str) and HUB_NAME.fullmatch(model) is not None
         if by_name and not start.hidden and start.option("--load-format") in _LOADS:
-            here = replace(start, pod=pod)
-            yield from here.refused(
+            yield from start.refused(
                 f"loads {display(model)} from the hub, but {pod.offline} forbids downloads, and no "
                 "volume or init container brings the model",
                 "mount a volume with the model, and write its path in HF_HOME, or remove "

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kthena_components.core.engines.kv_transfer import CONNECTORS, has_connector, releases_with
+from kthena_components.core.facts.files import HUB_NAME
 from kthena_components.core.facts.listening import DEFAULT_PORTS
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level
@@ -24,7 +25,6 @@ from kthena_components.core.rules.support.kv_halves import (
 )
 from kthena_components.core.rules.support.messages import slip_of
 from kthena_components.core.values.images import write_version
-from kthena_components.core.values.regex import regex
 
 _NIXL_HASH = (0, 13, 0)
 """The first vLLM whose NIXL compares the release, the model's name and the cache's type."""
@@ -35,7 +35,6 @@ _NIXL_CHECKS = (0, 9, 1)
 _SGLANG_PAGES = (0, 5, 8)
 """The first SGLang that compares the pages of both sides."""
 _SAME_TYPE = {"fp8_e4m3": "fp8", "bf16": "bfloat16"}
-_HUB_NAME = regex(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 
 
 def kv_halves_alike(facts: ServingFacts) -> Iterator[Finding]:
@@ -94,7 +93,7 @@ def _models(half: Half, other: Half) -> Iterator[Finding]:
     pair = Pair(half, other)
     compared = half.family == NIXL and half.command.engine == "vllm" and _is_compared(pair)
     level = pair.since(_NIXL_HASH) if compared else None
-    plain = all(isinstance(name, str) and _HUB_NAME.fullmatch(name) for name in names)
+    plain = all(isinstance(name, str) and HUB_NAME.fullmatch(name) for name in names)
     if level is None and not plain:
         return  # Different paths may contain one model.
     because = ", and NIXL compares the names" if level else ""
@@ -318,7 +317,7 @@ def _http_port(start: Start, config: dict[str, Any]) -> Iterator[Finding]:
 
 def _by_dynamo(start: Start, config: object) -> Iterator[Finding]:
     """Report what `dynamo.vllm` rejects before it starts vLLM."""
-    image = (start.pod or start.engine.entry).image
+    image = start.pod.image
     release = None if image is None else image.dynamo_release
     if release is None or release < _DYNAMO_STATES or start.hidden:
         return

@@ -25,6 +25,7 @@ from kthena_components.core.rules.support.own_rank_and_unset_variables import (
     no_value,
 )
 from kthena_components.core.values.display import display
+from kthena_components.core.values.read import MAX_PORT
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import (
     NodeAddress,
@@ -40,7 +41,6 @@ _OF_SERVICE = regex(r"\w+_(?:SERVICE_HOST|SERVICE_PORT\w*|PORT(?:_\w+)?)")
 """Variables that Kubernetes adds for each Service (pkg/kubelet/envvars/envvars.go)."""
 _PORT, _PORTS = regex(r":\d+$"), regex(r":\d+:\d+$")
 _LAST, _NAMED = regex(r":([A-Za-z0-9-]+)$"), regex(r":[a-z][a-z0-9-]*$")
-_MAX_PORT = 65535
 _HOST = regex(r"[A-Za-z0-9.:-]+")
 _ALONE = regex(r"\$(?:\(\w+\)|\{\w+\}|\w+)")
 
@@ -143,7 +143,7 @@ def _no_port(shown: str) -> str:
         return "which has no port"
     if not found[1].isdecimal():
         return f"and {display(found[1])} is the name of a port, and not its number"
-    return "" if int(found[1][:9]) <= _MAX_PORT else f"and ports end at {_MAX_PORT}"
+    return "" if int(found[1][:9]) <= MAX_PORT else f"and ports end at {MAX_PORT}"
 
 
 def _is_host_and_port(shown: str) -> bool:

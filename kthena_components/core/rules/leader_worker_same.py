@@ -1,10 +1,10 @@
 """Rules of the pods of an engine: entry and workers have equally many GPUs and equal sizes."""
 
-import re
 from collections.abc import Iterator, Sequence
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.engines.facts import set_size
+from kthena_components.core.facts.files import HUB_NAME
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts, ranks_of
 from kthena_components.core.findings import Finding, count_of
@@ -20,7 +20,6 @@ from kthena_components.core.rules.support.messages import (
 from kthena_components.core.rules.support.own_rank_and_unset_variables import own_rank, workers_of
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import first_unknown, require_known
-from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown, all_known
 
 _NO_ENGINE = Unknown("no command line of a known engine was found")
@@ -159,10 +158,6 @@ def _unlike(
         require_known(path, *(size for _, mine, theirs in pairs for size in (mine, theirs)))
 
 
-_OF_HUB = regex(r"[\w.-]+/([\w.-]+)", re.ASCII)
-"""A repository of Hugging Face. Folders may be mounted at different paths."""
-
-
 def _other_model(
     engine: EngineFacts, entry: CommandFacts, worker: CommandFacts, path: str
 ) -> Iterator[Finding]:
@@ -170,9 +165,10 @@ def _other_model(
     first, second = entry.model, worker.model
     if not isinstance(first, str) or not isinstance(second, str):
         return
-    # Repositories of several owners may have the same model.
-    mine, theirs = _OF_HUB.fullmatch(first), _OF_HUB.fullmatch(second)
-    if mine and theirs and mine[1].casefold() != theirs[1].casefold():
+    # Folders may be mounted at different paths, and several owners may have the same model.
+    of_hub = HUB_NAME.fullmatch(first) and HUB_NAME.fullmatch(second)
+    mine, theirs = (name.partition("/")[2].casefold() for name in (first, second))
+    if of_hub and mine != theirs:
         yield Finding(
             path=path,
             seen=f"{title(engine)} loads {display(first)} in its entry and {display(second)} in "

@@ -301,8 +301,7 @@ def _taken_by(pod: PodFacts, name: str) -> str:
 def _without_field(
     engine: EngineFacts, read: MetadataField, option: str, added_fields: frozenset[str]
 ) -> Finding:
-    part, _, key = read.field.removeprefix("metadata.").partition("[")
-    key, kind = key.strip("[]'"), part.removesuffix("s")
+    key, kind = read.key, read.part.removesuffix("s")
     by = next((of for start, of in _DOMAINS.items() if key.startswith(start)), "")
     other = next((field for field in naming.fields_of_pod(key) if field in added_fields), "")
     where = _OF_SPEC.get(key, "")

@@ -15,10 +15,12 @@ from kthena_components.core.findings import Finding, join_path, suggest_name
 from kthena_components.core.naming import NAME_LIMIT, is_dns_name
 from kthena_components.core.remedies import either, or_more, remove
 from kthena_components.core.schema.metadata import check_domain, is_qualified, known, say
+from kthena_components.core.templates import HOOKS, PROBES
 from kthena_components.core.values.blanks import TO_REPLACE
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.quantity import is_accelerator, parse_quantity, render_quantity
 from kthena_components.core.values.read import (
+    MAX_PORT,
     is_map,
     mapping,
     pairs,
@@ -299,9 +301,7 @@ def _from(item: Mapping[str, Any], path: str) -> Iterator[Finding]:
 # IsValidPortName.
 
 
-PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
 _HOOKED = (*PROBES, "lifecycle")
-_HOOKS = ("postStart", "preStop")
 _OF_PROBES = ("exec", "httpGet", "tcpSocket", "grpc")
 _OF_HOOKS = ("exec", "httpGet", "tcpSocket", "sleep")
 _COUNTS = (
@@ -311,7 +311,6 @@ _COUNTS = (
     "successThreshold",
     "failureThreshold",
 )
-_PORTS = 65_535
 _LONGEST = 15
 _GRACE = 30
 """Default of terminationGracePeriodSeconds."""
@@ -331,7 +330,7 @@ def check_hooks(
         probe, at = item[name], f"{path}.{name}"
         if name != "lifecycle" and is_map(probe) and not unknown_inside(probe):
             yield from _probe(probe, at, is_readiness=name == "readinessProbe")
-    for name in _HOOKS if "lifecycle" in stated else ():
+    for name in HOOKS if "lifecycle" in stated else ():
         hook = mapping(item["lifecycle"]).get(name)
         if is_map(hook) and not unknown_inside(hook):
             at = f"{path}.lifecycle.{name}"
@@ -387,10 +386,11 @@ def check_port(port: object, path: str, *, named: bool = False) -> Iterator[Find
     """Report what is no port: 1 to 65535, or where it may be named, the name of one."""
     if isinstance(port, bool) or unknown_in(port):
         return
-    if isinstance(port, int) and not 1 <= port <= _PORTS:
-        yield say(path, f"is {port}, but a port is from 1 to {_PORTS}", "write for example 8000")
+    if isinstance(port, int) and not 1 <= port <= MAX_PORT:
+        yield say(path, f"is {port}, but a port is from 1 to {MAX_PORT}", "write for example 8000")
     elif named and isinstance(port, str) and not is_port_name(port):
-        seen = f"is {display(port)}, which is neither a number from 1 to {_PORTS} nor a port's name"
+        number = f"a number from 1 to {MAX_PORT}"
+        seen = f"is {display(port)}, which is neither {number} nor a port's name"
         yield say(path, seen, "write for example 8000, without quotes")
 
 

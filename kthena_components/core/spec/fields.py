@@ -21,6 +21,7 @@ from kthena_components.core.remedies import Remedy, remove, write
 from kthena_components.core.templates import Template
 from kthena_components.core.values.display import INT32
 from kthena_components.core.values.quantity import parse_quantity
+from kthena_components.core.values.read import MAX_PORT
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import (
     OUTPUT_CLOSE,
@@ -205,7 +206,7 @@ LabelKey = Annotated[str, Field(pattern=_LABEL_KEY, max_length=317)]
 Quantity = Annotated[str, Field(pattern=_QUANTITY, max_length=32)]
 DnsName = Annotated[str, Field(pattern=_SUBDOMAIN, max_length=253)]
 ResourceName = Annotated[str, Field(pattern=_RESOURCE)]
-Port = Annotated[int, Field(ge=1, le=65535)]
+Port = Annotated[int, Field(ge=1, le=MAX_PORT)]
 Path = Annotated[Word, Field(pattern=_PATH)]
 Device = Annotated[Word, Field(pattern=_NO_BLANKS)]
 """Name of a network device, or a list of them as NCCL reads it."""

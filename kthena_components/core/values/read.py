@@ -42,6 +42,7 @@ def namespace_or_default(body: Mapping[str, Any]) -> Any:
     return mapping(body.get("metadata")).get("namespace") or DEFAULT_NAMESPACE
 
 
+MAX_PORT = 65535
 MAX_COUNT = 2**31 - 1
 """Counts have 32 bits in Kubernetes. Larger ones are invalid and not used in calculations."""
 

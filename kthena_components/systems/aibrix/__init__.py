@@ -19,7 +19,7 @@ from kthena_components.core.facts.serving import EngineFacts, NameFacts, Serving
 from kthena_components.core.facts.workload import fill_requests, is_serving
 from kthena_components.core.findings import Finding, run_rule
 from kthena_components.core.objects.engine_containers import Sketch
-from kthena_components.core.objects.object import Object, PodSet, copies_in
+from kthena_components.core.objects.object import VOLCANO, Object, PodSet, copies_in
 from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.plan.controller_variables import Told, reference
 from kthena_components.core.templates import HIDDEN
@@ -230,9 +230,8 @@ def _hidden(view: RoleSets, gap: Unknown) -> EngineFacts:
 def _placed_together(view: RoleSets) -> bool:
     """Return whether a gang places the pods, by the strategy of the RoleSet or of one role."""
     stated = [view.spec.get(STRATEGY), *(role.fields.get(STRATEGY) for role in view.roles)]
-    specs = [mapping(mapping(role.template).get("spec")) for role in view.roles]
-    schedulers = [spec.get("schedulerName") for spec in specs]
-    asked = any(one is not None for one in stated) or "volcano" in schedulers
+    schedulers = [role.scheduler for role in view.roles]
+    asked = any(one is not None for one in stated) or VOLCANO in schedulers
     return asked or any(map(unknown_in, schedulers))
 
 

@@ -53,6 +53,11 @@ class Role:
     """Pods of an instance."""
     fields: Mapping[str, Any]
 
+    @property
+    def scheduler(self) -> Any:
+        """The schedulerName of its pods, as it is stated."""
+        return mapping(mapping(self.template).get("spec")).get("schedulerName")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoleSets:
@@ -148,46 +153,44 @@ class _Strategy:
     """The roles whose pods are in it."""
     numbers: tuple[MaybeInt, ...]
     """The pods of each of them."""
-    of_role: bool
 
     @property
     def by_name(self) -> bool:
         """Whether all pods name the scheduler that reads this PodGroup."""
         wanted = _SCHEDULERS[self.kind]
-        return bool(wanted) and all(_scheduler(role) == wanted for role in self.roles)
-
-
-def _scheduler(role: Role) -> Any:
-    return mapping(mapping(role.template).get("spec")).get("schedulerName")
+        return bool(wanted) and all(role.scheduler == wanted for role in self.roles)
 
 
 def _strategies(view: RoleSets) -> Iterator[_Strategy]:
     """Yield the PodGroups of a RoleSet. A role's own one takes its pods out of the other."""
     own = [role for role in view.roles if role.size != 1 and mapping(role.fields.get(STRATEGY))]
     rest = [role for role in view.roles if role not in own]
-    for kind, fields in mapping(view.spec.get(STRATEGY)).items():
-        if kind in _SCHEDULERS and isinstance(fields, Mapping) and view.gap is None:
+    if view.gap is None:
+        numbers = tuple(map(pods_in, rest))
+        yield from _stated(view.path, view.spec, "each RoleSet", tuple(rest), numbers)
+    for role in own:
+        title = f"each group of role {display(role.name)}"
+        yield from _stated(role.path, role.fields, title, (role,), (role.size,))
+
+
+def _stated(
+    path: str,
+    holder: Mapping[str, Any],
+    title: str,
+    roles: tuple[Role, ...],
+    numbers: tuple[MaybeInt, ...],
+) -> Iterator[_Strategy]:
+    """Yield the PodGroups of the strategies that a RoleSet or a role states."""
+    for kind, fields in mapping(holder.get(STRATEGY)).items():
+        if kind in _SCHEDULERS and isinstance(fields, Mapping):
             yield _Strategy(
-                path=f"{view.path}.{STRATEGY}.{kind}",
+                path=f"{path}.{STRATEGY}.{kind}",
                 kind=kind,
                 fields=fields,
-                title="each RoleSet",
-                roles=tuple(rest),
-                numbers=tuple(map(pods_in, rest)),
-                of_role=False,
+                title=title,
+                roles=roles,
+                numbers=numbers,
             )
-    for role in own:
-        for kind, fields in mapping(role.fields.get(STRATEGY)).items():
-            if kind in _SCHEDULERS and isinstance(fields, Mapping):
-                yield _Strategy(
-                    path=f"{role.path}.{STRATEGY}.{kind}",
-                    kind=kind,
-                    fields=fields,
-                    title=f"each group of role {display(role.name)}",
-                    roles=(role,),
-                    numbers=(role.size,),
-                    of_role=True,
-                )
 
 
 def gangs_of_role_sets(view: RoleSets) -> Iterator[Gang]:
@@ -300,7 +303,7 @@ def _task(role: Role) -> Any:
 def _scheduled(one: _Strategy, role: Role) -> Iterator[Finding]:
     """Report pods that do not name the scheduler of their PodGroup."""
     path, wanted = f"{role.path}.template.spec.schedulerName", _SCHEDULERS[one.kind]
-    name = _scheduler(role)
+    name = role.scheduler
     require_known(path, role.template, inside(role.template, "spec"), name)
     if wanted and name in (None, "", "default-scheduler"):
         seen = f"is {display(name)}" if name else "is missing"

@@ -16,10 +16,11 @@ from kthena_components.core.facts.dynamo_ports import (
     text_of,
 )
 from kthena_components.core.facts.listening import Listening
-from kthena_components.core.facts.ports import PROBES, resolved
+from kthena_components.core.facts.ports import resolved
 from kthena_components.core.findings import Finding, Level, part_of_rule
 from kthena_components.core.remedies import write
 from kthena_components.core.rules.support.admission import refuse
+from kthena_components.core.templates import PROBES
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     first_unknown,

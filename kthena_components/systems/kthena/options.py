@@ -17,7 +17,15 @@ from pydantic import AfterValidator, Field
 from kthena_components.core.findings import Finding, nearest
 from kthena_components.core.plan.serving_plan import ServingPlan
 from kthena_components.core.remedies import write
-from kthena_components.core.spec.fields import LabelKey, LabelValue, Quantity, Spec, Text, Word
+from kthena_components.core.spec.fields import (
+    LabelKey,
+    LabelValue,
+    Port,
+    Quantity,
+    Spec,
+    Text,
+    Word,
+)
 from kthena_components.core.values.quantity import parse_quantity, read_duration
 from kthena_components.core.values.unknown import is_unresolved
 from kthena_components.systems.kthena.options_router import ModelRouteSpec, ModelServerSpec
@@ -121,7 +129,7 @@ class PodSourceSpec(Spec):
     name: Text | None = None
     """Its name there, such as vllm:num_requests_waiting. Default: the name of the metric."""
     uri: Annotated[str, Field(pattern="^/")] = "/metrics"
-    port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    port: Port | None = None
     """Default: the port of the engine, if all scaled engines have the same."""
     label_selector: LabelSelectorSpec | None = None
     """Further labels of the pods. Default for a role: the role."""

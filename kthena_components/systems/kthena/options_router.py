@@ -9,12 +9,11 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from kthena_components.core.spec.fields import Label, Shown, Spec, Text, Word
+from kthena_components.core.spec.fields import Label, Port, Shown, Spec, Text, Word
 from kthena_components.core.values.quantity import read_duration
 from kthena_components.core.values.regex import trouble_in_go
 
 _WORD = Field(strict=False)
-Port = Annotated[int, Field(ge=1, le=65535)]
 
 
 def _duration(value: str) -> str:

@@ -59,22 +59,22 @@ from kthena_components.systems.kubernetes.rules.resource_claims_and_compute_doma
     resource_claim_used,
 )
 from kthena_components.systems.kubernetes.rules.secret_keys_and_references import (
-    GRANT,
     SERVICE_ACCOUNT,
     SOURCES,
     reference_exists,
-    route_reference_grant,
     secret_key_exists,
 )
 from kthena_components.systems.kubernetes.rules.selected_pods_answer import (
     selected_pods_answer,
 )
-from kthena_components.systems.kubernetes.rules.selectors_engines_apart_twice_listeners import (
+from kthena_components.systems.kubernetes.rules.selectors_apart_twice_listeners_grant import (
     GATEWAY,
+    GRANT,
     engines_apart,
     listener_certificate,
     listener_tls,
     object_twice,
+    route_reference_grant,
     selector_matches_template,
 )
 from kthena_components.systems.kubernetes.rules.services_and_routers import (

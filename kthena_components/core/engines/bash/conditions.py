@@ -4,7 +4,7 @@ Source: POSIX.1-2024, Utilities, test; bash's manual, 3.2.5.2 and 6.4. A conditi
 not known is not decided (`Doubt`).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from kthena_components.core.engines.bash.call import Call, is_folder, path_of, text_of
 from kthena_components.core.engines.bash.expand import Expander
@@ -12,7 +12,7 @@ from kthena_components.core.engines.bash.fields import escape, matches
 from kthena_components.core.engines.bash.parameters import value_of
 from kthena_components.core.engines.bash.shell import Doubt, Flow, Shell, Status
 from kthena_components.core.engines.bash.shell_state import UNSET, Array, Many, is_known
-from kthena_components.core.engines.bash.syntax import Condition, Text, Word
+from kthena_components.core.engines.bash.syntax import COMPARISONS, Condition, Text, Word
 from kthena_components.core.engines.files import Absent
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.regex import regex
@@ -20,14 +20,6 @@ from kthena_components.core.values.unknown import Unknown
 
 Truth = bool | Doubt
 _INTEGER = regex(r"[ \t]*[-+]?[0-9]{1,18}[ \t]*")
-COMPARISONS: Mapping[str, Callable[[int, int], bool]] = {
-    "-eq": lambda a, b: a == b,
-    "-ne": lambda a, b: a != b,
-    "-lt": lambda a, b: a < b,
-    "-le": lambda a, b: a <= b,
-    "-gt": lambda a, b: a > b,
-    "-ge": lambda a, b: a >= b,
-}
 UNARY = regex(r"-[abcdefghknoprstuvwxzGLNORS]")
 _OTHERS = frozenset({"=", "==", "!=", "<", ">", "-nt", "-ot", "-ef", "=~"})
 _FILES = frozenset({"-e", "-f", "-r", "-s"})

@@ -5,9 +5,22 @@ Plain words are parsed here: the grammar takes 25 ms to load, and most container
 without any syntax.
 """
 
+from collections.abc import Callable, Mapping
+from operator import eq, ge, gt, le, lt, ne
+
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown
+
+COMPARISONS: Mapping[str, Callable[[int, int], bool]] = {
+    "-eq": eq,
+    "-ne": ne,
+    "-lt": lt,
+    "-le": le,
+    "-gt": gt,
+    "-ge": ge,
+}
+"""The operators between two numbers, in `test` and `[[ … ]]`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -42,8 +42,13 @@ class Start:
 
     engine: EngineFacts
     command: CommandFacts
-    pod: PodFacts | None = None
-    """The pod with the command line. None: the entry."""
+    worker: PodFacts | None = None
+    """The worker with the command line. None: it is the entry's."""
+
+    @property
+    def pod(self) -> PodFacts:
+        """The pod with the command line."""
+        return self.worker or self.engine.entry
 
     @property
     def product(self) -> str:
@@ -91,7 +96,7 @@ class Start:
         release = self.command.release
         note = release.note if release is not None and level is Level.ADVISORY else ""
         yield Finding(
-            path=(self.pod or self.engine.entry).command_path,
+            path=self.pod.command_path,
             seen=f"{title(self.engine)} {seen}{note}",
             remedy=remedy,
             level=level,

@@ -17,9 +17,11 @@ from kthena_components.core.findings import (
 )
 from kthena_components.core.objects.cluster_objects import ClusterObjects, Key
 from kthena_components.core.objects.object import (
-    GroupKind,
+    CLAIM,
+    NODE,
     Object,
     PodSet,
+    allocatable,
     claims_of,
     gpus_of,
     shared_gpus,
@@ -28,7 +30,7 @@ from kthena_components.core.remedies import Remedy, rename, together
 from kthena_components.core.topology.node_fit import apart_from
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
-from kthena_components.core.values.quantity import is_accelerator, parse_quantity
+from kthena_components.core.values.quantity import is_accelerator
 from kthena_components.core.values.read import (
     first_unknown,
     mapping,
@@ -216,7 +218,6 @@ def _refused(path: str, name: str, allowed: list[str], at: Iterable[str] = ()) -
 # Checks volumes that several pods of a cluster share.
 
 
-CLAIM: GroupKind = ("", "PersistentVolumeClaim")
 _SHARED = frozenset({"ReadWriteMany", "ReadOnlyMany"})
 _ONE_POD, _ONE_NODE = "ReadWriteOncePod", "ReadWriteOnce"
 _ONCE = {_ONE_POD: "mounted by one pod", _ONE_NODE: "attached to one node"}
@@ -276,20 +277,16 @@ def rwx_for_shared_model(cluster: ClusterObjects) -> Iterator[Finding]:
 
 _JOBS = frozenset({("batch", "Job"), ("batch", "CronJob")})
 """Kinds whose pods end by themselves."""
-_HOSTNAME = "kubernetes.io/hostname"
-_NODE: GroupKind = ("", "Node")
 _MOST_GPUS = 16
 """GPUs of the largest machines: a2-megagpu-16g, NVIDIA DGX-2."""
 
 
 def _largest(cluster: ClusterObjects) -> int:
     """Return the GPUs of the largest Node; of the largest machine, if a Node is not known."""
-    found = list[int]()
-    for node in cluster.of(_NODE):
-        amounts = mapping(mapping(node.body.get("status")).get("allocatable"))
-        gpus = [parse_quantity(n) or 0 for key, n in pairs(amounts) if is_accelerator(str(key))]
-        found.append(int(sum(gpus)) if amounts else _MOST_GPUS)
-    return max([*found, *([] if cluster.complete and found else [_MOST_GPUS])])
+    known = [allocatable(node.body) for node in cluster.of(NODE)]
+    found = [int(sum(n for key, n in each.items() if is_accelerator(key))) for each in known]
+    sure = cluster.complete and bool(known) and all(known)
+    return max([*found, *([] if sure else [_MOST_GPUS])])
 
 
 def _on_several(pods: Sequence[PodSet], most: int) -> str:
@@ -298,10 +295,10 @@ def _on_several(pods: Sequence[PodSet], most: int) -> str:
         for other in pods:
             several = one is not other or (isinstance(one.count, int) and one.count > 1)
             keys = {key for _, key in apart_from(one.spec, other.labels)}
-            if several and _HOSTNAME in keys:
+            if several and naming.HOSTNAME in keys:
                 return "their podAntiAffinity keeps them apart"
     stated = [(one.spec.get("nodeName"), mapping(one.spec.get("nodeSelector"))) for one in pods]
-    listed = (name or selector.get(_HOSTNAME) for name, selector in stated)
+    listed = (name or selector.get(naming.HOSTNAME) for name, selector in stated)
     names = sorted({name for name in listed if isinstance(name, str)})
     if len(names) > 1:
         return f"they are for the nodes {' and '.join(names[:2])}"

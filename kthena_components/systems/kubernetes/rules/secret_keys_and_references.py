@@ -7,15 +7,13 @@ from typing import Any
 from kthena_components.core.findings import (
     Finding,
     advise,
-    count_of,
-    each_of,
     not_checked,
     part_of_rule,
     suggest,
 )
 from kthena_components.core.naming import name_slip_of
 from kthena_components.core.objects.cluster_objects import ClusterObjects, Key
-from kthena_components.core.objects.object import GroupKind, Object, PodSet
+from kthena_components.core.objects.object import CLAIM, GroupKind, Object, PodSet
 from kthena_components.core.remedies import write
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
@@ -27,10 +25,8 @@ from kthena_components.core.values.read import (
     require_known,
     sequence,
     unknown_in,
-    unknown_within,
 )
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.systems.kubernetes.rules.inference_pools import made_grants, route_backends
 
 # Objects whose controllers create a Secret, or add keys to one that exists.
 #
@@ -257,7 +253,6 @@ def _logins(pods: PodSet, secrets: Mapping[Key, _Secret]) -> Iterator[Finding]:
             yield advise(path, f"{seen}without it", remedy)
 
 
-_CLAIM: GroupKind = ("", "PersistentVolumeClaim")
 SERVICE_ACCOUNT: GroupKind = ("", "ServiceAccount")
 _Named = tuple[str, GroupKind, Any]
 """The path of a name in a pod template, the kind, and the name or the map that has it."""
@@ -304,7 +299,7 @@ _ByKind = dict[tuple[GroupKind, str], dict[str, None]]
 def names_by_space(cluster: ClusterObjects) -> Iterator[_ByKind]:
     """Return the names of each kind in each namespace, without those of which some are unknown."""
     found: _ByKind = {}
-    for kind in (_CLAIM, SECRET, SERVICE_ACCOUNT):
+    for kind in (CLAIM, SECRET, SERVICE_ACCOUNT):
         for space, name in () if cluster.name_unknown(kind) else cluster.named(kind):
             found.setdefault((kind, space), {})[name] = None
     filled = _filled(cluster)
@@ -324,7 +319,7 @@ def _references(pods: PodSet) -> Iterator[_Named]:
     for i, volume in enumerate(map(mapping, sequence(spec.get("volumes")))):
         at = f"spec.volumes[{i}]"
         claim, secret = (mapping(volume.get(key)) for key in ("persistentVolumeClaim", "secret"))
-        yield f"{at}.persistentVolumeClaim.claimName", _CLAIM, claim.get("claimName")
+        yield f"{at}.persistentVolumeClaim.claimName", CLAIM, claim.get("claimName")
         yield f"{at}.secret.secretName", SECRET, _required(secret, "secretName")
     for at, container in _containers(pods):
         for k, item in enumerate(sequence(container.get("envFrom"))):
@@ -337,62 +332,3 @@ def _references(pods: PodSet) -> Iterator[_Named]:
 
 def _required(taken: Mapping[str, Any], field: str) -> Any:
     return None if taken.get("optional") not in (None, False) else taken.get(field)
-
-
-GRANT: GroupKind = ("gateway.networking.k8s.io", "ReferenceGrant")
-
-
-@each_of(route_backends)
-def route_reference_grant(
-    cluster: ClusterObjects, route: Object, at: str, stated: Any
-) -> Iterator[Finding]:
-    """A ReferenceGrant allows a route to name a backend of another namespace.
-
-    It is in the namespace of the backend, and names the route's kind and namespace, and the
-    backend's kind. Otherwise the gateway answers requests for it with status 500, and those of
-    gRPC with UNAVAILABLE. AIBrix makes one for HTTPRoutes of aibrix-system in a namespace of its
-    models. Backends that are elsewhere are not compared.
-
-    Pass: a route in web, a Service in chat, and in chat a ReferenceGrant from HTTPRoutes of web to
-    Services.
-    Fail: the same without a ReferenceGrant, or with one in web, or one from Gateways.
-    Level: advisory, because another one may be in the cluster.
-    Source: kubernetes-sigs/gateway-api v1.5.1 apis/v1/httproute_types.go,
-    grpcroute_types.go and referencegrant_types.go.
-    """
-    backend, path = mapping(stated), route.at(f"{at}.namespace")
-    group, kind = backend.get("group") or "", backend.get("kind") or "Service"
-    space, name = backend.get("namespace"), backend.get("name")
-    require_known(path, group, kind, space, name, route.namespace)
-    if space in (None, route.namespace):
-        return
-    if (str(space), str(name)) not in cluster.named((str(group), str(kind))):
-        return
-    if kind == "Service" and (route.namespace, space) in cluster.once(made_grants):
-        return
-    needed = {"group": route.group, "kind": route.kind, "namespace": route.namespace}
-    grants = [
-        one for one in cluster.of(GRANT) if unknown_in(one.namespace) or one.namespace == space
-    ]
-    for grant in grants:
-        require_known(path, grant.namespace, unknown_within(grant.spec))
-        if allows(grant.spec, needed, {"group": group, "kind": kind, "name": name}):
-            return
-    own = f"{route.kind}s of namespace {display(route.namespace)}"
-    none = f"none of its {count_of(len(grants), 'ReferenceGrant')} here"
-    what = none if grants else "no ReferenceGrant here"
-    seen = f"is {display(space)}, where {what} allows {own} to name this {kind}"
-    yield advise(
-        path, f"{seen}, so the gateway refuses requests for it", f"add one to namespace {space}"
-    )
-
-
-def allows(spec: Mapping[str, Any], needed: Mapping[str, object], to: Mapping[str, object]) -> bool:
-    """Return whether a ReferenceGrant allows a kind of objects to name one of another."""
-    sources, targets = (map(mapping, sequence(spec.get(key))) for key in ("from", "to"))
-    return any(needed.items() <= each.items() for each in sources) and any(
-        each.get("group", "") == to["group"]
-        and each.get("kind") == to["kind"]
-        and each.get("name") in (None, "", to["name"])
-        for each in targets
-    )

@@ -12,21 +12,19 @@ from kthena_components.core.findings import Finding, count_of, part_of_rule
 from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import (
     HYPER_NODE,
+    NODE,
     POD_GROUP,
     Amounts,
-    GroupKind,
-    Object,
     PodSet,
+    allocatable,
     requests_of,
 )
 from kthena_components.core.remedies import either
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
-from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.core.values.read import (
     count,
     mapping,
-    pairs,
     require_known,
     unknown_in,
     unknown_within,
@@ -38,7 +36,6 @@ from kthena_components.systems.volcano.view import Topology, read_hyper_node
 if TYPE_CHECKING:  # most files that are checked have no HyperNode
     from kthena_components.core.topology.spec import HyperNodeSpec
 
-NODE: GroupKind = ("", "Node")
 _SIMPLE = regex(r"\^?(?:[A-Za-z0-9-]|\\\.|\[[0-9a-z-]+\])*(?:(?:\.|\[0-9\]|\\d)[*+])?\$?")
 """Patterns for the names of nodes that Go and Python read alike, and that take no time."""
 _MOST_COUNTED = 3_000_000
@@ -136,19 +133,10 @@ def _tree(cluster: ClusterObjects) -> dict[str, "HyperNodeSpec"] | Unknown:
 def nodes_of(cluster: ClusterObjects) -> dict[str, Amounts]:
     """Return what each Node of the cluster can allocate, if it is stated."""
     return {
-        str(entry.name): _amounts(entry)
+        str(entry.name): amounts
         for entry in cluster.of(NODE)
-        if isinstance(entry.name, str) and _amounts(entry)
+        if isinstance(entry.name, str) and (amounts := allocatable(entry.body))
     }
-
-
-def _amounts(entry: Object) -> dict[str, Decimal]:
-    status = mapping(entry.body.get("status"))
-    stated = status.get("allocatable") or status.get("capacity")
-    if unknown_within(stated):
-        return {}
-    read = ((key, parse_quantity(value)) for key, value in pairs(stated))
-    return {str(key): amount for key, amount in read if amount is not None}
 
 
 def _tiers(tree: dict[str, "HyperNodeSpec"] | Unknown) -> dict[str, int] | Unknown:

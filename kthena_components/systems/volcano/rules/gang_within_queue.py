@@ -1,6 +1,6 @@
 """The rule gang-within-queue: a queue has room for what starts together."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
 
@@ -16,6 +16,7 @@ from kthena_components.core.objects.object import (
     requests_of,
 )
 from kthena_components.core.remedies import write
+from kthena_components.core.topology.node_fit import least_of
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.quantity import parse_quantity, render_quantity
@@ -34,12 +35,10 @@ from kthena_components.systems.volcano.rules.gang_pods_and_foreign_groups import
 )
 from kthena_components.systems.volcano.rules.queue import exceeds
 
-_Test = Callable[[Object], bool]
 _USUAL = "default"
 """The queue of pods that name none."""
 _DEEPEST = 32
 """Maximum number of queues above each other that are looked at."""
-_HOSTNAME = "kubernetes.io/hostname"
 _WITHOUT_ZERO = frozenset({"cpu", "memory"})
 """Resources of which a capability of 0 is no limit (proportion.go OnSessionOpen)."""
 _Amounts = Mapping[str, Decimal] | Unknown
@@ -139,10 +138,7 @@ def _of_pod_group(entry: Object, pods: list[PodSet]) -> _Amounts:
     if gap := first_unknown(member) or next((a for a in asked if isinstance(a, Unknown)), None):
         return gap
     known = [one for one in asked if not isinstance(one, Unknown)]
-    if not known or not isinstance(member, int):
-        return {}
-    shared = set(known[0]).intersection(*known[1:])
-    return {key: min(one[key] for one in known) * member for key in shared}
+    return _times(least_of(known), member) if isinstance(member, int) else {}
 
 
 def of_gang(gang: Gang) -> Mapping[str, Decimal] | Unknown:
@@ -170,7 +166,7 @@ def _amounts(stated: object) -> _Amounts:
 def _check_gang(wanted: _Wanted, name: str, queues: Mapping[str, Object]) -> Iterator[Finding]:
     """Compare a gang's requests with the capability of its queue and of those above."""
     for resource, amount in known(wanted.amounts, wanted.path).items():
-        for above in _upwards(name, queues):
+        for above in upwards(name, queues, "parent"):
             limits = mapping(queues[above].spec.get("capability"))
             stated = limits.get(resource)
             limit = parse_quantity(stated)
@@ -182,14 +178,14 @@ def _check_gang(wanted: _Wanted, name: str, queues: Mapping[str, Object]) -> Ite
             break
 
 
-def _upwards(name: str, queues: Mapping[str, Object]) -> Iterator[str]:
-    """Yield a queue and those above it."""
-    at: MaybeText | None = name
+def upwards(name: MaybeText | None, queues: Mapping[str, Object], field: str) -> Iterator[str]:
+    """Yield a queue and those above it, whose names are in a field of the spec."""
+    at = name
     met: set[str] = set()
     while isinstance(at, str) and at in queues and at not in met and len(met) < _DEEPEST:
         met.add(at)
         yield at
-        at = text(queues[at].spec.get("parent"))
+        at = text(queues[at].spec.get(field))
 
 
 def _finding(

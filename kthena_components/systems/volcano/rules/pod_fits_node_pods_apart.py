@@ -5,9 +5,11 @@ from decimal import Decimal
 from functools import cached_property, partial
 from typing import Any
 
+from kthena_components.core import naming
 from kthena_components.core.findings import Finding, Level, count_of, not_checked, part_of_rule
 from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import (
+    NODE,
     Amounts,
     GroupKind,
     Object,
@@ -25,11 +27,9 @@ from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import is_accelerator, render_quantity
 from kthena_components.core.values.read import mapping, require_known, sequence, unknown_within
 from kthena_components.core.values.unknown import MaybeInt, Unknown, known, total
-from kthena_components.systems.volcano.rules.gang_fits_hypernode import NODE, nodes_of
+from kthena_components.systems.volcano.rules.gang_fits_hypernode import nodes_of
 
 _Test = Callable[[Object], bool]
-_HOSTNAME = "kubernetes.io/hostname"
-"""The label of a Node with its name, which the kubelet adds."""
 
 
 class NodeChoice:
@@ -44,7 +44,7 @@ class NodeChoice:
     @cached_property
     def are_whole(self) -> bool:
         """Whether they have all labels of a cluster's: the kubelet adds the one of the name."""
-        return all(_HOSTNAME in mapping(one.metadata.get("labels")) for one in self.nodes)
+        return all(naming.HOSTNAME in mapping(one.metadata.get("labels")) for one in self.nodes)
 
     def usable(
         self,
@@ -119,7 +119,7 @@ def _placed(
     """Report pods that none of the given Nodes takes, or has room for."""
     stated, (allowed, by) = choice.nodes, choice.usable(pods.spec, asked)
     if not allowed:
-        yield _nowhere(pods, len(stated), by, same=same or whole)
+        yield _nowhere(pods, len(stated), by, same=same)
     elif len(sizes) == len(stated) and not any(
         _has_room(sizes[str(node.name)], asked) for node in allowed
     ):
@@ -288,7 +288,7 @@ def pods_apart_fit(cluster: ClusterObjects) -> Iterator[Finding]:
         return
     sources, choice = {cluster.source_of(node) for node in nodes}, NodeChoice(nodes)
     for owned in cluster.pods_of.values():
-        sure = cluster.complete or sources == {cluster.source_of(owned[0].owner)}
+        sure = sources == {cluster.source_of(owned[0].owner)}
         yield from _pods_apart(owned, choice, sure=sure)
         yield from _groups_apart(owned, choice, sure=sure)
 
@@ -327,7 +327,7 @@ def _domains(nodes: NodeChoice, pods: PodSet, key: str, *, free: bool) -> int | 
     asked = requests_of(pods)
     allowed, _ = nodes.usable(pods.spec, () if isinstance(asked, Unknown) else asked)
     labels = [node.metadata.get("labels") for node in allowed]
-    if key == _HOSTNAME:
+    if key == naming.HOSTNAME:
         return len(allowed)
     values = [mapping(stated).get(key) for stated in labels]
     if any(map(unknown_within, labels)) or (free and None in values):

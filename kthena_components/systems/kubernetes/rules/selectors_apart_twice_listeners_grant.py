@@ -1,10 +1,10 @@
-"""Rules of objects that meet: selectors, pods of several engines, equal names, certificates."""
+"""Rules of objects that meet: selectors, pods of several engines, equal names, Gateways."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.facts.listening import Listening
-from kthena_components.core.findings import Finding, advise, each_of, part_of_rule, refuse
+from kthena_components.core.findings import Finding, advise, count_of, each_of, part_of_rule, refuse
 from kthena_components.core.naming import name_slip_of
 from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import GroupKind, Object, PodSet
@@ -16,14 +16,14 @@ from kthena_components.core.values.read import (
     mapping,
     require_known,
     sequence,
+    unknown_in,
     unknown_inside,
     unknown_within,
 )
 from kthena_components.core.values.regex import regex
+from kthena_components.systems.kubernetes.rules.inference_pools import made_grants, route_backends
 from kthena_components.systems.kubernetes.rules.secret_keys_and_references import (
-    GRANT,
     SECRET,
-    allows,
     is_copied,
     names_by_space,
 )
@@ -63,9 +63,7 @@ def engines_apart(cluster: ClusterObjects) -> Iterator[Finding]:
         other, _ = seen.setdefault(place, (pods, ports))
         if other.owner is pods.owner or {other.owner.group, pods.owner.group} <= _PARTS:
             continue
-        together = cluster.complete or (
-            cluster.source_of(other.owner) == cluster.source_of(pods.owner)
-        )
+        together = cluster.source_of(other.owner) == cluster.source_of(pods.owner)
         yield _finding(pods, other, ports, together=together)
 
 
@@ -295,17 +293,10 @@ def _granted(
     require_known(path, gateway.namespace)
     if space == gateway.namespace:
         return
-    needed = {"group": GATEWAY[0], "kind": GATEWAY[1], "namespace": gateway.namespace}
-    for grant in cluster.of(GRANT):
-        require_known(path, grant.namespace, unknown_within(grant.spec))
-        wanted = {"group": "", "kind": "Secret", "name": name}
-        if grant.namespace == space and allows(grant.spec, needed, wanted):
-            return
-    seen = (
-        f"is a Secret of namespace {display(space)}, where no ReferenceGrant here allows Gateways "
-    )
-    seen += f"of namespace {display(gateway.namespace)} to name it, so the listener has none"
-    yield advise(path, seen, f"add one to namespace {space}")
+    to = {"group": SECRET[0], "kind": SECRET[1], "name": name}
+    if lacking := without_grant(cluster, gateway, path, space, to):
+        seen = f"is a Secret of namespace {display(space)}, where {lacking} to name it, so the "
+        yield advise(path, f"{seen}listener has none", f"add one to namespace {space}")
 
 
 def _has_certificate(secret: Object, path: str, name: str) -> Iterator[Finding]:
@@ -321,3 +312,83 @@ def _has_certificate(secret: Object, path: str, name: str) -> Iterator[Finding]:
     elif lacking:
         seen = f"is {display(name)}, a Secret of type {_TLS} without the key {lacking[0]}, and the "
         yield refuse(path, f"{seen}API server rejects it", f"give it {' and '.join(lacking)}")
+
+
+# References to other namespaces.
+
+
+GRANT: GroupKind = ("gateway.networking.k8s.io", "ReferenceGrant")
+
+
+@each_of(route_backends)
+def route_reference_grant(
+    cluster: ClusterObjects, route: Object, at: str, stated: Any
+) -> Iterator[Finding]:
+    """A ReferenceGrant allows a route to name a backend of another namespace.
+
+    It is in the namespace of the backend, and names the route's kind and namespace, and the
+    backend's kind. Otherwise the gateway answers requests for it with status 500, and those of
+    gRPC with UNAVAILABLE. AIBrix makes one for HTTPRoutes of aibrix-system in a namespace of its
+    models. Backends that are elsewhere are not compared.
+
+    Pass: a route in web, a Service in chat, and in chat a ReferenceGrant from HTTPRoutes of web to
+    Services.
+    Fail: the same without a ReferenceGrant, or with one in web, or one from Gateways.
+    Level: advisory, because another one may be in the cluster.
+    Source: kubernetes-sigs/gateway-api v1.5.1 apis/v1/httproute_types.go,
+    grpcroute_types.go and referencegrant_types.go.
+    """
+    backend, path = mapping(stated), route.at(f"{at}.namespace")
+    group, kind = backend.get("group") or "", backend.get("kind") or "Service"
+    space, name = backend.get("namespace"), backend.get("name")
+    require_known(path, group, kind, space, name, route.namespace)
+    if space in (None, route.namespace):
+        return
+    if (str(space), str(name)) not in cluster.named((str(group), str(kind))):
+        return
+    if kind == "Service" and (route.namespace, space) in cluster.once(made_grants):
+        return
+    to = {"group": group, "kind": kind, "name": name}
+    if lacking := without_grant(cluster, route, path, space, to):
+        seen = f"is {display(space)}, where {lacking} to name this {kind}"
+        yield advise(
+            path, f"{seen}, so the gateway refuses requests for it", f"add one to namespace {space}"
+        )
+
+
+def without_grant(
+    cluster: ClusterObjects, owner: Object, path: str, space: object, to: Mapping[str, object]
+) -> str:
+    """Say that no ReferenceGrant of a namespace lets an object name another; empty if one does.
+
+    Args:
+        cluster: All objects.
+        owner: The object that names the other.
+        path: Where it does.
+        space: The namespace of the other.
+        to: The group, the kind and the name of the other.
+    """
+    needed = {"group": owner.group, "kind": owner.kind, "namespace": owner.namespace}
+    grants = [
+        one for one in cluster.of(GRANT) if unknown_in(one.namespace) or one.namespace == space
+    ]
+    for grant in grants:
+        require_known(path, grant.namespace, unknown_within(grant.spec))
+        if _allows(grant.spec, needed, to):
+            return ""
+    none = f"none of its {count_of(len(grants), 'ReferenceGrant')} here"
+    what = none if grants else "no ReferenceGrant here"
+    return f"{what} allows {owner.kind}s of namespace {display(owner.namespace)}"
+
+
+def _allows(
+    spec: Mapping[str, Any], needed: Mapping[str, object], to: Mapping[str, object]
+) -> bool:
+    """Return whether a ReferenceGrant allows a kind of objects to name one of another."""
+    sources, targets = (map(mapping, sequence(spec.get(key))) for key in ("from", "to"))
+    return any(needed.items() <= each.items() for each in sources) and any(
+        each.get("group", "") == to["group"]
+        and each.get("kind") == to["kind"]
+        and each.get("name") in (None, "", to["name"])
+        for each in targets
+    )
