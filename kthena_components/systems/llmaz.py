@@ -195,6 +195,7 @@ SYSTEM = System(
             templates=tuple(f"spec.{TEMPLATE}.{part}Template" for part in ("leader", "worker")),
             # The loader of the model: pkg/controller_helper/modelsource/modelsource.go.
             adds_volumes=("model-volume",),
+            brings_model=True,
             kept=kept_pods,
             restarts=Restart(paths=rf"spec\.{TEMPLATE}\b", how="group after group restarts"),
         ),
