@@ -13,7 +13,7 @@ from kthena_components.core.rules.support.engine_pods import Start, each_start
 from kthena_components.core.rules.support.messages import part_of_engine
 from kthena_components.core.values.display import listing
 from kthena_components.core.values.read import require_known
-from kthena_components.core.values.unknown import Unknown, is_unresolved, known, known_sizes
+from kthena_components.core.values.unknown import is_unresolved, known, known_sizes
 
 RULE = "sglang-layout"
 _CONTEXT_SINCE = (0, 5, 9)

@@ -242,10 +242,10 @@ def rwx_for_shared_model(cluster: ClusterObjects) -> Iterator[Finding]:
     ReadWriteOnce allows one node at a time, so the pods of an engine that spans nodes cannot all
     mount it, nor those that share no node: by required podAntiAffinity over kubernetes.io/hostname,
     by a nodeName or a nodeSelector for different nodes, or by more whole GPUs together, of pods
-    with several, than the largest Node here has, or than 16. ReadWriteOncePod allows one pod. KServe mounts the claim of
-    pvc://claim/path into each pod. Claims that are elsewhere are not checked, and those that a
-    StatefulSet creates for each of its pods are fine. Jobs end, so they count only with
-    themselves.
+    with several, than the largest Node here has, or than 16. ReadWriteOncePod allows one pod.
+    KServe mounts the claim of pvc://claim/path into each pod. Claims that are elsewhere are not
+    checked, and those that a StatefulSet creates for each of its pods are fine. Jobs end, so they
+    count only with themselves.
 
     Pass: a claim with ReadWriteMany, an engine of 2 pods.
     Fail: a claim with ReadWriteOnce, an engine of 2 pods; two Deployments of one pod with GPUs each

@@ -202,8 +202,8 @@ def listener_tls(found: Object) -> Iterator[Finding]:
     """A listener of a Gateway that ends TLS states its certificates, and no other one has tls.
 
     The mode is Terminate if it is left out, and HTTPS allows no other one since v1.1.0. options may
-    take the place of certificateRefs since then, as with certificates of a cloud. GKE also takes them from the
-    annotation networking.gke.io/certmap.
+    take the place of certificateRefs since then, as with certificates of a cloud. GKE also takes
+    them from the annotation networking.gke.io/certmap.
 
     Pass: port 443, protocol HTTPS and tls.certificateRefs; port 80 and HTTP without tls.
     Fail: port 443, HTTPS and tls: {mode: Terminate} alone, or mode Passthrough; port 80, HTTP and
