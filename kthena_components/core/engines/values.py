@@ -21,8 +21,8 @@ _PAIRS = regex(r"[^={},\s]{1,64}=[0-9]{1,9}(?:,[^={},\s]{1,64}=[0-9]{1,9}){0,31}
 _UNEXPANDED = regex(r"\$(?:\{([A-Za-z_]\w*)[^}]*\}|([A-Za-z_]\w*))", re.ASCII)
 _SUFFIXES = "kmgt"
 _MAX_PORT = 65535
-_LISTENS = frozenset({"--port", "--server-port"})
-"""Ports that an engine always opens; others may be for a mode in which it does not run."""
+_LISTENS = frozenset({"--master-port", "--port", "--server-port"})
+"""Ports that an engine opens; others may be for a mode in which it does not run."""
 NUMBERS = frozenset({"float", "int", "si-size", "size", "size-auto"})
 """The types of options that take a number."""
 _NOTHING = frozenset({"", "None"})

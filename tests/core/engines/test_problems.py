@@ -160,11 +160,11 @@ CASES: dict[str, tuple[str, Problem]] = {
             hard=True,
         ),
     ),
-    "a port that is too large, and not used by one node": (
-        "vllm serve M --master-port 65536",
+    "a port that is too large, and not used without copies": (
+        "vllm serve M --data-parallel-rpc-port 65536",
         Problem(
-            flag="--master-port",
-            text="--master-port takes a port of at most 65535, not '65536'",
+            flag="--data-parallel-rpc-port",
+            text="--data-parallel-rpc-port takes a port of at most 65535, not '65536'",
             remedy="write 65535 or less",
             hard=False,
         ),
