@@ -386,8 +386,8 @@ def _exclusive(owner: Object, annotation: str) -> Iterator[tuple[str, object, Ma
         yield at, annotations.get(annotation), copies_in(owner.spec.get("replicas"), 1)
         return
     jobs = list(map(mapping, sequence(owner.spec.get("replicatedJobs"))))
-    after_others = any("Complete" in str(job.get("dependsOn")) for job in jobs)
-    if f"{_ALPHA}/node-selector" in annotations or after_others:
+    past = [job.get("dependsOn") for job in jobs]
+    if f"{_ALPHA}/node-selector" in annotations or unknown_within(past) or "Complete" in str(past):
         return
     numbers = [copies_in(job.get("replicas"), 1) for job in jobs]
     if annotation in annotations:
