@@ -73,7 +73,9 @@ def _facts(kind: Kind[Any], found: Object, view: Any) -> ServingFacts | None:
     shape, context = stated_shape(found.body.get("metadata")), found.context
     if facts is None:
         return None
+    as_stated = bool(kind.templates or kind.own_templates) and not kind.brings_model
     facts = replace(facts, told=_told(kind, view), added_fields=_added_fields(kind, view))
+    facts = replace(facts, pods_as_stated=as_stated)
     facts = with_pods(kind, found, view, facts)
     facts = replace(facts, gpu_option=context.gpu_option)
     engines = facts.engines

@@ -19,6 +19,7 @@ from kthena_components.core.plan.controller_variables import TOLD_BY_LWS
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import count_or_unknown, inside, mapping, name_of
 from kthena_components.core.values.unknown import Unknown
+from kthena_components.systems.lws.system import added_fields
 from kthena_components.systems.lws.view import LEADER_WORKER_SET, Sets, pods_of_groups, read_sets
 from kthena_components.systems.lws.view import facts as facts_of_sets
 from kthena_components.systems.system import Kind, Restart, System
@@ -191,10 +192,12 @@ SYSTEM = System(
             facts=facts,
             pods=pods,
             tells=lambda _: TOLD_BY_LWS,
+            added_fields=lambda view: added_fields(view.sets),
             sketch=sketch,
             templates=tuple(f"spec.{TEMPLATE}.{part}Template" for part in ("leader", "worker")),
             # The loader of the model: pkg/controller_helper/modelsource/modelsource.go.
             adds_volumes=("model-volume",),
+            brings_model=True,
             kept=kept_pods,
             restarts=Restart(paths=rf"spec\.{TEMPLATE}\b", how="group after group restarts"),
         ),

@@ -92,6 +92,7 @@ class PodTemplates:
     templates: tuple[str, ...] = ()  # paths of whole pod templates; `[]`: each member of a list
     own_templates: tuple[str, ...] = ()  # the same, where its CRD has their fields and types
     adds_volumes: tuple[str, ...] = ()  # patterns of the volumes that its controller adds to them
+    brings_model: bool = False  # whether its controller loads a model into one of these volumes
     restart_policies: tuple[str, ...] = ()  # which its pods may have, the usual one first; or any
 
 

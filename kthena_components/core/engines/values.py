@@ -21,6 +21,8 @@ _PAIRS = regex(r"[^={},\s]{1,64}=[0-9]{1,9}(?:,[^={},\s]{1,64}=[0-9]{1,9}){0,31}
 """Keys and numbers that vLLM once took for JSON (vllm/engine/arg_utils.py `nullable_kvs`)."""
 _UNEXPANDED = regex(r"\$(?:\{([A-Za-z_]\w*)[^}]*\}|([A-Za-z_]\w*))", re.ASCII)
 _SUFFIXES = "kmgt"
+_LISTENS = frozenset({"--master-port", "--port", "--server-port"})
+"""Ports that an engine opens; others may be for a mode in which it does not run."""
 NUMBERS = frozenset({"float", "int", "si-size", "size", "size-auto"})
 """The types of options that take a number."""
 _NOTHING = frozenset({"", "None"})
@@ -132,7 +134,7 @@ def out_of_range(option: Option, shown: str, value: Any) -> Refused | None:
         return Refused(text, f"write {least} or more")
     if value > MAX_PORT and option.name.endswith("port"):
         text = f"{option.name} takes a port of at most {MAX_PORT}, not '{shown}'"
-        return Refused(text, f"write {MAX_PORT} or less")
+        return Refused(text, f"write {MAX_PORT} or less", hard=option.name in _LISTENS)
     return None
 
 

@@ -29,7 +29,7 @@ _BRINGS = regex(r"(?i)download|snapshot|\bhf\b|\bcp\b|curl|wget|aws|gsutil|rclon
 """What a script has that may bring a model, or set these variables."""
 _VOLATILE = frozenset({"emptyDir", "configMap", "secret", "downwardAPI", "projected"})
 """Sources of volumes that are empty, or hold no weights, in a new pod."""
-_NO_WEIGHTS = regex(r"/(?:dev|etc|proc|run|sys|tmp|usr|var/run|var/log)(?:/|$)")
+_NO_WEIGHTS = regex(r"/(?:dev|etc|proc|run|sys|usr|var/run|var/log)(?:/|$)")
 """Paths of mounts for devices, drivers and logs."""
 
 

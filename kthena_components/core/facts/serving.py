@@ -123,6 +123,8 @@ class ServingFacts:
     added_fields: frozenset[str] | None = field(default=None, compare=False)
     """Labels and annotations that its controller adds to pods, as `metadata.labels['app']`.
     None: not known."""
+    pods_as_stated: bool = field(default=True, compare=False)
+    """Whether its controller brings no model and mounts no volumes that no template states."""
     unread: Unknown | None = field(default=None, compare=False)
     """Why it may have other engines. None: it has none."""
     gpu_option: str = field(default="", compare=False)

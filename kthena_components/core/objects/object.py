@@ -336,6 +336,17 @@ def gpus_of(pods: PodSet) -> int | Unknown:
     return total((own, claimed))
 
 
+_WHOLE = ("nvidia.com/gpu", "google.com/tpu", "habana.ai/gaudi")
+"""Not amd.com/gpu and aws.amazon.com/neuroncore: a node may have 64 partitions, or 128 cores."""
+
+
+def whole_gpus(pods: PodSet) -> int:
+    """Count the whole GPUs of a pod; one alone may be a share of a GPU, by time-slicing."""
+    asked = requests_of(pods)
+    count = 0 if isinstance(asked, Unknown) else sum(int(asked.get(name, 0)) for name in _WHOLE)
+    return count if count > 1 else 0
+
+
 def shared_gpus(pods: PodSet) -> dict[tuple[object, str], MaybeInt]:
     """Return the accelerators that pods share with others, by namespace and claim."""
     found, _ = claims_of(pods)

@@ -171,6 +171,7 @@ _FIELDS: Mapping[object, Callable[[Any], Any]] = {
     "volumes": _volumes,
     "labels": _short,
     "annotations": _short,
+    "dependsOn": _kept,
     **dict.fromkeys(("status", "managedFields", "volumeClaimTemplates"), _nothing),
 }
 """How fields with these names are copied, wherever they stand."""

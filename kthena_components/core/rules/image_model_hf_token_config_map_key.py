@@ -205,7 +205,8 @@ def model_offline(facts: ServingFacts) -> Iterator[Finding]:
     cache at HF_HOME, and ends without it; vLLM's downloads from ModelScope obey the variable, too.
     The images of vLLM and SGLang have no models. Nothing is reported if the container has any
     volume that may keep a model, an init container, a hook, or a script that may bring it, or if
-    the image is another one.
+    the image is another one; nor of objects whose controller composes the pods, and may bring it,
+    such as those of KServe, KubeAI, OME, Dynamo and llmaz.
 
     Pass: HF_HUB_OFFLINE 1, HF_HOME /cache and a PersistentVolumeClaim there; --model /models/llama;
     HF_HUB_OFFLINE 0.
@@ -216,7 +217,7 @@ def model_offline(facts: ServingFacts) -> Iterator[Finding]:
     vllm/transformers_utils/repo_utils.py get_model_path and
     vllm/model_executor/model_loader/weight_utils.py; sglang/srt/model_loader/weight_utils.py.
     """
-    for start in all_starts(facts, "vllm", "sglang"):
+    for start in all_starts(facts, "vllm", "sglang") if facts.pods_as_stated else ():
         pod, model = start.pod, start.command.model
         image = pod.image
         if not pod.offline or image is None or not image.is_own(str(start.command.engine)):

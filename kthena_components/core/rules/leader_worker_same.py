@@ -101,7 +101,8 @@ def leader_worker_same_parallelism(facts: ServingFacts) -> Iterator[Finding]:
     Fail: -tp 8 in the entry and -tp 4 in the worker; --node-rank 0, or none, in the worker; two
     pods with --data-parallel-size 16 --data-parallel-size-local 4; no --data-parallel-start-rank;
     meta-llama/Llama-3.1-405B-Instruct in the entry, and Llama-3.1-405B-Instruct-FP8 in the worker.
-    Level: mandatory, because the ranks wait for each other forever.
+    Level: mandatory, because the ranks wait for each other forever, or compute with two models:
+    each pod loads the model of its own command line.
     Source: vllm/engine/arg_utils.py, create_engine_config; vllm/v1/engine/utils.py,
     wait_for_engine_startup; sglang/srt/server_args.py.
     """
@@ -165,10 +166,11 @@ def _other_model(
     first, second = entry.model, worker.model
     if not isinstance(first, str) or not isinstance(second, str):
         return
-    # Folders may be mounted at different paths, and several owners may have the same model.
+    # Folders may be mounted at different paths, several owners may have the same model, and
+    # Meta-Llama became Llama.
     of_hub = HUB_NAME.fullmatch(first) and HUB_NAME.fullmatch(second)
-    mine, theirs = (name.partition("/")[2].casefold() for name in (first, second))
-    if of_hub and mine != theirs:
+    names = {name.partition("/")[2].casefold().removeprefix("meta-") for name in (first, second)}
+    if of_hub and len(names) > 1:
         yield Finding(
             path=path,
             seen=f"{title(engine)} loads {display(first)} in its entry and {display(second)} in "

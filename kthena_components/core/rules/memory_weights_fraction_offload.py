@@ -329,6 +329,7 @@ def _gib(size: float) -> str:
 
 MEMORY = "memory-fraction-range"
 _SHARES = {"vllm": "--gpu-memory-utilization", "sglang": "--mem-fraction-static"}
+_WITHOUT_POOL = ("--max-total-tokens", "--device", "--encoder-only")  # it may be small, or none
 
 
 def memory_fraction_range(facts: ServingFacts) -> Iterator[Finding]:
@@ -339,8 +340,8 @@ def memory_fraction_range(facts: ServingFacts) -> Iterator[Finding]:
 
     Pass: --gpu-memory-utilization 0.95.
     Fail: --gpu-memory-utilization 90, or 0 from vLLM 0.11.1 on; --mem-fraction-static 0.
-    Level: mandatory; advisory above 1 in SGLang with --max-total-tokens, which limits its pool, and
-    for 0 and less if the image states no release of vLLM.
+    Level: mandatory; advisory above 1 in SGLang with --max-total-tokens, which limits its pool,
+    with --device or without a pool, and for 0 and less if the image states no release of vLLM.
     Source: vllm/config/cache.py gpu_memory_utilization; sglang/srt/model_executor/model_runner.py
         (0.5.1) and pool_configurator.py (0.5.23).
     """
@@ -353,7 +354,7 @@ def memory_fraction_range(facts: ServingFacts) -> Iterator[Finding]:
             percent = 1 < share <= 100  # noqa: PLR2004 - per cent
             right = share / 100 if percent and share > 10 else 0.9  # noqa: PLR2004
             seen = f"has {option} {share:g}, and the whole memory is 1"
-            sure = checked or start.option("--max-total-tokens") is None
+            sure = checked or all(start.option(name) is None for name in _WITHOUT_POOL)
             near = set_option(option, f"{right:g}")
             yield from start.refused(seen, near, ALWAYS if sure else Level.ADVISORY)
         elif share <= 0 and (level := start.since(POSITIVE) if checked else ALWAYS) is not None:

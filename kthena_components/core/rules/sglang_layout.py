@@ -13,7 +13,7 @@ from kthena_components.core.rules.support.engine_pods import Start, each_start
 from kthena_components.core.rules.support.messages import part_of_engine
 from kthena_components.core.values.display import listing
 from kthena_components.core.values.read import require_known
-from kthena_components.core.values.unknown import Unknown, is_unresolved, known, known_sizes
+from kthena_components.core.values.unknown import is_unresolved, known, known_sizes
 
 RULE = "sglang-layout"
 _CONTEXT_SINCE = (0, 5, 9)
@@ -284,7 +284,8 @@ def sglang_options_fit(start: Start) -> Iterator[Finding]:
     Pass: --served-model-name qwen3-8b; --enable-priority-scheduling --schedule-policy lof.
     Fail: --served-model-name qwen3:8b; --enable-priority-scheduling --schedule-policy lpm;
     --enable-pdmux without --disable-overlap-schedule.
-    Level: mandatory, because SGLang stops; advisory if the image states no release.
+    Level: mandatory, because SGLang stops; advisory if the image states no release, and for
+    --enable-pdmux alone, because SGLang sets both other options itself for some models.
     Source: check_server_args in sglang/srt/server_args.py of 0.5.3 to 0.5.22, and in
     sglang/srt/arg_groups/validation_hook.py of 0.5.23.
     """
@@ -322,11 +323,17 @@ def _multiplexing(start: Start) -> Iterator[Finding]:
     stages, mode = start.command.pipeline, start.option("--disaggregation-mode")
     wrong = {
         "--pp-size 1": isinstance(stages, int) and stages > 1,
-        "--chunked-prefill-size -1": not isinstance(chunk, Unknown) and chunk != -1,
-        "--disable-overlap-schedule": start.is_on("--disable-overlap-schedule") is False,
+        "--chunked-prefill-size -1": isinstance(chunk, int) and chunk != -1,
         "no --disaggregation-mode": isinstance(mode, str) and mode != "null",
     }
-    needs = [what for what, is_wrong in wrong.items() if is_wrong]
+    # For some models, and with --speculative-algorithm, SGLang sets these two itself.
+    unset = {
+        "--chunked-prefill-size -1": chunk is None,
+        "--disable-overlap-schedule": start.is_on("--disable-overlap-schedule") is False,
+    }
+    needs = [what for what, is_wrong in (*wrong.items(), *unset.items()) if is_wrong]
+    if not any(wrong.values()):
+        level = Level.ADVISORY
     if needs:
         seen = f"has --enable-pdmux, which SGLang takes only with {listing(needs)}"
         remedy = without("--enable-pdmux", text="--enable-pdmux, or write these options")

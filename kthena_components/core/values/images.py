@@ -201,6 +201,8 @@ _WHEEL = regex(
     re.IGNORECASE,
 )
 _INSTALLERS = ("install", "uv", "setup.py")
+_PARTS = 3
+"""Numbers in a release."""
 _UPGRADES = frozenset({"-U", "--upgrade", "--pre", "--reinstall", "--force-reinstall"})
 _FOLDERS = frozenset({"-e", "--editable", ".", "develop"})
 _WITH = frozenset({"--with", "--from"})
@@ -208,6 +210,8 @@ _WITH = frozenset({"--with", "--from"})
 _INDEXES = frozenset({"-i", "--index-url", "--extra-index-url", "-f", "--find-links", "--index"})
 _BRANCH = regex(r"\b(?:if|case|for|while|until|test)\b|\|\||\]\s*&&")
 """What makes it depend on something whether a command runs."""
+_OTHER_PLACE = regex(r"echo|-t|--(?:dry-run|target|prefix|root)(?:=.*)?|(?!/usr/).*/(?:pip3?|uv)")
+"""What installs nothing, or for another Python than the image's."""
 _COMMENT = regex(r"(?m)^[ \t]*#.*$")
 _COMMAND = regex(r"[\n;&|]+")
 
@@ -236,9 +240,10 @@ def _installed(text: str) -> Iterator[Installation]:
         if cloned and any(word in _FOLDERS or word.startswith(".[") for word in packages):
             yield Installation(_PACKAGES[cloned])
         upgrades = not _UPGRADES.isdisjoint(words)
+        here = sure and not any(map(_OTHER_PLACE.fullmatch, words))
         for word in packages:
             if _NAMES_ONE.search(word) and (upgrades or not _SAME.fullmatch(word)):
-                yield _installation(word, sure=sure)
+                yield _installation(word, sure=here)
 
 
 def _packages(words: Sequence[str]) -> Sequence[str]:
@@ -256,6 +261,8 @@ def _installation(word: str, *, sure: bool) -> Installation:
     exact = _EXACT.fullmatch(word) or _WHEEL.fullmatch(word)
     name = exact[1] if exact else word.partition("[")[0].partition("=")[0].partition(">")[0]
     release = parse_version(exact[2].rstrip(".")) if exact and sure else None
+    if release is not None and len(release) < _PARTS:  # 0.11 is 0.11.0 (PEP 440)
+        release = (*release, *[0] * (_PARTS - len(release)))
     return Installation(_PACKAGES.get(name.lower()), release)
 
 

@@ -207,7 +207,8 @@ def gangs_of_group(view: RbgView) -> Iterator[Gang]:
     """Return all pods of a group that Volcano schedules together, in the queue that it names.
 
     Each group of a set is a gang. In v1alpha1 podGroupPolicy asks for it, later the annotations do.
-    Without a queue there, it is Volcano's if Volcano schedules all pods.
+    Without a queue there, it is Volcano's if Volcano schedules all pods. RBG leaves schedulerName
+    as the templates state it.
 
     Source: sgl-project/rbg v0.4.0 to v0.6.0 pkg/scheduler/podgroup_manager.go; v0.8.0-alpha.5
     pkg/scheduler/volcano/manager.go (createOrUpdate), api/workloads/v1alpha2/helper.go
@@ -222,7 +223,8 @@ def gangs_of_group(view: RbgView) -> Iterator[Gang]:
     if not asked or view.gap:
         return
     pods = list(_pods_of(view, 1))
-    if "podGroupPolicy" not in path and queue is None and not all(map(_by_volcano, pods)):
+    sure = all(pod.spec.get("schedulerName") == VOLCANO for pod in pods)
+    if "podGroupPolicy" not in path and queue is None and not sure:
         return
     in_parts = any(len(list(components_of(role))) > 1 for role in view.roles)
     yield Gang(
@@ -231,11 +233,8 @@ def gangs_of_group(view: RbgView) -> Iterator[Gang]:
         pods=tuple((one, _ONE_OF_INSTANCE if in_parts else as_copies(one.count)) for one in pods),
         queue=text(queue, ""),
         queue_path=path,
+        sure=sure,
     )
-
-
-def _by_volcano(pods: PodSet) -> bool:
-    return pods.spec.get("schedulerName") == VOLCANO
 
 
 def _templates_of(view: RbgView, role: RbgRole) -> Iterator[tuple[RbgTemplate, MaybeInt]]:

@@ -160,6 +160,15 @@ CASES: dict[str, tuple[str, Problem]] = {
             hard=True,
         ),
     ),
+    "a port that is too large, and not used without copies": (
+        "vllm serve M --data-parallel-rpc-port 65536",
+        Problem(
+            flag="--data-parallel-rpc-port",
+            text="--data-parallel-rpc-port takes a port of at most 65535, not '65536'",
+            remedy="write 65535 or less",
+            hard=False,
+        ),
+    ),
     "no value": (
         "vllm serve M --tensor-parallel-size --headless",
         Problem(

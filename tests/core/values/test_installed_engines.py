@@ -37,6 +37,12 @@ SCRIPTS: tuple[tuple[str, tuple[Installation, ...]], ...] = (
     ("pip uninstall -y vllm", ()),
     ("# pip install vllm==0.11.0\nvllm serve m", ()),
     (f"{GIT} && python vllm/examples/x.py", ()),
+    ("pip install vllm==0.11", (NEW,)),
+    ("/usr/bin/pip3 install vllm==0.11.0", (NEW,)),
+    ("pip install --target=/x vllm==0.11.0", (SOME,)),
+    ("pip install --dry-run vllm==0.11.0", (SOME,)),
+    ("echo pip install vllm==0.11.0", (SOME,)),
+    ("python -m venv x && x/bin/pip install vllm==0.11.0", (SOME,)),
 )
 
 

@@ -25,6 +25,7 @@ from kthena_components.core.objects.object import (
     claims_of,
     gpus_of,
     shared_gpus,
+    whole_gpus,
 )
 from kthena_components.core.remedies import Remedy, rename, together
 from kthena_components.core.topology.node_fit import apart_from
@@ -241,11 +242,11 @@ def rwx_for_shared_model(cluster: ClusterObjects) -> Iterator[Finding]:
 
     ReadWriteOnce allows one node at a time, so the pods of an engine that spans nodes cannot all
     mount it, nor those that share no node: by required podAntiAffinity over kubernetes.io/hostname,
-    by a nodeName or a nodeSelector for different nodes, or by more GPUs together than the largest
-    Node here has, or than 16. ReadWriteOncePod allows one pod. KServe mounts the claim of
-    pvc://claim/path into each pod. Claims that are elsewhere are not checked, and those that a
-    StatefulSet creates for each of its pods are fine. Jobs end, so they count only with
-    themselves.
+    by a nodeName or a nodeSelector for different nodes, or by more whole GPUs together, of pods
+    with several, than the largest Node here has, or than 16. ReadWriteOncePod allows one pod.
+    KServe mounts the claim of pvc://claim/path into each pod. Claims that are elsewhere are not
+    checked, and those that a StatefulSet creates for each of its pods are fine. Jobs end, so they
+    count only with themselves.
 
     Pass: a claim with ReadWriteMany, an engine of 2 pods.
     Fail: a claim with ReadWriteOnce, an engine of 2 pods; two Deployments of one pod with GPUs each
@@ -302,7 +303,7 @@ def _on_several(pods: Sequence[PodSet], most: int) -> str:
     names = sorted({name for name in listed if isinstance(name, str)})
     if len(names) > 1:
         return f"they are for the nodes {' and '.join(names[:2])}"
-    numbers = [product(gpus_of(one), one.count) for one in pods]
+    numbers = [product(whole_gpus(one), one.count) for one in pods]
     asked = sum(n for n in numbers if isinstance(n, int))
     return f"they request {count_of(asked, 'GPU')}, more than one node has" if asked > most else ""
 

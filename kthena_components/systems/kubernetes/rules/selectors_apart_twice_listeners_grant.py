@@ -199,15 +199,15 @@ def _listeners(found: Object) -> Iterator[_Listener]:
 def listener_tls(found: Object) -> Iterator[Finding]:
     """A listener of a Gateway that ends TLS states its certificates, and no other one has tls.
 
-    The mode is Terminate if it is left out, and HTTPS allows no other one. options may take the
-    place of certificateRefs, as with certificates of a cloud. GKE also takes them from the
-    annotation networking.gke.io/certmap.
+    The mode is Terminate if it is left out, and HTTPS allows no other one since v1.1.0. options may
+    take the place of certificateRefs since then, as with certificates of a cloud. GKE also takes
+    them from the annotation networking.gke.io/certmap.
 
     Pass: port 443, protocol HTTPS and tls.certificateRefs; port 80 and HTTP without tls.
     Fail: port 443, HTTPS and tls: {mode: Terminate} alone, or mode Passthrough; port 80, HTTP and
     tls.
     Level: mandatory, because the API server rejects it; advisory for HTTPS and TLS without tls.
-    Source: kubernetes-sigs/gateway-api v0.8.0 to v1.5.1 apis/v1/gateway_types.go (XValidation).
+    Source: kubernetes-sigs/gateway-api v0.8.0 to v1.6.1 apis/v1/gateway_types.go (XValidation).
     """
     for path, listener in _listeners(found):
         yield from _tls_of(f"{path}.tls", listener, found.metadata.get("annotations"))

@@ -272,7 +272,8 @@ def pods_apart_fit(cluster: ClusterObjects) -> Iterator[Finding]:
     Pods whose required podAntiAffinity matches their own labels share none of its topologyKey. The
     groups of a LeaderWorkerSet or of a JobSet with the annotation exclusive-topology, and those of
     a RoleBasedGroupSet with group-exclusive-topology, have one each. Nodes that the pods exclude
-    do not count. A Node without the label holds any number of pods apart, and no group.
+    do not count. A Node without the label holds any number of pods apart, and no group. Jobs that
+    start when others have ended are not compared.
 
     Pass: 2 replicas with podAntiAffinity over kubernetes.io/hostname, and 2 Nodes.
     Fail: 3 replicas of it, and 2 Nodes; exclusive-topology rack, 3 groups, and Nodes of 2 racks.
@@ -385,7 +386,8 @@ def _exclusive(owner: Object, annotation: str) -> Iterator[tuple[str, object, Ma
         yield at, annotations.get(annotation), copies_in(owner.spec.get("replicas"), 1)
         return
     jobs = list(map(mapping, sequence(owner.spec.get("replicatedJobs"))))
-    if f"{_ALPHA}/node-selector" in annotations:
+    past = [job.get("dependsOn") for job in jobs]
+    if f"{_ALPHA}/node-selector" in annotations or unknown_within(past) or "Complete" in str(past):
         return
     numbers = [copies_in(job.get("replicas"), 1) for job in jobs]
     if annotation in annotations:
