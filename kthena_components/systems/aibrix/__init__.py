@@ -164,7 +164,7 @@ def hosts(view: RoleSets) -> PodHosts | None:
             for prefix in dict.fromkeys(own)
             for path, role in by_path.items()
         ),
-        missing="" if name else "AIBrix makes a Service of a StormService, and of no RoleSet",
+        missing="" if name else "AIBrix makes a Service for a StormService, but not for a RoleSet",
         remedy="write a StormService with these roles",
         namespace=namespace,
         variables={
