@@ -289,7 +289,7 @@ def sglang_options_fit(start: Start) -> Iterator[Finding]:
     level = start.since(_PADDING_SINCE)
     padding, compiled = "--disable-cuda-graph-padding", "--enable-torch-compile"
     if level is not None and start.is_on(padding) is True and start.is_on(compiled) is True:
-        seen = f"has {padding} and {compiled}, and SGLang stops with both"
+        seen = f"has {padding} and {compiled}, and {start.product} stops with both"
         yield from start.refused(seen, without(padding), level)
     yield from _multiplexing(start)
     level = start.since(_PRIORITY_SINCE)
@@ -297,7 +297,9 @@ def sglang_options_fit(start: Start) -> Iterator[Finding]:
         return
     policy = known(start.option(_POLICY)) or _OF_PRIORITIES[0]
     if policy not in _OF_PRIORITIES:
-        seen = f"has --enable-priority-scheduling with {_POLICY} {policy}, and SGLang takes "
+        seen = (
+            f"has --enable-priority-scheduling with {_POLICY} {policy}, and {start.product} takes "
+        )
         yield from start.refused(f"{seen}fcfs or lof there", set_option(_POLICY, "fcfs"), level)
 
 
@@ -316,6 +318,6 @@ def _multiplexing(start: Start) -> Iterator[Finding]:
     lacking = [what for what, is_wrong in wrong.items() if is_wrong]
     if lacking:
         needs = listing(lacking)
-        seen = f"has --enable-pdmux, which SGLang takes only with {needs}"
+        seen = f"has --enable-pdmux, which {start.product} takes only with {needs}"
         remedy = without("--enable-pdmux", text=f"remove --enable-pdmux, or write {needs}")
         yield from start.refused(seen, remedy, level)

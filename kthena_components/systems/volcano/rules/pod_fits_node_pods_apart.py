@@ -21,7 +21,6 @@ from kthena_components.core.topology.node_fit import (
     obstacles,
     tolerating_devices,
 )
-from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import is_accelerator, render_quantity
 from kthena_components.core.values.read import mapping, require_known, sequence, unknown_within
 from kthena_components.core.values.unknown import MaybeInt, Unknown, known, total
