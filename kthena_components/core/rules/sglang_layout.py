@@ -279,9 +279,9 @@ def sglang_options_fit(start: Start) -> Iterator[Finding]:
     excludes --disaggregation-mode. Since 0.5.12 --disable-cuda-graph-padding excludes
     --enable-torch-compile.
 
-    Pass: --enable-priority-scheduling --schedule-policy lof.
-    Fail: --enable-priority-scheduling --schedule-policy lpm; --enable-pdmux without
-    --disable-overlap-schedule.
+    Pass: --enable-priority-scheduling --schedule-policy lof with SGLang 0.5.3.
+    Fail: --enable-priority-scheduling --schedule-policy lpm with SGLang 0.5.3; --enable-pdmux
+    without --chunked-prefill-size -1.
     Level: mandatory, because SGLang stops; advisory if the image states no release.
     Source: check_server_args in sglang/srt/server_args.py of 0.5.3 to 0.5.22, and in
     sglang/srt/arg_groups/validation_hook.py of 0.5.23.
