@@ -265,10 +265,10 @@ def _minimum(one: _Strategy) -> Iterator[Finding]:
         yield report(path, f"{seen}starts", write(number))
     elif sizes and wanted < min(sizes):
         shown = f"is {wanted}" if stated is not None else "is not stated, which counts as 0"
-        seen = (
-            f"{shown}, but an engine has {min(sizes)} pods: the scheduler may start only some of "
+        seen = f"{shown}, but an engine has {count_of(min(sizes), 'pod')}: the scheduler may start "
+        yield advise(
+            path, f"{seen}only some of them, which hold their GPUs and wait", write(number)
         )
-        yield advise(path, f"{seen}them, which hold their GPUs and wait", write(number))
 
 
 @part_of_rule
@@ -287,8 +287,11 @@ def _tasks(one: _Strategy) -> Iterator[Finding]:
         require_known(path, stated, *(_task(role) for role, _ in pairs))
         number = known(total(having), path)
         if isinstance(stated, int) and stated > number:
-            having = f"{'has' if number == 1 else 'have'} the annotation {naming.TASK_SPEC}: {task}"
-            seen = f"is {stated}, but {count_of(number, 'pod')} of {one.title} {having}"
+            verb = "has" if number == 1 else "have"
+            seen = (
+                f"is {stated}, but {count_of(number, 'pod')} of {one.title} {verb} the annotation "
+            )
+            seen += f"{naming.TASK_SPEC}: {task}"
             report = refuse if one.by_name else advise
             yield report(path, f"{seen}, so no pod ever starts", remove())
 

@@ -229,8 +229,10 @@ def _tls_of(path: str, listener: Mapping[str, Any], annotations: object) -> Iter
         yield refuse(path, seen, f"remove it{', or write protocol: HTTPS' if secure else ''}")
     elif protocol == "HTTPS" and stated is not None and mode != _TERMINATE:
         seen = f"is {display(mode)}, and the API server takes only Terminate for HTTPS"
-        text = "write Terminate" if listed or options else "write Terminate and certificateRefs"
-        yield refuse(f"{path}.mode", seen, f"{text}, or protocol: TLS")
+        remedy = "write Terminate and certificateRefs, or protocol: TLS"
+        if listed or options:
+            remedy = write(_TERMINATE, "write Terminate").then(", or protocol: TLS")
+        yield refuse(f"{path}.mode", seen, remedy)
     elif stated is not None and mode == _TERMINATE and not listed and not options:
         seen = "is missing, but the listener terminates TLS (mode Terminate), and the API server "
         remedy = "write the name of the Secret with the certificate"
