@@ -153,7 +153,7 @@ def run_beside(
 def _start_in_background(
     names: Sequence[str], seed: int, scale: float, until: float
 ) -> Callable[[], list[Part]]:
-    """Start a process that runs parts one by one. Return what waits for their results."""
+    """Start a process that runs parts one by one. Return a function that waits for the results."""
     if not names:
         return list
     receiver, sender = _FORK.Pipe(duplex=False)

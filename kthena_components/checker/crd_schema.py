@@ -113,11 +113,10 @@ def crd_schema(found: Object) -> Iterator[Finding]:
 
     The CRD comes from the given release of the system, else from the files that are checked if they
     have it, else from the newest known release. If another release has a missing field, the finding
-    names it; if an older one fills in a required field, it is advice unless the release is given.
-    Lists with keys contain no duplicates, and
-    labels and annotations have valid keys and values. For conditions between fields, the systems
-    have rules of their own. For Kthena and Volcano this rule is called kthena-schema and
-    volcano-schema.
+    names it. A required field that an older release fills in is advice, unless the release is
+    given. Lists with keys contain no duplicates, and labels and annotations have valid keys and
+    values. For conditions between fields, the systems have rules of their own. For Kthena and
+    Volcano this rule is called kthena-schema and volcano-schema.
 
     Of Kubernetes' own kinds, and of others without a CRD here, it checks the types of metadata,
     spec and a few fields below it.

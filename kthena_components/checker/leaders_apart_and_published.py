@@ -99,7 +99,9 @@ def leader_elsewhere(objects: SplitObjects) -> Iterator[Finding]:
         if part.namespace in unclear or not part.asks or not _lacks_first(objects, part):
             continue
         if _asks_inside(objects, part):
-            why = f"it looks for its first rank at {display(part.asks)}, and no object here has it"
+            why = (
+                f"no object here starts the first rank, for which it looks at {display(part.asks)}"
+            )
             yield not_checked(part.pod.command_path, Unknown(why), _RULE)
 
 

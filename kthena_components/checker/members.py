@@ -39,7 +39,7 @@ COMPARED = frozenset(
 )
 """The rules that compare the pods of an engine. The others were run for each object."""
 COMPARED_IMAGES = "image-pinned"
-"""A rule that compares the images of an engine's pods, which is mandatory, and advises on each."""
+"""A rule that refuses different images in an engine's pods, and advises on each single image."""
 HALVES = frozenset({"kv-halves-alike", "kv-halves-parallel"})
 """The rules that compare a prefill and a decode engine."""
 

@@ -44,7 +44,7 @@ _CHANGING_ANY = ("transformers", "replacements")
 _KIND = regex(r"""^[ \t{-]*["']?kind["']?[ \t]*:[ \t]*["']?([A-Za-z]+)""", re.MULTILINE)
 _PLAIN_KIND = regex(r"[A-Za-z]+")
 ANY_KIND = "*"
-"""Stands for each kind, where a patch does not state one that is here to read."""
+"""Stands for every kind: the patch states no kind, or is not here to read."""
 
 
 @dataclass(slots=True)
@@ -223,7 +223,7 @@ def _is_aimed(item: Mapping[str, Any]) -> bool:
 
 
 def patched_kinds(made: Kustomization) -> set[str]:
-    """Return the kinds of the objects that a kustomization may change, not counting its bases."""
+    """Return the kinds of objects that the patches of a kustomization itself may change."""
     content, found = made.stated, set[str]()
     for key in _CHANGING_ANY:
         found.update(ANY_KIND for value in _values(content, key) if value)

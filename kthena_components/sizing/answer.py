@@ -38,7 +38,7 @@ MOST_NODES = 64
 _ROUND = 1024
 """Lengths of requests that are offered are multiples of this many tokens."""
 _FOR_IMAGE = "image-gpu-vendor"
-"""The rule that refuses an image which the question still lacks."""
+"""The rule about the image, which the question may still lack."""
 _RULES = (memory_weights_fit, memory_one_sequence)
 
 
@@ -66,7 +66,7 @@ class Row:
     doubt: Finding | None
     """Why it may be too small after all."""
     longest: int = 0
-    """Tokens of the longest request that it holds for certain, if it is in doubt. 0: none."""
+    """Tokens of the longest request that surely fits, if the row is in doubt. 0: none."""
 
     @property
     def gpus(self) -> int:
@@ -147,7 +147,7 @@ def _smallest(
     for pods in pod_counts(MOST_NODES):
         all_gpus = pods * question.gpus_per_node * question.gpu.memory_gib
         if pods <= question.nodes or all_gpus < question.loaded_gib:
-            continue  # They were looked at, or they do not even hold the weights.
+            continue  # They were tried before, or they do not even hold the weights.
         found = [one for one in _on_pods(wide, base, pods) if isinstance(one, Row)]
         if found:
             return min(found, key=lambda row: row.rank)
@@ -215,7 +215,7 @@ def _look(question: Question, base: ServingFacts, shape: Shape) -> Row | Impossi
 
 
 def _refused(question: Question, shape: Shape) -> Finding | None:
-    """Return why a serving of this shape is refused; not for an image that is still to be named."""
+    """Return why a serving of this shape is refused, except for an image that is not yet named."""
     try:
         compile_serving(question.args(shape))
     except SpecError as error:
@@ -225,7 +225,7 @@ def _refused(question: Question, shape: Shape) -> Finding | None:
 
 
 def _cache(placed: Placed) -> float:
-    """Return GiB of cache on a GPU: if none is left, what there is without the terms in doubt."""
+    """Return GiB of cache on a GPU; if none is left, the cache without the terms in doubt."""
     left, estimate = placed.left or 0.0, estimate_of(placed)
     return left if left > 0 or isinstance(estimate, Unknown) else left + estimate.doubt
 

@@ -91,14 +91,14 @@ def _named(cluster: ClusterObjects) -> Iterator[tuple[ClusterObjects, str, Maybe
 def kai_queue_exists(
     cluster: ClusterObjects, path: str, stated: MaybeText | None
 ) -> Iterator[Finding]:
-    """The queue of pods that KAI schedules exists, has no queues below it, and so does its parent.
+    """The queue of pods that KAI schedules exists, as does its parent, and has no queues below it.
 
-    The label kai.scheduler/queue of the object, or else of its pods, names it. Only queues without
-    queues below them take pods.
+    The label kai.scheduler/queue of the object, or else of its pods, names it. KAI schedules pods
+    only in queues that have no queues below them.
 
     Pass: the label kai.scheduler/queue: team, and a Queue team.
     Fail: among all objects of the cluster, kai.scheduler/queue: tema and a Queue team; a
-    parentQueue that none has; the label research, and a Queue with parentQueue research.
+    parentQueue without a Queue; the label research, and a Queue with parentQueue research.
     Level: advisory if these are all objects of the cluster; else a missing one is not checked.
     Source: NVIDIA/KAI-Scheduler pkg/podgrouper/podgrouper/plugins/defaultgrouper/
     default_grouper.go CalcPodGroupQueue; docs/queues/README.md; pkg/scheduler/api/queue_info.
@@ -111,27 +111,28 @@ def kai_queue_exists(
         below = [str(one.name) for one in cluster.of(QUEUE) if one.spec.get(_PARENT) == name]
         if below and not path.endswith(_AT_PARENT):
             seen = f"is {display(name)}, which has the queue {display(below[0])} below it, and KAI "
-            yield advise(path, f"{seen}schedules pods of the lowest queues only", write(below[0]))
+            seen += "schedules pods only in queues without queues below them"
+            yield advise(path, seen, write(below[0]))
         return
     missing = Unknown(f"the queue {display(name)} is not among these objects")
     require_known(path, None if cluster.complete else missing, cluster.name_unknown(QUEUE))
     seen = f"is {display(name)}, but there is no such Queue of KAI, so these pods never start"
     if path.endswith(_AT_PARENT):
-        seen = f"is {display(name)}, but there is no such Queue of KAI, which ignores this one"
+        seen = f"is {display(name)}, but there is no such Queue of KAI, so KAI ignores this Queue"
     yield advise(path, seen, suggest(str(name), [own for _, own in queues]))
 
 
 def kai_queue_limit(cluster: ClusterObjects) -> Iterator[Finding]:
-    """What KAI starts together requests at most the limit of its queue, and of those above it.
+    """What KAI starts together requests at most the limits of its queue and the queues above it.
 
     It applies to the gang of a PodCliqueSet, and to each single pod with the label
-    kai.scheduler/queue that KAI schedules. A limit of -1 is none. A limit that is 0 or left out
-    allows nothing of a resource that the queue lists.
+    kai.scheduler/queue that KAI schedules. A limit of -1 is no limit. A limit of 0 or a
+    missing one allows nothing, if the queue states resources.
 
     Pass: a Queue with gpu.limit 16, and a PodCliqueSet whose minAvailable pods request 16 GPUs.
-    Fail: a Queue with gpu.limit 8, and the same; gpu.quota 16 without a limit.
-    Level: mandatory, because it never starts; advisory for a queue of another file, which may be an
-    alternative, unless `--whole` says that all are in one cluster.
+    Fail: a Queue with gpu.limit 8, or with gpu.quota 16 and no limit, and the same PodCliqueSet.
+    Level: mandatory, because the pods never start; advisory for a queue of another file, which may
+    be an alternative, unless `--whole` says that all are in one cluster.
     Source: NVIDIA/KAI-Scheduler pkg/scheduler/plugins/proportion/capacity_policy/
     max_allowed_check.go; proportion.go createQueueResourceAttrs; docs/queues/README.md;
     ai-dynamo/grove operator/internal/scheduler/kai/backend.go.
@@ -158,9 +159,9 @@ def _within(
             least = ceil(asked)
             seen = f"is {display(wanted.queue)}, and {wanted.title} requests {least}{title} of "
             seen += f"{resource} at once, but the {key} limit of {display(queue.name)} {has}, so "
-            remedy = write(
-                least, f"raise the limit to {least}", at=queue.at(f"spec.resources.{key}.limit")
-            )
+            field = f"spec.resources.{key}.limit"
+            told = f"write {field}: {least} in Queue {display(queue.name)}"
+            remedy = write(least, told, at=queue.at(field))
             report = refuse if same else advise
             yield report(wanted.path, f"{seen}it never starts", remedy)
 

@@ -20,7 +20,7 @@ def test_an_image_that_is_still_to_be_named_refuses_no_shape(
 
 def test_no_shape_is_recommended_if_all_are_tight(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = size(capsys, "openai/gpt-oss-120b", "--gpu", "h100", "--nodes", "1")
-    assert "* to try first: the fewest GPUs. It is tight: it may not start." in out
+    assert "* try this first: the fewest GPUs. Its memory is tight: it may not start." in out
     assert "recommended" not in out
 
 
@@ -37,7 +37,7 @@ def test_a_smaller_engine_holds_shorter_requests(
 ) -> None:
     words = (model, "--gpu", gpu, "--nodes", "8")
     told = re.search(
-        rf"^{shape} holds shorter requests for certain: --context (\d+)\.$",
+        rf"^For shorter requests, {shape} is enough: --context (\d+) surely fits\.$",
         size(capsys, *words)[1],
         re.MULTILINE,
     )
@@ -52,9 +52,9 @@ def test_a_smaller_engine_holds_shorter_requests(
 def test_weights_that_are_not_loaded_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
     words = ("deepseek-ai/DeepSeek-V3", "--gpu", "h200")
     _, out, _ = size(capsys, *words, "--nodes", "8")
-    title = "deepseek-ai/DeepSeek-V3: 627.1 GiB of weights, fp8; 10.8 GiB for drafts (MTP) are not"
+    title = "deepseek-ai/DeepSeek-V3: 627.1 GiB of weights, fp8; 10.8 GiB more for drafts (MTP) are"
     assert out.startswith(title)
-    assert "GiB of the fullest GPU, with what it does not share with others." in out
+    assert "GiB on the fullest GPU; some weights are copied to several GPUs." in out
     found = json.loads(size(capsys, *words, "-o", "json")[1])
     assert (found["weights_gib"], found["loaded_gib"]) == (637.85, 627.08)
 
@@ -64,5 +64,5 @@ def test_what_64_nodes_do_not_hold_is_told_by_its_weights(
 ) -> None:
     status, out, _ = size(capsys, "moonshotai/Kimi-K3", "--gpu", "l4", "--nodes", "1")
     assert status == 1
-    told = "Up to 64 nodes of 1 GPU would not do; the weights alone fill 65 × NVIDIA L4."
-    assert f"No shape fits. {told}" in out
+    told = "None fits on up to 64 nodes of 1 GPU either, the most that are tried."
+    assert f"No shape fits. {told} The weights alone fill 65 × NVIDIA L4." in out

@@ -1,6 +1,6 @@
 """Writes one engine on two pods, right or with a fault, for each system with leaders and workers.
 
-It is right if each pod says what `Said` has by default.
+The engine is right if each pod has the defaults of `Said`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,11 +22,11 @@ _PORT = 20000
 
 @dataclass(frozen=True, kw_only=True)
 class Said:
-    """What one pod says. None: the right value of its system and engine."""
+    """What one pod states. None: the right value for its system and engine."""
 
     address: str | None = None
     port: int | str = _PORT
-    """0: none."""
+    """0: the address has no port."""
     nodes: str = "2"
     """Empty: no --nnodes."""
     rank: str | None = None
@@ -40,7 +40,7 @@ class Said:
     model: str = MODEL
     image: str = ""
     command: Sequence[str] = ()
-    """In place of all that is above."""
+    """Replaces the command that the fields above make."""
     options: Sequence[str] = ()
     gpus: int = 8
     gpu: str = "nvidia.com/gpu"
@@ -55,7 +55,7 @@ class Pods:
     leader: Said
     worker: Said
     size: int = 2
-    """Pods, with the leader."""
+    """Number of pods, the leader included."""
 
 
 @dataclass(frozen=True)

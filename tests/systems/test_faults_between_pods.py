@@ -16,7 +16,7 @@ _OWN = {"name": "OWN", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
 
 @dataclass(frozen=True)
 class Fault:
-    """What is changed in an engine that is right."""
+    """Changes to a right engine."""
 
     both: dict[str, Any] = field(default_factory=dict)
     leader: dict[str, Any] = field(default_factory=dict)

@@ -28,7 +28,7 @@ from kthena_components.systems import EMITTERS, find_emitter
 
 _HOURS = 24
 _EVEN = 1.005
-"""The weights on all GPUs, over those of the model, up to which no GPU is said to have a copy."""
+"""Weights on all GPUs, over the weights of the model, up to which none counts as a copy."""
 _NAMED = 6
 """Shapes that do not fit in the text at most; JSON has all."""
 _Column = tuple[str, Callable[[Row], object]]
@@ -62,7 +62,7 @@ def _title(question: Question) -> str:
 def _for_drafts(question: Question) -> str:
     """Name the weights that the checkpoint has beyond those that are loaded."""
     draft = (question.model.weights_gib or 0.0) - question.loaded_gib
-    return f"; {draft:.1f} GiB for drafts (MTP) are not loaded" if draft else ""
+    return f"; {draft:.1f} GiB more for drafts (MTP) are not loaded" if draft else ""
 
 
 def _unsure(question: Question, release: Release) -> str:
@@ -132,7 +132,8 @@ def _advice(question: Question, answer: Answer) -> str:
         note = f"{_of_one_gpu(question, answer)}. Throughput and latency are not estimated."
         note += _shorter(answer, row)
         if row.doubt is not None:
-            return f"* to try first: {_reason(answer, row)}. It is tight: it may not start.\n{note}"
+            doubt = "Its memory is tight: it may not start."
+            return f"* try this first: {_reason(answer, row)}. {doubt}\n{note}"
         return f"* recommended: {_reason(answer, row)}.\n{note}"
     if answer.not_checked:
         return f"The memory is not estimated, because {answer.not_checked}."
@@ -140,9 +141,9 @@ def _advice(question: Question, answer: Answer) -> str:
 
 
 def _shorter(answer: Answer, row: Row) -> str:
-    """Name the smallest engine that holds shorter requests for certain, if it is worth a look.
+    """Name the smallest engine that surely holds shorter requests, if it is worth a look.
 
-    It has fewer GPUs than the first row, or as many if that one is in doubt.
+    It has fewer GPUs than the first row, or as many if the first row is in doubt.
     """
     most = row.gpus - (row.doubt is None)
     every: list[Row | Impossible] = [*answer.impossible, *answer.rows]
@@ -150,23 +151,25 @@ def _shorter(answer: Answer, row: Row) -> str:
     one = min(shorter, key=lambda one: (one.shape.gpus, -one.longest), default=None)
     if one is None:
         return ""
-    return f"\n{one.shape.title} holds shorter requests for certain: --context {one.longest}."
+    return (
+        f"\nFor shorter requests, {one.shape.title} is enough: --context {one.longest} surely fits."
+    )
 
 
 def _of_one_gpu(question: Question, answer: Answer) -> str:
-    """Say of what the sizes are, and why they may be more than the model's over the GPUs."""
+    """Explain the columns weights and cache: several GPUs may have the same weights."""
     loaded = question.loaded_gib
     if all(row.weights * row.shape.gpus <= _EVEN * loaded for row in answer.rows):
-        return "Weights and cache are GiB of one GPU"
-    return "Weights and cache are GiB of the fullest GPU, with what it does not share with others"
+        return "Weights and cache are GiB on one GPU"
+    return "Weights and cache are GiB on the fullest GPU; some weights are copied to several GPUs"
 
 
 def _needs(question: Question) -> list[str]:
-    """Say what the weights need, if no number of nodes that was looked at would do."""
+    """Say how many GPUs the weights fill, if no shape fits on any number of nodes that is tried."""
     gpus = ceil(question.loaded_gib / question.gpu.memory_gib)
     nodes = f"{MOST_NODES} nodes of {count_of(question.gpus_per_node, 'GPU')}"
-    filled = f"the weights alone fill {gpus} × {question.gpu.name}"
-    return [f"Up to {nodes} would not do; {filled}."]
+    filled = f"The weights alone fill {gpus} × {question.gpu.name}."
+    return [f"None fits on up to {nodes} either, the most that are tried. {filled}"]
 
 
 def _ways(question: Question, answer: Answer) -> list[str]:

@@ -52,9 +52,9 @@ def read_question(asked: argparse.Namespace) -> Question:
         near = "near names" in gpu.because
         raise UsageError(f"--gpu: {gpu.because}{'' if near else _SOME_GPUS}")
     if gpu.resources[0].startswith(NEURON):
-        raise UsageError(f"--gpu {asked.gpu}: each {gpu.name} has several cores, and an engine "
-                         "counts cores in place of GPUs, so its shapes are not known; write a GPU "
-                         "or a TPU")  # fmt: skip
+        raise UsageError(f"--gpu {asked.gpu}: each {gpu.name} has several cores, and an engine's "
+                         "sizes count cores, so the shapes are not known; write a GPU or a TPU"
+                         )  # fmt: skip
     model, config = (_in_table(asked), None) if asked.hf_config is None else _of_config(asked)
     model = _weighed(asked, model)
     if model.context is not None and (asked.context or 0) > model.context:

@@ -105,9 +105,9 @@ class ContainerFacts:
     serves: bool = False
     """Whether it is an init container that starts an engine, which does not end."""
     stays: bool = field(default=False, compare=False)
-    """Whether it is a sidecar: an init container that runs as long as the pod."""
+    """Whether it is a sidecar: an init container with restartPolicy Always."""
     unread: Unknown | None = field(default=None, compare=False)
-    """Why its command line or variables may have ports that `ports` lacks. Of sidecars only."""
+    """Why its command line or variables may state ports that `ports` lacks. Only for sidecars."""
     hidden_token: Unknown | None = None
     """Why there may be a token that cannot be read now."""
     ports: PortFacts = field(default=NO_PORTS, compare=False)

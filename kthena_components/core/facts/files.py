@@ -26,7 +26,7 @@ of 0.34 and 1.2, which vLLM's downloads from ModelScope obey, too."""
 _ON = frozenset({"1", "ON", "TRUE", "YES"})
 _OTHER_HUB = "SGLANG_USE_MODELSCOPE"
 _BRINGS = regex(r"(?i)download|snapshot|\bhf\b|\bcp\b|curl|wget|aws|gsutil|rclone|OFFLINE|\$\(cat")
-"""What a script has that may bring a model, or set these variables."""
+"""Words of a script that may bring a model or set these variables."""
 _VOLATILE = frozenset({"emptyDir", "configMap", "secret", "downwardAPI", "projected"})
 """Sources of volumes that are empty, or hold no weights, in a new pod."""
 _NO_WEIGHTS = regex(r"/(?:dev|etc|proc|run|sys|usr|var/run|var/log)(?:/|$)")

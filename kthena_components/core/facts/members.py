@@ -115,7 +115,7 @@ def needs_rank(engine: EngineFacts) -> bool:
 
 
 def _parts_by_number(engine: EngineFacts) -> bool:
-    """Return whether one script has the head of a Ray cluster and its workers."""
+    """Return whether one script starts both the head of a Ray cluster and its workers."""
     command, worker = engine.entry.command, engine.worker
     if command is None or command.engine is None or command.ray_role != "head":
         return False

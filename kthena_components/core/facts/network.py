@@ -221,7 +221,7 @@ class ServiceAsked(NamedTuple):
 
 
 def service_asked(command: CommandFacts | None) -> ServiceAsked | None:
-    """Return the Service at whose variable a pod looks for the first one; None if it does not.
+    """Return the Service whose variable gives a pod the first pod's address; None if none does.
 
     Source: kubernetes pkg/kubelet/envvars/envvars.go FromServices.
     """

@@ -144,7 +144,7 @@ class _Reader:
     """Follows the statements that a script runs in any case, up to the first that may serve."""
 
     def __init__(self, values: dict[str, str], first: Mapping[str, Any] | None = None) -> None:
-        """Keep the variables, and the container if it is one of the first pod of an engine."""
+        """Keep the variables, and the container if it belongs to the first pod of an engine."""
         self.values = values
         self.first = first or {}
 

@@ -175,11 +175,11 @@ class _Registry:
 
     title: str
     folds: Callable[[str], str] = str
-    """How the engine changes the word before: to small letters, or to capitals."""
+    """How the engine changes the word first: to small letters, or to capitals."""
     switch: str = ""
-    """The option without which it does not. Empty: it always does."""
+    """The option without which the engine does not look the word up. Empty: it always does."""
     unless: str = ""
-    """The option with which it does not."""
+    """The option with which the engine does not look the word up. Empty: none."""
     plugin: str = ""
     """The option by which users add names."""
     classes: bool = False
@@ -187,24 +187,24 @@ class _Registry:
     moves: bool = False
     """Whether names that are gone may be in a package of their own."""
     also: tuple[str, Version] = ("", ())
-    """A word that is no name there, but that the engine takes, and the first release that does."""
+    """A further word that the engine takes, and the first release that does."""
     since: Version = ()
     """The first release that always looks it up."""
 
 
 _REGISTRIES: Mapping[str, Mapping[str, _Registry]] = {
     "vllm": {
-        "--attention-backend": _Registry("backend of attention", str.upper, also=("auto", (0, 18))),
-        "--config-format": _Registry("format of a config", also=("auto", ())),
+        "--attention-backend": _Registry("attention backend", str.upper, also=("auto", (0, 18))),
+        "--config-format": _Registry("config format", also=("auto", ())),
         "--distributed-executor-backend": _Registry("executor", classes=True),
         "--load-format": _Registry("loader", str.lower, moves=True),
         "--quantization": _Registry(
-            "method of quantization", str.lower, moves=True, also=("marlin", ())
+            "quantization method", str.lower, moves=True, also=("marlin", ())
         ),
         "--reasoning-parser": _Registry(
             "parser", plugin="--reasoning-parser-plugin", also=("none", (0, 33)), since=(0, 11, 1)
         ),
-        "--tokenizer-mode": _Registry("tokenizer", str.lower, unless="--skip-tokenizer-init"),
+        "--tokenizer-mode": _Registry("tokenizer mode", str.lower, unless="--skip-tokenizer-init"),
         "--tool-call-parser": _Registry(
             "parser", switch="--enable-auto-tool-choice", plugin="--tool-parser-plugin"
         ),
@@ -218,8 +218,8 @@ vllm/transformers_utils/config.py get_config)."""
 _QUANTIZATION, _REPLACED_SINCE = "--quantization", (0, 10, 0)
 """The first vLLM in which the config of a checkpoint replaces any word for that option."""
 _REPLACES = re.compile(r"fp4|modelopt|auto-?round|gpt-oss|(^|/)nvidia/", re.IGNORECASE)
-"""Names of models that may have such a config. All of NVIDIA's quantized ones are of ModelOpt."""
-_UNLESS = ": it starts only if the model's config replaces the word, as of ModelOpt and AutoRound"
+"""Names of models that may have such a config. ModelOpt made all of NVIDIA's quantized models."""
+_UNLESS = ": it starts only if the model's config replaces the word, as ModelOpt and AutoRound do"
 
 
 @each_start("vllm", "sglang")
@@ -229,13 +229,13 @@ def engine_option_word(start: Start) -> Iterator[Finding]:
     vLLM's parser takes any word for --quantization since 0.9.2, --tool-call-parser since 0.6.3,
     --load-format since 0.10.1, --config-format and --distributed-executor-backend since 0.10.2,
     --reasoning-parser since 0.11.1, --attention-backend and --tokenizer-mode since 0.13.0, and
-    SGLang's for --speculative-algorithm since 0.5.12. The engine looks it up later. vLLM imports an
-    executor with a dot in its name as a class, and looks for the parser of tool calls only with
-    --enable-auto-tool-choice. Since 0.10.0 the config of a checkpoint of ModelOpt, AutoRound or
-    gpt-oss replaces any word for --quantization, so that it is not checked for models with such
-    names. Packages and plugins add names, so that a word in another image than the engine's own is
-    reported only if it has one letter wrong, and none with --tool-parser-plugin or
-    --reasoning-parser-plugin.
+    SGLang's takes any word for --speculative-algorithm since 0.5.12. The engine looks the word up
+    later. vLLM imports an executor with a dot in its name as a class, and looks up the tool call
+    parser only with --enable-auto-tool-choice. Since 0.10.0 the config of a checkpoint of ModelOpt,
+    AutoRound or gpt-oss replaces any word for --quantization, so the rule does not check it for
+    models with such names. Packages and plugins add names: in an image that is not the engine's
+    own, the rule reports only a word with one wrong letter, and with --tool-parser-plugin or
+    --reasoning-parser-plugin it does not check the parser.
 
     Pass: --quantization awq, and --tool-call-parser hermes, with vllm/vllm-openai:v0.11.0.
     Fail: --quantization awqq with that of v0.11.0; --enable-auto-tool-choice and
@@ -275,12 +275,12 @@ def _is_looked_up(start: Start, registry: _Registry) -> bool:
     if registry.unless and start.is_on(registry.unless) is not False:
         return False
     if registry.classes and start.command.nnodes not in {None, 1}:
-        return False  # executor-stated says which ones connect nodes
+        return False  # executor-stated says which executors connect nodes
     return not registry.switch or start.is_on(registry.switch) is True
 
 
 def _is_taken(word: str, registry: _Registry, version: Version) -> bool:
-    """Return whether an engine takes a word that is no name in the registry."""
+    """Return whether an engine takes a word that its registry does not have."""
     also = word.lower() == registry.also[0] and version >= registry.also[1]
     return also or (registry.classes and "." in word)
 

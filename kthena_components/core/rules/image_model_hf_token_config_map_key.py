@@ -201,12 +201,12 @@ _LOADS = frozenset({None, "auto", "safetensors", "hf"})
 def model_offline(facts: ServingFacts) -> Iterator[Finding]:
     """An engine that must not download its model finds it in a volume.
 
-    With HF_HUB_OFFLINE, or TRANSFORMERS_OFFLINE without it, the engine reads a model only from the
-    cache at HF_HOME, and ends without it; vLLM's downloads from ModelScope obey the variable, too.
-    The images of vLLM and SGLang have no models. Nothing is reported if the container has any
-    volume that may keep a model, an init container, a hook, or a script that may bring it, or if
-    the image is another one; nor of objects whose controller composes the pods, and may bring it,
-    such as those of KServe, KubeAI, OME, Dynamo and llmaz.
+    With HF_HUB_OFFLINE (or TRANSFORMERS_OFFLINE, if HF_HUB_OFFLINE is not set) the engine reads a
+    model only from the cache at HF_HOME, and stops if the model is not there. vLLM's downloads from
+    ModelScope obey the variable, too. The images of vLLM and SGLang contain no models. The rule
+    reports nothing if a volume, an init container, a hook or a script may bring the model, if the
+    image is not the engine's own, or if a controller composes the pods and may bring the model, as
+    KServe, KubeAI, OME, Dynamo and llmaz do.
 
     Pass: HF_HUB_OFFLINE 1, HF_HOME /cache and a PersistentVolumeClaim there; --model /models/llama;
     HF_HUB_OFFLINE 0.
@@ -225,8 +225,8 @@ def model_offline(facts: ServingFacts) -> Iterator[Finding]:
         by_name = isinstance(model, str) and HUB_NAME.fullmatch(model) is not None
         if by_name and not start.hidden and start.option("--load-format") in _LOADS:
             yield from start.refused(
-                f"loads {display(model)} from the hub, but {pod.offline} forbids downloads, and no "
-                "volume or init container brings the model",
+                f"loads {display(model)} by its hub name, but {pod.offline} forbids downloads, and "
+                "no volume or init container brings the model",
                 "mount a volume with the model, and write its path in HF_HOME, or remove "
                 f"{pod.offline}",
             )

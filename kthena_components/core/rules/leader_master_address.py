@@ -41,6 +41,7 @@ _OF_SERVICE = regex(r"\w+_(?:SERVICE_HOST|SERVICE_PORT\w*|PORT(?:_\w+)?)")
 """Variables that Kubernetes adds for each Service (pkg/kubelet/envvars/envvars.go)."""
 _PORT, _PORTS = regex(r":\d+$"), regex(r":\d+:\d+$")
 _LAST, _NAMED = regex(r":([A-Za-z0-9-]+)$"), regex(r":[a-z][a-z0-9-]*$")
+_LINKS = "enableServiceLinks"
 _HOST = regex(r"[A-Za-z0-9.:-]+")
 _ALONE = regex(r"\$(?:\(\w+\)|\{\w+\}|\w+)")
 
@@ -103,7 +104,7 @@ def _no_value(facts: ServingFacts, pod: PodFacts, meeting: Meeting) -> str:
     if isinstance(value, NotSet) and _OF_SERVICE.fullmatch(value.name):
         if pod.service_links or value.name.startswith("KUBERNETES_"):
             return ""
-        return f"but enableServiceLinks is false, so Kubernetes does not set {value.name}"
+        return f"but {_LINKS} is false, so Kubernetes does not set {value.name}"
     seen = no_value(facts.told, pod, value)
     return seen or no_part(facts.told, pod, value, meeting.shown)
 
@@ -197,7 +198,11 @@ def _remedy(facts: ServingFacts, engine: EngineFacts, pod: PodFacts, meeting: Me
     # The script of the image adds the port.
     by_script = pod.command is not None and pod.command.ray_script is not None
     alone = meeting.option not in WITH_PORT or by_script
-    return f"write {own}, {'without a port' if alone else 'with the port of the first rank'}"
+    told = f"write {own}, {'without a port' if alone else 'with the port of the first rank'}"
+    value = meeting.address
+    of_service = isinstance(value, NotSet) and _OF_SERVICE.fullmatch(value.name) is not None
+    linked = pod.service_links or not of_service
+    return told if linked else f"{told}, or remove {_LINKS}: false"
 
 
 def master_address(facts: ServingFacts) -> Iterator[Finding]:

@@ -249,27 +249,34 @@ _DOMAINS: Mapping[str, str] = {
     "leaderworkerset.sigs.k8s.io/": "a LeaderWorkerSet",
     "statefulset.kubernetes.io/": "a StatefulSet",
 }
-"""Domains of labels and annotations that one controller gives to pods."""
+"""Domains of labels and annotations that only one controller adds to pods."""
 _DECIDING = frozenset((*_FIELDS, *DEFAULTS))
 """Options with a size, a rank or the address of the first rank."""
-_OF_SPEC = {"jobset.sigs.k8s.io/coordinator": "spec.coordinator"}
-"""Those that depend on a field of the object."""
+_OF_SPEC = {
+    "jobset.sigs.k8s.io/coordinator": "spec.coordinator",
+    **{
+        f"leaderworkerset.sigs.k8s.io/subgroup-{name}": "spec.leaderWorkerTemplate.subGroupPolicy"
+        for name in ("size", "policy-type")
+    },
+}
+"""Labels and annotations that a controller adds only if the object has this field."""
 
 
 def metadata_variables(facts: ServingFacts) -> Iterator[Finding]:
     """A label or annotation from which an engine takes a size, rank or address is on its pods.
 
-    A variable with a fieldRef to a label or annotation is empty if the template does not state it
-    and the controller does not add it. Each controller adds only its own: an indexed Job
-    its completion index, a StatefulSet apps.kubernetes.io/pod-index, a LeaderWorkerSet the size of
-    a group, and of subgroups only with a subGroupPolicy, a JobSet
-    jobset.sigs.k8s.io/coordinator only with spec.coordinator. Something else may add those of other
-    domains, such as a policy at admission, so these are advice.
+    A variable with a fieldRef to a label or annotation is empty if neither the template nor the
+    controller adds the label or annotation. Each controller adds only some: an indexed Job its
+    completion index, a StatefulSet apps.kubernetes.io/pod-index, a LeaderWorkerSet the size of a
+    group, and the size of subgroups only with a subGroupPolicy, a JobSet
+    jobset.sigs.k8s.io/coordinator only with spec.coordinator. A policy at admission may add labels
+    of other domains, so findings about them are advice.
 
     Pass: --dist-init-addr $(HEAD):20000 with HEAD from the annotation
     jobset.sigs.k8s.io/coordinator, in a JobSet with spec.coordinator.
     Fail: the same without spec.coordinator; --node-rank $(RANK) with RANK from the label
-    apps.kubernetes.io/pod-index in a Deployment, or the label leaderworkerset.sigs.k8s.io/size.
+    apps.kubernetes.io/pod-index in a Deployment; --nnodes $(SIZE) with SIZE from the label
+    leaderworkerset.sigs.k8s.io/size, which is an annotation.
     Level: mandatory; advisory for other domains.
     Source: kubernetes pkg/kubelet/kubelet_pods.go podFieldSelectorRuntimeValue and
     pkg/fieldpath/fieldpath.go; kubernetes-sigs/jobset pkg/controllers/jobset_controller.go
@@ -288,7 +295,7 @@ def metadata_variables(facts: ServingFacts) -> Iterator[Finding]:
 
 
 def _taken_by(pod: PodFacts, name: str) -> str:
-    """Return the size, rank or address that a command line takes from a variable, as an option."""
+    """Return the option by which a command line takes a size, rank or address from a variable."""
     command, own = pod.joined or pod.command, re.escape(name)
     if command is None or command.hidden is not None:
         return ""
@@ -305,14 +312,15 @@ def _without_field(
     by = next((of for start, of in _DOMAINS.items() if key.startswith(start)), "")
     other = next((field for field in naming.fields_of_pod(key) if field in added_fields), "")
     where = _OF_SPEC.get(key, "")
-    adds = f": only {by} {'with ' + where + ' ' if where else ''}adds it" if by else ""
-    state = f"state {where}, or" if where else "state"
+    adds = f" (only {by} {'with ' + where + ' ' if where else ''}does)" if by and not other else ""
+    state = f"write {where}, or" if where else "write"
     state += f" the {kind} in the metadata of the template"
     fields = "" if where else ", or take the value from a field that these pods have"
     return Finding(
         path=read.path,
-        seen=f"{title(engine)} takes {option} from {read.name}, which is the {kind} {key} of its "
-        f"pod, but neither the template nor the controller adds that {kind}, so it is empty{adds}",
+        seen=f"{title(engine)} takes {option} from the variable {read.name}, which reads the "
+        f"{kind} {key} of its pod, but neither the template nor the controller adds this "
+        f"{kind}{adds}, so {read.name} is empty",
         remedy=write(other, f"write {other}") if other else f"{state}{fields}",
         level=Level.MANDATORY if by else Level.ADVISORY,
     )

@@ -259,8 +259,9 @@ def _sglang(start: Start) -> Iterator[Finding]:
         yield from start.refused(seen, remedy, level)
     level, name = start.since(_NO_COLON), start.option("--served-model-name")
     if level and isinstance(name, str) and ":" in name and "://" not in name:
-        seen = f"has --served-model-name {name}, and {start.product} reads an adapter's name"
-        yield from start.refused(f"{seen} after the colon", "write a name without a colon", level)
+        seen = f"has --served-model-name {name}, and {start.product} reads an adapter's name after "
+        remedy = set_option("--served-model-name", name.replace(":", "-"))
+        yield from start.refused(f"{seen}the colon", remedy, level)
     level, exchange = start.since(_OVERLAP), start.option("--moe-a2a-backend")
     alone = start.command.attention_data == 1 and (exchange is None or exchange == "none")
     if level and alone and _is_stated(start, "--enable-two-batch-overlap") and not start.hidden:

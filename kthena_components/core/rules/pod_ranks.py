@@ -121,7 +121,9 @@ def _twice_stated(facts: ServingFacts) -> Iterator[Finding]:
 
 def _other_rank(one: _Ranks, taken: Collection[int]) -> str:
     free = next((rank for rank in range(0, one.total, one.step) if rank not in taken), None)
-    return "remove one of them" if free is None else f"write {one.option} {free} in one of them"
+    if free is None:
+        return "remove one of the two templates, because all ranks are taken"
+    return f"write {one.option} {free} in one of the two templates"
 
 
 def _address(command: CommandFacts, option: str) -> str:
@@ -132,7 +134,7 @@ def _address(command: CommandFacts, option: str) -> str:
 
 
 def _host(facts: ServingFacts, command: CommandFacts, option: str) -> str:
-    """Return an address of which the controller's variables are known; empty for any other."""
+    """Return an address with the controller's variables replaced; empty if one is not known."""
     written = [command.written.get(name, "") for name in _ADDRESSES[option]]
     found = facts.hosts.resolve(next(filter(None, written), "")) if facts.hosts is not None else ""
     return found if _HOST.fullmatch(found) else ""

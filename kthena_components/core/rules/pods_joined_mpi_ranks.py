@@ -70,7 +70,7 @@ def pods_joined(facts: ServingFacts) -> Iterator[Finding]:
 
 
 def _swapped(facts: ServingFacts, engine: EngineFacts) -> Iterator[Finding]:
-    """Report a first pod that joins a Ray cluster at its own address, and heads in the others."""
+    """Report a first pod that joins a Ray cluster at its own address, while others start heads."""
     worker, siblings = engine.worker, engine.siblings
     read = () if siblings is None else siblings.commands
     if not read and worker is not None and worker.command_path != engine.entry.command_path:
@@ -83,16 +83,16 @@ def _swapped(facts: ServingFacts, engine: EngineFacts) -> Iterator[Finding]:
     if joins and heads and _is_first_pod(facts, engine, first):
         yield Finding(
             path=engine.entry.command_path,
-            seen=f"{title(engine)} has {count_of(len(read), 'pod')}, of which the first one only "
-            f"joins a Ray cluster at {display(first.ray_written)}, which is the first pod itself, "
-            "and the others start the head and the engine",
-            remedy="let the first pod run `ray start --head` and the engine, and the others `ray "
-            "start --address`",
+            seen=f"{title(engine)} has {count_of(len(read), 'pod')}: the first pod only joins a "
+            f"Ray cluster at {display(first.ray_written)}, which is its own address, and each "
+            "other pod starts a head and the engine, so they never meet",
+            remedy="let the first pod run `ray start --head` and the engine, and the other pods "
+            f"`ray start --address={first.ray_written} --block`",
         )
 
 
 def _is_first_pod(facts: ServingFacts, engine: EngineFacts, command: CommandFacts) -> bool:
-    """Return whether the address of a Ray cluster is the first pod of an engine."""
+    """Return whether a command joins a Ray cluster at the address of the engine's first pod."""
     address, written = command.ray_address, command.ray_written
     if isinstance(address, OfController):
         return address.name in LEADERS

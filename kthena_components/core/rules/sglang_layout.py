@@ -13,7 +13,7 @@ from kthena_components.core.rules.support.engine_pods import Start, each_start
 from kthena_components.core.rules.support.messages import part_of_engine
 from kthena_components.core.values.display import listing
 from kthena_components.core.values.read import require_known
-from kthena_components.core.values.unknown import is_unresolved, known, known_sizes
+from kthena_components.core.values.unknown import known, known_sizes
 
 RULE = "sglang-layout"
 _CONTEXT_SINCE = (0, 5, 9)
@@ -264,36 +264,33 @@ def _drafting_everywhere(
             return
 
 
-_COLON_SINCE, _PRIORITY_SINCE = (0, 5, 6), (0, 5, 3)
-_PADDING_SINCE, _MULTIPLEXING_SINCE = (0, 5, 12), (0, 5, 4)
+_PRIORITY_SINCE, _MULTIPLEXING_SINCE, _PADDING_SINCE = (0, 5, 3), (0, 5, 4), (0, 5, 12)
 """The first SGLang with each of these assertions."""
-_NAME, _POLICY = "--served-model-name", "--schedule-policy"
+_POLICY = "--schedule-policy"
 _OF_PRIORITIES = ("fcfs", "lof")
 
 
 @each_start("sglang")
 def sglang_options_fit(start: Start) -> Iterator[Finding]:
-    """SGLang's options fit each other: names, priorities, graphs, PD multiplexing.
+    """SGLang's options fit each other: priorities, CUDA graphs, PD multiplexing.
 
-    --served-model-name has no colon since 0.5.6, because that separates a model from its adapter;
-    since 0.5.10 it may be a URI of a bucket. --enable-priority-scheduling needs --schedule-policy
-    fcfs or lof, since 0.5.3. --disable-cuda-graph-padding excludes --enable-torch-compile, since
-    0.5.12. --enable-pdmux needs --pp-size 1, --chunked-prefill-size -1 and
-    --disable-overlap-schedule, and excludes --disaggregation-mode, since 0.5.4.
+    Since 0.5.3 --enable-priority-scheduling needs --schedule-policy fcfs or lof. Since 0.5.4
+    --enable-pdmux needs --pp-size 1, --chunked-prefill-size -1 and --disable-overlap-schedule, and
+    excludes --disaggregation-mode. Since 0.5.12 --disable-cuda-graph-padding excludes
+    --enable-torch-compile.
 
-    Pass: --served-model-name qwen3-8b; --enable-priority-scheduling --schedule-policy lof.
-    Fail: --served-model-name qwen3:8b; --enable-priority-scheduling --schedule-policy lpm;
-    --enable-pdmux without --disable-overlap-schedule.
+    Pass: --enable-priority-scheduling --schedule-policy lof with SGLang 0.5.3.
+    Fail: --enable-priority-scheduling --schedule-policy lpm with SGLang 0.5.3; --enable-pdmux
+    without --chunked-prefill-size -1.
     Level: mandatory, because SGLang stops; advisory if the image states no release, and for
     --enable-pdmux alone, because SGLang sets both other options itself for some models.
     Source: check_server_args in sglang/srt/server_args.py of 0.5.3 to 0.5.22, and in
     sglang/srt/arg_groups/validation_hook.py of 0.5.23.
     """
-    yield from _served_name(start)
     level = start.since(_PADDING_SINCE)
     padding, compiled = "--disable-cuda-graph-padding", "--enable-torch-compile"
     if level is not None and start.is_on(padding) is True and start.is_on(compiled) is True:
-        seen = f"has {padding} and {compiled}, and SGLang accepts only one of them"
+        seen = f"has {padding} and {compiled}, and {start.product} stops with both"
         yield from start.refused(seen, without(padding), level)
     yield from _multiplexing(start)
     level = start.since(_PRIORITY_SINCE)
@@ -301,18 +298,10 @@ def sglang_options_fit(start: Start) -> Iterator[Finding]:
         return
     policy = known(start.option(_POLICY)) or _OF_PRIORITIES[0]
     if policy not in _OF_PRIORITIES:
-        seen = f"has --enable-priority-scheduling with {_POLICY} {policy}, and SGLang takes "
+        seen = (
+            f"has --enable-priority-scheduling with {_POLICY} {policy}, and {start.product} takes "
+        )
         yield from start.refused(f"{seen}fcfs or lof there", set_option(_POLICY, "fcfs"), level)
-
-
-def _served_name(start: Start) -> Iterator[Finding]:
-    """Report a colon in the name of the model."""
-    name, level = start.option(_NAME), start.since(_COLON_SINCE)
-    if level is None or not isinstance(name, str) or is_unresolved(name):
-        return
-    if ":" in name and "://" not in name:
-        seen = f"has {_NAME} {name}, and SGLang takes no colon there"
-        yield from start.refused(seen, set_option(_NAME, name.replace(":", "-")), level)
 
 
 def _multiplexing(start: Start) -> Iterator[Finding]:
@@ -324,17 +313,18 @@ def _multiplexing(start: Start) -> Iterator[Finding]:
     wrong = {
         "--pp-size 1": isinstance(stages, int) and stages > 1,
         "--chunked-prefill-size -1": isinstance(chunk, int) and chunk != -1,
-        "no --disaggregation-mode": isinstance(mode, str) and mode != "null",
+        "--disaggregation-mode null": isinstance(mode, str) and mode != "null",
     }
     # For some models, and with --speculative-algorithm, SGLang sets these two itself.
     unset = {
         "--chunked-prefill-size -1": chunk is None,
         "--disable-overlap-schedule": start.is_on("--disable-overlap-schedule") is False,
     }
-    needs = [what for what, is_wrong in (*wrong.items(), *unset.items()) if is_wrong]
+    lacking = [what for what, is_wrong in (*wrong.items(), *unset.items()) if is_wrong]
     if not any(wrong.values()):
         level = Level.ADVISORY
-    if needs:
-        seen = f"has --enable-pdmux, which SGLang takes only with {listing(needs)}"
-        remedy = without("--enable-pdmux", text="--enable-pdmux, or write these options")
+    if lacking:
+        needs = listing(lacking)
+        seen = f"has --enable-pdmux, which {start.product} takes only with {needs}"
+        remedy = without("--enable-pdmux", text=f"remove --enable-pdmux, or write {needs}")
         yield from start.refused(seen, remedy, level)

@@ -32,8 +32,8 @@ def start_order(facts: ServingFacts) -> Iterator[Finding]:
     never becomes ready if it has a readinessProbe or a startupProbe on the port of the server, and
     the others start only when it is ready. The same applies to a script of theirs, also in an init
     container, that waits for that port. In each pod, the containers start when the startupProbes of
-    the sidecars have passed, so none of these asks the port of the engine, unless the sidecar
-    states the same one, or asks a name that none of its ports has.
+    the sidecars have passed, so no such startupProbe asks the port of the engine, unless the
+    sidecar states the same port, and none asks a port by a name that the sidecar does not have.
 
     Pass: LeaderReady and a leader without probes; LeaderCreated with a readinessProbe; an init
     container that waits for Ray's port 6379.

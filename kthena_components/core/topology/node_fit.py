@@ -82,7 +82,7 @@ _OTHER_PODS = ("namespaces", "namespaceSelector", "matchLabelKeys", "mismatchLab
 
 
 def apart_from(spec: Body, labels: Mapping[Any, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the topology keys by which pods of a spec share no domain with pods of some labels.
+    """Yield the topology keys whose domains pods of a spec never share with pods of some labels.
 
     A term that looks into other namespaces, or at labels by their keys, is left out.
 

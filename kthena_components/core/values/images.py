@@ -70,7 +70,7 @@ class Installation:
     engine: str | None
     """vllm, sglang or trtllm. None: a package for one."""
     release: Version | None = None
-    """The very release that is installed. None: not stated, or only on some paths of a script."""
+    """The exact release that is installed. None: not stated, or only on some paths of a script."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,7 +209,7 @@ _WITH = frozenset({"--with", "--from"})
 """uvx --from vllm==0.11.0 vllm serve"""
 _INDEXES = frozenset({"-i", "--index-url", "--extra-index-url", "-f", "--find-links", "--index"})
 _BRANCH = regex(r"\b(?:if|case|for|while|until|test)\b|\|\||\]\s*&&")
-"""What makes it depend on something whether a command runs."""
+"""Words of a script that make a command run only in some cases."""
 _OTHER_PLACE = regex(r"echo|-t|--(?:dry-run|target|prefix|root)(?:=.*)?|(?!/usr/).*/(?:pip3?|uv)")
 """What installs nothing, or for another Python than the image's."""
 _COMMENT = regex(r"(?m)^[ \t]*#.*$")

@@ -125,12 +125,12 @@ def facts(view: RoleSets) -> ServingFacts:
 
 
 _LITERAL = 16
-"""Groups whose number in an address is looked for."""
+"""Most groups that are listed by number, for addresses that state the number."""
 _RANDOM = 5
 _HASHED = 6
 """Characters that AIBrix adds to the name of a RoleSet, and of a group for its template."""
 _LONGEST = 62
-"""Characters of a name from which AIBrix cuts none."""
+"""Longest name that AIBrix does not shorten, in characters."""
 _OF_SERVICE = "storm-service-name"
 """The label of a RoleSet with the name of the Service of its pods."""
 
@@ -164,7 +164,7 @@ def hosts(view: RoleSets) -> PodHosts | None:
             for prefix in dict.fromkeys(own)
             for path, role in by_path.items()
         ),
-        missing="" if name else "AIBrix makes a Service of a StormService, and of no RoleSet",
+        missing="" if name else "AIBrix makes a Service for a StormService, but not for a RoleSet",
         remedy="write a StormService with these roles",
         namespace=namespace,
         variables={

@@ -19,7 +19,7 @@ from kthena_components.core.findings import (
 )
 from kthena_components.core.objects.cluster_objects import Gang
 from kthena_components.core.objects.object import VOLCANO, Object, PodSet, copies_in, pod_set
-from kthena_components.core.remedies import at_most, remove, write
+from kthena_components.core.remedies import remove, write
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.read import (
@@ -162,7 +162,7 @@ class _Strategy:
 
 
 def _strategies(view: RoleSets) -> Iterator[_Strategy]:
-    """Yield the PodGroups of a RoleSet. A role's own one takes its pods out of the other."""
+    """Yield the PodGroups of a RoleSet. Pods with a PodGroup of their role are in no other."""
     own = [role for role in view.roles if role.size != 1 and mapping(role.fields.get(STRATEGY))]
     rest = [role for role in view.roles if role not in own]
     if view.gap is None:
@@ -214,13 +214,14 @@ def gangs_of_role_sets(view: RoleSets) -> Iterator[Gang]:
 
 
 def aibrix_gang(view: RoleSets) -> Iterator[Finding]:
-    """The PodGroup of a schedulingStrategy waits for pods that exist, and its scheduler has them.
+    """The PodGroup of a schedulingStrategy waits for pods that exist and name its scheduler.
 
-    The strategy of a RoleSet makes one PodGroup of all its pods, and the strategy of a role one of
-    each podGroupSize pods; with podGroupSize 1 it has no effect. AIBrix leaves schedulerName as the
-    template states it: Volcano takes pods that name `volcano`, Godel those of `godel-scheduler`. A
-    minMember above the pods, or a task of minTaskMember that fewer pods have, holds all of them
-    back. A minMember below podGroupSize starts parts of an engine.
+    The strategy of a RoleSet makes one PodGroup of all its pods. The strategy of a role makes one
+    PodGroup of each podGroupSize pods, and has no effect with podGroupSize 1. AIBrix leaves
+    schedulerName as the template states it: Volcano schedules pods that name `volcano`, Godel pods
+    that name `godel-scheduler`. None of the pods starts if minMember is above their number, or if
+    fewer pods have a task than its minTaskMember. A minMember below podGroupSize lets parts of an
+    engine start.
 
     Pass: minMember 4 in a RoleSet with 2 replicas of podGroupSize 2, schedulerName volcano.
     Fail: minMember 5 there; minMember 1; volcanoSchedulingStrategy without a schedulerName; a
@@ -245,8 +246,8 @@ def _without_effect(role: Role) -> Iterator[Finding]:
     stated, path = role.fields.get(STRATEGY), f"{role.path}.{STRATEGY}"
     require_known(path, stated, role.size if stated is not None else None)
     if role.size == 1 and mapping(stated):
-        seen = "has no effect in a role whose podGroupSize is 1: AIBrix makes a PodGroup for each "
-        yield advise(path, f"{seen}group of several pods only", remove())
+        seen = "has no effect in a role whose podGroupSize is 1, because AIBrix makes a PodGroup "
+        yield advise(path, f"{seen}only for groups of several pods", remove())
 
 
 @part_of_rule
@@ -257,16 +258,20 @@ def _minimum(one: _Strategy) -> Iterator[Finding]:
     if least is None or not one.roles:
         return
     wanted, number = known(least, path), known(pods, path)
+    if number == 0:  # It is scaled to zero: nothing waits.
+        return
     sizes = [role.size for role in one.roles if isinstance(role.size, int) and role.size > 1]
     if wanted > number:
         has = "has" if one.title.startswith("each") else "have"
-        seen = f"is {wanted}, but {one.title} {has} {count_of(number, 'pod')}, so none of them "
+        seen = f"is {wanted}, but {one.title} {has} {count_of(number, 'pod')}, so no pod ever "
         report = refuse if one.by_name else advise
-        yield report(path, f"{seen}ever starts", at_most(number))
+        yield report(path, f"{seen}starts", write(number))
     elif sizes and wanted < min(sizes):
         shown = f"is {wanted}" if stated is not None else "is not stated, which counts as 0"
-        seen = f"{shown}, and the pods form groups of {min(sizes)}: the scheduler may start a part "
-        yield advise(path, f"{seen}of an engine, which blocks its GPUs", write(number))
+        seen = f"{shown}, but an engine has {count_of(min(sizes), 'pod')}: the scheduler may start "
+        yield advise(
+            path, f"{seen}only some of them, which hold their GPUs and wait", write(number)
+        )
 
 
 @part_of_rule
@@ -285,10 +290,13 @@ def _tasks(one: _Strategy) -> Iterator[Finding]:
         require_known(path, stated, *(_task(role) for role, _ in pairs))
         number = known(total(having), path)
         if isinstance(stated, int) and stated > number:
-            seen = f"requires {count_of(stated, 'pod')} of task {display(task)}, and "
-            seen += f"{number} of {one.title} have the annotation volcano.sh/task-spec with it"
+            verb = "has" if number == 1 else "have"
+            seen = (
+                f"is {stated}, but {count_of(number, 'pod')} of {one.title} {verb} the annotation "
+            )
+            seen += f"{naming.TASK_SPEC}: {task}"
             report = refuse if one.by_name else advise
-            yield report(path, f"{seen}, so none of them ever starts", remove())
+            yield report(path, f"{seen}, so no pod ever starts", remove())
 
 
 def _task(role: Role) -> Any:
@@ -308,5 +316,5 @@ def _scheduled(one: _Strategy, role: Role) -> Iterator[Finding]:
     if wanted and name in (None, "", "default-scheduler"):
         seen = f"is {display(name)}" if name else "is missing"
         reads = "Volcano" if wanted == VOLCANO else "Godel"
-        seen += f", but the PodGroup of {one.kind} is one that only {reads} reads"
-        yield advise(path, f"{seen}: the pods start one by one", write(wanted))
+        seen += f", but only {reads} reads the PodGroup of {one.kind}, so another scheduler starts "
+        yield advise(path, f"{seen}the pods one by one", write(wanted))

@@ -102,7 +102,7 @@ def test_start_ups_that_were_not_used_are_predicted(
 
 
 def test_all_start_ups_that_were_not_used_are_predicted() -> None:
-    """Asked are a mean of 1.0 and 90 %: the mean is reached without z and g alone."""
+    """The goals are a mean of 1.0 GiB and 90 %. Only without z and g is the mean reached."""
     held = tuple(start for start in KNOWN if start.held_out)
     found = errors(held)
     older = errors(tuple(start for start in held if start.id[0] not in "zg"))

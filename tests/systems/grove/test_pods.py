@@ -34,7 +34,7 @@ NO_KEY = (
     "not start without it"
 )
 SHARED = (
-    "is 'weights', which is ReadWriteOnce and is attached to one node at a time, but {} pods "
+    "is 'weights', which is ReadWriteOnce and can be attached to one node at a time, but {} pods "
     "mount it"
 )
 (BASE,) = documents("grove")

@@ -38,8 +38,8 @@ NO_KEY = (
     "not start without it"
 )
 SHARED = (
-    "is 'weights', which is ReadWriteOnce and is attached to one node at a time, but 2 pods mount "
-    "it"
+    "is 'weights', which is ReadWriteOnce and can be attached to one node at a time, but 2 pods "
+    "mount it"
 )
 OTHER = "requests 'nvidia.com/gpu', but only amd.com/gpu may be requested here"
 PATCH = "spec/roles/0/leaderWorkerPattern/templateRef/patch/spec"

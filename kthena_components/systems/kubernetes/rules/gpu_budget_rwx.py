@@ -221,7 +221,7 @@ def _refused(path: str, name: str, allowed: list[str], at: Iterable[str] = ()) -
 
 _SHARED = frozenset({"ReadWriteMany", "ReadOnlyMany"})
 _ONE_POD, _ONE_NODE = "ReadWriteOncePod", "ReadWriteOnce"
-_ONCE = {_ONE_POD: "mounted by one pod", _ONE_NODE: "attached to one node"}
+_ONCE = {_ONE_POD: "be mounted by one pod", _ONE_NODE: "be attached to one node"}
 
 
 @dataclass(slots=True)
@@ -241,16 +241,16 @@ def rwx_for_shared_model(cluster: ClusterObjects) -> Iterator[Finding]:
     """A volume that several pods mount can be attached to several nodes.
 
     ReadWriteOnce allows one node at a time, so the pods of an engine that spans nodes cannot all
-    mount it, nor those that share no node: by required podAntiAffinity over kubernetes.io/hostname,
-    by a nodeName or a nodeSelector for different nodes, or by more whole GPUs together, of pods
-    with several, than the largest Node here has, or than 16. ReadWriteOncePod allows one pod.
-    KServe mounts the claim of pvc://claim/path into each pod. Claims that are elsewhere are not
-    checked, and those that a StatefulSet creates for each of its pods are fine. Jobs end, so they
-    count only with themselves.
+    mount the claim. Nor can pods that never share a node, because of required podAntiAffinity over
+    kubernetes.io/hostname, a nodeName or nodeSelector for different nodes, or more whole GPUs
+    together, of pods with several, than the largest Node here has (16 if the Nodes are not all
+    known). ReadWriteOncePod allows one pod. KServe mounts the claim of pvc://claim/path into each
+    pod. Claims that are not here are not checked. Claims that a StatefulSet creates for each of its
+    pods are fine. A Job ends, so its pods are not compared with the pods of other objects.
 
     Pass: a claim with ReadWriteMany, an engine of 2 pods.
-    Fail: a claim with ReadWriteOnce, an engine of 2 pods; two Deployments of one pod with GPUs each
-    that mount it.
+    Fail: a claim with ReadWriteOnce, and an engine of 2 pods, or two Deployments with GPUs, that
+    mount it.
     Level: mandatory for engines of several pods, for pods that share no node and for
     ReadWriteOncePod; advisory for replicas, for pods of several objects, and for a Ray cluster that
     starts no engine, whose pods may happen to be on one node. Objects of several files may be
@@ -291,7 +291,7 @@ def _largest(cluster: ClusterObjects) -> int:
 
 
 def _on_several(pods: Sequence[PodSet], most: int) -> str:
-    """Say why some pods, one at least of each set, cannot all be on one node; empty if they can."""
+    """Say why pods of all these sets cannot all be on one node; empty if they can."""
     for one in pods:
         for other in pods:
             several = one is not other or (isinstance(one.count, int) and one.count > 1)
@@ -320,7 +320,7 @@ def _check_several(users: Sequence[_Users], claim: Object, most: int) -> Iterato
         return
     path = users[1].path
     number = known(total([one.count for one in pods]), path)
-    seen = f"is {display(claim.name)}, which is {narrow} and is {_ONCE[narrow]} at a time, but "
+    seen = f"is {display(claim.name)}, which is {narrow} and can {_ONCE[narrow]} at a time, but "
     seen += f"{count_of(number, 'pod')} of {' and '.join(owners[:_SEVERAL])} mount it"
     report = refuse if why or narrow == _ONE_POD else advise
     yield report(path, f"{seen}{why and f', and {why}'}", _SEPARATE.format(display(claim.name)))
@@ -389,7 +389,7 @@ def _check_volume(claim: Object, users: _Users, name: str, most: int) -> Iterato
         must = users.spread or narrow == _ONE_POD or why
         yield Finding(
             path=users.path,
-            seen=f"is {display(name)}, which is {narrow} and is {_ONCE[narrow]} at a time, but "
+            seen=f"is {display(name)}, which is {narrow} and can {_ONCE[narrow]} at a time, but "
             f"{count_of(number, 'pod')} mount it{why and f', and {why}'}",
             remedy=_SEPARATE.format(display(claim.name)),
             level=Level.MANDATORY if must else Level.ADVISORY,

@@ -197,15 +197,15 @@ def _listeners(found: Object) -> Iterator[_Listener]:
 
 
 def listener_tls(found: Object) -> Iterator[Finding]:
-    """A listener of a Gateway that ends TLS states its certificates, and no other one has tls.
+    """A Gateway listener that terminates TLS states its certificates; one of HTTP has no tls.
 
-    The mode is Terminate if it is left out, and HTTPS allows no other one since v1.1.0. options may
-    take the place of certificateRefs since then, as with certificates of a cloud. GKE also takes
-    them from the annotation networking.gke.io/certmap.
+    The mode is Terminate if it is left out, and since v1.1.0 HTTPS allows no other mode. Since then
+    options may take the place of certificateRefs, as for certificates that a cloud manages. GKE
+    also takes certificates from the annotation networking.gke.io/certmap.
 
     Pass: port 443, protocol HTTPS and tls.certificateRefs; port 80 and HTTP without tls.
     Fail: port 443, HTTPS and tls: {mode: Terminate} alone, or mode Passthrough; port 80, HTTP and
-    tls.
+    tls; the same with TCP or UDP.
     Level: mandatory, because the API server rejects it; advisory for HTTPS and TLS without tls.
     Source: kubernetes-sigs/gateway-api v0.8.0 to v1.6.1 apis/v1/gateway_types.go (XValidation).
     """
@@ -222,19 +222,23 @@ def _tls_of(path: str, listener: Mapping[str, Any], annotations: object) -> Iter
     listed, options = tls.get("certificateRefs"), tls.get("options")
     require_known(path, protocol, stated, mode, listed, options)
     if protocol in _PLAIN and stated is not None:
-        seen = f"is stated, but the protocol is {protocol}, and the API server rejects both"
-        yield refuse(path, seen, "remove it, or write protocol: HTTPS")
+        seen = f"is stated, but the protocol is {protocol}, and the API server rejects tls with it"
+        secure = protocol == "HTTP" and mode == _TERMINATE and (listed or options)
+        yield refuse(path, seen, f"remove it{', or write protocol: HTTPS' if secure else ''}")
     elif protocol == "HTTPS" and stated is not None and mode != _TERMINATE:
         seen = f"is {display(mode)}, and the API server takes only Terminate for HTTPS"
-        yield refuse(f"{path}.mode", seen, write(_TERMINATE))
+        remedy = "write Terminate and certificateRefs, or protocol: TLS"
+        if listed or options:
+            remedy = write(_TERMINATE, "write Terminate").then(", or protocol: TLS")
+        yield refuse(f"{path}.mode", seen, remedy)
     elif stated is not None and mode == _TERMINATE and not listed and not options:
-        seen = "is missing, but the listener ends TLS (mode Terminate), and the API server rejects "
-        remedy = "name the Secret with the certificate"
-        yield refuse(f"{path}.certificateRefs", f"{seen}that without options", remedy)
+        seen = "is missing, but the listener terminates TLS (mode Terminate), and the API server "
+        remedy = "write the name of the Secret with the certificate"
+        yield refuse(f"{path}.certificateRefs", f"{seen}then requires it, or options", remedy)
     elif protocol in _ENDING and stated is None and not _ELSEWHERE & mapping(annotations).keys():
         require_known(path, annotations)
-        seen = f"is missing, and a listener of protocol {protocol} has no certificate without it"
-        yield advise(path, seen, "write certificateRefs with the Secret of the certificate")
+        seen = f"is missing, so this listener of protocol {protocol} has no certificate"
+        yield advise(path, seen, "write tls.certificateRefs with the name of a Secret that has it")
 
 
 def _certificates(cluster: ClusterObjects) -> Iterator[tuple[ClusterObjects, Object, str, Any]]:
@@ -251,12 +255,13 @@ def _certificates(cluster: ClusterObjects) -> Iterator[tuple[ClusterObjects, Obj
 def listener_certificate(
     cluster: ClusterObjects, gateway: Object, at: str, stated: Any
 ) -> Iterator[Finding]:
-    """The Secret with the certificate of a Gateway's listener has it, and the Gateway may read it.
+    """The Secret that a Gateway's listener names has a certificate, and the Gateway may read it.
 
-    It is of type kubernetes.io/tls, with tls.crt and tls.key. In another namespace, a
-    ReferenceGrant there allows Gateways of this one to name it. Compared are Secrets among the
-    objects, and names that differ from one of them in a letter; other kinds are not compared, and
-    the keys of a Secret only if no controller, such as cert-manager, writes them.
+    The Secret is of type kubernetes.io/tls, with tls.crt and tls.key. If it is in another
+    namespace, a ReferenceGrant there must allow the Gateways of this namespace to name it. The rule
+    compares the Secrets among these objects, and names that differ from one of them in a letter. It
+    does not compare other kinds, nor the keys of a Secret that a controller such as cert-manager
+    writes.
 
     Pass: certificateRefs chat-tls, and a Secret chat-tls of type kubernetes.io/tls.
     Fail: a Secret of type Opaque; one without tls.key; one in another namespace without a
@@ -277,7 +282,8 @@ def listener_certificate(
     if name not in names and secret is None:
         meant = name_slip_of(name, names) if names else None
         if meant is not None:
-            seen = f"is {display(name)}, but namespace {display(space)} has no such Secret here"
+            seen = f"is {display(name)}, but no Secret here in namespace {display(space)} has this "
+            seen += "name"
             yield advise(path, seen, write(meant))
         return
     yield from _granted(cluster, gateway, path, (space, name))
@@ -296,7 +302,9 @@ def _granted(
     to = {"group": SECRET[0], "kind": SECRET[1], "name": name}
     if lacking := without_grant(cluster, gateway, path, space, to):
         seen = f"is a Secret of namespace {display(space)}, where {lacking} to name it, so the "
-        yield advise(path, f"{seen}listener has none", f"add one to namespace {space}")
+        remedy = f"add a ReferenceGrant to namespace {space}, from Gateways of namespace "
+        remedy += f"{gateway.namespace} to Secrets"
+        yield advise(path, f"{seen}listener gets no certificate", remedy)
 
 
 def _has_certificate(secret: Object, path: str, name: str) -> Iterator[Finding]:
@@ -308,10 +316,13 @@ def _has_certificate(secret: Object, path: str, name: str) -> Iterator[Finding]:
     lacking = [key for key in _KEYS if key not in keys]
     if kind != _TLS:
         seen = f"is {display(name)}, a Secret of type {display(kind or 'Opaque')}, but a listener "
-        yield advise(path, f"{seen}takes one of type {_TLS}", f"write type: {_TLS} there")
+        keys_too = f", with the keys {' and '.join(lacking)}" if lacking else ""
+        remedy = f"write type: {_TLS} in the Secret{keys_too}"
+        yield advise(path, f"{seen}takes a Secret of type {_TLS}", remedy)
     elif lacking:
         seen = f"is {display(name)}, a Secret of type {_TLS} without the key {lacking[0]}, and the "
-        yield refuse(path, f"{seen}API server rejects it", f"give it {' and '.join(lacking)}")
+        remedy = f"add {' and '.join(lacking)} to the Secret"
+        yield refuse(path, f"{seen}API server rejects such a Secret", remedy)
 
 
 # References to other namespaces.

@@ -38,7 +38,7 @@ from kthena_components.systems.volcano.rules.queue import exceeds
 _USUAL = "default"
 """The queue of pods that name none."""
 _DEEPEST = 32
-"""Maximum number of queues above each other that are looked at."""
+"""Longest chain of parent queues that is followed."""
 _WITHOUT_ZERO = frozenset({"cpu", "memory"})
 """Resources of which a capability of 0 is no limit (proportion.go OnSessionOpen)."""
 _Amounts = Mapping[str, Decimal] | Unknown
@@ -58,7 +58,7 @@ class _Wanted:
 
 
 def gang_within_queue(cluster: ClusterObjects) -> Iterator[Finding]:
-    """What starts together requests at most the capability of its queue, and of those above it.
+    """What starts together requests at most the capability of its queue and of the queues above.
 
     It applies to the minResources of a PodGroup, or minMember of its smallest pods; to a group of a
     ModelServing or a LeaderWorkerSet, to a Volcano Job and to a Ray cluster with the label
@@ -164,7 +164,7 @@ def _amounts(stated: object) -> _Amounts:
 
 @part_of_rule
 def _check_gang(wanted: _Wanted, name: str, queues: Mapping[str, Object]) -> Iterator[Finding]:
-    """Compare a gang's requests with the capability of its queue and of those above."""
+    """Compare a gang's requests with the capability of its queue and of the queues above."""
     for resource, amount in known(wanted.amounts, wanted.path).items():
         for above in upwards(name, queues, "parent"):
             limits = mapping(queues[above].spec.get("capability"))
@@ -179,7 +179,7 @@ def _check_gang(wanted: _Wanted, name: str, queues: Mapping[str, Object]) -> Ite
 
 
 def upwards(name: MaybeText | None, queues: Mapping[str, Object], field: str) -> Iterator[str]:
-    """Yield a queue and those above it, whose names are in a field of the spec."""
+    """Yield a queue and the queues above it, whose names are in a field of the spec."""
     at = name
     met: set[str] = set()
     while isinstance(at, str) and at in queues and at not in met and len(met) < _DEEPEST:

@@ -1,4 +1,4 @@
-"""Rules of the given Nodes: one has room for each pod, and there are enough for pods apart."""
+"""Rules about the given Nodes: each pod has room on one, and pods that stay apart have enough."""
 
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -23,7 +23,6 @@ from kthena_components.core.topology.node_fit import (
     obstacles,
     tolerating_devices,
 )
-from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import is_accelerator, render_quantity
 from kthena_components.core.values.read import mapping, require_known, sequence, unknown_within
 from kthena_components.core.values.unknown import MaybeInt, Unknown, known, total
@@ -33,7 +32,7 @@ _Test = Callable[[Object], bool]
 
 
 class NodeChoice:
-    """Some Nodes, and on which of them pods may start: pods with equal constraints ask once."""
+    """Some Nodes, and which of them pods may use. Pods with equal constraints are asked once."""
 
     def __init__(self, nodes: list[Object]) -> None:
         """Take the Nodes."""
@@ -43,7 +42,7 @@ class NodeChoice:
 
     @cached_property
     def are_whole(self) -> bool:
-        """Whether they have all labels of a cluster's: the kubelet adds the one of the name."""
+        """Whether they have all labels of a cluster: the kubelet adds the label with the name."""
         return all(naming.HOSTNAME in mapping(one.metadata.get("labels")) for one in self.nodes)
 
     def usable(
@@ -52,7 +51,7 @@ class NodeChoice:
         asked: Collection[str],
         labels: Container[str] | None = None,
     ) -> tuple[list[Object], str]:
-        """Return the Nodes on which pods may start, and which of their fields leave out others.
+        """Return the Nodes on which pods may start, and the fields of the pods that exclude others.
 
         Args:
             spec: The spec of the pods.
@@ -78,12 +77,12 @@ class _Every(Container[str]):
 def pod_fits_node(cluster: ClusterObjects) -> Iterator[Finding]:
     """A pod with accelerators requests at most what one of the given Nodes can allocate.
 
-    Room is compared if all given Nodes state what they can allocate. The rule assumes empty nodes.
-    Nodes that the nodeName, the nodeSelector or the required nodeAffinity of the pods excludes do
-    not count, and none with a taint that the pods do not tolerate. Not compared is a taint for the
-    resource itself, because others may add them. A label that no given Node has may be added, too.
-    It is compared if these are all objects of the cluster, or if each Node has the label
-    kubernetes.io/hostname: then its labels are those of a cluster.
+    The rule compares room if all given Nodes state what they can allocate, and assumes empty nodes.
+    It leaves out Nodes that the nodeName, the nodeSelector or the required nodeAffinity of the pods
+    excludes, and Nodes with a taint that the pods do not tolerate. It ignores a taint with the name
+    of the resource, because an admission plugin may add the toleration. A label that no given Node
+    has may be added later, so the rule compares it only if these are all objects of the cluster, or
+    if each Node has the label kubernetes.io/hostname, as Nodes that are read from a cluster do.
 
     Pass: pods of 8 GPUs, and a Node with 8 GPUs.
     Fail: pods of 8 GPUs, and Nodes with 4 GPUs; a nodeSelector gpu h100, a Node of 4 GPUs with that
@@ -132,10 +131,11 @@ def _placed(
 
 
 def _nowhere(pods: PodSet, count: int, by: str, *, same: bool) -> Finding:
+    here = "the only Node here" if count == 1 else f"all {count} Nodes here"
     return Finding(
         path=pods.at("spec"),
-        seen=f"lets these pods start on none of the {count_of(count, 'Node')} here, by {by}",
-        remedy=f"change {by}, or add a Node that it allows",
+        seen=f"keeps these pods off {here} by its {by}",
+        remedy=f"change {by}, or add a Node that fits",
         level=Level.MANDATORY if same else Level.ADVISORY,
     )
 
@@ -153,10 +153,11 @@ def _without_room(
     key = next(filter(is_accelerator, asked))
     most = max(node.get(key, Decimal(0)) for node in nodes)
     known = any(key in node for node in nodes)
-    what, has = (
+    what, which = (
         f"{render_quantity(asked[key])} of {key}",
-        f"the largest has {render_quantity(most)}",
+        "it" if len(nodes) == 1 else "the largest",
     )
+    has = f"{which} has {render_quantity(most)}"
     remedy = f"request at most {render_quantity(most)} in each pod, or add a larger Node"
     here, room = f"none of the {len(nodes)} Nodes here", "has room"
     if len(nodes) == 1:
@@ -164,7 +165,7 @@ def _without_room(
     if most >= asked[key]:
         what, has, remedy = _beside(asked, key, nodes)
     elif most == 0:
-        remedy = "add a Node with it"
+        remedy = f"add a Node with {render_quantity(asked[key])} of {key}"
     where = f" that {by} allows" if by else ""
     yield Finding(
         path=pods.at("spec.containers"),
@@ -182,7 +183,7 @@ def _has_room(node: Amounts, asked: Mapping[str, Decimal]) -> bool:
 
 
 def _usable(nodes: list[Object], tests: list[tuple[str, _Test]]) -> tuple[list[Object], str]:
-    """Return the Nodes on which pods may start, and which of their fields leave out others."""
+    """Return the Nodes on which pods may start, and the fields of the pods that exclude others."""
     left, by = nodes, list[str]()
     for field, test in tests:
         allowed = [node for node in left if test(node)]
@@ -267,16 +268,17 @@ def _beside(asked: Mapping[str, Decimal], key: str, nodes: list[Amounts]) -> tup
 
 
 def pods_apart_fit(cluster: ClusterObjects) -> Iterator[Finding]:
-    """There are as many given Nodes, or parts of a topology, as pods or groups that share none.
+    """Pods or groups that may not share a node or rack have at least as many of them here.
 
-    Pods whose required podAntiAffinity matches their own labels share none of its topologyKey. The
-    groups of a LeaderWorkerSet or of a JobSet with the annotation exclusive-topology, and those of
-    a RoleBasedGroupSet with group-exclusive-topology, have one each. Nodes that the pods exclude
-    do not count. A Node without the label holds any number of pods apart, and no group. Jobs that
-    start when others have ended are not compared.
+    Pods whose required podAntiAffinity matches their own labels start only on Nodes with different
+    values of the label topologyKey. Each group of a LeaderWorkerSet or JobSet with the annotation
+    exclusive-topology, or of a RoleBasedGroupSet with group-exclusive-topology, needs its own value
+    of the label that the annotation names. Nodes that the pods exclude do not count. A Node without
+    the label takes any number of pods with podAntiAffinity, but no group. Jobs that start when
+    others have ended are not compared.
 
     Pass: 2 replicas with podAntiAffinity over kubernetes.io/hostname, and 2 Nodes.
-    Fail: 3 replicas of it, and 2 Nodes; exclusive-topology rack, 3 groups, and Nodes of 2 racks.
+    Fail: 3 such replicas, and 2 Nodes; exclusive-topology rack, 3 groups, and Nodes of 2 racks.
     Level: mandatory if the Nodes are in the same file, or if these are all objects of the cluster;
     else advisory, because the cluster may have other Nodes.
     Source: kubernetes pkg/scheduler/framework/plugins/interpodaffinity/filtering.go;
@@ -296,7 +298,7 @@ def pods_apart_fit(cluster: ClusterObjects) -> Iterator[Finding]:
 
 @part_of_rule
 def _pods_apart(owned: Sequence[PodSet], nodes: NodeChoice, *, sure: bool) -> Iterator[Finding]:
-    """Compare the pods of an object that share no domain with the domains of the Nodes."""
+    """Compare the number of pods that stay apart with the number of domains of the Nodes."""
     seen = set[str]()
     for pods in owned:
         for path, key in apart_from(pods.spec, pods.labels) if pods.count != 0 else ():
@@ -306,8 +308,9 @@ def _pods_apart(owned: Sequence[PodSet], nodes: NodeChoice, *, sure: bool) -> It
             among = [other for other in owned if _each_apart(pods, other, key)]
             at = pods.at(f"spec.{path}")
             number = known(total([other.count for other in among]), at)
-            what = f"lets no two of {count_of(number, 'pod')} share a {key}"
-            yield from _enough(at, what, number, _domains(nodes, pods, key, free=True), sure=sure)
+            what = f"keeps {count_of(number, 'pod')} apart by {key}"
+            domains = _domains(nodes, pods, key, free=True)
+            yield from _enough(at, what, (number, "pod"), key, domains, sure=sure)
 
 
 def _each_apart(pods: PodSet, other: PodSet, key: str) -> bool:
@@ -317,13 +320,9 @@ def _each_apart(pods: PodSet, other: PodSet, key: str) -> bool:
 
 
 def _domains(nodes: NodeChoice, pods: PodSet, key: str, *, free: bool) -> int | None:
-    """Count the domains of the Nodes that take some pods; None if there may be any number.
+    """Count the values of the label `key` on the Nodes that take some pods.
 
-    Args:
-        nodes: The Nodes.
-        pods: The pods.
-        key: The label whose values are the domains.
-        free: Whether Nodes without the label hold any number of them.
+    None: any number of them has room, `free` on Nodes without the label, or labels are not known.
     """
     asked = requests_of(pods)
     allowed, _ = nodes.usable(pods.spec, () if isinstance(asked, Unknown) else asked)
@@ -337,17 +336,20 @@ def _domains(nodes: NodeChoice, pods: PodSet, key: str, *, free: bool) -> int | 
 
 
 def _enough(
-    path: str, what: str, number: int, domains: int | None, *, sure: bool
+    path: str, what: str, several: tuple[int, str], key: str, domains: int | None, *, sure: bool
 ) -> Iterator[Finding]:
-    """Report more pods or groups than domains."""
+    """Report more pods or groups than domains: their number, and the word for one."""
+    number, word = several
     if domains is None or number <= domains:
         return
-    left = number - domains
+    left = count_of(number - domains, word)
+    values = count_of(domains, "value")
+    fewer = f", or lower the number of {word}s to {domains}" if domains else ""
     yield Finding(
         path=path,
-        seen=f"{what}, but the Nodes here that take them have {domains or 'none'} of it, so {left} "
-        f"never {'starts' if left == 1 else 'start'}",
-        remedy=f"add Nodes with {left} more, or lower the number to {domains}",
+        seen=f"{what}, but the Nodes here that they may use have {values} of this label, so {left} "
+        f"never {'starts' if number - domains == 1 else 'start'}",
+        remedy=f"add Nodes with {count_of(number - domains, 'other value')} of {key}{fewer}",
         level=Level.MANDATORY if sure else Level.ADVISORY,
     )
 
@@ -358,12 +360,12 @@ _OF_GROUPS: Mapping[GroupKind, str] = {
     ("jobset.x-k8s.io", "JobSet"): f"{_ALPHA}/exclusive-topology",
     ("workloads.x-k8s.io", "RoleBasedGroupSet"): "rbg.workloads.x-k8s.io/group-exclusive-topology",
 }
-"""By kind, the annotation with the label of Nodes of which each group has one value alone."""
+"""By kind, the annotation that names the label of Nodes. Each group needs its own value of it."""
 
 
 @part_of_rule
 def _groups_apart(owned: Sequence[PodSet], nodes: NodeChoice, *, sure: bool) -> Iterator[Finding]:
-    """Compare the groups of an object that share no domain with the domains of the Nodes."""
+    """Compare the number of groups that stay apart with the number of domains of the Nodes."""
     owner = owned[0].owner
     annotation = _OF_GROUPS.get(owner.group_kind)
     for at, key, groups in _exclusive(owner, annotation) if annotation else ():
@@ -371,9 +373,9 @@ def _groups_apart(owned: Sequence[PodSet], nodes: NodeChoice, *, sure: bool) -> 
         require_known(path, key)
         if isinstance(key, str) and key:
             number = known(groups, path)
-            what = f"gives each of {count_of(number, 'group')} a {display(key)} of its own"
+            what = f"keeps {count_of(number, 'group')} apart by {key}"
             domains = _domains(nodes, owned[0], key, free=False)
-            yield from _enough(path, what, number, domains, sure=sure)
+            yield from _enough(path, what, (number, "group"), key, domains, sure=sure)
 
 
 def _exclusive(owner: Object, annotation: str) -> Iterator[tuple[str, object, MaybeInt]]:
