@@ -256,8 +256,7 @@ def _minimum(one: _Strategy) -> Iterator[Finding]:
     wanted, number = known(least, path), known(pods, path)
     sizes = [role.size for role in one.roles if isinstance(role.size, int) and role.size > 1]
     if wanted > number:
-        has = "has" if one.title.startswith("each") else "have"
-        seen = f"is {wanted}, but {one.title} {has} {count_of(number, 'pod')}, so none of them "
+        seen = f"is {wanted}, but {one.title} has {count_of(number, 'pod')}, so none of them "
         report = refuse if one.by_name else advise
         yield report(path, f"{seen}ever starts", at_most(number))
     elif sizes and wanted < min(sizes):
@@ -273,7 +272,7 @@ def _tasks(one: _Strategy) -> Iterator[Finding]:
     minima = {task: count(stated, 0) for task, stated in tasks.items()}
     sizes = [least for least in minima.values() if isinstance(least, int)]
     least = count(one.fields.get("minMember"), 0)
-    if not tasks or not isinstance(least, int) or least < sum(sizes):
+    if not isinstance(least, int) or least < sum(sizes):
         return
     pairs = list(zip(one.roles, one.numbers, strict=True))
     for task, stated in minima.items():
