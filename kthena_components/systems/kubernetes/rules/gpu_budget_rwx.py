@@ -302,7 +302,7 @@ def _on_several(pods: Sequence[PodSet], most: int) -> str:
                 return "their podAntiAffinity keeps them apart"
     stated = [(one.spec.get("nodeName"), mapping(one.spec.get("nodeSelector"))) for one in pods]
     listed = (name or selector.get(_HOSTNAME) for name, selector in stated)
-    names = sorted({name for name in listed if isinstance(name, str)})
+    names = sorted({name for name in listed if isinstance(name, str) and not unknown_in(name)})
     if len(names) > 1:
         return f"they are for the nodes {' and '.join(names[:2])}"
     numbers = [product(gpus_of(one), one.count) for one in pods]

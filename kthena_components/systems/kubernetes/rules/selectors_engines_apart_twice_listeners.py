@@ -226,7 +226,7 @@ def _tls_of(path: str, listener: Mapping[str, Any], annotations: object) -> Iter
     if protocol in _PLAIN and stated is not None:
         seen = f"is stated, but the protocol is {protocol}, and the API server rejects both"
         yield refuse(path, seen, "remove it, or write protocol: HTTPS")
-    elif protocol == "HTTPS" and stated is not None and mode != _TERMINATE:
+    elif protocol == "HTTPS" and mode != _TERMINATE:
         seen = f"is {display(mode)}, and the API server takes only Terminate for HTTPS"
         yield refuse(f"{path}.mode", seen, write(_TERMINATE))
     elif stated is not None and mode == _TERMINATE and not listed and not options:
@@ -277,7 +277,7 @@ def listener_certificate(
     names = cluster.once(names_by_space)[0].get((SECRET, space), {})
     secret = cluster.named(SECRET).get((space, name))
     if name not in names and secret is None:
-        meant = name_slip_of(name, names) if names else None
+        meant = name_slip_of(name, names)
         if meant is not None:
             seen = f"is {display(name)}, but namespace {display(space)} has no such Secret here"
             yield advise(path, seen, write(meant))
