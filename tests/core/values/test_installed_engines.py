@@ -37,6 +37,11 @@ SCRIPTS: tuple[tuple[str, tuple[Installation, ...]], ...] = (
     ("pip uninstall -y vllm", ()),
     ("# pip install vllm==0.11.0\nvllm serve m", ()),
     (f"{GIT} && python vllm/examples/x.py", ()),
+    (f"{GIT}\nhelm dependency build\npip install -r requirements.txt", ()),
+    ("echo vllm && pip install -e . && vllm serve m", ()),
+    ("uv add vllm==0.11.0", (NEW,)),
+    ("conda install -y vllm", (SOME,)),
+    ("helm repo add vllm https://example.com", ()),
 )
 
 
@@ -52,6 +57,8 @@ RUNS: tuple[tuple[str, str, Version | None], ...] = (
     ("vllm/vllm-openai:v0.10.0", "pip install -U vllm", None),
     ("vllm/vllm-openai:v0.10.0", "pip install vllm==0.11.0\npip install vllm==0.12.0", None),
     ("vllm/vllm-openai:v0.10.0", "pip install vllm==0.11.0 vllm-plugin", None),
+    ("vllm/vllm-openai:v0.10.0", "pip install vllm==0.11.0\npip install -U vllm", None),
+    ("vllm/vllm-openai:v0.10.0", "pip install vllm==0.11.0\npip install vllm==0.11.0", (0, 11, 0)),
 )
 
 
