@@ -66,3 +66,4 @@ RUNS: tuple[tuple[str, str, Version | None], ...] = (
 def test_the_release_that_runs(image: str, script: str, release: Version | None) -> None:
     read = replace(read_image(image), installs=installed_by([script]))
     assert read.release_of("vllm") == release
+    assert read.may_replace("vllm") is (release is None)
