@@ -145,7 +145,7 @@ def _within(
     cluster: ClusterObjects, wanted: _Wanted, queues: Mapping[str, Object]
 ) -> Iterator[Finding]:
     """Compare what starts together with the limits of its queue and of those above."""
-    name: MaybeText | None = known(wanted.queue or "", wanted.path)
+    name: MaybeText | None = known(wanted.queue, wanted.path)
     amounts, met = wanted.amounts, set[str]()
     while isinstance(name, str) and name in queues and name not in met and len(met) < _DEEPEST:
         met.add(name)
