@@ -104,8 +104,10 @@ def apart_from(spec: Body, labels: Mapping[Any, Any]) -> Iterator[tuple[str, str
             holds(mapping(each), labels) for each in expressions
         )
         of_these = isinstance(key, str) and not any(term.get(name) for name in _OTHER_PODS)
+        # Controllers add labels, and those of a template may not be known.
+        stated = all(str(mapping(each).get("key")) in labels for each in expressions)
         late = unknown_within(key, selector, labels if expressions else None)
-        if of_these and not late and matches and (wanted or expressions):
+        if of_these and stated and not late and matches and (wanted or expressions):
             yield f"{at}[{index}]", str(key)
 
 

@@ -173,7 +173,7 @@ def _strategies(view: RoleSets) -> Iterator[_Strategy]:
                 fields=fields,
                 title="each RoleSet",
                 roles=tuple(rest),
-                numbers=tuple(map(pods_in, rest)),
+                numbers=tuple(map(_left, rest)),
                 of_role=False,
             )
     for role in own:
@@ -188,6 +188,12 @@ def _strategies(view: RoleSets) -> Iterator[_Strategy]:
                     numbers=(role.size,),
                     of_role=True,
                 )
+
+
+def _left(role: Role) -> MaybeInt:
+    """Count the pods of a role that its own strategy, which may not be known, leaves."""
+    gap = unknown_in(role.fields.get(STRATEGY))
+    return pods_in(role) if role.size == 1 or gap is None else gap
 
 
 def gangs_of_role_sets(view: RoleSets) -> Iterator[Gang]:

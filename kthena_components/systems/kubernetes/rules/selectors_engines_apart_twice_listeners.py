@@ -312,7 +312,7 @@ def _has_certificate(secret: Object, path: str, name: str) -> Iterator[Finding]:
     """Check the type and the keys of a Secret with a certificate."""
     kind = secret.body.get("type")
     lists = [secret.body.get(field) for field in ("data", "stringData")]
-    require_known(path, kind, *lists)
+    require_known(path, kind, *lists, secret.metadata.get("annotations"))
     keys = {key for held in lists for key in mapping(held)}
     lacking = [key for key in _KEYS if key not in keys]
     if kind != _TLS:
