@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from kthena_components.core.topology.domains import Labels, holds
-from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.read import mapping, sequence, unknown_within
 
 Body = Mapping[str, Any]
 _KEEPS_OUT = ("NoSchedule", "NoExecute")
@@ -84,7 +84,8 @@ _OTHER_PODS = ("namespaces", "namespaceSelector", "matchLabelKeys", "mismatchLab
 def apart_from(spec: Body, labels: Mapping[Any, Any]) -> Iterator[tuple[str, str]]:
     """Yield the topology keys whose domains pods of a spec never share with pods of some labels.
 
-    A term that looks into other namespaces, or at labels by their keys, is left out.
+    A term that looks into other namespaces, or at labels by their keys, is left out, and one of
+    which something is not known.
 
     Args:
         spec: The spec of the pods.
@@ -102,8 +103,11 @@ def apart_from(spec: Body, labels: Mapping[Any, Any]) -> Iterator[tuple[str, str
         matches = all(labels.get(name) == value for name, value in wanted.items()) and all(
             holds(mapping(each), labels) for each in expressions
         )
-        known = isinstance(key, str) and not any(term.get(name) for name in _OTHER_PODS)
-        if known and matches and (wanted or expressions):
+        of_these = isinstance(key, str) and not any(term.get(name) for name in _OTHER_PODS)
+        # Controllers add labels, and those of a template may not be known.
+        stated = all(str(mapping(each).get("key")) in labels for each in expressions)
+        late = unknown_within(key, selector, labels if expressions else None)
+        if of_these and stated and not late and matches and (wanted or expressions):
             yield f"{at}[{index}]", str(key)
 
 

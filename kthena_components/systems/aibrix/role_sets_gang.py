@@ -166,7 +166,7 @@ def _strategies(view: RoleSets) -> Iterator[_Strategy]:
     own = [role for role in view.roles if role.size != 1 and mapping(role.fields.get(STRATEGY))]
     rest = [role for role in view.roles if role not in own]
     if view.gap is None:
-        numbers = tuple(map(pods_in, rest))
+        numbers = tuple(map(_left, rest))
         yield from _stated(view.path, view.spec, "each RoleSet", tuple(rest), numbers)
     for role in own:
         title = f"each group of role {display(role.name)}"
@@ -191,6 +191,12 @@ def _stated(
                 roles=roles,
                 numbers=numbers,
             )
+
+
+def _left(role: Role) -> MaybeInt:
+    """Count the pods of a role that its own strategy, which may not be known, leaves."""
+    gap = unknown_in(role.fields.get(STRATEGY))
+    return pods_in(role) if role.size == 1 or gap is None else gap
 
 
 def gangs_of_role_sets(view: RoleSets) -> Iterator[Gang]:
@@ -281,7 +287,7 @@ def _tasks(one: _Strategy) -> Iterator[Finding]:
     minima = {task: count(stated, 0) for task, stated in tasks.items()}
     sizes = [least for least in minima.values() if isinstance(least, int)]
     least = count(one.fields.get("minMember"), 0)
-    if not tasks or not isinstance(least, int) or least < sum(sizes):
+    if not isinstance(least, int) or least < sum(sizes):
         return
     pairs = list(zip(one.roles, one.numbers, strict=True))
     for task, stated in minima.items():

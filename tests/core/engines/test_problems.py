@@ -368,6 +368,11 @@ def test_an_item_that_no_linux_takes_is_not_read() -> None:
     assert facts.tensor == Unknown(text)
 
 
+def test_numbers_at_their_bounds_are_taken() -> None:
+    words = ["-tp", "1", "--port", "65535", "--max-model-len", "131072"]
+    assert problems_of("vllm", "serve", "M", *words) == ()
+
+
 def test_problems_end_somewhere() -> None:
     assert len(problems_of("vllm", "serve", *["-tp8"] * 1000)) == MAX_PROBLEMS
 

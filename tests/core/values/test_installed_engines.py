@@ -43,6 +43,11 @@ SCRIPTS: tuple[tuple[str, tuple[Installation, ...]], ...] = (
     ("pip install --dry-run vllm==0.11.0", (SOME,)),
     ("echo pip install vllm==0.11.0", (SOME,)),
     ("python -m venv x && x/bin/pip install vllm==0.11.0", (SOME,)),
+    (f"{GIT}\nhelm dependency build\npip install -r requirements.txt", ()),
+    ("echo vllm && pip install -e . && vllm serve m", ()),
+    ("uv add vllm==0.11.0", (NEW,)),
+    ("conda install -y vllm", (SOME,)),
+    ("helm repo add vllm https://example.com", ()),
 )
 
 
@@ -58,6 +63,8 @@ RUNS: tuple[tuple[str, str, Version | None], ...] = (
     ("vllm/vllm-openai:v0.10.0", "pip install -U vllm", None),
     ("vllm/vllm-openai:v0.10.0", "pip install vllm==0.11.0\npip install vllm==0.12.0", None),
     ("vllm/vllm-openai:v0.10.0", "pip install vllm==0.11.0 vllm-plugin", None),
+    ("vllm/vllm-openai:v0.10.0", "pip install vllm==0.11.0\npip install -U vllm", None),
+    ("vllm/vllm-openai:v0.10.0", "pip install vllm==0.11.0\npip install vllm==0.11.0", (0, 11, 0)),
 )
 
 
@@ -65,3 +72,4 @@ RUNS: tuple[tuple[str, str, Version | None], ...] = (
 def test_the_release_that_runs(image: str, script: str, release: Version | None) -> None:
     read = replace(read_image(image), installs=installed_by([script]))
     assert read.release_of("vllm") == release
+    assert read.may_replace("vllm") is (release is None)

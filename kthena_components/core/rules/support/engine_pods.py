@@ -344,7 +344,7 @@ def meetings(engine: EngineFacts) -> Iterator[tuple[PodFacts, Meeting]]:
 def _only_joins(pod: PodFacts, joins: CommandFacts) -> bool:
     """Return whether a pod joins a Ray cluster whose head is surely in no container beside."""
     alone = pod.own is not None and pod.own.ports.alone
-    return alone and joins.engine is None and joins.ray_role == "worker"
+    return alone and joins.ray_role == "worker"
 
 
 def needs_gang(engine: EngineFacts) -> bool:

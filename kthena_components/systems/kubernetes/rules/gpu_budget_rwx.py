@@ -263,9 +263,9 @@ def rwx_for_shared_model(cluster: ClusterObjects) -> Iterator[Finding]:
     claims = cluster.named(CLAIM)
     most = _largest(cluster) if claims else 0
     several: dict[tuple[str, str], list[tuple[Object, _Users]]] = {}
-    for (entry, name), users in _users_of_volumes(cluster).items() if claims else ():
+    for (_, name), users in _users_of_volumes(cluster).items() if claims else ():
         claim = claims.get((str(users.pods[0].owner.namespace), name))
-        if claim is not None and entry is not None:
+        if claim is not None:
             found = list(_check_volume(claim, users, name, most))
             yield from found
             if not found and not all(pods.owner.group_kind in _JOBS for pods in users.pods):
@@ -300,7 +300,7 @@ def _on_several(pods: Sequence[PodSet], most: int) -> str:
                 return "their podAntiAffinity keeps them apart"
     stated = [(one.spec.get("nodeName"), mapping(one.spec.get("nodeSelector"))) for one in pods]
     listed = (name or selector.get(naming.HOSTNAME) for name, selector in stated)
-    names = sorted({name for name in listed if isinstance(name, str)})
+    names = sorted({name for name in listed if isinstance(name, str) and not unknown_in(name)})
     if len(names) > 1:
         return f"they are for the nodes {' and '.join(names[:2])}"
     numbers = [product(whole_gpus(one), one.count) for one in pods]

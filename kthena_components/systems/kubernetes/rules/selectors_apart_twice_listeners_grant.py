@@ -225,7 +225,7 @@ def _tls_of(path: str, listener: Mapping[str, Any], annotations: object) -> Iter
         seen = f"is stated, but the protocol is {protocol}, and the API server rejects tls with it"
         secure = protocol == "HTTP" and mode == _TERMINATE and (listed or options)
         yield refuse(path, seen, f"remove it{', or write protocol: HTTPS' if secure else ''}")
-    elif protocol == "HTTPS" and stated is not None and mode != _TERMINATE:
+    elif protocol == "HTTPS" and mode != _TERMINATE:
         seen = f"is {display(mode)}, and the API server takes only Terminate for HTTPS"
         remedy = "write Terminate and certificateRefs, or protocol: TLS"
         if listed or options:
@@ -280,7 +280,7 @@ def listener_certificate(
     names = cluster.once(names_by_space)[0].get((SECRET, space), {})
     secret = cluster.named(SECRET).get((space, name))
     if name not in names and secret is None:
-        meant = name_slip_of(name, names) if names else None
+        meant = name_slip_of(name, names)
         if meant is not None:
             seen = f"is {display(name)}, but no Secret here in namespace {display(space)} has this "
             seen += "name"
@@ -311,7 +311,7 @@ def _has_certificate(secret: Object, path: str, name: str) -> Iterator[Finding]:
     """Check the type and the keys of a Secret with a certificate."""
     kind = secret.body.get("type")
     lists = [secret.body.get(field) for field in ("data", "stringData")]
-    require_known(path, kind, *lists)
+    require_known(path, kind, *lists, secret.metadata.get("annotations"))
     keys = {key for held in lists for key in mapping(held)}
     lacking = [key for key in _KEYS if key not in keys]
     if kind != _TLS:

@@ -25,7 +25,7 @@ from kthena_components.core.topology.node_fit import (
 )
 from kthena_components.core.values.quantity import is_accelerator, render_quantity
 from kthena_components.core.values.read import mapping, require_known, sequence, unknown_within
-from kthena_components.core.values.unknown import MaybeInt, Unknown, known, total
+from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved, known, total
 from kthena_components.systems.volcano.rules.gang_fits_hypernode import nodes_of
 
 _Test = Callable[[Object], bool]
@@ -198,12 +198,10 @@ def _tests(
 ) -> Iterator[tuple[str, _Test]]:
     """Return what decides which Nodes pods may use, by field. Unknown values decide nothing."""
     name, selector = spec.get("nodeName"), mapping(spec.get("nodeSelector"))
-    if isinstance(name, str) and name:
+    if isinstance(name, str) and name and not is_unresolved(name):
         yield "nodeName", lambda node: node.name == name
     wanted = {
-        key: value
-        for key, value in selector.items()
-        if key in stated and not isinstance(value, Unknown)
+        key: value for key, value in selector.items() if key in stated and not is_unresolved(value)
     }
     yield "nodeSelector", partial(_accepts, {"nodeSelector": wanted, **_ALL_TAINTS})
     yield "nodeAffinity", partial(_accepts, {"affinity": _affinity(spec, stated), **_ALL_TAINTS})
