@@ -300,7 +300,7 @@ def _granted(
     if space == gateway.namespace:
         return
     to = {"group": SECRET[0], "kind": SECRET[1], "name": name}
-    if lacking := without_grant(cluster, gateway, path, space, to):
+    if lacking := _without_grant(cluster, gateway, path, space, to):
         seen = f"is a Secret of namespace {display(space)}, where {lacking} to name it, so the "
         remedy = f"add a ReferenceGrant to namespace {space}, from Gateways of namespace "
         remedy += f"{gateway.namespace} to Secrets"
@@ -360,25 +360,17 @@ def route_reference_grant(
     if kind == "Service" and (route.namespace, space) in cluster.once(made_grants):
         return
     to = {"group": group, "kind": kind, "name": name}
-    if lacking := without_grant(cluster, route, path, space, to):
+    if lacking := _without_grant(cluster, route, path, space, to):
         seen = f"is {display(space)}, where {lacking} to name this {kind}"
         yield advise(
             path, f"{seen}, so the gateway refuses requests for it", f"add one to namespace {space}"
         )
 
 
-def without_grant(
+def _without_grant(
     cluster: ClusterObjects, owner: Object, path: str, space: object, to: Mapping[str, object]
 ) -> str:
-    """Say that no ReferenceGrant of a namespace lets an object name another; empty if one does.
-
-    Args:
-        cluster: All objects.
-        owner: The object that names the other.
-        path: Where it does.
-        space: The namespace of the other.
-        to: The group, the kind and the name of the other.
-    """
+    """Say that no ReferenceGrant of a namespace lets an object name another one there, `to`."""
     needed = {"group": owner.group, "kind": owner.kind, "namespace": owner.namespace}
     grants = [
         one for one in cluster.of(GRANT) if unknown_in(one.namespace) or one.namespace == space
