@@ -6,14 +6,15 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 from kthena_components.core import findings
 from tests.support import wheel as wheels
 from tests.support.shared import Shared, shared_below
 
 # A loaded machine is slow, not wrong: a test never depends on wall time.
-settings.register_profile("project", deadline=None)
+settings.register_profile("project", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("project")
 
 # Collecting the tests makes some 750,000 objects that stay. To search them for cycles again and
@@ -21,6 +22,16 @@ settings.load_profile("project")
 gc.set_threshold(50_000, 20, 100)
 
 _write_place = findings._raised
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let a seed that is given repeat a run.
+
+    Hypothesis also draws constants of the modules that are loaded, which depend on the tests that
+    the process ran before. With a seed, it draws none.
+    """
+    if config.getoption("hypothesis_seed", None) is not None:
+        providers._get_local_constants = lambda: providers._local_constants
 
 
 def pytest_collection_finish() -> None:
