@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, Level, count_of, not_checked, part_of_rule
-from kthena_components.core.remedies import at_most, either, write
+from kthena_components.core.remedies import at_most, either, remove, write
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.read import (
     first_unknown,
@@ -32,6 +32,7 @@ _STARTUP = "lws-gang-startup"
 _INT32 = 2**31 - 1
 _VOLCANO = ("scheduling.volcano.sh/", "volcano.sh/")
 _SUBGROUP_TOPOLOGY = "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"
+_TOPOLOGY = "leaderworkerset.sigs.k8s.io/exclusive-topology"
 _STEM = 58
 """Characters of a generateName that the API server keeps in front of its five random ones."""
 _TRIED = 1000
@@ -164,14 +165,19 @@ def lws_gang_startup(view: Sets) -> Iterator[Finding]:
     """A gang starts whole groups, so workers must not wait for a ready leader.
 
     With startupPolicy LeaderReady the PodGroup's minMember is 1: only the leader is placed, and
-    blocks its GPUs while its workers may find no room.
+    blocks its GPUs while its workers may find no room. With LeaderCreated it is the whole group,
+    but with the annotation exclusive-topology the workers are created only when the leader has a
+    node: no pod ever gets one.
 
     Pass: startupPolicy LeaderCreated with the annotation scheduling.volcano.sh/queue-name.
-    Fail: startupPolicy LeaderReady with schedulerName volcano.
-    Level: advisory.
-    Source: kubernetes-sigs/lws pkg/schedulerprovider/volcano_provider.go; keps/407-gang-scheduling.
+    Fail: startupPolicy LeaderReady with schedulerName volcano; exclusive-topology with schedulerName
+    volcano.
+    Level: advisory; mandatory for exclusive-topology, because no pod ever starts.
+    Source: kubernetes-sigs/lws pkg/schedulerprovider/volcano_provider.go; keps/407-gang-scheduling;
+    pkg/controllers/pod_controller.go Reconcile. Run on LeaderWorkerSet 0.9.0 with Volcano 1.14.1.
     """
     for group in view.groups:
+        yield from _exclusive(group)
         at, policy = f"{group.path}.startupPolicy", group.spec.get("startupPolicy")
         if group.size == 1 or (isinstance(policy, str) and policy == "LeaderCreated"):
             continue
@@ -190,6 +196,28 @@ def lws_gang_startup(view: Sets) -> Iterator[Finding]:
                 rule=_STARTUP,
                 level=Level.ADVISORY,
             )
+
+
+@part_of_rule
+def _exclusive(group: Group) -> Iterator[Finding]:
+    """Report workers that are created after their leader has a node, which waits for them."""
+    path, policy = f"{group.annotations_path}.{_TOPOLOGY}", group.spec.get("startupPolicy")
+    if _TOPOLOGY not in group.annotations or group.size == 1 or policy == "LeaderReady":
+        return
+    name = mapping(mapping(group.template.get(group.leader)).get("spec")).get("schedulerName")
+    require_known(path, name)
+    if name != "volcano":
+        return
+    require_known(path, policy, group.size)
+    if isinstance(group.size, int) and group.size > 1:
+        yield Finding(
+            path=path,
+            seen="is stated, so LWS creates the workers of a group when its leader has a node, but "
+            f"Volcano places all {count_of(group.size, 'pod')} of a group together, so none of "
+            "them ever starts",
+            remedy=either(remove(), "write schedulerName: default-scheduler"),
+            rule=_STARTUP,
+        )
 
 
 def _gang(group: Group, view: Sets) -> str | Unknown:
