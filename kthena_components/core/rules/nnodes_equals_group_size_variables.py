@@ -248,6 +248,7 @@ _DOMAINS: Mapping[str, str] = {
     "jobset.sigs.k8s.io/": "a JobSet",
     "leaderworkerset.sigs.k8s.io/": "a LeaderWorkerSet",
     "statefulset.kubernetes.io/": "a StatefulSet",
+    "stormservice.orchestration.aibrix.ai/": "AIBrix",
 }
 """Domains of labels and annotations that only one controller adds to pods."""
 _DECIDING = frozenset((*_FIELDS, *DEFAULTS))
@@ -257,6 +258,10 @@ _OF_SPEC = {
     **{
         f"leaderworkerset.sigs.k8s.io/subgroup-{name}": "spec.leaderWorkerTemplate.subGroupPolicy"
         for name in ("size", "policy-type")
+    },
+    **{
+        f"stormservice.orchestration.aibrix.ai/{name}": "podGroupSize above 1"
+        for name in ("pod-group-index", "podset-name")
     },
 }
 """Labels and annotations that a controller adds only if the object has this field."""
@@ -269,7 +274,8 @@ def metadata_variables(facts: ServingFacts) -> Iterator[Finding]:
     controller adds the label or annotation. Each controller adds only some: an indexed Job its
     completion index, a StatefulSet apps.kubernetes.io/pod-index, a LeaderWorkerSet the size of a
     group, and the size of subgroups only with a subGroupPolicy, a JobSet
-    jobset.sigs.k8s.io/coordinator only with spec.coordinator. A policy at admission may add labels
+    jobset.sigs.k8s.io/coordinator only with spec.coordinator, AIBrix the number in a group only
+    with podGroupSize above 1. A policy at admission may add labels
     of other domains, so findings about them are advice.
 
     Pass: --dist-init-addr $(HEAD):20000 with HEAD from the annotation
@@ -281,7 +287,8 @@ def metadata_variables(facts: ServingFacts) -> Iterator[Finding]:
     Source: kubernetes pkg/kubelet/kubelet_pods.go podFieldSelectorRuntimeValue and
     pkg/fieldpath/fieldpath.go; kubernetes-sigs/jobset pkg/controllers/jobset_controller.go
     labelAndAnnotateObject; kubernetes-sigs/lws v0.6.2 to v0.10.0 pkg/controllers; kubernetes
-    pkg/controller/statefulset/stateful_set_utils.go and job/indexed_job_utils.go.
+    pkg/controller/statefulset/stateful_set_utils.go and job/indexed_job_utils.go. Compared with the
+    pods that Kubernetes 1.34, LeaderWorkerSet 0.9.0, Kthena 1.0.0 and AIBrix 0.7.0 made.
     """
     added_fields = facts.added_fields
     if added_fields is None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import wraps
 
+from kthena_components.core import naming
 from kthena_components.core.facts.engine_grouping import engines_among, templates_of
 from kthena_components.core.facts.network import HostedPods, PodHosts
 from kthena_components.core.facts.pod_template import read_pod
@@ -147,7 +148,7 @@ def hosts(view: RoleSets) -> PodHosts | None:
     found, namespace = view.object, view.object.stated_namespace
     groups = [role for role in view.roles if role.size != 1]
     labels = mapping(found.metadata.get("labels"))
-    name = found.name if found.kind == "StormService" else labels.get(_OF_SERVICE, "")
+    name = found.name if view.copied else labels.get(_OF_SERVICE, "")
     if view.gap is not None or not groups or not (is_name(name) or name == ""):
         return None
     own = ["PODSET_NAME", *(prefix for role in groups for prefix in _prefixes(role))]
@@ -190,7 +191,7 @@ def _names(view: RoleSets) -> Iterator[NameFacts]:
     Source: vllm-project/aibrix v0.7.0 pkg/controller/util/orchestration/util.go Shorten.
     """
     name = view.object.metadata.get("name")
-    if view.object.kind != "StormService" or not is_name(name):
+    if not view.copied or not is_name(name):
         return
     for role in view.roles:
         if isinstance(role.size, int) and role.size > 1 and isinstance(role.instances, int):
@@ -243,6 +244,12 @@ def facts_of_fleet(view: Fleet) -> ServingFacts:
 
 
 _NAME_PARTS = ("ROLESET_NAME", "ROLE_NAME", "ROLE_TEMPLATE_HASH", "ROLE_REPLICA_INDEX")
+_OWN = "stormservice.orchestration.aibrix.ai/"
+_OF_GANGS = (
+    *("scheduling.x-k8s.io/pod-group", "godel.bytedance.com/pod-group-name"),
+    "scheduling.k8s.io/group-name",
+)
+"""Labels and annotations with the name of a PodGroup, by the strategy."""
 _DOMAIN = rf"-0\.{reference('STORM_SERVICE_NAME')}"
 _IN_GROUPS = ("PODSET_NAME", "POD_GROUP_INDEX", GROUP_SIZE)
 _VARIABLES = Told(
@@ -260,12 +267,48 @@ _VARIABLES = Told(
 
 
 def tells(view: RoleSets) -> Told:
-    """Return the variables of the pods: those of groups only if a role has groups."""
-    grouped = view.gap is not None or any(role.size != 1 for role in view.roles)
-    numbered = grouped or any(role.fields.get("stateful") is not False for role in view.roles)
-    names = (*("STORM_SERVICE_NAME", "ROLESET_NAME", "ROLESET_INDEX"), *_NAME_PARTS[1:3])
+    """Return the variables of the pods: those of groups only if a role has groups.
+
+    Only a StormService numbers its RoleSets. Run on AIBrix 0.7.0.
+    """
+    grouped, numbered = _grouped(view), _numbered(view)
+    names = (*("STORM_SERVICE_NAME", "ROLESET_NAME"), *_NAME_PARTS[1:3])
     more = (*(_NAME_PARTS[3:] if numbered else ()), *(_IN_GROUPS if grouped else ()))
-    return replace(_VARIABLES, exactly=(*names, *more))
+    index = ("ROLESET_INDEX",) if view.copied else ()
+    return replace(_VARIABLES, exactly=(*names, *index, *more))
+
+
+def _grouped(view: RoleSets) -> bool:
+    """Return whether pods may be in groups of several."""
+    return view.gap is not None or any(role.size != 1 for role in view.roles)
+
+
+def _numbered(view: RoleSets) -> bool:
+    """Return whether instances may have numbers: those of a stateful role, and groups of pods."""
+    stateful = (role.fields.get("stateful") not in (None, False) for role in view.roles)
+    return _grouped(view) or any(stateful)
+
+
+def added_fields(view: RoleSets) -> Iterator[str]:
+    """Yield the labels and annotations that AIBrix gives to the pods.
+
+    Source: vllm-project/aibrix v0.7.0 pkg/controller/roleset/utils.go renderStormServicePod and
+    podset_rollsyncer.go createPodSetForRole; podset/podset_controller.go createPodFromTemplate.
+    Run on AIBrix 0.7.0.
+    """
+    labels = ["roleset-name", "role-name", "role-template-hash", _OF_SERVICE]
+    annotations = [f"{_OWN}roleset-index"] if view.copied else []
+    if view.copied:
+        labels += [f"{_OWN}role-revision", f"{_OWN}role-revision-name"]
+    if _numbered(view):
+        labels.append(f"{_OWN}role-replica-index")
+        annotations.append(f"{_OWN}role-replica-index")
+    if _grouped(view):
+        labels += [f"{_OWN}podset-name", f"{_OWN}pod-group-index"]
+    labels += _OF_GANGS
+    annotations += _OF_GANGS
+    yield from map(naming.label_field, labels)
+    yield from map(naming.annotation_field, annotations)
 
 
 def sketch_of_fleet(view: Fleet) -> Sketch:
@@ -306,6 +349,7 @@ SYSTEM = System(
                 gangs=gangs_of_role_sets,
                 rules=(aibrix_gang,),
                 tells=tells,
+                added_fields=added_fields,
                 templates=(f"{roles}[].template",),
                 kept=kept_pods,
                 restarts=Restart(

@@ -72,6 +72,11 @@ class RoleSets:
     gap: Unknown | None
     """Why the roles are not known. None: they are."""
 
+    @property
+    def copied(self) -> bool:
+        """Whether a StormService makes the RoleSets, with numbers and a Service."""
+        return self.object.kind == "StormService"
+
 
 def read_role_sets(found: Object) -> RoleSets:
     """Read the roles, whatever the object contains."""
