@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from conformance.hangs.engines import APP, ENGINE
 from conformance.hangs.pairs import (
     GANG,
     GPU,
@@ -41,6 +42,7 @@ _SMALL = "small"
 _NAMED: Body = {"annotations": {naming.QUEUE_NAME: _SMALL}}
 _LIMIT = {"capability": {GPU: 8}}
 _HARD = {"mode": "hard", "highestTierAllowed": 1}
+_TOPOLOGY = "leaderworkerset.sigs.k8s.io/exclusive-topology"
 
 
 def _copies(number: int, gpus: int = 8, **spec: Any) -> Body:
@@ -80,6 +82,20 @@ def _rollout(scene: Scene) -> None:
     found = scene.read(made("apps/v1", "Deployment", {}))
     found["spec"]["template"]["spec"]["containers"][0]["image"] = "example/serve:2"
     scene.api.patch(found, {"spec": {"template": found["spec"]["template"]}})
+
+
+def _apart(number: int) -> Body:
+    """Return pods of which no two may be in one rack."""
+    pods, own = template(), {"matchLabels": {APP: ENGINE}}
+    rule = {"requiredDuringSchedulingIgnoredDuringExecution":
+            [{"topologyKey": LABEL, "labelSelector": own}]}  # fmt: skip
+    spec = {**pods["spec"], "affinity": {"podAntiAffinity": rule}}
+    return workload("Deployment", number, {**pods, "spec": spec})
+
+
+def _one_waits(scene: Scene) -> None:
+    scene.until("two of three have a node", lambda: (len(scene.pods()), len(scene.bound())) == (3, 2))
+    scene.stays("the third has none", lambda: len(scene.bound()) == 2)
 
 
 def _progress(scene: Scene) -> tuple[str, str]:
@@ -186,4 +202,11 @@ PLACED = (
          objects={"serving": _serving(0, gpus=16)},
          around=_AROUND, remedy=_asks("serving.spec.template.roles[0].entryTemplate", 8),
          hangs=never_placed(1), ends=all_run(1)),
+    Pair(title="more pods apart than racks", rule="pods-apart-fit",
+         objects={"pods": _apart(3)}, around=_AROUND, remedy={"pods.spec.replicas": 2},
+         hangs=_one_waits, ends=all_run(2)),
+    Pair(title="a gang whose workers come after its leader has a node", rule="lws-gang-startup",
+         objects={"set": leader_worker_set(2, {"workerTemplate": template()},
+                                           annotations={_TOPOLOGY: LABEL})},
+         hangs=never_placed(1), ends=all_run(2)),
 )  # fmt: skip
