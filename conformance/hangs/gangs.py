@@ -94,7 +94,9 @@ def _apart(number: int) -> Body:
 
 
 def _one_waits(scene: Scene) -> None:
-    scene.until("two of three have a node", lambda: (len(scene.pods()), len(scene.bound())) == (3, 2))
+    scene.until(
+        "two of three have a node", lambda: (len(scene.pods()), len(scene.bound())) == (3, 2)
+    )
     scene.stays("the third has none", lambda: len(scene.bound()) == 2)
 
 

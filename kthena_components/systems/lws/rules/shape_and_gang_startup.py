@@ -170,8 +170,7 @@ def lws_gang_startup(view: Sets) -> Iterator[Finding]:
     node: no pod ever gets one.
 
     Pass: startupPolicy LeaderCreated with the annotation scheduling.volcano.sh/queue-name.
-    Fail: startupPolicy LeaderReady with schedulerName volcano; exclusive-topology with schedulerName
-    volcano.
+    Fail: startupPolicy LeaderReady with schedulerName volcano; exclusive-topology with volcano.
     Level: advisory; mandatory for exclusive-topology, because no pod ever starts.
     Source: kubernetes-sigs/lws pkg/schedulerprovider/volcano_provider.go; keps/407-gang-scheduling;
     pkg/controllers/pod_controller.go Reconcile. Run on LeaderWorkerSet 0.9.0 with Volcano 1.14.1.
