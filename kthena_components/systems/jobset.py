@@ -58,6 +58,8 @@ class ReplicatedJob:
     """Pods of one Job that run at a time: at most its completions."""
     completions: MaybeInt | None
     """Pods of one Job with an index, where it is stated. None: it is not, or they have none."""
+    indexed: bool
+    """Whether its pods have an index, or may have one. The webhook's default is that they have."""
 
     @property
     def pods(self) -> MaybeInt:
@@ -91,12 +93,13 @@ def _job(item: object, index: int) -> ReplicatedJob:
         jobs=copies_in(fields.get("replicas"), 1),
         each=_at_a_time(mapping(spec)),
         completions=_completions(mapping(spec)),
+        indexed=mapping(spec).get("completionMode") != "NonIndexed",
     )
 
 
 def _completions(spec: Mapping[str, Any]) -> MaybeInt | None:
     stated, mode = spec.get("completions"), spec.get("completionMode")
-    indexed = mode in (None, "Indexed")  # the webhook's default
+    indexed = mode in (None, "Indexed")
     return copies_in(stated, 1) if indexed and stated is not None else None
 
 
@@ -178,16 +181,20 @@ def hosts(view: JobSet) -> PodHosts | None:
             prefix=f"{found.name}-{job.name}-{number}-",
             count=job.each,
         )
-        for job in jobs
+        for job in [job for job in jobs if job.indexed] or jobs
         for number in range(min(job.jobs, _MOST) if isinstance(job.jobs, int) else 1)
     )
     fields = ("enableDNSHostnames", "publishNotReadyAddresses")
     missing, late = (network.get(field) is False for field in fields)
+    why = "network.enableDNSHostnames is false" if missing else ""
+    remedy = f"write network.{fields[0] if missing else fields[1]}: true"
+    if not any(job.indexed for job in jobs):
+        why, remedy = "pods of a NonIndexed Job have no host name", "write completionMode: Indexed"
     return PodHosts(
         domain=str(domain),
         pods=pods,
-        missing="network.enableDNSHostnames is false" if missing else "",
-        remedy=f"write network.{fields[0] if missing else fields[1]}: true",
+        missing=why,
+        remedy=remedy,
         late="network.publishNotReadyAddresses is false" if late else "",
         namespace=found.stated_namespace,
     )
@@ -242,24 +249,25 @@ def added_fields(view: JobSet) -> Iterator[str]:
     stated = view.object.spec.get("coordinator") is not None
     for name in (*_MARKS, *(("coordinator",) if stated else ())):
         yield from naming.fields_of_pod(f"{_OWN}{name}")
-    jobs = sequence(view.object.spec.get("replicatedJobs"))
-    modes = [mapping(inside(inside(job, "template"), "spec")).get("completionMode") for job in jobs]
-    yield from fields_of_kind("Job", indexed=any(mode != "NonIndexed" for mode in modes))
+    yield from fields_of_kind("Job", indexed=any(job.indexed for job in view.jobs))
 
 
 def tells(view: JobSet) -> Told:
-    """Return the number of a pod in its Job, or of its Job if each has one pod."""
+    """Return the number of a pod in its Job, or of its Job if each has one pod.
+
+    JobSet itself sets no variables. Run on JobSet 0.12.0.
+    """
     engines, found = facts(view).engines, view.object
+    indexed = any(job.indexed for job in view.jobs)
     name, network = name_of(found.body), mapping(found.spec.get("network"))
     addresses = [
         first_pod(f"{name}-{engines[0].name}-0-0", domain, found.metadata.get("namespace"))
         for domain in (network.get("subdomain") or name,)
-        if len(engines) == 1
+        if len(engines) == 1 and indexed
     ]
-    others = ("JOB_COMPLETION_INDEX", "JOBSET_")
-    told = Told(addresses=tuple(addresses), others=others)
+    told = Told(addresses=tuple(addresses), others=(COMPLETION_INDEX,) if indexed else ())
     if all(job.jobs == 1 for job in view.jobs):
-        return replace(told, ordinal=(COMPLETION_INDEX,), fields=COMPLETION_FIELDS)
+        return replace(told, ordinal=told.others, fields=COMPLETION_FIELDS if indexed else ())
     by_job = (f"metadata.labels['{_JOB}']", f"metadata.annotations['{_JOB}']")
     return replace(told, fields=by_job if all(job.each == 1 for job in view.jobs) else ())
 

@@ -82,6 +82,7 @@ _COMPLETE: Mapping[str, frozenset[str]] = {
         for begin, names in {
             "GROVE_": "PCS_NAME PCS_INDEX PCSG_NAME PCSG_INDEX PCLQ_NAME PCLQ_POD_INDEX "
             "PCSG_TEMPLATE_NUM_PODS HEADLESS_SERVICE",
+            "JOBSET_": "",  # JobSet sets no variables.
             "PODSET_": "NAME",
             "ROLESET_": "NAME INDEX",
             "STORM_SERVICE": "_NAME",

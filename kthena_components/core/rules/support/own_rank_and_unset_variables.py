@@ -189,6 +189,8 @@ def _by_controller(told: Iterable[str], name: str) -> str:
         return f"and {by} does not set {name} in these pods" + (f", but {own}" if own else "")
     if own:
         return f"and nothing sets {name}: {by} sets {own}, in the pods that it creates"
+    if is_of_none(name):
+        return f"and nothing sets {name}: it is none of the variables of {by}"
     return f"but only {by} sets {name}, in the pods that it creates"
 
 
