@@ -101,6 +101,8 @@ def _added_fields(kind: Kind[Any], view: Any) -> frozenset[str] | None:
     if kind.added_fields is None and (not added or None in added):
         return None
     stated = kind.added_fields(view) if kind.added_fields is not None else ()
+    if stated is None:
+        return None
     labels = (naming.label_field(key) for keys in added for key in keys or ())
     return frozenset((*stated, *labels))
 

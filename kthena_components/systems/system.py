@@ -173,9 +173,10 @@ class Kind(Updates[V], Scaling[V], ConvertInput[V], PodTemplates, ObjectTraits, 
     """Where pods listen that start no engine. None: not known."""
     gangs: Callable[[V], Iterator[Gang]] | None = None
     """The pods that its controller puts into PodGroups. None: it creates none."""
-    added_fields: Callable[[V], Iterable[str]] | None = None
+    added_fields: Callable[[V], Iterable[str] | None] | None = None
     """Labels and annotations that its controller adds to pods, as `metadata.labels['app']`, besides
-    `PodSet.added`. None: only `PodSet.added`, and if that is not known, nothing is."""
+    `PodSet.added`. None: only `PodSet.added`, and if that is not known, nothing is. It returns None
+    if they are not known."""
     demand: Callable[[V], GpuDemand | None] | None = None
     """GPUs of pods without templates in it. None: without `pods`, counted from the facts."""
     rules: tuple[Rule[V], ...] = ()

@@ -247,6 +247,7 @@ _DOMAINS: Mapping[str, str] = {
     "batch.kubernetes.io/": "an indexed Job",
     "jobset.sigs.k8s.io/": "a JobSet",
     "leaderworkerset.sigs.k8s.io/": "a LeaderWorkerSet",
+    "rbg.workloads.x-k8s.io/": "a RoleBasedGroup",
     "statefulset.kubernetes.io/": "a StatefulSet",
     "stormservice.orchestration.aibrix.ai/": "AIBrix",
 }
@@ -263,6 +264,7 @@ _OF_SPEC = {
         f"stormservice.orchestration.aibrix.ai/{name}": "podGroupSize above 1"
         for name in ("pod-group-index", "podset-name")
     },
+    "rbg.workloads.x-k8s.io/component-index": "leaderWorkerPattern",
 }
 """Labels and annotations that a controller adds only if the object has this field."""
 
@@ -288,7 +290,8 @@ def metadata_variables(facts: ServingFacts) -> Iterator[Finding]:
     pkg/fieldpath/fieldpath.go; kubernetes-sigs/jobset pkg/controllers/jobset_controller.go
     labelAndAnnotateObject; kubernetes-sigs/lws v0.6.2 to v0.10.0 pkg/controllers; kubernetes
     pkg/controller/statefulset/stateful_set_utils.go and job/indexed_job_utils.go. Compared with the
-    pods that Kubernetes 1.34, LeaderWorkerSet 0.9.0, Kthena 1.0.0 and AIBrix 0.7.0 made.
+    pods that Kubernetes 1.34, LeaderWorkerSet 0.9.0, Kthena 1.0.0, JobSet 0.12.0, AIBrix 0.7.0 and
+    RoleBasedGroup v0.8.0-alpha.5 made.
     """
     added_fields = facts.added_fields
     if added_fields is None:

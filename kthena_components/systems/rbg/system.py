@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+from kthena_components.core import naming
+from kthena_components.core.objects.object import fields_of_kind
 from kthena_components.core.plan.controller_variables import Told
 from kthena_components.core.values.read import unknown_within
 from kthena_components.systems.rbg.facts import (
@@ -21,9 +23,9 @@ from kthena_components.systems.rbg.rules.shape_rollout_templates_dependencies im
 )
 from kthena_components.systems.rbg.view import (
     LEADER_WORKER,
+    PREFIX,
     RBG,
     RBG_SET,
-    STANDALONE,
     RbgRole,
     RbgView,
     read_rbg,
@@ -52,6 +54,8 @@ _TOLD = Told(
 )
 _LWS = "LeaderWorkerSet"
 """What the annotation with the kind of a role's workload says."""
+_OF_INSTANCE = ("RBG_GROUP_", "RBG_ROLE_", "RBG_COMPONENT_")
+"""Beginnings of the variables of all pods of a RoleInstanceSet."""
 _ONCE = ("GROUP_NAME", "ROLE_NAME", "ROLE_INDEX", "ROLES_", "INSTANCE_", "COMPONENT_")
 """Variables of older releases, and beginnings of them."""
 
@@ -69,6 +73,7 @@ def _kind(group_kind: tuple[str, str], **known: Any) -> Kind[RbgView]:
         adds_volumes=("rbg-cluster-config",),
         kept=kept_roles,
         tells=tells,
+        added_fields=added_fields,
         gangs=gangs_of_group,
         without={"pod-schema": "a patch is not a whole template, and is not checked as one"},
         **known,
@@ -76,17 +81,17 @@ def _kind(group_kind: tuple[str, str], **known: Any) -> Kind[RbgView]:
 
 
 def _makes_instances(role: RbgRole) -> bool:
-    """Return whether a role is a RoleInstanceSet whose pods get the variables of this pattern."""
-    known = role.pattern in {LEADER_WORKER, STANDALONE} and not role.legacy
+    """Return whether a role is a RoleInstanceSet, which none of an older version need be."""
     annotations = role.fields.get("annotations")
-    return known and not unknown_within(annotations) and _LWS not in str(annotations)
+    return not role.legacy and not unknown_within(annotations) and _LWS not in str(annotations)
 
 
 def tells(view: RbgView) -> Told:
     """Return the variables of the leader-worker pattern, first those of its release.
 
     Only the pods of a LeaderWorkerSet have LeaderWorkerSet's variables. A role of v1alpha2 is a
-    RoleInstanceSet, unless an annotation says otherwise.
+    RoleInstanceSet, unless an annotation says otherwise. Only the pods of a leader and its workers
+    have a size, a leader and a number. Run on v0.8.0-alpha.5.
 
     Source: sgl-project/rbg api/workloads/constants/env.go, pkg/discovery/env_builder.go;
     api/workloads/v1alpha1/constant.go (names of older releases).
@@ -95,9 +100,31 @@ def tells(view: RbgView) -> Told:
     if any(role.legacy and role.pattern == LEADER_WORKER for role in view.roles):
         named = tuple(sorted(named, key=lambda name: not name.startswith("LWS_")))
     elif all(_makes_instances(role) for role in view.roles):
+        if view.roles and not _has_leaders(view):
+            alone = replace(_TOLD, size=(), leader=(), rank=())
+            return replace(alone, exactly=(*_OF_INSTANCE, *_ONCE))
         own = replace(_TOLD, size=_TOLD.size[:1], leader=_TOLD.leader[:1], rank=_TOLD.rank[:1])
         return replace(own, exactly=(*own.size, *own.leader, *own.rank, *own.others, *_ONCE))
     return replace(_TOLD, exactly=(*named, *_ONCE))
+
+
+def _has_leaders(view: RbgView) -> bool:
+    return view.gap is not None or any(role.pattern == LEADER_WORKER for role in view.roles)
+
+
+def added_fields(view: RbgView) -> tuple[str, ...] | None:
+    """Return the labels and annotations of the pods of a RoleInstanceSet; None for other workloads.
+
+    Source: sgl-project/rbg v0.7.0 to v0.8.0-alpha.5 api/workloads/constants/label.go;
+    pkg/reconciler/roleinstance/utils/instance_utils.go. Run on v0.8.0-alpha.5.
+    """
+    if not all(_makes_instances(role) for role in view.roles):
+        return None
+    names = ["group-name", "group-uid", "role-name", "role-instance-index", "role-instance-name"]
+    names += [f"component-{name}" for name in ("id", "name", "size")]
+    names += ["component-index"] if _has_leaders(view) else []
+    labels = (naming.label_field(f"{PREFIX}{name}") for name in names)
+    return (*labels, *fields_of_kind("StatefulSet"), *naming.fields_of_pod(naming.POD_GROUP))
 
 
 SYSTEM = System(
