@@ -231,16 +231,17 @@ def aibrix_gang(view: RoleSets) -> Iterator[Finding]:
     PodGroup of each podGroupSize pods, and has no effect with podGroupSize 1. AIBrix leaves
     schedulerName as the template states it: Volcano schedules pods that name `volcano`, Godel pods
     that name `godel-scheduler`. None of the pods starts if minMember is above their number, or if
-    fewer pods have a task than its minTaskMember. A minMember below podGroupSize lets parts of an
-    engine start.
+    fewer pods have a task than its minTaskMember. A minMember below the number of pods lets parts
+    of engines of several pods start: 2 of 2 engines of 2 pods may be a pod of each.
 
     Pass: minMember 4 in a RoleSet with 2 replicas of podGroupSize 2, schedulerName volcano.
-    Fail: minMember 5 there; minMember 1; volcanoSchedulingStrategy without a schedulerName; a
+    Fail: minMember 5 there; minMember 2; volcanoSchedulingStrategy without a schedulerName; a
     schedulingStrategy in a role with podGroupSize 1.
     Level: mandatory for pods that never start, if they name the scheduler; else advisory.
     Source: vllm-project/aibrix v0.7.0 pkg/controller/roleset/sync.go, utils.go and
     podset_rollsyncer.go; Volcano v1.14 pkg/scheduler/api/job_info.go CheckTaskValid;
-    kubernetes-sigs/scheduler-plugins pkg/coscheduling/core/core.go PreFilter.
+    kubernetes-sigs/scheduler-plugins pkg/coscheduling/core/core.go PreFilter. Run on AIBrix 0.7.0
+    with Volcano 1.14.1.
     """
     for role in view.roles:
         yield from _without_effect(role)
@@ -271,18 +272,15 @@ def _minimum(one: _Strategy) -> Iterator[Finding]:
     wanted, number = known(least, path), known(pods, path)
     if number == 0:  # It is scaled to zero: nothing waits.
         return
-    sizes = [role.size for role in one.roles if isinstance(role.size, int) and role.size > 1]
+    has = f"has {count_of(number, 'pod')}"
+    wide = any(isinstance(role.size, int) and role.size > 1 for role in one.roles)
     if wanted > number:
-        has = "has" if one.title.startswith("each") else "have"
-        seen = f"is {wanted}, but {one.title} {has} {count_of(number, 'pod')}, so no pod ever "
-        report = refuse if one.by_name else advise
-        yield report(path, f"{seen}starts", write(number))
-    elif sizes and wanted < min(sizes):
+        seen = f"is {wanted}, but {one.title} {has}, so no pod ever starts"
+        yield (refuse if one.by_name else advise)(path, seen, write(number))
+    elif wide and wanted < number:
         shown = f"is {wanted}" if stated is not None else "is not stated, which counts as 0"
-        seen = f"{shown}, but an engine has {count_of(min(sizes), 'pod')}: the scheduler may start "
-        yield advise(
-            path, f"{seen}only some of them, which hold their GPUs and wait", write(number)
-        )
+        seen = f"{shown}, but {one.title} {has}: the scheduler may start only some pods of an "
+        yield advise(path, f"{seen}engine, which hold their GPUs and wait", write(number))
 
 
 @part_of_rule
