@@ -76,9 +76,9 @@ def gang_within_queue(cluster: ClusterObjects) -> Iterator[Finding]:
     which KubeRay's option batch-scheduler decides, and for a queue of another file, which may be an
     alternative, unless `--whole` says that all are in one cluster.
     Source: Volcano v1.14 pkg/scheduler/plugins/proportion/proportion.go and capacity/capacity.go,
-    AddJobEnqueueableFn and AddAllocatableFn. Run on 1.14.1 with both plugins.
-    docs/user-guide/how_to_use_dra_quota.md of 1.15. ray-project/kuberay ray-operator/controllers/
-    ray/batchscheduler/volcano/volcano_scheduler.go.
+    AddJobEnqueueableFn and AddAllocatableFn. Run on 1.14.1 with both plugins, and with AIBrix 0.7.0
+    and RoleBasedGroup v0.8.0-alpha.5. docs/user-guide/how_to_use_dra_quota.md of 1.15.
+    ray-project/kuberay ray-operator/controllers/ray/batchscheduler/volcano/volcano_scheduler.go.
     """
     queues = {name: entry for (_, name), entry in cluster.named(QUEUE).items()}
     if not queues:

@@ -282,7 +282,8 @@ def pods_apart_fit(cluster: ClusterObjects) -> Iterator[Finding]:
     Source: kubernetes pkg/scheduler/framework/plugins/interpodaffinity/filtering.go;
     kubernetes-sigs/lws v0.9.0 pkg/webhooks/pod_webhook.go SetExclusiveAffinities;
     kubernetes-sigs/jobset v0.10 pkg/webhooks/pod_webhook.go setExclusiveAffinities;
-    sgl-project/rbg v0.8.0-alpha.5 pkg/reconciler/pod_reconciler.go.
+    sgl-project/rbg v0.8.0-alpha.5 pkg/reconciler/pod_reconciler.go. Run on Volcano 1.14.1 and
+    LeaderWorkerSet 0.9.0.
     """
     nodes = cluster.of(NODE)
     if not nodes:

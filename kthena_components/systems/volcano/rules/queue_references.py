@@ -87,7 +87,8 @@ def queue_exists(cluster: ClusterObjects, path: str, stated: MaybeText | None) -
     Level: mandatory for a closed queue; advisory for one that is missing beside others if these are
     all objects of the cluster; else a missing one is not checked.
     Source: Volcano v1.14 pkg/webhooks/admission/podgroups/validate/validate_podgroup.go
-    checkQueueState.
+    checkQueueState. Run on 1.14.1: AIBrix 0.7.0 makes pods that wait, and RoleBasedGroup
+    v0.8.0-alpha.5 makes none.
     """
     if stated in _ALWAYS or stated in {None, ""}:
         return
