@@ -26,12 +26,13 @@ from kthena_components.core.values.read import (
     unknown_in,
 )
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.systems.rbg.facts import facts, parts_of
+from kthena_components.systems.rbg.facts import facts, parts_of, pods_of_roles
 from kthena_components.systems.rbg.view import LEADER_WORKER, PREFIX, RbgRole, RbgView, template_of
 
 _RULE = "rbg-gang"
 _GANG, _INSTANCE = f"{PREFIX}group-gang-scheduling", f"{PREFIX}role-instance-gang-scheduling"
 _DETAILS = ("timeout", "volcano-queue", "volcano-priority")
+_APART, _HASH = f"{PREFIX}group-exclusive-topology", f"{PREFIX}group-unique-hash"
 
 
 def rbg_gang(view: RbgView) -> Iterator[Finding]:
@@ -40,14 +41,18 @@ def rbg_gang(view: RbgView) -> Iterator[Finding]:
     One annotation with the value "true" makes one gang of all pods. It excludes the annotation for
     one gang per instance; a queue, a priority or a timeout alone has no effect; and a queue of
     Volcano needs pods that Volcano schedules. Pods without GPUs and without a command line of a
-    known engine, such as web servers, need no gang.
+    known engine, such as web servers, need no gang. With group-exclusive-topology, all releases
+    that know this annotation ask for a label that the pods do not get.
 
     Pass: group-gang-scheduling "true" and volcano-queue research, schedulerName volcano.
-    Fail: leaderWorkerPattern of size 4 and no gang; a queue and pods without schedulerName volcano.
+    Fail: leaderWorkerPattern of size 4 and no gang; a queue and pods without schedulerName volcano;
+    group-exclusive-topology.
     Level: advisory; mandatory for both annotations at once, which the controller rejects.
-    Source: sgl-project/rbg pkg/scheduler/volcano/manager.go;
-    internal/controller/workloads/rolebasedgroup_controller.go.
+    Source: sgl-project/rbg pkg/scheduler/volcano/manager.go; pkg/reconciler/pod_reconciler.go and
+    api/workloads/v1alpha2/helper.go of v0.7.0 to v0.8.0-alpha.5;
+    internal/controller/workloads/rolebasedgroup_controller.go. Run on v0.8.0-alpha.5.
     """
+    yield from _apart(view)
     at, asked = view.annotations_path, view.annotations.get(_GANG)
     each = view.annotations.get(_INSTANCE)
     require_known(f"{at}.{_GANG}", asked, each)
@@ -65,6 +70,23 @@ def rbg_gang(view: RbgView) -> Iterator[Finding]:
     engines = {engine.path: engine for engine in facts(view).engines}
     for role in view.roles if not gang and each != "true" else ():
         yield from _alone(role, engines.get(view.object.at(role.path)))
+
+
+@part_of_rule
+def _apart(view: RbgView) -> Iterator[Finding]:
+    """Report an affinity that RBG adds to the pods, and that none of them meets."""
+    path, key = f"{view.annotations_path}.{_APART}", view.annotations.get(_APART)
+    if key in (None, ""):
+        return
+    pods = list(pods_of_roles(view))
+    require_known(path, key, *(one.labels.get(_HASH) for one in pods))
+    if not pods or any(_HASH in one.labels for one in pods):
+        return
+    seen = f"is {display(key)}, but RBG 0.7.0 to 0.8.0-alpha.5 ask for pods with the label {_HASH} "
+    seen += "and add no such label, so no pod ever starts"
+    instead = f"and write podAffinity over the label {PREFIX}group-name in the templates"
+    remedy = remove(f"remove it, {instead}")
+    yield from refuse(path, seen, remedy, _RULE, Level.ADVISORY)
 
 
 def _details(view: RbgView, *, gang: bool) -> Iterator[Finding]:
