@@ -250,6 +250,7 @@ _DOMAINS: Mapping[str, str] = {
     "rbg.workloads.x-k8s.io/": "a RoleBasedGroup",
     "statefulset.kubernetes.io/": "a StatefulSet",
     "stormservice.orchestration.aibrix.ai/": "AIBrix",
+    **dict.fromkeys(("volcano.sh/job-", "volcano.sh/task-index"), "a Volcano Job"),
 }
 """Domains of labels and annotations that only one controller adds to pods."""
 _DECIDING = frozenset((*_FIELDS, *DEFAULTS))
@@ -290,8 +291,8 @@ def metadata_variables(facts: ServingFacts) -> Iterator[Finding]:
     pkg/fieldpath/fieldpath.go; kubernetes-sigs/jobset pkg/controllers/jobset_controller.go
     labelAndAnnotateObject; kubernetes-sigs/lws v0.6.2 to v0.10.0 pkg/controllers; kubernetes
     pkg/controller/statefulset/stateful_set_utils.go and job/indexed_job_utils.go. Compared with the
-    pods that Kubernetes 1.34, LeaderWorkerSet 0.9.0, Kthena 1.0.0, JobSet 0.12.0, AIBrix 0.7.0 and
-    RoleBasedGroup v0.8.0-alpha.5 made.
+    pods that Kubernetes 1.34, LeaderWorkerSet 0.9.0, Kthena 1.0.0, JobSet 0.12.0, AIBrix 0.7.0,
+    RoleBasedGroup v0.8.0-alpha.5 and Volcano 1.14.1 made.
     """
     added_fields = facts.added_fields
     if added_fields is None:
