@@ -76,13 +76,12 @@ _PREFIXES: Mapping[str, str] = {
 """Beginnings of names, some of which contain those of tasks."""
 _BEGINNINGS = tuple(_PREFIXES)
 _COMPLETE: Mapping[str, frozenset[str]] = {
-    "LWS_": frozenset(_OF_LWS),
+    **{"LWS_": frozenset(_OF_LWS), "JOBSET_": frozenset()},
     **{
         begin: frozenset(f"{begin}{name}" for name in names.split())
         for begin, names in {
             "GROVE_": "PCS_NAME PCS_INDEX PCSG_NAME PCSG_INDEX PCLQ_NAME PCLQ_POD_INDEX "
             "PCSG_TEMPLATE_NUM_PODS HEADLESS_SERVICE",
-            "JOBSET_": "",  # JobSet sets no variables.
             "PODSET_": "NAME",
             "ROLESET_": "NAME INDEX",
             "STORM_SERVICE": "_NAME",
