@@ -25,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -208,19 +209,22 @@ class Server:
             if not process:
                 return
             with self._clients.pop(process) as client:
-                code = os.waitstatus_to_exitcode(status)
-                client.send(str(code).encode(), socket.MSG_NOSIGNAL)
+                _send(client, os.waitstatus_to_exitcode(status))
 
     def _fork(self) -> Asked | None:
         """Fork for one client. Return what it asks for in the fork only."""
         client, _ = self._listener.accept()
-        asked = Asked.read(client)
+        try:
+            asked = Asked.read(client)
+        except (OSError, ValueError):  # it was ended
+            client.close()
+            return None
         process = os.fork()
         if process:
             for output in asked.outputs:
                 os.close(output)
             self._clients[process] = client
-            client.send(str(process).encode(), socket.MSG_NOSIGNAL)
+            _send(client, process)
             return None
         signal.set_wakeup_fd(-1)
         for number, handler in (
@@ -233,6 +237,12 @@ class Server:
         os.close(self._ended)
         os.close(self._wake)
         return asked
+
+
+def _send(client: socket.socket, number: int) -> None:
+    """Send a number of 20 characters to a client, if it is still there."""
+    with suppress(OSError):
+        client.send(f"{number:20}".encode(), socket.MSG_NOSIGNAL)
 
 
 def _load() -> None:
