@@ -181,6 +181,13 @@ class Stack:
         """Preview."""
         return self._with_events("preview", *flags)
 
+    def preview_with_pack(self, levels: str | Path) -> Run:
+        """Preview with the policy pack of this checkout and a file of its levels."""
+        pack = self.project.parent / "policies"
+        if not pack.exists():
+            _copy(ROOT / "policies", pack, Path(self.variables["PULUMI_PYTHON_CMD"]).parents[1])
+        return self.preview("--policy-pack", str(pack), "--policy-pack-config", str(levels))
+
     def refresh(self) -> Run:
         """Compare the state with what is there."""
         return self._with_events("refresh", "--yes", "--skip-preview")
@@ -290,7 +297,8 @@ def _copy(source: Path, target: Path, python: Path) -> None:
             shutil.copytree(path, target / name)
         else:
             shutil.copy(path, target / name)
-    settings = target / "Pulumi.yaml"
+    pack = target / "PulumiPolicy.yaml"
+    settings = pack if pack.exists() else target / "Pulumi.yaml"
     # A folder that is there, wherever it is: a relative path would not survive.
     own = re.sub(r"(virtualenv:).*", rf"\1 {json.dumps(str(python))}", settings.read_text())
     settings.write_text(own)
