@@ -40,6 +40,8 @@ class World:
     sandbox: Sandbox
     api: Cluster
     folder: Path
+    forked: bool = True
+    """Whether programs are forks of one process: not where processes are killed."""
 
     @contextmanager
     def stack(self, title: str, backends: tuple[str, ...] = tuple(PODS)) -> Iterator["Tried"]:
@@ -65,7 +67,7 @@ class World:
             # Otherwise a killed engine would leave no state.
             "PULUMI_SKIP_CHECKPOINTS": "false",
         }
-        stack = Stack.make(ROOT, name, folder, variables)
+        stack = Stack.make(ROOT, name, folder, variables, forked=self.forked)
         stack.seconds = PATIENCE
         config = {"output": "cluster", "servings": [serving(backend) for backend in backends]}
         stack.change(lambda c: c.update({f"kthena-components:{k}": v for k, v in config.items()}))

@@ -7,4 +7,5 @@ from conformance.pulumi.process_faults import api_server_killed, engine_killed, 
 
 def run(context: Context) -> None:
     """Try every kill on one sandbox."""
-    try_all(context, (api_server_killed, engine_killed, provider_killed))
+    kills = (api_server_killed, engine_killed, provider_killed)
+    try_all(context, kills, forked=False)

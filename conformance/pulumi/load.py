@@ -160,7 +160,7 @@ class Crowd:
             "kubeconfig": str(self.deployer.kubeconfig),
             "recording": str(self.folder / "recording.json"),
         }  # fmt: skip
-        stack = Stack.make(source, "load", own, {JOB: json.dumps(job)})
+        stack = Stack.make(source, "load", own, {JOB: json.dumps(job)}, forked=False)
         stack.seconds = PATIENCE
         return stack
 

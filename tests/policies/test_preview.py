@@ -58,7 +58,7 @@ def preview(
     levels = environment
     if isinstance(environment, str):
         levels = PACK / "levels" / f"{environment}.json"
-    return stack.preview("--policy-pack", str(PACK), "--policy-pack-config", str(levels))
+    return stack.preview_with_pack(levels)
 
 
 def findings(run: Run) -> dict[str, str]:

@@ -45,7 +45,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     stack.change(edit)
     stack.set_secret("token", TOKEN)
     levels = PACK / "levels" / "prod.json"
-    return stack.preview("--policy-pack", str(PACK), "--policy-pack-config", str(levels))
+    return stack.preview_with_pack(levels)
 
 
 def test_secrets_stop_a_preview_and_are_not_shown(run: Run) -> None:

@@ -9,7 +9,6 @@ import pytest
 from kthena_components.checker.enforcement import Reader, read_pack
 from kthena_components.checker.levels import SettingError
 from kthena_components.reading.settings import parse_map
-from tests.policies.process import PACK
 from tests.support.engine import Run, Stack
 
 pytestmark = pytest.mark.programs
@@ -75,7 +74,7 @@ def test_a_config_leads_to_what_the_engine_does(
 ) -> None:
     file = tmp_path / "levels.json"
     file.write_text(json.dumps(config))
-    run = stack.preview("--policy-pack", str(PACK), "--policy-pack-config", str(file))
+    run = stack.preview_with_pack(file)
     reader: Reader = read_pack(config).readers[0]
     assert outcome(run) == reader.outcome(RULE, "mandatory"), run.text
     assert (run.code != 0) is (outcome(run) == "mandatory"), run.text
@@ -99,7 +98,7 @@ def test_a_config_leads_to_what_the_engine_does(
 def test_what_this_refuses_the_engine_refuses_too(stack: Stack, tmp_path: Path, text: str) -> None:
     file = tmp_path / "levels.json"
     file.write_text(text)
-    run = stack.preview("--policy-pack", str(PACK), "--policy-pack-config", str(file))
+    run = stack.preview_with_pack(file)
     assert run.code != 0
     assert outcome(run) == "disabled", run.text
     stated = parse_map(text, file.name)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import date
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +56,11 @@ class Case:
     none: str | None = None
 
     def findings(self) -> list[Finding]:
-        """Check the input by every rule there is."""
+        """Give what every rule there is says of the input. It is checked once in a process."""
+        return [*self._found]
+
+    @cached_property
+    def _found(self) -> list[Finding]:
         return self.judge(self.input())
 
     def input(self) -> dict[str, Any]:

@@ -37,7 +37,7 @@ class Wrong(NamedTuple):
 
 def followed(case: Case) -> Iterator[Wrong]:
     tree = case.input()
-    before = case.judge(tree)
+    before = case.findings()
     for found in faults(before):
         for fix in found.fixes or in_words(found, tree):
             changes = [change.as_json() for change in fix]

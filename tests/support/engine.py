@@ -21,6 +21,7 @@ from typing import Any
 
 import yaml
 
+from tests.support.forked_python import environment_folder
 from toolchain.locate import exports
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -114,18 +115,35 @@ class Stack:
 
     @classmethod
     def make(
-        cls, source: Path, name: str, folder: Path, variables: Mapping[str, str] | None = None
+        cls,
+        source: Path,
+        name: str,
+        folder: Path,
+        variables: Mapping[str, str] | None = None,
+        *,
+        forked: bool = True,
     ) -> "Stack":
-        """Copy a project into a folder and make a stack of it."""
+        """Copy a project into a folder and make a stack of it.
+
+        Args:
+            source: The folder of the project.
+            name: The name of the stack.
+            folder: Where the copy, the state and temporary files lie.
+            variables: More variables of the environment.
+            forked: Whether programs are forks of one process. False where the cost of a program is
+                measured, or its process is killed.
+        """
         project, state, temporary = (folder / name for name in ("project", "state", "temporary"))
-        _copy(source, project)
+        usual = {**environment(), **STATE_VARIABLES}
+        python = environment_folder(usual) if forked else Path(sys.prefix)
+        _copy(source, project, python)
         state.mkdir()
         temporary.mkdir()  # a provider that is killed leaves its kubeconfig there
         own = {
             "PULUMI_BACKEND_URL": state.as_uri(), "KUBECONFIG": str(folder / "no-kubeconfig"),
-            "TMPDIR": str(temporary),
+            "TMPDIR": str(temporary), "PULUMI_PYTHON_CMD": str(python / "bin" / "python"),
         }  # fmt: skip
-        merged = {**environment(), **STATE_VARIABLES, **own, **(variables or {})}
+        merged = {**usual, **own, **(variables or {})}
         settings = project / _config_folder(project) / f"Pulumi.{name}.yaml"
         stack = cls(project, name, merged, settings)
         stack._begin(state)
@@ -162,6 +180,13 @@ class Stack:
     def preview(self, *flags: str) -> Run:
         """Preview."""
         return self._with_events("preview", *flags)
+
+    def preview_with_pack(self, levels: str | Path) -> Run:
+        """Preview with the policy pack of this checkout and a file of its levels."""
+        pack = self.project.parent / "policies"
+        if not pack.exists():
+            _copy(ROOT / "policies", pack, Path(self.variables["PULUMI_PYTHON_CMD"]).parents[1])
+        return self.preview("--policy-pack", str(pack), "--policy-pack-config", str(levels))
 
     def refresh(self) -> Run:
         """Compare the state with what is there."""
@@ -264,7 +289,7 @@ def _step(data: Mapping[str, Any]) -> Step:
     return Step(str(data["op"]), types.rpartition("::")[2].rpartition("$")[2], name)
 
 
-def _copy(source: Path, target: Path) -> None:
+def _copy(source: Path, target: Path, python: Path) -> None:
     target.mkdir(parents=True)
     for name in STACK_PROGRAM if source == ROOT else [path.name for path in source.iterdir()]:
         path = source / name
@@ -272,9 +297,10 @@ def _copy(source: Path, target: Path) -> None:
             shutil.copytree(path, target / name)
         else:
             shutil.copy(path, target / name)
-    settings = target / "Pulumi.yaml"
-    # The environment that runs the tests, wherever it is: a relative path would not survive.
-    own = re.sub(r"(virtualenv:).*", rf"\1 {json.dumps(sys.prefix)}", settings.read_text())
+    pack = target / "PulumiPolicy.yaml"
+    settings = pack if pack.exists() else target / "Pulumi.yaml"
+    # A folder that is there, wherever it is: a relative path would not survive.
+    own = re.sub(r"(virtualenv:).*", rf"\1 {json.dumps(str(python))}", settings.read_text())
     settings.write_text(own)
 
 

@@ -123,18 +123,35 @@ def at(tree: Any, place: Place) -> Any:
 
 
 @cache
-def _copied() -> list[bytes]:
-    return [pickle.dumps(body) for body in chain(bases().values(), goldens().values())]
+def _copied() -> list[tuple[bytes, list[Place]]]:
+    """Give each manifest to copy from, and its places. No part of it stands at two places."""
+    bodies = chain(bases().values(), goldens().values())
+    return [(pickle.dumps(_unshared(body)), places(body)) for body in bodies]
+
+
+def _unshared(tree: Any) -> Any:
+    """Copy a tree: what an alias of YAML repeats becomes two parts."""
+    if isinstance(tree, dict):
+        return {key: _unshared(value) for key, value in tree.items()}
+    return [_unshared(value) for value in tree] if isinstance(tree, list) else tree
 
 
 def damaged(draw: random.Random) -> dict[str, Any]:
     """Draw a manifest with something else in up to four places, or in most of its fields."""
-    body = pickle.loads(draw.choice(_copied()))  # noqa: S301 - from above
+    copied, found = draw.choice(_copied())
+    body = pickle.loads(copied)  # noqa: S301 - from above
+    found = found.copy()
     for _ in range(draw.choice((1, 1, 2, 4, 30))):
-        found = places(body)
         if found:
-            place = draw.choice(found)
-            at(body, place[:-1])[place[-1]] = copy.deepcopy(json_tree(draw))
+            first = draw.choice(range(len(found)))
+            place, value = found[first], _unshared(json_tree(draw))
+            at(body, place[:-1])[place[-1]] = value
+            # Only what is below the place has changed, and it comes right after it.
+            last = first + 1
+            while last < len(found) and len(found[last]) > len(place):
+                last += 1
+            below = places(value) if isinstance(value, dict | list) else ()
+            found[first + 1 : last] = [(*place, *steps) for steps in below]
     return {"apiVersion": "v1", "kind": "Pod", **body}
 
 

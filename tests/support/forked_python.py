@@ -1,0 +1,270 @@
+"""A Python that runs a Pulumi program in a fork of one process, which has loaded the modules.
+
+Loading the SDK and the package takes more processor time than most programs of the tests. The
+engine starts `bin/python` of a folder as it starts any interpreter. That is a small client: it
+hands its arguments, variables and outputs to the server in this file, and ends as the fork ends.
+The real interpreter runs everything else: other commands, programs with other variables of Python,
+and those that bring a module by a name that is loaded.
+
+Tests of the start itself, such as those of wheels and of another project's environment, never get
+this folder.
+"""
+
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import random
+import runpy
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+_READ_AT_IMPORT = ("PYTHON", "LANG", "LC_", "GRPC_", "OTEL_", "TRACE", "PULUMI_ERROR_", "SSL_")
+"""First letters of variables that an interpreter or a module reads when it starts."""
+_CLIENT = """#!{real} -IS
+import json, os, select, signal, sys
+from _socket import socket, AF_UNIX, SOCK_STREAM, SOL_SOCKET, SCM_RIGHTS
+
+REAL, AT, EXEC = {real!r}, {at!r}, "pulumi-language-python-exec"
+words, parent = sys.argv[1:], os.getppid()
+
+
+def given():
+    "Tell what the server can run, and connect to it."
+    script = words[1] if words[:1] == ["-u"] else words[0] if words else ""
+    folder, _, name = script.rpartition("/")
+    known = name in ("host.py", EXEC) and os.path.exists(folder + "/" + EXEC)
+    read = {{key: value for key, value in os.environ.items() if key.startswith({read!r})}}
+    if not (known or words[:3] == ["-u", "-m", "pulumi.policy"]) or read != {variables!r}:
+        return None
+    server = socket(AF_UNIX, SOCK_STREAM)
+    try:
+        server.connect(AT)
+    except OSError:
+        return None
+    return server
+
+
+server = given()
+if server is None:
+    os.execv(REAL, [REAL, *words])
+sent = json.dumps([words, dict(os.environ), os.getcwd()]).encode()
+rights = b"".join(number.to_bytes(4, sys.byteorder) for number in range(3))
+server.sendmsg([len(sent).to_bytes(4, "big")], [(SOL_SOCKET, SCM_RIGHTS, rights)])
+while sent:
+    sent = sent[server.send(sent):]
+pid = int(server.recv(20))
+for number in (signal.SIGTERM, signal.SIGINT):
+    signal.signal(number, lambda number, _: os.kill(pid, number))
+while not select.select([server], [], [], 0.5)[0]:
+    if os.getppid() != parent:
+        sys.exit(1)  # the server ends the fork of a client that is gone
+code = int(server.recv(20) or -9)
+if code < 0:
+    signal.signal(-code, signal.SIG_DFL)
+    os.kill(os.getpid(), -code)
+sys.exit(code)
+"""
+
+
+def environment_folder(variables: Mapping[str, str]) -> Path:
+    """Give the folder whose `bin/python` forks, for programs with these variables."""
+    read = {key: value for key, value in variables.items() if key.startswith(_READ_AT_IMPORT)}
+    return _started(os.getpid(), tuple(sorted(read.items())))
+
+
+@cache
+def _started(_process: int, read: tuple[tuple[str, str], ...]) -> Path:
+    """Start a server, which ends with this process. A fork of it needs another one."""
+    folder = Path(tempfile.mkdtemp(prefix="kthena-python-"))
+    client, at = folder / "bin" / "python", folder / "socket"
+    client.parent.mkdir()
+    client.write_text(
+        _CLIENT.format(real=sys.executable, at=str(at), read=_READ_AT_IMPORT, variables=dict(read))
+    )
+    client.chmod(0o755)
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(_READ_AT_IMPORT)}
+    server = subprocess.Popen(
+        [sys.executable, "-u", __file__, str(folder)],
+        env={**kept, **dict(read)}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    assert server.stdout is not None
+    assert server.stdout.readline(), "the server of forks did not start"
+    _SERVERS.append(server)
+    return folder
+
+
+_SERVERS: list[subprocess.Popen[bytes]] = []
+"""The servers of this process. The end of its pipe ends one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a client wants to be run."""
+
+    words: list[str]
+    variables: dict[str, str]
+    folder: str
+    outputs: list[int]
+
+    @classmethod
+    def read(cls, client: socket.socket) -> "Asked":
+        """Read it from a client, which is one of the tests."""
+        size, outputs, _, _ = socket.recv_fds(client, 4, 3)
+        with client.makefile("rb") as stream:
+            words, variables, folder = json.loads(stream.read(int.from_bytes(size, "big")))
+        return cls(words, variables, folder, outputs)
+
+    def run(self) -> None:
+        """Become the program, in a fresh fork."""
+        os.chdir(self.folder)
+        os.environ.clear()
+        os.environ.update(self.variables)
+        for number, output in enumerate(self.outputs):
+            os.dup2(output, number)
+            os.close(output)
+        if self._shadows():
+            os.execv(sys.executable, [sys.executable, *self.words])  # noqa: S606
+        random.seed()
+        words = self.words[1:] if self.words[0] == "-u" else self.words
+        if words[0] == "-m":
+            sys.argv = ["-m", *words[2:]]
+            sys.path.insert(0, self.folder)
+            runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+            return
+        sys.argv = words
+        sys.path.insert(0, str(Path(words[0]).parent))
+        main = sys.modules["__main__"] = ModuleType("__main__")
+        main.__dict__.update(__file__=words[0], __builtins__=__builtins__)
+        exec(compile(Path(words[0]).read_bytes(), words[0], "exec"), main.__dict__)  # noqa: S102
+
+    def _shadows(self) -> bool:
+        """Tell whether a folder of a program has modules by the names of those that are loaded."""
+        if self.words[0] != "-u":  # the language host, which has no modules of a project
+            return False
+        words = self.words[2:]
+        while words[0].startswith("--"):
+            words = words[2:]
+        program = Path(words[-1] if self.words[1] == "-m" else words[0])
+        places = [place for place in {program, Path(self.folder)} if place.is_dir()]
+        names = {path.name.partition(".")[0] for place in places for path in place.iterdir()}
+        return bool(names & (sys.modules.keys() - {"__main__"}))
+
+
+class Server:
+    """Forks for each client, and tells it how its fork ended."""
+
+    def __init__(self, folder: Path) -> None:
+        """Listen in a folder."""
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._listener.bind(str(folder / "socket"))
+        self._listener.listen(64)
+        self._clients: dict[int, socket.socket] = {}
+        """By the process that was forked for it."""
+        self._ended, self._wake = os.pipe()
+
+    def serve(self) -> Asked | None:
+        """Serve until the input ends. In a fork, return what it is to run."""
+        os.set_blocking(self._wake, False)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(self._wake)
+        while True:
+            watched: list[int | socket.socket] = [
+                0,
+                self._ended,
+                self._listener,
+                *self._clients.values(),
+            ]
+            ready = select.select(watched, [], [])[0]
+            if 0 in ready:
+                for process in self._clients:
+                    os.kill(process, signal.SIGKILL)
+                return None
+            if self._ended in ready:
+                os.read(self._ended, 64)
+                self._tell()
+            for process, client in self._clients.items():
+                if client in ready:  # a client says nothing more, so it is gone
+                    os.kill(process, signal.SIGKILL)
+            if self._listener in ready and (asked := self._fork()) is not None:
+                return asked
+
+    def _tell(self) -> None:
+        """Tell clients whose fork has ended."""
+        while self._clients:
+            process, status = os.waitpid(-1, os.WNOHANG)
+            if not process:
+                return
+            with self._clients.pop(process) as client:
+                _send(client, os.waitstatus_to_exitcode(status))
+
+    def _fork(self) -> Asked | None:
+        """Fork for one client. Return what it asks for in the fork only."""
+        client, _ = self._listener.accept()
+        try:
+            asked = Asked.read(client)
+        except (OSError, ValueError):  # it was ended
+            client.close()
+            return None
+        process = os.fork()
+        if process:
+            for output in asked.outputs:
+                os.close(output)
+            self._clients[process] = client
+            _send(client, process)
+            return None
+        signal.set_wakeup_fd(-1)
+        for number, handler in (
+            (signal.SIGCHLD, signal.SIG_DFL),
+            (signal.SIGINT, signal.default_int_handler),
+        ):
+            signal.signal(number, handler)
+        for open_one in (client, self._listener, *self._clients.values()):
+            open_one.close()
+        os.close(self._ended)
+        os.close(self._wake)
+        return asked
+
+
+def _send(client: socket.socket, number: int) -> None:
+    """Send a number of 20 characters to a client, if it is still there."""
+    with suppress(OSError):
+        client.send(f"{number:20}".encode(), socket.MSG_NOSIGNAL)
+
+
+def _load() -> None:
+    """Load what programs and packs load."""
+    for name in ("pulumi_kubernetes", "pulumi.runtime.proto.language_pb2_grpc"):
+        importlib.import_module(name)
+    package = importlib.import_module("kthena_components")
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    gc.collect()
+    gc.freeze()
+
+
+if __name__ == "__main__":
+    del sys.path[0]  # this folder
+    _folder = Path(sys.argv[1])
+    _load()
+    _server = Server(_folder)
+    sys.stdout.write("ready\n")
+    _asked = _server.serve()
+    if _asked is not None:
+        _asked.run()
+    else:
+        shutil.rmtree(_folder, ignore_errors=True)
