@@ -12,6 +12,7 @@ from kthena_components.core.facts.split_engines import (
     first_address,
     forwarded,
     group_of_head,
+    group_of_worker,
     has_selector,
     is_head,
     is_headless,
@@ -22,7 +23,7 @@ from kthena_components.core.facts.split_engines import (
     spreads_copies,
     starts_first,
 )
-from kthena_components.core.facts.split_objects import Service, SplitObjects
+from kthena_components.core.facts.split_objects import Service, SplitObjects, is_one
 from kthena_components.core.findings import Finding, advise, count_of, refuse
 from kthena_components.core.rules.pod_ranks import repeats_rank
 from kthena_components.core.values.display import display
@@ -81,7 +82,10 @@ def _of_workers(
 ) -> _Found:
     """Report the parts that ask an address that is shown to be no first pod's."""
     heads = objects.heads_of(group)
-    if not heads or asked.namespace != group.namespace:
+    if asked.namespace != group.namespace:
+        return
+    if not heads:
+        yield from _at_worker(objects, group, asked, parts)
         return
     service = objects.service_of(asked)
     if service is not None and is_without_address(service.body):
@@ -97,6 +101,23 @@ def _of_workers(
         head = named if is_first else heads[0]
         for part in parts:
             yield part, _finding(objects, part, head, seen)
+
+
+def _at_worker(
+    objects: SplitObjects, group: Group, asked: Asked, parts: Sequence[EnginePart]
+) -> _Found:
+    """Report the address of a pod here that states another rank, wherever the first one is."""
+    named = objects.part_named(asked.pod, group.namespace) if asked.pod else None
+    if named is None or named.service != asked.name or group_of_worker(named) != group:
+        return
+    if not is_other(named) or not may_have(named, asked.pod):
+        return
+    for part in parts:
+        if is_one(named, part) or objects.are_together(named, part):
+            seen = f"looks for its first rank at {display(part.asks)}, but {asked.pod} is a worker"
+            remedy = f"start the first rank in {named.kind} {display(named.name)}, without "
+            remedy += "--headless and another rank, or write the address of the pod that has it"
+            yield part, refuse(part.pod.command_path, seen, remedy)
 
 
 def _wrong_pod(objects: SplitObjects, named: EnginePart, asked: Asked) -> str:
