@@ -112,11 +112,11 @@ def _at_worker(
         return
     if not is_other(named) or not may_have(named, asked.pod):
         return
-    for part in parts:
+    for part in parts[:1]:
         if is_one(named, part) or objects.are_together(named, part):
             seen = f"looks for its first rank at {display(part.asks)}, but {asked.pod} is a worker"
-            remedy = f"start the first rank in {named.kind} {display(named.name)}, without "
-            remedy += "--headless and another rank, or write the address of the pod that has it"
+            remedy = f"give {named.kind} {display(named.name)} the first rank, without --headless, "
+            remedy += "or write the address of the pod that has it"
             yield part, refuse(part.pod.command_path, seen, remedy)
 
 

@@ -22,6 +22,7 @@ from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import MaybeInt, Unknown, product, total
 
+_BOTH = 2
 _TOLD = Unknown("it is not stated which of the pods form one engine")
 
 
@@ -77,8 +78,10 @@ def _idle_apart(
 ) -> tuple[list[EngineTemplate], list[EngineTemplate]]:
     """Separate pods that join nothing from the only template that waits for other pods.
 
-    They do nothing, or start a Ray cluster without an engine while the engine's lacks GPUs.
+    They do nothing, or start a Ray cluster of their own while the engine's lacks GPUs.
     """
+    if len(parts) > 1 and all(is_second_head(parts[0].pod, part.pod) for part in parts[1:]):
+        return parts[:1], parts[1:]
     first, idle = _partition(lambda part: bool(part.pod.idle) or _is_bare_head(part), parts)
     command = first[0].pod.command if len(first) == 1 else None
     if not idle or command is None or command.engine is None:
@@ -100,6 +103,15 @@ def is_bare_head(command: CommandFacts | None) -> bool:
     if command is None or command.engine is not None or command.hidden is not None:
         return False
     return command.ray_role == "head" and command.ray_address is None and not command.runs_others
+
+
+def is_second_head(first: PodFacts, pod: PodFacts) -> bool:
+    """Return whether two pods start the same engine, each with a Ray cluster that lacks GPUs."""
+    commands = [one.command for one in (first, pod) if one.command is not None and lacks_gpus(one)]
+    said = {(one.engine, one.model, one.per_rank_world) for one in commands}
+    alone = all(one.ray_role == "head" and one.ray_address is None for one in commands)
+    known = all(one.hidden is None and not one.runs_others for one in commands)
+    return len(commands) == _BOTH and len(said) == 1 and alone and known
 
 
 def lacks_gpus(pod: PodFacts) -> bool:
