@@ -6,11 +6,15 @@ from typing import Any
 from kthena_components.core.findings import Level
 from tests.rules.cases import check_objects_together
 from tests.support.for_each import for_each
-from tests.support.two_pods import IMAGES, SYSTEMS, Body, Pods, Said, written
+from tests.support.two_pods import IMAGES, MODEL, SYSTEMS, Body, Pods, Said, written
 
 _EVERY = frozenset(IMAGES)
 _RANKED = frozenset({"vllm", "sglang"})
 _VLLM, _SGLANG, _RAY = (frozenset({name}) for name in ("vllm", "sglang", "ray"))
+_SERVE = (
+    f"vllm serve {MODEL} --tensor-parallel-size 8 --pipeline-parallel-size 2 "
+    "--distributed-executor-backend ray"
+)
 _OWN = {"name": "OWN", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
 
 
@@ -90,6 +94,14 @@ FAULTS = {
     "head that blocks before the server": Fault(
         leader={"before": "ray start --head --block; "}, engines=_RAY
     ),
+    "headless pods": Fault({"headless": True}, engines=_VLLM),
+    "worker that is a copy of the head": Fault(
+        worker={"command": ["sh", "-c", f"ray start --head --port=20000 && {_SERVE}"]},
+        engines=_RAY,
+    ),
+    "address that is the API server's": Fault(worker={"address": "$(KUBERNETES_SERVICE_HOST)"}),
+    "address that is the API server's name": Fault(worker={"address": "kubernetes.default.svc"}),
+    "address of another object's pod": Fault(worker={"address": "leader-0.nowhere"}),
     "interface that is loopback": Fault(
         _variables(NCCL_SOCKET_IFNAME="lo", GLOO_SOCKET_IFNAME="lo")
     ),
@@ -104,17 +116,7 @@ FAULTS = {
 }
 UNKNOWN = {
     ("stateful sets", "worker that sleeps"): "the pods that join may be in other files",
-    ("stateful sets", "worker that is missing"): "it may be scaled to nothing for now",
-    ("stateful sets", "worker that is a second head"): "its workers may be in other files",
-    ("stateful sets", "headless leader"): "the first pod may be in other files",
-    ("stateful sets", "rank of the leader that is not the first"): "so may it here, of SGLang",
     ("grove", "worker that is missing"): "Grove's webhook refuses replicas 0",
-    ("grove", "worker that is a second head"): "no command says which cliques form an engine",
-    ("grove", "headless leader"): "the first pod may be in another object",
-    ("jobset", "worker that is a second head"): "no command says which jobs form an engine",
-    ("jobset", "headless leader"): "the first pod may be in another object",
-    ("volcano", "worker that is a second head"): "no command says which tasks form an engine",
-    ("volcano", "headless leader"): "the first pod may be in another object",
 }
 """What is not found, and why."""
 PAIRS = [(system, engine) for system in SYSTEMS for engine in IMAGES]
