@@ -51,9 +51,7 @@ def _is_compared(command: CommandFacts) -> bool:
     return command.hidden is None and by_processes and isinstance(command.headless, bool)
 
 
-def _check(
-    facts: ServingFacts, start: Start, other: CommandFacts, path: str
-) -> Iterator[Finding]:
+def _check(facts: ServingFacts, start: Start, other: CommandFacts, path: str) -> Iterator[Finding]:
     """Compare --headless of the workers with the way in which requests are balanced."""
     command = start.command
     data, local = command.data, command.data_local

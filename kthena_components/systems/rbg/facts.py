@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from kthena_components.core import naming
 from kthena_components.core.facts.engine_grouping import EngineTemplate, engines_of
-from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.network import states_host_name
+from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, NameFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests, is_serving, relocated
