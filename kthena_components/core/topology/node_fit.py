@@ -6,6 +6,7 @@ core/v1/toleration.go (ToleratesTaint), which Volcano's plugin `predicates` call
 
 import math
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
 from decimal import Decimal
 from functools import cached_property, partial
 from typing import Any
@@ -134,9 +135,11 @@ def _selects(selector: Body, labels: Mapping[Any, Any]) -> bool:
 class Spread:
     """A constraint on the spread of pods that their scheduler must meet."""
 
-    path: str
+    path: str = field(compare=False)
     """Its path in the spec."""
     key: str
+    counts: str
+    """The pods that it counts: the text of its selectors."""
     most: int
     """maxSkew."""
     domains: int
@@ -157,11 +160,13 @@ def spreads(spec: Body, labels: Mapping[Any, Any]) -> Iterator[Spread]:
         domains, selector = item.get("minDomains"), item.get("labelSelector")
         if unknown_within(item) or item.get("whenUnsatisfiable") != "DoNotSchedule":
             continue
-        known = isinstance(key, str) and isinstance(most, int) and isinstance(selector, Mapping)
-        if known and most > 0 and isinstance(domains, int | None) and _selects(selector, labels):
+        if not (isinstance(key, str) and isinstance(most, int) and isinstance(selector, Mapping)):
+            continue
+        if most > 0 and isinstance(domains, int | None) and _selects(selector, labels):
             yield Spread(
                 path=f"topologySpreadConstraints[{index}]",
                 key=key,
+                counts=repr((selector, item.get("matchLabelKeys"))),
                 most=most,
                 domains=domains or 1,
                 all_nodes=item.get("nodeAffinityPolicy") == "Ignore",
@@ -310,11 +315,11 @@ class Every(Container[str]):
 def _usable(nodes: list[Body], tests: list[tuple[str, _Test]]) -> tuple[list[Body], str]:
     """Return the Nodes on which pods may start, and the fields of the pods that exclude others."""
     left, by = nodes, list[str]()
-    for field, test in tests:
+    for name, test in tests:
         allowed = [node for node in left if test(node)]
         if len(allowed) < len(left):
             left = allowed
-            by.append(field)
+            by.append(name)
     return left, " and ".join(by)
 
 

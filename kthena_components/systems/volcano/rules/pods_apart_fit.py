@@ -67,11 +67,10 @@ def pods_apart_fit(cluster: ClusterObjects) -> Iterator[Finding]:
         if nodes:
             yield from _pods_apart(owned, choice, sure=sure)
             yield from _groups_apart(owned, choice, sure=sure)
-        for pods in owned:
-            for each in spreads(pods.spec, pods.labels) if _SPREAD in pods.spec else ():
-                yield from _spread_fits(pods, each, choice, sizes, sure=sure)
-    for source, listed in _by_host_port(cluster).items():
-        yield from _host_ports_fit(listed, source[1], choice, sure=sources == {source[0]})
+    for (source, port, _), taking in _by_host_port(cluster).items():
+        yield from _host_ports_fit(taking, port, choice, sure=sources == {source})
+    for (source, spread, *_), spreading in _by_spread(cluster).items():
+        yield from _spread_fits(spreading, spread, choice, sizes, sure=sources == {source})
 
 
 @part_of_rule
@@ -181,18 +180,18 @@ def _exclusive(owner: Object, annotation: str) -> Iterator[tuple[str, object, Ma
 
 # Pods that take a port of their Node, and pods that are spread.
 
+
 _SPREAD = "topologySpreadConstraints"
-_PORTS_OF = tuple[PodSet, str]
-"""Pods, and the path of a port in their spec."""
+_Place = tuple[PodSet, str]
+"""Pods, and the path of a port or of a constraint in their spec."""
+_Taking = tuple[str, HostPort, int | None]
 _ENDING = frozenset({"Job", "CronJob", "JobSet"})
 """Kinds whose pods may start when those of another object have ended."""
 
 
-def _by_host_port(
-    cluster: ClusterObjects,
-) -> Mapping[tuple[str, HostPort, int | None], list[_PORTS_OF]]:
+def _by_host_port(cluster: ClusterObjects) -> Mapping[_Taking, list[_Place]]:
     """Return the pods of each file that take one port of their Nodes; those that end by object."""
-    found = defaultdict[tuple[str, HostPort, int | None], list[_PORTS_OF]](list)
+    found = defaultdict[_Taking, list[_Place]](list)
     for pods in cluster.pods:
         if pods.count == 0 or pods.owner.kind == "DaemonSet":
             continue
@@ -204,7 +203,7 @@ def _by_host_port(
 
 @part_of_rule
 def _host_ports_fit(
-    listed: Sequence[_PORTS_OF], port: HostPort, nodes: NodeChoice, *, sure: bool
+    listed: Sequence[_Place], port: HostPort, nodes: NodeChoice, *, sure: bool
 ) -> Iterator[Finding]:
     """Compare the number of pods that take one port with the Nodes that they may share."""
     pods, path = listed[0]
@@ -237,7 +236,7 @@ def _host_ports_fit(
         )
 
 
-def _bound_together(listed: Sequence[_PORTS_OF]) -> Iterator[tuple[list[PodSet], str]]:
+def _bound_together(listed: Sequence[_Place]) -> Iterator[tuple[list[PodSet], str]]:
     """Yield pods that must share one Node, with the field that says so."""
     by_name = defaultdict[tuple[str, str], list[PodSet]](list)
     for pods, _ in listed:
@@ -248,7 +247,8 @@ def _bound_together(listed: Sequence[_PORTS_OF]) -> Iterator[tuple[list[PodSet],
             by_name[stated[0], stated[1]].append(pods)
         for path, key in together_with(pods.spec, pods.labels):
             if key == naming.HOSTNAME:
-                others = [each for each, _ in listed if each.owner is pods.owner]
+                space = pods.owner.namespace
+                others = [each for each, _ in listed if each.owner.namespace == space]
                 yield [each for each in others if _joins(pods, each)], path
     yield from ((bound, f"{field} {display(name)}") for (field, name), bound in by_name.items())
 
@@ -264,15 +264,39 @@ def _usable_by(nodes: NodeChoice, pods: PodSet) -> list[Body]:
     return nodes.usable(pods.spec, () if isinstance(asked, Unknown) else asked)[0]
 
 
+_Spreading = tuple[str, Spread, str, int | None, str]
+_CHOOSING = ("nodeName", "nodeSelector", "affinity", "tolerations")
+
+
+def _by_spread(cluster: ClusterObjects) -> Mapping[_Spreading, list[_Place]]:
+    """Return the pods of each file that one spread constraint counts, on the same Nodes."""
+    found = defaultdict[_Spreading, list[_Place]](list)
+    for pods in cluster.pods:
+        if pods.count == 0 or _SPREAD not in pods.spec:
+            continue
+        owner, where = pods.owner, repr([*map(pods.spec.get, _CHOOSING)])
+        alone = owner.index if owner.kind in _ENDING else None
+        for each in spreads(pods.spec, pods.labels):
+            key = cluster.source_of(owner), each, str(owner.namespace), alone, where
+            found[key].append((pods, each.path))
+    return found
+
+
 @part_of_rule
 def _spread_fits(
-    pods: PodSet, spread: Spread, nodes: NodeChoice, sizes: Mapping[str, Amounts], *, sure: bool
+    listed: Sequence[_Place],
+    spread: Spread,
+    nodes: NodeChoice,
+    sizes: Mapping[str, Amounts],
+    *,
+    sure: bool,
 ) -> Iterator[Finding]:
     """Compare the number of pods with those that the domains of a spread constraint take."""
-    at = pods.at(f"spec.{spread.path}")
+    pods, path = listed[0]
+    at, count = pods.at(f"spec.{path}"), total([each.count for each, _ in listed])
     selector = mapping(pods.spec.get("nodeSelector"))
     if isinstance(selector.get(spread.key), str) and spread.domains > 1:
-        number, value = known(pods.count, at), f"{spread.key}: {selector[spread.key]}"
+        number, value = known(count, at), f"{spread.key}: {selector[spread.key]}"
         if number > spread.most:
             yield Finding(
                 path=at,
@@ -293,11 +317,11 @@ def _spread_fits(
     roomy = [n for n in usable if not (size := size_of(sizes, n)) or has_room(size, asked)]
     domains, taken = ({labels_of(n).get(spread.key) for n in some} for some in (near, roomy))
     domains, taken = domains - {None}, taken - {None}
-    number = known(pods.count, at)
+    number = known(count, at)
     room = spread.most * len(taken)
     if number > room and (len(domains) < spread.domains or domains > taken or not taken):
         short = number - room
-        least = "" if spread.domains <= len(domains) else f" of {spread.domains}"
+        least = "" if spread.domains <= max(len(domains), 1) else f" of {spread.domains}"
         have = count_of(len(domains), "value")
         yield Finding(
             path=at,
