@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from kthena_components.checker.leader_selected import needs_workers
+from kthena_components.checker.leader_selected import needs_workers, worker_asked
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.engine_grouping import is_bare_head, is_second_head
 from kthena_components.core.facts.listening import waits_for_engine
@@ -207,6 +207,8 @@ def _may_join(part: EnginePart) -> bool:
 
 def _lacks_first(objects: SplitObjects, part: EnginePart) -> bool:
     group = group_of_worker(part)
+    if worker_asked(objects, group, objects.asked_by(part)) is not None:
+        return False  # leader_selected reports it
     return is_other(part) and (group is None or not objects.heads_of(group))
 
 

@@ -30,7 +30,8 @@ def headless_copies(facts: ServingFacts) -> Iterator[Finding]:
     Pass: --data-parallel-size 2 --data-parallel-size-local 1 in both pods, and --headless in the
     worker.
     Fail: the same without --headless; the same with --data-parallel-start-rank 0 in the first pod;
-    --headless in both, which look for the copies' first pod at $(LWS_LEADER_ADDRESS).
+    --headless in both, which look for the copies' first pod at $(LWS_LEADER_ADDRESS), or at the
+    name of the first pod of this JobSet.
     Level: mandatory from 0.10; advisory if the image states no release.
     Source: vllm/v1/engine/utils.py wait_for_engine_startup (remote_should_be_headless), of 0.10.0
     to 0.33.0; vllm/engine/arg_utils.py create_engine_config.

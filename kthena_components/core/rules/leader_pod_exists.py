@@ -53,7 +53,8 @@ def leader_pod_exists(facts: ServingFacts) -> Iterator[Finding]:
     Fail: big-head-0.big without svc; big-leader-0.big without a task leader; big-worker-0.big, if
     the task worker has --node-rank 1; job-1.job in an indexed Job, or job-0.job without subdomain;
     set-0.set in a LeaderWorkerSet with UniquePerReplica; set-0.set.default in the namespace models;
-    set in a LeaderWorkerSet set, or $(GROVE_HEADLESS_SERVICE).
+    set in a LeaderWorkerSet set, or $(GROVE_HEADLESS_SERVICE); other-0.other in the namespace
+    models, if all ranks are pods of this object.
     Level: mandatory; advisory for another name than AIBrix 0.5 to 0.7 gives, and for the Service of
     one copy, of which some libraries try all addresses.
     Source: Volcano v1.14 pkg/controllers/job/plugins/svc/svc.go; kubernetes-sigs/jobset v0.10
