@@ -64,10 +64,11 @@ def leader_pod_exists(facts: ServingFacts) -> Iterator[Finding]:
     kubernetes pkg/controller/job/job_controller.go (template.Spec.Hostname); vllm-project/aibrix
     v0.7.0 pkg/controller/podset/podset_controller.go createPodFromTemplate.
     """
-    hosts = facts.hosts
-    if hosts is None:
-        yield from _of_no_pod(facts)
-        return
+    yield from _of_own(facts, facts.hosts) if facts.hosts is not None else _of_no_pod(facts)
+
+
+def _of_own(facts: ServingFacts, hosts: PodHosts) -> Iterator[Finding]:
+    """Compare addresses with the names that the pods of an object have."""
     for engine in facts.engines:
         one = product(engine.replicas, facts.copies) == 1
         for pod, meeting in _meetings(engine):

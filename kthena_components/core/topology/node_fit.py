@@ -184,7 +184,7 @@ def host_ports(spec: Body) -> Iterator[tuple[str, HostPort]]:
 
     With hostNetwork, that is each port of its containers. Source: Kubernetes 1.34
     pkg/scheduler/framework/plugins/nodeports/node_ports.go and pkg/apis/core/v1/defaults.go
-    (setDefaultHostNetworkPorts).
+    (defaultHostNetworkPorts).
     """
     on_host = spec.get("hostNetwork") is True
     for index, container in enumerate(map(mapping, sequence(spec.get("containers")))):

@@ -282,6 +282,19 @@ def _by_spread(cluster: ClusterObjects) -> Mapping[_Spreading, list[_Place]]:
     return found
 
 
+def _in_one_domain(path: str, spread: Spread, value: str, number: int) -> Iterator[Finding]:
+    """Report pods that a nodeSelector keeps in one of the domains that they need."""
+    short = number - spread.most
+    if short > 0:
+        yield Finding(
+            path=path,
+            seen=f"needs {count_of(spread.domains, 'domain')}, but the nodeSelector {spread.key}: "
+            f"{value} leaves 1, which takes {count_of(spread.most, 'pod')} with maxSkew "
+            f"{spread.most}, so {count_of(short, 'pod')} never {_start(short)}",
+            remedy=f"remove minDomains, or remove {spread.key} from the nodeSelector",
+        )
+
+
 @part_of_rule
 def _spread_fits(
     listed: Sequence[_Place],
@@ -296,16 +309,7 @@ def _spread_fits(
     at, count = pods.at(f"spec.{path}"), total([each.count for each, _ in listed])
     selector = mapping(pods.spec.get("nodeSelector"))
     if isinstance(selector.get(spread.key), str) and spread.domains > 1:
-        number, value = known(count, at), f"{spread.key}: {selector[spread.key]}"
-        if number > spread.most:
-            yield Finding(
-                path=at,
-                seen=f"needs {count_of(spread.domains, 'domain')}, but the nodeSelector {value} "
-                f"leaves 1, which takes {count_of(spread.most, 'pod')} with maxSkew {spread.most}, "
-                f"so {count_of(number - spread.most, 'pod')} never "
-                f"{_start(number - spread.most)}",
-                remedy=f"remove minDomains, or remove {spread.key} from the nodeSelector",
-            )
+        yield from _in_one_domain(at, spread, selector[spread.key], known(count, at))
         return
     usable = _usable_by(nodes, pods) if nodes.nodes else []
     asked = requests_of(pods)
