@@ -138,8 +138,7 @@ def leader_left_alone(objects: SplitObjects) -> Iterator[Finding]:
 
 def _in_place_of_workers(objects: SplitObjects, head: EnginePart) -> Iterator[Finding]:
     """Report the objects that have no pods, or pods that join nothing, beside a head."""
-    needs = f"the engine of {head.kind} {display(head.name)} needs {_needed(head)} GPUs and its "
-    needs += f"first pod has {head.pod.gpus}"
+    needs = _shortage(head)
     names = head.names | objects.reached(head)
     for part in objects.stopped:
         spec = _TEMPLATE.sub("", part.path)
@@ -174,12 +173,25 @@ def _second_heads(objects: SplitObjects, head: EnginePart) -> Iterator[EnginePar
             yield part
 
 
+def _shortage(head: EnginePart) -> str:
+    """Say what an engine needs, and what its first pod has."""
+    command, needed, has = head.pod.command, _needed(head), head.pod.gpus
+    what = f"the engine of {head.kind} {display(head.name)} "
+    if command is not None and spreads_copies(command) and isinstance(command.data, int):
+        copies = count_of(command.data, "copy")
+        return f"{what}has {copies} and its first pod starts {command.data_local}"
+    shown = count_of(needed, "GPU") if isinstance(needed, int) else "more GPUs"
+    return f"{what}needs {shown} and its first pod has {has}"
+
+
 def _missing(head: EnginePart, part: EnginePart) -> int:
     """Return how many pods of a part an engine needs besides its first one."""
-    command, each = head.pod.command, part.pod.gpus
+    command, other = head.pod.command, part.pod.command
     if command is not None and isinstance(command.nnodes, int) and command.nnodes > 1:
         return command.nnodes - 1
-    needed, own = _needed(head), head.pod.gpus
+    needed, own, each = _needed(head), head.pod.gpus, part.pod.gpus
+    if command is not None and other is not None and spreads_copies(command):
+        needed, own, each = command.data, command.data_local or 0, other.data_local or 0
     if not (isinstance(needed, int) and isinstance(own, int) and isinstance(each, int) and each):
         return 1
     return max(1, -(-(needed - own) // each))
