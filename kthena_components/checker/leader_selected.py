@@ -12,6 +12,7 @@ from kthena_components.core.facts.split_engines import (
     first_address,
     forwarded,
     group_of_head,
+    group_of_worker,
     has_selector,
     is_head,
     is_headless,
@@ -43,9 +44,10 @@ def leader_selected(objects: SplitObjects) -> Iterator[Finding]:
     another pod's, the first pod must need more GPUs than it has, be the only one in its namespace,
     and have no other workers. Then the workers of the same namespace are its own. Two first pods do
     not meet their workers at one address, and workers of Ray do not all join one of two heads, so
-    that nothing is left for the other. If these are all objects of a cluster, there are both: no
-    first pod waits for workers that no object has. Otherwise, workers whose first pod no object has
-    are not checked.
+    that nothing is left for the other. The workers of a first pod that needs them have pods, and do
+    not start a Ray cluster themselves at the same Service. If these are all objects of a cluster,
+    there are both: no first pod waits for workers that no object has. Otherwise, workers whose
+    first pod no object has are not checked.
 
     Pass: `ray start --address=head:6379` and a Service head that selects the pods of Deployment
     head; --master-addr head-0.head in StatefulSet worker, and serviceName head in StatefulSet head.
@@ -53,11 +55,13 @@ def leader_selected(objects: SplitObjects) -> Iterator[Finding]:
     a Service head that selects other pods, or the workers or another engine's head, too;
     --address=head.default.svc:6379 in the namespace models; head-0.head, and serviceName heads;
     head-1.head, and one pod; a Deployment head with replicas 2; --node-rank 0 --master-addr
-    head-0.head in two StatefulSets.
-    Level: mandatory; advisory for first pods at one address in several files, which may be
-    alternatives, for a Service without a cluster IP that selects the workers, too, because some
-    libraries try all of its addresses, and for several first pods of a StatefulSet whose other
-    workers may be in other files.
+    head-0.head in two StatefulSets; replicas 0 of the workers; `ray start --head` in StatefulSets
+    head and worker with one serviceName; head-0.head, and --node-rank 1 or --headless in that pod.
+    Level: mandatory; advisory for objects in several files, which may be alternatives: first pods
+    at one address, a second Ray cluster, and replicas 0, which is not checked beside an autoscaler,
+    for a Service without a cluster IP that selects the workers, too, because some libraries try all
+    of its addresses, and for several first pods of a StatefulSet whose other workers may be in
+    other files.
     Source: Kubernetes documentation, DNS for Services and Pods; kubernetes
     pkg/controller/statefulset/stateful_set_utils.go (initIdentity, updateIdentity) and
     staging/src/k8s.io/endpointslice/utils.go (shouldSetHostname); ray
@@ -81,7 +85,10 @@ def _of_workers(
 ) -> _Found:
     """Report the parts that ask an address that is shown to be no first pod's."""
     heads = objects.heads_of(group)
-    if not heads or asked.namespace != group.namespace:
+    if asked.namespace != group.namespace:
+        return
+    if not heads:
+        yield from _at_worker(objects, group, asked, parts)
         return
     service = objects.service_of(asked)
     if service is not None and is_without_address(service.body):
@@ -97,6 +104,33 @@ def _of_workers(
         head = named if is_first else heads[0]
         for part in parts:
             yield part, _finding(objects, part, head, seen)
+
+
+def _at_worker(
+    objects: SplitObjects, group: Group, asked: Asked, parts: Sequence[EnginePart]
+) -> _Found:
+    """Report the address of a pod here that states another rank, wherever the first one is."""
+    named = worker_asked(objects, group, asked)
+    if named is None:
+        return
+    for part in parts[:1]:
+        seen = f"looks for its first rank at {display(part.asks)}, but {asked.pod} is a worker"
+        remedy = f"give {named.kind} {display(named.name)} the first rank, without --headless, "
+        remedy += "or write the address of the pod that has it"
+        report = refuse if objects.are_together(named, part) else advise
+        yield part, report(part.pod.command_path, seen, remedy)
+
+
+def worker_asked(
+    objects: SplitObjects, group: Group | None, asked: Asked | None
+) -> EnginePart | None:
+    """Return the workers to which an address of the first pod leads; None if it may be right."""
+    if group is None or asked is None or not asked.pod:
+        return None
+    named = objects.part_named(asked.pod, group.namespace)
+    if named is None or named.service != asked.name or group_of_worker(named) != group:
+        return None
+    return named if is_other(named) and may_have(named, asked.pod) else None
 
 
 def _wrong_pod(objects: SplitObjects, named: EnginePart, asked: Asked) -> str:

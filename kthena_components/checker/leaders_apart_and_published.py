@@ -4,18 +4,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from kthena_components.checker.leader_selected import needs_workers
+from kthena_components.checker.leader_selected import needs_workers, worker_asked
 from kthena_components.core.engines import CommandFacts
+from kthena_components.core.facts.engine_grouping import is_bare_head, is_second_head
 from kthena_components.core.facts.listening import waits_for_engine
 from kthena_components.core.facts.network import PORT_OPTIONS
 from kthena_components.core.facts.split_engines import (
     Asked,
     EnginePart,
+    first_address,
     group_of_head,
     group_of_worker,
     is_head,
     is_other,
     may_have_ranks,
+    names_asked,
     selects,
     spreads_copies,
     starts_first,
@@ -42,11 +45,13 @@ from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import MaybeInt, Unknown, product, total
 
 _RULE, _RAY = "leader-selected", "ray"
-_TWO = 2
+_TWO, _RAY_PORT = 2, 6379
 _DATA, _MASTER = "--data-parallel-address", "--master-addr"
 _HOST = regex(r"(?:tcp://)?([A-Za-z0-9][A-Za-z0-9.-]*)(?::\d+)?")
 _OF_SET = regex(r"[a-z0-9-]+-\d+\.([a-z0-9-]+)")
 """The name of a StatefulSet's pod. Otherwise the end may be a namespace."""
+_TEMPLATE = regex(r"\.(?:leaderWorkerTemplate\..*|template)$")
+"""The end of the path of a template, in the spec that states the number of its pods."""
 _WITHOUT_PODS = frozenset(
     {
         *("Service", "ConfigMap", "Secret", "PersistentVolumeClaim", "PersistentVolume"),
@@ -85,7 +90,8 @@ def leader_alone(objects: SplitObjects) -> Iterator[Finding]:
 
 def may_have_others(objects: SplitObjects) -> bool:
     """Return whether an object of which no part is read may have pods of an engine."""
-    read = {(part.kind, part.namespace, part.name) for part in objects.parts}
+    every = (*objects.parts, *objects.stopped)
+    read = {(part.kind, part.namespace, part.name) for part in every}
     return any(_key(body) not in read and _may_have_ranks(body) for body in objects.named.values())
 
 
@@ -111,8 +117,94 @@ def _lacks_workers(objects: SplitObjects, part: EnginePart) -> bool:
     command = part.pod.command
     if any(each.namespace == part.namespace and _asks_unread(each) for each in objects.parts):
         return False
+    if next(_in_place_of_workers(objects, part), None) is not None:
+        return False
     joins = (each for each in objects.parts if each is not part and _may_join(each))
     return command is None or not spreads_copies(command) or next(joins, None) is None
+
+
+def leader_left_alone(objects: SplitObjects) -> Iterator[Finding]:
+    """Report first pods whose workers are scaled to nothing, or start a Ray cluster themselves.
+
+    The rule is documented in checker/leader_selected.py.
+    """
+    for head in objects.parts:
+        if not (is_head(head) and needs_workers(head)) or next(objects.workers_of(head), None):
+            continue
+        near = (each for each in objects.parts if each.namespace == head.namespace)
+        if not any(map(_asks_unread, near)):
+            yield from _in_place_of_workers(objects, head)
+
+
+def _in_place_of_workers(objects: SplitObjects, head: EnginePart) -> Iterator[Finding]:
+    """Report the objects that have no pods, or pods that join nothing, beside a head."""
+    needs = _shortage(head)
+    names = head.names | objects.reached(head)
+    for part in objects.stopped:
+        spec = _TEMPLATE.sub("", part.path)
+        at = join_path(spec, "parallelism" if part.kind == "Job" else "replicas")
+        joins = group_of_worker(part) == group_of_head(head) and not starts_first(part)
+        if part.kind == "Pod" or not (joins and names_asked(part) & names):
+            continue
+        if scaler := _scaler_of(objects, part):
+            yield not_checked(at, Unknown(f"{scaler} may change it"), _RULE)
+            continue
+        report = refuse if objects.are_together(head, part) else advise
+        yield report(at, f"is 0, but {needs}", write(_missing(head, part)), _RULE)
+    for part in _second_heads(objects, head):
+        seen = f"starts a Ray cluster of its own, but {needs}, and no pods join it"
+        address = first_address(head, objects.reached(head)) or f"ADDRESS of {head.name}"
+        remedy = f"run only `ray start --address={address}:{head.port or _RAY_PORT} --block`"
+        report = refuse if objects.are_together(head, part) else advise
+        yield report(part.pod.command_path, seen, remedy, _RULE)
+
+
+def _second_heads(objects: SplitObjects, head: EnginePart) -> Iterator[EnginePart]:
+    """Return other parts at an address of a head that start a Ray cluster, too."""
+    group, is_later = group_of_head(head), False
+    for part in objects.parts if group is not None and group.way == _RAY else ():
+        is_later = is_later or part is head
+        bare = is_bare_head(part.pod.command) and part.pod.gpus != 0
+        second = bare or (is_later and is_second_head(head.pod, part.pod))
+        if is_one(part, head) or not second or part.namespace != head.namespace:
+            continue
+        same = bool(head.service) and part.service == head.service
+        if same or objects.reached(part) & objects.reached(head):
+            yield part
+
+
+def _shortage(head: EnginePart) -> str:
+    """Say what an engine needs, and what its first pod has."""
+    command, needed, has = head.pod.command, _needed(head), head.pod.gpus
+    what = f"the engine of {head.kind} {display(head.name)} "
+    if command is not None and spreads_copies(command) and isinstance(command.data, int):
+        copies = count_of(command.data, "copy")
+        return f"{what}has {copies} and its first pod starts {command.data_local}"
+    shown = count_of(needed, "GPU") if isinstance(needed, int) else "more GPUs"
+    return f"{what}needs {shown} and its first pod has {has}"
+
+
+def _missing(head: EnginePart, part: EnginePart) -> int:
+    """Return how many pods of a part an engine needs besides its first one."""
+    command, other = head.pod.command, part.pod.command
+    if command is not None and isinstance(command.nnodes, int) and command.nnodes > 1:
+        return command.nnodes - 1
+    needed, own, each = _needed(head), head.pod.gpus, part.pod.gpus
+    if command is not None and other is not None and spreads_copies(command):
+        needed, own, each = command.data, command.data_local or 0, other.data_local or 0
+    if not (isinstance(needed, int) and isinstance(own, int) and isinstance(each, int) and each):
+        return 1
+    return max(1, -(-(needed - own) // each))
+
+
+def _scaler_of(objects: SplitObjects, part: EnginePart) -> str:
+    """Return an autoscaler that may change the number of pods of a part; empty if there is none."""
+    for body in objects.named.values():
+        target = mapping(body.get("spec")).get("scaleTargetRef")
+        near = str(mapping(body.get("metadata")).get("namespace") or "") == part.namespace
+        if near and target is not None and mapping(target).get("name", part.name) == part.name:
+            return f"{group_kind(body)[1]} {display(name_of(body))}"
+    return ""
 
 
 def _asks_unread(part: EnginePart) -> bool:
@@ -127,6 +219,8 @@ def _may_join(part: EnginePart) -> bool:
 
 def _lacks_first(objects: SplitObjects, part: EnginePart) -> bool:
     group = group_of_worker(part)
+    if worker_asked(objects, group, objects.asked_by(part)) is not None:
+        return False  # leader_selected reports it
     return is_other(part) and (group is None or not objects.heads_of(group))
 
 

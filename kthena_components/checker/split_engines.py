@@ -11,6 +11,7 @@ from kthena_components.checker.leader_selected import changes_port, leader_selec
 from kthena_components.checker.leaders_apart_and_published import (
     leader_alone,
     leader_elsewhere,
+    leader_left_alone,
     leader_published,
     leaders_apart,
 )
@@ -62,6 +63,7 @@ def check_parts(
     yield from run_rule(leader_published, objects)
     yield from run_rule(leader_alone if complete else leader_elsewhere, objects)
     yield from run_rule(leaders_apart, objects)
+    yield from run_rule(leader_left_alone, objects)
     yield from run_rule(gang_covers_parts, objects)
     yield from run_rule(pod_ranks_of_parts, objects)
     yield from run_rule(kv_halves_of_parts, objects)

@@ -10,7 +10,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from kthena_components import systems
-from kthena_components.checker.waivers import listed, unwaivable, waive
+from kthena_components.checker.waivers import Stated, annotations, listed, unwaivable, waive
 from kthena_components.compiler.refusals import name_takers, read_options, refuse
 from kthena_components.core.findings import Finding, Level, SpecError, nearest, rule_name
 from kthena_components.core.hardware import NO_CHOICE, GpuChoice
@@ -27,6 +27,7 @@ from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.plan.serving_plan import ServingPlan
 from kthena_components.core.remedies import Remedy, either, fixes_of, remove
 from kthena_components.core.remedies import write as set_to
+from kthena_components.core.rules.production import PRODUCTION_NAMES
 from kthena_components.core.rules.registry import CHECKS, MODEL_RULES, run_checks
 from kthena_components.core.spec.parse import parse_spec
 from kthena_components.core.spec.rules.engine_overlay_and_flags import (
@@ -256,13 +257,10 @@ def _waived(
 
     Findings from before the plan exists cannot be waived.
     """
-    # Waivers are rare, and the readers of all systems are slow to load.
-    from kthena_components.compiler.waiver_annotations import annotate  # noqa: PLC0415
-
     firm = {finding.rule for finding in findings if finding.level is Level.MANDATORY}
     stated = [entry for entry in listed(waivers) if entry.rule not in firm]
     told = [unwaivable(entry) for entry in listed(waivers) if entry.rule in firm]
-    manifests, found = annotate(manifests, stated)
+    manifests, found = _annotate(manifests, stated)
     return [*waive(found_in_plan, stated, today, elsewhere=found), *told], manifests
 
 
@@ -304,3 +302,52 @@ def _no_pod_group(scheduler: str) -> Finding:
         ),
         rule="volcano-scheduler",
     )
+
+
+def _annotate(
+    manifests: tuple[Manifest, ...], stated: Sequence[Stated]
+) -> tuple[tuple[Manifest, ...], frozenset[str]]:
+    """Annotate each manifest with the waivers of its findings.
+
+    A check of the manifests alone then reports the same as the component. Rules that need all
+    objects of a cluster are waived in each manifest.
+
+    Returns:
+        The manifests, and the rules that report something in them or may do so elsewhere; all rules
+        if there are no manifests.
+    """
+    # Imported here: waivers are rare, and the readers of all systems are slow to load.
+    from kthena_components.checker.catalogue import (  # noqa: PLC0415
+        cluster_rule_names,
+        rule_names,
+    )
+    from kthena_components.checker.check_cluster_objects import (  # noqa: PLC0415
+        check_objects_together,
+        owner_of,
+    )
+    from kthena_components.checker.manifest import check_manifest, has_rules  # noqa: PLC0415
+
+    if not manifests:
+        return manifests, rule_names()
+    bodies = {str(number): manifest.body for number, manifest in enumerate(manifests)}
+    asked = PRODUCTION_NAMES
+    rules = {
+        name: {f.rule for f in check_manifest(body, asked=asked)} for name, body in bodies.items()
+    }
+    for finding in check_objects_together(bodies):
+        rules.get(owner_of(finding, bodies), set()).add(finding.rule)
+    shared = cluster_rule_names()
+    made = []
+    for name, manifest in zip(bodies, manifests, strict=True):
+        wide = shared if has_rules(manifest.body) else frozenset[str]()
+        # Those of its updates are known only to the engine and the cluster.
+        rules[name] |= {*wide, *manifest.update_rules}
+        own = annotations(entry for entry in stated if entry.rule in rules[name])
+        made.append(_annotated(manifest, own) if own else manifest)
+    return tuple(made), shared.union(*rules.values())
+
+
+def _annotated(manifest: Manifest, own: dict[str, str]) -> Manifest:
+    metadata = manifest.body["metadata"]
+    merged = {**metadata, "annotations": {**metadata.get("annotations", {}), **own}}
+    return replace(manifest, body={**manifest.body, "metadata": merged})

@@ -69,7 +69,7 @@ CHOICES: Final[dict[str, set[str]]] = {
         "lws-subgroups-fixed",
     },
     "words of a script, a text in a ConfigMap or an address, which no option or field holds": {
-        *("dynamo-launch", "leader-selected", "master-address", "ray-cluster-size-equals-group"),
+        *("dynamo-launch", "master-address", "ray-cluster-size-equals-group"),
         *("ray-script-in-image", "kaito-config", "probe-covers-sleep", "wait-ends"),
         "kthena-entry-names",
         "ray-head-address",

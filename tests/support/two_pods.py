@@ -46,6 +46,8 @@ class Said:
     gpu: str = "nvidia.com/gpu"
     container: Mapping[str, Any] = field(default_factory=dict)
     """More fields of the container."""
+    pod: Mapping[str, Any] = field(default_factory=dict)
+    """More fields of the pod."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +97,7 @@ def _template(system: System, engine: str, said: Said, *, first: bool) -> Body:
     spec = {
         "containers": [container],
         "volumes": [{"name": "shm", "emptyDir": {"medium": "Memory"}}],
+        **said.pod,
     }
     role = {"role": "leader"} if first else {}
     return {"metadata": {"labels": {"app": "m", **role}}, "spec": spec}
@@ -205,7 +208,11 @@ def _stateful_sets(leader: Template, worker: Template, size: int) -> list[Body]:
 
 def _grove(leader: Template, worker: Template, size: int) -> list[Body]:
     cliques = [
-        {"name": name, "spec": {"roleName": name, "replicas": count, "podSpec": template["spec"]}}
+        {
+            "name": name,
+            "labels": template["metadata"]["labels"],
+            "spec": {"roleName": name, "replicas": count, "podSpec": template["spec"]},
+        }
         for name, template, count in (("leader", leader, 1), ("worker", worker, size - 1))
     ]
     group = {"name": "engine", "cliqueNames": ["leader", "worker"]}

@@ -6,11 +6,16 @@ from typing import Any
 from kthena_components.core.findings import Level
 from tests.rules.cases import check_objects_together
 from tests.support.for_each import for_each
-from tests.support.two_pods import IMAGES, SYSTEMS, Body, Pods, Said, written
+from tests.support.two_pods import IMAGES, MODEL, SYSTEMS, Body, Pods, Said, written
 
 _EVERY = frozenset(IMAGES)
 _RANKED = frozenset({"vllm", "sglang"})
 _VLLM, _SGLANG, _RAY = (frozenset({name}) for name in ("vllm", "sglang", "ray"))
+_SERVE = (
+    f"vllm serve {MODEL} --tensor-parallel-size 8 --pipeline-parallel-size 2 "
+    "--distributed-executor-backend ray"
+)
+_HOSTNAME, _THESE = "kubernetes.io/hostname", {"matchLabels": {"app": "m"}}
 _OWN = {"name": "OWN", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
 
 
@@ -23,6 +28,8 @@ class Fault:
     worker: dict[str, Any] = field(default_factory=dict)
     size: int = 2
     engines: frozenset[str] = _EVERY
+    nodes: tuple[Body, ...] = ()
+    """Nodes beside it."""
 
 
 def _variables(**values: str) -> dict[str, Any]:
@@ -34,6 +41,33 @@ def _probe(port: int) -> dict[str, Any]:
     return {"container": {"readinessProbe": {"httpGet": {"path": "/health", "port": port}}}}
 
 
+def _node(number: int, **labels: str) -> Body:
+    name, amount = f"node-{number}", {"nvidia.com/gpu": "16", "pods": "110"}
+    metadata = {"name": name, "labels": {_HOSTNAME: name, **labels}}
+    body = {"apiVersion": "v1", "kind": "Node", "metadata": metadata}
+    return {**body, "status": {"allocatable": amount}}
+
+
+def _port(**fields: Any) -> dict[str, Any]:
+    return {"container": {"ports": [{"containerPort": 9000, **fields}]}}
+
+
+def _bound(kind: str) -> dict[str, Any]:
+    term = {"topologyKey": _HOSTNAME, "labelSelector": _THESE}
+    return {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+
+
+def _spread(**fields: Any) -> dict[str, Any]:
+    usual = {"maxSkew": 1, "topologyKey": "rack", "whenUnsatisfiable": "DoNotSchedule"}
+    return {"topologySpreadConstraints": [{**usual, "labelSelector": _THESE, **fields}]}
+
+
+_SPREAD = "topologySpreadConstraints"
+_ONE, _TWO = (_node(1),), (_node(1), _node(2))
+_ONE_RACK = (_node(1, rack="a"), _node(2, rack="a"))
+_TWO_RACKS = (_node(1, rack="a"), _node(2, rack="b"))
+_TAKEN = _port(hostPort=9000)
+_ON_HOST = {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
 FAULTS = {
     "address that is empty": Fault(worker={"address": ""}),
     "address that is the pod itself": Fault(worker={"address": "localhost"}),
@@ -90,6 +124,14 @@ FAULTS = {
     "head that blocks before the server": Fault(
         leader={"before": "ray start --head --block; "}, engines=_RAY
     ),
+    "headless pods": Fault({"headless": True}, engines=_VLLM),
+    "worker that is a copy of the head": Fault(
+        worker={"command": ["sh", "-c", f"ray start --head --port=20000 && {_SERVE}"]},
+        engines=_RAY,
+    ),
+    "address that is the API server's": Fault(worker={"address": "$(KUBERNETES_SERVICE_HOST)"}),
+    "address that is the API server's name": Fault(worker={"address": "kubernetes.default.svc"}),
+    "address of another object's pod": Fault(worker={"address": "leader-0.nowhere"}),
     "interface that is loopback": Fault(
         _variables(NCCL_SOCKET_IFNAME="lo", GLOO_SOCKET_IFNAME="lo")
     ),
@@ -101,20 +143,49 @@ FAULTS = {
     "value that is out of range": Fault(
         {"options": ["--mem-fraction-static", "1.9"]}, engines=_SGLANG
     ),
+    "port of one Node": Fault(_TAKEN, nodes=_ONE),
+    "port of one Node by its network": Fault(_port() | {"pod": _ON_HOST}, nodes=_ONE),
+    "port of the Node of a selector": Fault(_TAKEN | {"pod": {"nodeSelector": {_HOSTNAME: "a"}}}),
+    "port of the Node of a name": Fault(_TAKEN | {"pod": {"nodeName": "a"}}),
+    "port of a shared Node": Fault(_TAKEN | {"pod": _bound("podAffinity")}),
+    "spread over too few racks": Fault({"pod": _spread(minDomains=2)}, nodes=_ONE_RACK),
+    "spread over no rack": Fault({"pod": _spread()}, nodes=_TWO),
+    "spread over the rack of a selector": Fault(
+        {"pod": _spread(minDomains=2) | {"nodeSelector": {"rack": "a"}}}
+    ),
 }
+TWINS = {
+    "port of two Nodes": Fault(_TAKEN, nodes=_TWO),
+    "port of two Nodes by their network": Fault(_port() | {"pod": _ON_HOST}, nodes=_TWO),
+    "port of Nodes elsewhere": Fault(_TAKEN),
+    "port of Nodes that pods do not share": Fault(
+        _TAKEN | {"pod": _bound("podAntiAffinity")}, nodes=_TWO
+    ),
+    "one port of the Node of a selector": Fault(
+        {"pod": {"nodeSelector": {_HOSTNAME: "a"}}}, worker=_TAKEN
+    ),
+    "ports of one Node that differ": Fault(leader=_TAKEN, worker=_port(hostPort=9001), nodes=_ONE),
+    "protocols of one Node that differ": Fault(
+        leader=_TAKEN, worker=_port(hostPort=9000, protocol="UDP"), nodes=_ONE
+    ),
+    "spread over enough racks": Fault({"pod": _spread(minDomains=2)}, nodes=_TWO_RACKS),
+    "spread over one rack": Fault({"pod": _spread()}, nodes=_ONE_RACK),
+    "spread that may be missed": Fault(
+        {"pod": _spread(whenUnsatisfiable="ScheduleAnyway")}, nodes=_TWO
+    ),
+    "spread of other pods": Fault(
+        {"pod": _spread(minDomains=2, labelSelector={"matchLabels": {"app": "x"}})},
+        nodes=_ONE_RACK,
+    ),
+    "spread with room for two": Fault({"pod": _spread(minDomains=2, maxSkew=2)}, nodes=_ONE_RACK),
+    "address of another Service, in part": Fault(worker={"address": "$(LEADER_SERVICE_HOST)"}),
+}
+"""Right engines, each like one with a fault."""
+REFUSED = {("grove", name) for name, twin in TWINS.items() if _SPREAD in str(twin.both)}
+"""Where a twin is a fault: Grove spreads the pods itself."""
 UNKNOWN = {
     ("stateful sets", "worker that sleeps"): "the pods that join may be in other files",
-    ("stateful sets", "worker that is missing"): "it may be scaled to nothing for now",
-    ("stateful sets", "worker that is a second head"): "its workers may be in other files",
-    ("stateful sets", "headless leader"): "the first pod may be in other files",
-    ("stateful sets", "rank of the leader that is not the first"): "so may it here, of SGLang",
     ("grove", "worker that is missing"): "Grove's webhook refuses replicas 0",
-    ("grove", "worker that is a second head"): "no command says which cliques form an engine",
-    ("grove", "headless leader"): "the first pod may be in another object",
-    ("jobset", "worker that is a second head"): "no command says which jobs form an engine",
-    ("jobset", "headless leader"): "the first pod may be in another object",
-    ("volcano", "worker that is a second head"): "no command says which tasks form an engine",
-    ("volcano", "headless leader"): "the first pod may be in another object",
 }
 """What is not found, and why."""
 PAIRS = [(system, engine) for system in SYSTEMS for engine in IMAGES]
@@ -130,12 +201,22 @@ def test_an_engine_on_two_pods_is_right(system: str, engine: str) -> None:
     assert mandatory(written(SYSTEMS[system], engine, Pods(leader=Said(), worker=Said()))) == []
 
 
-@for_each("system, fault", [(system, fault) for system in SYSTEMS for fault in FAULTS])
-def test_a_fault_between_two_pods_is_found_on_every_system(system: str, fault: str) -> None:
-    of = FAULTS[fault]
+def _found(system: str, of: Fault) -> dict[str, list[str]]:
     leader, worker = Said(**of.both | of.leader), Said(**of.both | of.worker)
     pods = Pods(leader=leader, worker=worker, size=of.size)
-    found = {engine: mandatory(written(SYSTEMS[system], engine, pods)) for engine in of.engines}
+    made = {engine: written(SYSTEMS[system], engine, pods) for engine in of.engines}
+    return {engine: mandatory([*bodies, *of.nodes]) for engine, bodies in made.items()}
+
+
+@for_each("system, twin", [(system, twin) for system in SYSTEMS for twin in TWINS])
+def test_the_twin_of_a_fault_is_right_on_every_system(system: str, twin: str) -> None:
+    if (system, twin) not in REFUSED:
+        assert {*map(tuple, _found(system, TWINS[twin]).values())} == {()}
+
+
+@for_each("system, fault", [(system, fault) for system in SYSTEMS for fault in FAULTS])
+def test_a_fault_between_two_pods_is_found_on_every_system(system: str, fault: str) -> None:
+    found = _found(system, FAULTS[fault])
     silent = sorted(engine for engine, findings in found.items() if not findings)
     assert not silent or (system, fault) in UNKNOWN
     assert silent or (system, fault) not in UNKNOWN

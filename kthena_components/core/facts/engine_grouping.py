@@ -20,8 +20,9 @@ from kthena_components.core.facts.workload import (
 )
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping
-from kthena_components.core.values.unknown import MaybeInt, Unknown
+from kthena_components.core.values.unknown import MaybeInt, Unknown, product, total
 
+_BOTH = 2
 _TOLD = Unknown("it is not stated which of the pods form one engine")
 
 
@@ -48,6 +49,8 @@ def engines_of(parts: Iterable[EngineTemplate], replicas: MaybeInt = 1) -> tuple
     starts = {part.path for part in started}
     first = {part.path for part in started if _is_first(part.pod.command)}
     leaders, followers = _partition(lambda part: _follows(part, starts, first), serving)
+    if not leaders:
+        followers, leaders = _partition(lambda part: _is_silent_first(part, followers), followers)
     if not followers:
         leaders, followers = _idle_apart(leaders)
     if not followers and (len(leaders) == 1 or all(part.pod.command for part in leaders)):
@@ -73,12 +76,48 @@ def _partition(
 def _idle_apart(
     parts: list[EngineTemplate],
 ) -> tuple[list[EngineTemplate], list[EngineTemplate]]:
-    """Separate pods that do nothing from the only template that waits for other pods."""
-    first, idle = _partition(lambda part: bool(part.pod.idle), parts)
+    """Separate pods that join nothing from the only template that waits for other pods.
+
+    They do nothing, or start a Ray cluster of their own while the engine's lacks GPUs.
+    """
+    if len(parts) > 1 and all(is_second_head(parts[0].pod, part.pod) for part in parts[1:]):
+        return parts[:1], parts[1:]
+    first, idle = _partition(lambda part: bool(part.pod.idle) or _is_bare_head(part), parts)
     command = first[0].pod.command if len(first) == 1 else None
     if not idle or command is None or command.engine is None:
         return parts, []
-    return (first, idle) if _is_first(command) or command.ray_role == "head" else (parts, [])
+    if command.ray_role == "head":
+        is_short = lacks_gpus(first[0].pod) or not any(map(_is_bare_head, idle))
+        return (first, idle) if is_short else (parts, [])
+    is_first = _is_first(command) and not any(map(_is_bare_head, idle))
+    return (first, idle) if is_first else (parts, [])
+
+
+def _is_bare_head(part: EngineTemplate) -> bool:
+    """Return whether a template's pods have GPUs, and start a Ray cluster and nothing else."""
+    return part.pod.gpus != 0 and is_bare_head(part.pod.command)
+
+
+def is_bare_head(command: CommandFacts | None) -> bool:
+    """Return whether a command line starts the head of a Ray cluster, and no engine."""
+    if command is None or command.engine is not None or command.hidden is not None:
+        return False
+    return command.ray_role == "head" and command.ray_address is None and not command.runs_others
+
+
+def is_second_head(first: PodFacts, pod: PodFacts) -> bool:
+    """Return whether two pods start the same engine, each with a Ray cluster that lacks GPUs."""
+    commands = [one.command for one in (first, pod) if one.command is not None and lacks_gpus(one)]
+    said = {(one.engine, one.model, one.per_rank_world) for one in commands}
+    alone = all(one.ray_role == "head" and one.ray_address is None for one in commands)
+    known = all(one.hidden is None and not one.runs_others for one in commands)
+    return len(commands) == _BOTH and len(said) == 1 and alone and known
+
+
+def lacks_gpus(pod: PodFacts) -> bool:
+    """Return whether a copy of a model surely needs more GPUs than its first pod has."""
+    copy, gpus = pod.command.per_rank_world if pod.command is not None else None, pod.gpus
+    return isinstance(copy, int) and isinstance(gpus, int) and copy > gpus > 0
 
 
 def templates_of(
@@ -145,6 +184,26 @@ def _follows(part: EngineTemplate, starts: set[str], first: set[str]) -> bool:
     if command.engine is None:
         return command.ray_role == "worker"
     return command.headless is True or (_is_ranked(command) and first not in (set(), {part.path}))
+
+
+def _is_silent_first(part: EngineTemplate, parts: Iterable[EngineTemplate]) -> bool:
+    """Return whether a template states the first rank of several, and --headless.
+
+    The first of several copies may be in a worker of a server elsewhere, if copies are missing.
+    """
+    command = part.pod.command
+    if command is None or command.hidden is not None:
+        return False
+    if command.nnodes not in {None, 1}:
+        return command.data == 1 and command.node_rank == 0
+    made = total([product(each.count, _copies(each.pod.command)) for each in parts])
+    return command.data_start_rank == 0 and command.data not in {None, 1} and made == command.data
+
+
+def _copies(command: CommandFacts | None) -> MaybeInt:
+    """Return how many copies a pod starts."""
+    local = None if command is None else command.data_local
+    return 0 if local is None else local
 
 
 def _is_ranked(command: CommandFacts) -> bool:

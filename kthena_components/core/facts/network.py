@@ -205,6 +205,13 @@ class PodHosts:
         return value.partition(",")[0] if found[3] else value
 
 
+def states_host_name(template: object) -> bool:
+    """Return whether a template may give its pods a host name, or names below a Service."""
+    spec = mapping(template).get("spec")
+    own = any(mapping(spec).get(key) for key in ("hostname", "subdomain", "hostAliases"))
+    return own or is_unresolved(template) or is_unresolved(spec)
+
+
 _OF_SERVICE = regex(
     r"\$(?:\(([A-Z0-9_]+)\)|\{([A-Z0-9_]+)\}|([A-Z0-9_]+))(?::(?:(\d{1,5})|\$\S+))?"
 )

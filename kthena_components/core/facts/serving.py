@@ -131,6 +131,9 @@ class ServingFacts:
     """How the user may name a GPU that nothing names. Empty: it is not said."""
     hosts: PodHosts | None = field(default=None, compare=False)
     """The names of its pods in the DNS of the cluster. None: not known."""
+    unnamed_in: str = field(default="", compare=False)
+    """The namespace of pods that have no names but those of their controller. Empty: it is not
+    known, or a template states a name."""
     servers: tuple[ServerFacts, ...] = field(default=(), compare=False)
     """Servers in pod templates that are no engines, or of which these facts alone say the port."""
     copies: MaybeInt = field(default=1, compare=False)

@@ -122,7 +122,7 @@ def read_engine_part(
         return None
     at, count = join_path(path, made.path), made.number
     pods = [*filter(is_serving, pods_of_template(made.body, at, in_object(context, body)))]
-    if len(pods) != 1 or not isinstance(count, int) or count < 1:
+    if len(pods) != 1 or not isinstance(count, int) or count < 0:
         return None
     of_set = name if group_kind(body) == _SET else ""
     commands = _commands(pods[0], made.body, mapping(body.get("spec")), of_set, context)

@@ -79,7 +79,10 @@ class SplitObjects:
             complete: Whether the cluster has no other objects.
             files: The file of each object, by its path; one file if left out.
         """
-        self.parts, self.named, self.complete, self._files = parts, named, complete, files
+        self.parts = [part for part in parts if part.count]
+        self.stopped = [part for part in parts if not part.count]
+        """The parts that are scaled to nothing."""
+        self.named, self.complete, self._files = named, complete, files
         bodies = named.items()
         self.services = [Service(*each) for each in bodies if group_kind(each[1]) == SERVICE]
 

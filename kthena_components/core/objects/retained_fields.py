@@ -22,7 +22,7 @@ _POD = frozenset(
         *("containers", "initContainers", "volumes", "imagePullSecrets", "resourceClaims"),
         *("nodeSelector", "affinity", "nodeName", "tolerations", "schedulerName", "resources"),
         *("enableServiceLinks", "hostNetwork", "hostAliases", "hostname", "dnsConfig"),
-        "serviceAccountName",
+        *("serviceAccountName", "topologySpreadConstraints"),
     }
 )
 _CONTAINER = frozenset({"name", "image", "resources", "restartPolicy", "envFrom"})
@@ -77,9 +77,21 @@ def _pruned(value: Any) -> Any:
     """Copy a value with pod specs, reduced to what is compared."""
     if isinstance(value, dict):
         if isinstance(value.get("containers"), list):
+            on_host = value.get("hostNetwork") is True
             value = {key: value[key] for key in value if key in _POD}
+            if on_host:
+                value["containers"] = [*map(_on_host, value["containers"])]
         return {_kept(key): _FIELDS.get(key, _pruned)(inside) for key, inside in value.items()}
     return [_pruned(item) for item in value] if isinstance(value, list) else _kept(value)
+
+
+def _on_host(container: Any) -> Any:
+    """State the ports of the node that a container takes by hostNetwork."""
+    ports = [
+        {**port, "hostPort": port.get("hostPort") or port.get("containerPort")}
+        for port in map(mapping, sequence(mapping(container).get("ports")))
+    ]
+    return {**container, "ports": ports} if ports else container
 
 
 def _containers(value: Any) -> Any:
@@ -101,6 +113,8 @@ def _container(value: Any) -> Any:
     if not is_map(value):
         return value
     kept = {key: _kept(value[key]) for key in value if key in _CONTAINER}
+    if "ports" in value and (ports := _host_ports(value["ports"])):
+        kept["ports"] = ports
     if may_wait(value):
         return kept | {key: _kept(value[key]) for key in _WAITING if key in value}
     words = (*sequence(value.get("command")), *sequence(value.get("args")))
@@ -110,6 +124,13 @@ def _container(value: Any) -> Any:
     if isinstance(env, list):
         kept["env"] = _trimmed([_variable(item) for item in env])
     return kept
+
+
+def _host_ports(ports: Any) -> list[Any]:
+    """Keep the ports of a node; with hostNetwork, the API server adds hostPort to each port."""
+    return _trimmed(
+        [_kept(item) if mapping(item).get("hostPort") else None for item in sequence(ports)]
+    )
 
 
 def _routes(words: Sequence[object]) -> bool:

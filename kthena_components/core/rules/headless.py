@@ -10,13 +10,13 @@ from kthena_components.core.remedies import set_option, without
 from kthena_components.core.rules.support.engine_pods import LEADERS, Start, others, starts
 from kthena_components.core.rules.support.messages import title
 from kthena_components.core.values.images import Version
-from kthena_components.core.values.unknown import OfController
+from kthena_components.core.values.unknown import OfController, Unknown
 
 _COMPARED: Version = (0, 10)
 """The first vLLM whose first pod compares --headless of the others with its load balancing."""
 _START_OF_NONE: Version = (0, 28)
 """The first vLLM in which a start rank of 0 means hybrid balancing, like other start ranks."""
-_START = "--data-parallel-start-rank"
+_START, _COPIES = "--data-parallel-start-rank", "--data-parallel-address"
 _REFUSED = ", and vLLM stops at the first message of a worker"
 
 
@@ -30,7 +30,8 @@ def headless_copies(facts: ServingFacts) -> Iterator[Finding]:
     Pass: --data-parallel-size 2 --data-parallel-size-local 1 in both pods, and --headless in the
     worker.
     Fail: the same without --headless; the same with --data-parallel-start-rank 0 in the first pod;
-    --headless in both, which look for the copies' first pod at $(LWS_LEADER_ADDRESS).
+    --headless in both, which look for the copies' first pod at $(LWS_LEADER_ADDRESS), or at the
+    name of the first pod of this JobSet.
     Level: mandatory from 0.10; advisory if the image states no release.
     Source: vllm/v1/engine/utils.py wait_for_engine_startup (remote_should_be_headless), of 0.10.0
     to 0.33.0; vllm/engine/arg_utils.py create_engine_config.
@@ -41,9 +42,9 @@ def headless_copies(facts: ServingFacts) -> Iterator[Finding]:
         if worker is None or other is None or other.engine != "vllm" or start.engine.pods == 1:
             continue
         # A controller that adds the address adds --headless, too.
-        meets = "--data-parallel-address" in other.options
+        meets = _COPIES in other.options
         if meets and _is_compared(start.command) and _is_compared(other):
-            yield from _check(start, other, worker.command_path)
+            yield from _check(facts, start, other, worker.command_path)
 
 
 def _is_compared(command: CommandFacts) -> bool:
@@ -51,7 +52,7 @@ def _is_compared(command: CommandFacts) -> bool:
     return command.hidden is None and by_processes and isinstance(command.headless, bool)
 
 
-def _check(start: Start, other: CommandFacts, path: str) -> Iterator[Finding]:
+def _check(facts: ServingFacts, start: Start, other: CommandFacts, path: str) -> Iterator[Finding]:
     """Compare --headless of the workers with the way in which requests are balanced."""
     command = start.command
     data, local = command.data, command.data_local
@@ -59,10 +60,10 @@ def _check(start: Start, other: CommandFacts, path: str) -> Iterator[Finding]:
     if not isinstance(data, int) or data <= 1 or command.data_rank:
         return
     if command.headless:
-        asked = command.options.get("--data-parallel-address")
-        if other.headless and isinstance(asked, OfController) and asked.name in LEADERS and level:
+        shown = _own_address(facts, start.engine, command)
+        if other.headless and shown and level:
             seen = "has --headless in all its pods, so nothing waits for them at the address of "
-            seen += f"the first one ({asked.name}), and nothing serves HTTP"
+            seen += f"the first one ({shown}), and nothing serves HTTP"
             alone = without("--headless", text="remove --headless from the first pod")
             yield _finding(start, start.engine.entry.command_path, seen, alone, level)
         return
@@ -85,6 +86,19 @@ def _check(start: Start, other: CommandFacts, path: str) -> Iterator[Finding]:
         )
         remedy = set_option("--headless", True, "add --headless to the workers")
         yield _finding(start, path, f"{seen}{_REFUSED}", remedy, level)
+
+
+def _own_address(facts: ServingFacts, engine: EngineFacts, command: CommandFacts) -> str:
+    """Return the address of the copies if it is the first pod's own; else nothing."""
+    asked = command.options.get(_COPIES)
+    if isinstance(asked, OfController) and asked.name in LEADERS:
+        return asked.name
+    written = command.written.get(_COPIES, "") or str(asked)
+    if facts.hosts is None or isinstance(asked, Unknown) != ("$" in written):
+        return ""
+    first = next((each.first for each in facts.hosts.pods if each.path == engine.path), None)
+    pod, _, rest = facts.hosts.resolve(written).partition(".")
+    return written if pod == first and rest.partition(".")[0] == facts.hosts.domain else ""
 
 
 def _states(start: Start) -> bool:
@@ -158,7 +172,7 @@ def _first(engine: EngineFacts) -> Iterator[Finding]:
     siblings, command = engine.siblings, engine.entry.command
     if siblings is not None and siblings.commands:
         command = next((one for one in siblings.commands if one.node_rank in {None, 0}), None)
-    elif engine.worker is None or engine.pods == 1:
+    elif (engine.worker is None or engine.pods == 1) and not _states_first(command):
         return
     if command is None or command.headless is not True or command.node_rank not in {None, 0}:
         return
@@ -169,6 +183,14 @@ def _first(engine: EngineFacts) -> Iterator[Finding]:
             "first rank, so nothing serves HTTP",
             without("--headless", text="remove --headless from the first pod"),
         )
+
+
+def _states_first(command: CommandFacts | None) -> bool:
+    """Return whether a command line alone tells the pod with the first rank.
+
+    The pod with the address of the copies may have a server for one that has none.
+    """
+    return command is not None and command.node_rank == 0 and _COPIES not in command.options
 
 
 def _spans_nodes(command: CommandFacts) -> bool:

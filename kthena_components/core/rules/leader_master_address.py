@@ -39,6 +39,9 @@ from kthena_components.core.values.unknown import (
 _TWO = 2
 _OF_SERVICE = regex(r"\w+_(?:SERVICE_HOST|SERVICE_PORT\w*|PORT(?:_\w+)?)")
 """Variables that Kubernetes adds for each Service (pkg/kubelet/envvars/envvars.go)."""
+_API_SERVER = "KUBERNETES_"
+_API_HOST = regex(r"(?:tcp://)?kubernetes\.default(?:\.svc(?:\.[\w.-]+)?)?(?::\d+)?")
+_OF_API = "the address of the API server of Kubernetes, which has no rank"
 _PORT, _PORTS = regex(r":\d+$"), regex(r":\d+:\d+$")
 _LAST, _NAMED = regex(r":([A-Za-z0-9-]+)$"), regex(r":[a-z][a-z0-9-]*$")
 _LINKS = "enableServiceLinks"
@@ -63,7 +66,7 @@ def leader_address(facts: ServingFacts) -> Iterator[Finding]:
     Fail: $(LWS_LEADER_ADDRESS) in a ModelServing; $(LEADER) or $LEADER without a variable LEADER;
     LEADER: $(ENTRY_ADDRESS) in the env of a ModelServing; $LWS_LEADER_ADDR;
     --master-addr chat-0.chat:29501, or chat-0.chat with 2 replicas; --master-addr 29501;
-    --dist-init-addr chat-0.chat:dist;
+    --dist-init-addr chat-0.chat:dist; $(KUBERNETES_SERVICE_HOST), the API server's address;
     $(GROVE_PCS_NAME)-$(GROVE_PCS_INDEX)-engine-0-leader-0.$(GROVE_HEADLESS_SERVICE) in a scaling
     group with 2 replicas; --dist-init-addr http://chat-0.chat:5000; $(CHAT_SERVICE_HOST) with
     enableServiceLinks: false.
@@ -102,7 +105,9 @@ def _no_value(facts: ServingFacts, pod: PodFacts, meeting: Meeting) -> str:
     """Explain which variable of an address has no value."""
     value = meeting.address
     if isinstance(value, NotSet) and _OF_SERVICE.fullmatch(value.name):
-        if pod.service_links or value.name.startswith("KUBERNETES_"):
+        if value.name.startswith(_API_SERVER):
+            return _OF_API
+        if pod.service_links:
             return ""
         return f"but {_LINKS} is false, so Kubernetes does not set {value.name}"
     seen = no_value(facts.told, pod, value)
@@ -132,6 +137,8 @@ def _no_form(facts: ServingFacts, meeting: Meeting) -> str:
 def _no_name(address: str) -> str:
     """Explain that a known text is the name and the address of no host."""
     host = address.partition(":")[0]
+    if _API_HOST.fullmatch(address):
+        return _OF_API
     if "$" in address:
         return "in which nothing replaces the variable, because it is quoted"
     return "whose host is a number" if host.isdecimal() and address.count(":") < _TWO else ""
@@ -180,6 +187,7 @@ def _not_usable(
 ) -> Finding:
     """Write the finding of an unusable address; advisory if the image or a release decides."""
     unsure = may_be_of_image(pod, meeting.address) or may_be_newer(meeting.shown)
+    unsure = unsure and seen != _OF_API  # Kubernetes' own variable replaces an image's.
     return Finding(
         path=pod.command_path,
         seen=f"{title(engine)} looks for its first rank at {display(meeting.shown)} "

@@ -7,9 +7,14 @@ from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.listening import waits_for_engine
 from kthena_components.core.facts.network import HostedPods, PodHosts
 from kthena_components.core.facts.pod import PodFacts
-from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts, all_gpus_of
 from kthena_components.core.findings import Finding, Level
-from kthena_components.core.rules.support.engine_pods import Meeting, meeting_of, meetings
+from kthena_components.core.rules.support.engine_pods import (
+    Meeting,
+    first_pod,
+    meeting_of,
+    meetings,
+)
 from kthena_components.core.rules.support.messages import title
 from kthena_components.core.values.display import display
 from kthena_components.core.values.regex import regex
@@ -22,6 +27,7 @@ _SVC = regex(r"\.svc(?:\..*)?|")
 """What may follow a namespace: of another text, it may be no name in the cluster."""
 _SERVICE = regex(r"(?:tcp://)?([\w-]+)(?:\.([\w-]+)(?:\.svc(?:\.[\w.-]+)?)?)?(?::\d+)?")
 _OF_ALL = "the name of a Service of all its pods, so a pod may ask any of them"
+_OTHERS = "the name of another object's pod, but it has all pods itself"
 _NONE = "and no pod has this name"
 _LEVELS = (Level.MANDATORY, Level.ADVISORY)
 _SHOWN = 4
@@ -47,7 +53,8 @@ def leader_pod_exists(facts: ServingFacts) -> Iterator[Finding]:
     Fail: big-head-0.big without svc; big-leader-0.big without a task leader; big-worker-0.big, if
     the task worker has --node-rank 1; job-1.job in an indexed Job, or job-0.job without subdomain;
     set-0.set in a LeaderWorkerSet with UniquePerReplica; set-0.set.default in the namespace models;
-    set in a LeaderWorkerSet set, or $(GROVE_HEADLESS_SERVICE).
+    set in a LeaderWorkerSet set, or $(GROVE_HEADLESS_SERVICE); other-0.other in the namespace
+    models, if all ranks are pods of this object.
     Level: mandatory; advisory for another name than AIBrix 0.5 to 0.7 gives, and for the Service of
     one copy, of which some libraries try all addresses.
     Source: Volcano v1.14 pkg/controllers/job/plugins/svc/svc.go; kubernetes-sigs/jobset v0.10
@@ -57,9 +64,11 @@ def leader_pod_exists(facts: ServingFacts) -> Iterator[Finding]:
     kubernetes pkg/controller/job/job_controller.go (template.Spec.Hostname); vllm-project/aibrix
     v0.7.0 pkg/controller/podset/podset_controller.go createPodFromTemplate.
     """
-    hosts = facts.hosts
-    if hosts is None:
-        return
+    yield from _of_own(facts, facts.hosts) if facts.hosts is not None else _of_no_pod(facts)
+
+
+def _of_own(facts: ServingFacts, hosts: PodHosts) -> Iterator[Finding]:
+    """Compare addresses with the names that the pods of an object have."""
     for engine in facts.engines:
         one = product(engine.replicas, facts.copies) == 1
         for pod, meeting in _meetings(engine):
@@ -73,6 +82,30 @@ def leader_pod_exists(facts: ServingFacts) -> Iterator[Finding]:
                 unsure = (of_all and one) or (hosts.by_release and found[0].startswith(_NONE))
                 yield _finding(engine, pod, meeting, found, _LEVELS[unsure])
                 break
+
+
+def _of_no_pod(facts: ServingFacts) -> Iterator[Finding]:
+    """Report names of other objects' pods, of engines whose own pods have names of a controller."""
+    for engine in facts.engines if facts.unnamed_in else ():
+        for pod, meeting in _meetings(engine):
+            found = _HOST.fullmatch(meeting.shown)
+            own = facts.name in meeting.shown  # Another rule compares names of its own pods.
+            if found and not own and _is_others_pod(found, facts.unnamed_in) and _has_all(engine):
+                first = first_pod(facts.told) or "the name of the first pod"
+                yield _finding(engine, pod, meeting, (_OTHERS, f"write {first}"), Level.MANDATORY)
+                break
+
+
+def _is_others_pod(found: re.Match[str], namespace: str) -> bool:
+    """Return whether a name is one of a pod below a Service, and not of a Service.
+
+    A Service in another namespace than the pods does not lead to them either.
+    """
+    if _NUMBERED.fullmatch(found["pod"]) is None:
+        return False
+    if found["space"] == "svc":
+        return bool(namespace) and found["domain"] != namespace
+    return found["space"] is not None or found["domain"] not in {namespace, "svc"}
 
 
 def _finding(
@@ -155,17 +188,16 @@ def _elsewhere(
         return f"but its pods have names below {hosts.domain} only"
     # A name that begins with the name of its Service names a pod, not a Service.
     is_pod = found["pod"].startswith(f"{found['domain']}-") and _NUMBERED.fullmatch(found["pod"])
-    return (
-        "the name of another object's pod, but it has all pods itself"
-        if (is_pod and _has_all(engine))
-        else ""
-    )
+    is_pod = is_pod or (hosts.namespace and _is_others_pod(found, hosts.namespace))
+    return _OTHERS if is_pod and _has_all(engine) else ""
 
 
 def _has_all(engine: EngineFacts) -> bool:
     """Return whether all ranks that an engine counts are pods of its object."""
     first, siblings = engine.entry.command, engine.siblings
     commands = siblings.commands if siblings is not None else ()
+    if first is not None and first.engine is not None and first.ray_role == "head":
+        return engine.worker is not None and all_gpus_of(engine) == first.per_rank_world
     if first is None or not isinstance(first.nnodes, int):
         return False
     if engine.worker is not None:

@@ -5,12 +5,17 @@ core/v1/toleration.go (ToleratesTaint), which Volcano's plugin `predicates` call
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
 from decimal import Decimal
+from functools import cached_property, partial
 from typing import Any
 
+from kthena_components.core import naming
 from kthena_components.core.topology.domains import Labels, holds
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence, unknown_within
+from kthena_components.core.values.unknown import is_unresolved
 
 Body = Mapping[str, Any]
 _KEEPS_OUT = ("NoSchedule", "NoExecute")
@@ -94,21 +99,102 @@ def apart_from(spec: Body, labels: Mapping[Any, Any]) -> Iterator[tuple[str, str
     Yields:
         The path of the term in the spec, and its topologyKey.
     """
-    at = f"affinity.podAntiAffinity.{REQUIRED}"
-    terms = mapping(mapping(spec.get("affinity")).get("podAntiAffinity")).get(REQUIRED)
+    return _terms(spec, labels, "podAntiAffinity")
+
+
+def together_with(spec: Body, labels: Mapping[Any, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the topology keys whose domains pods of a spec always share, as `apart_from` does."""
+    return _terms(spec, labels, "podAffinity")
+
+
+def _terms(spec: Body, labels: Mapping[Any, Any], kind: str) -> Iterator[tuple[str, str]]:
+    """Yield the required terms of one kind that match some labels."""
+    terms = mapping(mapping(spec.get("affinity")).get(kind)).get(REQUIRED)
     for index, term in enumerate(map(mapping, sequence(terms))):
         key, selector = term.get("topologyKey"), mapping(term.get("labelSelector"))
-        wanted = mapping(selector.get("matchLabels"))
-        expressions = sequence(selector.get("matchExpressions"))
-        matches = all(labels.get(name) == value for name, value in wanted.items()) and all(
-            holds(mapping(each), labels) for each in expressions
-        )
         of_these = isinstance(key, str) and not any(term.get(name) for name in _OTHER_PODS)
-        # Controllers add labels, and those of a template may not be known.
-        stated = all(str(mapping(each).get("key")) in labels for each in expressions)
-        late = unknown_within(key, selector, labels if expressions else None)
-        if of_these and stated and not late and matches and (wanted or expressions):
-            yield f"{at}[{index}]", str(key)
+        stated = selector.get("matchLabels") or selector.get("matchExpressions")
+        if of_these and not unknown_within(key) and stated and _selects(selector, labels):
+            yield f"affinity.{kind}.{REQUIRED}[{index}]", str(key)
+
+
+def _selects(selector: Body, labels: Mapping[Any, Any]) -> bool:
+    """Return whether a selector surely matches pods of some labels."""
+    wanted = mapping(selector.get("matchLabels"))
+    expressions = sequence(selector.get("matchExpressions"))
+    # Controllers add labels, and those of a template may not be known.
+    stated = all(str(mapping(each).get("key")) in labels for each in expressions)
+    late = unknown_within(selector, labels if expressions else None)
+    matches = all(labels.get(name) == value for name, value in wanted.items())
+    return bool(stated and not late and matches) and all(
+        holds(mapping(each), labels) for each in expressions
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """A constraint on the spread of pods that their scheduler must meet."""
+
+    path: str = field(compare=False)
+    """Its path in the spec."""
+    key: str
+    counts: str
+    """The pods that it counts: the text of its selectors."""
+    most: int
+    """maxSkew."""
+    domains: int
+    """minDomains."""
+    all_nodes: bool
+    """Whether nodes that the pods do not select count."""
+    no_tainted: bool
+    """Whether nodes with taints that the pods do not tolerate do not count."""
+
+
+def spreads(spec: Body, labels: Mapping[Any, Any]) -> Iterator[Spread]:
+    """Yield the constraints that count the pods themselves; others never keep them off a node.
+
+    Source: Kubernetes 1.34 pkg/scheduler/framework/plugins/podtopologyspread/filtering.go.
+    """
+    for index, item in enumerate(map(mapping, sequence(spec.get("topologySpreadConstraints")))):
+        key, most = item.get("topologyKey"), item.get("maxSkew")
+        domains, selector = item.get("minDomains"), item.get("labelSelector")
+        if unknown_within(item) or item.get("whenUnsatisfiable") != "DoNotSchedule":
+            continue
+        if not (isinstance(key, str) and isinstance(most, int) and isinstance(selector, Mapping)):
+            continue
+        if most > 0 and isinstance(domains, int | None) and _selects(selector, labels):
+            yield Spread(
+                path=f"topologySpreadConstraints[{index}]",
+                key=key,
+                counts=repr((selector, item.get("matchLabelKeys"))),
+                most=most,
+                domains=domains or 1,
+                all_nodes=item.get("nodeAffinityPolicy") == "Ignore",
+                no_tainted=item.get("nodeTaintsPolicy") == "Honor",
+            )
+
+
+HostPort = tuple[str, str, int]
+"""The protocol, the address and the number of a port of a node."""
+_ANY = "0.0.0.0"  # noqa: S104 - compared only
+
+
+def host_ports(spec: Body) -> Iterator[tuple[str, HostPort]]:
+    """Yield the ports of its node that a pod takes, each with its path in the spec.
+
+    With hostNetwork, that is each port of its containers. Source: Kubernetes 1.34
+    pkg/scheduler/framework/plugins/nodeports/node_ports.go and pkg/apis/core/v1/defaults.go
+    (defaultHostNetworkPorts).
+    """
+    on_host = spec.get("hostNetwork") is True
+    for index, container in enumerate(map(mapping, sequence(spec.get("containers")))):
+        for number, port in enumerate(map(mapping, sequence(container.get("ports")))):
+            taken = port.get("hostPort") or (port.get("containerPort") if on_host else None)
+            known = isinstance(taken, int) and not unknown_within(port)
+            if known and taken:
+                address = str(port.get("hostIP") or "").replace(_ANY, "")
+                path = f"containers[{index}].ports[{number}]"
+                yield path, (str(port.get("protocol") or "TCP"), address, taken)
 
 
 def _matches_affinity(spec: Body, node: Body, labels: Labels) -> bool:
@@ -170,3 +256,116 @@ def least_of(requests: Sequence[Amounts]) -> dict[str, Decimal]:
     """Return the smallest request of several pods, for each resource."""
     shared = set(requests[0]).intersection(*requests[1:]) if requests else set()
     return {key: min(one[key] for one in requests) for key in shared}
+
+
+# Which of some Nodes pods may use.
+
+
+_Test = Callable[[Body], bool]
+
+
+def labels_of(node: Body) -> Labels:
+    """Return the labels of a node."""
+    return mapping(mapping(node.get("metadata")).get("labels"))
+
+
+class NodeChoice:
+    """Some Nodes, and which of them pods may use. Pods with equal constraints are asked once."""
+
+    def __init__(self, nodes: list[Body]) -> None:
+        """Take the Nodes."""
+        self.nodes = nodes
+        self._own = {str(key) for one in nodes for key in labels_of(one)}
+        self._found: dict[str, tuple[list[Body], str]] = {}
+
+    @cached_property
+    def are_whole(self) -> bool:
+        """Whether they have all labels of a cluster: the kubelet adds the label with the name."""
+        return all(naming.HOSTNAME in labels_of(one) for one in self.nodes)
+
+    def usable(
+        self,
+        spec: Mapping[str, Any],
+        asked: Collection[str],
+        labels: Container[str] | None = None,
+    ) -> tuple[list[Body], str]:
+        """Return the Nodes on which pods may start, and the fields of the pods that exclude others.
+
+        Args:
+            spec: The spec of the pods.
+            asked: The resources that they request.
+            labels: The labels that are compared. None: those that a Node has.
+        """
+        affinity = mapping(spec.get("affinity")).get("nodeAffinity")
+        stated = (*map(spec.get, ("nodeName", "nodeSelector", "tolerations")), affinity)
+        key = repr((stated, sorted(asked), labels is None))
+        if key not in self._found:
+            tests = _tests(spec, self._own if labels is None else labels, asked)
+            self._found[key] = _usable(self.nodes, [*tests])
+        return self._found[key]
+
+
+class Every(Container[str]):
+    """All labels."""
+
+    def __contains__(self, key: object) -> bool:
+        return True
+
+
+def _usable(nodes: list[Body], tests: list[tuple[str, _Test]]) -> tuple[list[Body], str]:
+    """Return the Nodes on which pods may start, and the fields of the pods that exclude others."""
+    left, by = nodes, list[str]()
+    for name, test in tests:
+        allowed = [node for node in left if test(node)]
+        if len(allowed) < len(left):
+            left = allowed
+            by.append(name)
+    return left, " and ".join(by)
+
+
+def _tests(
+    spec: Mapping[str, Any], stated: Container[str], asked: Collection[str]
+) -> Iterator[tuple[str, _Test]]:
+    """Return what decides which Nodes pods may use, by field. Unknown values decide nothing."""
+    name, selector = spec.get("nodeName"), mapping(spec.get("nodeSelector"))
+    if isinstance(name, str) and name and not is_unresolved(name):
+        yield "nodeName", lambda node: mapping(node.get("metadata")).get("name") == name
+    wanted = {
+        key: value for key, value in selector.items() if key in stated and not is_unresolved(value)
+    }
+    yield "nodeSelector", partial(_accepts, {"nodeSelector": wanted, **_ALL_TAINTS})
+    yield "nodeAffinity", partial(_accepts, {"affinity": _affinity(spec, stated), **_ALL_TAINTS})
+    if not unknown_within(spec.get("tolerations")):
+        tolerations = tolerating_devices(spec, asked)["tolerations"]
+        yield "tolerations", partial(_accepts, {"tolerations": tolerations})
+
+
+_ALL_TAINTS = {"tolerations": [{"operator": "Exists"}]}
+
+
+def _accepts(fields: Mapping[str, Any], node: Body) -> bool:
+    """Return whether a Node may accept pods, by some fields of their spec."""
+    labels = mapping(node.get("metadata")).get("labels")
+    if unknown_within(labels) or unknown_within(mapping(node.get("spec")).get("taints")):
+        return True
+    return not any(obstacles(fields, node))
+
+
+def _affinity(spec: Mapping[str, Any], stated: Container[str]) -> Mapping[str, Any]:
+    """Return the required affinity to nodes, of labels that Nodes state; empty if none is left."""
+    required = mapping(mapping(mapping(spec.get("affinity")).get("nodeAffinity")).get(REQUIRED))
+    terms = [
+        {
+            **term,
+            "matchExpressions": [
+                each
+                for each in map(mapping, sequence(term.get("matchExpressions")))
+                if str(each.get("key")) in stated
+            ],
+        }
+        for term in map(mapping, sequence(required.get("nodeSelectorTerms")))
+    ]
+    open_to_all = not all(term["matchExpressions"] or term.get("matchFields") for term in terms)
+    if open_to_all or unknown_within(required):
+        return {}
+    return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}} if terms else {}

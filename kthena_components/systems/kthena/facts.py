@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 from kthena_components.core import naming
+from kthena_components.core.facts.network import states_host_name
 from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, GangFacts, ServingFacts
 from kthena_components.core.facts.workload import NO_SCHEDULER
@@ -29,6 +30,8 @@ from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import MaybeInt, Unknown, product
 from kthena_components.systems.kthena.view import Role, Serving
 
+_TEMPLATES = ("entryTemplate", "workerTemplate")
+
 
 def facts(view: Serving) -> ServingFacts:
     """Read the facts of a ModelServing."""
@@ -44,7 +47,14 @@ def facts(view: Serving) -> ServingFacts:
         gang_expected=NO_SCHEDULER if unknown_in(scheduler) else volcano_places,
         unread=unknown_inside(view.template.get("roles")),
         copies=count_or_unknown(view.spec.get("replicas"), "replicas", 1),
+        unnamed_in="" if _names_pods(view) else view.object.stated_namespace,
     )
+
+
+def _names_pods(view: Serving) -> bool:
+    """Return whether a template may give its pods names in DNS."""
+    each = (mapping(role.fields) for role in view.roles)
+    return any(states_host_name(f.get(key)) for f in each for key in _TEMPLATES)
 
 
 def _read_role(view: Serving, role: Role) -> EngineFacts:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from kthena_components.core import naming
 from kthena_components.core.facts.engine_grouping import EngineTemplate, engines_of
+from kthena_components.core.facts.network import states_host_name
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, NameFacts, ServingFacts
@@ -67,6 +68,18 @@ def facts(view: RbgView) -> ServingFacts:
         gang_expected=True,
         copies=count_or_unknown(view.replicas, "replicas", 1),
         names=tuple(made for role in view.roles for made in _names(view, role)),
+        unnamed_in="" if _names_pods(view) else view.object.stated_namespace,
+    )
+
+
+def _names_pods(view: RbgView) -> bool:
+    """Return whether a template may give its pods names in DNS."""
+    return view.gap is not None or any(
+        states_host_name(body)
+        for role in view.roles
+        for field in ("leaderTemplatePatch", "workerTemplatePatch")
+        for template in (template_of(view, role, field),)
+        for body in (template.body, *(patch for _, patch in template.patches))
     )
 
 

@@ -55,10 +55,8 @@ from kthena_components.systems.volcano.rules.gang_task_subgroup_minimum_and_name
 from kthena_components.systems.volcano.rules.gang_within_queue import gang_within_queue
 from kthena_components.systems.volcano.rules.hypernode_names_topology import HYPER_NODE_RULES
 from kthena_components.systems.volcano.rules.job_and_ray_plugin import JOB_RULES
-from kthena_components.systems.volcano.rules.pod_fits_node_pods_apart import (
-    pod_fits_node,
-    pods_apart_fit,
-)
+from kthena_components.systems.volcano.rules.pod_fits_node import pod_fits_node
+from kthena_components.systems.volcano.rules.pods_apart_fit import pods_apart_fit
 from kthena_components.systems.volcano.rules.queue import QUEUE_RULES
 from kthena_components.systems.volcano.rules.queue_references import (
     queue_cycle,

@@ -109,7 +109,7 @@ def _elsewhere(found: Object, engine: EngineFacts, host: re.Match[str]) -> str:
     """Explain that an address names a pod elsewhere, if no other pod belongs to an engine."""
     command, space = engine.entry.command, found.metadata.get("namespace")
     alone = command is not None and engine.pods == whole(found.spec.get("replicas"))
-    if not alone or host["domain"] != found.spec.get("serviceName") or not is_name(space):
+    if not alone or not is_name(space):
         return ""
     other = re.match(r"\.([a-z0-9-]+)(?:\.svc\b|$)", host["rest"] or "")
     if other is not None and other[1] != space:
