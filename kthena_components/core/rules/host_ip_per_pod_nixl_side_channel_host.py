@@ -30,6 +30,8 @@ from kthena_components.core.values.unknown import (
 _TWO = 2
 _AT_HOST = (0, 5, 2)
 """The first SGLang whose bootstrap server listens at --host; before, at all addresses."""
+_OF_DYNAMO = (0, 6)
+"""The first Dynamo with such a release of SGLang."""
 _FIXED = regex(r"[A-Za-z0-9.:-]+|\[[A-Fa-f0-9:.]+\]")
 _NUMBERS = regex(r"[0-9.]+|\[?[A-Fa-f0-9.]*:[A-Fa-f0-9:.]*\]?")
 _OWN_ADDRESS = f"set {NIXL_HOST} by a fieldRef to status.podIP"
@@ -197,6 +199,10 @@ def _bootstrap_host(half: Half) -> Iterator[Finding]:
     """Check that SGLang's bootstrap server, which decode engines ask, is at the pod's address."""
     pod, level = half.start.engine.entry, half.start.since(_AT_HOST)
     host = half.start.option("--host")
+    image = half.command.image
+    dynamo = image.dynamo_release if image is not None else None
+    if dynamo is not None:
+        level = Level.ADVISORY if dynamo >= _OF_DYNAMO else None
     if level is None or pod.on_host or not (host is None or isinstance(host, str)):
         return
     if host is not None and not LOOPBACK.fullmatch(host):
@@ -207,7 +213,7 @@ def _bootstrap_host(half: Half) -> Iterator[Finding]:
         seen=f"{half.name} sends its KV cache, and its bootstrap server only listens on {stated}, "
         "so no decode engine in another pod reaches it",
         remedy=set_option("--host", EVERY_ADDRESS, f"add --host {EVERY_ADDRESS}"),
-        level=Level.ADVISORY if half.command.by_dynamo else level,
+        level=level,
     )
 
 
