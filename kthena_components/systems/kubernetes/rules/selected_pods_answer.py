@@ -66,8 +66,8 @@ def selected_pods_answer(cluster: ClusterObjects) -> Iterator[Finding]:
     with --service-discovery-port 8000, and SGLang's default port; targetPorts 8000 to 8007, and
     vLLM with --data-parallel-hybrid-lb, which listens on 8000 only; the label model.aibrix.ai/name:
     chat, and vLLM with --served-model-name llama.
-    Level: mandatory; advisory for the labels of pods that AIBrix's gateway reads, and for a router of
-    SGLang that also selects its ranks above 0, which answer probes and send 404 to requests.
+    Level: mandatory; advisory for the labels of pods that AIBrix's gateway reads, and for a router
+    of SGLang that also selects its ranks above 0, which answer probes and send 404 to requests.
     Source: Kubernetes documentation, Service; volcano-sh/kthena v1.0.0
     pkg/kthena-router/controller/modelserver_controller.go and router/router.go; vLLM
     vllm/entrypoints/openai/cli_args.py; SGLang sglang/srt/server_args.py; TensorRT-LLM
@@ -116,9 +116,7 @@ def _labelled(cluster: ClusterObjects) -> Iterator[Finding]:
         at = pods.owner.at(inner("metadata.labels"))
         number = digits(port) if port is not None else None
         if number is not None and not ports.may_listen(number):
-            seen = (
-                f"has {_GATEWAY_PORT} {display(port)}, where AIBrix's gateway asks the pod that "
-            )
+            seen = f"has {_GATEWAY_PORT} {display(port)}, where AIBrix's gateway asks the pod that "
             seen += f"a routing strategy chose, but {ports.title}"
             yield advise(at, seen, f'write {_GATEWAY_PORT}: "{ports.answers}"')
         # Adapters that are loaded later have labels of their own.
