@@ -140,14 +140,29 @@ def facts(view: JobSet) -> ServingFacts:
 
 
 def _names(view: JobSet) -> Iterator[NameFacts]:
-    """Return the longest names of Jobs and pods, which the webhook checks.
+    """Return the longest names of Jobs and pods, which the webhook checks, and of the coordinator.
 
     Source: kubernetes-sigs/jobset pkg/webhooks/jobset_webhook.go ValidateCreate: the last Job of an
-    entry, and the last pod of an indexed one that states its completions, with 6 characters.
+    entry, the last pod of an indexed one that states its completions, with 6 characters, and the
+    subdomain; pkg/controllers/jobset_controller.go CoordinatorEndpoint, which is a label, too.
     """
-    found = view.object
+    found, network = view.object, mapping(view.object.spec.get("network"))
+    domain = network.get("subdomain")
+    if is_name(domain):
+        at = found.at("spec.network.subdomain")
+        yield NameFacts(path=at, name=domain, limit=DNS_LABEL, what="Service", made=False)
     if not is_name(found.name):
         return
+    first = mapping(found.spec.get("coordinator"))
+    if is_name(job := first.get("replicatedJob")) and (domain is None or is_name(domain)):
+        numbers = (first.get(key) or 0 for key in ("jobIndex", "podIndex"))
+        host = "-".join((found.name, job, *map(str, numbers)))
+        yield NameFacts(
+            path=found.at("spec.coordinator"),
+            name=f"{host}.{domain or found.name}",
+            limit=DNS_LABEL,
+            what="label jobset.sigs.k8s.io/coordinator",
+        )
     for job in view.jobs:
         if job.name == "?" or isinstance(job.jobs, Unknown):
             continue

@@ -13,7 +13,7 @@ from kthena_components.core.facts.network import (
 )
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of
-from kthena_components.core.remedies import remove, write
+from kthena_components.core.remedies import remove, set_option, write
 from kthena_components.core.rules.support.engine_pods import LEADERS
 from kthena_components.core.rules.support.kv_halves import NIXL, Half, halves_of, pairs_of
 from kthena_components.core.rules.support.messages import title
@@ -28,6 +28,10 @@ from kthena_components.core.values.unknown import (
 )
 
 _TWO = 2
+_AT_HOST = (0, 5, 2)
+"""The first SGLang whose bootstrap server listens at --host; before, at all addresses."""
+_OF_DYNAMO = (0, 6)
+"""The first Dynamo with such a release of SGLang."""
 _FIXED = regex(r"[A-Za-z0-9.:-]+|\[[A-Fa-f0-9:.]+\]")
 _NUMBERS = regex(r"[0-9.]+|\[?[A-Fa-f0-9.]*:[A-Fa-f0-9:.]*\]?")
 _OWN_ADDRESS = f"set {NIXL_HOST} by a fieldRef to status.podIP"
@@ -154,26 +158,34 @@ def _finding(
 
 
 def nixl_side_channel_host(facts: ServingFacts) -> Iterator[Finding]:
-    """An engine that sends its KV cache by NIXL states an address at which other pods ask for it.
+    """An engine that sends its KV cache states an address at which other pods ask for it.
 
     The prefill engine puts VLLM_NIXL_SIDE_CHANNEL_HOST into its answer, and the decode engine
     connects to it. The default is localhost, which is the decode engine's own pod. Dynamo sets it.
     vLLM also listens there: a fixed value is no address of the pods of two engines, and the name of
     a Service gives an address of no pod, unless the Service is headless and selects that pod alone.
+    Since 0.5.2 the prefill engine of SGLang answers these questions at its --host only, which is
+    127.0.0.1 by default, whatever the connector.
 
     Pass: VLLM_NIXL_SIDE_CHANNEL_HOST from status.podIP, in each of 2 pods.
     Fail: NixlConnector with kv_producer, and no VLLM_NIXL_SIDE_CHANNEL_HOST, or 127.0.0.1; prefill,
-    or 10.0.0.5, in a Deployment with replicas 2.
+    or 10.0.0.5, in a Deployment with replicas 2; --disaggregation-mode prefill without --host.
     Level: mandatory for kv_producer, and for kv_both with a kv_consumer in another role; advisory
     for other engines with kv_both, whose other half is not seen, and for 0.0.0.0. Mandatory for a
-    fixed value of several engines; advisory for a name of one.
+    fixed value of several engines; advisory for a name of one, and for SGLang in Dynamo.
     Source: vllm/envs.py (default localhost) and vllm/distributed/kv_transfer/kv_connector/v1/
     nixl_connector.py, from 0.20 nixl/ (side_channel_host, _nixl_handshake_listener), from 0.9.1 to
     0.33.0; zeromq/libzmq src/ip_resolver.cpp (the first address of a name);
     ai-dynamo/dynamo components/src/dynamo/vllm/args.py (ensure_side_channel_host);
-    vllm-project/aibrix pkg/plugins/gateway/algorithms/pd/transfer/shfs.go (remote_host).
+    vllm-project/aibrix pkg/plugins/gateway/algorithms/pd/transfer/shfs.go (remote_host);
+    sglang/srt/managers/disagg_service.py of 0.5.2 to 0.5.23, and tokenizer_manager.py before (a
+    bootstrap server without a host); ai-dynamo/dynamo pull request 3666.
     """
-    halves = [half for half in halves_of(facts) if half.family == NIXL]
+    every = halves_of(facts)
+    for half in every:
+        if half.command.engine == "sglang" and half.sends and not _is_beside(half, facts):
+            yield from _bootstrap_host(half)
+    halves = [half for half in every if half.family == NIXL]
     directed = {id(pair.prefill) for pair in pairs_of(halves)}
     for half in halves:
         if not half.sends or half.command.by_dynamo or _is_beside(half, facts):
@@ -181,6 +193,28 @@ def nixl_side_channel_host(facts: ServingFacts) -> Iterator[Finding]:
         sure = half.one_way or id(half) in directed
         yield from _check_host(half, Level.MANDATORY if sure else Level.ADVISORY)
         yield from _one_for_all(half, product(half.start.engine.replicas, facts.copies))
+
+
+def _bootstrap_host(half: Half) -> Iterator[Finding]:
+    """Check that SGLang's bootstrap server, which decode engines ask, is at the pod's address."""
+    pod, level = half.start.engine.entry, half.start.since(_AT_HOST)
+    host = half.start.option("--host")
+    image = half.command.image
+    dynamo = image.dynamo_release if image is not None else None
+    if dynamo is not None:
+        level = Level.ADVISORY if dynamo >= _OF_DYNAMO else None
+    if level is None or pod.on_host or not (host is None or isinstance(host, str)):
+        return
+    if host is not None and not LOOPBACK.fullmatch(host):
+        return
+    stated = "--host 127.0.0.1, its default" if host is None else f"--host {host}"
+    yield Finding(
+        path=pod.command_path,
+        seen=f"{half.name} sends its KV cache, and its bootstrap server only listens on {stated}, "
+        "so no decode engine in another pod reaches it",
+        remedy=set_option("--host", EVERY_ADDRESS, f"add --host {EVERY_ADDRESS}"),
+        level=level,
+    )
 
 
 def _one_for_all(half: Half, engines: MaybeInt) -> Iterator[Finding]:

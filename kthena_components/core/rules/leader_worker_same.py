@@ -1,6 +1,6 @@
 """Rules of the pods of an engine: entry and workers have equally many GPUs and equal sizes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.engines.facts import set_size
@@ -19,7 +19,7 @@ from kthena_components.core.rules.support.messages import (
 )
 from kthena_components.core.rules.support.own_rank_and_unset_variables import own_rank, workers_of
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import first_unknown, require_known
+from kthena_components.core.values.read import first_unknown, mapping, require_known
 from kthena_components.core.values.unknown import Unknown, all_known
 
 _NO_ENGINE = Unknown("no command line of a known engine was found")
@@ -83,9 +83,25 @@ _EQUAL_SIZES = {
     "pipeline": "pipeline",
     "data": "data",
     "prefill_context": "context",
+    "decode_context": "decode context",
     "nnodes": "--nnodes",
 }
 """The fields that must be equal, with their names in messages."""
+_SAME_SWITCHES = {
+    "vllm": ("--enable-expert-parallel", "--enable-eplb", "--enable-dbo", "--enable-elastic-ep"),
+    "sglang": ("--enable-dp-attention", "--enable-dp-lm-head", "--enable-eplb"),
+}
+"""Switches by which all ranks of an engine distribute their work; without one, it is off."""
+_SAME_VALUES = {
+    "vllm": ("--all2all-backend", "--expert-placement-strategy", "--quantization"),
+    "sglang": ("--expert-parallel-size", "--ep-size", "--moe-a2a-backend", "--moe-dense-tp-size"),
+}
+"""Options with values for that. A default is not compared: it depends on the release."""
+_BALANCE = "--eplb-config"
+_OFF = {name for names in _SAME_SWITCHES.values() for name in names} | {
+    *(f"{_BALANCE}.{key}" for key in ("num_redundant_experts", "log_balancedness")),
+}
+"""Options that are off, or 0, where they are not stated."""
 
 
 def leader_worker_same_parallelism(facts: ServingFacts) -> Iterator[Finding]:
@@ -96,15 +112,19 @@ def leader_worker_same_parallelism(facts: ServingFacts) -> Iterator[Finding]:
     workers is wrong. A rank from the pod's index is correct. The same applies to copies of vLLM:
     all pods together start --data-parallel-size of them (--data-parallel-size-local in each), and
     those of the workers (--headless) begin behind the entry's, at --data-parallel-start-rank.
+    The options that distribute experts and attention are those of the entry, too: since 0.12 the
+    entry of vLLM's copies refuses workers with others, and before they wait for each other.
 
     Pass: -tp 8 -pp 2 --nnodes 2 in both, --node-rank $(WORKER_INDEX).
     Fail: -tp 8 in the entry and -tp 4 in the worker; --node-rank 0, or none, in the worker; two
     pods with --data-parallel-size 16 --data-parallel-size-local 4; no --data-parallel-start-rank;
-    meta-llama/Llama-3.1-405B-Instruct in the entry, and Llama-3.1-405B-Instruct-FP8 in the worker.
+    meta-llama/Llama-3.1-405B-Instruct in the entry, and Llama-3.1-405B-Instruct-FP8 in the worker;
+    --enable-eplb in the entry only.
     Level: mandatory, because the ranks wait for each other forever, or compute with two models:
     each pod loads the model of its own command line.
     Source: vllm/engine/arg_utils.py, create_engine_config; vllm/v1/engine/utils.py,
-    wait_for_engine_startup; sglang/srt/server_args.py.
+    wait_for_engine_startup (parallel_config_hash), and the fields that compute_hash of
+    vllm/config/parallel.py ignores; sglang/srt/server_args.py.
     """
     for engine in facts.engines:
         yield from _check(engine, facts.told)
@@ -121,6 +141,7 @@ def _check(engine: EngineFacts, told: Sequence[str] | None) -> Iterator[Finding]
         return
     if entry.engine is not None and worker.command.engine is not None:
         yield from _unlike(engine, entry, worker.command, worker.command_path)
+        yield from _other_options(engine, entry, worker.command, worker.command_path)
         yield from _other_model(engine, entry, worker.command, worker.command_path)
         yield from _rank(engine, worker, worker.command, told)
         yield from _copies(engine, entry, worker, told)
@@ -157,6 +178,49 @@ def _unlike(
         )
     else:
         require_known(path, *(size for _, mine, theirs in pairs for size in (mine, theirs)))
+
+
+def _other_options(
+    engine: EngineFacts, entry: CommandFacts, worker: CommandFacts, path: str
+) -> Iterator[Finding]:
+    """Report options by which the entry and the workers distribute their work differently."""
+    hidden = any(command.hidden is not None for command in (entry, worker))
+    if entry.engine != worker.engine or hidden:
+        return
+    mine, theirs = _distribution(entry), _distribution(worker)
+    unlike = [
+        name
+        for name in dict.fromkeys((*mine, *theirs))
+        if first_unknown(mine.get(name), theirs.get(name)) is None
+        and mine.get(name) != theirs.get(name)
+        and (name in _OFF or (name in mine and name in theirs))
+    ]
+    if not unlike:
+        return
+    first, second = (_in_words(unlike, stated) for stated in (mine, theirs))
+    yield Finding(
+        path=path,
+        seen=f"{title(engine)} states {first} in its entry and {second} in its workers, and all "
+        "pods of an engine must state the same",
+        remedy=f"write {first if mine.keys() & set(unlike) else second} in both",
+    )
+
+
+def _distribution(command: CommandFacts) -> dict[str, object]:
+    """Return the options that distribute an engine's work, without those that are off."""
+    engine, options = command.engine or "", command.options
+    switches = {name: options.get(name) for name in _SAME_SWITCHES.get(engine, ())}
+    config = options.get(_BALANCE) if engine == "vllm" else None
+    keys = {f"{_BALANCE}.{key}": value for key, value in mapping(config).items()}
+    values = {name: options.get(name) for name in _SAME_VALUES.get(engine, ())}
+    stated = {**switches, **keys, **values}
+    return {name: value for name, value in stated.items() if value not in (None, False, 0)}
+
+
+def _in_words(names: Sequence[str], stated: Mapping[str, object]) -> str:
+    """Return which of some options are stated."""
+    some = [f"{n}" if stated[n] is True else f"{n} {stated[n]}" for n in names if n in stated]
+    return ", ".join(some) or ("none of them" if len(names) > 1 else f"no {names[0]}")
 
 
 def _other_model(

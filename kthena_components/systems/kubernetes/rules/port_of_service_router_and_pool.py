@@ -27,6 +27,7 @@ from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kubernetes.rules.inference_pools import POOL, pools, route_backends
 from kthena_components.systems.kubernetes.selectors_and_routers import (
+    PICKER,
     STACK,
     Backend,
     Router,
@@ -293,22 +294,22 @@ def _ingress_port(
         yield refuse(path, seen, remedy)
 
 
-def _pickers(cluster: ClusterObjects) -> Iterator[tuple[Mapping[Key, _Services], Object]]:
-    services = _services(cluster)
-    yield from ((services, pool) for (pool,) in pools(cluster))
+def _pickers(cluster: ClusterObjects) -> Iterator[tuple[_Place, Object]]:
+    place = (cluster, _services(cluster))
+    yield from ((place, pool) for (pool,) in pools(cluster))
 
 
 @each_of(_pickers)
-def inference_pool_picker_port(
-    services: Mapping[Key, _Services], pool: Object
-) -> Iterator[Finding]:
+def inference_pool_picker_port(place: _Place, pool: Object) -> Iterator[Finding]:
     """The port that an InferencePool states for its picker is one of that Service.
 
-    It is the port of the Service, and neither its targetPort nor a port of the engine.
+    It is the port of the Service, and neither its targetPort nor a port of the engine. The Service
+    is the one of the picker that watches the pool (--pool-name).
 
     Pass: endpointPickerRef.port.number 9002, and a Service with port 9002.
-    Fail: endpointPickerRef.port.number 8000, and a Service that only has port 9002.
-    Level: mandatory.
+    Fail: endpointPickerRef.port.number 8000, and a Service that only has port 9002;
+    endpointPickerRef.name chat, and the picker of the pool has the Service chat-epp.
+    Level: mandatory; a missing Service is advice if these are not all objects of the cluster.
     Source: kubernetes-sigs/gateway-api-inference-extension v1.5.0 api/v1/inferencepool_types.go
     EndpointPickerRef; v1.3.1 apix/v1alpha2/inferencepool_types.go Extension.
     """
@@ -321,9 +322,25 @@ def inference_pool_picker_port(
         return
     path, name = pool.at(inner), picker.get("name")
     require_known(path, stated, name, pool.namespace)
-    service = services.get((str(pool.namespace), str(name)))
-    if service is not None and service.lacks(stated, path):
+    (cluster, services), space = place, str(pool.namespace)
+    service = services.get((space, str(name)))
+    if service is None:
+        if names := _of_picker(cluster, pool.name, space):
+            seen = f"is {display(name)}, but the picker that watches this pool has the Service"
+            report = refuse if cluster.complete else advise
+            at = pool.at(f"spec.{field_of}.name")
+            yield report(at, f"{seen} {display(names[0])}", write(names[0]))
+    elif service.lacks(stated, path):
         yield refuse(path, f"{_seen(stated)}, {_has(name, service)}", _either(service))
+
+
+def _of_picker(cluster: ClusterObjects, pool: object, space: str) -> list[str]:
+    """Return the names of the Services of the picker that watches a pool."""
+    mine = [r for r in routers(cluster) if r.program == PICKER and r.value("--pool-name") == pool]
+    labels = [router.pods.labels for router in mine if router.owner.namespace == space]
+    beside = [one for one in cluster.of(_SERVICE) if one.namespace == space]
+    wanted = ((str(one.name), mapping(one.spec.get("selector")).items()) for one in beside)
+    return [name for name, keys in wanted if keys and any(keys <= own.items() for own in labels)]
 
 
 def router_backend_port(cluster: ClusterObjects) -> Iterator[Finding]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from kthena_components.core import naming
 from kthena_components.core.facts.listening import ON_A_PORT, ON_ALL_ADDRESSES, Listening
@@ -10,8 +11,9 @@ from kthena_components.core.findings import Finding, Level, advise, join_path, p
 from kthena_components.core.objects.cluster_objects import ClusterObjects, PodIndex
 from kthena_components.core.objects.object import MODEL_SERVING, PodSet
 from kthena_components.core.remedies import set_option, write
-from kthena_components.core.values.display import display
+from kthena_components.core.values.display import display, listing
 from kthena_components.core.values.read import digits, mapping, require_known, unknown_inside, whole
+from kthena_components.core.values.unknown import is_unresolved
 from kthena_components.systems.kubernetes.selectors_and_routers import (
     POOLS,
     Selector,
@@ -37,6 +39,8 @@ _POD_NAME = "statefulset.kubernetes.io/pod-name"
 _SGLANG_SELECTORS = frozenset({"--selector", "--prefill-selector", "--decode-selector"})
 _GATEWAY_PORT = "model.aibrix.ai/port"
 """The label with the port at which AIBrix's gateway asks a pod that it chose."""
+_GATEWAY_MODEL = "model.aibrix.ai/name"
+"""The label with the only name by which that gateway takes requests for a pod."""
 _PORTS = "--data-parallel-multi-port-external-lb"
 """The option with which each copy of the model listens on a port of its own."""
 
@@ -60,9 +64,10 @@ def selected_pods_answer(cluster: ClusterObjects) -> Iterator[Finding]:
     Fail: targetPort 8080 and vllm serve; a Service, and SGLang without --host 0.0.0.0; a Service
     that selects both pods of a StatefulSet with --nnodes 2, which have no readinessProbe; a router
     with --service-discovery-port 8000, and SGLang's default port; targetPorts 8000 to 8007, and
-    vLLM with --data-parallel-hybrid-lb, which listens on 8000 only.
-    Level: mandatory; advisory for the label model.aibrix.ai/port of pods, and for a router of
-    SGLang that also selects its ranks above 0, which answer probes and send 404 to requests.
+    vLLM with --data-parallel-hybrid-lb, which listens on 8000 only; the label model.aibrix.ai/name:
+    chat, and vLLM with --served-model-name llama.
+    Level: mandatory; advisory for the labels of pods that AIBrix's gateway reads, and for a router
+    of SGLang that also selects its ranks above 0, which answer probes and send 404 to requests.
     Source: Kubernetes documentation, Service; volcano-sh/kthena v1.0.0
     pkg/kthena-router/controller/modelserver_controller.go and router/router.go; vLLM
     vllm/entrypoints/openai/cli_args.py; SGLang sglang/srt/server_args.py; TensorRT-LLM
@@ -70,7 +75,8 @@ def selected_pods_answer(cluster: ClusterObjects) -> Iterator[Finding]:
     api/v1/inferencepool_types.go targetPorts; llm-d pull request 1855;
     sgl-router/py_src/sglang_router/router_args.py, sglang
     pull request 9568 and ome-projects/ome pull request 138; vllm-project/aibrix pkg/utils/pod.go
-    GetModelPortForPod; vllm-project/production-stack
+    GetModelPortForPod, and pkg/cache/informers.go with pkg/plugins/gateway/gateway_req_body.go
+    validateModelAvailability; vLLM _check_model; vllm-project/production-stack
     src/vllm_router/parsers/parser.py.
     """
     yield from _selected(cluster)
@@ -98,21 +104,33 @@ def _selected(cluster: ClusterObjects) -> Iterator[Finding]:
 
 
 def _labelled(cluster: ClusterObjects) -> Iterator[Finding]:
-    """Report ports in labels on which the pods do not listen."""
+    """Report labels for AIBrix's gateway: ports on which the pods do not listen, other models."""
     for pods in cluster.pods:
-        stated = pods.labels.get(_GATEWAY_PORT)
-        number = digits(stated) if isinstance(stated, str) else None
-        ports = cluster.listening(pods) if number is not None and pods.count != 0 else None
-        if number is None or ports is None or ports.on_host or not isinstance(ports.answers, int):
+        port, model = (_written(pods, label) for label in (_GATEWAY_PORT, _GATEWAY_MODEL))
+        if (port is None and model is None) or pods.count == 0:
             continue
-        if not ports.may_listen(number):
-            at = "metadata.labels"
-            inner = join_path(pods.path, at) if pods.written is None else pods.written(at)
-            seen = (
-                f"has {_GATEWAY_PORT} {display(stated)}, where AIBrix's gateway asks the pod that "
-            )
+        ports = cluster.listening(pods)
+        if ports is None or ports.on_host or not isinstance(ports.answers, int):
+            continue
+        inner = pods.written or partial(join_path, pods.path)
+        at = pods.owner.at(inner("metadata.labels"))
+        number = digits(port) if port is not None else None
+        if number is not None and not ports.may_listen(number):
+            seen = f"has {_GATEWAY_PORT} {display(port)}, where AIBrix's gateway asks the pod that "
             seen += f"a routing strategy chose, but {ports.title}"
-            yield advise(pods.owner.at(inner), seen, f'write {_GATEWAY_PORT}: "{ports.answers}"')
+            yield advise(at, seen, f'write {_GATEWAY_PORT}: "{ports.answers}"')
+        # Adapters that are loaded later have labels of their own.
+        names = ports.taken if model is not None and not ports.has_adapters else None
+        if names is not None and model not in names:
+            seen = f"has {_GATEWAY_MODEL} {display(model)}, the only name that AIBrix's gateway "
+            seen += f"takes in requests, but vLLM serves {listing(map(display, sorted(names)))}"
+            yield advise(at, f"{seen} and answers 404", f"add --served-model-name {model}")
+
+
+def _written(pods: PodSet, label: str) -> str | None:
+    """Return the value of a label, if it is known."""
+    value = pods.labels.get(label)
+    return value if isinstance(value, str) and not is_unresolved(value) else None
 
 
 def _on_hosts(

@@ -249,6 +249,10 @@ _SETS: Version = (2, 48)
 get_initialization_kwargs)."""
 _WITHOUT_OPTION = frozenset({"enable_mm_processor_stats", "mamba_config", "model_weights"})
 """Arguments of vLLM's engine that no option of its command line sets."""
+_ONLY_OPTIONS = frozenset({"api_server_count", "config", "grpc", "headless", "help"})
+"""Options of `vllm serve` that no argument of its engine or server has, in no release."""
+_LAST_ARGUMENT = {"disable_log_requests": "0.10.0"}
+"""The last release with an argument whose option newer releases have, too."""
 
 
 def ray_engine_kwargs(view: RayView) -> Iterator[Finding]:
@@ -260,7 +264,8 @@ def ray_engine_kwargs(view: RayView) -> Iterator[Finding]:
 
     Pass: engine_kwargs {tensor_parallel_size: 8, max_num_seqs: 64}.
     Fail: engine_kwargs {tensor_parallel: 8}; {swap_space: 4}, which only vLLM up to 0.17 has;
-    {distributed_executor_backend: mp}; {model: org/model}.
+    {distributed_executor_backend: mp}; {model: org/model}; {headless: true}, which is only an
+    option of the command line, as is disable_log_requests since 0.10.1.
     Level: mandatory if no release has it; advisory if the newest has not, and for what Ray Serve
     sets, unless the head's image states a release of Ray.
     Source: ray-project/ray python/ray/llm/_internal/serve, VLLMEngineConfig.from_llm_config; the
@@ -306,11 +311,13 @@ def _names() -> frozenset[str]:
     """Return the names of all options of all releases, as arguments of Python."""
     rows = load("vllm").rows
     long = (name for row in rows for name in row.names if name.startswith("--"))
-    return frozenset(name.removeprefix("--").replace("-", "_") for name in long)
+    return frozenset(name.removeprefix("--").replace("-", "_") for name in long) - _ONLY_OPTIONS
 
 
 def _gone(key: str) -> str:
-    """Return the last release with an option; empty if the newest has it."""
+    """Return the last release with an argument; empty if the newest has it."""
+    if key in _LAST_ARGUMENT:
+        return _LAST_ARGUMENT[key]
     table, rows = load("vllm"), rows_of("vllm", f"--{key.replace('_', '-')}")
     last = max((row.until for row in rows), default=len(table.texts) - 1)
     return "" if last == len(table.texts) - 1 else table.texts[last]
