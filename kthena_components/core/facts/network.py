@@ -129,8 +129,9 @@ def engine_variables(container: Mapping[str, Any], given: Inputs, path: str) -> 
         place, late = f"{path}.envFrom", isinstance(value, str) and "$(" in value
         if number is not None:
             place = f"{path}.env[{number}]{'.value' if 'value' in stated[number] else ''}"
-        known = Unknown(f"{name} refers to another variable") if late else value
-        found[name] = VariableFacts(path=place, value=known)
+        if late:
+            value = _referred(name, value.partition(":")[0], given.env)
+        found[name] = VariableFacts(path=place, value=value)
     return MappingProxyType(found)
 
 
