@@ -26,11 +26,10 @@ from kthena_components.core.values.read import (
 from kthena_components.core.values.unknown import NotKnownError, Unknown, known
 from kthena_components.systems.kaito.estimator import (
     CONTEXT,
-    LAST_OF_FORMER,
     Deployment,
     Sized,
     TooSmall,
-    is_former_instance,
+    last_with_instance,
     size_of,
     where,
 )
@@ -305,8 +304,10 @@ def _known(model: Model, name: str, release: str | None) -> Iterator[Finding]:
     if azure and (not sized or model.runtime == TRANSFORMERS):
         return
     level = Level.ADVISORY if azure else Level.MANDATORY
-    if is_former_instance(name):
-        yield from _former(model, name, release, level)
+    last = last_with_instance(name)
+    if last is not None:
+        if not release or read_release(release) > read_release(last):
+            yield _former(model, name, last, level, released=bool(release))
         return
     near = nearest(name, [instance.name for instance in known_instances()], alike=_TYPO)
     why = "so it cannot count the nodes of a preset" if azure else "and rejects"
@@ -318,15 +319,13 @@ def _known(model: Model, name: str, release: str | None) -> Iterator[Finding]:
     )
 
 
-def _former(model: Model, name: str, release: str | None, level: Level) -> Iterator[Finding]:
-    """Report a type that KAITO 0.12 has dropped, unless the stated release still has it."""
-    if release and read_release(release) <= read_release(LAST_OF_FORMER):
-        return
+def _former(model: Model, name: str, last: str, level: Level, *, released: bool) -> Finding:
+    """Report a type that KAITO has dropped; whether a release is stated decides the remedy."""
     newer = "choose GPUs of compute capability 8.0 or more"
-    stated = f"state your release with --release kaito={LAST_OF_FORMER}"
-    yield Finding(
+    stated = f"state your release with --release kaito={last}"
+    return Finding(
         path=model.instance_path,
-        seen=f"is {display(name)}, which KAITO knows only up to {LAST_OF_FORMER}",
-        remedy=newer if release else either(newer, stated),
+        seen=f"is {display(name)}, which KAITO knows only up to {last}",
+        remedy=newer if released else either(newer, stated),
         level=level,
     )
