@@ -52,7 +52,8 @@ def pods_joined(facts: ServingFacts) -> Iterator[Finding]:
     `ray start --block` in the background and nothing behind it; a first pod that runs `ray start
     --address=$LWS_LEADER_ADDRESS:6379`, because a test on its number is the wrong way round, while
     the others start the head; executor ray in pods of which none
-    runs `ray start --head`, also with RAY_ADDRESS=auto; no executor in vLLM up to 0.11.0, which then chooses Ray.
+    runs `ray start --head`, also with RAY_ADDRESS=auto; no executor in vLLM up to 0.11.0, which
+    then chooses Ray.
     Level: mandatory.
     Source: sglang/srt/entrypoints/engine.py _launch_scheduler_processes; tensorrt_llm/llmapi/llm.py
     (MpiPoolSession); vllm/v1/executor/ray_utils.py initialize_ray_cluster; vllm/v1/executor/
