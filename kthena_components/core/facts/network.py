@@ -126,11 +126,12 @@ def engine_variables(container: Mapping[str, Any], given: Inputs, path: str) -> 
     found: dict[str, VariableFacts] = {}
     for name in (name for name in names if name not in texts):
         number, value = places.get(name), given.env[name]
-        place, late = f"{path}.envFrom", isinstance(value, str) and "$(" in value
+        place = f"{path}.envFrom"
         if number is not None:
             place = f"{path}.env[{number}]{'.value' if 'value' in stated[number] else ''}"
-        known = Unknown(f"{name} refers to another variable") if late else value
-        found[name] = VariableFacts(path=place, value=known)
+        if isinstance(value, str) and "$(" in value:
+            value = _referred(name, value.partition(":")[0], given.env)
+        found[name] = VariableFacts(path=place, value=value)
     return MappingProxyType(found)
 
 

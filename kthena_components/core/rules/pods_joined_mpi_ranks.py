@@ -52,7 +52,8 @@ def pods_joined(facts: ServingFacts) -> Iterator[Finding]:
     `ray start --block` in the background and nothing behind it; a first pod that runs `ray start
     --address=$LWS_LEADER_ADDRESS:6379`, because a test on its number is the wrong way round, while
     the others start the head; executor ray in pods of which none
-    runs `ray start --head`, or no executor in vLLM up to 0.11.0, which then chooses Ray.
+    runs `ray start --head`, also with RAY_ADDRESS=auto; no executor in vLLM up to 0.11.0, which
+    then chooses Ray.
     Level: mandatory.
     Source: sglang/srt/entrypoints/engine.py _launch_scheduler_processes; tensorrt_llm/llmapi/llm.py
     (MpiPoolSession); vllm/v1/executor/ray_utils.py initialize_ray_cluster; vllm/v1/executor/
@@ -225,10 +226,11 @@ def _no_cluster(engine: EngineFacts) -> str:
         return ""
     if not all(each.hidden is None and each.ray_role in {None, "worker"} for each in commands):
         return ""
-    return (
-        "no pod of it runs `ray start --head`, so vLLM starts Ray in its own pod and waits for "
-        "GPUs that never come"
-    )
+    if any(_RAY in pod.stated for pod in templates):
+        so = f"nothing listens at {_RAY}, and vLLM exits"
+    else:
+        so = "vLLM starts Ray in its own pod and waits for GPUs that never come"
+    return f"no pod of it runs `ray start --head`, so {so}"
 
 
 def _may_start_ray(pod: PodFacts) -> bool:
@@ -236,7 +238,22 @@ def _may_start_ray(pod: PodFacts) -> bool:
     own, command = pod.own, pod.command
     by_image = command is not None and (command.ray_script is not None or command.runs_others)
     others = own is None or own.has_other_inputs or bool(pod.others)
-    return others or by_image or pod.gap is not None or _RAY in pod.stated
+    return others or by_image or pod.gap is not None or _names_cluster(pod)
+
+
+def _names_cluster(pod: PodFacts) -> bool:
+    """Return whether RAY_ADDRESS may name a cluster outside of the engine's own pods.
+
+    `auto` is a cluster of the same pod. Source: ray/_private/services.py canonicalize_bootstrap_
+    address and find_bootstrap_address.
+    """
+    stated = pod.engine_variables.get(_RAY)
+    value = None if stated is None else stated.value
+    if isinstance(value, OfController):
+        return value.name not in LEADERS
+    if not isinstance(value, str):
+        return _RAY in pod.stated
+    return value != "auto" and (pod.on_host or not is_itself(value.rpartition(":")[0] or value))
 
 
 def _is_one(nodes: MaybeInt | None) -> bool:

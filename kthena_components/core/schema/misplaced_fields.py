@@ -20,6 +20,7 @@ _LEVELS = 3
 _LISTED = 3
 """Most maps that a remedy names, if a field may belong into each."""
 _NOT_INTO = frozenset({"metadata", "status"})
+_CONTAINERS = ("containers", "initContainers")
 _OF_METADATA = frozenset({"annotations", "labels"})
 _ABSENT: Mapping[Any, Any] = MappingProxyType({})
 """Stands for a map that an object does not have."""
@@ -86,7 +87,21 @@ def _elsewhere(here: _Map, key: object, item: object, above: Sequence[_Map]) -> 
             target = join_path(inside[0].path, key_text(key))
             fixes = [(Change(), Change(value=[item], path=target))]
             return Remedy(f"write it as a list, {target}", fixes)
-    return _in_items(here, key, item, above)
+    return _into_containers(here, key, item) or _in_items(here, key, item, above)
+
+
+def _into_containers(here: _Map, key: object, item: object) -> Remedy | None:
+    """Move a field of a container that stands beside the list of containers: a probe, or env."""
+    lists = [(name, here.fields.fields.get(name), here.held.get(name)) for name in _CONTAINERS]
+    found = [
+        _Map(f"{join_path(here.path, name)}[{number}]", known.of, container)
+        for name, known, held in lists
+        if isinstance(known, Items) and isinstance(known.of, Fields)
+        for number, container in enumerate(held if isinstance(held, list | tuple) else ())
+        if isinstance(container, Mapping)
+    ]
+    places = [each for each in found if each.takes(key, item)]
+    return _move(key, item, places[0]) if len(places) == 1 else _among(places)
 
 
 def _in_items(here: _Map, key: object, item: object, above: Sequence[_Map]) -> Remedy | None:
@@ -107,7 +122,7 @@ def _in_items(here: _Map, key: object, item: object, above: Sequence[_Map]) -> R
 
 def _among(places: Sequence[_Map]) -> Remedy | None:
     """Name several places, unless they are too many."""
-    if len(places) > _LISTED:
+    if not 0 < len(places) <= _LISTED:
         return None
     return Remedy(f"move it to {' or '.join(each.path for each in places)}")
 

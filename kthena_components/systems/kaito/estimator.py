@@ -237,6 +237,27 @@ def size_of(model: Model) -> Sized | Unknown | None:
     return _sized(model, instance, shape)
 
 
+_FORMER_INSTANCES = {
+    "0.8": regex(r"standard_(?:nc(?:6|12|24|24r)s_v3|nv(?:6|12|24))"),
+    "0.10": regex(r"standard_nv32as_v4"),
+    "0.11": regex(
+        r"standard_(?:nc(?:4|8|16|64)as_t4|nv(?:12|24|48)s)_v3|g3s\.(?:4|8|16)?xlarge|"
+        r"g4dn\.(?:(?:2|4|8|12|16)?xlarge|metal)|g5g\.(?:(?:2|4|8|16)?xlarge|metal)|"
+        r"p2\.(?:8|16)?xlarge|p3\.(?:2|8|16)xlarge|p3dn\.24xlarge"
+    ),
+}
+"""Instance types that KAITO no longer knows, by the last release with each.
+
+Source: kaito-project/kaito v0.6.0 to v0.12.0 pkg/sku (kaito#2185).
+"""
+
+
+def last_with_instance(name: str) -> str | None:
+    """Return the last release that knows an instance type; None if none has dropped it."""
+    folded = name.casefold()
+    return next((last for last, old in _FORMER_INSTANCES.items() if old.fullmatch(folded)), None)
+
+
 def node_of(kind: MaybeText | None, labels: Mapping[str, object]) -> Instance | Unknown:
     """Find the GPUs of a node by its instance type, or by the labels of existing nodes.
 

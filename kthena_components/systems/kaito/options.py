@@ -17,7 +17,7 @@ from kthena_components.core.spec.fields import Label, LabelKey, LabelValue, Show
 from kthena_components.core.spec.serving_spec import ResourcesSpec
 from kthena_components.core.values.display import display
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.systems.kaito.estimator import node_of
+from kthena_components.systems.kaito.estimator import last_with_instance, node_of
 from kthena_components.systems.kaito.view import GPU_COUNT, GPU_PRODUCT, MOST_ADAPTERS, OWN_LABELS
 
 _NVIDIA = "NVIDIA"
@@ -124,9 +124,11 @@ def _refuse_instance(options: KaitoOptions, name: str) -> Iterator[Finding]:
     instance = find_instance(name)
     if isinstance(instance, Unknown):
         near = nearest(name, [known.name for known in known_instances()])
+        last = last_with_instance(name)
+        knows = f"knows only up to {last}" if last else "does not know"
         yield wrong_option(
             "instance_type",
-            f"is {display(name)}, which KAITO does not know",
+            f"is {display(name)}, which KAITO {knows}",
             write(near) if near else "write one of the instance types in pkg/sku of KAITO",
         )
     elif options.preset is not None and not instance.gpu.startswith(_NVIDIA):

@@ -16,7 +16,7 @@ from kthena_components.core.memory import GIB, overhead
 from kthena_components.core.memory.engine import Placed, cache_of, placed_engines
 from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.rules.memory_weights_fraction_offload import memory_fraction_range
-from kthena_components.core.schema.versions import known_version
+from kthena_components.core.schema.versions import known_version, read_release
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     first_unknown,
@@ -29,6 +29,7 @@ from kthena_components.systems.kaito.estimator import (
     Deployment,
     Sized,
     TooSmall,
+    last_with_instance,
     size_of,
     where,
 )
@@ -37,7 +38,6 @@ from kthena_components.systems.kaito.view import (
     TRANSFORMERS,
     Model,
     View,
-    each_model,
     refused,
 )
 
@@ -265,28 +265,35 @@ _AZURE = ("standard_n", "standard_d")
 """Prefix of instance types that KAITO accepts on Azure without knowing them."""
 
 
-@each_of(each_model)
-def kaito_instance_type(model: Model) -> Iterator[Finding]:
+def _with_release(view: View) -> Iterator[tuple[Model, str | None]]:
+    release = known_version(view.object.context.versions.get("kaito") or "", "kaito")
+    yield from ((model, release) for model in view.models)
+
+
+@each_of(_with_release)
+def kaito_instance_type(model: Model, release: str | None) -> Iterator[Finding]:
     """KAITO knows the instance type; without a preset to size, any type of Azure is valid.
 
     Without an instance type, the nodes already exist, and nothing is checked. GPU partitions are
-    only for such nodes. A name in angle brackets is a placeholder.
+    only for such nodes. A name in angle brackets is a placeholder. Since 0.12, KAITO does not know
+    GPUs of a compute capability below 8.0, such as T4 and V100.
 
     Pass: Standard_NC24ads_A100_v4; p5.48xlarge.
-    Fail: Standard_NC24ads_A100_v5 for a preset; p5.49xlarge.
+    Fail: Standard_NC24ads_A100_v5 for a preset; p5.49xlarge; g4dn.xlarge unless the release is
+    0.11 or older.
     Level: mandatory; advisory for unknown types of Azure, which KAITO accepts.
-    Source: kaito-project/kaito pkg/sku; api/v1beta1/workspace_validation.go
-    validateCreateWithInference.
+    Source: kaito-project/kaito pkg/sku of v0.9.0 to v0.12.0 (kaito#2185);
+    api/v1beta1/workspace_validation.go validateCreateWithInference.
     """
     name = known(model.instance, model.instance_path)
     if name and name.startswith("<"):
         gap = Unknown(f"{display(name)} is a placeholder for a name")
         raise NotKnownError(gap, model.instance_path)
     if name:
-        yield from _known(model, name)
+        yield from _known(model, name, release)
 
 
-def _known(model: Model, name: str) -> Iterator[Finding]:
+def _known(model: Model, name: str, release: str | None) -> Iterator[Finding]:
     """Check an instance type by its name; KAITO creates unknown ones of Azure without a count."""
     if model.resource.get("partition") is not None:
         seen = f"is {display(name)}, but a partition is for existing nodes"
@@ -296,11 +303,29 @@ def _known(model: Model, name: str) -> Iterator[Finding]:
     azure, sized = name.casefold().startswith(_AZURE), model.preset and not model.tuned
     if azure and (not sized or model.runtime == TRANSFORMERS):
         return
+    level = Level.ADVISORY if azure else Level.MANDATORY
+    last = last_with_instance(name)
+    if last is not None:
+        if not release or read_release(release) > read_release(last):
+            yield _former(model, name, last, level, released=bool(release))
+        return
     near = nearest(name, [instance.name for instance in known_instances()], alike=_TYPO)
     why = "so it cannot count the nodes of a preset" if azure else "and rejects"
     yield Finding(
         path=model.instance_path,
         seen=f"is {display(name)}, which KAITO does not know, {why}",
         remedy=write(near) if near else "write one of the instance types in pkg/sku of KAITO",
-        level=Level.ADVISORY if azure else Level.MANDATORY,
+        level=level,
+    )
+
+
+def _former(model: Model, name: str, last: str, level: Level, *, released: bool) -> Finding:
+    """Report a type that KAITO has dropped; whether a release is stated decides the remedy."""
+    newer = "choose GPUs of compute capability 8.0 or more"
+    stated = f"state your release with --release kaito={last}"
+    return Finding(
+        path=model.instance_path,
+        seen=f"is {display(name)}, which KAITO knows only up to {last}",
+        remedy=newer if released else either(newer, stated),
+        level=level,
     )
