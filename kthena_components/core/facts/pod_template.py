@@ -281,7 +281,7 @@ def _container(
         command_path=f"{path}.{_command_field(container)}",
         container=None if start.command is None else name_in_pod(container),
         gap=start.gap,
-        own=read_container(container, spec, path, pod.volumes),
+        own=read_container(container, spec, path, pod.volumes, start.given.files),
         gpu=slices(devices) or claims.gpu,
         sees_more=sees_more(container, start.given.env, claims),
         claimed=claimed(container, claims),
