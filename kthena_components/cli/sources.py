@@ -25,7 +25,7 @@ from kthena_components.checker.unread_kinds_and_parts import (
 )
 from kthena_components.core.engines.dialects import takes_number
 from kthena_components.core.engines.placeholders import LATE_VARIABLES
-from kthena_components.core.findings import Finding, Level
+from kthena_components.core.findings import Finding
 from kthena_components.core.naming import HELM_RELEASE
 from kthena_components.core.objects.engine_detection import may_hold_signs
 from kthena_components.core.schema.language import MISSING
@@ -37,7 +37,7 @@ from kthena_components.core.values.read import group_kind, has_key, has_text, ma
 from kthena_components.core.values.regex import regex
 from kthena_components.reading.documents import Document, read_documents
 from kthena_components.reading.files import Unreadable, read_text, shown_name
-from kthena_components.reading.kustomization import ANY_KIND
+from kthena_components.reading.kustomization import Patch
 from kthena_components.rendering.result import Rendering
 
 _LIST = "List"
@@ -205,8 +205,8 @@ class Source:
     """Whether it was found below a folder, where there may be patches, too."""
     is_base: bool = False
     """Whether it was found there, and a kustomization that was not built may complete it."""
-    patched: Collection[str] = ()
-    """The kinds of objects that a patch of such a kustomization changes."""
+    patched: Collection[Patch] = ()
+    """What such kustomizations change."""
     is_of_chart: bool = False
     """Whether it is in the folder of a chart, which is rendered with its values."""
 
@@ -225,8 +225,6 @@ class Source:
 
     def left_open(self, item: KubeObject, finding: Finding) -> str:
         """Say why somebody else fills in what a finding is about; empty if nobody does."""
-        if finding.level is Level.MANDATORY and {item.body.get("kind"), ANY_KIND} & {*self.patched}:
-            return "may be changed by a patch of a kustomization that was not built"
         is_template = self.is_walked and _TEMPLATE.search(Path(self.path).stem) is not None
         return "is empty in a template" if is_template and item.is_empty(finding.path) else ""
 

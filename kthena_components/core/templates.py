@@ -9,7 +9,8 @@ old one: the API server rejects two.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kthena_components.core.values.unknown import Unknown, is_unresolved
+from kthena_components.core.values.read import digits, is_map, sequence
+from kthena_components.core.values.unknown import Blank, Unknown, is_unresolved
 
 Template = dict[str, Any]
 """A pod template."""
@@ -147,3 +148,78 @@ def _is_named(items: object, key: str, depth: int) -> bool:
         if not isinstance(name, str | int) or is_unresolved(name) or not _is_plain(item, depth + 1):
             return False
     return True
+
+
+# Hides what a patch may change: values that it sets are not known then. What a rule finds in an
+# object with and without its hidden values, no such patch mends.
+
+
+CHANGED = Blank("${PATCHED}")
+_DIRECTIVE = "$"
+_END = "-"
+_ADD, _TEST = "add", "test"
+_SETTING = frozenset({_ADD, "replace", "remove", _TEST})
+
+
+def without_changed(base: object, change: object, *, by_name: bool) -> Any:
+    """Return an object in which the fields of a strategic merge patch are not known.
+
+    Args:
+        base: The object, or a part of it.
+        change: The patch, or the same part of it.
+        by_name: Whether lists of the kind are merged by name. Other ones are replaced.
+    """
+    if change == base:
+        return base
+    if not (is_map(base) and is_map(change)) or any(str(k).startswith(_DIRECTIVE) for k in change):
+        return CHANGED
+    result = dict(base)
+    for key, new in change.items():
+        old, named = result.get(key), MERGE_KEYS.get(key) if by_name else None
+        if named and _is_named(new, named, 0) and _is_named(old, named, 0) and old and new:
+            result[key] = _items_without(old, new, named)
+        else:
+            result[key] = without_changed(old, new, by_name=by_name)
+    return result
+
+
+def _items_without(old: Sequence[Any], new: Sequence[Any], key: str) -> list[Any]:
+    """Hide what named items change. Items of new names are added as they are."""
+    items = {item[key]: item for item in old}
+    for item in new:
+        known = items.get(item[key])
+        items[item[key]] = item if known is None else without_changed(known, item, by_name=True)
+    return [*items.values()]
+
+
+def without_set(base: object, operations: Sequence[Any]) -> Any:
+    """Return an object in which the fields of a JSON patch are not known.
+
+    Source: RFC 6902, 4: the operations; RFC 6901, 3 and 4: the paths.
+    """
+    for each in operations:
+        if not is_map(each) or str(each.get("op")) not in _SETTING:
+            return CHANGED
+        if each["op"] == _TEST:
+            continue
+        path = str(each.get("path", "")).split("/")[1:]
+        keys = [part.replace("~1", "/").replace("~0", "~") for part in path]
+        added = each.get("value") if each["op"] == _ADD else None
+        base = _without_at(base, keys, added)
+    return base
+
+
+def _without_at(base: object, keys: Sequence[str], added: object) -> Any:
+    """Hide the value at a path. A list that gets or loses a word or an item is hidden."""
+    if not keys:
+        return CHANGED
+    key, *below = keys
+    if is_map(base):
+        return {**base, key: _without_at(base.get(key), below, added)}
+    items = [*sequence(base)]
+    if key == _END and not below and is_map(added) and all(map(is_map, items)):
+        return [*items, added]
+    at = digits(key)
+    if not below or at is None or at >= len(items):
+        return CHANGED
+    return [*items[:at], _without_at(items[at], below, added), *items[at + 1 :]]

@@ -9,14 +9,17 @@ internal/loader/fileloader.go.
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
 from typing import Any
 
+from kthena_components.core.templates import CHANGED, without_changed, without_set
 from kthena_components.core.values.dataclass import dataclass
-from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.read import DEFAULT_NAMESPACE, group_kind, mapping, sequence
 from kthena_components.core.values.regex import regex
+from kthena_components.core.values.unknown import is_unresolved
+from kthena_components.core.values.values_in_text import read_yaml_text
 from kthena_components.reading.files import Unreadable
 from kthena_components.reading.folders import KUSTOMIZATIONS, is_of_git
 from kthena_components.reading.settings import parse_kube_map, plain_scalars, read_below
@@ -41,10 +44,17 @@ _PLUGINS = ("generators", "transformers", "validators")
 _LINE = "\n"
 _CHARTS = ("helmcharts", "helmchartinflationgenerator")
 _CHANGING_ANY = ("transformers", "replacements")
-_KIND = regex(r"""^[ \t{-]*["']?kind["']?[ \t]*:[ \t]*["']?([A-Za-z]+)""", re.MULTILINE)
-_PLAIN_KIND = regex(r"[A-Za-z]+")
-ANY_KIND = "*"
-"""Stands for every kind: the patch states no kind, or is not here to read."""
+_DOCUMENTS = regex(r"^---(?:[ \t].*)?$", re.MULTILINE)
+_PLAIN_PATTERN, _MOST_STARS = regex(r"(?:[\w/|-]|\.\*?)*"), 3
+"""Patterns that Go and Python read alike, and that take no long time."""
+_LOOSENING = {"nameprefix": "name", "namesuffix": "name", "namespace": "namespace"}
+_OWN = ("name", "namespace")
+_SCALED = "Deployment|ReplicaSet|ReplicationController|StatefulSet"
+_ANY = "any number"
+_TAG = regex(r"@|:(?!.*/)")
+"""What ends the name of an image."""
+_MERGED_BY_NAME = frozenset({"", "apps", "batch"})
+"""API groups with pods, of whose kinds Kustomize has the schema. It replaces lists of others."""
 
 
 @dataclass(slots=True)
@@ -222,30 +232,122 @@ def _is_aimed(item: Mapping[str, Any]) -> bool:
     return any(set(_values(target, "kind")) != {_DEFINITION} for target in targets)
 
 
-def patched_kinds(made: Kustomization) -> set[str]:
-    """Return the kinds of objects that the patches of a kustomization itself may change."""
-    content, found = made.stated, set[str]()
-    for key in _CHANGING_ANY:
-        found.update(ANY_KIND for value in _values(content, key) if value)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patch:
+    """What a kustomization changes in some objects."""
+
+    file: str
+    """The kustomization."""
+    target: Mapping[str, Any] = field(default_factory=dict)
+    """Patterns of the objects, by the keys of a target in lower case. Empty: all objects."""
+    change: object = None
+    """A strategic merge patch, the operations of a JSON patch, or None if it is not known."""
+    image: str = ""
+    """The name of images that it changes, wherever they are."""
+    loose: frozenset[str] = frozenset()
+    """Keys of a target that other fields of the kustomizations change before: not compared."""
+
+    def may_change(self, body: Mapping[str, Any]) -> bool:
+        """Return whether it may change an object.
+
+        Source: sigs.k8s.io/kustomize/api v0.20, types/selector.go: patterns of the whole text.
+        """
+        metadata, (group, kind) = mapping(body.get("metadata")), group_kind(body)
+        stated = {
+            "group": group,
+            "version": str(body.get("apiVersion")).rpartition("/")[2],
+            "kind": kind,
+            "name": metadata.get("name"),
+            "namespace": metadata.get("namespace", DEFAULT_NAMESPACE),
+        }
+        compared = [key for key in stated if key not in self.loose]
+        return all(_may_fit(self.target.get(key), stated[key]) for key in compared)
+
+    def without(self, body: Mapping[str, Any]) -> Any:
+        """Return an object in which what it may change is not known; no map if that is all."""
+        if self.image:
+            return _without_image(body, self.image)
+        if isinstance(self.change, Mapping):
+            by_name = group_kind(body)[0] in _MERGED_BY_NAME
+            own = {key: body.get(key) for key in ("apiVersion", "kind")}
+            change = {**self.change, **own, "metadata": {**mapping(self.change.get("metadata"))}}
+            change["metadata"] |= {
+                k: v for k, v in mapping(body.get("metadata")).items() if k in _OWN
+            }
+            return without_changed(body, change, by_name=by_name)
+        return without_set(body, self.change) if isinstance(self.change, list) else None
+
+
+def _may_fit(pattern: object, value: object) -> bool:
+    """Return whether a pattern may fit a value. One that is not plain may fit any."""
+    if not pattern or not isinstance(value, str) or is_unresolved(value):
+        return True
+    text = pattern.removeprefix("^").removesuffix("$") if isinstance(pattern, str) else "("
+    if not _PLAIN_PATTERN.fullmatch(text) or text.count("*") > _MOST_STARS:
+        return True
+    return re.fullmatch(text, value) is not None
+
+
+def patches_of(made: Kustomization) -> Iterator[Patch]:
+    """Yield what a kustomization itself changes in objects."""
+    content = made.stated
+    if any(value for key in _CHANGING_ANY for value in _values(content, key)):
+        yield Patch(file=made.file)
+    for text in _texts(content, "components"):
+        if _ADDRESS.match(text) or not Path(made.folder, text).is_dir():
+            yield Patch(file=made.file)
     for text in _texts(content, "patchesstrategicmerge"):
-        found |= _kinds_of(text, made)
+        yield from _patches_in(text, {}, made)
+    for item in _maps(content, "replicas"):
+        target = {"kind": _SCALED, "name": next(_values(item, "name"), None)}
+        yield Patch(file=made.file, target=target, change={"spec": {"replicas": _ANY}})
+    for item in _maps(content, "images"):
+        yield from (Patch(file=made.file, image=name) for name in _texts(item, "name"))
     for item in (each for key in ("patches", "patchesjson6902") for each in _maps(content, key)):
         targets = [mapping(target) for target in _values(item, "target")]
-        kinds = {str(kind) for target in targets for kind in _values(target, "kind") if kind}
-        if not kinds:
-            texts = (text for key in ("patch", "path") for text in _texts(item, key))
-            kinds = {kind for text in texts for kind in _kinds_of(text, made)}
-        found.update(kind if _PLAIN_KIND.fullmatch(kind) else ANY_KIND for kind in kinds)
-    return found
+        target = {str(key).casefold(): value for each in targets for key, value in each.items()}
+        for text in (text for key in ("patch", "path") for text in _texts(item, key)):
+            yield from _patches_in(text, target, made)
 
 
-def _kinds_of(patch: str, made: Kustomization) -> set[str]:
-    """Return the kinds in a patch, which is a text or the path of a file."""
+def _patches_in(patch: str, target: Mapping[str, Any], made: Kustomization) -> Iterator[Patch]:
+    """Yield the patches in a text, or in the file that it names."""
     text: str | Unreadable = patch
-    if _LINE not in patch:
+    if _LINE not in patch and not patch.startswith(("[", "{")):
         text = read_below(Path(made.folder, patch), Path(made.boundary))
-    found = set[str]() if isinstance(text, Unreadable) else set(_KIND.findall(text))
-    return found or {ANY_KIND}
+    parts = [""] if isinstance(text, Unreadable) else _DOCUMENTS.split(text)
+    read = [read_yaml_text(part, "the patch") for part in parts]
+    for change in [each for each in read if each is not None] or [None]:
+        if isinstance(change, Mapping):
+            yield Patch(file=made.file, target=target or _target_of(change), change=change)
+        else:
+            known = change if isinstance(change, list) else None
+            yield Patch(file=made.file, target=target, change=known)
+
+
+def _target_of(change: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the target of a strategic merge patch: the object that it names."""
+    metadata, version = mapping(change.get("metadata")), change.get("apiVersion")
+    names = {key: metadata.get(key) for key in ("name", "namespace")}
+    kind = change.get("kind")
+    group = {"group": group_kind(change)[0]} if version else {}
+    return {} if str(kind).endswith("List") else {**group, **names, "kind": kind}
+
+
+def _without_image(value: object, name: str) -> Any:
+    """Return a part of an object in which the images of a name are not known."""
+    if isinstance(value, Mapping):
+        image = value.get("image")
+        known = {key: _without_image(each, name) for key, each in value.items()}
+        is_named = isinstance(image, str) and _TAG.split(image, maxsplit=1)[0] == name
+        return {**known, "image": CHANGED} if is_named else known
+    return [_without_image(each, name) for each in value] if isinstance(value, list) else value
+
+
+def looseness(made: Iterable[Kustomization]) -> frozenset[str]:
+    """Return the keys of targets that some kustomizations change in their objects."""
+    found = (_LOOSENING.get(str(key).casefold()) for each in made for key in each.stated)
+    return frozenset(key for key in found if key)
 
 
 def _may_fetch(text: str) -> bool:

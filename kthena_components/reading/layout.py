@@ -7,7 +7,7 @@ incomplete, so it is checked as the overlay builds it.
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 
 from kthena_components.core.values.dataclass import dataclass
@@ -17,8 +17,10 @@ from kthena_components.reading.files import Unreadable
 from kthena_components.reading.folders import CHART, Found
 from kthena_components.reading.kustomization import (
     Kustomization,
+    Patch,
     find_kustomization,
-    patched_kinds,
+    looseness,
+    patches_of,
     read_kustomization,
 )
 from kthena_components.reading.settings import parse_kube_map, read_below
@@ -144,22 +146,27 @@ class Layout:
         """List the real paths of the files whose objects kustomizations may complete."""
         return _objects_of(self.kustomizations.values())
 
-    def patched(self, built: Collection[str]) -> dict[str, set[str]]:
+    def patched(self, built: Collection[str]) -> dict[str, list[Patch]]:
         """List the real paths of files with objects that patches may change, which nothing built.
 
         Args:
             built: Keys of the kustomizations that were built.
 
         Returns:
-            For each file, the kinds that the patches change.
+            The patches of each file. A component changes all objects of what it is a part of.
         """
-        kinds = {key: patched_kinds(made) for key, made in self.kustomizations.items()}
-        found: dict[str, set[str]] = {}
-        for key in kinds.keys() - built:
-            below = self.built_of(key)
-            changed = {kind for each in below for kind in kinds[each]}
-            for file in _objects_of(self.kustomizations[each] for each in below) if changed else ():
-                found.setdefault(file, set()).update(changed)
+        stacks = {key: self.built_of(key) for key in self.kustomizations if key not in built}
+        used = {each for around in stacks.values() for each in around}
+        patches = {key: [*patches_of(self.kustomizations[key])] for key in used}
+        found: dict[str, list[Patch]] = {}
+        for around in stacks.values():
+            loose = looseness(self.kustomizations[each] for each in around)
+            for each in sorted(filter(patches.get, around)):
+                is_component = self.kustomizations[each].is_component
+                below = around if is_component else self.built_of(each)
+                mine = [replace(patch, loose=loose) for patch in patches[each]]
+                for file in self.built_from(below):
+                    found.setdefault(file, []).extend(mine)
         return found
 
     def objects(self, files: Iterable[str], rendered: Iterable[str]) -> Iterator[str]:

@@ -4,6 +4,7 @@ A release of what another one renders gives the same objects, and is rendered on
 show no engine and no accelerators comes last, and counts only if its objects show one.
 """
 
+import json
 import os
 import re
 import shutil
@@ -17,7 +18,7 @@ from kthena_components.core.objects.object import read_object
 from kthena_components.core.values.read import group_kind
 from kthena_components.core.values.regex import regex
 from kthena_components.reading.files import Unreadable, read_text
-from kthena_components.reading.kustomization import find_kustomization
+from kthena_components.reading.kustomization import find_kustomization, patches_of
 from kthena_components.reading.layout import Chart, Layout
 from kthena_components.reading.releases.find import Text, Texts, find_releases, has_releases
 from kthena_components.reading.releases.release import ChartRelease, Outside, Overlay, Statement
@@ -127,6 +128,8 @@ class _Releases:
         """Yield the releases of objects that are not rendered yet. Tell what is not known here."""
         for statement, body in statements:
             if isinstance(statement, Outside):
+                if statement.body and self._is_read(statement):
+                    continue
                 if _may_matter(statement, body) or self._has_signs(statement.folder):
                     self._fail(statement, statement.why)
             elif statement.key not in self._keys:
@@ -134,6 +137,30 @@ class _Releases:
                 if isinstance(statement, ChartRelease):
                     self._made.values.update(statement.values)
                 yield statement
+
+    def _is_read(self, statement: Outside) -> bool:
+        """Keep a release as an object if rules read its values; return whether they do.
+
+        Patches of a kustomization may change what its chart makes, so it is not read then.
+        """
+        if not _has_engines(statement.body) or self._is_patched(statement.place.file):
+            return False
+        text = json.dumps(statement.body)
+        if (key := f"{statement.place.name} {text}") not in self._keys:
+            self._keys.add(key)
+            output = self._cage.new_folder() / "objects"
+            output.write_text(text)
+            made = self._rendering(statement, output, lambda *_: None)
+            self._made.renderings.append(made)
+            self._made.values.update(statement.values)
+        return True
+
+    def _is_patched(self, file: str) -> bool:
+        """Return whether a file is a kustomization, and one that builds on it has patches."""
+        own, known = os.path.realpath(Path(file).parent), self._layout.kustomizations
+        stacks = [self._layout.built_of(key) for key in known] if own in known else []
+        around = {key for stack in stacks if own in stack for key in stack}
+        return any(True for key in around for _ in patches_of(known[key]))
 
     def _render(self, fresh: list[ChartRelease | Overlay], *, with_signs: bool = False) -> None:
         """Render some releases.
@@ -313,11 +340,14 @@ def _may_matter(statement: Outside, body: Mapping[str, Any]) -> bool:
     if not body:
         text = read_text(statement.place.file, named=False)
         texts = [] if isinstance(text, Unreadable) else [text]
+    return not _has_engines(body) and any(is_hinted(text) or may_hold_signs(text) for text in texts)
+
+
+def _has_engines(body: Mapping[str, Any]) -> bool:
+    """Return whether rules read engines in an object."""
     kind = find_kind(group_kind(body))
     facts = kind.facts(kind.view(read_object(body))) if kind is not None and kind.facts else None
-    if facts is not None and facts.engines:
-        return False
-    return any(is_hinted(text) or may_hold_signs(text) for text in texts)
+    return facts is not None and bool(facts.engines)
 
 
 def _any_text(folder: str, test: Callable[[str], bool]) -> bool:

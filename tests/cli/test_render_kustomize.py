@@ -348,4 +348,4 @@ def test_what_a_patch_may_mend_is_not_told_of_an_object_that_serves_no_model(
         write("m/part/volume.yaml", VOLUME)
     (line,) = (line for line in run("m").lines if line.startswith("m/web/web.yaml:"))
     assert f": {level}: Deployment web: spec.template.spec.containers[0].volumeMounts[0].n" in line
-    assert ("by a patch of a kustomization that was not built" in line) == (level == "not checked")
+    assert ("/kustomization.yaml, which was not built" in line) == (level == "not checked")

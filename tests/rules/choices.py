@@ -32,6 +32,7 @@ CHOICES: Final[dict[str, set[str]]] = {
         *("booster-image", "container-image", "engine-image", "image-gpu-vendor", "kthena-image"),
         *("kv-transfer-supported", "pp-with-ray", "ray-in-image"),
         *("ray-over-pods", "hf-config-shape", "model-offline", "model-stated"),
+        "architecture-in-release",
     },
     "the user chooses hardware, or how many pods and ranks there are": {
         *("gang-fits-hypernode", "gpu-budget", "kaito-parallelism", "kserve-node-arithmetic"),

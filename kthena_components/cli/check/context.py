@@ -1,4 +1,4 @@
-"""The context of a check: ConfigMaps and other objects in the same files, and shapes of models."""
+"""The context of a check: other objects in the same files, shapes of models, and patches."""
 
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -14,8 +14,10 @@ from kthena_components.core.facts.context import (
     ReferencedObjects,
 )
 from kthena_components.core.facts.pod_policies_and_sharing import MARKS, Sharing
+from kthena_components.core.findings import Finding, Level
 from kthena_components.core.objects.object import GroupKind
 from kthena_components.core.schema.crds import CrdTable
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.core.values.values_in_text import may_have
@@ -27,6 +29,7 @@ from kthena_components.reading.files import (
     reads_again,
     shown_name,
 )
+from kthena_components.reading.kustomization import Patch
 from kthena_components.reading.releases.operators import find_pins
 from kthena_components.systems import INDEX, NAMED_BY, WITHOUT_NAMESPACE
 
@@ -225,3 +228,34 @@ def _documents(text: str, path: str, *wanted: str) -> Iterable[Any]:
         return kind in wanted or (isinstance(kind, str) and kind.endswith("List"))
 
     return read_documents(text, shown_name(path), may_hold)
+
+
+@dataclass(slots=True)
+class Changing:
+    """The patches that may change an object, of kustomizations that were not built."""
+
+    patches: Iterable[Patch]
+    body: Mapping[str, Any]
+    mandatory: Callable[[Mapping[str, Any]], Iterable[Finding]]
+    """Returns what is mandatory in an object."""
+    _left: Container[tuple[str, str]] | None = None
+    """The rules and paths of what is mandatory where all that they change is not known."""
+
+    def why(self, finding: Finding) -> str:
+        """Say which kustomization may mend what a finding is about; empty if none does."""
+        if finding.level is not Level.MANDATORY:
+            return ""
+        changing = [each for each in self.patches if each.may_change(self.body)]
+        if not changing:
+            return ""
+        if self._left is None:
+            self._left = {(each.rule, each.path) for each in self._found(changing)}
+        if (finding.rule, finding.path) in self._left:
+            return ""
+        return f"may be changed by {changing[0].file}, which was not built"
+
+    def _found(self, changing: Iterable[Patch]) -> Iterable[Finding]:
+        left: Any = self.body
+        for each in changing:
+            left = each.without(left) if isinstance(left, Mapping) else None
+        return self.mandatory(left) if isinstance(left, Mapping) else ()

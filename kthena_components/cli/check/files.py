@@ -5,6 +5,7 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping, 
 from contextlib import contextmanager
 from dataclasses import field, replace
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from kthena_components.checker.check_cluster_objects import StackOptions
 from kthena_components.checker.levels import Settings
 from kthena_components.checker.manifest import CheckedObject, check_whole
 from kthena_components.cli.check.context import (
+    Changing,
     LateConfigMaps,
     LateDefinitions,
     Texts,
@@ -39,6 +41,7 @@ from kthena_components.core.values.read import mapping
 from kthena_components.reading.documents import read_documents
 from kthena_components.reading.files import Unreadable, shown_name
 from kthena_components.reading.folders import Found, find_files
+from kthena_components.reading.kustomization import Patch
 from kthena_components.reading.layout import Layout, arrange
 from kthena_components.reading.releases.find import states_releases, texts_of
 from kthena_components.reading.releases.operators import near
@@ -171,7 +174,7 @@ def _plain(
     found: Found,
     bases: Container[str],
     charts: Collection[str],
-    patched: Mapping[str, Collection[str]],
+    patched: Mapping[str, Collection[Patch]],
 ) -> Source:
     """Describe where a file comes from: a folder, a kustomization's base, or a chart."""
     is_walked = file not in found.named
@@ -325,11 +328,19 @@ def _object(source: Source, shift: int, item: KubeObject, beside: _Beside, made:
     else:
         made.objects += 1
         findings = _checked(source, shift, item, beside, made.kept)
+    changing = Changing(source.patched, item.body, partial(_mandatory, beside))
     for finding in beside.given.settings.levels.apply(findings):
         place = source.place(item, finding.path)
-        why = source.left_open(item, finding)
+        why = changing.why(finding) or source.left_open(item, finding)
         told = _left_open(finding, why) if why else finding
         made.results.append(_result(source, place, item.body, told))
+
+
+def _mandatory(beside: _Beside, body: Mapping[str, Any]) -> Iterator[Finding]:
+    """Yield what is mandatory in an object by itself."""
+    found = check_safely(body, beside.given, beside.context).findings
+    weighed = beside.given.settings.levels.apply(found)
+    return (each for each in weighed if each.level is Level.MANDATORY)
 
 
 def _checked(

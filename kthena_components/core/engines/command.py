@@ -36,6 +36,7 @@ from kthena_components.core.engines.programs import (
 from kthena_components.core.findings import count_of
 from kthena_components.core.values.dataclass import replace
 from kthena_components.core.values.images import Image, installed_by, read_image
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import MaybeText, Unknown
 
 MAX_ITEM = 1 << 21
@@ -107,10 +108,15 @@ def read_command(
     return None if facts is None else replace(facts, image=of, ray_heads=heads)
 
 
+_TRANSFORMERS = regex(r"\b(?:install|add|--with)\b[^\n;&|]*(?:transformers|\s-r\b)")
+"""A command that may install Transformers."""
+
+
 def _image(name: str, texts: Sequence[object]) -> Image:
     """Read the name of an image, whose container runs some scripts."""
     image, installs = read_image(name), installed_by(texts)
-    return replace(image, installs=installs) if installs else image
+    adds = any(isinstance(text, str) and _TRANSFORMERS.search(text) for text in texts)
+    return replace(image, installs=installs, adds_transformers=adds) if installs or adds else image
 
 
 def _scripts(files: Files) -> Iterator[object]:

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from kthena_components.core.engines.facts import ALL_GPUS
+from kthena_components.core.engines.files import Files
 from kthena_components.core.facts.claims import NO_CLAIMS, ContainerClaims
 from kthena_components.core.facts.ports import (
     NO_PORTS,
@@ -177,7 +178,11 @@ def visible_gpus(container: Mapping[str, Any], claims: ContainerClaims = NO_CLAI
 
 
 def read_container(
-    container: Mapping[str, Any], spec: Mapping[str, Any], path: str, volumes: Volumes
+    container: Mapping[str, Any],
+    spec: Mapping[str, Any],
+    path: str,
+    volumes: Volumes,
+    files: Files = (),
 ) -> ContainerFacts:
     """Read one container of a pod's spec, whatever it contains."""
     image, name = container.get("image"), container.get("name")
@@ -196,7 +201,7 @@ def read_container(
         memory_limit=_memory_limit(container),
         tokens=(*_tokens_in_env(container, path), *_tokens_in_words(container, path)),
         hidden_token=_hidden_token(container, named),
-        ports=read_ports(container, spec, path),
+        ports=read_ports(container, spec, path, files),
         waits=read_waits(container),
         has_other_inputs=beside != (None, None) or is_unresolved(container.get("env")),
     )

@@ -52,6 +52,15 @@ _ADDRESSES = frozenset(
 _OF_NODE = frozenset({"status.hostIP"})
 _OF_EACH_POD = frozenset({"metadata.uid", "spec.nodeName"})
 
+METADATA_FIELD = regex(r"metadata\.(labels|annotations)\['([^']+)'\]")
+"""The path of a label or an annotation."""
+_OF_CONTROLLERS = regex(
+    r"(?:(?:^|(?<!^app)\.)(?:k8s|kubernetes|x-k8s|ray|grove|kserve|llmaz)\.io|volcano\.sh|kaito\.sh"
+    r"|nvidia\.com|kubeflow\.org|inftyai\.com|aibrix\.ai|matrixinfer\.ai)/"
+    r"|^(?:job-name|controller-uid|controller-revision-hash|pod-template-(?:hash|generation))$"
+)
+"""Labels and annotations that a controller may set on its pods, whatever the template states."""
+
 HOST = "HOSTNAME"
 """The variable with the name of a pod's host, which a shell also sets."""
 _VARIABLE = regex(r"[-._A-Za-z][-._A-Za-z0-9]*")
@@ -139,7 +148,7 @@ def read_inputs(
     for index, item in enumerate(items):
         if index in late[-1:]:
             given.hide("", "env, a part of which is not known yet")
-        _env(given, mapping(item), context, f"{path}.env[{index}]")
+        _env(given, mapping(item), pod, f"{path}.env[{index}]")
     given.env = {**injected, **{k: v for k, v in given.env.items() if k not in injected}}
     given.drop_places()
     if container.get("volumeMounts"):
@@ -173,8 +182,9 @@ def _why(source: object, found: ConfigMap | Unknown | None) -> str:
     return found.because if found else "a source is not known yet"
 
 
-def _env(given: Inputs, item: Mapping[str, Any], context: Context, path: str) -> None:
+def _env(given: Inputs, item: Mapping[str, Any], pod: PodVolumes, path: str) -> None:
     """Add one entry of `env` to the inputs, with the text of a ConfigMap's key if it is checked."""
+    context = pod.context
     name, value = item.get("name"), item.get("value")
     if not isinstance(name, str) or is_unresolved(name):
         return
@@ -183,7 +193,7 @@ def _env(given: Inputs, item: Mapping[str, Any], context: Context, path: str) ->
     if isinstance(value, str) and (value or not isinstance(reference, Mapping)):
         given.set(name, FilledIn(late) if is_unresolved(value) else value)
     elif not isinstance(reference, Mapping):
-        given.set(name, _of_pod(mapping(item.get("valueFrom")), late))
+        given.set(name, _of_pod(mapping(item.get("valueFrom")), pod.metadata, late))
     else:
         key, found = reference.get("key"), context.find(reference)
         if isinstance(found, Unknown):
@@ -198,11 +208,16 @@ def _env(given: Inputs, item: Mapping[str, Any], context: Context, path: str) ->
                 given.miss(f"{path}.valueFrom.configMapKeyRef.key", found, key)
 
 
-def _of_pod(source: Mapping[str, Any], late: str) -> Unknown:
-    """Return a value that the manifest does not have, and how it differs between pods."""
+def _of_pod(source: Mapping[str, Any], metadata: object, late: str) -> MaybeText:
+    """Return a label or annotation of the template, or how a value differs between pods."""
     path = mapping(source.get("fieldRef")).get("fieldPath")
     if not isinstance(path, str):
         return Unknown(late)
+    found = METADATA_FIELD.fullmatch(path)
+    if found and not _OF_CONTROLLERS.search(found[2]):
+        value = mapping(mapping(metadata).get(found[1])).get(found[2])
+        if isinstance(value, str):
+            return FilledIn(late) if is_unresolved(value) else _literal(value)
     if path in _ADDRESSES:
         return OwnAddress(late)
     if path in _OF_NODE:
@@ -255,7 +270,8 @@ def read_commands(
     if any(map(is_unresolved, (template, spec, items, *sequence(items)))):
         return [None]
     spec = context.limits.fill(mapping(spec), context.namespace)
-    volumes = PodVolumes(read_volumes(spec), context, spec)
+    metadata = mapping(template).get("metadata")
+    volumes = PodVolumes(read_volumes(spec), context, spec, metadata)
     found = [read_started(mapping(item), volumes, "", env) for item in sequence(items)]
     beside = (read_started(sidecar, volumes, "", env) for sidecar, _ in sidecars(spec, ""))
     found += [start for start in beside if start.command and start.command.engine]

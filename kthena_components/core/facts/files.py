@@ -65,6 +65,8 @@ class PodVolumes:
     context: Context
     spec: Mapping[str, Any] = field(default_factory=dict)
     """The spec of the pod, with its resource claims."""
+    metadata: object = None
+    """The metadata of its template."""
     _contents: dict[str, _Content | None] = field(default_factory=dict)
 
     def content(self, name: str) -> _Content | None:

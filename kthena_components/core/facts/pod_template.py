@@ -16,7 +16,12 @@ from kthena_components.core.facts.container import (
     sidecars,
     written_for_role,
 )
-from kthena_components.core.facts.container_commands import engine_places, read_argv, read_started
+from kthena_components.core.facts.container_commands import (
+    METADATA_FIELD,
+    engine_places,
+    read_argv,
+    read_started,
+)
 from kthena_components.core.facts.context import (
     NO_CONTEXT,
     Context,
@@ -46,7 +51,6 @@ from kthena_components.core.hardware import GpuFacts, parted_chips, stated_gpu
 from kthena_components.core.models import ModelShape, find_by_folder, find_model
 from kthena_components.core.values.dataclass import replace
 from kthena_components.core.values.read import first_unknown, mapping, sequence, unknown_inside
-from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import (
     Unknown,
     is_unresolved,
@@ -56,8 +60,6 @@ __all__ = ["read_pod", "read_pods"]
 
 _SHM_ANNOTATION = "io.kubernetes.cri-o.ShmSize"
 """CRI-O's size of /dev/shm (cri-o pkg/annotations/annotations.go)."""
-
-_METADATA = regex(r"metadata\.(labels|annotations)\['([^']+)'\]")
 
 
 def read_pod(
@@ -110,7 +112,7 @@ def read_pods(
     spec = context.limits.fill(mapping(spec), context.namespace)
     metadata = mapping(template).get("metadata")
     stated, named = stated_shape(metadata), annotated_gpu(metadata)
-    volumes = PodVolumes(read_volumes(spec), context, spec)
+    volumes = PodVolumes(read_volumes(spec), context, spec, metadata)
     found = [
         _shaped(read, context, stated, spec)
         for read in _read_containers(spec, volumes, path, env or {})
@@ -162,7 +164,7 @@ def _from_metadata(container: Mapping[str, Any], path: str) -> tuple[MetadataFie
     for index, entry in enumerate(sequence(container.get("env"))):
         source = mapping(mapping(mapping(entry).get("valueFrom")).get("fieldRef"))
         name, stated = mapping(entry).get("name"), source.get("fieldPath")
-        found = _METADATA.fullmatch(stated) if isinstance(stated, str) else None
+        found = METADATA_FIELD.fullmatch(stated) if isinstance(stated, str) else None
         if isinstance(name, str) and found is not None:
             at = f"{path}.env[{index}].valueFrom.fieldRef.fieldPath"
             read.append(MetadataField(name, found[1], found[2], at))
@@ -279,7 +281,7 @@ def _container(
         command_path=f"{path}.{_command_field(container)}",
         container=None if start.command is None else name_in_pod(container),
         gap=start.gap,
-        own=read_container(container, spec, path, pod.volumes),
+        own=read_container(container, spec, path, pod.volumes, start.given.files),
         gpu=slices(devices) or claims.gpu,
         sees_more=sees_more(container, start.given.env, claims),
         claimed=claimed(container, claims),

@@ -2,10 +2,11 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
 
+from kthena_components.core.engines.files import Files, read_file
 from kthena_components.core.engines.shapes import idle_command
 from kthena_components.core.facts.routing_sidecar import RoutingSidecar, read_sidecar
 from kthena_components.core.facts.wait_loops import asked_by, wait_loops
@@ -42,6 +43,8 @@ _SERVERS = regex(
     r"|(?<!multi-node-serving)\.(?:sh|py)\b"
 )
 """Programs in an engine's container that may listen, too, and files that may start some."""
+_FILE = regex(r"(?<![\w.$}])/[\w./-]+(?![\w$*?{])", re.ASCII)
+"""The whole path of a file in a command line or a script."""
 _GRPC = regex(r"(?i)grpc")
 _PROXY = regex(r"(?i)(?:http|https|all)_proxy", re.ASCII)
 _KEY_HEADERS = frozenset({"authorization", "x-api-key"})
@@ -104,15 +107,19 @@ BY_KSERVE, BY_KNATIVE = "default of KServe", "default of Knative"
 NO_PORTS = PortFacts(named={}, mentioned=frozenset(), alone=False, probes=())
 
 
-def read_ports(container: Mapping[str, Any], spec: Mapping[str, Any], path: str) -> PortFacts:
+def read_ports(
+    container: Mapping[str, Any], spec: Mapping[str, Any], path: str, files: Files = ()
+) -> PortFacts:
     """Read the ports of a container, whatever it contains.
 
     Args:
         container: The container.
         spec: The spec of its pod.
         path: Path of the container.
+        files: Its mounted files. A script among them is read in the place of its name.
     """
     words = [str(word) for key in ("command", "args") for word in sequence(container.get(key))]
+    words = [*_with_scripts(words, files)] if files else words
     env = (mapping(item) for item in sequence(container.get("env")))
     variables = (item.get("value") for item in env if item.get("name") != _OF_SCRIPTS)
     # The pattern goes over no end of a line, so all texts are searched at once.
@@ -135,6 +142,20 @@ def read_ports(container: Mapping[str, Any], spec: Mapping[str, Any], path: str)
         stated=frozenset(_stated(container)),
         filled=dict(_filled(container)),
     )
+
+
+def _with_scripts(words: Sequence[str], files: Files) -> Iterator[str]:
+    """Yield some words, with the texts of the mounted files that they name instead of the names."""
+    waiting, seen = [*words], set[str]()
+    for word in waiting:
+        kept = word
+        for path in dict.fromkeys(_FILE.findall(word)):
+            text = read_file(files, path)
+            if isinstance(text, str) and (path in seen or len(seen) < _MOST):
+                kept = kept.replace(path, " ")
+                waiting += [] if path in seen else [text]
+                seen.add(path)
+        yield kept
 
 
 def _hides(container: Mapping[str, Any]) -> bool:

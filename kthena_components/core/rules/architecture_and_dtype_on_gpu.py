@@ -1,13 +1,19 @@
-"""Checks that the image and the data type of an engine work on its GPU."""
+"""Checks that an engine's image knows the architecture of its GPU and of its model, and dtypes."""
 
 from collections.abc import Iterator
 
+from kthena_components.core.engines.options import TITLES
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.hardware import GpuFacts
+from kthena_components.core.models.known_models import find_model, short_name
 from kthena_components.core.remedies import set_option
 from kthena_components.core.rules.support.engine_pods import Start, all_starts
+from kthena_components.core.rules.support.messages import title
+from kthena_components.core.values.display import display
+from kthena_components.core.values.images import shown_image
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown
 
 Capability = tuple[int, int]
@@ -102,6 +108,7 @@ def _remedy(start: Start, needed: Capability) -> str:
     return f"{place}{older}"
 
 
+_ENGINES, _DIGITS = ("vllm", "sglang"), regex(r"[0-9]+")
 _OPTION, _TYPE = "--dtype", "bfloat16"
 
 
@@ -133,3 +140,100 @@ def _check_dtype(start: Start) -> Iterator[Finding]:
     seen = f"has {_OPTION} {_TYPE} on {name}, whose compute capability is "
     seen += f"{shown(capability)}, and vLLM requires 8.0 for {_TYPE}"
     yield from start.refused(seen, set_option(_OPTION, "half"))
+
+
+_ROWS = (
+    (r"deepseek-v4\b.*", "DeepseekV4ForCausalLM", "0.20.0", "0.5.12"),
+    (r"deepseek-v3\.2\b.*", "DeepseekV32ForCausalLM", "0.11.0", "0.5.3"),
+    (r"deepseek-(?:v3|r1)(?:-0\d+|\.1.*)?", "DeepseekV3ForCausalLM", "0.6.6", "0.4.1"),
+    (r"gemma-4-.*", "Gemma4ForConditionalGeneration", "0.19.0", "0.5.10 0.5.11"),
+    (r"gemma-3n-.*", "Gemma3nForConditionalGeneration", "0.9.2", "0.4.8.post1"),
+    (r"gemma-3-(?:1b|270m)-.*", "Gemma3ForCausalLM", "0.8.0", "0.4.4.post2"),
+    (r"gemma-3-.*", "Gemma3ForConditionalGeneration", "0.8.0", "0.4.4.post2"),
+    (r"qwen3\.[56]-.*a\d+b.*", "Qwen3_5MoeForConditionalGeneration", "0.16.0 0.17.0", "0.5.9"),
+    (r"qwen3\.[56]-.*", "Qwen3_5ForConditionalGeneration", "0.16.0 0.17.0", "0.5.9"),
+    (r"qwen3-(?:coder-)?next-.*", "Qwen3NextForCausalLM", "0.10.2", "0.5.2"),
+    (r"qwen3-vl-\d+b-a.*", "Qwen3VLMoeForConditionalGeneration", "0.11.0", "0.5.3"),
+    (r"qwen3-vl-\d.*", "Qwen3VLForConditionalGeneration", "0.11.0", "0.5.3"),
+    (r"qwen3-(?:coder-)?\d+b-a.*", "Qwen3MoeForCausalLM", "0.8.3 0.8.4", "0.4.4.post4 0.4.5.post2"),
+    (r"qwen3-[\d.]+b(?:-.*)?", "Qwen3ForCausalLM", "0.8.3 0.8.4", "0.4.4.post4 0.4.5.post2"),
+    (r"qwen2\.5-vl-.*", "Qwen2_5_VLForConditionalGeneration", "0.7.2", "0.4.3.post1"),
+    (r"gpt-oss-.*", "GptOssForCausalLM", "0.10.1", "0.5.1"),
+    (r"llama-4-.*", "Llama4ForConditionalGeneration", "0.8.3", "0.4.4.post4 0.4.5"),
+    (r"glm-5\b.*", "GlmMoeDsaForCausalLM", "0.16.0", "0.5.9"),
+    (r"glm-4\.7-flash.*", "Glm4MoeLiteForCausalLM", "0.15.0", "0.5.8"),
+    (r"glm-4\.[567](?:-air)?(?:-fp8)?", "Glm4MoeForCausalLM", "0.10.0", "0.4.9.post4 0.4.9.post5"),
+)
+"""Models by name, the architecture in their config.json, and the releases of vLLM and SGLang.
+
+The first release may load it with Transformers, the second has it; where one is stated, they are
+the same. An engine loads an architecture that it does not have with Transformers, if the installed
+Transformers has it, so not in releases that are older than the first Transformers with it. Source:
+vllm/model_executor/models/registry.py of the wheels of vllm 0.5.0 to 0.33.0, EntryClass in
+sglang/srt/models/*.py of sglang 0.4.0 to 0.5.23, transformers/models of transformers 4.40.0 to
+5.22.2, and their dates on PyPI.
+"""
+_FAMILIES = tuple(
+    (regex(row[0]), row[1], dict(zip(_ENGINES, row[2:], strict=True))) for row in _ROWS
+)
+_OTHER_ARCHITECTURE = frozenset(
+    {"--hf-overrides", "--hf-config-path", "--model-impl", "--json-model-override-args"}
+)
+_PLAIN_TAG = regex(
+    r"v?[0-9.]+(?:\.?post[0-9]+)?(?:-(?:cu[0-9]+|cuda[0-9.]+|ubuntu[0-9.]+|x86_64|aarch64|arm64"
+    r"|amd64|runtime|srt|openai))*"
+)
+"""The tag of a release without a word that may name a build for one model."""
+
+
+def architecture_in_release(facts: ServingFacts) -> Iterator[Finding]:
+    """The release of an engine has the architecture of its model.
+
+    The architecture is the one in the model's config.json. An engine without it stops at startup,
+    unless it can load the model with Transformers: vLLM since 0.7 and SGLang since 0.4.7, if their
+    Transformers has it. Releases that were published before the first Transformers with it cannot.
+    Not checked: options that change the architecture, and a container that installs Transformers.
+
+    Pass: google/gemma-4-31B-it with vllm/vllm-openai:v0.19.0.
+    Fail: google/gemma-4-31B-it with vllm/vllm-openai:v0.6.2; deepseek-ai/DeepSeek-V3.2 with
+    lmsysorg/sglang:v0.5.2.
+    Level: mandatory; advisory for an image that is not the engine's own.
+    Source: vllm/model_executor/models/registry.py _raise_for_unsupported and resolve_model_cls;
+    sglang/srt/models/registry.py _raise_for_unsupported, sglang/srt/model_loader/utils.py
+    resolve_transformers_arch.
+    """
+    told = (found for start in all_starts(facts, *_ENGINES) for found in _too_old(start))
+    yield from dict.fromkeys(told)
+
+
+def _too_old(start: Start) -> Iterator[Finding]:
+    """Refuse a model that is younger than the image of its engine."""
+    image, own, engine = start.pod.image, start.pod.own, str(start.command.engine)
+    if image is None or own is None or image.adds_transformers or image.may_replace(engine):
+        return
+    release, model = (
+        image.release_of(engine) or image.probable_release_of(engine),
+        start.command.model,
+    )
+    if release is None or not isinstance(model, str):
+        return
+    if not _OTHER_ARCHITECTURE.isdisjoint(start.command.options):
+        return
+    shape = find_model(model)
+    name = "" if isinstance(shape, Unknown) else short_name(shape.name)
+    found = next((each for each in _FAMILIES if each[0].fullmatch(name)), None)
+    if found is None:
+        return
+    loads, *others = found[2][engine].split()
+    if release >= tuple(map(int, _DIGITS.findall(loads))):
+        return
+    is_sure = image.is_own(engine) and _PLAIN_TAG.fullmatch(image.tag or "") is not None
+    product, since = TITLES[engine], others[0] if others else loads
+    yield Finding(
+        path=own.image_path,
+        seen=f"{title(start.engine)} loads {display(model)}, whose architecture {found[1]} "
+        f"{product} has since {since}, but '{shown_image(str(own.image))}' is older, also than the "
+        "first Transformers with it",
+        remedy=f"use an image of {product} {since} or newer, or another model",
+        level=Level.MANDATORY if is_sure else Level.ADVISORY,
+    )

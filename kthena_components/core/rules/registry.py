@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, checked_by
 from kthena_components.core.rules.architecture_and_dtype_on_gpu import (
+    architecture_in_release,
     architecture_on_gpu,
     dtype_on_gpu,
 )
@@ -197,6 +198,7 @@ CHECKS: tuple[Check, ...] = (
     memory_weights_fit,
     memory_one_sequence,
     dtype_on_gpu,
+    architecture_in_release,
     architecture_on_gpu,
     engine_image,
     executor_stated,

@@ -83,6 +83,8 @@ class Image:
     digest: str | None
     installs: tuple["Installation", ...] = ()
     """What its container installs of engines, and of packages for them, before it starts."""
+    adds_transformers: bool = False
+    """Whether its container may install another release of Transformers before it starts."""
 
     @property
     def pinned(self) -> bool:

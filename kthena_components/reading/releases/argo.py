@@ -55,6 +55,7 @@ _ODD = regex(r"[^a-z0-9.-]")
 _TRIMMED = "-."
 _BESIDE = frozenset({"selector", "template", "values"})
 _LONGEST = 253
+_HEAD = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application"}
 Params = Mapping[str, Any]
 
 
@@ -222,7 +223,9 @@ def application_set(
         for application in _applications(mapping(body.get("spec")), repository):
             name = mapping(application.get("metadata")).get("name")
             own = replace(place, what=f"{place.what}: {name}")
-            found.extend(applications(application, own, repository))
+            for each in applications(application, own, repository):
+                whole = {**_HEAD, **application}
+                found.append(replace(each, body=whole) if isinstance(each, Outside) else each)
     except OutsideError as error:
         spec = mapping(mapping(mapping(body.get("spec")).get("template")).get("spec"))
         sources = [mapping(each) for each in (spec.get("source"), *sequence(spec.get("sources")))]

@@ -9,11 +9,13 @@ from kthena_components.core.values.read import group_kind, mapping, sequence
 from kthena_components.core.values.values_in_text import may_have
 from kthena_components.reading.documents import read_documents
 from kthena_components.reading.files import Unreadable, read_text
+from kthena_components.reading.folders import KUSTOMIZATIONS
 from kthena_components.reading.layout import boundary_of
 from kthena_components.reading.releases.argo import application_set, applications
 from kthena_components.reading.releases.fleet_and_helmfile import (
     NAMES,
     fleet,
+    helm_charts,
     helmfile,
     is_helmfile,
 )
@@ -104,6 +106,8 @@ def _by_name(path: str) -> Iterator[tuple[str, _Reader]]:
         yield "helmfile", helmfile
     elif Path(path).name in NAMES:
         yield "Fleet", fleet
+    elif Path(path).name in KUSTOMIZATIONS:
+        yield "Kustomize", helm_charts
     elif path.endswith(SUFFIXES):
         yield "Terraform", terraform
 

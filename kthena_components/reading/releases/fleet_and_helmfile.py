@@ -6,11 +6,17 @@ internal/cmd/controller/options/calculate.go (Merge).
 
 In a helmfile, too: `values` in their order, then `set`. Paths start at the file.
 Source: helmfile docs/index.md, pkg/state/state.go (flagsForTemplate, namespaceAndValuesFlags).
+
+So they do in `helmCharts` of a kustomization: the file, then the values in the kustomization, then
+the other files. With `valuesMerge: merge` the file overrides them; with `replace` it is not used.
+Source: sigs.k8s.io/kustomize api/internal/builtins/HelmChartInflationGenerator.go
+(createNewMergedValuesFile, templateCommand) and api/types/helmchartargs.go (AsHelmArgs).
 """
 
 import json
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +33,13 @@ from kthena_components.reading.releases.release import (
     Place,
     Repository,
     Statement,
+    elsewhere,
 )
 from kthena_components.reading.settings import parse_kube_map
 
 NAMES = ("fleet.yaml", "fleet.yml")
 _TARGETS = ("targetCustomizations", "targets")
+_CHARTS = "helmCharts"
 
 
 def fleet(text: str, place: Place, repository: Repository) -> list[Statement]:
@@ -49,8 +57,51 @@ def fleet(text: str, place: Place, repository: Repository) -> list[Statement]:
         try:
             found.extend(_bundle(content, target, own, repository))
         except OutsideError as error:
-            found.append(Outside(place=own, why=str(error), folder=error.folder))
+            found.append(_bundle_outside(content, target, own, repository, error))
     return found
+
+
+def _bundle_outside(
+    content: Mapping[str, Any],
+    target: Mapping[str, Any],
+    place: Place,
+    repository: Repository,
+    error: OutsideError,
+) -> Outside:
+    """Describe what cannot be rendered, with the values of a chart that is elsewhere."""
+    helm = _helm_of(content, target)
+    if not error.folder and isinstance(helm.get("chart"), str):
+        with suppress(OutsideError):
+            stated = _chart(content, target, place, "", repository)
+            return elsewhere(str(error), stated, helm["chart"], helm.get("version"))
+    return Outside(place=place, why=str(error), folder=error.folder)
+
+
+def _helm_of(content: Mapping[str, Any], target: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what a bundle states for Helm, and a target instead of it."""
+    own = {key: value for key, value in mapping(target.get("helm")).items() if value}
+    return {**mapping(content.get("helm")), **own}
+
+
+def _chart(
+    content: Mapping[str, Any],
+    target: Mapping[str, Any],
+    place: Place,
+    folder: str,
+    repository: Repository,
+) -> ChartRelease:
+    """Read a release of a chart, of which both the bundle and a target state values."""
+    both = [mapping(content.get("helm")), mapping(target.get("helm"))]
+    start = os.path.realpath(Path(place.file).parent)
+    namespace = (target.get("namespace"), content.get("namespace"))
+    defaults = (target.get("defaultNamespace"), content.get("defaultNamespace"))
+    return ChartRelease(
+        place=place,
+        folder=folder,
+        name=str(_helm_of(content, target).get("releaseName") or Path(start).name),
+        namespace=str(next(filter(None, (*namespace, *defaults)), "")),
+        values=tuple(text for each in both for text in _values(each, start, repository)),
+    )
 
 
 def _bundle(
@@ -58,24 +109,14 @@ def _bundle(
 ) -> Iterator[Statement]:
     """Yield the chart or the kustomization that a bundle of Fleet deploys."""
     start = os.path.realpath(Path(place.file).parent)
-    both = [mapping(content.get("helm")), mapping(target.get("helm"))]
-    helm = {**both[0], **{key: value for key, value in both[1].items() if value}}
+    helm = _helm_of(content, target)
     chart = helm.get("chart")
     if chart and (helm.get("repo") or not repository.has(chart, start)):
         raise OutsideError(f"its chart {chart} is not in the repository")
     folder = repository.folder(chart or ".", start)
     if Path(folder, CHART).is_file():
         with OutsideError.of(folder):
-            texts = tuple(text for each in both for text in _values(each, start, repository))
-        namespace = (target.get("namespace"), content.get("namespace"))
-        defaults = (target.get("defaultNamespace"), content.get("defaultNamespace"))
-        yield ChartRelease(
-            place=place,
-            folder=folder,
-            name=str(helm.get("releaseName") or Path(start).name),
-            namespace=str(next(filter(None, (*namespace, *defaults)), "")),
-            values=texts,
-        )
+            yield _chart(content, target, place, folder, repository)
         return
     chosen = (mapping(each.get("kustomize")).get("dir") for each in (target, content))
     below = next(filter(None, chosen), None)
@@ -129,8 +170,23 @@ def helmfile(text: str, place: Place, repository: Repository) -> list[Statement]
             try:
                 found.extend(_release(release, content, own, repository))
             except OutsideError as error:
-                found.append(Outside(place=own, why=str(error), folder=error.folder))
+                found.append(_outside(release, content, own, repository, error))
     return found
+
+
+def _outside(
+    release: Mapping[str, Any],
+    content: Mapping[str, Any],
+    place: Place,
+    repository: Repository,
+    error: OutsideError,
+) -> Outside:
+    """Describe a release that cannot be rendered, with the values of a chart that is elsewhere."""
+    if not error.folder:
+        with suppress(OutsideError):
+            stated = _stated(release, content, place, "", repository)
+            return elsewhere(str(error), stated, release.get("chart"), release.get("version"))
+    return Outside(place=place, why=str(error), folder=error.folder)
 
 
 def _charts(text: str, place: Place, repository: Repository) -> list[str]:
@@ -208,3 +264,40 @@ def _sets(release: Mapping[str, Any]) -> Iterator[str]:
 def _text(value: object) -> str:
     written = json.dumps(value) if isinstance(value, bool | int | float | None) else str(value)
     return written.replace(",", "\\,")
+
+
+def helm_charts(text: str, place: Place, repository: Repository) -> list[Statement]:
+    """Read the charts of a kustomization that are in none of its folders."""
+    content = parse_kube_map(text, place.file) if _CHARTS in text else {}
+    if isinstance(content, Unreadable):
+        return []
+    found: list[Statement] = []
+    for item in map(mapping, sequence(content.get(_CHARTS))):
+        name, start = str(item.get("name")), os.path.realpath(Path(place.file).parent)
+        home = mapping(content.get("helmGlobals")).get("chartHome") or "charts"
+        own = Place(file=place.file, what=f"helmCharts {name}", boundary=place.boundary)
+        if repository.has(f"{home}/{name}/{CHART}", start):
+            continue  # it is rendered by itself
+        try:
+            values = tuple(_chart_values(item, start, repository))
+        except OutsideError:
+            continue  # the kustomization is listed as one that is not built
+        stated = ChartRelease(
+            place=own,
+            folder="",
+            name=str(item.get("releaseName") or name),
+            namespace=str(item.get("namespace") or content.get("namespace") or ""),
+            values=values,
+        )
+        found.append(elsewhere("its chart is in a registry", stated, name, item.get("version")))
+    return found
+
+
+def _chart_values(item: Mapping[str, Any], start: str, repository: Repository) -> Iterator[str]:
+    """Yield the values of one of `helmCharts`: later ones override earlier ones."""
+    file, how = item.get("valuesFile"), item.get("valuesMerge") or "override"
+    inline = [json.dumps(mapping(item.get("valuesInline")), default=str)]
+    stated = [repository.read(file, start)] if file and how != "replace" else []
+    yield from (*inline, *stated) if how == "merge" else (*stated, *inline)
+    for path in sequence(item.get("additionalValuesFiles")):
+        yield repository.read(path, start)

@@ -19,8 +19,10 @@ from typing import Any
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.regex import regex
+from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.values_in_text import parsed, steps_of, with_value
 from kthena_components.reading.files import Unreadable, read_regular
-from kthena_components.reading.settings import read_below
+from kthena_components.reading.settings import parse_kube_map, read_below
 
 _ORIGIN = regex(r'^\[remote "origin"\]\s*$(?:\n(?!\[).*)*?\n\s*url\s*=\s*(\S+)', re.MULTILINE)
 _OTHER_REVISION = regex(r"[0-9a-f]{7,40}|(?:.*[-/])?v?\d+\.\d+(?:\.\d+)?\S*|.*[*<>~^].*")
@@ -132,9 +134,52 @@ class Outside:
     why: str
     folder: str = ""
     """The real path of what it releases, if that is in the repository."""
+    body: Mapping[str, Any] = field(default_factory=dict)
+    """An object that states the same, which rules may read; empty if its values are not known."""
+    values: tuple[str, ...] = ()
+    """The texts of values files in it."""
 
 
 Statement = ChartRelease | Overlay | Outside
+
+
+_NOT_READ = "__VALUES_OF_HELM__"
+"""Stands for values that are not read: a placeholder."""
+
+
+def elsewhere(why: str, stated: ChartRelease, chart: object, version: object) -> Outside:
+    """Describe a release of a chart elsewhere, with Pulumi's Release, whose values rules may read.
+
+    Maps are merged, and anything else is replaced; null removes a value.
+    Source: helm/helm v3 pkg/cli/values/options.go (MergeValues), pkg/chartutil/coalesce.go.
+    """
+    values: Any = {}
+    for text in stated.values:
+        content = parse_kube_map(text, "") if text.strip() else {}
+        values = _NOT_READ if isinstance(content, Unreadable) else _merged(values, content)
+    for option in stated.options:
+        flag, name, value = option.split("=", 2)
+        steps = steps_of(name)
+        given = parsed(value, as_text=flag == "--set-string")
+        values = steps if isinstance(steps, Unknown) else with_value(values, steps, given)
+    body = {
+        "apiVersion": "helm.sh/v3",
+        "kind": "Release",
+        "metadata": {"name": stated.name},
+        "chart": chart,
+        "values": json.loads(json.dumps(values, default=lambda _: _NOT_READ)),
+        **({"namespace": stated.namespace} if stated.namespace else {}),
+        **({"version": str(version)} if version else {}),
+    }
+    return Outside(place=stated.place, why=why, body=body, values=stated.values)
+
+
+def _merged(values: object, more: Mapping[str, Any]) -> Any:
+    made = dict(mapping(values))
+    for key, value in more.items():
+        both = isinstance(value, Mapping) and isinstance(made.get(key), Mapping)
+        made[key] = _merged(made[key], value) if both else value
+    return made
 
 
 # Fields of a kustomization that a release states. Only those that name no file and no address.

@@ -11,6 +11,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from kthena_components.reading.releases.release import (
     Place,
     Repository,
     Statement,
+    elsewhere,
 )
 from kthena_components.reading.settings import parse_kube_map
 
@@ -38,6 +40,8 @@ _SETS = ("set", "set_list", "set_sensitive")
 _UNREAD = ("set_wo", "postrender", "post_render", "dynamic")
 _LABELS = 2
 _LATE = "__TERRAFORM__"
+_ELSEWHERE = "\0"
+"""The folder of a chart that is not in the repository."""
 _WRAPPED = regex(r'"?\$\{(.*)\}"?', re.DOTALL)
 _FIELD = regex(r"\$\{([^{}]*)\}")
 _ACTION = regex(r"\{\{.*?\}\}", re.DOTALL)
@@ -51,10 +55,11 @@ def terraform(text: str, place: Place, repository: Repository) -> list[Statement
         if body.get("count") == 0:
             continue
         own = Place(file=place.file, what=f"helm_release {name}", boundary=place.boundary)
+        reading = _Release(body, own, repository)
         try:
-            found.append(_Release(body, own, repository).read(str(name)))
+            found.append(reading.read(str(name)))
         except OutsideError as error:
-            found.append(Outside(place=own, why=str(error), folder=error.folder))
+            found.append(reading.outside(str(name), error))
     return found
 
 
@@ -111,16 +116,32 @@ class _Release:
         folder = self._folder(stated.text if isinstance(stated, Expression) else str(stated))
         with OutsideError.of(folder):
             self._require_local(stated)
-            if unread := next((key for key in _UNREAD if self._body.get(key)), ""):
-                raise OutsideError(f"its {unread} is known only to Terraform")
-            return ChartRelease(
-                place=self._place,
-                folder=folder,
-                name=self._text("name") or label,
-                namespace=self._text("namespace"),
-                values=tuple(self._values(folder)),
-                options=tuple(self._sets(folder)),
-            )
+            return self._stated(folder, label)
+
+    def outside(self, label: str, error: OutsideError) -> Outside:
+        """Describe a release that cannot be rendered, with its values if the chart is elsewhere.
+
+        A value that only Terraform evaluates is a placeholder in them.
+        """
+        chart, version = self._body.get("chart"), self._body.get("version")
+        if not error.folder and isinstance(chart, str):
+            known = version if isinstance(version, str | None) else _LATE
+            with suppress(OutsideError):
+                return elsewhere(str(error), self._stated(_ELSEWHERE, label), chart, known)
+        return Outside(place=self._place, why=str(error), folder=error.folder)
+
+    def _stated(self, folder: str, label: str) -> ChartRelease:
+        """Read what it states, for a chart in a folder of the repository or elsewhere."""
+        if unread := next((key for key in _UNREAD if self._body.get(key)), ""):
+            raise OutsideError(f"its {unread} is known only to Terraform")
+        return ChartRelease(
+            place=self._place,
+            folder=folder,
+            name=self._text("name") or label,
+            namespace=self._text("namespace"),
+            values=tuple(self._values(folder)),
+            options=tuple(self._sets(folder)),
+        )
 
     def _require_local(self, chart: object) -> None:
         """Refuse a chart in a registry, or at a path that only Terraform knows."""
@@ -249,6 +270,8 @@ def _known(value: object, folder: str, name: str) -> Any:
 
 def _is_written(folder: str, name: str) -> bool:
     """Return whether templates of a chart only write a value, and decide nothing by it."""
+    if folder == _ELSEWHERE:
+        return True  # rules read the values, and know a placeholder
     last = name.rpartition(".")[2]
     if re.fullmatch(r"[A-Za-z_]\w*", last) is None:
         return False

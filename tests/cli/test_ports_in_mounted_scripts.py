@@ -1,0 +1,81 @@
+"""A start script in a ConfigMap states the port of the engine, as a command line does."""
+
+from tests.cli.conftest import Command, Write
+from tests.support.for_each import for_each
+
+OBJECTS = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: start}
+data:
+  start.sh: |
+    #!/bin/bash
+    SCRIPT
+  other.sh: |
+    OTHER
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: chat}
+spec:
+  selector: {matchLabels: {app: chat}}
+  template:
+    metadata: {labels: {app: chat}}
+    spec:
+      containers:
+        - name: engine
+          image: vllm/vllm-openai:v0.11.0
+          command: COMMAND
+          readinessProbe: {httpGet: {path: /health, port: 8000}}
+          resources: {limits: {nvidia.com/gpu: 1}}
+          volumeMounts: [{name: start, mountPath: /scripts}]
+      volumes: [{name: start, configMap: {name: start, defaultMode: 0755}}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: chat}
+spec: {selector: {app: chat}, ports: [{port: 8000}]}
+"""
+SERVE = "exec vllm serve m --port PORT"
+FORMS = {
+    "a shell runs the script": ("[bash, /scripts/start.sh]", SERVE, ""),
+    "the script is the program": ("[/scripts/start.sh]", SERVE, ""),
+    "a line runs it": ('[sh, -c, "sleep 5; /scripts/start.sh"]', SERVE, ""),
+    "it runs another one": ("[/scripts/start.sh]", "exec /scripts/other.sh", SERVE),
+    "a variable in it": ("[bash, /scripts/start.sh]", f"P=PORT\n    {SERVE}", ""),
+}
+OPEN = {
+    "a script that is not here": ("[sh, -c, '/opt/run.sh; vllm serve m --port 9000']", "", ""),
+    "a server in the script": ("[bash, /scripts/start.sh]", f"nginx &\n    {SERVE}", ""),
+    "one in the script that it runs": (
+        "[bash, /scripts/start.sh]",
+        f"/scripts/other.sh\n    {SERVE}",
+        "nginx",
+    ),
+    "one that names the port": (
+        "[bash, /scripts/start.sh]",
+        f"/usr/bin/proxy-of 8000\n    {SERVE}",
+        "",
+    ),
+}
+"""Lines beside which something else may listen."""
+
+
+def told(run: Command, write: Write, form: tuple[str, str, str], port: str) -> list[str]:
+    command, script, other = (part.replace("PORT", port) for part in form)
+    texts = (OBJECTS.replace("COMMAND", command), script or "true", other or "true")
+    write("a.yaml", texts[0].replace("SCRIPT", texts[1]).replace("OTHER", texts[2]))
+    done = run("a.yaml")
+    return [line for line in done.lines if ": mandatory: " in line]
+
+
+@for_each("name", FORMS)
+def test_a_script_states_the_port(run: Command, write: Write, name: str) -> None:
+    (found,) = told(run, write, FORMS[name], "9000")
+    assert "port: is 8000, but vLLM listens on 9000 in the pods of Deployment 'chat'" in found
+    assert told(run, write, FORMS[name], "8000") == []
+
+
+@for_each("name", OPEN)
+def test_another_server_may_have_the_port(run: Command, write: Write, name: str) -> None:
+    assert told(run, write, OPEN[name], "9000") == []

@@ -1,0 +1,117 @@
+"""What the patches of a kustomization that is not built leave certain of an object."""
+
+import pytest
+
+from tests.cli.conftest import Command, Write
+from tests.support.for_each import for_each
+from tests.support.manifests import FOUND, deployment
+
+OBJECT = deployment(gpus=4)
+"""Deployment chat, whose container `engine` has too few GPUs."""
+
+
+def merged(spec: str, *, name: str = "chat", kind: str = "Deployment") -> str:
+    """Give a strategic merge patch of a workload, as an entry of `patches`."""
+    version = "apps/v1" if kind == "Deployment" else "v1"
+    body = f"{{apiVersion: {version}, kind: {kind}, metadata: {{name: {name}}}, spec: {spec}}}"
+    return f"patches: [{{patch: '{body}'}}]"
+
+
+def of_pod(fields: str) -> str:
+    return merged(f"{{template: {{spec: {{{fields}}}}}}}")
+
+
+def of_engine(fields: str) -> str:
+    return of_pod(f"containers: [{{name: engine, {fields}}}]")
+
+
+def json_patch(operation: str, target: str = "{kind: Deployment}") -> str:
+    return f"patches: [{{target: {target}, patch: '[{operation}]'}}]"
+
+
+ENGINE = "/spec/template/spec/containers/0"
+NO_CHANGE = {
+    "another name": merged("{replicas: 2}", name="other"),
+    "another kind": merged("{replicas: 2}", kind="Service"),
+    "a field that no size depends on": merged("{replicas: 2}"),
+    "the node": of_pod("nodeSelector: {a: b}"),
+    "another container": of_pod("containers: [{name: proxy, image: nginx:1}]"),
+    "another resource": of_engine("resources: {limits: {memory: 3Gi}}"),
+    "a label": json_patch('{"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}'),
+    "one more container": json_patch(
+        '{"op": "add", "path": "/spec/template/spec/containers/-", "value": {"name": "b", '
+        '"image": "nginx:1"}}'
+    ),
+    "a test": json_patch('{"op": "test", "path": "/spec/replicas", "value": 1}'),
+    "a pattern of another name": json_patch(
+        f'{{"op": "remove", "path": "{ENGINE}/args"}}', "{name: db-.*}"
+    ),
+    "another group": json_patch(f'{{"op": "remove", "path": "{ENGINE}/args"}}', "{group: batch}"),
+    "another namespace": json_patch(
+        f'{{"op": "remove", "path": "{ENGINE}/args"}}', "{namespace: x}"
+    ),
+    "the number of copies": "replicas: [{name: chat, count: 2}]",
+    "another image": "images: [{name: nginx, newTag: v1}]",
+    "the old lists": "patchesStrategicMerge: ['{kind: Deployment, apiVersion: apps/v1, metadata: "
+    "{name: chat}, spec: {replicas: 2}}']",
+    "the old JSON patches": "patchesJson6902: [{target: {kind: Deployment, name: chat}, patch: "
+    '\'[{"op": "replace", "path": "/spec/replicas", "value": 2}]\'}]',
+}
+"""Fields of a kustomization that cannot mend the object."""
+MENDS = {
+    "the GPUs": of_engine('resources: {limits: {nvidia.com/gpu: "8"}}'),
+    "the words": of_engine("args: [serve, m]"),
+    "a directive": of_pod("containers: [{name: engine, $patch: delete}]"),
+    "all containers": of_pod("containers: [{$patch: replace}]"),
+    "no more object": "patches: [{patch: '{$patch: delete, apiVersion: apps/v1, kind: Deployment, "
+    "metadata: {name: chat}}'}]",
+    "a word more": json_patch(f'{{"op": "add", "path": "{ENGINE}/args/-", "value": "-tp=4"}}'),
+    "a word less": json_patch(f'{{"op": "remove", "path": "{ENGINE}/args/3"}}'),
+    "a container less": json_patch(f'{{"op": "remove", "path": "{ENGINE}"}}'),
+    "an escaped name": json_patch(
+        f'{{"op": "replace", "path": "{ENGINE}/resources/limits/nvidia.com~1gpu", "value": 8}}'
+    ),
+    "another place": json_patch('{"op": "move", "from": "/a", "path": "/spec/replicas"}'),
+    "a pattern": json_patch(
+        f'{{"op": "remove", "path": "{ENGINE}/args"}}', "{kind: Deploy.*, name: ch.t|x}"
+    ),
+    "a pattern that is not plain": json_patch(
+        f'{{"op": "remove", "path": "{ENGINE}/args"}}', '{name: "(x|y)+"}'
+    ),
+    "a selector": json_patch(
+        f'{{"op": "remove", "path": "{ENGINE}/args"}}', "{labelSelector: app=x}"
+    ),
+    "a name that a prefix makes": "namePrefix: my-\n"
+    + json_patch(f'{{"op": "remove", "path": "{ENGINE}/args"}}', "{name: my-chat}"),
+    "two patches": f"{of_engine('args: [serve, m]')}\nreplicas: [{{name: chat, count: 2}}]",
+    "a file that is not here": "patches: [{path: gone.yaml, target: {kind: Deployment}}]",
+    "no YAML": "patches: [{patch: '{', target: {kind: Deployment}}]",
+    "a replacement": "replacements: [{source: {kind: Deployment}}]",
+    "a remote component": "components: [https://example.com/c]",
+    "a component that is not here": "components: [../c]",
+}
+"""Fields of a kustomization that may mend the object."""
+
+
+@pytest.fixture
+def level(run: Command, write: Write) -> object:
+    """Return a function that gives the level of the finding, with fields of a kustomization."""
+
+    def level_with(fields: str) -> str:
+        write("m/chat.yaml", OBJECT)
+        write("m/kustomization.yaml", f"resources: [chat.yaml]\n{fields}\n")
+        lines = [line for line in run("--no-render", "m").lines if "world-size" in line]
+        assert len(lines) == 1, lines
+        return "mandatory" if FOUND in lines[0] else lines[0].split(": ")[1]
+
+    return level_with
+
+
+@for_each("name", NO_CHANGE)
+def test_a_finding_stays_that_no_patch_mends(level: object, name: str) -> None:
+    assert level(NO_CHANGE[name]) == "mandatory"  # type: ignore[operator]
+
+
+@for_each("name", MENDS)
+def test_a_finding_is_left_open_that_a_patch_may_mend(level: object, name: str) -> None:
+    assert level(MENDS[name]) == "not checked"  # type: ignore[operator]
