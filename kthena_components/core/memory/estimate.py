@@ -9,13 +9,13 @@ from dataclasses import replace
 from enum import StrEnum
 
 from kthena_components.core.memory.engine import Placed, cache_of, length_of
-from kthena_components.core.memory.held_weights import has_drafts
 from kthena_components.core.memory.largest_batch import ENGINE_V1, UNIFIED, batch_of
 from kthena_components.core.memory.sharding import VLLM
 from kthena_components.core.memory.share import HOST
 from kthena_components.core.memory.sizes import GIB, expert_weights
 from kthena_components.core.memory.sparse_attention import BLOCK, Request, request_cache
 from kthena_components.core.memory.start_up import OF_CONTEXT, Terms, asked_later
+from kthena_components.core.memory.states_and_drafts import has_drafts
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 
