@@ -71,6 +71,9 @@ worker.py after vllm#9352 and before #10511, and in vllm/v1/worker/gpu_worker.py
 _WITH_HOST = 1.25
 """The same where GPU and host share their memory: vLLM takes what the host has available for free,
 so what its processes take meanwhile counts, too (vllm/utils/mem_utils.py MemorySnapshot)."""
+_PROCESSED = 5
+"""By how many times the pixels of an image, in 16 bits, the host has more after its processor ran:
+the mean of two given start-ups, s3 and s5. Which library keeps them is not known."""
 _OF_TOKENS = 5
 """Bytes of the host for each request and token of the longest one: a number of 32 bits, and whether
 it is one (vllm/v1/worker/gpu_input_batch.py)."""
@@ -315,7 +318,8 @@ def _copies_of_host(start: StartUp) -> float:
     found = _pinned(numbers) + sequences * (start.length or 0) * _OF_TOKENS
     if start.encoder_ranks:
         number, pixels = images_of(start.shape, tokens)
-        found += pixels * _TOKEN + (_pinned(number * pixels * _TOKEN) if number > 1 else 0)
+        found += (1 + _PROCESSED) * pixels * _TOKEN
+        found += _pinned(number * pixels * _TOKEN) if number > 1 else 0
     return found / GIB
 
 

@@ -390,7 +390,7 @@ HEADS = [
 
 @for_each(("engine", "args"), HEADS)
 def test_a_head_of_eagle_3_is_loaded_beside_the_model(engine: str, args: tuple[str, ...]) -> None:
-    """One layer of Qwen3-32B, queries, keys and values of two states, 32,000 words, three states."""
+    """A layer of Qwen3-32B whose queries, keys and values come from two states, 32,000 words."""
     attention = 128 * 5120 * (3 * 64 + 4 * 8)
     parts = attention + 3 * 5120 * 25600 + 32000 * 5120
     whole = 3 * 5120**2

@@ -832,13 +832,13 @@ def test_some_releases_count_the_context_of_cuda(version: Version, gpu: str, dri
 
 
 # Tokens of a batch, whether it sees images, and KiB of copies on the host of GB10: 16 tokens of 256
-# requests, and of a batch 5,120 numbers, in pinned memory of 2^n bytes; 65,536 patches, and again
-# for more than one image.
+# requests, and of a batch 5,120 numbers, in pinned memory of 2^n bytes; 65,536 patches six times,
+# and again for more than one image.
 COPIES = [
     (2048, 0, 20 + 32 * 1024),
     (65536, 0, 20 + 1024**2),
-    (2048, 1, 20 + 32 * 1024 + 192 * 1024),
-    (65536, 1, 20 + 1024**2 + 192 * 1024 + 1024**2),
+    (2048, 1, 20 + 32 * 1024 + 6 * 192 * 1024),
+    (65536, 1, 20 + 1024**2 + 6 * 192 * 1024 + 1024**2),
 ]
 
 
