@@ -49,6 +49,7 @@ from kthena_components.core.memory.sizes import (
 from kthena_components.core.memory.sparse_attention import (
     indexer_numbers,
     indexers_of,
+    latent_widths,
 )
 from kthena_components.core.models import ModelShape
 from kthena_components.core.values.images import Version
@@ -181,17 +182,17 @@ def compressing_numbers(shape: ModelShape, hidden: int) -> int:
 
 def head_numbers(shape: ModelShape, hidden: int) -> int:
     """Count the numbers of a layer's other projections of attention, which are split by heads."""
-    width = shape.head_dim or _HEAD
     if shape.latent is None:
+        width = shape.head_dim or _HEAD
         return 2 * hidden * width * (shape.heads + (shape.kv_heads or 0))
-    queries = (shape.query_latent or hidden) * (width + _ROPE)
-    return shape.heads * (queries + width * hidden) + _expanding(shape)
+    keys, values = latent_widths(shape)
+    queries = (shape.query_latent or hidden) * (keys + _ROPE)
+    return shape.heads * (queries + values * hidden) + _expanding(shape)
 
 
 def _expanding(shape: ModelShape) -> int:
     """Count the numbers of a layer that expand a latent to keys and values."""
-    width = shape.head_dim or _HEAD
-    return shape.heads * ((shape.latent or 0) - _ROPE) * 2 * width
+    return shape.heads * ((shape.latent or 0) - _ROPE) * sum(latent_widths(shape))
 
 
 def attention_bytes(shape: ModelShape) -> float:
