@@ -335,7 +335,8 @@ OF_LAYERS = (
     *("full_cache", "full_layers", "state_layers", "state_bytes"),
     *("full_kv_heads", "full_head_dim"),
     *("dense_layers", "dtype", "latent"),
-    *("query_latent", "key_dim", "value_dim", "index_heads", "index_dim", "vision_layers", "vision_hidden"),
+    *("query_latent", "key_dim", "value_dim", "index_heads", "index_dim"),
+    *("vision_layers", "vision_hidden"),
     *("index_layers", "image_patches", "image_edge", "image_tokens"),
     *("quarter_layers", "window_layers"),
 )
