@@ -102,9 +102,10 @@ _ROCM_GRAPHS = 2
 more when they are captured, which is after the cache is sized."""
 _MEASURED_SINCE = (0, 17, 1)
 """The first release that was read which measures them, and subtracts them if a variable asks."""
-_UNCOUNTED = ((0, 25), (0, 29))
+_UNCOUNTED, _RUNS_V4 = ((0, 25), (0, 29)), (0, 28)
 """Releases whose newer model runner counts none (vllm#49224): the first, and the first without. It
-runs models whose layers all store every token, without experts."""
+runs models whose layers all store every token, without experts, since 0.28 DeepSeek-V4, and since
+0.29 all: use_v2_model_runner in vllm/config/vllm.py of 0.25.0 to 0.33.0."""
 _CAPTURED = (((0, 10, 1), 4.8), ((0, 12), 3.0))
 """By how much graphs of older releases are larger at most, each before a release, as start-ups
 state what was captured: 2.24 GiB of Qwen3-8B in 0.9, 3.45 of p11 in 0.10.2."""
@@ -240,9 +241,8 @@ def _sampler(start: StartUp) -> float | None:
 
 def _doubt(start: StartUp) -> float:
     """Return by how much FlashInfer's sampler, or the newer model runner, needs less at most."""
-    since, until = _UNCOUNTED
-    if not start.before(since) and start.before(until):
-        return _graphs(start) if _runs_newer(start) else 0.0
+    if counts_no_graphs(start):
+        return _graphs(start)
     stated = _SAMPLES in start.on or _SAMPLES in start.off
     if stated or start.before(ENGINE_V1) or not start.before(_SINCE_UNSORTED):
         return 0.0
@@ -252,9 +252,16 @@ def _doubt(start: StartUp) -> float:
 
 def _runs_newer(start: StartUp) -> bool:
     """Return whether the newer model runner runs the model: it verifies no drafts to measure."""
-    shape, since = start.shape, _UNCOUNTED[0]
-    runs = (shape.full_cache and shape.experts == 0) or _NEWER in start.on
+    shape, (since, every) = start.shape, _UNCOUNTED
+    dense = shape.full_cache and shape.experts == 0
+    listed = not start.before(_RUNS_V4 if shape.compresses else every)
+    runs = dense or listed or _NEWER in start.on
     return runs and _NEWER not in start.off and not start.before(since)
+
+
+def counts_no_graphs(start: StartUp) -> bool:
+    """Return whether the model runner counts no graphs: they may come after the cache is sized."""
+    return start.before(_UNCOUNTED[1]) and _runs_newer(start)
 
 
 def _gathered(start: StartUp, peak: float) -> float:
@@ -301,8 +308,7 @@ def _driver(start: StartUp) -> float:
         return _WITH_HOST + _copies_of_host(start)
     if _counts_context(start):
         return _CONTEXT
-    older = start.before(_LATER) or _SMALL_GPU in start.gpu
-    return _DRIVER if older else _LATER_DRIVER
+    return _DRIVER if start.before(_LATER) or _SMALL_GPU in start.gpu else _LATER_DRIVER
 
 
 def _copies_of_host(start: StartUp) -> float:
@@ -342,16 +348,14 @@ def _communication(start: StartUp) -> float:
     if not start.gpu.startswith(_LINKED):
         return _PCIE
     switched = start.gpu.startswith(_SWITCHED) and not start.gpu.endswith(_BRIDGED)
-    multicast = switched and not start.before(_FROM_MULTICAST)
-    return _MULTICAST if multicast else _CHANNELS
+    return _MULTICAST if switched and not start.before(_FROM_MULTICAST) else _CHANNELS
 
 
 def _largest_graph(start: StartUp) -> int:
     """Return the tokens of the largest graph, and 0 if the budget includes no graphs."""
     amd = start.gpu.startswith("AMD")
     since: Version = _ROCM_GRAPHS_SINCE if amd else _GRAPHS_SINCE
-    if _ESTIMATES in start.on:
-        since = _MEASURED_SINCE
+    since = _MEASURED_SINCE if _ESTIMATES in start.on else since
     if start.eager or _ESTIMATES in start.off or start.before(since):
         return 0
     return min(2 * batch_of(start)[0], _LARGEST_GRAPH)
@@ -364,8 +368,8 @@ def _graphs(start: StartUp) -> float:
         return 0.0
     times = _ROCM_GRAPHS if start.gpu.startswith("AMD") else 1
     each = _GRAPH * times * start.shape.layers / start.split.pipeline
-    rest = captured_sizes(largest) * each + _exchanged(start)
-    return _GRAPHS + _first_graph(start, largest) + rest
+    captured = captured_sizes(largest) * each + _exchanged(start)
+    return _GRAPHS + _first_graph(start, largest) + captured
 
 
 def _exchanged(start: StartUp) -> float:
@@ -384,8 +388,7 @@ def _first_graph(start: StartUp, tokens: int) -> float:
     """
     hidden = start.shape.hidden or 0
     widest = max(_dense(start, tokens), graph_numbers(start, tokens))
-    numbers = tokens * _MATRICES * hidden + widest
-    return 2 * numbers * _TOKEN / GIB
+    return 2 * (tokens * _MATRICES * hidden + widest) * _TOKEN / GIB
 
 
 def captured_sizes(largest: int) -> int:
