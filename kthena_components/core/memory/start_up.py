@@ -23,7 +23,7 @@ from kthena_components.core.memory.largest_batch import (
     kept_images,
     staying_numbers,
 )
-from kthena_components.core.memory.sizes import GIB, captured_exchanges
+from kthena_components.core.memory.sizes import GIB, captured_exchanges, captured_sizes
 from kthena_components.core.memory.sparse_attention import (
     compressed_attention,
     compressed_workspace,
@@ -106,6 +106,9 @@ _UNCOUNTED, _RUNS_V4 = ((0, 25), (0, 29)), (0, 28)
 """Releases whose newer model runner counts none (vllm#49224): the first, and the first without. It
 runs models whose layers all store every token, without experts, since 0.28 DeepSeek-V4, and since
 0.29 all: use_v2_model_runner in vllm/config/vllm.py of 0.25.0 to 0.33.0."""
+_COUNTED = 4 + 1 / 8
+"""Bytes of each request and word that it keeps after the weights are measured, in no part of the
+budget: PenaltiesState in vllm/v1/worker/gpu/sample/penalties.py, load_model in model_runner.py."""
 _CAPTURED = (((0, 10, 1), 4.8), ((0, 12), 3.0))
 """By how much graphs of older releases are larger at most, each before a release, as start-ups
 state what was captured: 2.24 GiB of Qwen3-8B in 0.9, 3.45 of p11 in 0.10.2."""
@@ -166,8 +169,8 @@ def least_of(start: StartUp) -> float:
 def asked_later(start: StartUp) -> float:
     """Return what vLLM asks for at most after it has sized its cache, on a GPU with CUDA.
 
-    Its share holds none of that: CUDA's context, graphs that do not count, and the sampler's memory
-    in pieces: compile_or_warm_up_model in vllm/v1/worker/gpu_worker.py of 0.8.2 to 0.33.0.
+    Its share holds none of that: CUDA's context, graphs and words that do not count, and the
+    sampler's memory in pieces: compile_or_warm_up_model in gpu_worker.py of 0.8.2 to 0.33.0.
     """
     if UNIFIED in start.gpu or not start.gpu.startswith("NVIDIA"):
         return 0.0
@@ -176,8 +179,14 @@ def asked_later(start: StartUp) -> float:
     context = 0.0 if _counts_context(start) else OF_CONTEXT
     if start.split.tensor * start.copies > 1 and not start.before(_RANKS_SINCE):
         context = _OF_RANKS
-    sampler = 0.0 if is_split(start) else _sampler(start) or 0.0
+    sampler = 0.0 if is_split(start) else (_sampler(start) or 0.0) + _counts(start)
     return context + _uncounted_graphs(start) + sampler
+
+
+def _counts(start: StartUp) -> float:
+    """Return what the newer model runner keeps of the words that each request has."""
+    words = batch_of(start)[0] * (start.shape.vocab or 0)
+    return words * _COUNTED / GIB if _runs_newer(start) else 0.0
 
 
 def _uncounted_graphs(start: StartUp) -> float:
@@ -389,12 +398,3 @@ def _first_graph(start: StartUp, tokens: int) -> float:
     hidden = start.shape.hidden or 0
     widest = max(_dense(start, tokens), graph_numbers(start, tokens))
     return 2 * (tokens * _MATRICES * hidden + widest) * _TOKEN / GIB
-
-
-def captured_sizes(largest: int) -> int:
-    """Count the batch sizes that are captured: 1, 2, 4, each 8th to 256, each 16th beyond it.
-
-    Source: vllm/config/vllm.py _set_cudagraph_sizes.
-    """
-    small = sum(size <= largest for size in (1, 2, 4))
-    return small + min(largest, 256) // 8 + max(largest - 256, 0) // 16
