@@ -8,8 +8,8 @@ from kthena_components.core.engines.option_table import release_for
 from kthena_components.core.engines.sglang import IMAGE as SGLANG_IMAGE
 from kthena_components.core.engines.vllm_launch import IMAGE as VLLM_IMAGE
 from kthena_components.core.hardware import GpuFacts
-from kthena_components.core.memory.held_weights import without_draft
 from kthena_components.core.memory.sharding import divisors
+from kthena_components.core.memory.states_and_drafts import without_draft
 from kthena_components.core.models import ModelShape
 from kthena_components.core.spec.enums import EngineKind
 from kthena_components.core.values.dataclass import dataclass

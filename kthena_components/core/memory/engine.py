@@ -19,14 +19,12 @@ from kthena_components.core.memory import (
 )
 from kthena_components.core.memory.held_weights import (
     is_whole,
-    loaded_part,
     loaded_weights,
     runs_encoder,
     staged_files,
     weights_of,
 )
 from kthena_components.core.memory.largest_batch import StartUp, batch_of
-from kthena_components.core.memory.sglang_states import left_in_sglang
 from kthena_components.core.memory.sharding import (
     ENGINES,
     VLLM,
@@ -49,6 +47,11 @@ from kthena_components.core.memory.sparse_attention import (
     index_cache_on_gpu,
     prefill_workspace,
     sglang_cell,
+)
+from kthena_components.core.memory.states_and_drafts import (
+    has_drafts,
+    left_in_sglang,
+    loaded_part,
 )
 from kthena_components.core.models import ModelShape, find_by_folder, find_by_spelling, find_model
 from kthena_components.core.values.dataclass import dataclass
@@ -215,7 +218,7 @@ class Placed:
             gathers=gathers_tokens(self.engine, self.command),
             staged=staged_files(self.command.options, self.fullest, self.version),
             whole_experts=self.command.expert is True,
-            drafts=held_weights.has_drafts(self.command),
+            drafts=has_drafts(self.command),
             on=switched(self.engine, "1"),
             off=switched(self.engine, "0"),
         )

@@ -9,13 +9,18 @@ from dataclasses import replace
 from enum import StrEnum
 
 from kthena_components.core.memory.engine import Placed, cache_of, length_of
-from kthena_components.core.memory.held_weights import has_drafts
 from kthena_components.core.memory.largest_batch import ENGINE_V1, UNIFIED, batch_of
 from kthena_components.core.memory.sharding import VLLM
 from kthena_components.core.memory.share import HOST
 from kthena_components.core.memory.sizes import GIB, expert_weights
 from kthena_components.core.memory.sparse_attention import BLOCK, Request, request_cache
-from kthena_components.core.memory.start_up import OF_CONTEXT, Terms, asked_later
+from kthena_components.core.memory.start_up import (
+    OF_CONTEXT,
+    Terms,
+    asked_later,
+    counts_no_graphs,
+)
+from kthena_components.core.memory.states_and_drafts import has_drafts
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 
@@ -221,7 +226,18 @@ def _compressed(placed: Placed, length: int) -> Request | None:
 
 
 def _later(placed: Placed) -> float:
-    return asked_later(placed.start) if placed.command.engine in VLLM else 0.0
+    """Return what it asks for after its cache, with what graphs of compressed attention may take.
+
+    As the band has them, if its model runner counts none.
+    """
+    if placed.command.engine not in VLLM:
+        return 0.0
+    graphs = _captures_compressed(placed) and counts_no_graphs(placed.start)
+    return asked_later(placed.start) + (_COMPRESSED * placed.usable if graphs else 0.0)
+
+
+def _captures_compressed(placed: Placed) -> bool:
+    return bool(placed.shape.quarter_layers) and not placed.start.eager
 
 
 def _state(placed: Placed, each: int) -> float:
@@ -303,7 +319,7 @@ def _band(placed: Placed) -> float:
     """Return by how much the estimate may be wrong."""
     band = min(_BAND + _BAND_SHARE * placed.usable, _WIDEST)
     share = _UNIFIED if UNIFIED in placed.gpu.name else 0.0
-    if placed.command.engine in VLLM and placed.shape.quarter_layers and not placed.start.eager:
+    if placed.command.engine in VLLM and _captures_compressed(placed):
         share = max(share, _COMPRESSED)
     if placed.command.engine in VLLM and placed.start.before(ENGINE_V1):
         share = max(share, _OLDER)

@@ -34,12 +34,10 @@ weights stays reserved, and counts as weights: vllm/platforms/rocm.py get_curren
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.memory.largest_batch import SERVER
-from kthena_components.core.memory.sharding import VLLM
 from kthena_components.core.memory.sizes import (
     GIB,
     Split,
@@ -51,7 +49,7 @@ from kthena_components.core.memory.sizes import (
 from kthena_components.core.memory.sparse_attention import (
     indexer_numbers,
     indexers_of,
-    with_loaded_indexers,
+    latent_widths,
 )
 from kthena_components.core.models import ModelShape
 from kthena_components.core.values.images import Version
@@ -79,22 +77,8 @@ _DRAFTED_UNTIL = (0, 31)
 """The first release that was read which keeps streams for drafts with speculative decoding only."""
 _WHOLE = ("fp8", "int8", "mxfp8")
 """Formats that attention has in every model."""
-_PACKED = ("int4", "nvfp4", "mxfp4")
+PACKED = ("int4", "nvfp4", "mxfp4")
 """Formats that attention has in dense models. Latent attention has 16 bits, as beside experts."""
-
-
-def without_draft(shape: ModelShape) -> ModelShape:
-    """Return the shape of a model whose layers for drafts are not loaded.
-
-    Engines load them with speculative decoding only. Such a layer has attention, a feed-forward
-    layer, and a projection of two states to one: vllm/model_executor/models/qwen3_5_mtp.py and
-    deepseek_mtp.py. Checkpoints in 4 bits have it in 16: the modules that their quantization_config
-    leaves out are those of `mtp`.
-    """
-    if not shape.draft_layers or shape.weights_gib is None:
-        return shape
-    draft = shape.draft_layers * _draft_layer(shape)
-    return replace(shape, draft_layers=0, weights_gib=shape.weights_gib - draft)
 
 
 def copied_weights(shape: ModelShape, split: Split) -> float:
@@ -102,14 +86,14 @@ def copied_weights(shape: ModelShape, split: Split) -> float:
     if shape.hidden is None:
         return 0.0
     ranks = split.attention or split.tensor
-    compressed = _compressing(shape, shape.hidden)
-    attention = compressed + _of_heads(shape, shape.hidden)
+    compressed = compressing_numbers(shape, shape.hidden)
+    attention = compressed + head_numbers(shape, shape.hidden)
     whole = shape.layers * attention * (1 / ranks - 1 / split.tensor)
     whole += shape.latent_layers * compressed * (1 - 1 / ranks)
     whole += indexers_of(shape) * indexer_numbers(shape) * (1 - 1 / split.tensor)
     gates = _gates(shape) * (1 - 1 / split.tensor) * _BYTES
     words = (shape.vocab or 0) * shape.hidden * (1 / ranks - 1 / split.tensor) * _BYTES
-    return ((whole * _bytes(shape) + gates) / split.pipeline + words) / GIB
+    return ((whole * attention_bytes(shape) + gates) / split.pipeline + words) / GIB
 
 
 def expanding_copies(shape: ModelShape, split: Split, *, always: bool) -> float:
@@ -120,7 +104,7 @@ def expanding_copies(shape: ModelShape, split: Split, *, always: bool) -> float:
         split: Its ranks.
         always: Whether the engine copies numbers of 16 bits, too.
     """
-    if shape.latent is None or not (always or _bytes(shape) < _BYTES):
+    if shape.latent is None or not (always or attention_bytes(shape) < _BYTES):
         return 0.0
     numbers = shape.latent_layers * _expanding(shape) / (split.attention or split.tensor)
     return numbers * _BYTES / GIB / split.pipeline
@@ -185,46 +169,36 @@ def kept_buffers(shape: ModelShape, tokens: int, release: Version | None) -> flo
     return numbers * _BYTES / GIB
 
 
-def _draft_layer(shape: ModelShape) -> float:
-    """Return the GiB of a layer for drafts; 0 if a size is not given."""
-    wide = replace(shape, dtype="bf16") if shape.dtype in _PACKED else shape
-    hidden, width = wide.hidden, (wide.expert_ffn if wide.experts else wide.ffn)
-    if hidden is None or width is None or wide.dtype is None:
-        return 0.0
-    numbers = _MATRICES * (wide.experts or 1) * hidden * width
-    attention = _compressing(wide, hidden) + _of_heads(wide, hidden) + 2 * hidden**2
-    return (numbers * bytes_of(wide.dtype) + attention * _bytes(wide)) / GIB
-
-
 def _gates(shape: ModelShape) -> int:
     """Count the numbers that choose experts."""
     layers = max(shape.layers - shape.dense_layers, 0)
     return layers * (shape.experts or 0) * (shape.hidden or 0)
 
 
-def _compressing(shape: ModelShape, hidden: int) -> int:
+def compressing_numbers(shape: ModelShape, hidden: int) -> int:
     """Count the numbers of a layer that compress queries, and keys with values."""
     return 0 if shape.latent is None else hidden * (shape.latent + (shape.query_latent or 0))
 
 
-def _of_heads(shape: ModelShape, hidden: int) -> int:
+def head_numbers(shape: ModelShape, hidden: int) -> int:
     """Count the numbers of a layer's other projections of attention, which are split by heads."""
-    width = shape.head_dim or _HEAD
     if shape.latent is None:
+        width = shape.head_dim or _HEAD
         return 2 * hidden * width * (shape.heads + (shape.kv_heads or 0))
-    queries = (shape.query_latent or hidden) * (width + _ROPE)
-    return shape.heads * (queries + width * hidden) + _expanding(shape)
+    keys, values = latent_widths(shape)
+    queries = (shape.query_latent or hidden) * (keys + _ROPE)
+    return shape.heads * (queries + values * hidden) + _expanding(shape)
 
 
 def _expanding(shape: ModelShape) -> int:
     """Count the numbers of a layer that expand a latent to keys and values."""
-    width = shape.head_dim or _HEAD
-    return shape.heads * ((shape.latent or 0) - _ROPE) * 2 * width
+    return shape.heads * ((shape.latent or 0) - _ROPE) * sum(latent_widths(shape))
 
 
-def _bytes(shape: ModelShape) -> float:
+def attention_bytes(shape: ModelShape) -> float:
+    """Return the bytes of a number of the attention."""
     dense = shape.latent is None and not shape.experts
-    formats = (*_WHOLE, *_PACKED) if dense else _WHOLE
+    formats = (*_WHOLE, *PACKED) if dense else _WHOLE
     return bytes_of(shape.dtype) if shape.dtype is not None and shape.dtype in formats else _BYTES
 
 
@@ -304,28 +278,6 @@ def _embeddings_kept(shape: ModelShape, split: Split, gib: float) -> float:
 
 def _filled(size: int, multiple: int) -> int:
     return -(-size // multiple) * multiple
-
-
-_SPECULATIVE = ("speculative", "spec-", "spec_")
-"""How the options of speculative decoding begin."""
-
-
-def loaded_part(command: CommandFacts, shape: ModelShape, release: Version | None) -> ModelShape:
-    """Return the shape of the part of a model that an engine loads.
-
-    Args:
-        command: The engine's command line.
-        shape: The model.
-        release: The release of vLLM. None: the newest, or another engine.
-    """
-    if not has_drafts(command):
-        shape = without_draft(shape)
-    return with_loaded_indexers(shape, command.engine in VLLM, release)
-
-
-def has_drafts(command: CommandFacts) -> bool:
-    """Return whether an engine loads layers that draft tokens."""
-    return any("spec" in o and o.lstrip("-").startswith(_SPECULATIVE) for o in command.options)
 
 
 def weights_of(

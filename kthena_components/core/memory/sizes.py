@@ -362,6 +362,15 @@ def repacked_weights(options: Mapping[str, Any], shape: ModelShape, gib: float) 
 SLEEPS = "--enable-sleep-mode"
 
 
+def captured_sizes(largest: int) -> int:
+    """Count the batch sizes that are captured: 1, 2, 4, each 8th to 256, each 16th beyond it.
+
+    Source: vllm/config/vllm.py _set_cudagraph_sizes.
+    """
+    small = sum(size <= largest for size in (1, 2, 4))
+    return small + min(largest, 256) // 8 + max(largest - 256, 0) // 16
+
+
 def captured_exchanges(shape: ModelShape, split: Split, graphs: int) -> float:
     """Return GiB that NCCL takes for the exchanges of data-parallel copies in graphs.
 

@@ -163,6 +163,8 @@ def _is_scaled(gpu: str, release: Version | None, backends: Collection[object]) 
     return not by_default
 
 
+_OF_A_HEAD = 128
+"""Width of a head of latent attention where the table of models has none."""
 _HEAD, _FEW_HEADS, _MANY_HEADS = 512, 64, 128
 """Width of a head, and to how many FlashMLA fills them up."""
 _SM120, _POWERS = ("NVIDIA RTX PRO", "NVIDIA GeForce RTX 50", "NVIDIA GB10"), (8, 16, 32, 64, 128)
@@ -252,9 +254,15 @@ def expanded_latents(
         return 0
     heads = -(-shape.heads // (split.attention or split.tensor))
     tokens = max(_LATENT_TOKENS, _tokens_of_blocks(shape, split, release, sequences))
-    expanded = tokens * heads * 2 * (shape.head_dim or 128)
+    expanded = tokens * heads * sum(latent_widths(shape))
     unmeasured = release is not None and release < _LOGITS_SINCE
     return max(expanded, 0 if shape.index_dim is None or unmeasured else LOGITS)
+
+
+def latent_widths(shape: ModelShape) -> tuple[int, int]:
+    """Return the widths of a head's keys without positions, and of its values."""
+    width = shape.head_dim or _OF_A_HEAD
+    return shape.key_dim or width, shape.value_dim or width
 
 
 def _tokens_of_blocks(

@@ -23,7 +23,7 @@ from kthena_components.core.memory.largest_batch import (
     kept_images,
     staying_numbers,
 )
-from kthena_components.core.memory.sizes import GIB, captured_exchanges
+from kthena_components.core.memory.sizes import GIB, captured_exchanges, captured_sizes
 from kthena_components.core.memory.sparse_attention import (
     compressed_attention,
     compressed_workspace,
@@ -71,6 +71,9 @@ worker.py after vllm#9352 and before #10511, and in vllm/v1/worker/gpu_worker.py
 _WITH_HOST = 1.25
 """The same where GPU and host share their memory: vLLM takes what the host has available for free,
 so what its processes take meanwhile counts, too (vllm/utils/mem_utils.py MemorySnapshot)."""
+_PROCESSED = 5
+"""By how many times the pixels of an image, in 16 bits, the host has more after its processor ran:
+the mean of two given start-ups, s3 and s5. Which library keeps them is not known."""
 _OF_TOKENS = 5
 """Bytes of the host for each request and token of the longest one: a number of 32 bits, and whether
 it is one (vllm/v1/worker/gpu_input_batch.py)."""
@@ -99,9 +102,13 @@ _ROCM_GRAPHS = 2
 more when they are captured, which is after the cache is sized."""
 _MEASURED_SINCE = (0, 17, 1)
 """The first release that was read which measures them, and subtracts them if a variable asks."""
-_UNCOUNTED = ((0, 25), (0, 29))
+_UNCOUNTED, _RUNS_V4 = ((0, 25), (0, 29)), (0, 28)
 """Releases whose newer model runner counts none (vllm#49224): the first, and the first without. It
-runs models whose layers all store every token, without experts."""
+runs models whose layers all store every token, without experts, since 0.28 DeepSeek-V4, and since
+0.29 all: use_v2_model_runner in vllm/config/vllm.py of 0.25.0 to 0.33.0."""
+_COUNTED = 4 + 1 / 8
+"""Bytes of each request and word that it keeps after the weights are measured, in no part of the
+budget: PenaltiesState in vllm/v1/worker/gpu/sample/penalties.py, load_model in model_runner.py."""
 _CAPTURED = (((0, 10, 1), 4.8), ((0, 12), 3.0))
 """By how much graphs of older releases are larger at most, each before a release, as start-ups
 state what was captured: 2.24 GiB of Qwen3-8B in 0.9, 3.45 of p11 in 0.10.2."""
@@ -162,8 +169,8 @@ def least_of(start: StartUp) -> float:
 def asked_later(start: StartUp) -> float:
     """Return what vLLM asks for at most after it has sized its cache, on a GPU with CUDA.
 
-    Its share holds none of that: CUDA's context, graphs that do not count, and the sampler's memory
-    in pieces: compile_or_warm_up_model in vllm/v1/worker/gpu_worker.py of 0.8.2 to 0.33.0.
+    Its share holds none of that: CUDA's context, graphs and words that do not count, and the
+    sampler's memory in pieces: compile_or_warm_up_model in gpu_worker.py of 0.8.2 to 0.33.0.
     """
     if UNIFIED in start.gpu or not start.gpu.startswith("NVIDIA"):
         return 0.0
@@ -172,8 +179,14 @@ def asked_later(start: StartUp) -> float:
     context = 0.0 if _counts_context(start) else OF_CONTEXT
     if start.split.tensor * start.copies > 1 and not start.before(_RANKS_SINCE):
         context = _OF_RANKS
-    sampler = 0.0 if is_split(start) else _sampler(start) or 0.0
+    sampler = 0.0 if is_split(start) else (_sampler(start) or 0.0) + _counts(start)
     return context + _uncounted_graphs(start) + sampler
+
+
+def _counts(start: StartUp) -> float:
+    """Return what the newer model runner keeps of the words that each request has."""
+    words = batch_of(start)[0] * (start.shape.vocab or 0)
+    return words * _COUNTED / GIB if _runs_newer(start) else 0.0
 
 
 def _uncounted_graphs(start: StartUp) -> float:
@@ -237,9 +250,8 @@ def _sampler(start: StartUp) -> float | None:
 
 def _doubt(start: StartUp) -> float:
     """Return by how much FlashInfer's sampler, or the newer model runner, needs less at most."""
-    since, until = _UNCOUNTED
-    if not start.before(since) and start.before(until):
-        return _graphs(start) if _runs_newer(start) else 0.0
+    if counts_no_graphs(start):
+        return _graphs(start)
     stated = _SAMPLES in start.on or _SAMPLES in start.off
     if stated or start.before(ENGINE_V1) or not start.before(_SINCE_UNSORTED):
         return 0.0
@@ -249,9 +261,16 @@ def _doubt(start: StartUp) -> float:
 
 def _runs_newer(start: StartUp) -> bool:
     """Return whether the newer model runner runs the model: it verifies no drafts to measure."""
-    shape, since = start.shape, _UNCOUNTED[0]
-    runs = (shape.full_cache and shape.experts == 0) or _NEWER in start.on
+    shape, (since, every) = start.shape, _UNCOUNTED
+    dense = shape.full_cache and shape.experts == 0
+    listed = not start.before(_RUNS_V4 if shape.compresses else every)
+    runs = dense or listed or _NEWER in start.on
     return runs and _NEWER not in start.off and not start.before(since)
+
+
+def counts_no_graphs(start: StartUp) -> bool:
+    """Return whether the model runner counts no graphs: they may come after the cache is sized."""
+    return start.before(_UNCOUNTED[1]) and _runs_newer(start)
 
 
 def _gathered(start: StartUp, peak: float) -> float:
@@ -298,8 +317,7 @@ def _driver(start: StartUp) -> float:
         return _WITH_HOST + _copies_of_host(start)
     if _counts_context(start):
         return _CONTEXT
-    older = start.before(_LATER) or _SMALL_GPU in start.gpu
-    return _DRIVER if older else _LATER_DRIVER
+    return _DRIVER if start.before(_LATER) or _SMALL_GPU in start.gpu else _LATER_DRIVER
 
 
 def _copies_of_host(start: StartUp) -> float:
@@ -315,7 +333,8 @@ def _copies_of_host(start: StartUp) -> float:
     found = _pinned(numbers) + sequences * (start.length or 0) * _OF_TOKENS
     if start.encoder_ranks:
         number, pixels = images_of(start.shape, tokens)
-        found += pixels * _TOKEN + (_pinned(number * pixels * _TOKEN) if number > 1 else 0)
+        found += (1 + _PROCESSED) * pixels * _TOKEN
+        found += _pinned(number * pixels * _TOKEN) if number > 1 else 0
     return found / GIB
 
 
@@ -338,16 +357,14 @@ def _communication(start: StartUp) -> float:
     if not start.gpu.startswith(_LINKED):
         return _PCIE
     switched = start.gpu.startswith(_SWITCHED) and not start.gpu.endswith(_BRIDGED)
-    multicast = switched and not start.before(_FROM_MULTICAST)
-    return _MULTICAST if multicast else _CHANNELS
+    return _MULTICAST if switched and not start.before(_FROM_MULTICAST) else _CHANNELS
 
 
 def _largest_graph(start: StartUp) -> int:
     """Return the tokens of the largest graph, and 0 if the budget includes no graphs."""
     amd = start.gpu.startswith("AMD")
     since: Version = _ROCM_GRAPHS_SINCE if amd else _GRAPHS_SINCE
-    if _ESTIMATES in start.on:
-        since = _MEASURED_SINCE
+    since = _MEASURED_SINCE if _ESTIMATES in start.on else since
     if start.eager or _ESTIMATES in start.off or start.before(since):
         return 0
     return min(2 * batch_of(start)[0], _LARGEST_GRAPH)
@@ -360,8 +377,8 @@ def _graphs(start: StartUp) -> float:
         return 0.0
     times = _ROCM_GRAPHS if start.gpu.startswith("AMD") else 1
     each = _GRAPH * times * start.shape.layers / start.split.pipeline
-    rest = captured_sizes(largest) * each + _exchanged(start)
-    return _GRAPHS + _first_graph(start, largest) + rest
+    captured = captured_sizes(largest) * each + _exchanged(start)
+    return _GRAPHS + _first_graph(start, largest) + captured
 
 
 def _exchanged(start: StartUp) -> float:
@@ -380,14 +397,4 @@ def _first_graph(start: StartUp, tokens: int) -> float:
     """
     hidden = start.shape.hidden or 0
     widest = max(_dense(start, tokens), graph_numbers(start, tokens))
-    numbers = tokens * _MATRICES * hidden + widest
-    return 2 * numbers * _TOKEN / GIB
-
-
-def captured_sizes(largest: int) -> int:
-    """Count the batch sizes that are captured: 1, 2, 4, each 8th to 256, each 16th beyond it.
-
-    Source: vllm/config/vllm.py _set_cudagraph_sizes.
-    """
-    small = sum(size <= largest for size in (1, 2, 4))
-    return small + min(largest, 256) // 8 + max(largest - 256, 0) // 16
+    return 2 * (tokens * _MATRICES * hidden + widest) * _TOKEN / GIB

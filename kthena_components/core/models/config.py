@@ -41,8 +41,8 @@ _INNER = {
 _KEPT = (
     "head_dim", "hidden_size", "index_head_dim", "index_n_heads", "indexer_types",
     "intermediate_size", "kv_lora_rank", "moe_intermediate_size", "num_attention_heads",
-    "num_hidden_layers", "q_lora_rank", "qk_rope_head_dim", "rope_parameters", "rope_scaling",
-    "vocab_size", *STATE_KEYS, *MAMBA_KEYS,
+    "num_hidden_layers", "q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "rope_parameters",
+    "rope_scaling", "v_head_dim", "vocab_size", *STATE_KEYS, *MAMBA_KEYS,
 )  # fmt: skip
 _KV_HEADS = ("num_key_value_heads", "num_attention_groups")
 """Keys for the number of KV heads; the second one is Step's."""
@@ -107,6 +107,11 @@ class ModelShape:
     query_latent: int | None = None
     """Numbers of the compressed query of latent attention: q_lora_rank. None: not compressed, or
     not given."""
+    key_dim: int | None = None
+    """Width of a head's keys without positions in latent attention: qk_nope_head_dim. None: as
+    `head_dim`."""
+    value_dim: int | None = None
+    """Width of a head's values in latent attention: v_head_dim. None: as `head_dim`."""
     index_heads: int | None = None
     """Heads of the indexer of sparse attention: index_n_heads. None: no indexer, or not given."""
     index_dim: int | None = None
@@ -208,6 +213,8 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
         head_dim=size_of(text.get("head_dim")),
         latent=latent,
         query_latent=size_of(text.get("q_lora_rank")) if latent is not None else None,
+        key_dim=size_of(text.get("qk_nope_head_dim")) if latent is not None else None,
+        value_dim=size_of(text.get("v_head_dim")) if latent is not None else None,
         index_heads=_of_indexer(text, "index_n_heads"),
         index_dim=_of_indexer(text, "index_head_dim"),
         **_counted(text, layers, tokens),

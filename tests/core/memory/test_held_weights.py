@@ -15,9 +15,9 @@ from kthena_components.core.memory.held_weights import (
     inner_multiple,
     kept_buffers,
     loaded_weights,
-    without_draft,
 )
 from kthena_components.core.memory.sizes import Split, expert_weights, fullest_weights
+from kthena_components.core.memory.states_and_drafts import head_weights, without_draft
 from kthena_components.core.models import ModelShape, find_model
 from kthena_components.core.values.images import Version
 from tests.core.memory.start_ups import Measured
@@ -150,6 +150,7 @@ def test_only_vllm_has_these_buffers() -> None:
     assert more == pytest.approx(0.125)
 
 
+EAGLE_OF_SGLANG = ("--speculative-algorithm", "EAGLE", "--speculative-draft-model-path")
 # Engine, options: whether the layers for drafts are loaded.
 DRAFTS = [
     ("vllm", (), False),
@@ -157,6 +158,13 @@ DRAFTS = [
     ("vllm", MTP, True),
     ("sglang", (), False),
     ("sglang", ("--speculative-algorithm", "EAGLE"), True),
+    ("sglang", ("--speculative-algorithm", "NEXTN"), True),
+    ("sglang", ("--speculative-algorithm", "NGRAM"), False),
+    ("sglang", (*EAGLE_OF_SGLANG, "some/head"), False),
+    ("vllm", ("--speculative-config", '{"method":"ngram","num_speculative_tokens":3}'), False),
+    ("vllm", ("--speculative-config", '{"model":"some/draft","num_speculative_tokens":3}'), False),
+    ("vllm", ("--speculative-config", '{"num_speculative_tokens":1}'), True),
+    ("vllm", ("--speculative-model", "some/draft", "--num-speculative-tokens", "3"), False),
 ]
 
 
@@ -370,3 +378,31 @@ def test_experts_in_fp8_leave_the_memory_of_one_layer() -> None:
     assert grown(shape, Split(), 768) == pytest.approx(1 / 48)
     assert grown(shape, Split(), None) == 0
     assert grown(replace(shape, dtype="int4"), Split(), 768) == 0
+
+
+# Options with a head of EAGLE-3: the method, or the name of its model alone.
+HEADS = [
+    ("vllm", ("--speculative-config", '{"method":"eagle3","num_speculative_tokens":3}')),
+    ("vllm", ("--speculative-config", '{"model":"some/Qwen3-32B-EAGLE3"}')),
+    ("sglang", ("--speculative-algorithm", "EAGLE3", "--speculative-draft-model-path", "some/it")),
+]
+
+
+@for_each(("engine", "args"), HEADS)
+def test_a_head_of_eagle_3_is_loaded_beside_the_model(engine: str, args: tuple[str, ...]) -> None:
+    """A layer of Qwen3-32B whose queries, keys and values come from two states, 32,000 words."""
+    attention = 128 * 5120 * (3 * 64 + 4 * 8)
+    parts = attention + 3 * 5120 * 25600 + 32000 * 5120
+    whole = 3 * 5120**2
+
+    model = "Qwen/Qwen3-32B"
+    more = weights(engine, model, H200, 4, args) - weights(engine, model, H200, 4, ())
+
+    assert more == pytest.approx((parts / 4 + whole) * 2 / GIB, abs=0.01)
+
+
+def test_what_is_not_known_of_a_head_counts_nothing() -> None:
+    shape = shape_of(R1)
+
+    assert head_weights(replace(shape, ffn=None), 1) == (32000 * 7168 + 3 * 7168**2) * 2 / GIB
+    assert head_weights(replace(shape, hidden=None), 1) == 0.0

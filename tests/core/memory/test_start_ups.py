@@ -17,6 +17,7 @@ from kthena_components.core.memory.share import (
     default_share,
     vision_factor,
 )
+from kthena_components.core.memory.sizes import captured_sizes
 from kthena_components.core.memory.sparse_attention import (
     compressed_attention,
     compressed_workspace,
@@ -24,7 +25,6 @@ from kthena_components.core.memory.sparse_attention import (
 from kthena_components.core.memory.start_up import (
     Terms,
     asked_later,
-    captured_sizes,
     least_of,
     terms_of,
 )
@@ -48,13 +48,12 @@ NVIDIA = tuple(
 )
 NOT_SEEN = {
     "g21": "graphs, with four ranks and with eight: its source does not state what they took",
-    "g22": "a variable that captures no graphs in pieces avoids it, and so does 0.85",
+    "o12": "with a mode to sleep, its log states 2 GiB more of cache than without",
     "p24": "graphs took more than the 7 GiB outside of its share, beside an encoder of images",
     "p25": "its source does not state what else is on the GPU, which V1 of 0.8 counts",
     "t11": "it ran out of memory after the cache was allocated, beside another process",
     "v14": "the sampler ran out of memory after the cache was allocated, beside another process",
     "w06": "its source does not state what else is on the GPU",
-    "w09": "it sets a model runner that does not measure its sampler by an environment variable",
     "w16": "graphs took more than the 7 GiB outside of its share, in a build of its own",
     "w25": "its source does not state what ran out of memory, which an older release had",
     "w26": "939 blocks of states, of the 1,124 that are predicted for a release",
@@ -73,19 +72,20 @@ NOT_USED = [
     ("h", 56, 0.6, 0.3, 0.95),
     ("i", 10, 1.3, 1.3, 0.9),
     ("j", 30, 1.35, 0.75, 0.85),
-    ("k", 24, 1.25, 0.5, 0.75),
+    ("k", 24, 1.2, 0.5, 0.8),
     ("m", 18, 0.6, 0.55, 0.94),
-    ("p", 21, 0.8, 0.3, 0.85),
+    ("p", 21, 0.45, 0.2, 0.95),
     ("q", 18, 1.0, 0.35, 0.9),
-    ("r", 19, 1.3, 1.1, 0.84),
-    ("t", 12, 0.8, 0.4, 0.9),
-    ("u", 15, 1.45, 0.95, 0.86),
-    ("v", 14, 1.1, 0.7, 0.92),
+    ("r", 19, 1.15, 0.85, 0.89),
+    ("t", 12, 0.7, 0.4, 1.0),
+    ("u", 15, 1.3, 0.95, 0.86),
+    ("v", 14, 0.95, 0.7, 0.92),
     ("w", 14, 1.65, 0.41, 0.71),
     ("x", 1, 2.4, 2.4, 1.0),
-    ("y", 9, 1.4, 0.75, 0.66),
+    ("y", 9, 1.25, 0.75, 0.77),
     ("z", 21, 1.65, 0.86, 0.71),
     ("g", 14, 1.7, 1.1, 0.71),
+    ("o", 10, 0.7, 0.35, 1.0),
 ]
 
 
@@ -102,17 +102,17 @@ def test_start_ups_that_were_not_used_are_predicted(
 
 
 def test_all_start_ups_that_were_not_used_are_predicted() -> None:
-    """The goals are a mean of 1.0 GiB and 90 %. Only without z and g is the mean reached."""
+    """The goals are a mean of 1.0 GiB and 90 %. Only without z and g are they reached."""
     held = tuple(start for start in KNOWN if start.held_out)
     found = errors(held)
     older = errors(tuple(start for start in held if start.id[0] not in "zg"))
 
-    assert (len(found), len(older)) == (296, 261)
-    assert mean(older) <= 0.98
-    assert sum(error <= 2.5 for error in older) >= 0.89 * len(older)
-    assert mean(found) <= 1.06
+    assert (len(found), len(older)) == (306, 271)
+    assert mean(older) <= 0.94
+    assert sum(error <= 2.5 for error in older) >= 0.9 * len(older)
+    assert mean(found) <= 1.02
     assert median(found) <= 0.46
-    assert sum(error <= 2.5 for error in found) >= 0.87 * len(found)
+    assert sum(error <= 2.5 for error in found) >= 0.88 * len(found)
 
 
 def test_no_start_up_that_was_not_used_is_another_one_again() -> None:
@@ -312,7 +312,7 @@ def test_an_engine_that_failed_for_memory_is_at_least_tight(start: Measured) -> 
 
 
 def test_few_engines_that_started_are_said_to_be_tight() -> None:
-    """Advice has a price: 60 of 392."""
+    """Advice has a price: 63 of 402."""
     found = {
         start.id: start.estimate.verdict
         for start in KNOWN
@@ -330,7 +330,8 @@ LATER = [
     ("NVIDIA H100", (0, 9, 2), 1, True, 0.45 + 5.631),
     ("NVIDIA H100", (0, 8, 5), 1, True, 5.631),
     ("NVIDIA H100", (0, 24, 0), 2, False, 0.45 + 2.443),
-    ("NVIDIA H100", (0, 25, 0), 2, True, 1.5 + 2.443),
+    ("NVIDIA H100", (0, 25, 0), 2, True, 1.5 + 2.443 + 0.598),
+    ("NVIDIA H100", (0, 33, 0), 1, True, 0.45 + 2.443 + 0.598),
     ("NVIDIA L4", (0, 6, 4), 1, False, 3.45),
     ("NVIDIA L4", (0, 6, 4), 1, True, 0.45),
     ("NVIDIA GB10", (0, 24, 0), 1, False, 0.0),
@@ -345,6 +346,26 @@ def test_what_vllm_asks_for_after_its_cache_is_sized(
     start = replace(start_up("Qwen/Qwen3-8B", gpu, 79.18, version, tensor), eager=eager)
 
     assert asked_later(start) == pytest.approx(later, abs=0.03)
+
+
+# Release, whether no graphs are captured: whether those of DeepSeek-V4 come after the cache.
+V4_GRAPHS = [("0.27.1", False, False), ("0.28.0", False, True), ("0.28.0", True, False)]
+
+
+@for_each(("version", "eager", "after"), V4_GRAPHS)
+def test_graphs_of_compressed_attention_that_do_not_count_come_after_the_cache(
+    version: str, eager: bool, after: bool
+) -> None:
+    """g22 ran out of memory, and started without graphs in pieces and with a smaller share."""
+    start = Measured(
+        id="", source="", engine="vllm", version=version, gpu="NVIDIA-H800", tensor=4,
+        model="deepseek-ai/DeepSeek-V4-Flash", args=("--enforce-eager",) if eager else (),
+        started=True,
+    )  # fmt: skip
+    estimate = start.estimate
+
+    assert isinstance(estimate, Estimate)
+    assert (estimate.later > 0.04 * estimate.usable + 3) == after
 
 
 # Start-ups that vLLM refused for the blocks of states that it states: how far the estimate is off.
@@ -651,6 +672,9 @@ UNCOUNTED = [
     ("Qwen/Qwen3-8B", None, False),
     ("Qwen/Qwen3-30B-A3B", (0, 28, 0), False),
     ("Qwen/Qwen3.5-2B", (0, 28, 0), False),
+    ("deepseek-ai/DeepSeek-V4-Flash", (0, 27, 1), False),
+    ("deepseek-ai/DeepSeek-V4-Flash", (0, 28, 0), True),
+    ("deepseek-ai/DeepSeek-V4-Flash", (0, 29, 0), False),
 ]
 
 
@@ -788,6 +812,7 @@ VERIFIED = [
     ("Qwen/Qwen3-8B", (0, 24, 0), 16, 26),
     ("Qwen/Qwen3-8B", (0, 26, 0), 16, 16),
     ("Qwen/Qwen3-30B-A3B", (0, 26, 0), 16, 26),
+    ("Qwen/Qwen3-30B-A3B", (0, 29, 0), 16, 16),
 ]
 
 
@@ -795,7 +820,7 @@ VERIFIED = [
 def test_a_run_that_verifies_drafts_needs_more(
     model: str, version: Version, without: int, drafted: int
 ) -> None:
-    """The newer model runner, which runs dense models since 0.25, verifies none."""
+    """The newer model runner verifies none: it runs dense models since 0.25, and all since 0.29."""
     start = replace(start_up(model, "NVIDIA H100", 79.18, version, 1), sequences=1024)
     assert start.shape.vocab is not None
 
@@ -832,13 +857,13 @@ def test_some_releases_count_the_context_of_cuda(version: Version, gpu: str, dri
 
 
 # Tokens of a batch, whether it sees images, and KiB of copies on the host of GB10: 16 tokens of 256
-# requests, and of a batch 5,120 numbers, in pinned memory of 2^n bytes; 65,536 patches, and again
-# for more than one image.
+# requests, and of a batch 5,120 numbers, in pinned memory of 2^n bytes; 65,536 patches six times,
+# and again for more than one image.
 COPIES = [
     (2048, 0, 20 + 32 * 1024),
     (65536, 0, 20 + 1024**2),
-    (2048, 1, 20 + 32 * 1024 + 192 * 1024),
-    (65536, 1, 20 + 1024**2 + 192 * 1024 + 1024**2),
+    (2048, 1, 20 + 32 * 1024 + 6 * 192 * 1024),
+    (65536, 1, 20 + 1024**2 + 6 * 192 * 1024 + 1024**2),
 ]
 
 

@@ -267,6 +267,8 @@ LAYERED: dict[str, Config] = {
         "mlp_layer_types": [*["dense"] * 3, *["sparse"] * 75],
         "n_routed_experts": 256,
         "q_lora_rank": 2048,
+        "qk_nope_head_dim": 192,
+        "v_head_dim": 256,
         "index_n_heads": 32,
         "index_head_dim": 128,
         **LATENT,
@@ -333,7 +335,8 @@ OF_LAYERS = (
     *("full_cache", "full_layers", "state_layers", "state_bytes"),
     *("full_kv_heads", "full_head_dim"),
     *("dense_layers", "dtype", "latent"),
-    *("query_latent", "index_heads", "index_dim", "vision_layers", "vision_hidden"),
+    *("query_latent", "key_dim", "value_dim", "index_heads", "index_dim"),
+    *("vision_layers", "vision_hidden"),
     *("index_layers", "image_patches", "image_edge", "image_tokens"),
     *("quarter_layers", "window_layers"),
 )

@@ -71,7 +71,7 @@ embeddings for each layer.
 """
 PLAIN = (
     *("nvidia/Gemma-4-31B", "nvidia/Qwen3.6-27B"),
-    *(f"{of}/Qwen3.8-27B" for of in ("nvidia", "Inferact", "RedHatAI")),
+    *(f"{of}/Qwen3.8-27B" for of in ("nvidia", "Inferact", "RedHatAI", "unsloth")),
 )
 """Dense models whose attention is not quantised, or to more bits."""
 

@@ -5,8 +5,12 @@ from dataclasses import replace
 import pytest
 
 from kthena_components.core.memory import Split
-from kthena_components.core.memory.sglang_states import States, cache_beside_states, left_in_sglang
 from kthena_components.core.memory.sizes import GIB
+from kthena_components.core.memory.states_and_drafts import (
+    States,
+    cache_beside_states,
+    left_in_sglang,
+)
 from kthena_components.core.models import ModelShape, find_model
 from kthena_components.core.values.images import Version
 from tests.support.for_each import for_each

@@ -1,4 +1,10 @@
-"""What SGLang leaves for the KV cache beside states of fixed size. Sizes in GiB.
+"""Layers that draft tokens, and what SGLang leaves beside states of fixed size. Sizes in GiB.
+
+Which layers draft: SpeculativeConfig in vllm/config/speculative.py of 0.9.2 to 0.33.0, and
+handle_speculative_decoding in sglang/srt/server_args.py of 0.5.9. A head of EAGLE-3 is a layer
+whose queries, keys and values come from two states, a projection of three states to one that each
+rank has whole, and a small vocabulary; embeddings are those of the model: llama_eagle3.py in
+vllm/model_executor/models of 0.9.2 to 0.33.0, and in sglang/srt/models of 0.5.9.
 
 Source: handle_max_mamba_cache in sglang/srt/model_executor/model_runner.py, later in
 model_runner_kv_cache_mixin.py, and in sglang/srt/mem_cache/kv_cache_configurator.py of the wheels
@@ -7,9 +13,19 @@ of 0.5.3, 0.5.4, 0.5.5, 0.5.8, 0.5.9, 0.5.10, 0.5.12, 0.5.13, 0.5.14, 0.5.15, 0.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from kthena_components.core.memory.sizes import GIB, Split
+from kthena_components.core.engines import CommandFacts
+from kthena_components.core.memory.held_weights import (
+    PACKED,
+    attention_bytes,
+    compressing_numbers,
+    head_numbers,
+)
+from kthena_components.core.memory.sharding import VLLM
+from kthena_components.core.memory.sizes import GIB, Split, bytes_of
+from kthena_components.core.memory.sparse_attention import with_loaded_indexers
 from kthena_components.core.models import ModelShape
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.images import Version
@@ -29,6 +45,21 @@ _REQUESTS, _OF_DRAFTS, _DRAFTED = 512, 48, 4
 _SLOTS, _BUFFERED = 3, 2
 """States of a running request with the radix cache, and how many more with its extra buffer, which
 is the default with drafts in the same part: _calculate_mamba_ratio."""
+
+_SPECULATIVE, _CONFIG = ("speculative", "spec-", "spec_"), "--speculative-config"
+_OTHER = "--speculative-model"
+"""How the options of speculative decoding begin, the one of vLLM, and its older one for a model."""
+_ALGORITHM, _DRAFT_MODEL = "--speculative-algorithm", "--speculative-draft-model-path"
+"""Those of SGLang."""
+_OWN_OF_SGLANG = ("eagle", "nextn")
+"""Algorithms of SGLang that take the model's own layers if no other model is stated."""
+_OWN, _HEAD = ("mtp", "dspark"), "eagle3"
+"""Parts of vLLM's methods with the model's own layers, and the method with a head of EAGLE-3."""
+_MATRICES, _STATES, _WORDS, _BYTES = 3, 3, 32000, 2
+"""Of a head: matrices of its feed-forward layer, states that it gets of the model, words that it
+drafts (draft_vocab_size in the heads' config.json), and bytes of a number."""
+_HEAD_WIDTH = 128
+"""Width of its heads where the table of models has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +111,7 @@ def left_in_sglang(
             options=options,
             release=release,
             copies=max(split.tensor // ranks, 1),
-            drafts=bool(shape.draft_layers),
+            drafts=bool(options.get(_ALGORITHM)),
         )
         left = cache_beside_states(left, states)
     layers = shape.layers if shape.full_cache else shape.full_layers
@@ -157,3 +188,87 @@ def _of_request(states: States) -> int:
     named = ("--mamba-radix-cache-strategy", "--mamba-scheduler-strategy")
     plain = any(states.options.get(name) == "no_buffer" for name in named)
     return _SLOTS if plain else _SLOTS + _BUFFERED
+
+
+def loaded_part(command: CommandFacts, shape: ModelShape, release: Version | None) -> ModelShape:
+    """Return the shape of what an engine loads: the model without layers for drafts, or with some.
+
+    Args:
+        command: The engine's command line.
+        shape: The model.
+        release: The release of vLLM. None: the newest, or another engine.
+    """
+    method, own = _method_of(command)
+    if not own:
+        shape = without_draft(shape)
+    if method == _HEAD and shape.weights_gib is not None:
+        ranks = command.tensor if isinstance(command.tensor, int) else 1
+        shape = replace(shape, weights_gib=shape.weights_gib + head_weights(shape, ranks))
+    return with_loaded_indexers(shape, command.engine in VLLM, release)
+
+
+def has_drafts(command: CommandFacts) -> bool:
+    """Return whether an engine verifies drafts of tokens."""
+    return any("spec" in o and o.lstrip("-").startswith(_SPECULATIVE) for o in command.options)
+
+
+def _method_of(command: CommandFacts) -> tuple[str, bool]:
+    """Return the method of drafts, and whether the model's own layers draft; "" if none is stated.
+
+    Options that state neither a method nor a model take the model's own layers.
+    """
+    options = command.options
+    config = options.get(_CONFIG)
+    if command.engine == "sglang":
+        algorithm = str(options.get(_ALGORITHM) or "").lower()
+        other = options.get(_DRAFT_MODEL) not in (None, command.model)
+        return algorithm, algorithm in _OWN_OF_SGLANG and not other
+    if not isinstance(config, Mapping):
+        return "", has_drafts(command) and _OTHER not in options
+    method, model = (str(config.get(key) or "").lower() for key in ("method", "model"))
+    if not method and _HEAD in model:
+        return _HEAD, False
+    if method:
+        return method, any(name in method for name in _OWN)
+    return "", model in ("", str(command.model or "").lower())
+
+
+def without_draft(shape: ModelShape) -> ModelShape:
+    """Return the shape of a model whose layers for drafts are not loaded.
+
+    Engines load them with speculative decoding only. Such a layer has attention, a feed-forward
+    layer, and a projection of two states to one: vllm/model_executor/models/qwen3_5_mtp.py and
+    deepseek_mtp.py. Checkpoints in 4 bits have it in 16: the modules that their quantization_config
+    leaves out are those of `mtp`.
+    """
+    if not shape.draft_layers or shape.weights_gib is None:
+        return shape
+    draft = shape.draft_layers * _draft_layer(shape)
+    return replace(shape, draft_layers=0, weights_gib=shape.weights_gib - draft)
+
+
+def _draft_layer(shape: ModelShape) -> float:
+    """Return the GiB of a layer for drafts; 0 if a size is not given."""
+    wide = replace(shape, dtype="bf16") if shape.dtype in PACKED else shape
+    hidden, width = wide.hidden, (wide.expert_ffn if wide.experts else wide.ffn)
+    if hidden is None or width is None or wide.dtype is None:
+        return 0.0
+    numbers = _MATRICES * (wide.experts or 1) * hidden * width
+    attention = compressing_numbers(wide, hidden) + head_numbers(wide, hidden) + 2 * hidden**2
+    return (numbers * bytes_of(wide.dtype) + attention * attention_bytes(wide)) / GIB
+
+
+def head_weights(shape: ModelShape, ranks: int) -> float:
+    """Return the GiB of a head of EAGLE-3 on all ranks; 0 if a size is not given.
+
+    It has the model's widths. That of its feed-forward layer is not known of models with experts
+    only, nor are the heads of latent attention, so that both count nothing.
+    """
+    hidden, heads = shape.hidden, 0 if shape.latent is not None else shape.heads
+    if hidden is None:
+        return 0.0
+    width = shape.head_dim or _HEAD_WIDTH
+    attention = width * heads * 3 * hidden
+    attention += 4 * hidden * width * (shape.kv_heads or 0) if heads else 0
+    layer = attention + _MATRICES * hidden * (shape.ffn or 0) + _WORDS * hidden
+    return (layer + _STATES * hidden**2 * ranks) * _BYTES / GIB
