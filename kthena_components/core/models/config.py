@@ -212,9 +212,7 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
         vocab=size_of(text.get("vocab_size")),
         head_dim=size_of(text.get("head_dim")),
         latent=latent,
-        query_latent=size_of(text.get("q_lora_rank")) if latent is not None else None,
-        key_dim=size_of(text.get("qk_nope_head_dim")) if latent is not None else None,
-        value_dim=size_of(text.get("v_head_dim")) if latent is not None else None,
+        **(_of_latents(text) if latent is not None else {}),
         index_heads=_of_indexer(text, "index_n_heads"),
         index_dim=_of_indexer(text, "index_head_dim"),
         **_counted(text, layers, tokens),
@@ -269,6 +267,12 @@ def _latent(text: Mapping[str, Any]) -> int | None:
 def _of_indexer(text: Mapping[str, Any], key: str) -> int | None:
     """Return a size of the indexer of sparse attention."""
     return None if _latent(text) is None else size_of(text.get(key))
+
+
+def _of_latents(text: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the compressed query, and the widths of a head's keys and values."""
+    keys = {"query_latent": "q_lora_rank", "key_dim": "qk_nope_head_dim", "value_dim": "v_head_dim"}
+    return {field: size_of(text.get(key)) for field, key in keys.items()}
 
 
 def _counted(text: Mapping[str, Any], layers: int, tokens: Stored) -> dict[str, Any]:
