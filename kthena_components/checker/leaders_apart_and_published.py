@@ -128,11 +128,11 @@ def leader_left_alone(objects: SplitObjects) -> Iterator[Finding]:
 
     The rule is documented in checker/leader_selected.py.
     """
+    unread = {part.namespace for part in objects.parts if _asks_unread(part)}
     for head in objects.parts:
-        if not (is_head(head) and needs_workers(head)) or next(objects.workers_of(head), None):
+        if head.namespace in unread or not (is_head(head) and needs_workers(head)):
             continue
-        near = (each for each in objects.parts if each.namespace == head.namespace)
-        if not any(map(_asks_unread, near)):
+        if next(objects.workers_of(head), None) is None:
             yield from _in_place_of_workers(objects, head)
 
 
@@ -161,15 +161,12 @@ def _in_place_of_workers(objects: SplitObjects, head: EnginePart) -> Iterator[Fi
 
 def _second_heads(objects: SplitObjects, head: EnginePart) -> Iterator[EnginePart]:
     """Return other parts at an address of a head that start a Ray cluster, too."""
-    group, is_later = group_of_head(head), False
-    for part in objects.parts if group is not None and group.way == _RAY else ():
-        is_later = is_later or part is head
+    group, names = group_of_head(head), {*objects.reached(head), str(head.service or "")}
+    near = (each for name in names for each in objects.ray_heads.get((head.namespace, name), ()))
+    for part in objects.in_order({*near}) if group is not None and group.way == _RAY else ():
         bare = is_bare_head(part.pod.command) and part.pod.gpus != 0
-        second = bare or (is_later and is_second_head(head.pod, part.pod))
-        if is_one(part, head) or not second or part.namespace != head.namespace:
-            continue
-        same = bool(head.service) and part.service == head.service
-        if same or objects.reached(part) & objects.reached(head):
+        later = objects.in_order((head, part))[0] is head and is_second_head(head.pod, part.pod)
+        if (bare or later) and not is_one(part, head):
             yield part
 
 

@@ -216,6 +216,13 @@ class SplitObjects:
     # Heads and workers of one group.
 
     @cached_property
+    def ray_heads(self) -> Mapping[tuple[str, str], list[EnginePart]]:
+        """The parts that start a Ray cluster, by namespace and the Services that lead to them."""
+        heads = [p for p in self.parts if p.pod.command and p.pod.command.ray_role == "head"]
+        named = ((p, {*self.reached(p), str(p.service or "")} - {""}) for p in heads)
+        return _listed(((p.namespace, name), p) for p, names in named for name in names)
+
+    @cached_property
     def _heads(self) -> Mapping[Group, list[EnginePart]]:
         first = filter(starts_first, self.parts)
         return _listed((group, part) for part in first if (group := group_of_head(part)))

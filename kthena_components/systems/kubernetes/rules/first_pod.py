@@ -107,16 +107,16 @@ def _wrong_name(
 
 def _elsewhere(found: Object, engine: EngineFacts, host: re.Match[str]) -> str:
     """Explain that an address names a pod elsewhere, if no other pod belongs to an engine."""
-    command, space = engine.entry.command, found.metadata.get("namespace")
-    alone = command is not None and engine.pods == whole(found.spec.get("replicas"))
-    if not alone or not is_name(space):
+    space, number = found.metadata.get("namespace"), whole(found.spec.get("replicas"))
+    ranks = [each.node_rank for each in engine.siblings.commands] if engine.siblings else []
+    is_its = host["domain"] == found.spec.get("serviceName") or 0 in ranks
+    if not (is_its and engine.entry.command and engine.pods == number and is_name(space)):
         return ""
     other = re.match(r"\.([a-z0-9-]+)(?:\.svc\b|$)", host["rest"] or "")
     if other is not None and other[1] != space:
         return f"in the namespace {display(other[1])}, and not in {display(space)}"
-    is_pod = re.fullmatch(r".+-\d+", host["pod"]) and host["domain"] != space
-    own = host["pod"].rpartition("-")[0] == found.name
-    return "a pod of another name" if is_pod and not own else ""
+    named = re.fullmatch(r"(.+)-\d+", host["pod"]) if host["domain"] != space else None
+    return "a pod of another name" if named and named[1] != found.name else ""
 
 
 def _numbers(spec: Mapping[str, Any]) -> range:
