@@ -18,7 +18,7 @@ CHOICES: Final[dict[str, set[str]]] = {
         *("leader-address", "leader-pod-exists", "leader-ports-agree", "first-pod-named"),
         "first-pod-selected",
         *("ray-start-order", "ports-distinct"),
-        *("adapter-mounted", "nixl-side-channel-host", "selector-of-serving"),
+        *("adapter-mounted", "selector-of-serving"),
         *("probe-covers-loading", "resource-claim-used"),
     },
     "one of several parts goes, and only the user knows which": {
