@@ -217,7 +217,7 @@ def _too_old(start: Start) -> Iterator[Finding]:
     )
     if release is None or not isinstance(model, str):
         return
-    if not _OTHER_ARCHITECTURE.isdisjoint(start.command.options):
+    if start.hidden or not _OTHER_ARCHITECTURE.isdisjoint(start.command.options):
         return
     shape = find_model(model)
     name = "" if isinstance(shape, Unknown) else short_name(shape.name)
