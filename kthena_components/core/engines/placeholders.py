@@ -36,8 +36,9 @@ from kthena_components.core.values.unknown import (
 
 _OF_LWS = ("LWS_GROUP_SIZE", "LWS_LEADER_ADDRESS", "LWS_WORKER_INDEX")
 _OF_TPU = ("TPU_NAME", "TPU_WORKER_HOSTNAMES", "TPU_WORKER_ID")
+_BY_KTHENA = "the ModelServing controller"
 _SET_BY: Mapping[str, tuple[str, ...]] = {
-    "the ModelServing controller": ("ENTRY_ADDRESS", "GROUP_SIZE", "WORKER_INDEX"),
+    _BY_KTHENA: ("ENTRY_ADDRESS", "GROUP_SIZE", "WORKER_INDEX"),
     "LeaderWorkerSet": _OF_LWS,
     "LeaderWorkerSet on TPUs": _OF_TPU,
     "KServe": (
@@ -76,7 +77,8 @@ _PREFIXES: Mapping[str, str] = {
 """Beginnings of names, some of which contain those of tasks."""
 _BEGINNINGS = tuple(_PREFIXES)
 _COMPLETE: Mapping[str, frozenset[str]] = {
-    **{"LWS_": frozenset(_OF_LWS), "JOBSET_": frozenset()},
+    "LWS_": frozenset(_OF_LWS),
+    "JOBSET_": frozenset(),
     **{
         begin: frozenset(f"{begin}{name}" for name in names.split())
         for begin, names in {
@@ -93,9 +95,7 @@ _COMPLETE: Mapping[str, frozenset[str]] = {
 """Beginnings of which all names are known: lws api/leaderworkerset/v1/leaderworkerset_types.go,
 grove operator/api/common/constants/constants.go, rbg api/workloads/constants/env.go, and aibrix
 pkg/controller/constants/stormservice.go."""
-_APPENDED = frozenset(
-    {"the ModelServing controller", "a plugin of a Volcano Job", "an indexed Job"}
-)
+_APPENDED = frozenset({_BY_KTHENA, "a plugin of a Volcano Job", "an indexed Job"})
 """Controllers that add their variables behind those of the template: kthena
 pkg/model-serving-controller/utils/utils.go addEnvVars; volcano pkg/controllers/job/plugins/svc and
 env, OnPodCreate; kubernetes pkg/controller/job/indexed_job_utils.go
