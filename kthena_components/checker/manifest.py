@@ -42,7 +42,7 @@ from kthena_components.core.rules.registry import CHECKS, run_checks
 from kthena_components.core.values.dataclass import dataclass, replace
 from kthena_components.core.values.read import group_kind, unknown_within
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.systems import find_kind
+from kthena_components.systems import LABEL_OWNERS, LABELS_BY_FIELD, find_kind
 from kthena_components.systems.native.facts import is_part
 from kthena_components.systems.system import PRODUCTION as ALL_PRODUCTION
 from kthena_components.systems.system import Body, Kind
@@ -75,7 +75,8 @@ def _facts(kind: Kind[Any], found: Object, view: Any) -> ServingFacts | None:
         return None
     as_stated = bool(kind.templates or kind.own_templates) and not kind.brings_model
     facts = replace(facts, told=_told(kind, view), added_fields=_added_fields(kind, view))
-    facts = replace(facts, pods_as_stated=as_stated)
+    facts = replace(facts, pods_as_stated=as_stated, label_owners=LABEL_OWNERS)
+    facts = replace(facts, labels_by_field=LABELS_BY_FIELD)
     facts = with_pods(kind, found, view, facts)
     facts = replace(facts, gpu_option=context.gpu_option)
     engines = facts.engines

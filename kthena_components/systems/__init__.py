@@ -120,6 +120,30 @@ NAMED_BY: Mapping[tuple[str, str], Sequence[str]] = {
     ("resource.nvidia.com", "ComputeDomain"): ("spec", "channel", "resourceClaimTemplate", "name"),
 }
 """Kinds of objects that refer to them, with the fields that lead to the name."""
+LABEL_OWNERS: Mapping[str, str] = {
+    "apps.kubernetes.io/": "a StatefulSet",
+    "batch.kubernetes.io/": "an indexed Job",
+    "jobset.sigs.k8s.io/": "a JobSet",
+    "leaderworkerset.sigs.k8s.io/": "a LeaderWorkerSet",
+    "rbg.workloads.x-k8s.io/": "a RoleBasedGroup",
+    "statefulset.kubernetes.io/": "a StatefulSet",
+    "stormservice.orchestration.aibrix.ai/": "AIBrix",
+    **dict.fromkeys(("volcano.sh/job-", "volcano.sh/task-index"), "a Volcano Job"),
+}
+"""Domains of labels and annotations that only one controller adds to pods."""
+LABELS_BY_FIELD: Mapping[str, str] = {
+    "jobset.sigs.k8s.io/coordinator": "spec.coordinator",
+    **{
+        f"leaderworkerset.sigs.k8s.io/subgroup-{name}": "spec.leaderWorkerTemplate.subGroupPolicy"
+        for name in ("size", "policy-type")
+    },
+    **{
+        f"stormservice.orchestration.aibrix.ai/{name}": "podGroupSize above 1"
+        for name in ("pod-group-index", "podset-name")
+    },
+    "rbg.workloads.x-k8s.io/component-index": "leaderWorkerPattern",
+}
+"""Labels and annotations that a controller adds only if the object has this field."""
 SYSTEMS: tuple[str, ...] = tuple(_KINDS)
 """The names of all systems."""
 COMPARING = ("volcano", "kubernetes", "kthena", "ray", "kueue", "kai")

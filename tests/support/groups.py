@@ -108,7 +108,7 @@ RBG_COMPONENTS = rbg(
                     "size": 1,
                     "template": pod(
                         "e",
-                        ["sh", "-c", "ray start --block --address=$(LWS_LEADER_ADDRESS):6379"],
+                        ["sh", "-c", "ray start --block --address=qwen-head:6379"],
                         8,
                     ),
                 },

@@ -123,6 +123,10 @@ class ServingFacts:
     added_fields: frozenset[str] | None = field(default=None, compare=False)
     """Labels and annotations that its controller adds to pods, as `metadata.labels['app']`.
     None: not known."""
+    label_owners: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """Controllers by the domains of labels and annotations that only they add to pods."""
+    labels_by_field: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """Fields without which a controller does not add a label or annotation."""
     pods_as_stated: bool = field(default=True, compare=False)
     """Whether its controller brings no model and mounts no volumes that no template states."""
     unread: Unknown | None = field(default=None, compare=False)

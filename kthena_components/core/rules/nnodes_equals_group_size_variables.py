@@ -1,7 +1,7 @@
 """Rules that compare the sizes of an engine, in options and variables, with its group of pods."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from kthena_components.core import naming
 from kthena_components.core.engines import CommandFacts
@@ -242,32 +242,8 @@ def _ranked(engine: EngineFacts, pod: PodFacts, option: str) -> Ranked | None:
     return Ranked(option=option, first=missing * step, count=count, step=step)
 
 
-_DOMAINS: Mapping[str, str] = {
-    "apps.kubernetes.io/": "a StatefulSet",
-    "batch.kubernetes.io/": "an indexed Job",
-    "jobset.sigs.k8s.io/": "a JobSet",
-    "leaderworkerset.sigs.k8s.io/": "a LeaderWorkerSet",
-    "rbg.workloads.x-k8s.io/": "a RoleBasedGroup",
-    "statefulset.kubernetes.io/": "a StatefulSet",
-    "stormservice.orchestration.aibrix.ai/": "AIBrix",
-    **dict.fromkeys(("volcano.sh/job-", "volcano.sh/task-index"), "a Volcano Job"),
-}
-"""Domains of labels and annotations that only one controller adds to pods."""
 _DECIDING = frozenset((*_FIELDS, *DEFAULTS))
 """Options with a size, a rank or the address of the first rank."""
-_OF_SPEC = {
-    "jobset.sigs.k8s.io/coordinator": "spec.coordinator",
-    **{
-        f"leaderworkerset.sigs.k8s.io/subgroup-{name}": "spec.leaderWorkerTemplate.subGroupPolicy"
-        for name in ("size", "policy-type")
-    },
-    **{
-        f"stormservice.orchestration.aibrix.ai/{name}": "podGroupSize above 1"
-        for name in ("pod-group-index", "podset-name")
-    },
-    "rbg.workloads.x-k8s.io/component-index": "leaderWorkerPattern",
-}
-"""Labels and annotations that a controller adds only if the object has this field."""
 
 
 def metadata_variables(facts: ServingFacts) -> Iterator[Finding]:
@@ -302,7 +278,7 @@ def metadata_variables(facts: ServingFacts) -> Iterator[Finding]:
             for each in pod.from_metadata:
                 option = "" if each.field in added_fields else _taken_by(pod, each.name)
                 if option:
-                    yield _without_field(engine, each, option, added_fields)
+                    yield _without_field(facts, engine, each, option)
 
 
 def _taken_by(pod: PodFacts, name: str) -> str:
@@ -317,12 +293,12 @@ def _taken_by(pod: PodFacts, name: str) -> str:
 
 
 def _without_field(
-    engine: EngineFacts, read: MetadataField, option: str, added_fields: frozenset[str]
+    facts: ServingFacts, engine: EngineFacts, read: MetadataField, option: str
 ) -> Finding:
-    key, kind = read.key, read.part.removesuffix("s")
-    by = next((of for start, of in _DOMAINS.items() if key.startswith(start)), "")
+    key, kind, added_fields = read.key, read.part.removesuffix("s"), facts.added_fields or ()
+    by = next((of for start, of in facts.label_owners.items() if key.startswith(start)), "")
     other = next((field for field in naming.fields_of_pod(key) if field in added_fields), "")
-    where = _OF_SPEC.get(key, "")
+    where = facts.labels_by_field.get(key, "")
     adds = f" (only {by} {'with ' + where + ' ' if where else ''}does)" if by and not other else ""
     state = f"write {where}, or" if where else "write"
     state += f" the {kind} in the metadata of the template"

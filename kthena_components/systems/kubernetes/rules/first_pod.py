@@ -33,7 +33,6 @@ from kthena_components.systems.kubernetes.facts import facts_of_copies
 _SERVICE, _STATEFUL_SET = ("", "Service"), ("apps", "StatefulSet")
 _ASKED = "(asked)"
 """Key of a reduced spec, with what its pods ask. A manifest may have it, but no such value."""
-_FEWEST = 2
 _HOST = regex(r"(?P<pod>[a-z0-9-]+)\.(?P<domain>[a-z0-9-]+)(?P<rest>\.[a-z0-9.-]+)?(?::\d+)?")
 _ALONE = regex(
     r"(?P<domain>[a-z0-9-]+)(?:\.(?P<space>[a-z0-9-]+)(?:\.svc(?:\.[a-z0-9.-]+)?)?)?(?::\d+)?"
@@ -166,7 +165,7 @@ def _asks(cluster: ClusterObjects) -> Iterator[tuple[Object, Object, _Asked]]:
 def _find_service(found: Object) -> _Asked | None:
     """Return the Service that pods ask: the one for which they wait, if there is one."""
     replicas = whole(found.spec.get("replicas"))
-    if not isinstance(replicas, int) or replicas < _FEWEST:
+    if not isinstance(replicas, int) or replicas <= 1:
         return None
     template = mapping(mapping(found.spec.get("template")).get("spec"))
     containers = [mapping(each) for each in sequence(template.get("containers"))]
@@ -287,8 +286,9 @@ def _knows_hosts(cluster: ClusterObjects, owner: Object) -> bool:
 
 def _may_make(cluster: ClusterObjects, key: tuple[str, str]) -> bool:
     """Return whether a Service may be elsewhere, or of a controller, by its object's name."""
-    near = [(each.group_kind[0], each) for each in cluster.objects if each.namespace == key[0]]
-    return not near or any(g not in _BUILT_IN and key[1].startswith(str(o.name)) for g, o in near)
+    near = [(each.group_kind[0], each.name) for each in cluster.objects if each.namespace == key[0]]
+    own = [name for group, name in near if group not in _BUILT_IN]
+    return not near or any(isinstance(n, Unknown) or key[1].startswith(n or "") for n in own)
 
 
 def _leads_elsewhere(
