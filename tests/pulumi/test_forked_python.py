@@ -64,13 +64,17 @@ def test_a_program_sees_what_it_sees_in_a_fresh_interpreter(
     assert same == expected
 
 
-@pytest.mark.parametrize("kept", ["other-variables", "shadows", "other-command", "other-script"])
+@pytest.mark.parametrize(
+    "kept", ["other-variables", "read-when-loaded", "shadows", "other-command", "other-script"]
+)
 def test_the_real_interpreter_runs_what_differs(
     kept: str, python: Path, script: Path, variables: dict[str, str], tmp_path: Path
 ) -> None:
     words = ["-u", str(script), f"{program(tmp_path)}/."]
     if kept == "other-variables":
         variables = {**variables, "PYTHONHASHSEED": "1"}
+    elif kept == "read-when-loaded":
+        variables = {**variables, "TMPDIR": str(tmp_path)}
     elif kept == "shadows":
         (program(tmp_path) / "yaml.py").touch()
     elif kept == "other-command":

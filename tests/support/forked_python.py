@@ -32,7 +32,11 @@ from pathlib import Path
 from types import ModuleType
 
 _READ_AT_IMPORT = ("PYTHON", "LANG", "LC_", "GRPC_", "OTEL_", "TRACE", "PULUMI_ERROR_", "SSL_")
-"""First letters of variables that an interpreter or a module reads when it starts."""
+"""First letters of variables that an interpreter or a library in C reads when it starts."""
+_HARMLESS = frozenset({"HOME"})
+"""Variables that modules read when they are loaded, and that programs read again."""
+_LATE = ("kthena_components.cluster.",)
+"""Modules that programs load themselves: the client of Kubernetes keeps the KUBECONFIG of then."""
 _CLIENT = """#!{real} -IS
 import json, os, select, signal, sys
 from _socket import socket, AF_UNIX, SOCK_STREAM, SOL_SOCKET, SCM_RIGHTS
@@ -46,8 +50,9 @@ def given():
     script = words[1] if words[:1] == ["-u"] else words[0] if words else ""
     folder, _, name = script.rpartition("/")
     known = name in ("host.py", EXEC) and os.path.exists(folder + "/" + EXEC)
-    read = {{key: value for key, value in os.environ.items() if key.startswith({read!r})}}
-    if not (known or words[:3] == ["-u", "-m", "pulumi.policy"]) or read != {variables!r}:
+    read = {{key: value for key, value in os.environ.items() if key.startswith({starts!r})}}
+    same = read == {variables!r} and {{key: os.environ.get(key) for key in {found}}} == {found!r}
+    if not (known or words[:3] == ["-u", "-m", "pulumi.policy"]) or not same:
         return None
     server = socket(AF_UNIX, SOCK_STREAM)
     try:
@@ -91,17 +96,25 @@ def _started(_process: int, read: tuple[tuple[str, str], ...]) -> Path:
     folder = Path(tempfile.mkdtemp(prefix="kthena-python-"))
     client, at = folder / "bin" / "python", folder / "socket"
     client.parent.mkdir()
-    client.write_text(
-        _CLIENT.format(real=sys.executable, at=str(at), read=_READ_AT_IMPORT, variables=dict(read))
-    )
-    client.chmod(0o755)
     kept = {key: value for key, value in os.environ.items() if not key.startswith(_READ_AT_IMPORT)}
+    env = {**kept, **dict(read)}
     server = subprocess.Popen(
         [sys.executable, "-u", __file__, str(folder)],
-        env={**kept, **dict(read)}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
     )  # fmt: skip
     assert server.stdout is not None
-    assert server.stdout.readline(), "the server of forks did not start"
+    told = server.stdout.readline()
+    assert told, "the server of forks did not start"
+    client.write_text(
+        _CLIENT.format(
+            real=sys.executable,
+            at=str(at),
+            starts=_READ_AT_IMPORT,
+            variables=dict(read),
+            found={key: env.get(key) for key in json.loads(told)},
+        )
+    )
+    client.chmod(0o755)
     _SERVERS.append(server)
     return folder
 
@@ -245,24 +258,33 @@ def _send(client: socket.socket, number: int) -> None:
         client.send(f"{number:20}".encode(), socket.MSG_NOSIGNAL)
 
 
-def _load() -> None:
-    """Load what programs and packs load."""
+def _load() -> list[str]:
+    """Load what programs and packs load, and return the variables that the modules read."""
+    read, get = set[str](), os._Environ.__getitem__
+
+    def watched(self: os._Environ[str], key: str) -> str:
+        read.add(key)
+        return get(self, key)
+
+    os._Environ.__getitem__ = watched  # type: ignore[assignment,method-assign]
     for name in ("pulumi_kubernetes", "pulumi.runtime.proto.language_pb2_grpc"):
         importlib.import_module(name)
     package = importlib.import_module("kthena_components")
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-        if not module.name.endswith("__main__"):
+        if not module.name.endswith("__main__") and not module.name.startswith(_LATE):
             importlib.import_module(module.name)
+    os._Environ.__getitem__ = get  # type: ignore[method-assign]
     gc.collect()
     gc.freeze()
+    return sorted(read - _HARMLESS)
 
 
 if __name__ == "__main__":
     del sys.path[0]  # this folder
     _folder = Path(sys.argv[1])
-    _load()
+    _read = _load()
     _server = Server(_folder)
-    sys.stdout.write("ready\n")
+    sys.stdout.write(f"{json.dumps(_read)}\n")
     _asked = _server.serve()
     if _asked is not None:
         _asked.run()
