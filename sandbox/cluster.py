@@ -132,6 +132,12 @@ class Sandbox:
         """Start one of the controllers, or the scheduler."""
         self.start(name, commands.CONTROLLERS[name](self.layout))
 
+    def revive(self) -> None:
+        """Start the controllers that have exited, as a kubelet does."""
+        for name in commands.CONTROLLERS.keys() - self.processes.running():
+            self.processes.stop(name)
+            self.start_controller(name)
+
     def ready(self) -> None:
         """Wait until Volcano's default Queue is open and every Node accepts pods."""
         api = self.api

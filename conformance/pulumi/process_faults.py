@@ -16,6 +16,12 @@ API_SERVER = "kube-apiserver"
 KUBELETS = "kwok"
 AWAY = 0.3
 """Seconds until the API server is restarted, on the same port and with the same data."""
+GIVES_UP = 11.0
+"""Seconds after its start in which a controller exits if the API server is not ready.
+
+kube-controller-manager waits for 10 s. Source: Kubernetes 1.34.4
+cmd/kube-controller-manager/app/controllermanager.go CreateControllerContext.
+"""
 RECORDED_LATE = (
     "ModelServing serving/llama-kthena",
     "StatefulSet serving/llama-native-0-serve-0",
@@ -131,4 +137,12 @@ def _restart(tried: Tried, events: int) -> None:
     wait(lambda: world.sandbox.is_ready() or API_SERVER not in processes.running())
     back = API_SERVER in processes.running()
     tried.check("the API server came back", holds=back, seen=processes.last_lines(API_SERVER))
+    wait(lambda: _controllers_stay(world))
     _start_kubelets_anew(world)
+
+
+def _controllers_stay(world: World) -> bool:
+    """Start controllers that exited while they waited for the API server, and tell if none may."""
+    world.sandbox.revive()
+    processes = map(world.sandbox.processes.process, commands.CONTROLLERS)
+    return all(time.time() - each.create_time() > GIVES_UP for each in processes)

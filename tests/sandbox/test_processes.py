@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from sandbox.cluster import Sandbox
+from sandbox.commands import CONTROLLERS
 from sandbox.layout import PORTS, Layout
 from sandbox.processes import LINES, Processes, SandboxError
 
@@ -108,6 +110,27 @@ ctypes.CDLL(None).pthread_exit(None)
     processes.stop("kube-apiserver")
     with socket.create_server(("127.0.0.1", port)):
         pass
+
+
+def test_a_controller_that_exits_is_started_again(
+    layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, program = Sandbox(layout, {}), script(tmp_path, "exec sleep 60")
+    processes = made.processes
+    monkeypatch.setattr(made, "start_controller", lambda name: processes.start(name, program, []))
+    try:
+        made.revive()
+        first = {name: processes.process(name).pid for name in CONTROLLERS}
+        processes.process("kube-controller-manager").kill()
+        while "kube-controller-manager" in processes.running():
+            time.sleep(0.01)
+        made.revive()
+        then = {name: processes.process(name).pid for name in CONTROLLERS}
+    finally:
+        processes.stop_all()
+    assert {name for name in CONTROLLERS if first[name] != then[name]} == {
+        "kube-controller-manager"
+    }
 
 
 def test_a_folder_that_another_command_has_removed_is_no_error(tmp_path: Path) -> None:
