@@ -119,7 +119,8 @@ def test_a_controller_that_exits_is_started_again(
     processes = made.processes
     monkeypatch.setattr(made, "start_controller", lambda name: processes.start(name, program, []))
     try:
-        made.revive()
+        for name in CONTROLLERS:
+            made.start_controller(name)
         first = {name: processes.process(name).pid for name in CONTROLLERS}
         processes.process("kube-controller-manager").kill()
         while "kube-controller-manager" in processes.running():
