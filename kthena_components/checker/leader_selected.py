@@ -44,10 +44,12 @@ def leader_selected(objects: SplitObjects) -> Iterator[Finding]:
     another pod's, the first pod must need more GPUs than it has, be the only one in its namespace,
     and have no other workers. Then the workers of the same namespace are its own. Two first pods do
     not meet their workers at one address, and workers of Ray do not all join one of two heads, so
-    that nothing is left for the other. The workers of a first pod that needs them have pods, and do
-    not start a Ray cluster themselves at the same Service. If these are all objects of a cluster,
-    there are both: no first pod waits for workers that no object has. Otherwise, workers whose
-    first pod no object has are not checked.
+    that nothing is left for the other. The workers of a first pod that needs them have pods, which
+    do not start a Ray cluster themselves at the same Service, and do not only sleep. Pods that
+    sleep count as the workers if they are in the same namespace, have accelerators and the image of
+    an engine or of Ray, and no other pods join. If these are all objects of a cluster, there are
+    both: no first pod waits for workers that no object has. Otherwise, workers whose first pod no
+    object has are not checked.
 
     Pass: `ray start --address=head:6379` and a Service head that selects the pods of Deployment
     head; --master-addr head-0.head in StatefulSet worker, and serviceName head in StatefulSet head.
@@ -56,12 +58,13 @@ def leader_selected(objects: SplitObjects) -> Iterator[Finding]:
     --address=head.default.svc:6379 in the namespace models; head-0.head, and serviceName heads;
     head-1.head, and one pod; a Deployment head with replicas 2; --node-rank 0 --master-addr
     head-0.head in two StatefulSets; replicas 0 of the workers; `ray start --head` in StatefulSets
-    head and worker with one serviceName; head-0.head, and --node-rank 1 or --headless in that pod.
+    head and worker with one serviceName; `sleep infinity` in StatefulSet worker; head-0.head, and
+    --node-rank 1 or --headless in that pod.
     Level: mandatory; advisory for objects in several files, which may be alternatives: first pods
-    at one address, a second Ray cluster, and replicas 0, which is not checked beside an autoscaler,
-    for a Service without a cluster IP that selects the workers, too, because some libraries try all
-    of its addresses, and for several first pods of a StatefulSet whose other workers may be in
-    other files.
+    at one address, a second Ray cluster, pods that sleep, and replicas 0, which is not checked
+    beside an autoscaler, for a Service without a cluster IP that selects the workers, too, because
+    some libraries try all of its addresses, and for several first pods of a StatefulSet whose other
+    workers may be in other files.
     Source: Kubernetes documentation, DNS for Services and Pods; kubernetes
     pkg/controller/statefulset/stateful_set_utils.go (initIdentity, updateIdentity) and
     staging/src/k8s.io/endpointslice/utils.go (shouldSetHostname); ray

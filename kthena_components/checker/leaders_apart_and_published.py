@@ -17,14 +17,13 @@ from kthena_components.core.facts.split_engines import (
     group_of_worker,
     is_head,
     is_other,
-    may_have_ranks,
     names_asked,
     selects,
     spreads_copies,
     starts_first,
-    template_of,
 )
 from kthena_components.core.facts.split_objects import Service, SplitObjects, is_one, joined
+from kthena_components.core.facts.workload import may_have_ranks, template_of
 from kthena_components.core.findings import (
     Finding,
     advise,
@@ -151,12 +150,27 @@ def _in_place_of_workers(objects: SplitObjects, head: EnginePart) -> Iterator[Fi
             continue
         report = refuse if objects.are_together(head, part) else advise
         yield report(at, f"is 0, but {needs}", write(_missing(head, part)), _RULE)
+    for part in objects.sleeping:
+        if part.namespace == head.namespace and part.kind != "Pod":
+            seen = f"runs `{part.pod.idle}`, but {needs}, and no pods join it"
+            report = refuse if objects.are_together(head, part) else advise
+            yield report(part.pod.command_path, seen, _join(objects, head), _RULE)
     for part in _second_heads(objects, head):
         seen = f"starts a Ray cluster of its own, but {needs}, and no pods join it"
-        address = first_address(head, objects.reached(head)) or f"ADDRESS of {head.name}"
-        remedy = f"run only `ray start --address={address}:{head.port or _RAY_PORT} --block`"
         report = refuse if objects.are_together(head, part) else advise
-        yield report(part.pod.command_path, seen, remedy, _RULE)
+        yield report(part.pod.command_path, seen, _join(objects, head), _RULE)
+
+
+def _join(objects: SplitObjects, head: EnginePart) -> str:
+    """Say what pods run to join the engine of a head."""
+    group, command = group_of_head(head), head.pod.command
+    if group is not None and group.way == _RAY:
+        address = first_address(head, objects.reached(head)) or f"ADDRESS of {head.name}"
+        return f"run only `ray start --address={address}:{head.port or _RAY_PORT} --block`"
+    copies = command is not None and spreads_copies(command)
+    rank = "--data-parallel-start-rank" if copies else "--node-rank"
+    headless = " --headless and" if command is not None and command.engine == "vllm" else ""
+    return f"start the engine, too, with the options of {display(head.name)},{headless} its {rank}"
 
 
 def _second_heads(objects: SplitObjects, head: EnginePart) -> Iterator[EnginePart]:

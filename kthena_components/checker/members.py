@@ -11,7 +11,8 @@ from kthena_components.core.facts.members import Numbers, Template, needs_rank, 
 from kthena_components.core.facts.network import HostedPods
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.facts.split_engines import EnginePart, Made, read_engine_part
+from kthena_components.core.facts.split_engines import EnginePart, read_engine_part
+from kthena_components.core.facts.workload import Made
 from kthena_components.core.findings import paths_above
 from kthena_components.core.objects.object import POD_GROUP, Object, PodSet, read_object
 from kthena_components.core.plan.controller_variables import NOTHING, Told

@@ -19,10 +19,17 @@ from kthena_components.core.facts.members import with_siblings
 from kthena_components.core.facts.network import PORT_OPTIONS, service_asked
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts
-from kthena_components.core.facts.workload import NOT_STATED, is_serving, pods_of_template
+from kthena_components.core.facts.workload import (
+    NOT_STATED,
+    Made,
+    is_serving,
+    may_have_ranks,
+    pods_of_template,
+    template_of,
+)
 from kthena_components.core.findings import join_path
 from kthena_components.core.values.dataclass import dataclass
-from kthena_components.core.values.quantity import is_accelerator
+from kthena_components.core.values.images import read_image
 from kthena_components.core.values.read import (
     count_or_unknown,
     digits,
@@ -36,12 +43,7 @@ from kthena_components.core.values.read import (
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 
-_SET, _JOB, _POD = ("apps", "StatefulSet"), ("batch", "Job"), ("", "Pod")
-_COUNTS = {
-    **dict.fromkeys((_SET, ("apps", "Deployment"), ("apps", "ReplicaSet")), "replicas"),
-    _JOB: "parallelism",
-}
-"""The field with the number of pods, by kind."""
+_SET = ("apps", "StatefulSet")
 _UNNAMED = frozenset({("apps", "Deployment"), ("apps", "ReplicaSet")})
 """Kinds whose pods have no names in DNS unless their template states one."""
 _SIGNS = (
@@ -49,6 +51,9 @@ _SIGNS = (
     *("--data-parallel-size-local", "--data_parallel_size_local", "-dpl"),
     *("--data-parallel-rank", "--data_parallel_rank", "-dpn"),
 )
+_RAY_IMAGES = frozenset({"rayproject/ray", "rayproject/ray-llm", "rayproject/ray-ml"})
+_OF_IDLE = ("sleep", "tail")
+"""Words of commands that do nothing."""
 SERVICE = ("", "Service")
 _RAY_START = r"\bray\s+start\b"
 _RAY_ADDRESS = regex(
@@ -100,7 +105,7 @@ def read_engine_part(
     body: Mapping[str, Any],
     path: str = "",
     context: Context = NO_CONTEXT,
-    made: "Made | None" = None,
+    made: Made | None = None,
 ) -> EnginePart | None:
     """Read an object with a part of an engine; None for anything else.
 
@@ -118,11 +123,14 @@ def read_engine_part(
     name = metadata.get("name")
     listed = None if is_own else mapping(made.body.get("spec")).get("containers")
     text = json.dumps(listed, default=str) if listed else ""
-    if not any(sign in text for sign in _SIGNS) or not is_name(name):
+    signs = any(sign in text for sign in _SIGNS)
+    if not (signs or any(sign in text for sign in _OF_IDLE)) or not is_name(name):
         return None
     at, count = join_path(path, made.path), made.number
     pods = [*filter(is_serving, pods_of_template(made.body, at, in_object(context, body)))]
     if len(pods) != 1 or not isinstance(count, int) or count < 0:
+        return None
+    if not signs and not (pods[0].idle and _has_engine(made)):
         return None
     of_set = name if group_kind(body) == _SET else ""
     commands = _commands(pods[0], made.body, mapping(body.get("spec")), of_set, context)
@@ -143,7 +151,15 @@ def read_engine_part(
     return _with_names(found, body, made)
 
 
-def _with_names(part: EnginePart, body: Mapping[str, Any], made: "Made") -> EnginePart:
+def _has_engine(made: Made) -> bool:
+    """Return whether the pods of a template have accelerators and the image of an engine or Ray."""
+    listed = sequence(mapping(made.body.get("spec")).get("containers"))
+    images = [read_image(str(mapping(each).get("image", ""))) for each in listed]
+    known = any(image.engine or image.repository in _RAY_IMAGES for image in images)
+    return known and may_have_ranks(made)
+
+
+def _with_names(part: EnginePart, body: Mapping[str, Any], made: Made) -> EnginePart:
     """Add the names and labels by which other pods find the pods of a part, and its PodGroup."""
     kind, spec = group_kind(body), mapping(body.get("spec"))
     service = spec.get("serviceName")
@@ -162,33 +178,6 @@ def _with_names(part: EnginePart, body: Mapping[str, Any], made: "Made") -> Engi
         own_names=kind not in _UNNAMED or "hostname" in mapping(made.body.get("spec")),
         gang=gang if is_name(gang) else "",
     )
-
-
-class Made(NamedTuple):
-    """The template of the pods of an object, and their number."""
-
-    body: Mapping[str, Any]
-    path: str
-    number: MaybeInt
-
-
-def template_of(body: Mapping[str, Any]) -> Made | None:
-    """Return the only template of a kind that may have a part of an engine."""
-    kind, spec = group_kind(body), mapping(body.get("spec"))
-    if kind == _POD:
-        return Made(body, "", 1)
-    if kind not in _COUNTS:
-        return None
-    count = count_or_unknown(spec.get(_COUNTS[kind]), _COUNTS[kind], 1)
-    return Made(mapping(spec.get("template")), "spec.template", count)
-
-
-def may_have_ranks(made: Made) -> bool:
-    """Return whether the pods of a template may be ranks of an engine."""
-    spec = mapping(made.body.get("spec"))
-    containers = [mapping(each) for each in sequence(spec.get("containers"))]
-    asked = [mapping(mapping(each.get("resources")).get("limits")) for each in containers]
-    return not containers or any(is_accelerator(str(name)) for each in asked for name in each)
 
 
 def _commands(

@@ -34,13 +34,12 @@ from kthena_components.core.facts.split_engines import (
     is_head,
     is_other,
     may_have,
-    may_have_ranks,
     names_asked,
     selects,
     spreads_copies,
     starts_first,
-    template_of,
 )
+from kthena_components.core.facts.workload import may_have_ranks, template_of
 from kthena_components.core.findings import join_path
 from kthena_components.core.values.read import group_kind, mapping, name_of, unknown_inside
 from kthena_components.core.values.regex import regex
@@ -79,12 +78,13 @@ class SplitObjects:
             complete: Whether the cluster has no other objects.
             files: The file of each object, by its path; one file if left out.
         """
-        self.parts = [part for part in parts if part.count]
+        self.parts = [part for part in parts if part.count and not part.pod.idle]
+        self.sleeping = [part for part in parts if part.count and part.pod.idle]
+        """The parts whose pods do nothing."""
         self.stopped = [part for part in parts if not part.count]
         """The parts that are scaled to nothing."""
         self.named, self.complete, self._files = named, complete, files
-        bodies = named.items()
-        self.services = [Service(*each) for each in bodies if group_kind(each[1]) == SERVICE]
+        self.services = [Service(*each) for each in named.items() if group_kind(each[1]) == SERVICE]
 
     def are_together(self, first: EnginePart, second: EnginePart) -> bool:
         """Return whether two parts surely are in one cluster: files may be alternatives."""
@@ -161,7 +161,7 @@ class SplitObjects:
     def labelled(self, namespace: str, wanted: Collection[Label]) -> list[EnginePart]:
         """Return the parts whose pods have some labels; none if no label is wanted."""
         having = (self._by_label.get((namespace, label), []) for label in wanted)
-        return [part for part in min(having, key=len, default=[]) if part.labels.issuperset(wanted)]
+        return [part for part in min(having, key=len, default=[]) if part.labels >= {*wanted}]
 
     @cached_property
     def _selected(self) -> Mapping[str, list[EnginePart]]:

@@ -1,7 +1,7 @@
 """Reads one pod template: whether it serves or joins an engine, and the number of pods."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from kthena_components.core import naming
 from kthena_components.core.engines import CommandFacts
@@ -12,7 +12,14 @@ from kthena_components.core.facts.pod_template import read_pod, read_pods
 from kthena_components.core.facts.ports import ProbeFacts, relocated_ports
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.values.dataclass import replace
-from kthena_components.core.values.read import count_or_unknown, inside, mapping, sequence
+from kthena_components.core.values.quantity import is_accelerator
+from kthena_components.core.values.read import (
+    count_or_unknown,
+    group_kind,
+    inside,
+    mapping,
+    sequence,
+)
 from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown, is_unresolved
 
 NOT_STATED = Unknown("this object does not state how many pods form one engine")
@@ -26,6 +33,43 @@ _LONGEST_SIZE = 6
 
 _SERVING_PORT = 8080
 """Where KServe and Knative send requests, if a container states no port."""
+
+
+_POD, _JOB = ("", "Pod"), ("batch", "Job")
+_COUNTS = {
+    **dict.fromkeys(
+        (("apps", "StatefulSet"), ("apps", "Deployment"), ("apps", "ReplicaSet")), "replicas"
+    ),
+    _JOB: "parallelism",
+}
+"""The field with the number of pods, by kind."""
+
+
+class Made(NamedTuple):
+    """The template of the pods of an object, and their number."""
+
+    body: Mapping[str, Any]
+    path: str
+    number: MaybeInt
+
+
+def template_of(body: Mapping[str, Any]) -> Made | None:
+    """Return the only template of a kind that may have a part of an engine."""
+    kind, spec = group_kind(body), mapping(body.get("spec"))
+    if kind == _POD:
+        return Made(body, "", 1)
+    if kind not in _COUNTS:
+        return None
+    count = count_or_unknown(spec.get(_COUNTS[kind]), _COUNTS[kind], 1)
+    return Made(mapping(spec.get("template")), "spec.template", count)
+
+
+def may_have_ranks(made: Made) -> bool:
+    """Return whether the pods of a template may be ranks of an engine."""
+    spec = mapping(made.body.get("spec"))
+    containers = [mapping(each) for each in sequence(spec.get("containers"))]
+    asked = [mapping(mapping(each.get("resources")).get("limits")) for each in containers]
+    return not containers or any(is_accelerator(str(name)) for each in asked for name in each)
 
 
 def read_template(
