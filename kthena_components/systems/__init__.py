@@ -70,6 +70,7 @@ _KINDS: Mapping[str, Mapping[str, str]] = {
     "ray": {"ray.io": "RayCluster RayJob RayService"},
     "vllm_stack": {
         "argoproj.io": "Application",
+        "helm.cattle.io": "HelmChart",
         "helm.sh": "Release",
         "helm.toolkit.fluxcd.io": "HelmRelease",
         "production-stack.vllm.ai": "VLLMRuntime",

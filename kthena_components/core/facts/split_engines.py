@@ -130,14 +130,24 @@ def read_engine_part(
     pods = [*filter(is_serving, pods_of_template(made.body, at, in_object(context, body)))]
     if len(pods) != 1 or not isinstance(count, int) or count < 0:
         return None
-    if not signs and not (pods[0].idle and _has_engine(made)):
+    if not (signs or (pods[0].idle and _has_engine(made))):
         return None
+    return _with_names(_part(body, made, pods[0], text, context), body, made, at)
+
+
+def _part(
+    body: Mapping[str, Any], made: Made, read: PodFacts, text: str, context: Context
+) -> EnginePart:
+    """Return a part without its path and the names by which other pods find it."""
+    metadata = mapping(body.get("metadata"))
+    count = made.number if isinstance(made.number, int) else 0
+    name = str(metadata.get("name"))
     of_set = name if group_kind(body) == _SET else ""
-    commands = _commands(pods[0], made.body, mapping(body.get("spec")), of_set, context)
-    pod = replace(pods[0], command=commands[0]) if len(commands) == count == 1 else pods[0]
+    commands = _commands(read, made.body, mapping(body.get("spec")), of_set, context)
+    pod = replace(read, command=commands[0]) if len(commands) == count == 1 else read
     asks, port = _asked(pod, text)
-    found = EnginePart(
-        path=at,
+    return EnginePart(
+        path="",
         name=name,
         namespace=str(metadata.get("namespace") or ""),
         names=frozenset({name}),
@@ -148,7 +158,6 @@ def read_engine_part(
         pod=pod,
         commands=commands,
     )
-    return _with_names(found, body, made)
 
 
 def _has_engine(made: Made) -> bool:
@@ -159,8 +168,8 @@ def _has_engine(made: Made) -> bool:
     return known and may_have_ranks(made)
 
 
-def _with_names(part: EnginePart, body: Mapping[str, Any], made: Made) -> EnginePart:
-    """Add the names and labels by which other pods find the pods of a part, and its PodGroup."""
+def _with_names(part: EnginePart, body: Mapping[str, Any], made: Made, path: str) -> EnginePart:
+    """Add the path, the names and labels by which other pods find those of a part, and its gang."""
     kind, spec = group_kind(body), mapping(body.get("spec"))
     service = spec.get("serviceName")
     start = count_or_unknown(inside(spec.get("ordinals"), "start"), "start", 0)
@@ -169,6 +178,7 @@ def _with_names(part: EnginePart, body: Mapping[str, Any], made: Made) -> Engine
     gang = mapping(stated.get("annotations")).get(naming.POD_GROUP)
     return replace(
         part,
+        path=path,
         names=part.names | ({service} if isinstance(service, str) and service else set()),
         labels=frozenset((str(key), str(value)) for key, value in labels.items()),
         labelled=unknown_inside(stated, labels) is None,

@@ -46,6 +46,7 @@ from kthena_components.systems.vllm_stack.rules import (
 )
 from kthena_components.systems.vllm_stack.view import (
     APPLICATION,
+    HELM_CHART,
     HELM_RELEASE,
     RELEASE,
     Model,
@@ -307,7 +308,7 @@ SYSTEM = System(
                     "restarts": "the objects that Helm creates show what an update changes",
                 },
             )
-            for group, name in (APPLICATION, RELEASE, HELM_RELEASE)
+            for group, name in (APPLICATION, RELEASE, HELM_RELEASE, HELM_CHART)
         ),
         Kind(
             group=GROUP,

@@ -1,4 +1,4 @@
-"""Reads releases of the charts by Pulumi, Flux or Argo CD: values, and vllm-stack's models.
+"""Reads releases of the charts by Pulumi, Flux, Argo CD or K3s: values, and vllm-stack's models.
 
 The chart's objects do not contain the command of an engine on Ray, which is in a ConfigMap; the
 values do. Source: vllm-project/production-stack helm/templates.
@@ -17,6 +17,7 @@ from kthena_components.core.values.images import Version
 from kthena_components.core.values.read import (
     first_unknown,
     inside,
+    is_map,
     is_name,
     mapping,
     sequence,
@@ -28,12 +29,15 @@ from kthena_components.core.values.values_in_text import (
     parsed,
     read_yaml_text,
     steps_of,
+    typed,
     with_value,
 )
 
 RELEASE: GroupKind = ("helm.sh", "Release")
 """How policies name Pulumi's Release, whose type is kubernetes:helm.sh/v3:Release."""
 HELM_RELEASE: GroupKind = ("helm.toolkit.fluxcd.io", "HelmRelease")
+HELM_CHART: GroupKind = ("helm.cattle.io", "HelmChart")
+"""A release by the controller of K3s and RKE2."""
 APPLICATION: GroupKind = ("argoproj.io", "Application")
 VLLM_STACK = "vllm-stack"
 MODELSERVICE = "llm-d-modelservice"
@@ -81,6 +85,8 @@ def values_of(found: Object) -> Iterator[ChartValues]:
             namespace=spec.get("targetNamespace") or found.metadata.get("namespace"),
             version=_version(inside(inside(spec.get("chart"), "spec"), "version")),
         )
+    elif kind == HELM_CHART and (chart := _chart_of(spec.get("chart"))):
+        yield _k3s(chart, spec, found.metadata.get("namespace"))
     elif kind == APPLICATION:
         sources = [("spec.source", spec.get("source"))]
         sources += [(f"spec.sources[{i}]", v) for i, v in enumerate(sequence(spec.get("sources")))]
@@ -97,6 +103,44 @@ def _chart_of(value: object) -> str:
     last = value.rstrip("/").rpartition("/")[2].partition(":")[0]
     packed = last.endswith(".tgz")
     return next((c for c in _CHARTS if last == c or (packed and last.startswith(f"{c}-"))), "")
+
+
+def _k3s(chart: str, spec: Mapping[str, Any], namespace: object) -> ChartValues:
+    """Read the values of a HelmChart: `set` overrides `values`, which overrides `valuesContent`.
+
+    Source: k3s-io/helm-controller v0.17.9 pkg/apis/helm.cattle.io/v1/types.go.
+    """
+    stated, key = spec.get("values"), "values"
+    if (content := read_yaml_text(spec.get("valuesContent"), "valuesContent")) is not None:
+        stated, key = _over(content, stated), "values" if stated else "valuesContent"
+    overridden = {}
+    for name, value in sorted(mapping(spec.get("set")).items()):
+        steps = steps_of(name)
+        if isinstance(steps, Unknown):
+            stated = steps
+            break
+        is_list = isinstance(value, str) and value.startswith("{")
+        read = (
+            parsed(value, as_text=False) if is_list or not isinstance(value, str) else typed(value)
+        )
+        stated = with_value(stated, steps, read)
+        overridden[str(name)] = f"spec.set.{name}"
+    return ChartValues(
+        chart=chart,
+        path=f"spec.{key}",
+        values=stated,
+        beside=bool(spec.get("valuesSecrets")),
+        namespace=spec.get("targetNamespace") or namespace,
+        version=_version(spec.get("version")),
+        overridden=overridden,
+    )
+
+
+def _over(values: object, more: object) -> Any:
+    """Merge values as Helm does; Unknown if the first ones cannot be read."""
+    if not is_map(more) or isinstance(values, Unknown):
+        return values if more is None or isinstance(values, Unknown) else more
+    return {**mapping(values), **{k: _over(mapping(values).get(k), v) for k, v in more.items()}}
 
 
 def _flux_chart(spec: Mapping[str, Any]) -> str:

@@ -27,6 +27,12 @@ FLUX = {
     "metadata": {"name": "chat"},
     "spec": {"chart": {"spec": {"chart": "vllm-stack"}}, "values": VALUES},
 }
+K3S = {
+    "apiVersion": "helm.cattle.io/v1",
+    "kind": "HelmChart",
+    "metadata": {"name": "chat"},
+    "spec": {"chart": "vllm-stack", "repo": "https://vllm-project.github.io/production-stack"},
+}
 ARGO = {
     "apiVersion": "argoproj.io/v1alpha1",
     "kind": "Application",
@@ -174,6 +180,12 @@ def test_the_pack_checks_pulumis_release() -> None:
                 },
             ),
             "spec.source.helm.valuesObject",
+        ),
+        (changed(K3S, {"spec.valuesContent": yaml.safe_dump(VALUES)}), "spec.valuesContent"),
+        (changed(K3S, {"spec.values": VALUES}), "spec.values"),
+        (
+            changed(K3S, {"spec.values": VALUES, "spec.valuesContent": "servingEngineSpec: {}"}),
+            "spec.values",
         ),
     ],
 )
@@ -327,3 +339,31 @@ def test_config_maps_are_those_beside_the_pods(namespaces: Changes, found: bool)
     paths = [finding.path for finding in told if finding.rule == "config-map-key-exists"]
     assert bool(paths) == found
     assert all(path.startswith(f"it.{FLUX_MODEL}.env[0]") for path in paths)
+
+
+@pytest.mark.parametrize(
+    ("stated", "said"),
+    [
+        ({"servingEngineSpec.modelSpec[0].replicaCount": 2}, "hold 6"),
+        ({"servingEngineSpec.modelSpec[0].replicaCount": "2"}, "hold 6"),
+        ({"servingEngineSpec.modelSpec[0].vllmConfig.tensorParallelSize": 4}, "tensor 4"),
+        ({"servingEngineSpec.modelSpec[0].replicaCount": 1}, ""),
+    ],
+)
+def test_set_overrides_the_values_of_a_helm_chart_of_k3s(stated: Changes, said: str) -> None:
+    body = changed(K3S, {"spec.valuesContent": yaml.safe_dump(VALUES), "spec.set": stated})
+    found = [str(f) for f in check_manifest(body) if f.level is Level.MANDATORY]
+    assert bool(found) is bool(said)
+    assert all(said in each for each in found)
+
+
+@pytest.mark.parametrize("stated", [{"a[0": 1}, {"servingEngineSpec.modelSpec": "{x"}])
+def test_a_value_of_k3s_that_is_not_read_is_unknown(stated: Changes) -> None:
+    body = changed(K3S, {"spec.values": VALUES, "spec.set": stated})
+    assert {f.level for f in check_manifest(body)} == {Level.UNKNOWN}
+
+
+def test_a_helm_chart_of_k3s_with_another_chart_is_not_read() -> None:
+    facts = read_manifest(changed(K3S, {"spec.chart": "traefik", "spec.values": VALUES}))
+    assert facts is not None
+    assert facts.engines == ()
