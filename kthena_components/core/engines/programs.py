@@ -183,7 +183,8 @@ def _module(module: str, words: Sequence[str], arguments: int, start: int) -> St
         return Start(Program.VLLM, arguments + 1, start) if serves else None
     if (module, *words[arguments : arguments + 2]) == _LMDEPLOY:
         return Start(Program.LMDEPLOY, arguments + 2, start)
-    server = module.startswith("vllm.entrypoints.")
+    # vllm.entrypoints.openai.run_batch of 0.11.2 reads a file, has options of its own, and ends.
+    server = module.startswith("vllm.entrypoints.") and not module.endswith(".run_batch")
     return Start(Program.VLLM_API_SERVER, arguments, start) if server else None
 
 

@@ -39,7 +39,8 @@ from kthena_components.core.values.unknown import (
 _TWO = 2
 _OF_SERVICE = regex(r"\w+_(?:SERVICE_HOST|SERVICE_PORT\w*|PORT(?:_\w+)?)")
 """Variables that Kubernetes adds for each Service (pkg/kubelet/envvars/envvars.go)."""
-_API_SERVER = "KUBERNETES_"
+_API_SERVER = regex(r"KUBERNETES_(?:SERVICE_HOST|SERVICE_PORT(?:_HTTPS)?|PORT(?:_443_TCP\w*)?)")
+"""Those of the Service kubernetes; one of a Service kubernetes-head begins with its own name."""
 _API_HOST = regex(r"(?:tcp://)?kubernetes\.default(?:\.svc(?:\.[\w.-]+)?)?(?::\d+)?")
 _OF_API = "the address of the API server of Kubernetes, which has no rank"
 _PORT, _PORTS = regex(r":\d+$"), regex(r":\d+:\d+$")
@@ -105,7 +106,7 @@ def _no_value(facts: ServingFacts, pod: PodFacts, meeting: Meeting) -> str:
     """Explain which variable of an address has no value."""
     value = meeting.address
     if isinstance(value, NotSet) and _OF_SERVICE.fullmatch(value.name):
-        if value.name.startswith(_API_SERVER):
+        if _API_SERVER.fullmatch(value.name):
             return _OF_API
         if pod.service_links:
             return ""

@@ -114,11 +114,11 @@ def _terms(spec: Body, labels: Mapping[Any, Any], kind: str) -> Iterator[tuple[s
         key, selector = term.get("topologyKey"), mapping(term.get("labelSelector"))
         of_these = isinstance(key, str) and not any(term.get(name) for name in _OTHER_PODS)
         stated = selector.get("matchLabels") or selector.get("matchExpressions")
-        if of_these and not unknown_within(key) and stated and _selects(selector, labels):
+        if of_these and not unknown_within(key) and stated and selects(selector, labels):
             yield f"affinity.{kind}.{REQUIRED}[{index}]", str(key)
 
 
-def _selects(selector: Body, labels: Mapping[Any, Any]) -> bool:
+def selects(selector: Body, labels: Mapping[Any, Any]) -> bool:
     """Return whether a selector surely matches pods of some labels."""
     wanted = mapping(selector.get("matchLabels"))
     expressions = sequence(selector.get("matchExpressions"))
@@ -138,8 +138,14 @@ class Spread:
     path: str = field(compare=False)
     """Its path in the spec."""
     key: str
+    selector: Body = field(compare=False)
+    """The pods that it counts."""
     counts: str
-    """The pods that it counts: the text of its selectors."""
+    """The same as a text, with the values of matchLabelKeys."""
+    by_template: bool
+    """Whether it counts pods of one template only, by a label that their controller adds."""
+    keys: frozenset[str]
+    """The labels that a Node must have to be in a domain: those of all constraints."""
     most: int
     """maxSkew."""
     domains: int
@@ -150,23 +156,37 @@ class Spread:
     """Whether nodes with taints that the pods do not tolerate do not count."""
 
 
+_OF_TEMPLATES = frozenset({"pod-template-hash", "controller-revision-hash"})
+"""Labels that controllers of Kubernetes add with one value to all pods of a template."""
+
+
 def spreads(spec: Body, labels: Mapping[Any, Any]) -> Iterator[Spread]:
     """Yield the constraints that count the pods themselves; others never keep them off a node.
 
-    Source: Kubernetes 1.34 pkg/scheduler/framework/plugins/podtopologyspread/filtering.go.
+    One whose matchLabelKeys count each pod alone, by its index, is left out. Source: Kubernetes
+    1.34 pkg/scheduler/framework/plugins/podtopologyspread/filtering.go and common.go.
     """
-    for index, item in enumerate(map(mapping, sequence(spec.get("topologySpreadConstraints")))):
+    stated = [*map(mapping, sequence(spec.get("topologySpreadConstraints")))]
+    binding = [each for each in stated if each.get("whenUnsatisfiable") == "DoNotSchedule"]
+    keys = frozenset(str(each.get("topologyKey")) for each in binding)
+    for index, item in enumerate(stated):
         key, most = item.get("topologyKey"), item.get("maxSkew")
         domains, selector = item.get("minDomains"), item.get("labelSelector")
-        if unknown_within(item) or item.get("whenUnsatisfiable") != "DoNotSchedule":
+        same = {str(each): labels.get(each) for each in sequence(item.get("matchLabelKeys"))}
+        added = {each for each, value in same.items() if value is None}
+        late = unknown_within([*stated, *same.values()])
+        if late or item not in binding or not added <= _OF_TEMPLATES:
             continue
         if not (isinstance(key, str) and isinstance(most, int) and isinstance(selector, Mapping)):
             continue
-        if most > 0 and isinstance(domains, int | None) and _selects(selector, labels):
+        if most > 0 and isinstance(domains, int | None) and selects(selector, labels):
             yield Spread(
                 path=f"topologySpreadConstraints[{index}]",
                 key=key,
-                counts=repr((selector, item.get("matchLabelKeys"))),
+                selector=selector,
+                counts=repr((selector, sorted(same.items(), key=str))),
+                by_template=bool(added),
+                keys=keys,
                 most=most,
                 domains=domains or 1,
                 all_nodes=item.get("nodeAffinityPolicy") == "Ignore",
@@ -183,18 +203,26 @@ def host_ports(spec: Body) -> Iterator[tuple[str, HostPort]]:
     """Yield the ports of its node that a pod takes, each with its path in the spec.
 
     With hostNetwork, that is each port of its containers. Source: Kubernetes 1.34
-    pkg/scheduler/framework/plugins/nodeports/node_ports.go and pkg/apis/core/v1/defaults.go
+    pkg/scheduler/util/utils.go (GetHostPorts) and pkg/apis/core/v1/defaults.go
     (defaultHostNetworkPorts).
     """
     on_host = spec.get("hostNetwork") is True
-    for index, container in enumerate(map(mapping, sequence(spec.get("containers")))):
+    for place, container in _staying(spec):
         for number, port in enumerate(map(mapping, sequence(container.get("ports")))):
             taken = port.get("hostPort") or (port.get("containerPort") if on_host else None)
             known = isinstance(taken, int) and not unknown_within(port)
             if known and taken:
                 address = str(port.get("hostIP") or "").replace(_ANY, "")
-                path = f"containers[{index}].ports[{number}]"
+                path = f"{place}.ports[{number}]"
                 yield path, (str(port.get("protocol") or "TCP"), address, taken)
+
+
+def _staying(spec: Body) -> Iterator[tuple[str, Body]]:
+    """Yield the containers that run as long as their pod, each with its path in the spec."""
+    for key in ("containers", "initContainers"):
+        for index, container in enumerate(map(mapping, sequence(spec.get(key)))):
+            if key == "containers" or container.get("restartPolicy") == "Always":
+                yield f"{key}[{index}]", container
 
 
 def _matches_affinity(spec: Body, node: Body, labels: Labels) -> bool:

@@ -53,6 +53,7 @@ def test_an_engine_is_found(command: str, engine: str) -> None:
         "env vllm",
         "pip install vllm serve",
         "python -m vllm.entrypoints.cli.main bench",
+        "python -m vllm.entrypoints.openai.run_batch -i in.jsonl -o out.jsonl --model M",
         "python -m ray.scripts.scripts status",
         "python vllm serve M",
         "torchrun --nproc-per-node 8 train.py -m",

@@ -41,9 +41,9 @@ def engines_apart(cluster: ClusterObjects) -> Iterator[Finding]:
     """The engines of two objects that have all of their pods do not meet at one address and port.
 
     Each of them starts a first rank, which listens there, and the address leads to one pod: the
-    pods of the other engine join the wrong one, or wait. A name without dots is one of the
-    namespace. Objects of Kubernetes' own kinds may be parts of one engine: leader-selected compares
-    them.
+    pods of the other engine join the wrong one, or wait. A name with at most one dot, such as
+    chat-0.chat, is one of the namespace. Objects of Kubernetes' own kinds may be parts of one
+    engine: leader-selected compares them.
 
     Pass: --dist-init-addr $(ENTRY_ADDRESS):5000 in both; meet-a:5000 and meet-b:5000.
     Fail: two ModelServings whose engines have --dist-init-addr meet:5000; two LeaderWorkerSets with
@@ -51,7 +51,8 @@ def engines_apart(cluster: ClusterObjects) -> Iterator[Finding]:
     Level: mandatory; advisory for objects in different files, which may be alternatives.
     Source: pytorch torch/csrc/distributed/c10d/TCPStore.cpp (the first rank listens, the others
     connect); sglang/srt/server_args.py (dist_init_addr); vllm/config/parallel.py (master_addr,
-    master_port).
+    master_port); kubernetes v1.34 pkg/kubelet/network/dns/dns.go
+    (generateSearchesForDNSClusterFirst: the pod's namespace is searched first).
     """
     seen: dict[_Place, _First] = {}
     for pods in cluster.pods:
@@ -74,7 +75,7 @@ def _place(pods: PodSet, ports: Listening) -> _Place | None:
     host, port = ports.meets
     if not _NAME.fullmatch(host) or not isinstance(pods.owner.namespace, str):
         return None
-    is_short = host.count(".") == 0
+    is_short = host.count(".") <= 1
     return host.lower(), pods.owner.namespace if is_short else "", port
 
 

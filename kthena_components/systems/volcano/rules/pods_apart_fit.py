@@ -1,7 +1,8 @@
 """The rule pods-apart-fit: pods that share no Node, or no part of a topology, have enough."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, Level, count_of, part_of_rule
@@ -23,6 +24,7 @@ from kthena_components.core.topology.node_fit import (
     apart_from,
     host_ports,
     labels_of,
+    selects,
     spreads,
     together_with,
 )
@@ -40,11 +42,12 @@ def pods_apart_fit(cluster: ClusterObjects) -> Iterator[Finding]:
     values of the label topologyKey. Each group of a LeaderWorkerSet or JobSet with the annotation
     exclusive-topology, or of a RoleBasedGroupSet with group-exclusive-topology, needs its own value
     of the label that the annotation names. Nodes that the pods exclude do not count. A Node without
-    the label takes any number of pods with podAntiAffinity, but no group. Jobs that start when
-    others have ended are not compared. Pods with the same hostPort share no Node either: they need
-    one each, and no other field may bind them to one. A topologySpreadConstraint with DoNotSchedule
-    allows maxSkew pods more than the emptiest domain has, which is none while there are fewer
-    domains than minDomains, or one in which the pods start on no Node.
+    the label takes any number of pods with podAntiAffinity, but no group. Pods of a Job that serve
+    nothing and meet no others may start when others have ended, and are not compared. Pods with the
+    same hostPort share no Node either: they need one each, and no other field may bind them to one.
+    A topologySpreadConstraint with DoNotSchedule allows maxSkew pods more than the emptiest domain
+    has, which is none while there are fewer domains than minDomains, or one in which the pods start
+    on no Node, and no others that it counts. With nodeName, the scheduler is not asked.
 
     Pass: 2 replicas with podAntiAffinity over kubernetes.io/hostname, and 2 Nodes.
     Fail: 3 such replicas, and 2 Nodes; exclusive-topology rack, 3 groups, and Nodes of 2 racks;
@@ -52,9 +55,10 @@ def pods_apart_fit(cluster: ClusterObjects) -> Iterator[Finding]:
     with maxSkew 1 and minDomains 2 over racks, and Nodes of 1 rack.
     Level: mandatory if the Nodes are in the same file, if these are all objects of the cluster, or
     if the fields of the pods exclude each other; else advisory, because the cluster may have other
-    Nodes.
+    Nodes. Advisory for groups of Jobs that may end.
     Source: kubernetes pkg/scheduler/framework/plugins/interpodaffinity/filtering.go,
-    nodeports/node_ports.go and podtopologyspread/filtering.go there;
+    nodeports/node_ports.go and podtopologyspread/filtering.go there; pkg/kubelet/lifecycle
+    predicate.go (what the kubelet checks); pkg/controller/job/job_controller.go (manageJob);
     kubernetes-sigs/lws v0.9.0 pkg/webhooks/pod_webhook.go SetExclusiveAffinities;
     kubernetes-sigs/jobset v0.10 pkg/webhooks/pod_webhook.go setExclusiveAffinities;
     sgl-project/rbg v0.8.0-alpha.5 pkg/reconciler/pod_reconciler.go. Run on Volcano 1.14.1 and
@@ -66,12 +70,37 @@ def pods_apart_fit(cluster: ClusterObjects) -> Iterator[Finding]:
     for owned in cluster.pods_of.values():
         sure = sources == {cluster.source_of(owned[0].owner)}
         if nodes:
-            yield from _pods_apart(owned, choice, sure=sure)
-            yield from _groups_apart(owned, choice, sure=sure)
+            placed = [each for each in owned if not _is_free(cluster, each)]
+            yield from _pods_apart(placed, choice, sure=sure)
+            stay = not any(_may_wait(cluster, each) for each in owned)
+            yield from _groups_apart(owned, choice, sure=sure and stay)
     for (source, port, _), taking in _by_host_port(cluster).items():
         yield from _host_ports_fit(taking, port, choice, sure=sources == {source})
     for (source, spread, *_), spreading in _by_spread(cluster).items():
-        yield from _spread_fits(spreading, spread, choice, sizes, sure=sources == {source})
+        filled = partial(_counts_others, cluster, spreading, spread)
+        yield from _spread_fits(spreading, spread, choice, sizes, filled, sure=sources == {source})
+
+
+def _is_free(cluster: ClusterObjects, pods: PodSet) -> bool:
+    """Return whether no scheduler places pods, or they may start when others have ended."""
+    return bool(pods.spec.get("nodeName")) or _may_wait(cluster, pods)
+
+
+_ENDING = frozenset({"Job", "CronJob", "JobSet"})
+"""Kinds whose pods may end by themselves."""
+
+
+def _may_wait(cluster: ClusterObjects, pods: PodSet) -> bool:
+    """Return whether pods, which neither serve nor meet, may start when others have ended."""
+    owner = pods.owner
+    if owner.kind not in _ENDING:
+        return False
+    least = owner.spec.get("minAvailable")
+    every = total([each.count for each in cluster.pods_of[owner.index]])
+    if owner.group == "batch.volcano.sh" and (least is None or least == every):
+        return False
+    ports = cluster.listening(pods)
+    return ports is None or (ports.answers is None and ports.asks is None)
 
 
 @part_of_rule
@@ -186,19 +215,25 @@ _SPREAD = "topologySpreadConstraints"
 _Place = tuple[PodSet, str]
 """Pods, and the path of a port or of a constraint in their spec."""
 _Taking = tuple[str, HostPort, int | None]
-_ENDING = frozenset({"Job", "CronJob", "JobSet"})
-"""Kinds whose pods may start when those of another object have ended."""
 
 
 def _by_host_port(cluster: ClusterObjects) -> Mapping[_Taking, list[_Place]]:
-    """Return the pods of each file that take one port of their Nodes; those that end by object."""
+    """Return the pods of each file that take one port of their Nodes; those that end by object.
+
+    A port of all addresses is taken on each address, too: Kubernetes 1.34 staging/src/k8s.io/
+    kube-scheduler/framework/types.go (HostPortInfo.CheckConflict).
+    """
     found = defaultdict[_Taking, list[_Place]](list)
     for pods in cluster.pods:
-        if pods.count == 0 or pods.owner.kind == "DaemonSet":
+        if pods.count == 0 or pods.owner.kind == "DaemonSet" or _may_wait(cluster, pods):
             continue
         alone = pods.owner.index if pods.owner.kind in _ENDING else None
         for path, port in host_ports(pods.spec):
             found[cluster.source_of(pods.owner), port, alone].append((pods, path))
+    for source, (protocol, address, number), one in [*found]:
+        everywhere: _Taking = (source, (protocol, "", number), one)
+        if address and everywhere in found:
+            found[source, (protocol, address, number), one] += found[everywhere]
     return found
 
 
@@ -266,21 +301,32 @@ def _usable_by(nodes: NodeChoice, pods: PodSet) -> list[Body]:
 
 
 _Spreading = tuple[str, Spread, str, int | None, str]
-_CHOOSING = ("nodeName", "nodeSelector", "affinity", "tolerations")
+_CHOOSING = ("nodeSelector", "affinity", "tolerations")
 
 
 def _by_spread(cluster: ClusterObjects) -> Mapping[_Spreading, list[_Place]]:
     """Return the pods of each file that one spread constraint counts, on the same Nodes."""
     found = defaultdict[_Spreading, list[_Place]](list)
     for pods in cluster.pods:
-        if pods.count == 0 or _SPREAD not in pods.spec:
+        if pods.count == 0 or _SPREAD not in pods.spec or _is_free(cluster, pods):
             continue
         owner, where = pods.owner, repr([*map(pods.spec.get, _CHOOSING)])
-        alone = owner.index if owner.kind in _ENDING else None
         for each in spreads(pods.spec, pods.labels):
-            key = cluster.source_of(owner), each, str(owner.namespace), alone, where
+            alone = owner.index if owner.kind in _ENDING or each.by_template else None
+            place = pods.path if each.by_template else ""
+            key = cluster.source_of(owner), each, str(owner.namespace), alone, where + place
             found[key].append((pods, each.path))
     return found
+
+
+def _counts_others(cluster: ClusterObjects, listed: Sequence[_Place], spread: Spread) -> bool:
+    """Return whether a constraint may count pods that it does not bind."""
+    own, space = {id(pods) for pods, _ in listed}, listed[0][0].owner.namespace
+    return any(
+        unknown_within(pods.labels) or selects(spread.selector, pods.labels)
+        for pods in cluster.pods
+        if id(pods) not in own and pods.count != 0 and pods.owner.namespace == space
+    )
 
 
 def _in_one_domain(path: str, spread: Spread, value: str, number: int) -> Iterator[Finding]:
@@ -296,35 +342,44 @@ def _in_one_domain(path: str, spread: Spread, value: str, number: int) -> Iterat
         )
 
 
+def _counting(spec: Body, spread: Spread) -> Body:
+    """Return the fields of pods that decide on which Nodes a constraint counts."""
+    taints = spec.get("tolerations") if spread.no_tainted else [{"operator": "Exists"}]
+    return {**({} if spread.all_nodes else spec), "tolerations": taints}
+
+
 @part_of_rule
 def _spread_fits(
     listed: Sequence[_Place],
     spread: Spread,
     nodes: NodeChoice,
     sizes: Mapping[str, Amounts],
+    filled: Callable[[], bool],
     *,
     sure: bool,
 ) -> Iterator[Finding]:
-    """Compare the number of pods with those that the domains of a spread constraint take."""
+    """Compare the number of pods with those that the domains of a spread constraint take.
+
+    `filled`: whether it counts others, which may be in domains where these start on no Node.
+    """
     pods, path = listed[0]
     at, count = pods.at(f"spec.{path}"), total([each.count for each, _ in listed])
     selector = mapping(pods.spec.get("nodeSelector"))
-    if isinstance(selector.get(spread.key), str) and spread.domains > 1:
-        yield from _in_one_domain(at, spread, selector[spread.key], known(count, at))
-        return
+    if isinstance(selector.get(spread.key), str) and spread.domains > 1 and not spread.all_nodes:
+        return (yield from _in_one_domain(at, spread, selector[spread.key], known(count, at)))
     usable = _usable_by(nodes, pods) if nodes.nodes else []
     asked = requests_of(pods)
     if not usable or isinstance(asked, Unknown) or any(unknown_within(n) for n in nodes.nodes):
         return
-    free = {**pods.spec, "tolerations": [{"operator": "Exists"}]}
-    free = {"tolerations": free["tolerations"]} if spread.all_nodes else free
-    near = usable if spread.no_tainted else nodes.usable(free, asked)[0]
     roomy = [n for n in usable if not (size := size_of(sizes, n)) or has_room(size, asked)]
-    domains, taken = ({labels_of(n).get(spread.key) for n in some} for some in (near, roomy))
-    domains, taken = domains - {None}, taken - {None}
-    number = known(count, at)
-    room = spread.most * len(taken)
-    if number > room and (len(domains) < spread.domains or domains > taken or not taken):
+    domains, taken = (
+        {labels_of(n).get(spread.key) for n in some if spread.keys <= labels_of(n).keys()}
+        for some in (nodes.usable(_counting(pods.spec, spread), asked)[0], roomy)
+    )
+    number, room = known(count, at), spread.most * len(taken)
+    if number <= room:
+        return
+    if len(domains) < spread.domains or not taken or (domains > taken and not filled()):
         short = number - room
         least = "" if spread.domains <= max(len(domains), 1) else f" of {spread.domains}"
         have = count_of(len(domains), "value")
