@@ -95,11 +95,15 @@ def facts(view: MpiJob) -> ServingFacts:
 def _launched(view: MpiJob) -> Iterator[EngineFacts]:
     """Return the engine that mpirun starts on all hosts; nothing if the launcher starts none.
 
-    A launcher that is no host has no GPUs for it.
+    A launcher that is no host has no GPUs for it. TensorRT-LLM's server without mpirun is in the
+    launcher's place all the same.
     """
     (launcher, *_), (worker, *_) = (_pod_facts(view, one) for one in (view.launcher, view.workers))
     command = launcher.command
-    if command is None or command.engine is None or command.mpi_ranks is None:
+    if command is None or command.engine is None:
+        return
+    alone = command.engine == "trtllm" and command.mpi_session is False and not command.hidden
+    if command.mpi_ranks is None and not (alone and launcher.gpus == 0):
         return
     ours = view.launches_on_itself
     first = launcher if ours else worker

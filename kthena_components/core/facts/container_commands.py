@@ -191,7 +191,7 @@ def _env(given: Inputs, item: Mapping[str, Any], pod: PodVolumes, path: str) -> 
     reference = mapping(item.get("valueFrom")).get("configMapKeyRef")
     late = f"the value of {name} is not in the manifest"
     if isinstance(value, str) and (value or not isinstance(reference, Mapping)):
-        given.set(name, FilledIn(late) if is_unresolved(value) else value)
+        given.set(name, _before_apply(value, late) if is_unresolved(value) else value)
     elif not isinstance(reference, Mapping):
         given.set(name, _of_pod(mapping(item.get("valueFrom")), pod.metadata, late))
     else:
@@ -206,6 +206,18 @@ def _env(given: Inputs, item: Mapping[str, Any], pod: PodVolumes, path: str) -> 
             given.set(name, _literal(found.text(key)))
             if not found.has(key) and reference.get("optional") is not True:
                 given.miss(f"{path}.valueFrom.configMapKeyRef.key", found, key)
+
+
+_AT_START = regex(r"\$\{?(?:ENTRY_ADDRESS|(?:LWS|RBG_LWP|GROVE)_[A-Z_]+)\b")
+"""A variable in the form of a shell that a controller sets when it creates a pod."""
+
+
+def _before_apply(value: str, late: str) -> MaybeText:
+    """Return that a tool replaces a text, unless it names what is known only when pods start.
+
+    Kubernetes replaces $(NAME) only, so ${LWS_LEADER_ADDRESS} stays as it is.
+    """
+    return _literal(value) if _AT_START.search(value) else FilledIn(late)
 
 
 def _of_pod(source: Mapping[str, Any], metadata: object, late: str) -> MaybeText:

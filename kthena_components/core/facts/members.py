@@ -1,8 +1,7 @@
-"""Reads the pods of an engine one by one, where a controller gives each its number.
+"""Reads the pods of an engine one by one, where a controller gives each its number or name.
 
-A pod of a group gets its rank from a variable, such as LWS_WORKER_INDEX, and a pod of a Job gets
-its number among the pods of its template. core/facts/members.py does the same for
-StatefulSets.
+A pod of a group has a variable with its rank, such as LWS_WORKER_INDEX, and a pod of a Job one with
+its number among the pods of its template.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -288,7 +287,6 @@ def with_field(entry: object, fields: Mapping[str, str]) -> object:
 
 
 # Reads the pods of a StatefulSet one by one: each gets its rank from its own name.
-#
 # Source of names, labels and host names: kubernetes
 # pkg/controller/statefulset/stateful_set_utils.go, updateIdentity and initIdentity.
 
@@ -387,9 +385,15 @@ def _pod(template: Mapping[str, Any], name: str, ordinal: str) -> dict[str, Any]
 
 
 def _is_over_ray(engine: EngineFacts, commands: Sequence[CommandFacts]) -> bool:
-    """Return whether the first pod starts the engine with a Ray head, which all others join."""
+    """Return whether the first pod starts an engine over Ray, of which others only start Ray."""
     if engine.pods != NOT_STATED or len(commands) < _FEWEST:
         return False  # Workers of a single head are in other objects.
     first, *rest = commands
-    joins = all(other.engine is None and other.ray_role == "worker" for other in rest)
-    return joins and first.engine is not None and first.ray_role == "head"
+    roles = {other.ray_role for other in rest}  # Heads are not joined by any pod.
+    if not first.engine or any(other.engine for other in rest):
+        return False
+    if roles == {"worker"}:
+        return first.ray_role == "head" or (first.ray_role is None and first.executor == "ray")
+    ranks, gpus = first.per_rank_world, engine.entry.gpus
+    spans = isinstance(ranks, int) and isinstance(gpus, int) and ranks > gpus
+    return spans and roles == {first.ray_role} == {"head"}

@@ -7,7 +7,7 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.remedies import set_option, without
-from kthena_components.core.rules.support.engine_pods import LEADERS, Start, others, starts
+from kthena_components.core.rules.support.engine_pods import LEADERS, Start, each_pod_apart, others
 from kthena_components.core.rules.support.messages import title
 from kthena_components.core.values.images import Version
 from kthena_components.core.values.unknown import OfController, Unknown
@@ -36,11 +36,14 @@ def headless_copies(facts: ServingFacts) -> Iterator[Finding]:
     Source: vllm/v1/engine/utils.py wait_for_engine_startup (remote_should_be_headless), of 0.10.0
     to 0.33.0; vllm/engine/arg_utils.py create_engine_config.
     """
-    for start in starts(facts, "vllm"):
-        worker = start.engine.worker
+    for engine in map(each_pod_apart, facts.engines):
+        command, worker = engine.entry.command, engine.worker
         other = None if worker is None else worker.command
-        if worker is None or other is None or other.engine != "vllm" or start.engine.pods == 1:
+        if command is None or worker is None or other is None or engine.pods == 1:
             continue
+        if command.engine != "vllm" or other.engine != "vllm":
+            continue
+        start = Start(engine, command)
         # A controller that adds the address adds --headless, too.
         meets = _COPIES in other.options
         if meets and _is_compared(start.command) and _is_compared(other):

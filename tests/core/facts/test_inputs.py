@@ -12,7 +12,14 @@ from kthena_components.core.facts.container import read_volumes
 from kthena_components.core.facts.container_commands import read_inputs
 from kthena_components.core.facts.context import Context, gather, in_object
 from kthena_components.core.facts.files import PodVolumes
-from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN, MaybeText, Unknown
+from kthena_components.core.values.unknown import (
+    OUTPUT_CLOSE,
+    OUTPUT_OPEN,
+    Blank,
+    FilledIn,
+    MaybeText,
+    Unknown,
+)
 from tests.support.strategies import json_trees
 
 Json = dict[str, Any]
@@ -81,6 +88,14 @@ def test_a_value_of_a_config_map_is_not_expanded() -> None:
     container = env(A=key("PP"), B="x$(A)")
 
     assert (value("A", container), value("B", container)) == ("$(TP)", "x$(TP)")
+
+
+def test_a_text_is_replaced_before_the_apply_unless_it_is_known_only_when_the_pod_starts() -> None:
+    late = value("A", env(A=Blank("${MASTER}")))
+    stays = value("A", env(A=Blank("${LWS_LEADER_ADDRESS}:5000")))
+
+    assert isinstance(late, FilledIn)
+    assert stays == "${LWS_LEADER_ADDRESS}:5000"
 
 
 def test_a_variable_that_is_set_twice_has_its_last_value() -> None:
