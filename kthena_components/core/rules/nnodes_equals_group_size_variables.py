@@ -171,7 +171,7 @@ def _check(facts: ServingFacts, engine: EngineFacts, pod: PodFacts) -> Iterator[
             seen=f"{title(engine)} {stated}, {seen}",
             remedy=in_order(value)
             or _respelled(pod, option, value)
-            or _remedy_of(engine, pod, option, told),
+            or _remedy_of(facts, engine, pod, option),
         )
         return
 
@@ -212,14 +212,14 @@ def _respelled(pod: PodFacts, option: str, value: object) -> str:
     return set_option(option, written.replace(value.name, near)) if near and written else ""
 
 
-def _remedy_of(engine: EngineFacts, pod: PodFacts, option: str, told: tuple[str, ...]) -> str:
+def _remedy_of(facts: ServingFacts, engine: EngineFacts, pod: PodFacts, option: str) -> str:
     """Name the variable that the controller of the pods sets, or else what a variable needs."""
-    own = set_by(told, _SIZES) if option == "--nnodes" else ""
+    own = set_by(facts.told, _SIZES) if option == "--nnodes" else ""
     if own:
         return set_option(option, f"$({own})")
-    command, pods = pod.command, _ranked(engine, pod, option)
-    if option in RANKS and command is not None and pods is not None:
-        return own_rank(pods, told)
+    pods = _ranked(engine, pod, option) if option in RANKS else None
+    if pods is not None:
+        return own_rank(pods, facts)
     return "set the variable in the container's env, or write a number"
 
 
@@ -278,7 +278,7 @@ def metadata_variables(facts: ServingFacts) -> Iterator[Finding]:
             for each in pod.from_metadata:
                 option = "" if each.field in added_fields else _taken_by(pod, each.name)
                 if option:
-                    yield _without_field(facts, engine, each, option)
+                    yield _without_field(facts, engine, pod, each, option)
 
 
 def _taken_by(pod: PodFacts, name: str) -> str:
@@ -293,7 +293,7 @@ def _taken_by(pod: PodFacts, name: str) -> str:
 
 
 def _without_field(
-    facts: ServingFacts, engine: EngineFacts, read: MetadataField, option: str
+    facts: ServingFacts, engine: EngineFacts, pod: PodFacts, read: MetadataField, option: str
 ) -> Finding:
     key, kind, added_fields = read.key, read.part.removesuffix("s"), facts.added_fields or ()
     by = next((of for start, of in facts.label_owners.items() if key.startswith(start)), "")
@@ -303,6 +303,9 @@ def _without_field(
     state = f"write {where}, or" if where else "write"
     state += f" the {kind} in the metadata of the template"
     fields = "" if where else ", or take the value from a field that these pods have"
+    pods = _ranked(engine, pod, option) if option in RANKS and not where else None
+    if pods is not None:  # One label of the template would give all its pods one rank.
+        state, fields = own_rank(pods, facts), ""
     return Finding(
         path=read.path,
         seen=f"{title(engine)} takes {option} from the variable {read.name}, which reads the "
