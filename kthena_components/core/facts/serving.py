@@ -116,6 +116,8 @@ class ServingFacts:
     gang: GangFacts | None = None
     gang_expected: MaybeBool = False
     """Whether Volcano schedules the pods."""
+    counts_gang: bool = field(default=False, compare=False)
+    """Whether Volcano waits for one of its pods only, unless an annotation states how many."""
     names: tuple[NameFacts, ...] = field(default=(), compare=False)
     """Names that its controllers will generate."""
     told: tuple[str, ...] | None = field(default=None, compare=False)

@@ -15,7 +15,7 @@ from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.remedies import either, set_option, write
 from kthena_components.core.rules.support.engine_pods import DEFAULTS, RAY, pods_of
 from kthena_components.core.rules.support.fixes import give_pods
-from kthena_components.core.rules.support.messages import each_engine, title
+from kthena_components.core.rules.support.messages import part_of_engine, title
 from kthena_components.core.rules.support.own_rank_and_unset_variables import (
     RANKS,
     Ranked,
@@ -38,8 +38,7 @@ from kthena_components.core.values.unknown import (
 )
 
 
-@each_engine
-def nnodes_equals_group(engine: EngineFacts) -> Iterator[Finding]:
+def nnodes_equals_group(facts: ServingFacts) -> Iterator[Finding]:
     """--nnodes of a native launch equals the pods of the engine.
 
     With a larger number the engine waits forever; with a smaller one some pods join no engine, or a
@@ -50,6 +49,13 @@ def nnodes_equals_group(engine: EngineFacts) -> Iterator[Finding]:
 
     Source: vllm/config/parallel.py nnodes; sglang/srt/server_args.py nnodes.
     """
+    for engine in facts.engines:
+        yield from _nodes(engine, facts)
+
+
+@part_of_engine
+def _nodes(engine: EngineFacts, facts: ServingFacts) -> Iterator[Finding]:
+    """Compare --nnodes with the pods of one engine."""
     command, pods = engine.entry.command, engine.pods
     nodes = command.nnodes if command else None
     if command is None or nodes is None or isinstance(pods, Unknown):
@@ -59,22 +65,24 @@ def nnodes_equals_group(engine: EngineFacts) -> Iterator[Finding]:
             path=engine.entry.command_path,
             seen=f"{title(engine)} has {count_of(pods, 'pod')}, but is started with "
             f"--nnodes {nodes}",
-            remedy=_equal_or_copied(engine, command, pods),
+            remedy=_equal_or_copied(facts, engine, command, pods),
         )
 
 
-def _equal_or_copied(engine: EngineFacts, command: CommandFacts, pods: int) -> str:
+def _equal_or_copied(
+    facts: ServingFacts, engine: EngineFacts, command: CommandFacts, pods: int
+) -> str:
     """Count the pods, or give the engine other pods where its ranks fit only these."""
     nodes, ranks, gpus = command.nnodes, command.per_rank_world, engine.entry.gpus
     if isinstance(nodes, int) and isinstance(ranks, int):
         fits = isinstance(gpus, int) and ranks == nodes * gpus
         if fits or (ranks % pods and not ranks % nodes):
             return give_pods(engine, nodes)
-    return either(set_option("--nnodes", pods), "the variable with the size of the group")
+    own = set_by(facts.told, _SIZES)
+    return either(set_option("--nnodes", pods), f"$({own})" if own else "")
 
 
-@each_engine
-def ray_cluster_size_equals_group(engine: EngineFacts) -> Iterator[Finding]:
+def ray_cluster_size_equals_group(facts: ServingFacts) -> Iterator[Finding]:
     """The Ray leader waits for exactly the pods of its engine.
 
     With a larger number it waits forever; with a smaller one vLLM starts before all pods are ready.
@@ -84,17 +92,25 @@ def ray_cluster_size_equals_group(engine: EngineFacts) -> Iterator[Finding]:
     Level: mandatory.
     Source: vllm examples/online_serving/multi-node-serving.sh.
     """
+    for engine in facts.engines:
+        yield from _cluster(engine, facts)
+
+
+@part_of_engine
+def _cluster(engine: EngineFacts, facts: ServingFacts) -> Iterator[Finding]:
+    """Compare the size for which the leader waits with the pods of one engine."""
     command = engine.entry.command
     size = command.ray_cluster_size if command else None
     if size is None:
         return
     require_known("", size, engine.pods)
     if size != engine.pods:
+        own = set_by(facts.told, _SIZES)
         yield Finding(
             path=engine.entry.command_path,
             seen=f"{title(engine)} has {count_of(engine.pods, 'pod')}, "
             f"but its Ray leader waits for {size} (ray_cluster_size)",
-            remedy=f"write --ray_cluster_size={engine.pods}, or $(GROUP_SIZE)",
+            remedy=either(f"write --ray_cluster_size={engine.pods}", f"$({own})" if own else ""),
         )
 
 

@@ -66,6 +66,7 @@ def facts_of_copies(found: Object) -> ServingFacts:
     facts = _facts(found, template, found.at(_TEMPLATE), spec, read_pods_of(found))
     if found.kind not in _COPIED:
         return facts
+    facts = replace(facts, counts_gang=True)
     if found.kind != "StatefulSet":
         facts = replace(facts, numbered_with=_AS_A_SET)
     name = facts.name if found.kind == "StatefulSet" and is_name(facts.name) else ""

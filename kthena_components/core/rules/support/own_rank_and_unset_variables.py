@@ -91,6 +91,13 @@ def number_in_engine(facts: ServingFacts) -> str:
     return set_by(facts.told, _OF_ENGINE)
 
 
+def number_in_shell(facts: ServingFacts) -> str:
+    """Return how a shell reads the number of a pod; empty if its controller tells it none."""
+    if told := set_by(facts.told, (*_OF_ENGINE, *_OF_TEMPLATE)):
+        return f"${told}"
+    return "${HOSTNAME##*-}" if numbers_pods(facts) else ""
+
+
 def numbers_pods(facts: ServingFacts) -> bool:
     """Return whether the controller of an object tells its pods their numbers."""
     told = set_by(facts.told, (*_OF_ENGINE, *_OF_TEMPLATE))
