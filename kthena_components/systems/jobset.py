@@ -24,7 +24,7 @@ from kthena_components.core.objects.object import (
 )
 from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.plan.controller_variables import Told, first_pod
-from kthena_components.core.remedies import remove, write
+from kthena_components.core.remedies import plain, remove, write
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import (
     inside,
@@ -36,7 +36,11 @@ from kthena_components.core.values.read import (
     unknown_inside,
 )
 from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown, product
-from kthena_components.systems.kubernetes.facts import COMPLETION_FIELDS, COMPLETION_INDEX
+from kthena_components.systems.kubernetes.facts import (
+    COMPLETION_FIELDS,
+    COMPLETION_INDEX,
+    indexed_by,
+)
 from kthena_components.systems.system import PRODUCTION, Kind, System
 
 _MOST = 64
@@ -136,7 +140,16 @@ def facts(view: JobSet) -> ServingFacts:
         gang_expected=_placed_together(view),
         hosts=hosts(view),
         names=tuple(_names(view)),
+        numbered_with=next(
+            (_numbered(view, job) for job in view.jobs if not job.indexed), ("", "")
+        ),
     )
+
+
+def _numbered(view: JobSet, job: ReplicatedJob) -> tuple[str, str]:
+    """Say how the pods of an entry get numbers; without a fix if there are several entries."""
+    how, variable = indexed_by(view.object.at(job.path.removesuffix(".template")))
+    return how if len(view.jobs) == 1 else plain(how), variable
 
 
 def _names(view: JobSet) -> Iterator[NameFacts]:

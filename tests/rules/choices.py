@@ -95,8 +95,7 @@ CHOICES: Final[dict[str, set[str]]] = {
 
 UNCOVERS: Final[dict[tuple[str, str], str]] = {
     ("init-container-ends", "ports-distinct"): "both servers have the default port",
-    ("pod-ranks", "metadata-variables"): "it says that only a StatefulSet's pods have the label",
-    ("size-variables", "metadata-variables"): "it says that only a StatefulSet's pods have it",
+    ("pod-ranks", "metadata-variables"): "it says to run the pods as a StatefulSet first",
     ("size-variables", "headless-workers"): "the rank is known only then",
     ("executor-stated", "pods-joined"): "a script of the user must start Ray, too",
     ("gpu-agrees", "image-gpu-vendor"): "the image is for the other vendor, too",

@@ -15,6 +15,9 @@ _STATED = re.compile(
 )
 _COMPUTED = re.compile(r"in a shell with (--[a-z-]+) (\$\(\(.*?\)\))")
 _BY_LABEL = re.compile(r"set (\w+) in env from the label ([\w./-]+)")
+_BESIDE = {"add the plugin env: []": Change(path="spec.plugins.env", value=[])}
+"""What a remedy changes beside a command line that a shell computes."""
+_REPLICAS = re.compile(r"\bwrite replicas: (\d+), and start")
 _CONTAINER = re.compile(r"(.*containers\[\d+\])\.(?:command|args)$")
 Judge = Callable[[Any], list[Finding]]
 _SILENT = (Level.UNKNOWN, Level.WAIVED)
@@ -83,7 +86,10 @@ def in_words(found: Finding, tree: Any) -> list[Fix]:
     script = " ".join(w if "$(" in w else shlex.quote(w) for w in words[0])
     made = {**body, "command": ["sh", "-c", f"exec {script}"], "env": env}
     made.pop("args", None)
-    return [(Change(path=held[1], value=made),)]
+    beside = [change for said, change in _BESIDE.items() if said in text]
+    if (more := _REPLICAS.search(text)) is not None:
+        beside.append(Change(path="spec.replicas", value=int(more[1])))
+    return [(Change(path=held[1], value=made), *beside)]
 
 
 def wrong_way(judge: Judge, tree: Any, before: list[Finding], found: Finding, fix: Fix) -> str:

@@ -116,10 +116,15 @@ class ServingFacts:
     gang: GangFacts | None = None
     gang_expected: MaybeBool = False
     """Whether Volcano schedules the pods."""
+    counts_gang: bool = field(default=False, compare=False)
+    """Whether Volcano waits for one of its pods only, unless an annotation states how many."""
     names: tuple[NameFacts, ...] = field(default=(), compare=False)
     """Names that its controllers will generate."""
     told: tuple[str, ...] | None = field(default=None, compare=False)
     """Variables that its controller gives to pods, and prefixes of them. None: not known."""
+    numbered_with: tuple[str, str] = field(default=("", ""), compare=False)
+    """What to write so that a controller numbers the pods, if none does yet, and the variable with
+    the number; no variable for a StatefulSet, whose pods have it as a label."""
     added_fields: frozenset[str] | None = field(default=None, compare=False)
     """Labels and annotations that its controller adds to pods, as `metadata.labels['app']`.
     None: not known."""

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 
+from kthena_components.core import naming
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.engines.facts import one_of_sizes
 from kthena_components.core.facts.serving import EngineFacts, GangFacts, ServingFacts
@@ -11,6 +12,7 @@ from kthena_components.core.memory.sharding import Sharding, fits, is_whole, mod
 from kthena_components.core.models import ModelShape
 from kthena_components.core.remedies import Remedy, write
 from kthena_components.core.rules.support.engine_pods import needs_gang
+from kthena_components.core.rules.support.fixes import is_of_component
 from kthena_components.core.rules.support.messages import cannot_check, title
 from kthena_components.core.rules.support.nearest_sizes import nearest_sizes
 from kthena_components.core.values.unknown import MaybeInt, Unknown, product, total
@@ -68,10 +70,26 @@ def _without_gang(facts: ServingFacts) -> Iterator[Finding]:
             path=engine.path,
             seen=f"{title(engine)} has {count_of(engine.pods, 'pod')} that must start together, "
             "and nothing schedules them as a gang",
-            remedy="let Volcano schedule the pods: write schedulerName volcano, or scheduler "
-            "volcano in a component",
+            remedy=f"let Volcano schedule the pods: {_as_gang(facts, engine)}",
             level=Level.ADVISORY,
         )
+
+
+def _as_gang(facts: ServingFacts, engine: EngineFacts) -> str:
+    """Say how Volcano places the pods of an engine together."""
+    if is_of_component(engine):
+        return "write scheduler: volcano"
+    count = engine.siblings.count if engine.siblings is not None else 0
+    if not facts.counts_gang or not isinstance(engine.pods, int):
+        return "write schedulerName: volcano"
+    if count >= engine.pods:
+        least = f'the annotation {naming.GANG_MINIMUM}: "{count}" in the metadata of this object'
+        at_once = "podManagementPolicy: Parallel, " if engine.order is not None else ""
+        return f"write {at_once}schedulerName: volcano in the pod template, and {least}"
+    return (
+        f"create a PodGroup with minMember {engine.pods}, and write schedulerName: volcano and the "
+        f"annotation {naming.POD_GROUP} with its name in the pod templates of all its objects"
+    )
 
 
 def _members(gang: GangFacts, wanted: MaybeInt) -> str:

@@ -9,6 +9,7 @@ from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.remedies import set_option, without
 from kthena_components.core.rules.support.engine_pods import LEADERS, Start, each_pod_apart, others
 from kthena_components.core.rules.support.messages import title
+from kthena_components.core.rules.support.own_rank_and_unset_variables import number_in_shell
 from kthena_components.core.values.images import Version
 from kthena_components.core.values.unknown import OfController, Unknown
 
@@ -143,14 +144,14 @@ def headless_workers(facts: ServingFacts) -> Iterator[Finding]:
         which only call run_server, up to 0.33.0.
     """
     for engine in facts.engines:
-        yield from _first(engine)
+        yield from _first(facts, engine)
         for pod, command in others(engine):
             if not _spans_nodes(command) or not _has_server(command):
                 continue
             if command.headless is True and command.by_module:
                 seen, remedy = "and --headless behind `api_server`, which ignores it,", _SERVE
             elif command.headless is False:
-                seen, remedy = "without --headless", _headless(engine, pod)
+                seen, remedy = "without --headless", _headless(facts, engine, pod)
                 remedy = f"{_SERVE}, and --headless" if command.by_module else remedy
             else:
                 continue
@@ -163,14 +164,31 @@ def headless_workers(facts: ServingFacts) -> Iterator[Finding]:
             break
 
 
-def _headless(engine: EngineFacts, pod: PodFacts) -> str:
+def _headless(facts: ServingFacts, engine: EngineFacts, pod: PodFacts) -> str:
     """Add the option to the other pods. If they share a template, its script has to tell."""
     said = "write --headless in every pod but the first"
-    alike = pod.command_path == engine.entry.command_path
-    return said if alike else set_option("--headless", True, said)
+    if pod.command_path != engine.entry.command_path:
+        return set_option("--headless", True, said)
+    script = _by_number(facts)
+    return f"{said}: in a shell, {script}" if script else said
 
 
-def _first(engine: EngineFacts) -> Iterator[Finding]:
+def _by_number(facts: ServingFacts) -> str:
+    """Return what a script of all pods writes for --headless; empty if they have no numbers."""
+    number = number_in_shell(facts)
+    return f"`$([ {number} = 0 ] || echo --headless)`" if number else ""
+
+
+def _not_in_first(facts: ServingFacts, engine: EngineFacts) -> str:
+    """Remove the option from the first pod. If others share its template, its script has to."""
+    script = _by_number(facts) if engine.siblings is not None and engine.worker is None else ""
+    if not script:
+        return without("--headless", text="remove --headless from the first pod")
+    here = f"start the engine in a shell with {script} in place of --headless"
+    return f"{here}, or, if another object has the first rank, begin with --node-rank 1"
+
+
+def _first(facts: ServingFacts, engine: EngineFacts) -> Iterator[Finding]:
     """Report a first pod without a server, if the object has the engine's other pods."""
     siblings, command = engine.siblings, engine.entry.command
     if siblings is not None and siblings.commands:
@@ -184,7 +202,7 @@ def _first(engine: EngineFacts) -> Iterator[Finding]:
             engine.entry.command_path,
             f"{title(engine)} has --nnodes {command.nnodes} and --headless in the pod with the "
             "first rank, so nothing serves HTTP",
-            without("--headless", text="remove --headless from the first pod"),
+            _not_in_first(facts, engine),
         )
 
 

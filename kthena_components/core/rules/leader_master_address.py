@@ -11,10 +11,11 @@ from kthena_components.core.rules.support.engine_pods import (
     RAY,
     WITH_PORT,
     Meeting,
-    first_pod,
+    address_of_first,
     is_itself,
     meeting_of,
     meetings,
+    port_of,
 )
 from kthena_components.core.rules.support.messages import title
 from kthena_components.core.rules.support.own_rank_and_unset_variables import (
@@ -42,6 +43,7 @@ _OF_SERVICE = regex(r"\w+_(?:SERVICE_HOST|SERVICE_PORT\w*|PORT(?:_\w+)?)")
 _API_SERVER = regex(r"KUBERNETES_(?:SERVICE_HOST|SERVICE_PORT(?:_HTTPS)?|PORT(?:_443_TCP\w*)?)")
 """Those of the Service kubernetes; one of a Service kubernetes-head begins with its own name."""
 _API_HOST = regex(r"(?:tcp://)?kubernetes\.default(?:\.svc(?:\.[\w.-]+)?)?(?::\d+)?")
+_WITHOUT_PORT = "which has no port"
 _OF_API = "the address of the API server of Kubernetes, which has no rank"
 _PORT, _PORTS = regex(r":\d+$"), regex(r":\d+:\d+$")
 _LAST, _NAMED = regex(r":([A-Za-z0-9-]+)$"), regex(r":[a-z][a-z0-9-]*$")
@@ -149,7 +151,7 @@ def _no_port(shown: str) -> str:
     """Explain that what follows the host of an address is no port."""
     found = _LAST.search(shown)
     if found is None:
-        return "which has no port"
+        return _WITHOUT_PORT
     if not found[1].isdecimal():
         return f"and {display(found[1])} is the name of a port, and not its number"
     return "" if int(found[1][:9]) <= MAX_PORT else f"and ports end at {MAX_PORT}"
@@ -194,24 +196,36 @@ def _not_usable(
         seen=f"{title(engine)} looks for its first rank at {display(meeting.shown)} "
         f"({meeting.option}), {seen}",
         level=Level.ADVISORY if unsure else Level.MANDATORY,
-        remedy=in_order(meeting.address) or _remedy(facts, engine, pod, meeting),
+        remedy=in_order(meeting.address)
+        or (f"write {meeting.shown}:{_free_port(meeting)}" if seen == _WITHOUT_PORT else "")
+        or _remedy(facts, engine, pod, meeting),
     )
 
 
 def _remedy(facts: ServingFacts, engine: EngineFacts, pod: PodFacts, meeting: Meeting) -> str:
     """Name the variable that the controller of the pods sets, or else the pod itself."""
-    listed = facts.hosts.pods if facts.hosts is not None else ()
-    at = engine.entry.command_path
-    written = next((one.written for one in listed if at.startswith(f"{one.path}.")), "")
-    own = first_pod(facts.told) or written or "the name of the first pod"
+    own, port = address_of_first(facts, engine), port_of(meeting.shown)
     # The script of the image adds the port.
     by_script = pod.command is not None and pod.command.ray_script is not None
-    alone = meeting.option not in WITH_PORT or by_script
-    told = f"write {own}, {'without a port' if alone else 'with the port of the first rank'}"
+    if meeting.option not in WITH_PORT or by_script:
+        told = f"write {own or _FIRST}, without a port"
+    elif own:
+        told = f"write {own}:{port or _free_port(meeting)}"
+    else:
+        of = "Ray's head" if meeting.option == RAY else "the first rank"
+        told = f"write {_FIRST}, with the port of {of}"
     value = meeting.address
     of_service = isinstance(value, NotSet) and _OF_SERVICE.fullmatch(value.name) is not None
     linked = pod.service_links or not of_service
     return told if linked else f"{told}, or remove {_LINKS}: false"
+
+
+_FIRST = "the name of the first pod"
+
+
+def _free_port(meeting: Meeting) -> int:
+    """Return a port for an address without one: the default of Ray's head, or a usual one."""
+    return 6379 if meeting.option == RAY else 20000
 
 
 def master_address(facts: ServingFacts) -> Iterator[Finding]:
@@ -299,11 +313,23 @@ def _looks_at_itself(
     facts: ServingFacts, engine: EngineFacts, pod: PodFacts, seen: str, meeting: Meeting
 ) -> Finding:
     """Write the finding of pods that look for the first rank in themselves."""
-    address = first_pod(facts.told) or "such as NAME-0.SERVICE of a StatefulSet"
-    port = ", and its port" if meeting.option in WITH_PORT else ""
+    address, option = address_of_first(facts, engine), meeting.option
+    if address and option in WITH_PORT:
+        address += f":{port_of(meeting.shown) or _free_port(meeting)}"
+    said = f"write {option}{'=' if option == RAY else ' '}{address}, the address of the first pod"
+    if not address:
+        port = ", and its port" if option in WITH_PORT else ""
+        said = f"write {option} with the address of the first pod, {_such_as(pod)}{port}"
     return Finding(
         path=pod.command_path,
         seen=f"{title(engine)} {seen}",
-        remedy=f"write {meeting.option} with the address of the first pod, {address}{port}",
+        remedy=said,
         level=Level.ADVISORY if isinstance(meeting.address, NodeAddress) else Level.MANDATORY,
     )
+
+
+def _such_as(pod: PodFacts) -> str:
+    """Say what the address of a first pod looks like, which may be a pod of another object."""
+    if pod.command is not None and pod.command.headless is True:
+        return "such as the name of a headless Service that selects only that pod"
+    return "such as NAME-0.SERVICE of a StatefulSet"

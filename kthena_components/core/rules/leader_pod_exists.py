@@ -14,6 +14,7 @@ from kthena_components.core.rules.support.engine_pods import (
     first_pod,
     meeting_of,
     meetings,
+    port_of,
 )
 from kthena_components.core.rules.support.messages import title
 from kthena_components.core.values.display import display
@@ -77,7 +78,7 @@ def _of_own(facts: ServingFacts, hosts: PodHosts) -> Iterator[Finding]:
             found = _problem(hosts, engine, text) if one or text != meeting.shown else None
             of_all = found is None and _is_of_all(hosts, text)
             if of_all:
-                found = _OF_ALL, _first_name(hosts, engine)
+                found = _OF_ALL, _first_name(hosts, engine, text)
             if found is not None:
                 unsure = (of_all and one) or (hosts.by_release and found[0].startswith(_NONE))
                 yield _finding(engine, pod, meeting, found, _LEVELS[unsure])
@@ -88,11 +89,13 @@ def _of_no_pod(facts: ServingFacts) -> Iterator[Finding]:
     """Report names of other objects' pods, of engines whose own pods have names of a controller."""
     for engine in facts.engines if facts.unnamed_in else ():
         for pod, meeting in _meetings(engine):
-            found = _HOST.fullmatch(meeting.shown)
+            named = _HOST.fullmatch(meeting.shown)
             own = facts.name in meeting.shown  # Another rule compares names of its own pods.
-            if found and not own and _is_others_pod(found, facts.unnamed_in) and _has_all(engine):
+            if named and not own and _is_others_pod(named, facts.unnamed_in) and _has_all(engine):
                 first = first_pod(facts.told) or "the name of the first pod"
-                yield _finding(engine, pod, meeting, (_OTHERS, f"write {first}"), Level.MANDATORY)
+                port = port_of(meeting.shown)
+                found = (_OTHERS, f"write {first}{f':{port}' if port else ''}")
+                yield _finding(engine, pod, meeting, found, Level.MANDATORY)
                 break
 
 
@@ -147,7 +150,7 @@ def _of_copies(command: CommandFacts) -> Meeting | None:
 
 def _problem(hosts: PodHosts, engine: EngineFacts, text: str) -> tuple[str, str] | None:
     """Return why no pod finds the first one by a name, and the remedy; None if one may."""
-    name = _first_name(hosts, engine)
+    name = _first_name(hosts, engine, text)
     if "," in text and "$" not in text:
         return f"which is a list of {text.count(',') + 1} names", name
     found = _HOST.fullmatch(text)
@@ -167,7 +170,7 @@ def _problem(hosts: PodHosts, engine: EngineFacts, text: str) -> tuple[str, str]
         shown = [pods.first for pods in hosts.pods[:_SHOWN]]
         return f"{_NONE}: they are {', '.join(shown)}, …", name
     seen = _away(hosts, found)
-    return (seen, name) if seen else _of_pod(hosts, engine, named, int(numbered[2]))
+    return (seen, name) if seen else _of_pod(hosts, engine, named, int(numbered[2]), text)
 
 
 def _away(hosts: PodHosts, found: re.Match[str]) -> str:
@@ -206,7 +209,7 @@ def _has_all(engine: EngineFacts) -> bool:
 
 
 def _of_pod(
-    hosts: PodHosts, engine: EngineFacts, named: HostedPods, number: int
+    hosts: PodHosts, engine: EngineFacts, named: HostedPods, number: int, text: str
 ) -> tuple[str, str] | None:
     """Say why the named pod has not the first rank, and the name to write; None if it may have it.
 
@@ -215,12 +218,12 @@ def _of_pod(
     """
     if named.path != engine.path and engine.worker_template({named.path}) == named.path:
         seen = "the name of a worker, which does not have the first rank"
-        return seen, _first_name(hosts, engine)
+        return seen, _first_name(hosts, engine, text)
     siblings = engine.siblings if engine.worker is None and named.path == engine.path else None
     ranks = [command.node_rank for command in siblings.commands] if siblings is not None else []
     rank = ranks[number] if number < len(ranks) else None
     if isinstance(rank, int) and rank > 0:
-        return f"the name of a pod with --node-rank {rank}", _first_name(hosts, engine)
+        return f"the name of a pod with --node-rank {rank}", _first_name(hosts, engine, text)
     if hosts.late and named.path == engine.path and waits_for_engine(engine.entry):
         seen = f"but {hosts.late}, and this pod is ready only when all of its engine have met"
         return seen, hosts.remedy
@@ -232,9 +235,10 @@ def _is_beyond(pods: HostedPods, number: int) -> bool:
     return not pods.start <= number < pods.start + most
 
 
-def _first_name(hosts: PodHosts, engine: EngineFacts) -> str:
-    """Return the remedy that names the first pod."""
+def _first_name(hosts: PodHosts, engine: EngineFacts, text: str) -> str:
+    """Return the remedy that names the first pod, with the port of the address as it is."""
     first = next((pods for pods in hosts.pods if pods.path == engine.path), None)
     if first is None:
         return "write the name of the first pod"
-    return f"write {first.written or f'{first.first}.{hosts.domain}'}"
+    port = port_of(text.partition(",")[0])
+    return f"write {first.written or f'{first.first}.{hosts.domain}'}{f':{port}' if port else ''}"

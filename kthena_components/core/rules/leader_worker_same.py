@@ -127,11 +127,11 @@ def leader_worker_same_parallelism(facts: ServingFacts) -> Iterator[Finding]:
     vllm/config/parallel.py ignores; sglang/srt/server_args.py.
     """
     for engine in facts.engines:
-        yield from _check(engine, facts.told)
+        yield from _check(engine, facts)
 
 
 @part_of_engine
-def _check(engine: EngineFacts, told: Sequence[str] | None) -> Iterator[Finding]:
+def _check(engine: EngineFacts, facts: ServingFacts) -> Iterator[Finding]:
     """Compare the worker's command with the entry's: engine, sizes, ranks and data copies."""
     entry, worker = engine.entry.command, engine.worker
     if worker is None or engine.pods == 1 or worker.command is None or entry is None:
@@ -143,8 +143,8 @@ def _check(engine: EngineFacts, told: Sequence[str] | None) -> Iterator[Finding]
         yield from _unlike(engine, entry, worker.command, worker.command_path)
         yield from _other_options(engine, entry, worker.command, worker.command_path)
         yield from _other_model(engine, entry, worker.command, worker.command_path)
-        yield from _rank(engine, worker, worker.command, told)
-        yield from _copies(engine, entry, worker, told)
+        yield from _rank(engine, worker, worker.command, facts)
+        yield from _copies(engine, entry, worker, facts)
 
 
 @part_of_engine
@@ -249,7 +249,7 @@ def _sizes(entry: CommandFacts, worker: CommandFacts, name: str) -> tuple[object
 
 
 def _rank(
-    engine: EngineFacts, worker: PodFacts, command: CommandFacts, told: Sequence[str] | None
+    engine: EngineFacts, worker: PodFacts, command: CommandFacts, facts: ServingFacts
 ) -> Iterator[Finding]:
     """Report a --node-rank of the workers that at most one of them can have."""
     nodes, rank = command.nnodes, command.node_rank
@@ -269,12 +269,12 @@ def _rank(
     yield Finding(
         path=worker.command_path,
         seen=f"{title(engine)} {seen}",
-        remedy=own_rank(workers_of(engine, "--node-rank", command), told),
+        remedy=own_rank(workers_of(engine, "--node-rank", command), facts),
     )
 
 
 def _copies(
-    engine: EngineFacts, entry: CommandFacts, pod: PodFacts, told: Sequence[str] | None
+    engine: EngineFacts, entry: CommandFacts, pod: PodFacts, facts: ServingFacts
 ) -> Iterator[Finding]:
     """Check how many copies the pods start, and with which ranks."""
     worker, path = pod.command, pod.command_path
@@ -308,7 +308,7 @@ def _copies(
         missing = "no --data-parallel-start-rank, which means 0"
         stated = missing if worker.data_start_rank is None else f"{_START} {start}"
         seen = f"gives {whose} {stated}, but the copies of the first worker begin at {first}"
-        remedy = own_rank(workers_of(engine, _START, worker, first), told)
+        remedy = own_rank(workers_of(engine, _START, worker, first), facts)
     else:
         return
     yield Finding(path=path, seen=f"{title(engine)} {seen}", remedy=remedy)

@@ -15,7 +15,7 @@ from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.remedies import either, set_option, write
 from kthena_components.core.rules.support.engine_pods import DEFAULTS, RAY, pods_of
 from kthena_components.core.rules.support.fixes import give_pods
-from kthena_components.core.rules.support.messages import each_engine, title
+from kthena_components.core.rules.support.messages import part_of_engine, title
 from kthena_components.core.rules.support.own_rank_and_unset_variables import (
     RANKS,
     Ranked,
@@ -38,8 +38,7 @@ from kthena_components.core.values.unknown import (
 )
 
 
-@each_engine
-def nnodes_equals_group(engine: EngineFacts) -> Iterator[Finding]:
+def nnodes_equals_group(facts: ServingFacts) -> Iterator[Finding]:
     """--nnodes of a native launch equals the pods of the engine.
 
     With a larger number the engine waits forever; with a smaller one some pods join no engine, or a
@@ -50,6 +49,13 @@ def nnodes_equals_group(engine: EngineFacts) -> Iterator[Finding]:
 
     Source: vllm/config/parallel.py nnodes; sglang/srt/server_args.py nnodes.
     """
+    for engine in facts.engines:
+        yield from _nodes(engine, facts)
+
+
+@part_of_engine
+def _nodes(engine: EngineFacts, facts: ServingFacts) -> Iterator[Finding]:
+    """Compare --nnodes with the pods of one engine."""
     command, pods = engine.entry.command, engine.pods
     nodes = command.nnodes if command else None
     if command is None or nodes is None or isinstance(pods, Unknown):
@@ -59,22 +65,24 @@ def nnodes_equals_group(engine: EngineFacts) -> Iterator[Finding]:
             path=engine.entry.command_path,
             seen=f"{title(engine)} has {count_of(pods, 'pod')}, but is started with "
             f"--nnodes {nodes}",
-            remedy=_equal_or_copied(engine, command, pods),
+            remedy=_equal_or_copied(facts, engine, command, pods),
         )
 
 
-def _equal_or_copied(engine: EngineFacts, command: CommandFacts, pods: int) -> str:
+def _equal_or_copied(
+    facts: ServingFacts, engine: EngineFacts, command: CommandFacts, pods: int
+) -> str:
     """Count the pods, or give the engine other pods where its ranks fit only these."""
     nodes, ranks, gpus = command.nnodes, command.per_rank_world, engine.entry.gpus
     if isinstance(nodes, int) and isinstance(ranks, int):
         fits = isinstance(gpus, int) and ranks == nodes * gpus
         if fits or (ranks % pods and not ranks % nodes):
             return give_pods(engine, nodes)
-    return either(set_option("--nnodes", pods), "the variable with the size of the group")
+    own = set_by(facts.told, _SIZES)
+    return either(set_option("--nnodes", pods), f"$({own})" if own else "")
 
 
-@each_engine
-def ray_cluster_size_equals_group(engine: EngineFacts) -> Iterator[Finding]:
+def ray_cluster_size_equals_group(facts: ServingFacts) -> Iterator[Finding]:
     """The Ray leader waits for exactly the pods of its engine.
 
     With a larger number it waits forever; with a smaller one vLLM starts before all pods are ready.
@@ -84,17 +92,25 @@ def ray_cluster_size_equals_group(engine: EngineFacts) -> Iterator[Finding]:
     Level: mandatory.
     Source: vllm examples/online_serving/multi-node-serving.sh.
     """
+    for engine in facts.engines:
+        yield from _cluster(engine, facts)
+
+
+@part_of_engine
+def _cluster(engine: EngineFacts, facts: ServingFacts) -> Iterator[Finding]:
+    """Compare the size for which the leader waits with the pods of one engine."""
     command = engine.entry.command
     size = command.ray_cluster_size if command else None
     if size is None:
         return
     require_known("", size, engine.pods)
     if size != engine.pods:
+        own = set_by(facts.told, _SIZES)
         yield Finding(
             path=engine.entry.command_path,
             seen=f"{title(engine)} has {count_of(engine.pods, 'pod')}, "
             f"but its Ray leader waits for {size} (ray_cluster_size)",
-            remedy=f"write --ray_cluster_size={engine.pods}, or $(GROUP_SIZE)",
+            remedy=either(f"write --ray_cluster_size={engine.pods}", f"$({own})" if own else ""),
         )
 
 
@@ -171,7 +187,7 @@ def _check(facts: ServingFacts, engine: EngineFacts, pod: PodFacts) -> Iterator[
             seen=f"{title(engine)} {stated}, {seen}",
             remedy=in_order(value)
             or _respelled(pod, option, value)
-            or _remedy_of(engine, pod, option, told),
+            or _remedy_of(facts, engine, pod, option),
         )
         return
 
@@ -212,14 +228,14 @@ def _respelled(pod: PodFacts, option: str, value: object) -> str:
     return set_option(option, written.replace(value.name, near)) if near and written else ""
 
 
-def _remedy_of(engine: EngineFacts, pod: PodFacts, option: str, told: tuple[str, ...]) -> str:
+def _remedy_of(facts: ServingFacts, engine: EngineFacts, pod: PodFacts, option: str) -> str:
     """Name the variable that the controller of the pods sets, or else what a variable needs."""
-    own = set_by(told, _SIZES) if option == "--nnodes" else ""
+    own = set_by(facts.told, _SIZES) if option == "--nnodes" else ""
     if own:
         return set_option(option, f"$({own})")
-    command, pods = pod.command, _ranked(engine, pod, option)
-    if option in RANKS and command is not None and pods is not None:
-        return own_rank(pods, told)
+    pods = _ranked(engine, pod, option) if option in RANKS else None
+    if pods is not None:
+        return own_rank(pods, facts)
     return "set the variable in the container's env, or write a number"
 
 
@@ -278,7 +294,7 @@ def metadata_variables(facts: ServingFacts) -> Iterator[Finding]:
             for each in pod.from_metadata:
                 option = "" if each.field in added_fields else _taken_by(pod, each.name)
                 if option:
-                    yield _without_field(facts, engine, each, option)
+                    yield _without_field(facts, engine, pod, each, option)
 
 
 def _taken_by(pod: PodFacts, name: str) -> str:
@@ -293,7 +309,7 @@ def _taken_by(pod: PodFacts, name: str) -> str:
 
 
 def _without_field(
-    facts: ServingFacts, engine: EngineFacts, read: MetadataField, option: str
+    facts: ServingFacts, engine: EngineFacts, pod: PodFacts, read: MetadataField, option: str
 ) -> Finding:
     key, kind, added_fields = read.key, read.part.removesuffix("s"), facts.added_fields or ()
     by = next((of for start, of in facts.label_owners.items() if key.startswith(start)), "")
@@ -303,6 +319,9 @@ def _without_field(
     state = f"write {where}, or" if where else "write"
     state += f" the {kind} in the metadata of the template"
     fields = "" if where else ", or take the value from a field that these pods have"
+    pods = _ranked(engine, pod, option) if option in RANKS and not where else None
+    if pods is not None:  # One label of the template would give all its pods one rank.
+        state, fields = own_rank(pods, facts), ""
     return Finding(
         path=read.path,
         seen=f"{title(engine)} takes {option} from the variable {read.name}, which reads the "

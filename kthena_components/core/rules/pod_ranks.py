@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod import PodFacts
@@ -9,7 +10,13 @@ from kthena_components.core.facts.serving import EngineFacts, ServingFacts, Sibl
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.remedies import Remedy, fixes_of, placed_at, set_option, together
 from kthena_components.core.rules.support.messages import title
-from kthena_components.core.rules.support.own_rank_and_unset_variables import Ranked, own_rank
+from kthena_components.core.rules.support.own_rank_and_unset_variables import (
+    Ranked,
+    number_in_engine,
+    numbers_pods,
+    own_rank,
+    set_by,
+)
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown
@@ -69,12 +76,12 @@ def pod_ranks(facts: ServingFacts) -> Iterator[Finding]:
         yield from _without_first(engine)
         siblings, command = engine.siblings, _command(engine)
         if siblings is not None and siblings.commands:
-            yield from _by_ordinal(engine, siblings.commands, facts.told)
+            yield from _by_ordinal(engine, siblings.commands, facts)
             yield from _not_at_once(engine, siblings)
             if engine.worker is None and len(siblings.commands) >= _TWO:
-                yield from _alike(engine, siblings.commands, len(siblings.commands), facts.told)
+                yield from _alike(engine, siblings.commands, len(siblings.commands), facts)
         elif siblings is not None and command is not None and siblings.count >= _TWO:
-            yield from _alike(engine, [command], siblings.count, facts.told)
+            yield from _alike(engine, [command], siblings.count, facts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +180,7 @@ def _ranks(command: CommandFacts) -> Iterator[_Ranks]:
 
 
 def _by_ordinal(
-    engine: EngineFacts, commands: Sequence[CommandFacts], told: Sequence[str] | None
+    engine: EngineFacts, commands: Sequence[CommandFacts], facts: ServingFacts
 ) -> Iterator[Finding]:
     """Compare the ranks that pods derive from their ordinals with the number of ranks."""
     every = [{one.option: one for one in _ranks(command)} for command in commands]
@@ -186,7 +193,7 @@ def _by_ordinal(
             continue
         stated = differ and any(option in command.options for command in commands)
         if stated and len(ranks) == len(every) and len(alike) == 1 and not first.total % first.step:
-            yield from _uneven(engine, ranks, first, told)
+            yield from _uneven(engine, ranks, first, facts)
 
 
 def _not_at_once(engine: EngineFacts, siblings: SiblingFacts) -> Iterator[Finding]:
@@ -218,7 +225,7 @@ def _reported_elsewhere(engine: EngineFacts, option: str, *, enough: bool) -> bo
 
 
 def _uneven(
-    engine: EngineFacts, ranks: list[int], one: _Ranks, told: Sequence[str] | None
+    engine: EngineFacts, ranks: list[int], one: _Ranks, facts: ServingFacts
 ) -> Iterator[Finding]:
     """Report ranks with gaps, repetitions or a surplus; a part that others continue passes."""
     wanted = one.total // one.step
@@ -233,38 +240,45 @@ def _uneven(
         seen=f"{title(engine)} has {count_of(len(ranks), 'pod')} with {one.option} "
         f"{_listed(ranks)}, but {one.counted} needs {count_of(wanted, 'pod')} with "
         f"{_listed(sorted(expected))}",
-        remedy=_remedy(engine, ranks, one, told),
+        remedy=_remedy(engine, ranks, one, facts),
         level=Level.ADVISORY if ranks == [0] else Level.MANDATORY,
     )
 
 
-def _remedy(engine: EngineFacts, ranks: list[int], one: _Ranks, told: Sequence[str] | None) -> str:
+def _remedy(engine: EngineFacts, ranks: list[int], one: _Ranks, facts: ServingFacts) -> str:
     """Say how to number the pods: subtract the first rank, count pods, or take it from the name."""
     wanted, command = one.total // one.step, _command(engine)
     if command is not None and command.headless is True and engine.worker is None:
-        return _behind(engine, ranks, one, told)
+        return _behind(engine, ranks, one, facts)
     first = min(ranks)
     if first > 0 and sorted(ranks) == [*range(first, first + one.total, one.step)]:
         return f"subtract {first} from {one.option}, or number the pods from 0 (ordinals.start)"
     if len(ranks) == wanted:
         ranked = Ranked(option=one.option, first=0, count=wanted, step=one.step)
-        own, worker = own_rank(ranked, told), engine.worker
-        return own if worker is None else _in_both(own, worker, engine)
-    pods = count_of(wanted, "pod")
-    more = f"write {_number(engine)}: {wanted}"
-    more = more if engine.worker is None else f"give the engine {pods}"
-    return f"{more}, or count {count_of(len(ranks), 'pod')} in the command line"
+        worker = engine.worker
+        return (
+            own_rank(ranked, facts) if worker is None else _in_both(ranked, worker, engine, facts)
+        )
+    pods, field = count_of(wanted, "pod"), _number(engine, facts)
+    more = f"write {field}: {wanted}" if field else f"give the engine {pods}"
+    if sorted(ranks) == [*range(0, len(ranks) * one.step, one.step)]:
+        return f"{more}, or write {one.counted.split()[0]} {len(ranks) * one.step}"
+    every = Ranked(option=one.option, first=0, count=wanted, step=one.step)
+    return more if engine.worker is not None else f"{more}, and {own_rank(every, facts)}"
 
 
-def _number(engine: EngineFacts) -> str:
-    """Return the field with the number of pods."""
+def _number(engine: EngineFacts, facts: ServingFacts) -> str:
+    """Return the field with the number of pods of one template; empty if groups have sizes."""
+    if engine.worker is not None or number_in_engine(facts):
+        return ""
     of_job = engine.siblings is not None and engine.siblings.at_once is not None
+    of_job = of_job or bool(set_by(facts.told, ("JOB_COMPLETION_INDEX",)))
     return "completions and parallelism" if of_job else "replicas"
 
 
-def _behind(engine: EngineFacts, ranks: list[int], one: _Ranks, told: Sequence[str] | None) -> str:
+def _behind(engine: EngineFacts, ranks: list[int], one: _Ranks, facts: ServingFacts) -> str:
     """Number the pods of an engine whose first pod belongs to another object."""
-    wanted, fields = one.total // one.step, _number(engine)
+    wanted, fields = one.total // one.step, _number(engine, facts) or "replicas"
     fit = sum(rank < one.total for rank in ranks)
     if min(ranks) > 0 and fit and len(set(ranks)) == len(ranks):
         return f"write {fields}: {fit}"
@@ -272,13 +286,21 @@ def _behind(engine: EngineFacts, ranks: list[int], one: _Ranks, told: Sequence[s
     if number == 1 < len(ranks):
         return f"write {fields}: 1 with {one.option} {one.step}"
     ranked = Ranked(option=one.option, first=one.step, count=number, step=one.step, alone=True)
-    own = own_rank(ranked, told)
+    own = own_rank(ranked, facts)
     return own if number == len(ranks) else f"write {fields}: {number}, and {own}"
 
 
-def _in_both(own: str, worker: PodFacts, engine: EngineFacts) -> str:
+def _in_both(ranked: Ranked, worker: PodFacts, engine: EngineFacts, facts: ServingFacts) -> str:
     """Give the pods of both templates of an engine their ranks."""
-    paths = (engine.entry.command_path, worker.command_path)
+    paths, own = (engine.entry.command_path, worker.command_path), own_rank(ranked, facts)
+    if not number_in_engine(facts):  # The pods of each template are numbered from 0.
+        rest = replace(ranked, first=ranked.step, count=(ranked.count or 1) - 1, alone=True)
+        first, others = set_option(ranked.option, 0), own_rank(rest, facts)
+        both = (
+            Remedy(text, fixes_of(placed_at(text, at)))
+            for text, at in zip((first, others), paths, strict=True)
+        )
+        return together(*both, text=f"{first} in the first pod, and in the others {others}")
     every = [Remedy(own, fixes_of(placed_at(own, path))) for path in paths]
     return together(*every, text=f"{own} in both templates")
 
@@ -292,7 +314,7 @@ def _alike(
     engine: EngineFacts,
     commands: Sequence[CommandFacts],
     count: int,
-    told: Sequence[str] | None,
+    facts: ServingFacts,
 ) -> Iterator[Finding]:
     """Report a rank that all pods of a template have, where they meet at one address."""
     others = [set(_stated_alike(command)) for command in commands[1:]]
@@ -306,7 +328,7 @@ def _alike(
             path=engine.entry.command_path,
             seen=f"{title(engine)} has {count_of(count, 'pod')}, and {has}, but "
             "the ranks of an engine differ",
-            remedy=_in_order(engine, one, count, told),
+            remedy=_in_order(engine, one, count, facts),
         )
 
 
@@ -332,9 +354,10 @@ def repeats_rank(command: CommandFacts) -> bool:
     return any(True for _ in _stated_alike(command))
 
 
-def _in_order(engine: EngineFacts, one: _Ranks, count: int, told: Sequence[str] | None) -> str:
+def _in_order(engine: EngineFacts, one: _Ranks, count: int, facts: ServingFacts) -> str:
     """Say how to number pods that all state one rank, in an engine or behind its head."""
-    wanted, fields, command = one.total // one.step, _number(engine), _command(engine)
+    wanted, command = one.total // one.step, _command(engine)
+    fields = _number(engine, facts) or "replicas"
     if count > wanted:
         return f"write {fields}: {wanted}, and give each pod its own {one.option}"
     # The ranks before theirs are those of other objects.
@@ -342,6 +365,9 @@ def _in_order(engine: EngineFacts, one: _Ranks, count: int, told: Sequence[str] 
     if before + count * one.step > one.total:
         before = (wanted - count) * one.step
     if command is not None and command.headless is True and not before:
-        return _behind(engine, [one.rank] * count, one, told)
+        return _behind(engine, [one.rank] * count, one, facts)
     ranked = Ranked(option=one.option, first=before, count=count, step=one.step, alone=True)
-    return f"{own_rank(ranked, told)}, or write {fields}: 1 in an object for each rank"
+    own = own_rank(ranked, facts)
+    return (
+        own if numbers_pods(facts) else f"{own}, or write an object with {fields}: 1 for each rank"
+    )

@@ -8,7 +8,12 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts, gpus_of
 from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.rules.executor_and_ray_over_pods import STATED_SINCE
-from kthena_components.core.rules.support.engine_pods import LEADERS, is_itself, release_of
+from kthena_components.core.rules.support.engine_pods import (
+    LEADERS,
+    address_of_first,
+    is_itself,
+    release_of,
+)
 from kthena_components.core.rules.support.messages import (
     cannot_check,
     each_engine,
@@ -22,9 +27,12 @@ from kthena_components.core.values.unknown import MaybeInt, OfController, Unknow
 _REMEDIES = {
     "sglang": "add --nnodes {pods} with --node-rank and --dist-init-addr to all pods",
     "trtllm": "start it by mpirun and trtllm-llmapi-launch with {ranks} processes",
-    "vllm": "run `ray start --address=HEAD:6379 --block` in the other pods",
+    "vllm": "run `ray start --address={head}:6379 --block` in the other pods",
 }
-
+_ONE_HEAD = (
+    "write replicas: 1 here, and run `ray start --address=HEAD:6379 --block` in the pods of "
+)
+_ONE_HEAD += "another object, with the name of a Service of this pod for HEAD"
 
 _HEAD = "run `ray start --head --port=6379` before the engine in the first pod"
 _MOST_GPUS = 8
@@ -67,7 +75,7 @@ def pods_joined(facts: ServingFacts) -> Iterator[Finding]:
         seen = _idle(engine, command) or _ALONE[command.engine](engine, command)
         if not seen or engine.entry.one_process is True or engine.entry.on_cpus is True:
             continue
-        yield from _check(engine, command, seen)
+        yield from _check(facts, engine, command, seen)
 
 
 def _swapped(facts: ServingFacts, engine: EngineFacts) -> Iterator[Finding]:
@@ -106,7 +114,9 @@ def _is_first_pod(facts: ServingFacts, engine: EngineFacts, command: CommandFact
     return is_itself(address) or (bool(name) and host == name)
 
 
-def _check(engine: EngineFacts, command: CommandFacts, seen: str) -> Iterator[Finding]:
+def _check(
+    facts: ServingFacts, engine: EngineFacts, command: CommandFacts, seen: str
+) -> Iterator[Finding]:
     """Report an engine whose ranks exceed the GPUs of one pod though nothing joins its pods."""
     pod = engine.entry
     copy, gpus = command.per_rank_world, pod.gpus
@@ -120,18 +130,21 @@ def _check(engine: EngineFacts, command: CommandFacts, seen: str) -> Iterator[Fi
             path=pod.command_path,
             seen=f"{title(engine)} has {count_of(copy, 'rank')} in each replica and "
             f"{count_of(gpus, 'GPU')} in each pod, but {seen}",
-            remedy=_remedy(engine, command, copy),
+            remedy=_remedy(facts, engine, command, copy),
         )
 
 
-def _remedy(engine: EngineFacts, command: CommandFacts, copy: int) -> str:
+def _remedy(facts: ServingFacts, engine: EngineFacts, command: CommandFacts, copy: int) -> str:
     """Say how to connect the pods, or that one pod may do."""
     if _idle(engine, command):
         return _RUN
     pods = engine.pods if isinstance(engine.pods, int) else "N"
     if command.executor == "mp":
         return f"add --nnodes {pods} with --node-rank and --master-addr to all pods"
-    remedy = _REMEDIES[str(command.engine)].format(pods=pods, ranks=copy)
+    if command.ray_role == "head" and engine.worker is None and command.engine == "vllm":
+        return _ONE_HEAD
+    head = address_of_first(facts, engine) or "HEAD"
+    remedy = _REMEDIES[str(command.engine)].format(pods=pods, ranks=copy, head=head)
     if command.executor not in {"ray", None} or command.ray_role is not None:
         return remedy
     larger = f"request {count_of(copy, 'GPU')}, or " if pods == "N" and copy <= _MOST_GPUS else ""

@@ -363,7 +363,7 @@ def _label_keys(
         keys = sequence(fields.get(name))
         if keys and selector is None:
             yield say(f"{path}.{name}", "is given, but there is no labelSelector",
-                      "add a labelSelector, or remove it")  # fmt: skip
+                      f"add a labelSelector, or remove {name}")  # fmt: skip
             continue
         for index, key in enumerate(keys):
             at = f"{path}.{name}[{index}]"
@@ -371,7 +371,11 @@ def _label_keys(
             if name != "matchLabelKeys" or known(key) is None:
                 continue
             if selected.count(key) + (key in labels) > 1:
-                yield say(at, f"is {display(key)}, which labelSelector has, too", "remove one")
+                yield say(
+                    at,
+                    f"is {display(key)}, which labelSelector has, too",
+                    "remove it from one of the two",
+                )
             elif key in unlike:
                 yield say(at, f"is {display(key)}, which mismatchLabelKeys has, too", "remove one")
 

@@ -42,6 +42,7 @@ _COPIED = frozenset({"Deployment", "ReplicaSet", "ReplicationController", "State
 _GROUPED = frozenset({"Job", "StatefulSet"})
 """Kinds whose pods Kueue admits as one group."""
 _ORDERED = "OrderedReady"
+_AS_A_SET = ("run the pods as a StatefulSet, which numbers them", "")
 _TEMPLATE = "spec.template"
 
 
@@ -65,6 +66,9 @@ def facts_of_copies(found: Object) -> ServingFacts:
     facts = _facts(found, template, found.at(_TEMPLATE), spec, read_pods_of(found))
     if found.kind not in _COPIED:
         return facts
+    facts = replace(facts, counts_gang=True)
+    if found.kind != "StatefulSet":
+        facts = replace(facts, numbered_with=_AS_A_SET)
     name = facts.name if found.kind == "StatefulSet" and is_name(facts.name) else ""
     engines = with_siblings(
         facts.engines, template, mapping(spec), name=name, context=found.context
@@ -100,13 +104,19 @@ def facts_of_job(found: Object) -> ServingFacts:
     """
     facts = facts_of_copies(found)
     if found.spec.get("completionMode") != "Indexed":
-        return facts
+        return replace(facts, numbered_with=indexed_by(found.at("spec")))
     count, at_once = copies_in(found.spec.get("completions"), 1), _at_once(found.spec)
     hosts, body = _hosts_of_job(found, count), mapping(found.spec.get("template"))
     named = hosts is not None and mapping(body.get("spec")).get("hostNetwork") in (None, False)
     template = Template(body=body, count=count, hosted=hosts.pods[0] if hosts and named else None)
     engines = [_indexed(engine, template, at_once, found) for engine in facts.engines]
     return replace(facts, engines=tuple(engines), hosts=hosts)
+
+
+def indexed_by(path: str) -> tuple[str, str]:
+    """Say how a Job numbers its pods, at the path of its spec, and with which variable."""
+    at = f"{path}.completionMode"
+    return write("Indexed", "write completionMode: Indexed", at=at), COMPLETION_INDEX
 
 
 def _indexed(
@@ -151,7 +161,8 @@ def facts_of_cron_job(found: Object) -> ServingFacts:
     spec = inside(inside(found.body.get("spec"), "jobTemplate"), "spec")
     at = found.at("spec.jobTemplate")
     facts = _facts(found, inside(spec, "template"), f"{at}.spec.template", spec)
-    return replace(facts, path=at)
+    numbered_with = indexed_by(f"{at}.spec") if _is_plain(found) else ("", "")
+    return replace(facts, path=at, numbered_with=numbered_with)
 
 
 def _facts(
@@ -250,9 +261,15 @@ def tells_of_set(found: Object) -> Told:
 
 def tells_of_job(found: Object) -> Told:
     """Return what a Job tells its pods: their index, if it is an indexed one."""
+    return (
+        Told() if _is_plain(found) else Told(ordinal=(COMPLETION_INDEX,), fields=COMPLETION_FIELDS)
+    )
+
+
+def _is_plain(found: Object) -> bool:
+    """Return whether the pods of a Job, or of a CronJob's Jobs, have no index."""
     spec = mapping(inside(found.spec.get("jobTemplate"), "spec")) or found.spec
-    plain = spec.get("completionMode") in (None, "NonIndexed")
-    return Told() if plain else Told(ordinal=(COMPLETION_INDEX,), fields=COMPLETION_FIELDS)
+    return spec.get("completionMode") in (None, "NonIndexed")
 
 
 # The names that come from a set of groups of a leader and its workers.

@@ -18,7 +18,7 @@ from kthena_components.core.facts.workload import (
     pods_of_template,
 )
 from kthena_components.core.objects.object import Object
-from kthena_components.core.remedies import remove
+from kthena_components.core.remedies import remove, write
 from kthena_components.core.templates import HIDDEN
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import (
@@ -32,6 +32,7 @@ from kthena_components.core.values.read import (
 )
 from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown, product, total
 from kthena_components.systems.volcano.plugins import (
+    INDEX,
     hosts,
     injects_hosts,
     pytorch_ranks,
@@ -71,6 +72,10 @@ def facts(found: Object) -> ServingFacts:
         gang=_gang(found, parts, engines) if placed is True else None,
         gang_expected=placed,
         hosts=hosts(found),
+        numbered_with=(
+            write([], "add the plugin env: []", at=found.at("spec.plugins.env")),
+            INDEX[0],
+        ),
     )
 
 

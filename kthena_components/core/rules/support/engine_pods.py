@@ -14,7 +14,7 @@ from kthena_components.core.values.caches import cached_last
 from kthena_components.core.values.dataclass import dataclass, replace
 from kthena_components.core.values.images import Version
 from kthena_components.core.values.regex import regex
-from kthena_components.core.values.unknown import OwnAddress, Unknown, all_known
+from kthena_components.core.values.unknown import OwnAddress, Unknown, all_known, product
 
 ALWAYS = Level.MANDATORY
 """The level if every release with the options rejects it."""
@@ -273,6 +273,33 @@ def first_pod(told: Iterable[str] | None) -> str:
     """
     # A controller names the variable of its own before those of another one below it.
     return next((f"$({name})" for name in told or () if name in LEADERS), "")
+
+
+def address_of_first(facts: ServingFacts, engine: EngineFacts) -> str:
+    """Return how the pods of an engine name its first pod; empty if that is not known.
+
+    It is not known if there are several copies that no variable tells apart, or if the first pod
+    belongs to another object.
+    """
+    hosts, at, command = facts.hosts, engine.entry.command_path, engine.entry.command
+    behind = engine.worker is None and command is not None and _is_behind(engine, command)
+    if told := first_pod(facts.told):
+        return told
+    if hosts is None or hosts.missing or behind:
+        return ""
+    first = next((one for one in hosts.pods if at.startswith(f"{one.path}.")), None)
+    if first is None or first.written:
+        return "" if first is None else first.written
+    alone = product(engine.replicas, facts.copies) == 1
+    return f"{first.first}.{hosts.domain}" if alone and hosts.domain else ""
+
+
+def _is_behind(engine: EngineFacts, command: CommandFacts) -> bool:
+    """Return whether the pods of a template come after the first pod, in another object."""
+    read = engine.siblings.commands if engine.siblings is not None else ()
+    ranks = [each.node_rank for each in read or (command,)]
+    above = all(isinstance(rank, int) and rank > 0 for rank in ranks)
+    return above or (not read and command.headless is True)
 
 
 @dataclass(frozen=True, slots=True)

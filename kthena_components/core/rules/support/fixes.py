@@ -57,10 +57,15 @@ def devices(device: DeviceFacts, number: int, text: str = "") -> Remedy:
     return together(*(write(str(number), at=path) for path in parts), text=text)
 
 
+def is_of_component(engine: EngineFacts) -> bool:
+    """Return whether an engine is written as the arguments of a component."""
+    return engine.entry.gpus_path.endswith(_COUNTED)
+
+
 def give_pods(engine: EngineFacts, number: int) -> Remedy:
     """Give an engine a number of pods. Without a fix if no field of a component states it."""
     text = f"give the engine {count_of(number, 'pod')}"
-    if not engine.entry.gpus_path.endswith(_COUNTED):
+    if not is_of_component(engine):
         return Remedy(text)
     field, workers = "worker_replicas", number - 1
     at = f"{engine.path}.{field}" if engine.path else field

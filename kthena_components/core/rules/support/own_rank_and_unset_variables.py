@@ -10,9 +10,9 @@ from kthena_components.core.engines.placeholders import (
     misspelled,
 )
 from kthena_components.core.facts.pod import PodFacts
-from kthena_components.core.facts.serving import EngineFacts
-from kthena_components.core.naming import POD_INDEX
-from kthena_components.core.remedies import set_option
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.naming import POD_INDEX, label_field
+from kthena_components.core.remedies import Remedy, fixes_of, set_option, together
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.images import read_image
 from kthena_components.core.values.regex import regex
@@ -61,26 +61,53 @@ def set_by(told: Sequence[str] | None, names: Sequence[str]) -> str:
     return next(iter((*stated, *begun)), "")
 
 
-def own_rank(pods: Ranked, told: Sequence[str] | None) -> str:
+def own_rank(pods: Ranked, facts: ServingFacts) -> str:
     """Say how each pod of a template gets its rank.
 
     Args:
         pods: The pods.
-        told: Variables that their controller sets, and beginnings of them. None: not known.
+        facts: The facts of their object, which say how its controller numbers its pods.
     """
-    of_template = set_by(told, _OF_TEMPLATE)
-    of_engine = "" if pods.alone and of_template else set_by(told, _OF_ENGINE)
+    of_template = set_by(facts.told, _OF_TEMPLATE)
+    of_engine = "" if pods.alone and of_template else number_in_engine(facts)
     if of_engine:
         return _from(pods, of_engine, 0 if pods.first == 0 else 1)
     if pods.count == 1:
         return set_option(pods.option, pods.first)
     if of_template:
         return _from(pods, of_template, 0)
-    if told is None:
+    how, variable = facts.numbered_with
+    if variable:
+        own = _from(pods, variable, 0)
+        return together(Remedy(how, fixes_of(how)), Remedy(own, fixes_of(own)))
+    if not how and not _by_label(facts):
         return f"give each pod its own {pods.option}, from {pods.first}"
-    taken = _from(pods, _POD_INDEX, 0)
-    label = f"the label {POD_INDEX} of a StatefulSet's pods"
-    return f"{taken}, and set {_POD_INDEX} in env from {label}"
+    taken = f"{_from(pods, _POD_INDEX, 0)}, and set {_POD_INDEX} in env from the label {POD_INDEX}"
+    return f"{how}: {taken}" if how else taken
+
+
+def number_in_engine(facts: ServingFacts) -> str:
+    """Return the variable with the number of a pod in its engine; empty if nothing sets one."""
+    return set_by(facts.told, _OF_ENGINE)
+
+
+def number_in_shell(facts: ServingFacts) -> str:
+    """Return how a shell reads the number of a pod; empty if its controller tells it none."""
+    if told := set_by(facts.told, (*_OF_ENGINE, *_OF_TEMPLATE)):
+        return f"${told}"
+    return "${HOSTNAME##*-}" if numbers_pods(facts) else ""
+
+
+def numbers_pods(facts: ServingFacts) -> bool:
+    """Return whether the controller of an object tells its pods their numbers."""
+    told = set_by(facts.told, (*_OF_ENGINE, *_OF_TEMPLATE))
+    return bool(told) or (not any(facts.numbered_with) and _by_label(facts))
+
+
+def _by_label(facts: ServingFacts) -> bool:
+    """Return whether pods have the label with their number. A component's StatefulSets have it."""
+    added = facts.added_fields
+    return facts.told is not None and (added is None or label_field(POD_INDEX) in added)
 
 
 def _from(pods: Ranked, name: str, begin: int) -> str:
@@ -96,7 +123,7 @@ def _from(pods: Ranked, name: str, begin: int) -> str:
         return set_option(pods.option, f"$({name})")
     term = name if pods.step == 1 else f"{name} * {pods.step}"
     term += f" {'+' if rest > 0 else '-'} {abs(rest)}" if rest else ""
-    return f"start it in a shell with {pods.option} $(({term}))"
+    return f"start the engine in a shell with {pods.option} $(({term}))"
 
 
 def workers_of(

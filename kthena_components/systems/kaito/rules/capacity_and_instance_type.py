@@ -11,13 +11,13 @@ from kthena_components.core.findings import (
     not_checked,
     part_of_rule,
 )
-from kthena_components.core.hardware import find_instance, known_instances
+from kthena_components.core.hardware import Instance, find_instance, known_instances
 from kthena_components.core.memory import GIB, overhead
 from kthena_components.core.memory.engine import Placed, cache_of, placed_engines
 from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.rules.memory_weights_fraction_offload import memory_fraction_range
 from kthena_components.core.schema.versions import known_version, read_release
-from kthena_components.core.values.display import display
+from kthena_components.core.values.display import display, listing
 from kthena_components.core.values.read import (
     first_unknown,
     require_known,
@@ -261,6 +261,8 @@ def _node(sized: Sized) -> str:
 
 
 _INSTANCE_TYPE = "kaito-instance-type"
+_NAMED = 3
+"""Instance types that a remedy names."""
 _AZURE = ("standard_n", "standard_d")
 """Prefix of instance types that KAITO accepts on Azure without knowing them."""
 
@@ -314,14 +316,14 @@ def _known(model: Model, name: str, release: str | None) -> Iterator[Finding]:
     yield Finding(
         path=model.instance_path,
         seen=f"is {display(name)}, which KAITO does not know, {why}",
-        remedy=write(near) if near else "write one of the instance types in pkg/sku of KAITO",
+        remedy=write(near) if near else f"write an instance type that it knows, {_such_as(name)}",
         level=level,
     )
 
 
 def _former(model: Model, name: str, last: str, level: Level, *, released: bool) -> Finding:
     """Report a type that KAITO has dropped; whether a release is stated decides the remedy."""
-    newer = "choose GPUs of compute capability 8.0 or more"
+    newer = f"write an instance type with newer GPUs, {_such_as(name)}"
     stated = f"state your release with --release kaito={last}"
     return Finding(
         path=model.instance_path,
@@ -329,3 +331,14 @@ def _former(model: Model, name: str, last: str, level: Level, *, released: bool)
         remedy=newer if released else either(newer, stated),
         level=level,
     )
+
+
+def _such_as(name: str) -> str:
+    """Name the smallest instance type with each of some GPUs of NVIDIA, in the cloud of a name."""
+    cloud = "azure" if name.casefold().startswith(_AZURE) else "aws"
+    smallest: dict[str, Instance] = {}
+    for one in sorted(known_instances(), key=lambda one: (one.gpus, one.total_gib)):
+        if one.cloud == cloud and one.gpu.startswith("NVIDIA "):
+            smallest.setdefault(one.gpu, one)
+    named = [f"{one.name} ({one.gpus} × {one.gpu})" for one in smallest.values()]
+    return f"such as {listing(named[:_NAMED], 'or')}"

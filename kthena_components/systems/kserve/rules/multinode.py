@@ -190,14 +190,14 @@ def _autoscaler(view: Service) -> Iterator[Finding]:
     is_what = "is missing" if given is None else f"is {display(given)}"
     if is_old:
         seen = f"{is_what}, but KServe {release} only takes external for an engine on several nodes"
-        yield _refused(at, seen, "write external")
+        yield _refused(at, seen, "write 'external'")
         return
     seen = f"{is_what}, but nothing may scale an engine on several nodes"
     is_open = release is None or release.removeprefix("v") == _FIRST
     if given == "external" and is_open:
         seen += f"; up to {_LAST_EXTERNAL}, KServe takes 'external' and refuses 'none'"
     tell = advise if given == "external" and is_open and release else _refused
-    yield tell(at, seen, "write none")
+    yield tell(at, seen, "write 'none'")
 
 
 def _takes_none(release: str) -> bool:
