@@ -49,8 +49,8 @@ is the default with drafts in the same part: _calculate_mamba_ratio."""
 _SPECULATIVE, _CONFIG = ("speculative", "spec-", "spec_"), "--speculative-config"
 _OTHER = "--speculative-model"
 _TOKENS, _COUNT = "num_speculative_tokens", "--num-speculative-tokens"
-"""How the options of speculative decoding begin, the one of vLLM, and its older one for a model; and
-how both state the tokens of a draft."""
+"""How the options of speculative decoding begin, the one of vLLM, and its older one for a model;
+and how both state the tokens of a draft."""
 _ALGORITHM, _DRAFT_MODEL = "--speculative-algorithm", "--speculative-draft-model-path"
 """Those of SGLang."""
 _OWN_OF_SGLANG = ("eagle", "nextn")
