@@ -49,7 +49,7 @@ from kthena_components.core.memory.sparse_attention import (
     sglang_cell,
 )
 from kthena_components.core.memory.states_and_drafts import (
-    has_drafts,
+    drafted_tokens,
     left_in_sglang,
     loaded_part,
 )
@@ -218,7 +218,7 @@ class Placed:
             gathers=gathers_tokens(self.engine, self.command),
             staged=staged_files(self.command.options, self.fullest, self.version),
             whole_experts=self.command.expert is True,
-            drafts=has_drafts(self.command),
+            drafts=drafted_tokens(self.command),
             on=switched(self.engine, "1"),
             off=switched(self.engine, "0"),
         )

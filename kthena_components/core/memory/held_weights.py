@@ -37,7 +37,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kthena_components.core.engines import CommandFacts
-from kthena_components.core.memory.largest_batch import SERVER
+from kthena_components.core.memory.largest_batch import SERVER, StartUp, batch_of, images_of
 from kthena_components.core.memory.sizes import (
     GIB,
     Split,
@@ -349,3 +349,33 @@ def staged_files(options: Mapping[str, Any], weights: float, release: Version | 
     counted = release is None or release >= _COUNTED_SINCE
     loads = options.get("--load-format") == "fastsafetensors"
     return min(weights, _FILES * _OF_A_FILE) if counted and loads else 0.0
+
+
+_PROCESSED = 5
+"""By how many times the pixels of an image, in 16 bits, the host has more after its processor ran:
+the mean of two given start-ups, s3 and s5. Which library keeps them is not known."""
+_OF_TOKENS = 5
+"""Bytes of the host for each request and token of the longest one: a number of 32 bits, and whether
+it is one (vllm/v1/worker/gpu_input_batch.py)."""
+
+
+def copies_of_host(start: StartUp) -> float:
+    """Return what vLLM keeps of the host for a batch, which counts where both share their memory.
+
+    A copy of the batch's embeddings, the tokens of all requests, the pixels of an image, and those
+    of all images of a batch if they are more than one: CpuGpuBuffer in vllm/v1/utils.py, _reduce_
+    data in vllm/multimodal/inputs.py, of 0.11.0 to 0.28.0. PyTorch rounds pinned memory up to
+    powers of two: ATen/core/CachingHostAllocator.h.
+    """
+    sequences, tokens = batch_of(start)
+    numbers = tokens * (start.shape.hidden or 0) * _BYTES
+    found = _pinned(numbers) + sequences * (start.length or 0) * _OF_TOKENS
+    if start.encoder_ranks:
+        number, pixels = images_of(start.shape, tokens)
+        found += (1 + _PROCESSED) * pixels * _BYTES
+        found += _pinned(number * pixels * _BYTES) if number > 1 else 0
+    return found / GIB
+
+
+def _pinned(size: int) -> int:
+    return 1 << (size - 1).bit_length() if size else 0

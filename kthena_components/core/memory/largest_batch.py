@@ -80,8 +80,8 @@ class StartUp:
     """GiB that files of the checkpoint keep at most."""
     whole_experts: bool = False
     """Whether each rank has whole experts, rather than a part of each."""
-    drafts: bool = False
-    """Whether drafts of tokens are verified."""
+    drafts: int = 0
+    """Tokens of a draft that are verified at once."""
     on: frozenset[str] = frozenset()
     off: frozenset[str] = frozenset()
     """Variables of vLLM that its container sets to 1, and to 0."""

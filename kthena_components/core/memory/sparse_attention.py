@@ -47,12 +47,15 @@ _UNSCALED_SINCE, _UNSCALED_DEFAULT = (0, 5, 9), (0, 5, 10)
 Blackwell and AMD."""
 _SHARED_SINCE = (0, 24)
 """The first release of vLLM without indexers in layers that use another layer's."""
-_GATHERED, _LATENTS_SINCE = 40, (0, 13)
-"""Keys for each token of the longest request that vLLM reserves, as get_max_prefill_buffer_size of
-vllm/v1/attention/backends/mla/indexer.py has them, and the first release that reserves latents."""
-_EXPANDED = 5
-"""Latents in 16 bits for each such token with a cache in FP8: get_prefill_workspace_size of
-vllm/v1/attention/backends/mla/flashmla_sparse.py, which runs on Hopper."""
+_EXPANDED, _LATENTS_SINCE = 5, (0, 13)
+"""Latents in 16 bits for each token of the longest request that vLLM reserves with a cache in FP8,
+as get_prefill_workspace_size of vllm/v1/attention/backends/mla/flashmla_sparse.py, which runs on
+Hopper, has them, and the first release that reserves them."""
+_GATHERED, _FEWER, _FEWER_SINCE, _LONG = 8, 2, (0, 32), 2**18
+"""Keys that it reserves for each of them (get_max_prefill_buffer_size of indexer.py there); how
+many latents it reserves for longer requests, since when, and the longest with more:
+sparse_mla_prefill_workspace_factor in vllm/config/vllm.py of 0.32.0, not of 0.31.0. With pools it
+reserves that many pools since then: glm5next/common/attention.py."""
 _PHASES = 2
 """Prefill and decode have a backend each."""
 _UNSCALED, _UNSCALED_AMD = ("trtllm",), ("trtllm", "tilelang", "aiter")
@@ -89,10 +92,17 @@ def prefill_workspace(
     """
     if shape.index_dim is None or shape.latent is None or length is None:
         return 0.0
-    keys = _GATHERED * index_bytes(shape)
+    factor = _expanded(length, release)
+    pooled = shape.state_layers and (release is None or release >= _FEWER_SINCE)
+    keys = factor * _GATHERED * index_bytes(shape) // (_POOL if pooled else 1)
     older = release is not None and release < _LATENTS_SINCE
-    latents = _EXPANDED * shape.latent * 2 if fp8 and not older and gpu.startswith(_HOPPER) else 0
+    latents = factor * shape.latent * 2 if fp8 and not older and gpu.startswith(_HOPPER) else 0
     return length * max(keys, latents) / GIB
+
+
+def _expanded(length: int, release: Version | None) -> int:
+    newer = release is None or release >= _FEWER_SINCE
+    return _FEWER if newer and length > _LONG else _EXPANDED
 
 
 def index_bytes(shape: ModelShape) -> int:
@@ -174,6 +184,9 @@ _FILLED_SINCE = (0, 22)
 _INDEX_QUERIES, LOGITS = 64 * 128 * 3 // 2, 2**28
 """Numbers of a token's queries in an indexer, in 16 bits and in FP8, and those of
 VLLM_SPARSE_INDEXER_MAX_LOGITS_MB."""
+_OF_A_LOGIT, _POOL = 4, 4
+"""Bytes of a logit of the indexer in a decode, and the tokens of one key where other layers have
+states: index_kpool in vllm/models/glm5next/nvidia/sparse_indexer.py of 0.33.0."""
 _REQUESTS, _RATIO, _WINDOW = 4, 4, 128
 """Requests of a part of a prefill, tokens that one latent stands for, and tokens of the window."""
 _LATENT, _KEY, _ALIGNED = 584, 132, 576
@@ -209,7 +222,7 @@ class Request(NamedTuple):
     has so many."""
 
 
-def compressed_workspace(length: int | None, tokens: int) -> float:
+def compressed_workspace(length: int | None, tokens: int, release: Version | None) -> float:
     """Return the GiB that vLLM reserves for prefills.
 
     Either the latents of four requests, or the keys of the indexer, are in it: forward_mqa in
@@ -218,7 +231,7 @@ def compressed_workspace(length: int | None, tokens: int) -> float:
     """
     kept = -(-(length or 0) // _RATIO)
     latents = _REQUESTS * (kept + _WINDOW + tokens) * _HEAD * 2
-    return max(latents, _GATHERED * kept * _KEY) / GIB
+    return max(latents, _expanded(length or 0, release) * _GATHERED * kept * _KEY) / GIB
 
 
 def compressed_attention(
@@ -257,6 +270,21 @@ def expanded_latents(
     expanded = tokens * heads * sum(latent_widths(shape))
     unmeasured = release is not None and release < _LOGITS_SINCE
     return max(expanded, 0 if shape.index_dim is None or unmeasured else LOGITS)
+
+
+def decode_logits(shape: ModelShape, gpu: str, length: int | None, rows: int) -> float:
+    """Return the GiB of an indexer's logits while a batch of decodes runs; 0 without indexers.
+
+    They have a column for each key of the longest request, however short the requests are:
+    fp8_fp4_paged_mqa_logits in vllm/utils/deep_gemm.py, and in csrc/apis/attention.hpp of DeepGEMM;
+    sparse_attn_indexer.py of 0.19.1 to 0.33.0. In compressed attention and with pools one key
+    stands for 4 tokens. Kernels for GPUs of AMD were not read.
+    """
+    amd = gpu.startswith("AMD")
+    if length is None or amd or not (shape.compresses or shape.index_dim):
+        return 0.0
+    pooled = shape.compresses or shape.state_layers
+    return rows * -(-length // (_POOL if pooled else 1)) * _OF_A_LOGIT / GIB
 
 
 def latent_widths(shape: ModelShape) -> tuple[int, int]:

@@ -3,13 +3,12 @@
 vLLM runs the model once with the largest batch that it allows, and measures the peak. The terms
 follow its sources: vllm/v1/worker/gpu_worker.py determine_available_memory, gpu_model_runner.py
 profile_run, _dummy_sampler_run and profile_cudagraph_memory, vllm/v1/sample/ops/
-topk_topp_sampler.py, vllm/engine/arg_utils.py; before 0.8 vllm/worker/worker.py. docs/memory.md
-compares them with published start-ups.
+topk_topp_sampler.py, vllm/engine/arg_utils.py; before 0.8 vllm/worker/worker.py.
 """
 
 from dataclasses import replace
 
-from kthena_components.core.memory.held_weights import kept_levels
+from kthena_components.core.memory.held_weights import copies_of_host, kept_levels
 from kthena_components.core.memory.largest_batch import (
     ENGINE_V1,
     UNIFIED,
@@ -18,7 +17,6 @@ from kthena_components.core.memory.largest_batch import (
     encoder_peak,
     expert_numbers,
     graph_numbers,
-    images_of,
     is_split,
     kept_images,
     staying_numbers,
@@ -27,6 +25,7 @@ from kthena_components.core.memory.sizes import GIB, captured_exchanges, capture
 from kthena_components.core.memory.sparse_attention import (
     compressed_attention,
     compressed_workspace,
+    decode_logits,
     expanded_latents,
 )
 from kthena_components.core.values.dataclass import dataclass
@@ -71,12 +70,6 @@ worker.py after vllm#9352 and before #10511, and in vllm/v1/worker/gpu_worker.py
 _WITH_HOST = 1.25
 """The same where GPU and host share their memory: vLLM takes what the host has available for free,
 so what its processes take meanwhile counts, too (vllm/utils/mem_utils.py MemorySnapshot)."""
-_PROCESSED = 5
-"""By how many times the pixels of an image, in 16 bits, the host has more after its processor ran:
-the mean of two given start-ups, s3 and s5. Which library keeps them is not known."""
-_OF_TOKENS = 5
-"""Bytes of the host for each request and token of the longest one: a number of 32 bits, and whether
-it is one (vllm/v1/worker/gpu_input_batch.py)."""
 ROCM, RCCL = 1.0, 0.3
 """The same of ROCm, and RCCL's channels to each other rank."""
 _CHANNELS, _MULTICAST, _FROM_MULTICAST = 0.42, 1.9, (0, 17)
@@ -109,11 +102,10 @@ runs models whose layers all store every token, without experts, since 0.28 Deep
 _COUNTED = 4 + 1 / 8
 """Bytes of each request and word that it keeps after the weights are measured, in no part of the
 budget: PenaltiesState in vllm/v1/worker/gpu/sample/penalties.py, load_model in model_runner.py."""
-_CAPTURED = (((0, 10, 1), 4.8), ((0, 12), 3.0))
+_CAPTURED, _V0_GRAPHS = (((0, 10, 1), 4.8), ((0, 12), 3.0)), 3.0
 """By how much graphs of older releases are larger at most, each before a release, as start-ups
-state what was captured: 2.24 GiB of Qwen3-8B in 0.9, 3.45 of p11 in 0.10.2."""
-_V0_GRAPHS = 3.0
-"""What V0 says that they take at most: capture_model in vllm/worker/model_runner.py of 0.6.4."""
+state what was captured: 2.24 GiB of Qwen3-8B in 0.9, 3.45 of p11 in 0.10.2; and what V0 says that
+they take at most: capture_model in vllm/worker/model_runner.py of 0.6.4."""
 OF_CONTEXT = 0.45
 """What CUDA's context takes of an idle GPU at least: start-ups state 0.5 GiB and more, as `Free
 memory on device`."""
@@ -139,7 +131,7 @@ class Terms:
     doubt: float = 0.0
     """By how much the terms may be lower: if the image samples with FlashInfer, if its model
     runner counts no graphs, if data-parallel copies do not gather their tokens or exchange them by
-    other means, and if the loader keeps no files."""
+    other means, if no graphs of whole decodes are captured, and if the loader keeps no files."""
 
     @property
     def total(self) -> float:
@@ -153,7 +145,8 @@ def terms_of(start: StartUp) -> Terms | None:
     return None if peak is None else Terms(
         peak=peak, driver=_driver(start), communication=_communication(start),
         graphs=_graphs(start), staged=start.staged,
-        doubt=_doubt(start) + _gathered(start, peak) + _exchanged(start) + start.staged,
+        doubt=(_doubt(start) or _of_decodes(start)) + _gathered(start, peak) + _exchanged(start)
+        + start.staged,
     )  # fmt: skip
 
 
@@ -284,15 +277,14 @@ def _workspace(start: StartUp) -> float:
     """Return what is reserved for prefills of sparse or of compressed attention."""
     if not start.shape.compresses:
         return start.workspace
-    return compressed_workspace(start.length, batch_of(start)[1])
+    return compressed_workspace(start.length, batch_of(start)[1], start.version)
 
 
 def _layers(start: StartUp) -> float | None:
     """Return the largest memory of one layer, dense or with experts, and of its attention."""
-    shape, hidden = start.shape, start.shape.hidden
+    shape, hidden, (_, tokens) = start.shape, start.shape.hidden, batch_of(start)
     if hidden is None or (shape.ffn is None and shape.expert_ffn is None):
         return None
-    _, tokens = batch_of(start)
     # Hidden states and residual, of each stream, and the norm.
     widths = tokens * (2 * shape.streams + 1) * hidden
     sparse = int(_workspace(start) * GIB / _TOKEN)
@@ -314,32 +306,10 @@ def _driver(start: StartUp) -> float:
     if start.gpu.startswith("AMD"):
         return ROCM
     if UNIFIED in start.gpu:
-        return _WITH_HOST + _copies_of_host(start)
+        return _WITH_HOST + copies_of_host(start)
     if _counts_context(start):
         return _CONTEXT
     return _DRIVER if start.before(_LATER) or _SMALL_GPU in start.gpu else _LATER_DRIVER
-
-
-def _copies_of_host(start: StartUp) -> float:
-    """Return what vLLM keeps of the host for a batch, which counts where both share their memory.
-
-    A copy of the batch's embeddings, the tokens of all requests, the pixels of an image, and those
-    of all images of a batch if they are more than one: CpuGpuBuffer in vllm/v1/utils.py, _reduce_
-    data in vllm/multimodal/inputs.py, and _get_mm_dummy_batch in gpu_model_runner.py, of 0.11.0 to
-    0.28.0. PyTorch rounds pinned memory up to powers of two: ATen/core/CachingHostAllocator.h.
-    """
-    sequences, tokens = batch_of(start)
-    numbers = tokens * (start.shape.hidden or 0) * _TOKEN
-    found = _pinned(numbers) + sequences * (start.length or 0) * _OF_TOKENS
-    if start.encoder_ranks:
-        number, pixels = images_of(start.shape, tokens)
-        found += (1 + _PROCESSED) * pixels * _TOKEN
-        found += _pinned(number * pixels * _TOKEN) if number > 1 else 0
-    return found / GIB
-
-
-def _pinned(size: int) -> int:
-    return 1 << (size - 1).bit_length() if size else 0
 
 
 def _counts_context(start: StartUp) -> bool:
@@ -347,14 +317,14 @@ def _counts_context(start: StartUp) -> bool:
 
 
 def _communication(start: StartUp) -> float:
-    ranks = start.split.tensor
-    if ranks == 1 and start.copies > 1:
-        return _CHANNELS if start.gpu.startswith(_LINKED) else _PCIE
-    if ranks == 1:
+    ranks, linked = start.split.tensor, start.gpu.startswith(_LINKED)
+    if ranks == 1 and start.copies == 1:
         return _PCIE if start.split.pipeline > 1 else 0.0
+    if ranks == 1:
+        return _CHANNELS if linked else _PCIE
     if start.gpu.startswith("AMD"):
         return RCCL * (ranks - 1)
-    if not start.gpu.startswith(_LINKED):
+    if not linked:
         return _PCIE
     switched = start.gpu.startswith(_SWITCHED) and not start.gpu.endswith(_BRIDGED)
     return _MULTICAST if switched and not start.before(_FROM_MULTICAST) else _CHANNELS
@@ -367,7 +337,7 @@ def _largest_graph(start: StartUp) -> int:
     since = _MEASURED_SINCE if _ESTIMATES in start.on else since
     if start.eager or _ESTIMATES in start.off or start.before(since):
         return 0
-    return min(2 * batch_of(start)[0], _LARGEST_GRAPH)
+    return min(2 * batch_of(start)[0] * (1 + start.drafts), _LARGEST_GRAPH, batch_of(start)[1])
 
 
 def _graphs(start: StartUp) -> float:
@@ -378,7 +348,7 @@ def _graphs(start: StartUp) -> float:
     times = _ROCM_GRAPHS if start.gpu.startswith("AMD") else 1
     each = _GRAPH * times * start.shape.layers / start.split.pipeline
     captured = captured_sizes(largest) * each + _exchanged(start)
-    return _GRAPHS + _first_graph(start, largest) + captured
+    return _GRAPHS + _first_graph(start, largest) + _of_decodes(start) + captured
 
 
 def _exchanged(start: StartUp) -> float:
@@ -395,6 +365,16 @@ def _first_graph(start: StartUp, tokens: int) -> float:
     vLLM runs the largest batch once before it captures it, on a stream of its own, and measures
     both: _warmup_and_capture in vllm/v1/worker/gpu_model_runner.py.
     """
-    hidden = start.shape.hidden or 0
     widest = max(_dense(start, tokens), graph_numbers(start, tokens))
-    return 2 * (tokens * _MATRICES * hidden + widest) * _TOKEN / GIB
+    return 2 * (tokens * _MATRICES * (start.shape.hidden or 0) + widest) * _TOKEN / GIB
+
+
+def _of_decodes(start: StartUp) -> float:
+    """Return by how much the first graph of decodes needs more: logits of indexers, of two runs.
+
+    Its batch has all sequences at most, each with the tokens of its draft: cudagraph_dispatcher.py.
+    """
+    largest = _largest_graph(start)
+    rows = min(largest, batch_of(start)[0] * (1 + start.drafts))
+    logits = 2 * decode_logits(start.shape, start.gpu, start.length, rows)
+    return max(logits - _first_graph(start, largest), 0.0)

@@ -48,7 +48,9 @@ is the default with drafts in the same part: _calculate_mamba_ratio."""
 
 _SPECULATIVE, _CONFIG = ("speculative", "spec-", "spec_"), "--speculative-config"
 _OTHER = "--speculative-model"
-"""How the options of speculative decoding begin, the one of vLLM, and its older one for a model."""
+_TOKENS, _COUNT = "num_speculative_tokens", "--num-speculative-tokens"
+"""How the options of speculative decoding begin, the one of vLLM, and its older one for a model;
+and how both state the tokens of a draft."""
 _ALGORITHM, _DRAFT_MODEL = "--speculative-algorithm", "--speculative-draft-model-path"
 """Those of SGLang."""
 _OWN_OF_SGLANG = ("eagle", "nextn")
@@ -210,6 +212,15 @@ def loaded_part(command: CommandFacts, shape: ModelShape, release: Version | Non
 def has_drafts(command: CommandFacts) -> bool:
     """Return whether an engine verifies drafts of tokens."""
     return any("spec" in o and o.lstrip("-").startswith(_SPECULATIVE) for o in command.options)
+
+
+def drafted_tokens(command: CommandFacts) -> int:
+    """Return the tokens of a draft that vLLM verifies at once; 0 without drafts, 1 if unknown."""
+    config = command.options.get(_CONFIG)
+    stated = config.get(_TOKENS) if isinstance(config, Mapping) else command.options.get(_COUNT)
+    if not has_drafts(command):
+        return 0
+    return stated if isinstance(stated, int) and stated > 0 else 1
 
 
 def _method_of(command: CommandFacts) -> tuple[str, bool]:

@@ -81,7 +81,7 @@ NOT_USED = [
     ("u", 15, 1.3, 0.95, 0.86),
     ("v", 14, 0.95, 0.7, 0.92),
     ("w", 14, 1.65, 0.41, 0.71),
-    ("x", 1, 2.4, 2.4, 1.0),
+    ("x", 1, 3.3, 3.3, 0.0),
     ("y", 9, 1.25, 0.75, 0.77),
     ("z", 21, 1.65, 0.86, 0.71),
     ("g", 14, 1.7, 1.1, 0.71),
@@ -571,11 +571,16 @@ def test_streams_alone_are_not_compressed_attention() -> None:
 
 
 def test_prefills_of_compressed_attention_reserve_latents_or_keys() -> None:
-    short, long = compressed_workspace(8192, 8192), compressed_workspace(1_048_576, 8192)
+    older, newer = (0, 31, 0), (0, 32, 0)
+    short, long = (compressed_workspace(each, 8192, older) for each in (8192, 1_048_576))
 
     assert short == pytest.approx(4 * (2048 + 128 + 8192) * 512 * 2 / 2**30)
     assert long == pytest.approx(40 * 262_144 * 132 / 2**30)
-    assert compressed_workspace(None, 8192) == pytest.approx(4 * 8320 * 1024 / 2**30)
+    assert compressed_workspace(None, 8192, older) == pytest.approx(4 * 8320 * 1024 / 2**30)
+    assert compressed_workspace(8192, 8192, newer) == short
+    assert compressed_workspace(1_048_576, 2048, newer) == pytest.approx(
+        4 * (262_144 + 128 + 2048) * 512 * 2 / 2**30
+    )
 
 
 def test_the_peak_of_deepseek_v4_grows_with_its_batch() -> None:
