@@ -267,12 +267,9 @@ def leader_names(
 ) -> Iterator[NameFacts]:
     """Return the longest names of a set; those of its first group if the number is unknown.
 
-    Args:
-        path: Path of the name that they come from.
-        name: The name of the set.
-        groups: Its groups.
-        workers: Workers of a group.
-        made: Whether the name is derived from others.
+    `path`: Path of the name that they come from.
+    `workers`: Workers of a group.
+    `made`: Whether the name is derived from others.
     """
     sets, last = naming.STATEFUL_SET_NAME, max(groups - 1, 0) if isinstance(groups, int) else 0
     leader = f"{name}-{last}"
@@ -297,9 +294,7 @@ _CLIQUE = regex(r"\.cliques\[(\d{1,4})\]")
 def created_later(pods: PodSet, host: str) -> str | None:
     """Explain that the pod with a name is created when the pods of a template are ready.
 
-    Args:
-        pods: The pods of the template.
-        host: A name in DNS, with variables that are not known as $NAME.
+    `host`: A name in DNS, with variables that are not known as $NAME.
 
     Source: kubernetes-sigs/lws pkg/controllers/pod_controller.go Reconcile: the StatefulSet of
     the workers, `<name>-<group>`, comes when the leader is ready; ai-dynamo/grove
