@@ -58,10 +58,8 @@ class Reader:
     def outcome(self, rule: str, own: str, *, is_probable: bool = False) -> str:
         """Return how a rule's finding ends: mandatory, advisory or disabled.
 
-        Args:
-            rule: The rule.
-            own: The level of the finding before any config: mandatory, advisory or unknown.
-            is_probable: Whether no environment makes the finding mandatory (Finding.most).
+        `own`: The level of the finding before any config: mandatory, advisory or unknown.
+        `is_probable`: Whether no environment makes the finding mandatory (Finding.most).
         """
         weights = self.settings.levels.weights
         others = None if rule == RULE_FAULT else weights.get(DEFAULT)

@@ -40,10 +40,7 @@ class _Check(Protocol[_C_co]):
 def by_installed(check: _Check[_C_co], context: Context, body: Mapping[str, Any]) -> _C_co:
     """Check an object, by the installed releases of its system if there are any.
 
-    Args:
-        check: Checks an object in a context.
-        context: Its context.
-        body: The object.
+    `check`: Checks an object in a context.
     """
     of = group_kind(body)
     checked, pins = check(body, context=context), installed(of, context)

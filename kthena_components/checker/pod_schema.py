@@ -52,9 +52,7 @@ Check = Callable[[Mapping[str, Any]], Iterable[Finding]]
 def check_templates(manifest: Mapping[str, Any], kind: Kind[Any]) -> Sequence[Finding]:
     """Apply pod_schema and pod_values. Equal templates at equal places are checked once in a run.
 
-    Args:
-        manifest: The object.
-        kind: Its kind, with the places of its templates.
+    `kind`: Its kind, with the places of its templates.
     """
     places = (*kind.templates, *kind.own_templates)
     found = [each for place in places for each in places_of(manifest, place)]
@@ -213,10 +211,8 @@ def places_of(manifest: Mapping[str, Any], place: str) -> list[tuple[str, object
 def follow_moves(findings: list[Finding], body: Mapping[str, Any], check: Check) -> list[Finding]:
     """Name the move in the remedy of each finding that it mends.
 
-    Args:
-        findings: All findings of the object.
-        body: The object.
-        check: Checks an object like this one.
+    `findings`: All findings of the object.
+    `check`: Checks an object like this one.
     """
     moves = [move for finding in findings if (move := _move(finding)) is not None]
     if not moves:

@@ -107,12 +107,8 @@ def part_read(
 ) -> Iterator[Finding]:
     """Report the first engine or accelerators in a part of an object that no rule reads.
 
-    Args:
-        kind: The kind of the object.
-        found: The object.
-        view: Its view.
-        facts: The facts of its engines.
-        said: Its other findings. They may explain why no engine was found.
+    `facts`: The facts of its engines.
+    `said`: Its other findings. They may explain why no engine was found.
     """
     empty = facts is not None and not facts.engines
     if empty and any(finding.level is not Level.ADVISORY for finding in said):

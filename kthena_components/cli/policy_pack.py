@@ -110,9 +110,7 @@ def write_pack(folder: Path, virtualenv: str | None = None) -> None:
 def complete(judge: Path, *, runs: bool) -> None:
     """Add what the checks of a base need and its files lack: a pack, levels, an environment.
 
-    Args:
-        judge: The files of the base.
-        runs: Whether the policies will run.
+    `runs`: Whether the policies will run.
 
     Raises:
         PackError: They will run, and pulumi-policy is not installed.

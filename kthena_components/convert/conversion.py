@@ -72,9 +72,7 @@ def title_of(body: Body) -> str:
 def check_head(body: Body, given: Mapping[str, Any]) -> None:
     """Refuse an object in an API version whose fields are not known, or with a name that is none.
 
-    Args:
-        body: The object.
-        given: Arguments of the result, which may have another name.
+    `given`: Arguments of the result, which may have another name.
 
     Raises:
         SpecError: No known release of its system has that version, or its name is no text.

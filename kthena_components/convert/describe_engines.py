@@ -96,9 +96,7 @@ def context_of(objects: Iterable[Body]) -> Context:
 def describe_engines(body: Body, context: Context = NO_CONTEXT) -> ByEngines:
     """Describe an object by its engines.
 
-    Args:
-        body: The object.
-        context: Objects of the same cluster that complete it (`context_of`).
+    `context`: Objects of the same cluster that complete it (`context_of`).
 
     Raises:
         SpecError: An engine cannot be described.

@@ -68,9 +68,7 @@ def shows_pods(kind: Kind[Any]) -> bool:
 def describe(body: Body, replicas: object = None) -> Described:
     """Describe an object by its pods.
 
-    Args:
-        body: The object.
-        replicas: The number of its pods, if the object leaves it to others.
+    `replicas`: The number of its pods, if the object leaves it to others.
 
     Raises:
         SpecError: It does not show which pods its engines have.
@@ -132,11 +130,7 @@ def _refusal(path: str, seen: str, remedy: str, body: Body) -> SpecError:
 def _known(number: MaybeInt, path: str, body: Body, *, is_set: bool = False) -> int:
     """Return a number of pods.
 
-    Args:
-        number: The number.
-        path: Its place.
-        body: The object.
-        is_set: Whether `--set replicas` takes its place: see `_counted`.
+    `is_set`: Whether `--set replicas` takes its place: see `_counted`.
     """
     if isinstance(number, Unknown):
         seen = f"does not show how many pods it makes: {number.because}"

@@ -132,9 +132,7 @@ def _holder(pods: PodSet) -> str | None:
 def arguments_of(role: EngineRole, extra: Mapping[str, Any]) -> tuple[dict[str, Any], list[Gap]]:
     """Return the arguments of a role, and the arguments that the object does not state.
 
-    Args:
-        role: The role.
-        extra: Its arguments from fields that only this kind of object has.
+    `extra`: Its arguments from fields that only this kind of object has.
     """
     gaps = list[Gap]()
     command = role.command

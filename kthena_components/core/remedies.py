@@ -167,12 +167,10 @@ def set_option(
 ) -> Remedy:
     """Set or add an option of the finding's command line.
 
-    Args:
-        name: The option.
-        value: Its value; True for one without a value.
-        text: The text; `write`, or `add`, and the option if left out.
-        then: What follows that text, such as ` or more`.
-        at: Path of the command line, if it is not the path of the finding.
+    `value`: Its value; True for one without a value.
+    `text`: The text; `write`, or `add`, and the option if left out.
+    `then`: What follows that text, such as ` or more`.
+    `at`: Path of the command line, if it is not the path of the finding.
     """
     written = f"add {name}" if value is True else f"write {name} {value}"
     return Remedy(f"{text or written}{then}", [(Change(value=value, option=name, path=at),)])

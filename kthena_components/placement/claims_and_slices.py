@@ -221,9 +221,7 @@ class Claimed:
 def claimed_by(spec: Mapping[str, Any], context: Context) -> Claimed | Unknown:
     """Read what the pods of a spec take by claims, or why it is not known.
 
-    Args:
-        spec: The spec of the pods.
-        context: The claims, templates and classes among the objects.
+    `context`: The claims, templates and classes among the objects.
     """
     amounts: dict[str, Decimal] = {}
     products: list[frozenset[str]] = []

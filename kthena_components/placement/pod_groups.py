@@ -76,11 +76,8 @@ def read_pod_group(
 ) -> PodGroup:
     """Read a PodGroup, whose pods are known.
 
-    Args:
-        body: The PodGroup.
-        pods: Its pods.
-        owner: The object that makes it.
-        priority: The value of its priority class.
+    `owner`: The object that makes it.
+    `priority`: The value of its priority class.
     """
     spec = mapping(body.get("spec"))
     return PodGroup(

@@ -64,10 +64,8 @@ def missing_labels(
 ) -> Iterator[str]:
     """Say of which labels no HyperNodes are made, because no node has them.
 
-    Args:
-        stated: Labels, or a word instead.
-        chosen: The labels for which it stands.
-        nodes: The labels of each node.
+    `stated`: Labels, or a word instead.
+    `chosen`: The labels for which it stands.
     """
     present = {key for labels in nodes.values() for key, value in labels.items() if value}
     for label in chosen:

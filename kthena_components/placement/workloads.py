@@ -194,9 +194,7 @@ class Surge:
 def surges_of(objects: Iterable[Mapping[str, Any]], groups: Iterable[PodGroup]) -> list[Surge]:
     """Return the surge of each object that has one; of several strategies in one, none is read.
 
-    Args:
-        objects: The objects after the change.
-        groups: Their groups.
+    `objects`: The objects after the change.
     """
     by_owner: dict[str, list[PodGroup]] = {}
     for group in groups:

@@ -97,9 +97,7 @@ def find_kustomization(folder: str) -> str | None:
 def read_kustomization(file: str, boundary: str) -> Kustomization | Unreadable | None:
     """Read a kustomization. Returns None for a file of another program, such as Flux.
 
-    Args:
-        file: The file.
-        boundary: The real path of the folder that nothing may lead out of.
+    `boundary`: The real path of the folder that nothing may lead out of.
     """
     text = read_below(Path(file), Path(boundary))
     content = text if isinstance(text, Unreadable) else parse_kube_map(text, file)

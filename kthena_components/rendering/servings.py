@@ -126,9 +126,7 @@ Known = dict[tuple[Test, str], bool]
 def may_serve(made: Iterable[Kustomization], known: Known) -> bool:
     """Return whether one of some kustomizations may build a serving, or must not be built.
 
-    Args:
-        made: The kustomizations.
-        known: The results for files, which overlays share. New results are added.
+    `known`: The results for files, which overlays share. New results are added.
     """
     every = list(made)
     if any(each.problem or _states_serving(each) for each in every):

@@ -45,10 +45,8 @@ def claim(
 ) -> Finding | None:
     """Remember what a component creates; return a finding if another one creates it, too.
 
-    Args:
-        component: Title of the component.
-        manifests: Its objects.
-        opts: Its options, which choose the provider. Two providers may be two clusters.
+    `component`: Title of the component.
+    `opts`: Its options, which choose the provider. Two providers may be two clusters.
     """
     owners = _claimed.setdefault(running(), {})
     provider = _provider(opts)

@@ -78,10 +78,8 @@ def _has(tree: Tree, at: str) -> bool:
 def _read(stack: str, path: str, hidden: str = "") -> Inventory:
     """Read a file or a folder, and name the cluster by its stack.
 
-    Args:
-        stack: The stack.
-        path: What to read.
-        hidden: The beginning of paths that messages leave out.
+    `path`: What to read.
+    `hidden`: The beginning of paths that messages leave out.
     """
     # Imported here, because most reviews have no inventory.
     from kthena_components.placement.inventory import InventoryError, read_inventory  # noqa: PLC0415
@@ -150,9 +148,7 @@ class StackPlacement:
 def place_stack(preview: Preview, cluster: "Cluster") -> StackPlacement:
     """Place the pods of a stack before and after the change.
 
-    Args:
-        preview: The stack's preview.
-        cluster: What the cluster has, with or without what the stack deployed.
+    `cluster`: What the cluster has, with or without what the stack deployed.
     """
     # Imported here, because most reviews have no inventory.
     from kthena_components.placement.answer import answer, ask  # noqa: PLC0415

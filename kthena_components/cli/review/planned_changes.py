@@ -81,9 +81,7 @@ def _group(step: Step) -> tuple[object, object]:
 def _happening(step: Step, *, others: bool) -> PlannedChange:
     """Describe the change of one object.
 
-    Args:
-        step: The change.
-        others: Whether its serving has other groups, which are replaced one after the other.
+    `others`: Whether its serving has other groups, which are replaced one after the other.
     """
     runs = _has_pods(step)
     if step.op == "delete":

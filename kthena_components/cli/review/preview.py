@@ -183,10 +183,7 @@ def read_preview(stack: str, path: str) -> Preview:
 def parse_preview(stack: str, text: str, *, hidden: Sequence[str] = ()) -> Preview:
     """Parse a preview.
 
-    Args:
-        stack: The name of the stack.
-        text: The preview.
-        hidden: Values that no reason of a failure may quote.
+    `hidden`: Values that no reason of a failure may quote.
 
     Raises:
         ValueError: The text has neither of the two forms.

@@ -278,10 +278,6 @@ def derived_entrypoint(image: str, args: Sequence[str]) -> tuple[str, ...]:
 
     It is vLLM's server if the image is named after it, and the arguments name a model and are
     options of vLLM without an exception, of any release. Otherwise nothing is known.
-
-    Args:
-        image: Name of the image.
-        args: Arguments of the container.
     """
     if _ENGINE not in base_name(read_image(image).repository):
         return ()

@@ -145,12 +145,7 @@ def read_volumes(spec: Mapping[str, Any]) -> Volumes:
 
 
 def sidecars(spec: Mapping[str, Any], path: str) -> Iterator[tuple[Mapping[str, Any], str]]:
-    """Yield the init containers that run as long as the pod, each with its path.
-
-    Args:
-        spec: The spec of the pod.
-        path: Path of its template.
-    """
+    """Yield the init containers that run as long as the pod, each with its path."""
     for index, item in enumerate(sequence(spec.get("initContainers"))):
         if mapping(item).get("restartPolicy") == "Always":
             yield mapping(item), join_path(path, f"spec.initContainers[{index}]")
@@ -210,10 +205,7 @@ def read_container(
 def written_for_role(facts: ContainerFacts, role_path: str, *, engine: bool) -> ContainerFacts:
     """Replace the paths in a container that the package wrote by the paths of the user's fields.
 
-    Args:
-        facts: The container.
-        role_path: Path of the role.
-        engine: Whether it is the engine's container; others come from the overlay.
+    `engine`: Whether it is the engine's container; others come from the overlay.
     """
     prefix = f"{role_path}." if role_path else ""
     overlay, extra = f"{prefix}overlay", f"{prefix}engine.extra_args"

@@ -120,11 +120,8 @@ def read_inputs(
     envFrom comes first, where later sources override earlier ones; env overrides both. Only values
     in env are expanded, each with the variables before it.
 
-    Args:
-        container: The container.
-        pod: The volumes that its pod's containers share.
-        path: Path of the container.
-        injected: Variables that a controller adds to all containers.
+    `pod`: The volumes that its pod's containers share.
+    `injected`: Variables that a controller adds to all containers.
 
     Source: kubernetes pkg/kubelet/kubelet_pods.go makeEnvironmentVariables.
     """

@@ -76,9 +76,7 @@ class ConfigMaps:
     def add(self, body: Mapping[str, Any], *, gap: Unknown | None = None) -> None:
         """Add an object; other kinds and ConfigMaps without a name are ignored.
 
-        Args:
-            body: The object.
-            gap: Why it may have more keys than it shows.
+        `gap`: Why it may have more keys than it shows.
         """
         metadata = body.get("metadata")
         name = metadata.get("name") if isinstance(metadata, Mapping) else None

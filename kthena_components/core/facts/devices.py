@@ -246,10 +246,8 @@ def on_cpus(
 ) -> MaybeBool:
     """Return whether the engine in a container runs on CPUs.
 
-    Args:
-        container: The container.
-        devices: Its accelerators: with any, it does not.
-        command: Its command line.
+    `devices`: Its accelerators: with any, it does not.
+    `command`: Its command line.
     """
     if any(devices) or command is None or command.engine is None:
         return False

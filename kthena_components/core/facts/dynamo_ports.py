@@ -52,12 +52,7 @@ class ServerFacts:
 
 
 def servers_in(template: object, path: str) -> Iterator[ServerFacts]:
-    """Return the frontend or the worker of Dynamo in a pod template that nothing completes.
-
-    Args:
-        template: The pod template.
-        path: Its path.
-    """
+    """Return the frontend or the worker of Dynamo in a pod template that nothing completes."""
     spec = mapping(mapping(template).get("spec"))
     listed = sequence(spec.get("containers"))
     if len(listed) != 1 or has_neighbours(spec):
@@ -102,11 +97,8 @@ def frontend(
 ) -> Listening | None:
     """Return where a frontend listens; None if that is no number.
 
-    Args:
-        container: Its container.
-        port: Its port.
-        named: The ports of the container, by name.
-        others: Ports on which it may listen, too.
+    `named`: The ports of the container, by name.
+    `others`: Ports on which it may listen, too.
     """
     return _listening(container, "the frontend of Dynamo", port, named, others)
 

@@ -209,10 +209,7 @@ def may_hold_model(
 ) -> bool:
     """Return whether a volume may hold weights, or an init container may bring them.
 
-    Args:
-        container: The container.
-        spec: The spec of its pod.
-        beside: Whether the containers beside it may bring them, too.
+    `beside`: Whether the containers beside it may bring them, too.
     """
     mounts, volumes = container.get("volumeMounts"), spec.get("volumes")
     held = spec.get("initContainers")
@@ -245,10 +242,7 @@ def offline(
 ) -> str:
     """Return the variable that forbids the download of a model which nothing else brings.
 
-    Args:
-        container: The container.
-        spec: The spec of its pod.
-        env: Its variables.
+    `env`: Its variables.
     """
     name = next((each for each in OFFLINE if env.get(each)), "")
     value = env.get(name)

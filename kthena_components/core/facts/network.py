@@ -59,12 +59,8 @@ def network_variables(
 ) -> Variables:
     """Return the variables of a container that are stated, or that may be set out of sight.
 
-    Args:
-        container: The container.
-        given: Its inputs.
-        argv: Its command line, which may set a variable itself.
-        command: What that starts.
-        path: Path of the container.
+    `argv`: Its command line, which may set a variable itself.
+    `command`: What that starts.
     """
     network = {} if command is None else command.network
     names = [mapping(item).get("name") for item in sequence(container.get("env"))]
@@ -111,10 +107,7 @@ _OF_ENGINE = ("VLLM_", "SGLANG_", "SGL_", "NCCL_", "RAY_")
 def engine_variables(container: Mapping[str, Any], given: Inputs, path: str) -> Variables:
     """Return the variables of engines and libraries that nothing else in a container mentions.
 
-    Args:
-        container: The container.
-        given: Its inputs, with the variables of ConfigMaps.
-        path: Path of the container.
+    `given`: Its inputs, with the variables of ConfigMaps.
     """
     names = [name for name in given.env if name.startswith(_OF_ENGINE)]
     if not names:

@@ -58,10 +58,7 @@ class PodPolicies:
     ) -> bool:
         """Return whether a PodDisruptionBudget may select pods; True if others may exist.
 
-        Args:
-            namespace: The namespace of the pods.
-            labels: Their labels.
-            more: Whether a controller may add labels to them.
+        `more`: Whether a controller may add labels to them.
         """
         return not self.complete or any(
             _same(space, namespace) and _selects(selector, labels, more)

@@ -180,12 +180,8 @@ def _gpu_of(
 ) -> GpuFacts | Unknown | None:
     """Return the GPU of a container: by its devices, else by placement, else by the user's word.
 
-    Args:
-        read: The container.
-        placed: The GPU that the pod's placement states.
-        named: The GPU that the annotation of its template names.
-        spec: The pod.
-        context: The context of its object.
+    `placed`: The GPU that the pod's placement states.
+    `named`: The GPU that the annotation of its template names.
     """
     stated = next((gpu for gpu in (read.gpu, placed) if isinstance(gpu, GpuFacts)), None)
     if stated or read.on_cpus is not False:
@@ -325,9 +321,7 @@ def downloaded_model(spec: Mapping[str, Any], folder: object) -> ModelShape | No
     The container's words have the folder, or one above it, and name one model of the table by its
     name or by a URI: `--source hf://Qwen/Qwen3-8B --output-dir /models/mine`.
 
-    Args:
-        spec: The spec of the pod.
-        folder: The model in the engine's command line.
+    `folder`: The model in the engine's command line.
     """
     if not isinstance(folder, str) or not folder.startswith("/"):
         return None

@@ -52,11 +52,6 @@ def read_sidecar(
 ) -> tuple[object, RoutingSidecar | None]:
     """Read the routing sidecar beside a container of a pod.
 
-    Args:
-        container: The container.
-        spec: The spec of its pod.
-        path: Path of the container.
-
     Returns:
         The sidecar's container and what is known of it. (None, None) without one, or if its ports
         are not known.

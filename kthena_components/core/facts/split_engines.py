@@ -109,11 +109,7 @@ def read_engine_part(
 ) -> EnginePart | None:
     """Read an object with a part of an engine; None for anything else.
 
-    Args:
-        body: The object.
-        path: Its path in the caller's input.
-        context: Its context.
-        made: Its only template, for a kind of another system.
+    `made`: Its only template, for a kind of another system.
     """
     made = made or template_of(body)
     if made is None:

@@ -116,12 +116,9 @@ class ClusterObjects:
     ) -> None:
         """Add an object.
 
-        Args:
-            found: The object.
-            view: Its view.
-            pods: The pods of its templates; None if its kind has none.
-            demand: Its accelerators besides those.
-            gangs: The gangs that its controller makes.
+        `pods`: The pods of its templates; None if its kind has none.
+        `demand`: Its accelerators besides those.
+        `gangs`: The gangs that its controller makes.
         """
         self.objects.append(found)
         self.by_kind.setdefault(found.group_kind, []).append(found)

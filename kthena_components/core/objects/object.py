@@ -127,12 +127,9 @@ def read_object(
 ) -> Object:
     """Read what identifies an object.
 
-    Args:
-        body: The object as it would be applied.
-        path: Its path in the caller's input.
-        context: Its context: ConfigMaps, shapes of models and versions of systems.
-        index: Its index among the objects that are checked together.
-        cluster_wide: Whether its kind is cluster-scoped.
+    `context`: Its context: ConfigMaps, shapes of models and versions of systems.
+    `index`: Its index among the objects that are checked together.
+    `cluster_wide`: Whether its kind is cluster-scoped.
     """
     group, kind = group_kind(body)
     metadata = mapping(body.get("metadata"))

@@ -45,11 +45,9 @@ def engine_templates(
 ) -> tuple[Template, Template | None]:
     """Write the entry and the worker pod template of a role with an engine.
 
-    Args:
-        role: The role.
-        serving: Name of the serving, for the pods' labels.
-        startup: Seconds that the entry may take to start.
-        claims: The resourceClaims of the pods.
+    `serving`: Name of the serving, for the pods' labels.
+    `startup`: Seconds that the entry may take to start.
+    `claims`: The resourceClaims of the pods.
     """
     commands = write_commands(launch_of(role))
     overlay = role.overlay or {}
@@ -228,10 +226,7 @@ def with_env(template: Template, env: list[dict[str, Any]], *, first: bool = Fal
     User entries of the same names are removed. At the end, command and args can use them, but user
     env cannot.
 
-    Args:
-        template: The pod template.
-        env: The variables.
-        first: Whether to put them in front, as LeaderWorkerSet does: user env can use them too.
+    `first`: Whether to put them in front, as LeaderWorkerSet does: user env can use them too.
     """
     names = {entry["name"] for entry in env}
     result = copy.copy(template)

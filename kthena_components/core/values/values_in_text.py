@@ -35,9 +35,7 @@ _SHORTEST = 6
 def read_yaml_text(value: object, what: str) -> Any:
     """Read a field with YAML as text. None and values that are not text are returned unchanged.
 
-    Args:
-        value: The field.
-        what: Its name, for the reason.
+    `what`: Its name, for the reason.
 
     Returns:
         The document, or Unknown with the reason why it cannot be read. A text with aliases is not

@@ -218,10 +218,6 @@ def inference_config(name: MaybeText | None, context: Context) -> MaybeText | No
     KAITO reads the key inference_config.yaml of that ConfigMap, in the object's namespace; vLLM's
     flags are below `vllm` there and override the preset's.
 
-    Args:
-        name: Name of the ConfigMap.
-        context: The object's context.
-
     Returns:
         None if no ConfigMap is named, and Unknown with the reason if it cannot be read.
         `core.engines.files.read_yaml` parses the text.

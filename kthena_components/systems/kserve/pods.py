@@ -48,14 +48,9 @@ def _pod_set(
 ) -> PodSet:
     """Return pods whose spec in the object has no surrounding template.
 
-    Args:
-        found: The object.
-        at: Path of the spec.
-        spec: The spec.
-        number: Number of pods.
-        spread: Whether they are intended for several nodes.
-        model: Field next to the containers with the first one; empty if they include it.
-        claims: URIs that KServe mounts as volumes, below a path of the object.
+    `spread`: Whether they are intended for several nodes.
+    `model`: Field next to the containers with the first one; empty if they include it.
+    `claims`: URIs that KServe mounts as volumes, below a path of the object.
     """
     base, stated = claims
     own = sequence(mapping(spec).get("volumes"))

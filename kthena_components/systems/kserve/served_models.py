@@ -32,9 +32,7 @@ Folders = Mapping[str, str]
 def models_of_service(predictor: Mapping[str, Any], served: str) -> Folders:
     """Return the models that an InferenceService states, by their folders in its containers.
 
-    Args:
-        predictor: The predictor.
-        served: The field with the model's container; empty for containers of one's own.
+    `served`: The field with the model's container; empty for containers of one's own.
     """
     return dict(_stated_by_service(predictor, served))
 
@@ -118,9 +116,7 @@ Stated = tuple[str, object]
 def claims_of_service(predictor: Mapping[str, Any], served: str) -> Iterator[Stated]:
     """List the URIs of a predictor, with their paths below it.
 
-    Args:
-        predictor: The predictor.
-        served: The field with the model's container; empty for containers of one's own.
+    `served`: The field with the model's container; empty for containers of one's own.
     """
     if served:
         yield f"{served}.storageUri", mapping(predictor.get(served)).get("storageUri")

@@ -179,10 +179,8 @@ def write_role(
 ) -> dict[str, Any]:
     """Write a role with its pod templates.
 
-    Args:
-        plan: The serving.
-        role: The role.
-        labels: The controller's labels of pods with the names of the serving and of its group.
+    `plan`: The serving.
+    `labels`: The controller's labels of pods with the names of the serving and of its group.
     """
     name, group = labels
     entry = placed(plan, role, role.entry, {name: plan.name}, group)

@@ -75,11 +75,8 @@ def _engines(backend: Backend, found: Object) -> Iterator[EngineFacts]:
 def _pod(backend: Backend, worker: Worker, found: Object, command: dict[str, Any]) -> PodFacts:
     """Read the pod that Kthena creates for a worker.
 
-    Args:
-        backend: The backend of the worker.
-        worker: The worker.
-        found: Its ModelBooster.
-        command: The fields of the container that start it.
+    `found`: Its ModelBooster.
+    `command`: The fields of the container that start it.
     """
     at, memory = found.at(worker.path), backend.kind == "vLLM"
     container = {

@@ -66,14 +66,11 @@ def facts_of_copies(found: Object) -> ServingFacts:
     facts = _facts(found, template, found.at(_TEMPLATE), spec, read_pods_of(found))
     if found.kind not in _COPIED:
         return facts
-    facts = replace(facts, counts_gang=True)
-    if found.kind != "StatefulSet":
-        facts = replace(facts, numbered_with=_AS_A_SET)
-    name = facts.name if found.kind == "StatefulSet" and is_name(facts.name) else ""
-    engines = with_siblings(
-        facts.engines, template, mapping(spec), name=name, context=found.context
-    )
-    order = _order(found)
+    is_set = found.kind == "StatefulSet"
+    facts = replace(facts, counts_gang=True, numbered_with=("", "") if is_set else _AS_A_SET)
+    name = facts.name if is_set and is_name(facts.name) else ""
+    body, order = mapping(spec), _order(found)
+    engines = with_siblings(facts.engines, template, body, name=name, context=found.context)
     return replace(facts, engines=tuple(replace(engine, order=order) for engine in engines))
 
 
@@ -115,8 +112,8 @@ def facts_of_job(found: Object) -> ServingFacts:
 
 def indexed_by(path: str) -> tuple[str, str]:
     """Say how a Job numbers its pods, at the path of its spec, and with which variable."""
-    at = f"{path}.completionMode"
-    return write("Indexed", "write completionMode: Indexed", at=at), COMPLETION_INDEX
+    how = "write completionMode: Indexed"
+    return write("Indexed", how, at=f"{path}.completionMode"), COMPLETION_INDEX
 
 
 def _indexed(
@@ -161,8 +158,8 @@ def facts_of_cron_job(found: Object) -> ServingFacts:
     spec = inside(inside(found.body.get("spec"), "jobTemplate"), "spec")
     at = found.at("spec.jobTemplate")
     facts = _facts(found, inside(spec, "template"), f"{at}.spec.template", spec)
-    numbered_with = indexed_by(f"{at}.spec") if _is_plain(found) else ("", "")
-    return replace(facts, path=at, numbered_with=numbered_with)
+    by = indexed_by(f"{at}.spec") if _is_plain(found) else ("", "")
+    return replace(facts, path=at, numbered_with=by)
 
 
 def _facts(
@@ -261,9 +258,9 @@ def tells_of_set(found: Object) -> Told:
 
 def tells_of_job(found: Object) -> Told:
     """Return what a Job tells its pods: their index, if it is an indexed one."""
-    return (
-        Told() if _is_plain(found) else Told(ordinal=(COMPLETION_INDEX,), fields=COMPLETION_FIELDS)
-    )
+    if _is_plain(found):
+        return Told()
+    return Told(ordinal=(COMPLETION_INDEX,), fields=COMPLETION_FIELDS)
 
 
 def _is_plain(found: Object) -> bool:
@@ -284,12 +281,9 @@ def leader_names(
 ) -> Iterator[NameFacts]:
     """Return the longest names of a set; those of its first group if the number is unknown.
 
-    Args:
-        path: Path of the name that they come from.
-        name: The name of the set.
-        groups: Its groups.
-        workers: Workers of a group.
-        made: Whether the name is derived from others.
+    `path`: Path of the name that they come from.
+    `workers`: Workers of a group.
+    `made`: Whether the name is derived from others.
     """
     sets, last = naming.STATEFUL_SET_NAME, max(groups - 1, 0) if isinstance(groups, int) else 0
     leader = f"{name}-{last}"
@@ -314,9 +308,7 @@ _CLIQUE = regex(r"\.cliques\[(\d{1,4})\]")
 def created_later(pods: PodSet, host: str) -> str | None:
     """Explain that the pod with a name is created when the pods of a template are ready.
 
-    Args:
-        pods: The pods of the template.
-        host: A name in DNS, with variables that are not known as $NAME.
+    `host`: A name in DNS, with variables that are not known as $NAME.
 
     Source: kubernetes-sigs/lws pkg/controllers/pod_controller.go Reconcile: the StatefulSet of
     the workers, `<name>-<group>`, comes when the leader is ready; ai-dynamo/grove
@@ -339,13 +331,8 @@ def _of_roles(pods: PodSet, host: str) -> str | None:
     roles = list(map(mapping, stated))
     if first_unknown(*stated, *(role.get("name") for role in roles)):
         return None
-    before = {
-        str(role.get("name")): [
-            name for name in sequence(role.get("dependencies")) if isinstance(name, str)
-        ]
-        for role in roles
-        if is_name(role.get("name"))
-    }
+    named = [role for role in roles if is_name(role.get("name"))]
+    before = {str(role["name"]): _texts(role.get("dependencies")) for role in named}
     labels = host.split(".")[:2]
     for role in sorted(before, key=len, reverse=True):
         made = rf"(?:s-)?{re.escape(f'{pods.owner.name}-{role}')}(?:-\d+)*"
@@ -363,14 +350,13 @@ def _of_group(pods: PodSet, first: str) -> str | None:
     if not pods.path.endswith("leaderTemplate") or not mapping(template.get("leaderTemplate")):
         return None
     group = rf"(?:{re.escape(str(owner.name))}-\d+|{_OWN_NAME})"
-    worker = re.fullmatch(rf"{group}-[1-9]\d*", first)
-    return None if worker is None else "but LWS creates that worker when the leader is ready"
+    is_worker = re.fullmatch(rf"{group}-[1-9]\d*", first)
+    return "but LWS creates that worker when the leader is ready" if is_worker else None
 
 
 def _of_cliques(pods: PodSet, first: str) -> str | None:
     """Explain that a pod is of a clique that waits for the pods' own clique."""
-    found = _CLIQUE.search(pods.path)
-    names, before = _cliques(pods.owner)
+    found, (names, before) = _CLIQUE.search(pods.path), _cliques(pods.owner)
     if found is None or int(found[1]) >= len(names):
         return None
     own = names[int(found[1])]
@@ -394,12 +380,12 @@ def _cliques(owner: Object) -> tuple[list[str], Mapping[str, list[str]]]:
         return given, {name: given[:at] for at, name in enumerate(given)}
     if kind != "CliqueStartupTypeExplicit":
         return given, {}
-    return given, {name: list(_after(clique)) for name, clique in zip(given, cliques, strict=True)}
+    after = [_texts(mapping(clique.get("spec")).get("startsAfter")) for clique in cliques]
+    return given, dict(zip(given, after, strict=True))
 
 
-def _after(clique: Mapping[str, Any]) -> Iterator[str]:
-    named = sequence(mapping(clique.get("spec")).get("startsAfter"))
-    return (name for name in named if isinstance(name, str))
+def _texts(listed: object) -> list[str]:
+    return [each for each in sequence(listed) if isinstance(each, str)]
 
 
 def all_before(name: str, before: Mapping[str, list[str]]) -> set[str]:

@@ -48,9 +48,7 @@ def is_part(body: Mapping[str, Any]) -> bool:
 def read_part(found: Object, path: str) -> GroupMember | None:
     """Read a StatefulSet or a PodGroup of a ServingGroup; None for anything else.
 
-    Args:
-        found: The object.
-        path: Its path among the objects of the cluster.
+    `path`: Its path among the objects of the cluster.
     """
     body = found.body
     group = _group_of(body)
@@ -153,10 +151,8 @@ def read_group(
 ) -> list[ServingFacts]:
     """Return one ServingFacts for each ServingGroup.
 
-    Args:
-        bodies: Objects of one cluster.
-        paths: Their paths in the caller's input; none if left out.
-        context: Their context.
+    `bodies`: Objects of one cluster.
+    `paths`: Their paths in the caller's input; none if left out.
     """
     found = zip_longest(bodies, paths, fillvalue="")
     objects = ((read_object(mapping(body), path, context), path) for body, path in found)

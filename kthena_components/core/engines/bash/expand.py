@@ -160,10 +160,8 @@ class Expander:
     ) -> Iterator[Chunks]:
         """Return the parts of a word.
 
-        Args:
-            word: The word.
-            operand: Whether it stands behind `:-` or its like, where its own blanks split it.
-            assigns: Whether it is assigned to a variable.
+        `operand`: Whether it stands behind `:-` or its like, where its own blanks split it.
+        `assigns`: Whether it is assigned to a variable.
         """
         for index, piece in enumerate(word):
             match piece:

@@ -112,10 +112,8 @@ def told_once(
 ) -> Iterator[Finding]:
     """Report what the containers of one object lack, in one finding.
 
-    Args:
-        found: The containers with what each one lacks.
-        so: What follows from it, as a clause.
-        rule: The rule's name.
+    `found`: The containers with what each one lacks.
+    `so`: What follows from it, as a clause.
     """
     without: dict[Lack, dict[str, str]] = {}
     for container, lacks in found:

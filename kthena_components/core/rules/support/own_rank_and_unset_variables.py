@@ -64,9 +64,7 @@ def set_by(told: Sequence[str] | None, names: Sequence[str]) -> str:
 def own_rank(pods: Ranked, facts: ServingFacts) -> str:
     """Say how each pod of a template gets its rank.
 
-    Args:
-        pods: The pods.
-        facts: The facts of their object, which say how its controller numbers its pods.
+    `facts`: They say how the controller of the pods numbers them.
     """
     of_template = set_by(facts.told, _OF_TEMPLATE)
     of_engine = "" if pods.alone and of_template else number_in_engine(facts)
@@ -113,10 +111,8 @@ def _by_label(facts: ServingFacts) -> bool:
 def _from(pods: Ranked, name: str, begin: int) -> str:
     """Take a rank from the number of a pod. Kubernetes computes nothing, but a shell does.
 
-    Args:
-        pods: The pods.
-        name: The variable with the number of each.
-        begin: The number of the first of them.
+    `name`: The variable with the number of each.
+    `begin`: The number of the first of them.
     """
     rest = pods.first - begin * pods.step
     if rest == 0 and pods.step == 1:
@@ -131,11 +127,9 @@ def workers_of(
 ) -> Ranked:
     """Return the workers of an engine, whose ranks begin behind those of the entry.
 
-    Args:
-        engine: The engine.
-        option: The option with their ranks.
-        command: Their command line.
-        first: Their first rank, if the entry has not as many as each of them.
+    `option`: The option with their ranks.
+    `command`: Their command line.
+    `first`: Their first rank, if the entry has not as many as each of them.
     """
     step = total_of(option, command)[1]
     count = engine.pods - 1 if isinstance(engine.pods, int) else None
@@ -153,10 +147,8 @@ def total_of(option: str, command: CommandFacts) -> tuple[int | None, int]:
 def no_value(told: Iterable[str] | None, pod: PodFacts, value: object) -> str:
     """Explain which variable of a value is not set in a pod; empty if it is, or if that is unclear.
 
-    Args:
-        told: Variables that the controller of the pod sets, and beginnings of them. None: unknown.
-        pod: The pod.
-        value: The value, from the pod's command line.
+    `told`: Variables that the controller of the pod sets, and beginnings of them. None: unknown.
+    `value`: The value, from the pod's command line.
     """
     name = getattr(value, "name", "") if isinstance(value, NotSet | OfController | Varying) else ""
     if isinstance(value, SetLater):
@@ -185,11 +177,9 @@ def no_value(told: Iterable[str] | None, pod: PodFacts, value: object) -> str:
 def no_part(told: Iterable[str] | None, pod: PodFacts, value: object, shown: str) -> str:
     """Explain which variable in a part of a value its controller does not set; empty if none.
 
-    Args:
-        told: Variables that the controller of the pod sets, and beginnings of them. None: unknown.
-        pod: The pod.
-        value: The value, of which one variable is known to be the controller's.
-        shown: All of it, as it is written.
+    `told`: Variables that the controller of the pod sets, and beginnings of them. None: unknown.
+    `value`: The value, of which one variable is known to be the controller's.
+    `shown`: All of it, as it is written.
     """
     if told is None or not isinstance(value, OfController | Varying) or value.elsewhere:
         return ""
