@@ -19,6 +19,7 @@ from kthena_components.core.memory.estimate import (
     Estimate,
     Verdict,
     estimate_of,
+    packs_asleep,
     smaller_batch,
     smaller_share,
     with_fewer_sequences,
@@ -200,14 +201,16 @@ def _few_states(placed: Placed, estimate: Estimate) -> Finding:
 
 def _crowded(placed: Placed, estimate: Estimate) -> Finding:
     """Report that vLLM may ask for more than its share leaves, after it has sized the cache."""
-    share = smaller_share(placed, estimate)
+    share, asleep = smaller_share(placed, estimate), packs_asleep(placed)
+    smaller = _at_most(_SHARES["vllm"], f"{share:g}") if share else ""
     return _doubtful(
         placed,
         f"{title(placed.engine)} leaves {_gib(estimate.outside)} of each GPU outside of its share, "
         f"{placed.share:g} × {_gib(placed.usable)} of {placed.gpu.name}, and may ask for "
         f"{_gib(estimate.later)} of it after it has sized the KV cache: for CUDA's context, CUDA "
-        f"graphs, and a sampler of {count_of(estimate.sequences, 'sequence')}",
-        either(_at_most(_SHARES["vllm"], f"{share:g}") if share else "", _fewer(placed), _WIDER),
+        f"graphs,{' weights that sleep mode packs again,' * asleep} and a sampler of "
+        f"{count_of(estimate.sequences, 'sequence')}",
+        either(f"leave out {SLEEPS}" * asleep, smaller, _fewer(placed), _WIDER),
     )
 
 
@@ -261,7 +264,8 @@ def _too_little(placed: Placed, estimate: Estimate) -> Finding:
 
 def _shorter(placed: Placed, estimate: Estimate) -> str:
     """Write the remedy: a shorter maximum, and fewer sequences at once if they are too many."""
-    found = with_fewer_sequences(placed) if _has_too_many(estimate) else estimate
+    many = estimate.is_crowded or estimate.lacks_states
+    found = with_fewer_sequences(placed) if many else estimate
     if found is None:
         return ""
     flag, tokens = placed.length_flag, found.longest
@@ -272,10 +276,6 @@ def _shorter(placed: Placed, estimate: Estimate) -> str:
     if found.holds_one:
         return fewer
     return together(shorter, fewer) if tokens else ""
-
-
-def _has_too_many(estimate: Estimate) -> bool:
-    return estimate.is_crowded or estimate.lacks_states
 
 
 def _smaller_batch(placed: Placed, estimate: Estimate) -> str:
