@@ -205,8 +205,8 @@ class Source:
     """Whether it was found below a folder, where there may be patches, too."""
     is_base: bool = False
     """Whether it was found there, and a kustomization that was not built may complete it."""
-    patched: Collection[Patch] = ()
-    """What such kustomizations change."""
+    patched: Mapping[str, Collection[Patch]] = field(default_factory=dict)
+    """What such kustomizations change, by the real path of the file with the object."""
     is_of_chart: bool = False
     """Whether it is in the folder of a chart, which is rendered with its values."""
 

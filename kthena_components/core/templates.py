@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kthena_components.core.values.read import digits, is_map, sequence
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Blank, Unknown, is_unresolved
 
 Template = dict[str, Any]
@@ -223,3 +224,17 @@ def _without_at(base: object, keys: Sequence[str], added: object) -> Any:
     if not below or at is None or at >= len(items):
         return CHANGED
     return [*items[:at], _without_at(items[at], below, added), *items[at + 1 :]]
+
+
+_TAG = regex(r"@|:(?!.*/)")
+"""What ends the name of an image."""
+
+
+def without_image(value: object, name: str) -> Any:
+    """Return a part of an object in which the images of a name are not known."""
+    if is_map(value):
+        image = value.get("image")
+        known = {key: without_image(each, name) for key, each in value.items()}
+        is_named = isinstance(image, str) and _TAG.split(image, maxsplit=1)[0] == name
+        return {**known, "image": CHANGED} if is_named else known
+    return [without_image(each, name) for each in value] if isinstance(value, list) else value

@@ -14,7 +14,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any
 
-from kthena_components.core.templates import CHANGED, without_changed, without_set
+from kthena_components.core.templates import without_changed, without_image, without_set
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import DEFAULT_NAMESPACE, group_kind, mapping, sequence
 from kthena_components.core.values.regex import regex
@@ -43,16 +43,17 @@ _GENERATED = ("configmapgenerator", "secretgenerator")
 _PLUGINS = ("generators", "transformers", "validators")
 _LINE = "\n"
 _CHARTS = ("helmcharts", "helmchartinflationgenerator")
-_CHANGING_ANY = ("transformers", "replacements")
+_CHANGING_ANY = ("transformers", "replacements", "vars")
 _DOCUMENTS = regex(r"^---(?:[ \t].*)?$", re.MULTILINE)
 _PLAIN_PATTERN, _MOST_STARS = regex(r"(?:[\w/|-]|\.\*?)*"), 3
 """Patterns that Go and Python read alike, and that take no long time."""
 _LOOSENING = {"nameprefix": "name", "namesuffix": "name", "namespace": "namespace"}
 _OWN = ("name", "namespace")
 _SCALED = "Deployment|ReplicaSet|ReplicationController|StatefulSet"
+_INCLUDED = ("templates", "selectors")
+_NAMING = "DaemonSet|Deployment|ReplicaSet|StatefulSet|PodDisruptionBudget"
+_TEMPLATED = "DaemonSet|Deployment|Job|ReplicaSet|ReplicationController|StatefulSet"
 _ANY = "any number"
-_TAG = regex(r"@|:(?!.*/)")
-"""What ends the name of an image."""
 _MERGED_BY_NAME = frozenset({"", "apps", "batch"})
 """API groups with pods, of whose kinds Kustomize has the schema. It replaces lists of others."""
 
@@ -264,7 +265,7 @@ class Patch:
     def without(self, body: Mapping[str, Any]) -> Any:
         """Return an object in which what it may change is not known; no map if that is all."""
         if self.image:
-            return _without_image(body, self.image)
+            return without_image(body, self.image)
         if isinstance(self.change, Mapping):
             by_name = group_kind(body)[0] in _MERGED_BY_NAME
             own = {key: body.get(key) for key in ("apiVersion", "kind")}
@@ -296,6 +297,7 @@ def patches_of(made: Kustomization) -> Iterator[Patch]:
             yield Patch(file=made.file)
     for text in _texts(content, "patchesstrategicmerge"):
         yield from _patches_in(text, {}, made)
+    yield from _marks(made)
     for item in _maps(content, "replicas"):
         target = {"kind": _SCALED, "name": next(_values(item, "name"), None)}
         yield Patch(file=made.file, target=target, change={"spec": {"replicas": _ANY}})
@@ -306,6 +308,33 @@ def patches_of(made: Kustomization) -> Iterator[Patch]:
         target = {str(key).casefold(): value for each in targets for key, value in each.items()}
         for text in (text for key in ("patch", "path") for text in _texts(item, key)):
             yield from _patches_in(text, target, made)
+
+
+def _marks(made: Kustomization) -> Iterator[Patch]:
+    """Yield what the labels and annotations of a kustomization change in its objects.
+
+    Source: sigs.k8s.io/kustomize/api v0.20 internal/konfig/builtinpluginconsts.
+    """
+    for item in _maps(made.stated, "labels"):
+        templates, selectors = (any(_values(item, f"include{word}")) for word in _INCLUDED)
+        yield from (Patch(file=made.file) for _ in _values(item, "fields"))
+        for pairs in _maps(item, "pairs"):
+            yield from _mark(made, "labels", pairs, (True, templates or selectors, selectors))
+    for pairs in _maps(made.stated, "commonlabels"):
+        yield from _mark(made, "labels", pairs, (True, True, True))
+    for pairs in _maps(made.stated, "commonannotations"):
+        yield from _mark(made, "annotations", pairs, (True, True, False))
+
+
+def _mark(
+    made: Kustomization, key: str, pairs: Mapping[str, Any], at: tuple[bool, bool, bool]
+) -> Iterator[Patch]:
+    """Yield what some labels change: in objects, in their templates, in their selectors."""
+    marks, named = {"metadata": {key: pairs}}, {"selector": {"matchLabels": pairs}}
+    changes = (("", marks), (_TEMPLATED, {"spec": {"template": marks}}), (_NAMING, {"spec": named}))
+    for (kinds, change), changes_it in zip(changes, at, strict=True):
+        if pairs and changes_it:
+            yield Patch(file=made.file, target={"kind": kinds}, change=change)
 
 
 def _patches_in(patch: str, target: Mapping[str, Any], made: Kustomization) -> Iterator[Patch]:
@@ -330,16 +359,6 @@ def _target_of(change: Mapping[str, Any]) -> Mapping[str, Any]:
     kind = change.get("kind")
     group = {"group": group_kind(change)[0]} if version else {}
     return {} if str(kind).endswith("List") else {**group, **names, "kind": kind}
-
-
-def _without_image(value: object, name: str) -> Any:
-    """Return a part of an object in which the images of a name are not known."""
-    if isinstance(value, Mapping):
-        image = value.get("image")
-        known = {key: _without_image(each, name) for key, each in value.items()}
-        is_named = isinstance(image, str) and _TAG.split(image, maxsplit=1)[0] == name
-        return {**known, "image": CHANGED} if is_named else known
-    return [_without_image(each, name) for each in value] if isinstance(value, list) else value
 
 
 def looseness(made: Iterable[Kustomization]) -> frozenset[str]:

@@ -153,10 +153,11 @@ class Layout:
             built: Keys of the kustomizations that were built.
 
         Returns:
-            The patches of each file. A component changes all objects of what it is a part of.
+            The patches of each file, which a rendering of it lacks, too. A component changes all
+            objects of what it is a part of.
         """
         stacks = {key: self.built_of(key) for key in self.kustomizations if key not in built}
-        used = {each for around in stacks.values() for each in around}
+        used = {each for around in stacks.values() for each in around if each not in built}
         patches = {key: [*patches_of(self.kustomizations[key])] for key in used}
         found: dict[str, list[Patch]] = {}
         for around in stacks.values():

@@ -78,7 +78,7 @@ def test_what_several_overlays_have_of_one_base_is_told_once(run: Command, write
 def test_an_overlay_that_cannot_be_built_leaves_its_base_to_itself(
     run: Command, write: Write
 ) -> None:
-    overlay(write, "prod", "patches: [{path: gone.yaml}]")
+    overlay(write, "prod", "patches: [{path: gone.yaml, target: {kind: Service}}]")
     done = run("m")
     (told,) = done.err.splitlines()
     assert told.startswith("m/overlays/prod: not rendered: ")

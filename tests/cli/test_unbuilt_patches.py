@@ -56,6 +56,8 @@ NO_CHANGE = {
     "{name: chat}, spec: {replicas: 2}}']",
     "the old JSON patches": "patchesJson6902: [{target: {kind: Deployment, name: chat}, patch: "
     '\'[{"op": "replace", "path": "/spec/replicas", "value": 2}]\'}]',
+    "labels everywhere": "commonLabels: {tier: a}",
+    "annotations": "commonAnnotations: {a: b}",
 }
 """Fields of a kustomization that cannot mend the object."""
 MENDS = {
@@ -89,6 +91,8 @@ MENDS = {
     "a replacement": "replacements: [{source: {kind: Deployment}}]",
     "a remote component": "components: [https://example.com/c]",
     "a component that is not here": "components: [../c]",
+    "a variable": "vars: [{name: RANKS, objref: {kind: ConfigMap, name: c, apiVersion: v1}}]",
+    "labels at other places": "labels: [{pairs: {a: b}, fields: [{path: spec/a}]}]",
 }
 """Fields of a kustomization that may mend the object."""
 
@@ -115,3 +119,49 @@ def test_a_finding_stays_that_no_patch_mends(level: object, name: str) -> None:
 @for_each("name", MENDS)
 def test_a_finding_is_left_open_that_a_patch_may_mend(level: object, name: str) -> None:
     assert level(MENDS[name]) == "not checked"  # type: ignore[operator]
+
+
+ASKING = OBJECT.replace("{matchLabels: {app: chat}}", "{matchLabels: {app: chat, tier: a}}")
+"""The same, with a selector of which its template lacks a label."""
+LABELS = {
+    "commonLabels: {tier: a}": "not checked",
+    "labels: [{pairs: {tier: a}, includeTemplates: true}]": "not checked",
+    "labels: [{pairs: {tier: a}, includeSelectors: true}]": "not checked",
+    "labels: [{pairs: {tier: a}}]": "mandatory",
+    "labels: [{pairs: {other: a}, includeTemplates: true}]": "mandatory",
+    "commonAnnotations: {tier: a}": "mandatory",
+}
+"""Labels that a kustomization adds, and what remains of a finding about the labels of a template.
+
+Source: sigs.k8s.io/kustomize/api v0.20 types/labels.go (includeSelectors, includeTemplates).
+"""
+
+
+@for_each("fields", LABELS)
+def test_labels_of_a_kustomization_may_complete_a_template(
+    run: Command, write: Write, fields: str
+) -> None:
+    write("m/chat.yaml", ASKING)
+    write("m/kustomization.yaml", f"resources: [chat.yaml]\n{fields}\n")
+
+    (line,) = (each for each in run("--no-render", "m").lines if "selector-matches" in each)
+
+    level = "mandatory" if "so the API server refuses" in line else line.split(": ")[1]
+    assert level == LABELS[fields]
+
+
+@pytest.mark.programs
+@pytest.mark.parametrize(
+    ("fields", "level"), [(of_engine("args: [serve, m]"), "not checked"), ("", "mandatory")]
+)
+def test_a_base_that_is_built_alone_lacks_what_an_overlay_changes(
+    run: Command, write: Write, fields: str, level: str
+) -> None:
+    """The overlay is not built, because it needs something from elsewhere."""
+    write("base/chat.yaml", OBJECT)
+    write("base/kustomization.yaml", "resources: [chat.yaml]\n")
+    write("over/kustomization.yaml", f"resources: [../base, 'https://example.com/b']\n{fields}\n")
+
+    (line,) = (each for each in run(".").lines if "world-size" in each)
+
+    assert ("mandatory" if FOUND in line else line.split(": ")[1]) == level

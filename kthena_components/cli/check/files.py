@@ -146,10 +146,8 @@ def _told_once(
     charts = {os.path.realpath(chart.folder) for chart in layout.charts}
     charts.update(layout.libraries)
     plain = [_plain(each, found, bases, charts, patched) for each in files if each in kept]
-    built = [
-        RenderedSource(str(each.output), (each.name,), rendering=each, folders=found.folders)
-        for each in rendered.renderings
-    ]
+    make = partial(RenderedSource, folders=found.folders, patched=patched)
+    built = [make(str(each.output), (each.name,), rendering=each) for each in rendered.renderings]
     summary.renderings = len(built)
     clusters: list[Sequence[Source]] = [plain, *([each] for each in built)]
     if given.asked.whole:
@@ -184,7 +182,7 @@ def _plain(
         file,
         is_walked=is_walked,
         is_base=is_walked and real in bases,
-        patched=patched.get(real, ()) if is_walked else (),
+        patched={real: patched[real]} if is_walked and real in patched else {},
         is_of_chart=any(folder in charts for folder in above),
     )
 
@@ -328,7 +326,8 @@ def _object(source: Source, shift: int, item: KubeObject, beside: _Beside, made:
     else:
         made.objects += 1
         findings = _checked(source, shift, item, beside, made.kept)
-    changing = Changing(source.patched, item.body, partial(_mandatory, beside))
+    changes = source.patched and source.patched.get(os.path.realpath(source.place(item, "")[0]))
+    changing = Changing(changes or (), item.body, partial(_mandatory, beside))
     for finding in beside.given.settings.levels.apply(findings):
         place = source.place(item, finding.path)
         why = changing.why(finding) or source.left_open(item, finding)
