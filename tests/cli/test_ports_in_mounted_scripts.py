@@ -1,4 +1,4 @@
-"""A start script in a ConfigMap states the port of the engine, as a command line does."""
+"""A start script in a ConfigMap is read like a command line: its ports, and its part of an engine."""
 
 from tests.cli.conftest import Command, Write
 from tests.support.for_each import for_each
@@ -79,3 +79,51 @@ def test_a_script_states_the_port(run: Command, write: Write, name: str) -> None
 @for_each("name", OPEN)
 def test_another_server_may_have_the_port(run: Command, write: Write, name: str) -> None:
     assert told(run, write, OPEN[name], "9000") == []
+
+
+PART = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: start-NAME, namespace: m}
+data:
+  start.sh: |
+    #!/bin/bash
+    SCRIPT
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: NAME, namespace: m}
+spec:
+  selector: {matchLabels: {app: NAME}}
+  template:
+    metadata: {labels: {app: NAME}}
+    spec:
+      containers:
+        - name: engine
+          image: vllm/vllm-openai:v0.10.2
+          command: [bash, /scripts/start.sh]
+          resources: {limits: {nvidia.com/gpu: 8}}
+          volumeMounts: [{name: start, mountPath: /scripts}]
+      volumes: [{name: start, configMap: {name: start-NAME}}]
+---
+"""
+SERVICE = """\
+apiVersion: v1
+kind: Service
+metadata: {name: head, namespace: m}
+spec: {clusterIP: None, selector: {app: head}, ports: [{port: 6379}]}
+"""
+
+
+def test_parts_of_an_engine_are_compared_by_their_scripts(run: Command, write: Write) -> None:
+    serve = "vllm serve m -tp 8 -pp STAGES --distributed-executor-backend ray"
+    head = PART.replace("SCRIPT", f"ray start --head && {serve}").replace("NAME", "head")
+    join = "ray start --address=head:6379 --block"
+    worker = PART.replace("SCRIPT", join).replace("NAME", "worker")
+
+    write("a.yaml", head.replace("STAGES", "2") + worker + SERVICE)
+    assert [line for line in run("a.yaml").lines if ": mandatory: " in line] == []
+
+    write("a.yaml", head.replace("STAGES", "3") + worker + SERVICE)
+    (found,) = [line for line in run("a.yaml").lines if ": mandatory: " in line]
+    assert "= 24 ranks" in found

@@ -287,8 +287,8 @@ class _Checked:
 
 def _file(number: int, source: Source, beside: _Beside) -> _Checked:
     """Check the objects of one source by themselves. It may run in another process."""
-    context = beside.context
-    named = Context(gpus=context.gpus, referenced=context.referenced)
+    of = beside.context
+    named = Context(gpus=of.gpus, referenced=of.referenced, config_maps=of.config_maps)
     made = _Checked(KeptObjects(number, beside.given.asked.whole, named))
     text = beside.texts.read(source.path)
     if isinstance(text, Unreadable):

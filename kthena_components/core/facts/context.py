@@ -13,7 +13,7 @@ from kthena_components.core.hardware import NO_CHOICE, GpuChoice, GpuFacts, find
 from kthena_components.core.models import ModelShape, shape_from_config
 from kthena_components.core.naming import name_slip_of
 from kthena_components.core.values.dataclass import dataclass, replace
-from kthena_components.core.values.read import group_kind, inside, is_map, mapping
+from kthena_components.core.values.read import group_kind, inside, is_map, mapping, sequence
 from kthena_components.core.values.unknown import MaybeText, Unknown, is_unresolved
 
 if TYPE_CHECKING:
@@ -263,6 +263,12 @@ class Context:
         if isinstance(found, Unknown) and reference.get("optional") is True:
             return Unknown(f"{found.because}, and is optional")
         return found
+
+    def texts_in(self, volumes: object) -> list[Any]:
+        """Return the texts of the ConfigMaps that a pod's volumes name."""
+        named = (mapping(mapping(each).get("configMap")) for each in sequence(volumes))
+        found = (self.find(each) for each in named if each and self.config_maps)
+        return [text for each in found if isinstance(each, ConfigMap) for text in each.data.values()]
 
     def slip_of(self, reference: Mapping[str, Any]) -> str | None:
         """Return the ConfigMap that a reference probably means, if none has the name in it."""

@@ -117,13 +117,15 @@ def read_engine_part(
     metadata = mapping(body.get("metadata"))
     is_own = naming.GROUP_NAME in mapping(metadata.get("labels"))  # joined by its labels
     name = metadata.get("name")
-    listed = None if is_own else mapping(made.body.get("spec")).get("containers")
-    text = json.dumps(listed, default=str) if listed else ""
+    spec, context = mapping(made.body.get("spec")), in_object(context, body)
+    listed = None if is_own else spec.get("containers")
+    scripts = context.texts_in(spec.get("volumes")) if listed else []
+    text = json.dumps([listed, *scripts] if scripts else listed, default=str) if listed else ""
     signs = any(sign in text for sign in _SIGNS)
     if not (signs or any(sign in text for sign in _OF_IDLE)) or not is_name(name):
         return None
     at, count = join_path(path, made.path), made.number
-    pods = [*filter(is_serving, pods_of_template(made.body, at, in_object(context, body)))]
+    pods = [*filter(is_serving, pods_of_template(made.body, at, context))]
     if len(pods) != 1 or not isinstance(count, int) or count < 0:
         return None
     if not (signs or (pods[0].idle and _has_engine(made))):
