@@ -214,7 +214,7 @@ def is_without_address(service: Mapping[str, Any]) -> bool:
 def _without_address(part: EnginePart, by: ServiceAsked) -> Finding:
     seen = f"takes the address of its first rank from {by.variable}, but Service "
     seen += f"{display(part.asks)} has no cluster IP, so Kubernetes sets no variables for it"
-    return refuse(part.pod.command_path, seen, f"write {part.asks} in the address")
+    return refuse(part.pod.command_path, seen, f"write {part.asks} as the host of the address")
 
 
 def _looks(part: EnginePart) -> str:
@@ -224,7 +224,8 @@ def _looks(part: EnginePart) -> str:
 def _by_port(service: Service, parts: Sequence[EnginePart], head: EnginePart) -> _Found:
     for part in parts:
         if seen := _wrong_port(service.body, part, head):
-            remedy = f"let the Service send port {part.port} to {head.port or part.port}"
+            remedy = f"give the Service port {part.port} with targetPort {head.port or part.port}"
+            remedy += ", and name each of its ports"
             yield part, refuse(part.pod.command_path, seen, remedy)
 
 
@@ -321,11 +322,12 @@ def _finding(objects: SplitObjects, part: EnginePart, head: EnginePart, seen: st
     address, host = first_address(head, objects.reached(head)), part.asks
     asked = objects.asked_by(part)
     if address and not (host == address or host.startswith(f"{address}.")):
-        remedy = f"write {address} in the address"
+        remedy = f"write {address} as the host of the address"
     elif seen == _NO_SERVICE:
         remedy = "add a headless Service of that name, with the labels of that pod in its selector"
     elif asked is not None and _is_away(asked, part):
-        remedy = f"write {address or host.partition('.')[0]}.{part.namespace}.svc in the address"
+        name = address or host.partition(".")[0]
+        remedy = f"write {name}.{part.namespace}.svc as the host of the address"
     else:
         remedy = "write the labels of that pod in the selector of the Service"
     told = f"looks for its first rank at {display(host)}, {seen}"

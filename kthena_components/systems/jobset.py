@@ -175,6 +175,9 @@ def _names(view: JobSet) -> Iterator[NameFacts]:
             name=f"{host}.{domain or found.name}",
             limit=DNS_LABEL,
             what="label jobset.sigs.k8s.io/coordinator",
+            part="spec.network.subdomain"
+            if domain
+            else "the JobSet's or the replicated job's name",
         )
     for job in view.jobs:
         if job.name == "?" or isinstance(job.jobs, Unknown):

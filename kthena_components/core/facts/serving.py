@@ -102,6 +102,8 @@ class NameFacts:
     """The object or label that gets the name, in words: `StatefulSet`."""
     made: bool = True
     """Whether it is derived from the serving's and the role's name, not written by the user."""
+    part: str = ""
+    """What of it may be shorter, in words. Empty: the names of the serving and the role, or it."""
     by_default: bool = False
     """Whether a setting of the cluster may change how it is made."""
 

@@ -37,7 +37,7 @@ def name_fits(facts: ServingFacts) -> Iterator[Finding]:
         over = least_length(item.name) - item.limit
         if over <= 0:
             continue
-        part = "the serving's or the role's name" if item.made else "it"
+        part = item.part or ("the serving's or the role's name" if item.made else "it")
         finding = Finding(
             path=item.path,
             seen=f"gives the {item.what} name {display(item.name, NAME_LIMIT)}, "

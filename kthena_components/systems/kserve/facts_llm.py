@@ -21,7 +21,7 @@ from kthena_components.core.values.read import mapping, name_of, sequence
 from kthena_components.core.values.unknown import UNKNOWN_WORD, Unknown, is_unresolved
 from kthena_components.systems.kserve.served_models import models_of_llm, name_model, served_as
 from kthena_components.systems.kserve.view import LlmService, LlmWorkload, plain
-from kthena_components.systems.kubernetes.facts import leader_names
+from kthena_components.systems.kubernetes.backends import leader_names
 
 _EVALUATES = "0.18"
 _ADDED = "VLLM_ADDITIONAL_ARGS"

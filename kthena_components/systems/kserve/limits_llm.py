@@ -26,7 +26,7 @@ from kthena_components.systems.kserve.emit_objects import (
     options_of,
     split_roles,
 )
-from kthena_components.systems.kubernetes.facts import leader_names
+from kthena_components.systems.kubernetes.backends import leader_names
 
 _RESERVED = ("app.kubernetes.io/", "kserve.io/", "llm-d.ai/")
 

@@ -1,4 +1,4 @@
-"""What the backends share: Services, budgets and claims that they write, and limits.
+"""What the backends share: Services, budgets and claims that they write, limits, and names.
 
 Source of the entry Service: Kthena v1.0.0 pkg/model-serving-controller/utils/utils.go.
 """
@@ -9,12 +9,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.core import naming
+from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding
 from kthena_components.core.plan.limits import UPDATE, Limit
 from kthena_components.core.plan.manifest import SKIP_AWAIT, Manifest
 from kthena_components.core.plan.serving_plan import ServingPlan
 from kthena_components.core.remedies import elsewhere
 from kthena_components.core.spec.rules.rollout import scale_budget
+from kthena_components.core.values.unknown import MaybeInt
 
 WITHOUT_VOLCANO = Limit(
     "scheduler_name", takes="schedulers other than Volcano have no gang, topology or queue"
@@ -169,3 +171,32 @@ def emit_claims(plan: ServingPlan) -> Iterator[Manifest]:
             metadata = {**body["metadata"], "labels": {naming.NAME: plan.name}}
             # Its name changes with its content, so each change replaces it.
             yield Manifest(body={**body, "metadata": metadata}, renewed=True)
+
+
+# The names that come from a set of groups of a leader and its workers.
+#
+# The leaders are pods of a StatefulSet, numbered from 0, and the workers of a group are a
+# StatefulSet with the name of its leader. Source: kubernetes-sigs/lws
+# pkg/controllers/pod_controller.go.
+
+
+def leader_names(
+    path: str, name: str, groups: MaybeInt, workers: MaybeInt, *, made: bool = True
+) -> Iterator[NameFacts]:
+    """Return the longest names of a set; those of its first group if the number is unknown.
+
+    Args:
+        path: Path of the name that they come from.
+        name: The name of the set.
+        groups: Its groups.
+        workers: Workers of a group.
+        made: Whether the name is derived from others.
+    """
+    sets, last = naming.STATEFUL_SET_NAME, max(groups - 1, 0) if isinstance(groups, int) else 0
+    leader = f"{name}-{last}"
+    if workers == 0:
+        yield NameFacts(path=path, name=name, limit=sets, what="StatefulSet", made=made)
+    elif isinstance(workers, int):
+        yield NameFacts(path=path, name=leader, limit=sets, what="StatefulSet", made=made)
+        pod, limit = f"{leader}-{workers}", naming.DNS_LABEL
+        yield NameFacts(path=path, name=pod, limit=limit, what="worker pod", made=made)

@@ -28,11 +28,11 @@ from kthena_components.core.spec.enums import RecoveryPolicy, RolloutType
 from kthena_components.core.spec.fields import LabelKey, Positive, ServiceName, Spec
 from kthena_components.systems.kubernetes.backends import (
     ENGINES_WITH_METRICS,
+    leader_names,
     one_budget,
     refuse_hosts,
     refuse_surge,
 )
-from kthena_components.systems.kubernetes.facts import leader_names
 from kthena_components.systems.lws.view import in_slice
 
 # `backend_options` of the lws backend: what only LeaderWorkerSets have.

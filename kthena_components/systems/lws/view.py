@@ -52,7 +52,7 @@ from kthena_components.core.values.unknown import (
     product,
     total,
 )
-from kthena_components.systems.kubernetes.facts import leader_names
+from kthena_components.systems.kubernetes.backends import leader_names
 
 LEADER_WORKER_SET: GroupKind = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
 DISAGGREGATED_SET: GroupKind = ("disaggregatedset.x-k8s.io", "DisaggregatedSet")

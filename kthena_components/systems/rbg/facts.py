@@ -34,7 +34,7 @@ from kthena_components.core.values.read import (
     unknown_in,
 )
 from kthena_components.core.values.unknown import MaybeInt, Unknown, product
-from kthena_components.systems.kubernetes.facts import leader_names
+from kthena_components.systems.kubernetes.backends import leader_names
 from kthena_components.systems.rbg.view import (
     COMPONENTS,
     LEADER_WORKER,

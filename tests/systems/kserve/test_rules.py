@@ -101,11 +101,11 @@ def test_what_kserve_takes_passes(changes: dict[str, Any]) -> None:
         ),
         (
             {"metadata/annotations": {}},
-            f"{SCALER}: is missing, but nothing may scale an engine on several nodes. Write none",
+            f"{SCALER}: is missing, but nothing may scale an engine on several nodes. Write 'none'",
         ),
         (
             notes(autoscalerClass="hpa"),
-            f"{SCALER}: is 'hpa', but nothing may scale an engine on several nodes. Write none",
+            f"{SCALER}: is 'hpa', but nothing may scale an engine on several nodes. Write 'none'",
         ),
         (
             {f"{P}/workerSpec/pipelineParallelSize": 0},

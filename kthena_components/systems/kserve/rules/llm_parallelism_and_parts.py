@@ -135,13 +135,17 @@ def _positive(path: str, value: object) -> Iterator[Finding]:
         yield _refused(path, f"is {display(value)}, but must be at least 1", or_more(1))
 
 
+_COPIES = {"data": "all pods together", "dataLocal": "each pod"}
+
+
 def _data(workload: LlmWorkload, at: str) -> Iterator[Finding]:
     """Check data against dataLocal: both are stated, and the first is a multiple."""
     data, local = workload.size("data"), workload.size("dataLocal")
     if workload.states("data") != workload.states("dataLocal"):
         here, there = ("data", "dataLocal") if workload.states("data") else ("dataLocal", "data")
         seen = f"is {display(_shown(workload, here))}, but {there} is not given"
-        yield _refused(f"{at}.{here}", seen, f"add {there}, or remove {here}")
+        remedy = f"add {there}, the copies of the model in {_COPIES[there]}, or remove {here}"
+        yield _refused(f"{at}.{here}", seen, remedy)
         return
     if isinstance(data, Unknown) or isinstance(local, Unknown):
         return

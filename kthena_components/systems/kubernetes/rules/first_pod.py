@@ -309,7 +309,7 @@ def _leads_elsewhere(
     if only is not None and number.isdecimal() and int(number[:9]) != only:
         return f"selects pod {number}, and pod {only} has that rank", f"write {only} for {number}"
     if forwarded(service.body, port) is None:
-        return f"has a cluster IP and no port {port}", f"add port {port} to it"
+        return f"has a cluster IP and no port {port}", f"add port {port} to it, and name each port"
     return None
 
 

@@ -10,11 +10,10 @@ from kthena_components.core.findings import (
     Finding,
     Level,
     count_of,
+    nearest,
     not_checked,
     part_of_rule,
-    suggest,
 )
-from kthena_components.core.remedies import plain
 from kthena_components.core.rules.gpu_requests_vendor_visible import gpu_requests_equal_limits
 from kthena_components.core.values.display import display
 from kthena_components.core.values.images import Version, parse_version, read_image
@@ -284,8 +283,18 @@ def ray_engine_kwargs(view: RayView) -> Iterator[Finding]:
                     remedy = "remove it if the image has a newer vLLM"
                     yield _finding(one.name, key, seen, remedy, Level.ADVISORY)
                 continue
-            seen = "no release of vLLM has such an argument, so the model does not start"
-            yield _finding(one.name, key, seen, plain(suggest(key, _names())), Level.MANDATORY)
+            seen, remedy = _no_argument(key)
+            yield _finding(one.name, key, seen, remedy, Level.MANDATORY)
+
+
+def _no_argument(key: str) -> tuple[str, str]:
+    """Say why a name is no argument of vLLM's engine or server, and what to write."""
+    if key in _ONLY_OPTIONS:
+        return "it is only an option of `vllm serve`, so the model does not start", "remove it"
+    seen = "no release of vLLM has such an argument, so the model does not start"
+    near = nearest(key, _names())
+    said = f"write '{near}'" if near else "write the name of an option, with underscores"
+    return seen, f"{said}, or remove it"
 
 
 def _own(one: Served, key: str) -> tuple[str, str] | None:
