@@ -163,8 +163,7 @@ class _Late(Mapping[str, str]):
         return _NAMED.get(name) or next(begun)
 
     def __contains__(self, name: object) -> bool:
-        is_text = type(name) is str or isinstance(name, str)
-        return is_text and (name in _NAMED or str(name).startswith(_BEGINNINGS))
+        return isinstance(name, str) and (name in _NAMED or name.startswith(_BEGINNINGS))
 
     def __iter__(self) -> Iterator[str]:
         return iter(_NAMED)

@@ -278,8 +278,7 @@ class Placed:
 def placed_engines(facts: ServingFacts) -> Iterator[tuple[EngineFacts, Placed | Unknown]]:
     """Return each engine whose pods state a GPU, or why its memory cannot be checked."""
     for engine in facts.engines:
-        placed = placed_engine(engine)
-        if placed is not None:
+        if (placed := placed_engine(engine)) is not None:
             yield engine, placed
 
 
@@ -351,8 +350,7 @@ def split_of(command: CommandFacts) -> Split | Unknown:
         "attention": attention_ranks(command),
         "decode": command.decode_context,
     }
-    unknown = first_unknown(*sizes.values())
-    if unknown is not None:
+    if (unknown := first_unknown(*sizes.values())) is not None:
         return unknown
     known = {name: size for name, size in sizes.items() if isinstance(size, int)}
     if min(known.values()) < 1:
@@ -368,8 +366,7 @@ def split_of(command: CommandFacts) -> Split | Unknown:
 
 def length_of(placed: Placed) -> MaybeInt:
     """Return the length of the longest request, in tokens."""
-    stated = placed.command.max_model_len
-    if stated is not None:
+    if (stated := placed.command.max_model_len) is not None:
         return stated
     if "max_model_len" in placed.command.where:
         return _AUTO
@@ -383,8 +380,7 @@ def cache_of(placed: Placed) -> MaybeInt:
 
     0 if the table of models does not have how many of its layers do.
     """
-    stated = placed.cache_name
-    if isinstance(stated, Unknown):
+    if isinstance(stated := placed.cache_name, Unknown):
         return stated
     shape = placed.shape
     if not shape.full_cache:
