@@ -72,17 +72,22 @@ def _facts(kind: Kind[Any], found: Object, view: Any) -> ServingFacts | None:
     if facts is None:
         return None
     as_stated = bool(kind.templates or kind.own_templates) and not kind.brings_model
-    facts = replace(facts, told=_told(kind, view), added_fields=_added_fields(kind, view))
-    facts = replace(facts, pods_as_stated=as_stated, label_owners=LABEL_OWNERS)
-    facts = replace(facts, labels_by_field=LABELS_BY_FIELD)
+    facts = replace(
+        facts,
+        told=_told(kind, view),
+        added_fields=_added_fields(kind, view),
+        pods_as_stated=as_stated,
+        label_owners=LABEL_OWNERS,
+        labels_by_field=LABELS_BY_FIELD,
+        gpu_option=context.gpu_option,
+    )
     facts = with_pods(kind, found, view, facts)
-    facts = replace(facts, gpu_option=context.gpu_option)
-    engines = facts.engines
+    engines = whole = facts.engines
     if context.gpus:
         engines = tuple(_on_named_gpu(engine, context) for engine in engines)
     if shape is not None or context.shapes:
         engines = tuple(_shaped(engine, shape, context) for engine in engines)
-    return replace(facts, engines=engines)
+    return facts if engines is whole else replace(facts, engines=engines)
 
 
 def _told(kind: Kind[Any], view: Any) -> tuple[str, ...] | None:

@@ -10,6 +10,7 @@ import marshal
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from kthena_components.checker.crd_schema import SCHEMA_RULE, SCHEMA_RULES
@@ -161,10 +162,13 @@ def _claims(manifest: Mapping[str, Any]) -> Iterator[str]:
         for one in maps:
             outside = "containers" not in one
             for key, item in one.items():
-                if isinstance(item, list | tuple):
+                kind = type(item)
+                if kind is str:
+                    continue  # most fields, and quicker to tell
+                if kind is list or isinstance(item, list | tuple):
                     yield from _claim_names(item) if key in _CLAIMS else ()
                     below += filter(is_map, item) if outside else ()
-                elif outside and is_map(item):
+                elif outside and (kind is dict or is_map(item)):
                     below.append(item)
         maps = below
 
@@ -195,13 +199,18 @@ def _empty(template: object, path: str) -> Iterator[Finding]:
         yield Finding(path=where, seen=seen, remedy=remedy, rule=RULE)
 
 
+@cache
+def _keys_of(place: str) -> tuple[tuple[str, str], ...]:
+    """Return the keys of a place, each as it is written and without its `[]`."""
+    return tuple((key, key.removesuffix("[]")) for key in place.split(".") if key)
+
+
 def places_of(manifest: Mapping[str, Any], place: str) -> list[tuple[str, object]]:
     """Find the values at a place, each with its path; `[]` after a key is each member of a list."""
     found: list[tuple[str, object]] = [("", manifest)]
-    for key in filter(None, place.split(".")):
-        name = key.removesuffix("[]")
-        maps = [(path, value) for path, value in found if is_map(value)]
-        found = [(join_path(path, name), value.get(name)) for path, value in maps]
+    for key, name in _keys_of(place):
+        maps = [(path, value) for path, value in found if type(value) is dict or is_map(value)]
+        found = [(f"{path}.{name}" if path else name, value.get(name)) for path, value in maps]
         if name != key:
             lists = [(path, value) for path, value in found if isinstance(value, list | tuple)]
             found = [(f"{path}[{i}]", item) for path, each in lists for i, item in enumerate(each)]

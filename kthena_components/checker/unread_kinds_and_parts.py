@@ -228,7 +228,7 @@ def _has_order(body: Mapping[str, Any]) -> bool:
         if type(part) is list:
             todo += [item for item in part if type(item) not in _PLAIN]
             continue
-        for key, item in part.items() if is_map(part) else ():
+        for key, item in part.items() if type(part) is dict or is_map(part) else ():
             if type(key) is str and key[:1] == "$":
                 return True
             if type(item) not in _PLAIN:

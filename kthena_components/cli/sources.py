@@ -33,7 +33,7 @@ from kthena_components.core.values.blanks import mark_blanks, mark_empty
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.images import mark_triggered
-from kthena_components.core.values.read import group_kind, has_key, has_text, mapping
+from kthena_components.core.values.read import group_kind, has_key, has_text, is_map, mapping
 from kthena_components.core.values.regex import regex
 from kthena_components.reading.documents import Document, read_documents
 from kthena_components.reading.files import Unreadable, read_text, shown_name
@@ -137,7 +137,7 @@ def objects_of(document: Document) -> Iterator[KubeObject]:
 
 
 def _objects(body: Any, node: yaml.Node | None, line: int, shift: int) -> Iterator[KubeObject]:
-    if not isinstance(body, Mapping):
+    if not is_map(body):
         return
     version, kind, items = body.get("apiVersion"), body.get("kind"), body.get("items")
     if not (isinstance(version, str) and isinstance(kind, str)):

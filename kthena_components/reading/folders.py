@@ -8,6 +8,7 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import field
+from functools import lru_cache
 from pathlib import Path
 
 from kthena_components.core.values.dataclass import dataclass
@@ -134,8 +135,9 @@ def _note_source(entry: os.DirEntry[str], root: str, found: Found) -> None:
 
 
 def _may_deploy(entry: os.DirEntry[str]) -> bool:
-    is_helmfiles = entry.name.startswith(HELMFILE) or Path(entry).parent.name == HELMFILES
-    return entry.name.endswith(TERRAFORM) or (is_helmfiles and entry.name.endswith(TEMPLATE))
+    if not entry.name.endswith(TEMPLATE):
+        return entry.name.endswith(TERRAFORM)
+    return entry.name.startswith(HELMFILE) or Path(entry).parent.name == HELMFILES
 
 
 def _is_folder(entry: os.DirEntry[str], root: str, found: Found) -> bool:
@@ -232,7 +234,16 @@ def _empty(folder: str) -> Unreadable:
 
 def _real(path: str, root: str, real_root: str) -> str:
     """Return the real path of a file below a folder with no link on the way."""
+    start = _start(root)
+    if path.startswith(start):  # mostly, and quicker than to take it apart
+        return os.path.join(real_root, path[len(start) :])  # noqa: PTH118
     return str(Path(real_root, Path(path).relative_to(root)))
+
+
+@lru_cache(maxsize=16)
+def _start(root: str) -> str:
+    """Return what the paths of the files below a folder begin with."""
+    return str(Path(root, "x"))[:-1]
 
 
 def is_of_git(path: str, boundary: str) -> bool:

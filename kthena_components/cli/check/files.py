@@ -253,7 +253,8 @@ def check_sources(
 
 def _asked(given: CheckOptions, context: Context, sources: Sequence[Source]) -> StackOptions:
     """Return the options for all objects together, with the installed releases that hold."""
-    folders = {str(Path(source.name).parent) for source in sources}
+    above = {os.path.dirname(source.name) for source in sources}  # noqa: PTH120 - of each file
+    folders = {str(Path(folder)) for folder in above}
     is_plain = not any(source.rendered_by for source in sources)
     if not is_plain or len({Path(folder).is_absolute() for folder in folders}) != 1:
         return replace(given.asked, pins=context.pins)

@@ -17,7 +17,12 @@ from kthena_components.core.engines.facts import CommandFacts, Problem
 from kthena_components.core.engines.files import Files, Mount, read_file
 from kthena_components.core.engines.launchers import read_ray, read_ray_script, with_ranks
 from kthena_components.core.engines.lmdeploy_and_tgi import read_lmdeploy, read_tgi
-from kthena_components.core.engines.placeholders import NETWORK_VARIABLES, Scope, Variables
+from kthena_components.core.engines.placeholders import (
+    LATE_VARIABLES,
+    NETWORK_VARIABLES,
+    Scope,
+    Variables,
+)
 from kthena_components.core.engines.programs import (
     OMNI,
     RAY_SCRIPTS,
@@ -42,6 +47,8 @@ _IMAGES = Unknown(
 )
 _NETWORK = tuple((name, Unknown(f"the command may set {name}")) for name in NETWORK_VARIABLES)
 """The variables of the network, and their values where no known source sets them."""
+_NEVER_LATE = not any(name in LATE_VARIABLES for name in NETWORK_VARIABLES)
+"""Whether no controller adds one of them."""
 _LONGEST_LINE = 256
 _LETTERS = regex(r"-[A-Za-z]+")
 
@@ -55,6 +62,13 @@ class _Declared:
     def look_up(self, name: str) -> MaybeText | None:
         """Return a variable's value; None if nothing sets it."""
         return self.scope.declared(name)
+
+
+def _leaves_network(scope: Scope) -> bool:
+    """Return whether no known source sets a variable of the network."""
+    late = scope.late
+    is_usual = late is LATE_VARIABLES and _NEVER_LATE
+    return is_usual and not scope.hidden and scope.env.keys().isdisjoint(NETWORK_VARIABLES)
 
 
 @dataclass(slots=True)
@@ -134,6 +148,10 @@ class Search:
 
     def keep_network(self) -> None:
         """Keep the variables of the network that the current program gets."""
+        run = self.scope.environment
+        if not self.network and isinstance(run, _Declared) and _leaves_network(run.scope):
+            self.network.update(_NETWORK)  # most containers set none, and it is quicker to tell
+            return
         for name, open_value in _NETWORK:
             value = self.scope.look_up(name)
             value = self.scope.read(value) if isinstance(value, str) else value

@@ -30,6 +30,7 @@ from kthena_components.core.values.display import text_of
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import (
+    PREVIEW_LENGTH,
     UNKNOWN_WORD,
     FilledIn,
     MaybeText,
@@ -252,9 +253,14 @@ def _words(value: object) -> list[str]:
     if is_unresolved(value):
         # The whole list is unknown: it may contain the model and any flag.
         return [UNKNOWN_WORD, UNKNOWN_WORD]
-    return [text_of(item) for item in sequence(value) if isinstance(item, (str, int, float))]
+    items = sequence(value)
+    is_plain = {*map(type, items)} <= _TEXT and "".join(items).isascii()
+    if is_plain and PREVIEW_LENGTH not in {*map(len, items)}:  # most, and quicker to tell
+        return [*items]
+    return [text_of(item) for item in items if isinstance(item, (str, int, float))]
 
 
+_TEXT = frozenset({str})
 _REMEMBERED = 8_192
 """Maximum length of a command line that is cached, with its facts."""
 

@@ -74,12 +74,14 @@ def may_wait(container: Mapping[str, Any]) -> bool:
     words = [container.get("image")]
     for each in listed:
         words += sequence(each)
-    text = "\n".join([word for word in words if isinstance(word, str)])
+    text = "\n".join([word for word in words if type(word) is str or isinstance(word, str)])
     return any(map(text.__contains__, _MARKS))
 
 
 def hook_of(container: Mapping[str, Any]) -> object:
     """Return the command that the kubelet runs beside a container's own, before it is started."""
+    if "lifecycle" not in container:
+        return None
     hook = mapping(mapping(container.get("lifecycle")).get("postStart"))
     return mapping(hook.get("exec")).get("command")
 

@@ -18,7 +18,7 @@ from kthena_components.core.hardware.gpu_table import (
     known_gpus,
 )
 from kthena_components.core.values.dataclass import dataclass
-from kthena_components.core.values.read import mapping
+from kthena_components.core.values.read import is_map, mapping
 from kthena_components.core.values.unknown import Unknown, is_unresolved
 
 _MIB = 1024
@@ -213,7 +213,7 @@ def largest_of(found: Sequence[GpuFacts | Unknown | None]) -> GpuFacts | Unknown
 
 
 def _map(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+    return value if is_map(value) else {}
 
 
 def _list(value: object) -> Sequence[Any]:

@@ -1,6 +1,6 @@
 """Inputs of the memory rules: an engine's model, weights, parallelism and GPU."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from kthena_components.core.engines import CommandFacts
@@ -54,6 +54,7 @@ from kthena_components.core.memory.states_and_drafts import (
     loaded_part,
 )
 from kthena_components.core.models import ModelShape, find_by_folder, find_by_spelling, find_model
+from kthena_components.core.values.caches import cached_last
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.images import Version
 from kthena_components.core.values.read import first_unknown
@@ -277,8 +278,7 @@ class Placed:
 def placed_engines(facts: ServingFacts) -> Iterator[tuple[EngineFacts, Placed | Unknown]]:
     """Return each engine whose pods state a GPU, or why its memory cannot be checked."""
     for engine in facts.engines:
-        placed = placed_engine(engine)
-        if placed is not None:
+        if (placed := placed_engine(engine)) is not None:
             yield engine, placed
 
 
@@ -293,17 +293,20 @@ def placed_engine(engine: EngineFacts) -> Placed | Unknown | None:
     return _placed(engine, command, gpu)
 
 
-def engines_without_gpu(facts: ServingFacts) -> Iterator[tuple[EngineFacts, Placed | Unknown]]:
+@cached_last  # several rules ask for those of the same facts
+def engines_without_gpu(facts: ServingFacts) -> Sequence[tuple[EngineFacts, Placed | Unknown]]:
     """Return each engine without a GPU by name, on the largest GPU that its pods may request.
 
     Nothing names its GPU, or the GPU named for all pods cannot be the GPU of these pods.
     """
+    found: list[tuple[EngineFacts, Placed | Unknown]] = []
     for engine in facts.engines:
         entry, command = engine.entry, engine.entry.command
         if command is None or command.engine not in ENGINES or entry.on_cpus is not False:
             continue
         if entry.gpu is None or isinstance(entry.gpu, OtherGpu):
-            yield engine, _placed(engine, command, largest_gpu(entry.accelerators))
+            found.append((engine, _placed(engine, command, largest_gpu(entry.accelerators))))
+    return found
 
 
 def _placed(
@@ -347,8 +350,7 @@ def split_of(command: CommandFacts) -> Split | Unknown:
         "attention": attention_ranks(command),
         "decode": command.decode_context,
     }
-    unknown = first_unknown(*sizes.values())
-    if unknown is not None:
+    if (unknown := first_unknown(*sizes.values())) is not None:
         return unknown
     known = {name: size for name, size in sizes.items() if isinstance(size, int)}
     if min(known.values()) < 1:
@@ -364,8 +366,7 @@ def split_of(command: CommandFacts) -> Split | Unknown:
 
 def length_of(placed: Placed) -> MaybeInt:
     """Return the length of the longest request, in tokens."""
-    stated = placed.command.max_model_len
-    if stated is not None:
+    if (stated := placed.command.max_model_len) is not None:
         return stated
     if "max_model_len" in placed.command.where:
         return _AUTO
@@ -379,8 +380,7 @@ def cache_of(placed: Placed) -> MaybeInt:
 
     0 if the table of models does not have how many of its layers do.
     """
-    stated = placed.cache_name
-    if isinstance(stated, Unknown):
+    if isinstance(stated := placed.cache_name, Unknown):
         return stated
     shape = placed.shape
     if not shape.full_cache:

@@ -29,6 +29,7 @@ from kthena_components.core.memory.sparse_attention import with_loaded_indexers
 from kthena_components.core.models import ModelShape
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.images import Version
+from kthena_components.core.values.read import is_map
 
 _RATIO = 0.9
 """Default of --mamba-full-memory-ratio: memory for states to that for the cache."""
@@ -211,7 +212,8 @@ def loaded_part(command: CommandFacts, shape: ModelShape, release: Version | Non
 
 def has_drafts(command: CommandFacts) -> bool:
     """Return whether an engine verifies drafts of tokens."""
-    return any("spec" in o and o.lstrip("-").startswith(_SPECULATIVE) for o in command.options)
+    named = [option for option in command.options if "spec" in option]
+    return any(option.lstrip("-").startswith(_SPECULATIVE) for option in named)
 
 
 def drafted_tokens(command: CommandFacts) -> int:
@@ -234,7 +236,7 @@ def _method_of(command: CommandFacts) -> tuple[str, bool]:
         algorithm = str(options.get(_ALGORITHM) or "").lower()
         other = options.get(_DRAFT_MODEL) not in (None, command.model)
         return algorithm, algorithm in _OWN_OF_SGLANG and not other
-    if not isinstance(config, Mapping):
+    if not is_map(config):
         return "", has_drafts(command) and _OTHER not in options
     method, model = (str(config.get(key) or "").lower() for key in ("method", "model"))
     if not method and _HEAD in model:

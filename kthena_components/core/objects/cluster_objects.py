@@ -263,6 +263,10 @@ class PodIndex:
             if isinstance(key, str) and isinstance(value, str):
                 self._holding.setdefault((key, value), []).append(pods)
 
+    def again(self) -> "PodIndex":
+        """Return the index for another rule, with as many comparisons as at first."""
+        return PodIndex(self.known, self.hidden, _holding=self._holding)
+
     def matching(self, wanted: Mapping[str, str]) -> list[PodSet]:
         """Return the pods that a selector surely matches; empty if there are too many to compare.
 
@@ -314,6 +318,19 @@ class PodIndex:
                 and (pods.added is None or not isinstance(pods.added.get(key, ""), str))
             ]
         return self._lacking[key]
+
+
+def running_pods(cluster: ClusterObjects) -> dict[object, PodIndex]:
+    """Return the pods of each namespace, without templates of which no pod runs."""
+    return {namespace: index.again() for namespace, index in cluster.once(_running)}
+
+
+def _running(cluster: ClusterObjects) -> Iterable[tuple[object, PodIndex]]:
+    indexes: dict[object, PodIndex] = {}
+    for pods in cluster.pods:
+        if pods.count != 0:
+            indexes.setdefault(pods.owner.namespace, PodIndex()).add(pods)
+    return indexes.items()
 
 
 def _surely_added(pods: PodSet) -> Iterator[tuple[str, object]]:

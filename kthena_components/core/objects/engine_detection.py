@@ -122,7 +122,7 @@ def signs_in(
 
 def sizes_in(document: Mapping[str, object]) -> Iterator[Sign]:
     """Yield the sizes of an engine that a document in a text states at its top."""
-    for key in filter(_is_size, document):
+    for key in _sizes(document):
         yield from _stated(key_text(key), key_text(key), document[key])
 
 
@@ -162,7 +162,7 @@ def _in_map(path: str, fields: Mapping[object, object]) -> Iterator[Sign]:
         words = image_entrypoint(image)
         if words and sequence(fields["args"]):
             yield Sign(join_path(path, "args"), f"starts {' '.join(words)}")
-    for key in filter(_is_size, fields):
+    for key in _sizes(fields):
         yield from _stated(join_path(path, key_text(key)), key_text(key), fields[key])
     if "value" in fields:
         # The last part of a path of Helm, a flag, or a variable.
@@ -173,6 +173,14 @@ def _in_map(path: str, fields: Mapping[object, object]) -> Iterator[Sign]:
     for key, size in pairs(fields.get("parallelism")):
         if key in _PARTS:
             yield from _stated(join_path(path, f"parallelism.{key}"), f"parallelism.{key}", size)
+
+
+def _sizes(fields: Mapping[Any, object]) -> list[Any]:
+    """Return the keys of a map that are sizes of an engine: most maps have none."""
+    for key in fields:
+        if type(key) is not str or key in _FIELDS or key[:1] == "-":
+            return list(filter(_is_size, fields))
+    return []
 
 
 def _is_size(name: object) -> bool:

@@ -99,12 +99,14 @@ class Object:
     @property
     def metadata(self) -> Mapping[str, Any]:
         """Its metadata."""
-        return mapping(self.body.get("metadata"))
+        metadata = self.body.get("metadata")
+        return metadata if type(metadata) is dict else mapping(metadata)
 
     @property
     def spec(self) -> Mapping[str, Any]:
         """Its spec."""
-        return mapping(self.body.get("spec"))
+        spec = self.body.get("spec")
+        return spec if type(spec) is dict else mapping(spec)
 
     @property
     def stated_namespace(self) -> str:
@@ -114,7 +116,7 @@ class Object:
 
     def at(self, path: str) -> str:
         """Return a path of this object in the caller's input."""
-        return join_path(self.path, path)
+        return join_path(self.path, path) if self.path else path
 
 
 def read_object(

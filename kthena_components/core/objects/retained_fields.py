@@ -79,7 +79,14 @@ def _pruned(value: Any) -> Any:
             value = {key: value[key] for key in value if key in _POD}
             if on_host:
                 value["containers"] = [*map(_on_host, value["containers"])]
-        return {_kept(key): _FIELDS.get(key, _pruned)(inside) for key, inside in value.items()}
+        pruned: dict[Any, Any] = {}
+        for key, inside in value.items():
+            known = sys.intern(key) if type(key) is str else _kept(key)
+            if type(inside) is str and key not in _FIELDS:  # the usual value, and quicker to tell
+                pruned[known] = sys.intern(inside)
+            else:
+                pruned[known] = _FIELDS.get(key, _pruned)(inside)
+        return pruned
     return [_pruned(item) for item in value] if isinstance(value, list) else _kept(value)
 
 
@@ -166,10 +173,14 @@ def _short(value: Any) -> Any:
     """Drop texts that are longer than a name, such as a whole manifest in an annotation."""
     if not is_map(value):
         return _kept(value)
-    return {
-        _kept(key): _LONG if isinstance(item, str) and len(item) > _LONGEST else _kept(item)
-        for key, item in value.items()
-    }
+    short: dict[Any, Any] = {}
+    for key, item in value.items():
+        known = sys.intern(key) if type(key) is str else _kept(key)
+        if type(item) is str and len(item) <= _LONGEST:  # most of them, and quicker to tell
+            short[known] = sys.intern(item)
+        else:
+            short[known] = _LONG if isinstance(item, str) and len(item) > _LONGEST else _kept(item)
+    return short
 
 
 def _kept(value: Any) -> Any:

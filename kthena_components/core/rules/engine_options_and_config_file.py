@@ -70,7 +70,7 @@ def engine_option_keys(facts: ServingFacts) -> Iterator[Finding]:
 def _stated(start: Start, option: str) -> Any:
     """Return the value of an option. SGLang's parser takes it as text, and reads it later."""
     stated = start.option(option)
-    if not isinstance(stated, str) or is_unresolved(stated):
+    if stated is None or not isinstance(stated, str) or is_unresolved(stated):
         return stated
     try:
         return json.loads(stated)
@@ -83,7 +83,7 @@ def _words(start: Start, table: Table) -> Iterator[Finding]:
     release = start.command.release
     for option, key in sorted({(row.option, row.key) for row in table.words if row.key}):
         stated = _stated(start, option)
-        word = stated.get(key) if isinstance(stated, Mapping) else None
+        word = stated.get(key) if is_map(stated) else None
         if release is None or not isinstance(word, str) or is_unresolved(word):
             continue
         taken = table.words_in(option, key, release.version)

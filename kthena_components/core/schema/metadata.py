@@ -24,7 +24,7 @@ from kthena_components.core.values.caches import cached_by_text
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.read import mapping, pairs, unknown_in
 from kthena_components.core.values.regex import regex
-from kthena_components.core.values.unknown import Blank, is_unresolved
+from kthena_components.core.values.unknown import PREVIEW_LENGTH, Blank, is_unresolved
 
 _SERVERS_OWN = (
     "creationTimestamp deletionGracePeriodSeconds deletionTimestamp finalizers generation "
@@ -127,6 +127,8 @@ def say(path: str, seen: str, remedy: str, level: Level = Level.MANDATORY) -> Fi
 
 def known(value: object) -> str | None:
     """Return a text whose value is known; None for anything else."""
+    if type(value) is str and value.isascii() and len(value) != PREVIEW_LENGTH:
+        return value  # most texts, and quicker to tell
     if isinstance(value, str) and type(value) is not Blank and not is_unresolved(value):
         return value
     return None

@@ -125,6 +125,8 @@ def text(value: object, default: str | None = None) -> MaybeText | None:
     """Read a text; empty for any other value."""
     if value is None:
         return default
+    if type(value) is str and value.isascii() and len(value) != PREVIEW_LENGTH:
+        return value  # most texts, and quicker to tell
     return unknown_in(value) or (value if isinstance(value, str) else None)
 
 
@@ -205,23 +207,28 @@ def group_kind(manifest: object) -> tuple[str, str]:
     """Return the API group and the kind of an object; the core group is an empty text."""
     fields = manifest if type(manifest) is dict else mapping(manifest)
     version, kind = fields.get("apiVersion"), fields.get("kind")
-    group = version.partition("/")[0] if isinstance(version, str) and "/" in version else ""
-    return group, kind if isinstance(kind, str) else ""
+    group = ""
+    if (type(version) is str or isinstance(version, str)) and "/" in version:
+        group = version.partition("/")[0]
+    return group, kind if type(kind) is str or isinstance(kind, str) else ""
 
 
 def spec_of(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the spec of an object, empty if there is none."""
-    return mapping(manifest.get("spec"))
+    spec = manifest.get("spec")
+    return spec if type(spec) is dict else mapping(spec)
 
 
 def sequence(value: object) -> Sequence[Any]:
     """Read a list; an empty one for any other value."""
+    if type(value) is list or type(value) is tuple:  # the usual types, and a faster check
+        return value
     return value if isinstance(value, (list, tuple)) else ()
 
 
 def pairs(value: object) -> Iterator[tuple[object, Any]]:
     """List the items of a map; in YAML a key may have any type."""
-    yield from mapping(value).items()
+    yield from value.items() if type(value) is dict else mapping(value).items()
 
 
 def unknown_within(*values: object) -> Unknown | None:

@@ -1,5 +1,6 @@
 """Finds what files and renderings state about releases of charts and kustomizations."""
 
+import os
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -102,11 +103,12 @@ def find_releases(texts: Texts) -> Iterator[tuple[Statement, Mapping[str, Any]]]
 
 def _by_name(path: str) -> Iterator[tuple[str, _Reader]]:
     """Yield how a file is read that is known by its name."""
+    name = os.path.basename(path)  # noqa: PTH119 - of each file
     if is_helmfile(path):
         yield "helmfile", helmfile
-    elif Path(path).name in NAMES:
+    elif name in NAMES:
         yield "Fleet", fleet
-    elif Path(path).name in KUSTOMIZATIONS:
+    elif name in KUSTOMIZATIONS:
         yield "Kustomize", helm_charts
     elif path.endswith(SUFFIXES):
         yield "Terraform", terraform

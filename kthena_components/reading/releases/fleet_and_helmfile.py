@@ -146,6 +146,8 @@ _SUFFIXES = (".yaml", ".yml", TEMPLATE)
 
 def is_helmfile(file: str) -> bool:
     """Return whether a file is one of helmfile's, by its name."""
+    if HELMFILE not in file:  # most files, and quicker to tell
+        return False
     path = Path(file)
     is_there = path.parent.name == HELMFILES or path.name.partition(".")[0] == HELMFILE
     return is_there and path.name.endswith(_SUFFIXES)

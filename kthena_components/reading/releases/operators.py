@@ -17,6 +17,7 @@ version of its operator. aws-ia terraform-aws-eks-data-addons: NAME_helm_config,
 terraform-aws-eks-blueprints-addons: helm_releases.
 """
 
+import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -178,7 +179,7 @@ def find_pins(
 
 def _stated(text: str, path: str) -> Iterable[tuple[str, str, object]]:
     """Return chart, address and version of what a file installs that is none of Terraform."""
-    name = Path(path).name
+    name = os.path.basename(path)  # noqa: PTH119 - of each file
     if name.endswith(SCRIPTS):
         return in_script(text)
     if name in KUSTOMIZATIONS:

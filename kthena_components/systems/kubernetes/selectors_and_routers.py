@@ -272,8 +272,12 @@ class Selector:
         return self.owner.namespace if self.namespace is None else self.namespace
 
 
-def selectors(cluster: ClusterObjects) -> Iterator[Selector]:
+def selectors(cluster: ClusterObjects) -> Sequence[Selector]:
     """Return the selectors of Services, ModelServers, InferencePools and routers."""
+    return cluster.once(_selectors)
+
+
+def _selectors(cluster: ClusterObjects) -> Iterator[Selector]:
     for kind, read in _READERS.items():
         for found in cluster.of(kind):
             for path, labels, targets in read(found):

@@ -117,7 +117,7 @@ def topologies(manifest: Mapping[str, Any]) -> Iterator[Topology]:
         case _:
             places = []
     for path, fields in places:
-        if isinstance(fields, Mapping) or unknown_in(fields):
+        if fields is not None and (isinstance(fields, Mapping) or unknown_in(fields)):
             yield Topology(path, mapping(fields))
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kthena_components.core.engines.files import read_file
 from kthena_components.core.engines.placeholders import Scope, expand_kubernetes
 from kthena_components.core.facts.container import read_volumes
-from kthena_components.core.facts.container_commands import read_inputs
+from kthena_components.core.facts.container_commands import read_argv, read_inputs
 from kthena_components.core.facts.context import Context, gather, in_object
 from kthena_components.core.facts.files import PodVolumes
 from kthena_components.core.values.unknown import (
@@ -24,6 +24,7 @@ from tests.support.strategies import json_trees
 
 Json = dict[str, Any]
 LATE = f"{OUTPUT_OPEN}3{OUTPUT_CLOSE}"
+BLANK, PREVIEW = Blank("SIZE"), "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 ABSENT = "ConfigMap 'none' is not among the objects that are checked"
 
 
@@ -260,3 +261,11 @@ def test_nothing_makes_the_reader_raise(container: Json, volumes: object, data: 
     scope = Scope(given_.env, {}, hidden=given_.hidden, files=given_.files)
 
     assert all(isinstance(expand_kubernetes(f"$({name})", scope), str) for name in given_.env)
+
+
+@given(st.lists(st.one_of(st.text(), st.integers(), st.sampled_from([LATE, BLANK, PREVIEW, 8.0]))))
+def test_words_of_a_container_are_read_alike_however_they_are_told(items: list[Any]) -> None:
+    one_by_one = [read_argv({"command": ["c"], "args": [item]})[1:] for item in items]
+    assert read_argv({"command": ["c"], "args": items})[1:] == [
+        word for words in one_by_one for word in words
+    ]

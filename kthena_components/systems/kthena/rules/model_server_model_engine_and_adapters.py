@@ -10,7 +10,7 @@ from dataclasses import replace
 from kthena_components.core.engines.options import TITLES
 from kthena_components.core.facts.listening import Listening
 from kthena_components.core.findings import Finding, Level, advise, each_of, refuse
-from kthena_components.core.objects.cluster_objects import ClusterObjects, PodIndex
+from kthena_components.core.objects.cluster_objects import ClusterObjects, running_pods
 from kthena_components.core.objects.object import MODEL_SERVER, Object, PodSet
 from kthena_components.core.remedies import either, write
 from kthena_components.core.values.display import display
@@ -27,10 +27,7 @@ _Answering = list[tuple[PodSet, Listening]]
 def _served(cluster: ClusterObjects) -> Iterator[tuple[ClusterObjects, Object, _Answering]]:
     """Yield each ModelServer with the pods that it selects and that answer requests."""
     servers = {found.index: found for found in cluster.of(MODEL_SERVER)}
-    indexes: dict[object, PodIndex] = {}
-    for pods in cluster.pods if servers else ():
-        if pods.count != 0:
-            indexes.setdefault(pods.owner.namespace, PodIndex()).add(pods)
+    indexes = running_pods(cluster) if servers else {}
     found: dict[int, _Answering] = {}
     for each in selectors(cluster) if servers else ():
         wanted = {str(k): v for k, v in each.labels.items() if isinstance(v, str)}

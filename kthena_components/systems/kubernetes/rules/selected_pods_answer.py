@@ -8,7 +8,7 @@ from kthena_components.core import naming
 from kthena_components.core.facts.listening import ON_A_PORT, ON_ALL_ADDRESSES, Listening
 from kthena_components.core.facts.ports import resolved
 from kthena_components.core.findings import Finding, Level, advise, join_path, part_of_rule, refuse
-from kthena_components.core.objects.cluster_objects import ClusterObjects, PodIndex
+from kthena_components.core.objects.cluster_objects import ClusterObjects, running_pods
 from kthena_components.core.objects.object import MODEL_SERVING, PodSet
 from kthena_components.core.remedies import set_option, write
 from kthena_components.core.values.display import display, listing
@@ -86,11 +86,8 @@ def selected_pods_answer(cluster: ClusterObjects) -> Iterator[Finding]:
 def _selected(cluster: ClusterObjects) -> Iterator[Finding]:
     """Check the pods of each selector that sends requests."""
     asking = [one for one in selectors(cluster) if one.targets and one.labels and not one.gap]
-    indexes: dict[object, PodIndex] = {}
+    indexes = running_pods(cluster) if asking else {}
     on_hosts = [pods for pods in cluster.pods if pods.spec.get("hostNetwork")] if asking else []
-    for pods in cluster.pods if asking else ():
-        if pods.count != 0:
-            indexes.setdefault(pods.owner.namespace, PodIndex()).add(pods)
     for each in asking:
         wanted = {str(key): value for key, value in each.labels.items() if isinstance(value, str)}
         index = indexes.get(each.place)

@@ -9,7 +9,12 @@ from kthena_components.core.facts.listening import Listening
 from kthena_components.core.facts.network import OWN_PORT, OWN_PORT_SINCE
 from kthena_components.core.facts.ports import resolved
 from kthena_components.core.findings import Finding, Level, advise, not_checked, refuse
-from kthena_components.core.objects.cluster_objects import ClusterObjects, PodIndex, names_serving
+from kthena_components.core.objects.cluster_objects import (
+    ClusterObjects,
+    PodIndex,
+    names_serving,
+    running_pods,
+)
 from kthena_components.core.objects.object import Object, PodSet
 from kthena_components.core.values.display import display
 from kthena_components.core.values.images import read_image
@@ -157,11 +162,8 @@ def service_one_model(cluster: ClusterObjects) -> Iterator[Finding]:
     Source: Kubernetes documentation, Service; vLLM vllm/entrypoints/openai/serving_engine.py
         (_check_model) and api_server.py; SGLang sglang/srt/entrypoints/openai/serving_base.py.
     """
-    indexes: dict[object, PodIndex] = {}
     asking = [one for one in selectors(cluster) if one.owner.group_kind == _SERVICE]
-    for pods in cluster.pods if asking else ():
-        if pods.count != 0:
-            indexes.setdefault(pods.owner.namespace, PodIndex()).add(pods)
+    indexes = running_pods(cluster) if asking else {}
     for each in asking:
         index = indexes.get(each.place)
         wanted = {str(k): v for k, v in each.labels.items() if isinstance(v, str)}

@@ -27,6 +27,7 @@ from kthena_components.core.objects.object import (
     requests_of,
 )
 from kthena_components.core.remedies import either, remove, write
+from kthena_components.core.values.caches import cached_by_object
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.quantity import parse_quantity, render_quantity
 from kthena_components.core.values.read import (
@@ -205,8 +206,12 @@ def gang_requests(cluster: ClusterObjects) -> Iterator[Finding]:
             unsure = first_unknown(scheduler, *modes)
             if "hard" in modes and not isinstance(scheduler, Unknown):
                 yield from _check_requests(entry, item)
-            elif modes and unsure and requests_of(item) == {}:
+            elif modes and unsure and _requests(item) == {}:
                 yield not_checked(item.at("spec.containers"), unsure)
+
+
+_requests = cached_by_object(64)(requests_of)
+"""Three rules ask for the requests of the same pods."""
 
 
 def _by_controllers(cluster: ClusterObjects) -> Iterator[tuple[Object, list[PodSet]]]:
@@ -228,7 +233,7 @@ def _is_about(topology: Topology, pods: PodSet) -> bool:
 def _check_requests(entry: Object, item: PodSet) -> Iterator[Finding]:
     """Report pods without requests, which a hard network topology does not hold together."""
     path = item.at("spec.containers")
-    if not known(requests_of(item), path) and item.count != 0:
+    if not known(_requests(item), path) and item.count != 0:
         yield Finding(
             path=path,
             seen=f"request no resources, so the hard network topology of {entry.kind} "
@@ -250,7 +255,7 @@ def gang_resources(cluster: ClusterObjects) -> Iterator[Finding]:
     """
     for entry, pods in _gangs(cluster):
         member = count(entry.spec.get("minMember"), 0)
-        amounts = [(item.count, requests_of(item)) for item in pods]
+        amounts = [(item.count, _requests(item)) for item in pods]
         if not pods or cluster.unsure or not isinstance(member, int) or member <= 0:
             continue
         known = [(n, a) for n, a in amounts if isinstance(n, int) and not isinstance(a, Unknown)]
