@@ -193,9 +193,9 @@ def write(value: Any, depth: int = 0) -> str:
     """
     if isinstance(value, Mapping) and value:
         items = [f"{_key(str(key))}: {write(item, depth + 1)}" for key, item in value.items()]
-        return _listed("{", items, "}", " ", depth)
+        return listed("{", items, "}", " ", depth)
     if isinstance(value, list | tuple) and value:
-        return _listed("[", [write(item, depth + 1) for item in value], "]", "", depth)
+        return listed("[", [write(item, depth + 1) for item in value], "]", "", depth)
     return _quoted(value)
 
 
@@ -225,7 +225,8 @@ def _quoted(value: Any) -> str:
     return printable(json.dumps(value, ensure_ascii=False), lambda char: json.dumps(char)[1:-1])
 
 
-def _listed(opens: str, items: list[str], closes: str, pad: str, depth: int) -> str:
+def listed(opens: str, items: list[str], closes: str, pad: str, depth: int) -> str:
+    """Write a list or a map, on one line if it fits."""
     line = f"{opens}{pad}{', '.join(items)}{pad}{closes}"
     if "\n" not in line and len(line) + 4 * depth <= WIDTH:
         return line

@@ -30,9 +30,9 @@ from kthena_components.cluster.status import (
 from kthena_components.core import naming
 from kthena_components.core.findings import count_of
 from kthena_components.core.plan.templates import requests_of
-from kthena_components.core.topology.domains import Domain, holds, lowest
+from kthena_components.core.topology.domains import Domain, lowest, matches
 from kthena_components.core.values.display import sentence
-from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.drawing.picture import GroupRow, NodeBox, Picture, PodBox, node_box, racks_of
 from kthena_components.placement.model import Cluster, Node, Outcome, PodGroup, PodSet
@@ -104,11 +104,7 @@ def pods_of(group: PodGroup, state: str) -> Iterator[PodBox]:
 def _engine_size(group: PodGroup, pods: PodSet) -> int:
     """Return how many pods of a set form one engine: those of one subgroup."""
     for policy in group.subgroups:
-        wanted = mapping(policy.match_labels.get("matchLabels"))
-        expressions = sequence(policy.match_labels.get("matchExpressions"))
-        if all(pods.labels.get(key) == value for key, value in wanted.items()) and all(
-            holds(mapping(item), pods.labels) for item in expressions
-        ):
+        if matches(policy.match_labels, pods.labels):
             return max(1, policy.size)
     return 1
 

@@ -18,7 +18,7 @@ from kthena_components.core.findings import nearest
 from kthena_components.core.objects.object import CLAIM, HYPER_NODE, QUEUE
 from kthena_components.core.schema.versions import VERSIONS, known_version
 from kthena_components.core.topology.domains import lowest
-from kthena_components.core.topology.node_fit import Amounts
+from kthena_components.core.topology.node_fit import REQUIRED, Amounts
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import listing
 from kthena_components.core.values.quantity import add_resources
@@ -67,7 +67,6 @@ _NO_PRODUCT = (
     "no node states its GPU, so the GPU that pods select by labels was not compared: write the "
     "`product` of the nodes into the inventory"
 )
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,18 +163,16 @@ def _unselected(spec: Body, labels: frozenset[str]) -> Body:
         left["nodeSelector"] = {key: each for key, each in selector.items() if key not in labels}
     affinity = mapping(spec.get("affinity"))
     node = mapping(affinity.get("nodeAffinity"))
-    terms = [
-        mapping(one) for one in sequence(mapping(node.get(_REQUIRED)).get("nodeSelectorTerms"))
-    ]
+    terms = [mapping(one) for one in sequence(mapping(node.get(REQUIRED)).get("nodeSelectorTerms"))]
     kept = [{**one, "matchExpressions": [each for each in sequence(one.get("matchExpressions"))
                                          if mapping(each).get("key") not in labels]}
             if one.get("matchExpressions") else one for one in terms]  # fmt: skip
     if kept == terms:
         return left
-    others = {key: each for key, each in node.items() if key != _REQUIRED}
+    others = {key: each for key, each in node.items() if key != REQUIRED}
     # A term matches if all of its expressions do: one with none left matches any node.
     if all(any(one.values()) for one in kept):
-        others[_REQUIRED] = {"nodeSelectorTerms": kept}
+        others[REQUIRED] = {"nodeSelectorTerms": kept}
     return {**left, "affinity": {**affinity, "nodeAffinity": others}}
 
 

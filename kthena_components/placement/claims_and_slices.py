@@ -37,6 +37,7 @@ from kthena_components.core.facts.device_requests import (
     unread_part,
 )
 from kthena_components.core.hardware.gpu_table import CLASS_OF, NVIDIA
+from kthena_components.core.topology.node_fit import REQUIRED
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import add_resources, render_quantity
@@ -298,15 +299,14 @@ def on_products(spec: Mapping[str, Any], claimed: Claimed) -> Mapping[str, Any]:
     """Add the nodes with the claimed products to the required node affinity of a spec."""
     if not claimed.products:
         return spec
-    required = "requiredDuringSchedulingIgnoredDuringExecution"
     affinity = mapping(spec.get("affinity"))
     node = mapping(affinity.get("nodeAffinity"))
-    terms = sequence(mapping(node.get(required)).get("nodeSelectorTerms")) or [{}]
+    terms = sequence(mapping(node.get(REQUIRED)).get("nodeSelectorTerms")) or [{}]
     added = [{"key": PRODUCT, "operator": "In", "values": sorted(names)}
              for names in claimed.products]  # fmt: skip
     both = [
         {**term, "matchExpressions": [*sequence(term.get("matchExpressions")), *added]}
         for term in map(mapping, terms)
     ]
-    chosen = {**node, required: {"nodeSelectorTerms": both}}
+    chosen = {**node, REQUIRED: {"nodeSelectorTerms": both}}
     return {**spec, "affinity": {**affinity, "nodeAffinity": chosen}}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from kthena_components.core.facts.serving import GpuDemand, ServingFacts
 from kthena_components.core.findings import Finding
@@ -13,6 +13,7 @@ from kthena_components.core.objects.object import GroupKind, Object, PodSet
 from kthena_components.core.objects.retained_fields import kept_spec
 from kthena_components.core.rules.support.admission import Change
 from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.read import count, mapping
 
 if TYPE_CHECKING:  # who checks files has no plan and no input
     from kthena_components.core.objects.engine_containers import Sketch
@@ -45,6 +46,18 @@ class Rollout:
     """Defaults of maxUnavailable and maxSurge."""
     all_at_once: str = ""
     """What replaces all pods at once and how, new ones first; empty if nothing does."""
+
+    @classmethod
+    def of(cls, strategy: object, replicas: object, usual: tuple[object, object]) -> Self:
+        """Read the `rollingUpdate` of a strategy at `spec.strategy`."""
+        rolling = mapping(mapping(strategy).get("rollingUpdate"))
+        return cls(
+            at="spec.strategy.rollingUpdate",
+            replicas=count(replicas, 1),
+            max_unavailable=rolling.get("maxUnavailable"),
+            max_surge=rolling.get("maxSurge"),
+            usual=usual,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

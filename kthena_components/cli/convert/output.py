@@ -33,7 +33,6 @@ from kthena_components.systems.system import Body
 _PULUMI = "pulumi.com/"
 _PROJECT = "kthena-components"
 _ELSEWHERE = "change it, or write a program, with --to python or --to typescript"
-_WIDTH = 96
 _IMPORT = 'import * as kthena from "@pulumi/kthena";\n'
 _NEW = "new kthena.ModelServing("
 _FAR = 10**6
@@ -201,12 +200,7 @@ def _literal(value: Any, depth: int) -> str:
         items, opens, closes = [_literal(item, depth + 1) for item in value], "[", "]"
     else:
         return repr(value)
-    line = f"{opens}{', '.join(items)}{closes}"
-    if "\n" not in line and len(line) + 4 * depth <= _WIDTH:
-        return line
-    space = "    " * (depth + 1)
-    inner = "".join(f"{space}{item},\n" for item in items)
-    return f"{opens}\n{inner}{'    ' * depth}{closes}"
+    return typescript.listed(opens, items, closes, "", depth)
 
 
 def _prove(written: Sequence[Any], servings: Sequence[Converted], today: date | None) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from kthena_components.core.facts.context import Context
 from kthena_components.core.facts.device_requests import AskedDevices, read_request
 from kthena_components.core.hardware import GpuFacts
+from kthena_components.core.hardware.pod_gpu import least_of
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import first_unknown, is_name, mapping, sequence, unknown_in
@@ -53,11 +54,7 @@ class ContainerClaims:
     @property
     def gpu(self) -> GpuFacts | Unknown | None:
         """The GPU with the least memory that selectors state. None: none is stated."""
-        stated = [each.asked.gpu for each in self.devices if each.asked.gpu is not None]
-        known = [gpu for gpu in stated if isinstance(gpu, GpuFacts)]
-        if known:
-            return min(known, key=lambda gpu: gpu.memory_gib)
-        return stated[0] if stated else None
+        return least_of(each.asked.gpu for each in self.devices)
 
 
 NO_CLAIMS = ContainerClaims()

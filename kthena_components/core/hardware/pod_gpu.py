@@ -182,11 +182,16 @@ def _expressions(term: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[object
 
 def _all_of(stated: Sequence[tuple[str, Sequence[object]]]) -> GpuFacts | Unknown | None:
     """Return the GPU on which several labels agree: the one with the least memory."""
-    read = [gpu for key, values in stated if (gpu := _one_of(key, values)) is not None]
-    known = [gpu for gpu in read if isinstance(gpu, GpuFacts)]
+    return least_of(_one_of(key, values) for key, values in stated)
+
+
+def least_of(found: Iterable[GpuFacts | Unknown | None]) -> GpuFacts | Unknown | None:
+    """Return the known GPU with the least memory; else why none is known; None without any."""
+    stated = [gpu for gpu in found if gpu is not None]
+    known = [gpu for gpu in stated if isinstance(gpu, GpuFacts)]
     if known:
         return min(known, key=lambda gpu: gpu.memory_gib)
-    return read[0] if read else None
+    return stated[0] if stated else None
 
 
 def _one_of(key: str, values: Sequence[object]) -> GpuFacts | Unknown | None:

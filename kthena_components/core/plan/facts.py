@@ -52,6 +52,16 @@ def facts_from_plan(
     )
 
 
+def facts_without_groups(plan: ServingPlan, sizes: tuple[str, ...]) -> ServingFacts:
+    """Read the facts for a backend without ServingGroups: each engine is a gang."""
+    found = facts_from_plan(plan, sizes)
+    engines = tuple(
+        replace(engine, replicas=plan.groups * role.replicas)
+        for engine, role in zip(found.engines, plan.roles, strict=True)
+    )
+    return replace(found, engines=engines, gang=None)
+
+
 def _templates(role: RolePlan, groups: int) -> tuple[Template, Template | None]:
     engines = groups * role.replicas
     entry = Template(body=role.entry, count=engines)

@@ -87,3 +87,12 @@ def split_name(name: object) -> tuple[str, str] | None:
     serving, _, role = str(name).rpartition("-")
     fits = naming.DNS_1035.fullmatch(serving) and naming.DNS_1123_LABEL.fullmatch(role)
     return (serving, role) if fits else None
+
+
+def with_split_name(body: Mapping[str, Any], args: dict[str, Any]) -> dict[str, Any]:
+    """Give the serving and its role their parts of an object's name, if the name has both."""
+    name = mapping(body.get("metadata")).get("name")
+    split = split_name(name)
+    if args.get("name") != name or split is None:
+        return args
+    return {**args, "name": split[0], "roles": [{**args["roles"][0], "name": split[1]}]}

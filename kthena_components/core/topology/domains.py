@@ -107,7 +107,7 @@ class _Chosen:
         wanted = mapping(selector.get("labelMatch"))
         # An empty selector matches everything elsewhere in Kubernetes, but no node here.
         names = self._candidates(wanted) if any(wanted.values()) else ()
-        return [name for name in names if _matches(wanted, self._nodes[name])]
+        return [name for name in names if matches(wanted, self._nodes[name])]
 
     def _candidates(self, selector: Mapping[str, Any]) -> Iterable[str]:
         """List the nodes with the first label that a selector states; all if it states none."""
@@ -132,7 +132,7 @@ class _Chosen:
         return [name for name in self._names[low:high] if found.search(name)]
 
 
-def _matches(selector: Mapping[str, Any], labels: Labels) -> bool:
+def matches(selector: Mapping[str, Any], labels: Mapping[Any, Any]) -> bool:
     """Match a label selector as Kubernetes does: all requirements must hold."""
     plain = mapping(selector.get("matchLabels"))
     if any(labels.get(key) != value for key, value in plain.items()):
@@ -140,14 +140,17 @@ def _matches(selector: Mapping[str, Any], labels: Labels) -> bool:
     return all(holds(mapping(item), labels) for item in sequence(selector.get("matchExpressions")))
 
 
-def holds(expression: Mapping[str, Any], labels: Labels) -> bool:
+OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
+
+
+def holds(expression: Mapping[str, Any], labels: Mapping[Any, Any]) -> bool:
     """Evaluate one expression of a label selector; unknown operators never match."""
     value, values = labels.get(str(expression.get("key"))), sequence(expression.get("values"))
     match expression.get("operator"):
         case "In":
-            return value in values
+            return value is not None and value in values
         case "NotIn":
-            return value not in values
+            return value is None or value not in values
         case "Exists":
             return value is not None
         case "DoesNotExist":

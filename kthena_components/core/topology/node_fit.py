@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from kthena_components.core import naming
-from kthena_components.core.topology.domains import Labels, holds
+from kthena_components.core.topology.domains import Labels, holds, matches
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence, unknown_within
 from kthena_components.core.values.unknown import is_unresolved
@@ -118,15 +118,11 @@ def _terms(spec: Body, labels: Mapping[Any, Any], kind: str) -> Iterator[tuple[s
 
 def selects(selector: Body, labels: Mapping[Any, Any]) -> bool:
     """Return whether a selector surely matches pods of some labels."""
-    wanted = mapping(selector.get("matchLabels"))
     expressions = sequence(selector.get("matchExpressions"))
     # Controllers add labels, and those of a template may not be known.
     stated = all(str(mapping(each).get("key")) in labels for each in expressions)
     late = unknown_within(selector, labels if expressions else None)
-    matches = all(labels.get(name) == value for name, value in wanted.items())
-    return bool(stated and not late and matches) and all(
-        holds(mapping(each), labels) for each in expressions
-    )
+    return bool(stated and not late) and matches(selector, labels)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

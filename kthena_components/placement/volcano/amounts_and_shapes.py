@@ -16,7 +16,7 @@ from operator import add, le, sub
 from typing import Any
 
 from kthena_components.cluster.objects import labels_of, name_of, namespace_of
-from kthena_components.core.topology.node_fit import USUAL_PODS, Amounts, obstacles
+from kthena_components.core.topology.node_fit import REQUIRED, USUAL_PODS, Amounts, obstacles
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.placement.model import Body, Cluster, PodSet
@@ -199,9 +199,7 @@ def _volume_affinity(volumes: Sequence[Body]) -> dict[tuple[str, str], Body]:
         if body.get("kind") == "PersistentVolume"
     }
     return {
-        (namespace_of(body), name_of(body)): {
-            "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": wanted}}
-        }
+        (namespace_of(body), name_of(body)): {"affinity": {"nodeAffinity": {REQUIRED: wanted}}}
         for body in volumes
         if body.get("kind") == "PersistentVolumeClaim"
         and (wanted := required.get(str(mapping(body.get("spec")).get("volumeName"))))

@@ -14,13 +14,12 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kthena_components.cluster.objects import labels_of
-from kthena_components.core.topology.domains import Labels, holds
-from kthena_components.core.topology.node_fit import obstacles
+from kthena_components.core.topology.domains import Labels, matches
+from kthena_components.core.topology.node_fit import REQUIRED, obstacles
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.placement.model import Body, Cluster, PodSet
 
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _ANY = frozenset({"", "0.0.0.0"})  # noqa: S104 - an address in a manifest, which nothing binds
 _SWITCHES = {"affinity": "predicate.PodAffinityEnable", "ports": "predicate.NodePortsEnable",
              "spread": "predicate.PodTopologySpreadEnable"}  # fmt: skip
@@ -56,7 +55,7 @@ class Term:
     def matches(self, pod: "Peer") -> bool:
         """Say whether a pod is one of those that the term is about."""
         inside = self.namespaces is None or pod.namespace in self.namespaces
-        return inside and matches(self.selector, pod.labels)
+        return inside and self.selector is not None and matches(self.selector, pod.labels)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,8 +67,13 @@ class Spread:
     least: int
     """minDomains."""
     selector: Body | None
+    """None: it matches no pods."""
     honors_affinity: bool
     honors_taints: bool
+
+    def matches(self, pod: "Peer") -> bool:
+        """Say whether a pod is one of those that are counted, if it is in their namespace."""
+        return self.selector is not None and matches(self.selector, pod.labels)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,16 +101,6 @@ class Peer:
             return False
         tolerations = {"tolerations": self.spec.get("tolerations")}
         return not (constraint.honors_taints and any(obstacles(tolerations, node)))
-
-
-def matches(selector: Body | None, labels: Labels) -> bool:
-    """Match a label selector. None matches nothing, an empty one everything."""
-    if selector is None:
-        return False
-    plain = mapping(selector.get("matchLabels"))
-    return all(labels.get(key) == value for key, value in plain.items()) and all(
-        holds(mapping(item), labels) for item in sequence(selector.get("matchExpressions"))
-    )
 
 
 def read_peer(pods: PodSet, namespace: str, arguments: Mapping[str, str]) -> Peer:
@@ -140,7 +134,7 @@ def selects_namespaces(spec: Body) -> bool:
     terms = [
         mapping(term)
         for kind in mapping(spec.get("affinity")).values()
-        for term in sequence(mapping(kind).get(_REQUIRED))
+        for term in sequence(mapping(kind).get(REQUIRED))
     ]
     return any(mapping(term.get("namespaceSelector")) for term in terms)
 
@@ -154,7 +148,7 @@ def _ports(spec: Body) -> Iterator[Port]:
 
 
 def _terms(stated: object, namespace: str, labels: Labels) -> Iterator[Term]:
-    for term in map(mapping, sequence(mapping(stated).get(_REQUIRED))):
+    for term in map(mapping, sequence(mapping(stated).get(REQUIRED))):
         named = frozenset(map(str, sequence(term.get("namespaces"))))
         everywhere = term.get("namespaceSelector") is not None
         chosen = _merged(term.get("labelSelector"), labels, term)
@@ -380,12 +374,12 @@ class Neighbours:
             if ok:
                 counts[self._labels[node][constraint.key]] += 0
         for other, nodes in self._where.items():
-            if other.namespace == peer.namespace and matches(constraint.selector, other.labels):
+            if other.namespace == peer.namespace and constraint.matches(other):
                 for node, number in nodes.items():
                     if counted[node]:
                         counts[self._labels[node][constraint.key]] += number
         least = min(counts.values(), default=0) if len(counts) >= constraint.least else 0
-        own = int(matches(constraint.selector, peer.labels))
+        own = int(constraint.matches(peer))
 
         def skewed(node: int) -> bool:
             value = self._labels[node].get(constraint.key)

@@ -14,12 +14,13 @@ Source: sigs.k8s.io/kustomize api/internal/builtins/HelmChartInflationGenerator.
 """
 
 import json
-import os
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.regex import regex
 from kthena_components.reading.files import Unreadable
@@ -34,6 +35,7 @@ from kthena_components.reading.releases.release import (
     Repository,
     Statement,
     elsewhere,
+    outside,
 )
 from kthena_components.reading.settings import parse_kube_map
 
@@ -53,76 +55,63 @@ def fleet(text: str, place: Place, repository: Repository) -> list[Statement]:
         if target.get("doNotDeploy") is True:
             continue
         named = f"{place.what}, target {target.get('name')}" if target else place.what
-        own = Place(file=place.file, what=named, boundary=place.boundary)
+        bundle = _Bundle(content, target, replace(place, what=named), repository)
         try:
-            found.extend(_bundle(content, target, own, repository))
+            found.extend(bundle.read())
         except OutsideError as error:
-            found.append(_bundle_outside(content, target, own, repository, error))
+            helm = bundle.helm
+            stated = partial(bundle.chart, "")
+            found.append(
+                outside(bundle.place, error, stated, helm.get("chart"), helm.get("version"))
+            )
     return found
 
 
-def _bundle_outside(
-    content: Mapping[str, Any],
-    target: Mapping[str, Any],
-    place: Place,
-    repository: Repository,
-    error: OutsideError,
-) -> Outside:
-    """Describe what cannot be rendered, with the values of a chart that is elsewhere."""
-    helm = _helm_of(content, target)
-    if not error.folder and isinstance(helm.get("chart"), str):
-        with suppress(OutsideError):
-            stated = _chart(content, target, place, "", repository)
-            return elsewhere(str(error), stated, helm["chart"], helm.get("version"))
-    return Outside(place=place, why=str(error), folder=error.folder)
+@dataclass(frozen=True, slots=True)
+class _Bundle:
+    """A bundle of Fleet on one of its targets."""
 
+    content: Mapping[str, Any]
+    target: Mapping[str, Any]
+    place: Place
+    repository: Repository
 
-def _helm_of(content: Mapping[str, Any], target: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what a bundle states for Helm, and a target instead of it."""
-    own = {key: value for key, value in mapping(target.get("helm")).items() if value}
-    return {**mapping(content.get("helm")), **own}
+    @property
+    def helm(self) -> Mapping[str, Any]:
+        """What it states for Helm, and the target instead of it."""
+        own = {key: value for key, value in mapping(self.target.get("helm")).items() if value}
+        return {**mapping(self.content.get("helm")), **own}
 
+    def chart(self, folder: str) -> ChartRelease:
+        """Read a release of a chart, of which both the bundle and the target state values."""
+        fields = ("namespace", "defaultNamespace")
+        spaces = (each.get(key) for key in fields for each in (self.target, self.content))
+        both = [mapping(self.content.get("helm")), mapping(self.target.get("helm"))]
+        start = self.place.folder
+        return ChartRelease(
+            place=self.place,
+            folder=folder,
+            name=str(self.helm.get("releaseName") or Path(start).name),
+            namespace=str(next(filter(None, spaces), "")),
+            values=tuple(text for each in both for text in _values(each, start, self.repository)),
+        )
 
-def _chart(
-    content: Mapping[str, Any],
-    target: Mapping[str, Any],
-    place: Place,
-    folder: str,
-    repository: Repository,
-) -> ChartRelease:
-    """Read a release of a chart, of which both the bundle and a target state values."""
-    both = [mapping(content.get("helm")), mapping(target.get("helm"))]
-    start = os.path.realpath(Path(place.file).parent)
-    namespace = (target.get("namespace"), content.get("namespace"))
-    defaults = (target.get("defaultNamespace"), content.get("defaultNamespace"))
-    return ChartRelease(
-        place=place,
-        folder=folder,
-        name=str(_helm_of(content, target).get("releaseName") or Path(start).name),
-        namespace=str(next(filter(None, (*namespace, *defaults)), "")),
-        values=tuple(text for each in both for text in _values(each, start, repository)),
-    )
-
-
-def _bundle(
-    content: Mapping[str, Any], target: Mapping[str, Any], place: Place, repository: Repository
-) -> Iterator[Statement]:
-    """Yield the chart or the kustomization that a bundle of Fleet deploys."""
-    start = os.path.realpath(Path(place.file).parent)
-    helm = _helm_of(content, target)
-    chart = helm.get("chart")
-    if chart and (helm.get("repo") or not repository.has(chart, start)):
-        raise OutsideError(f"its chart {chart} is not in the repository")
-    folder = repository.folder(chart or ".", start)
-    if Path(folder, CHART).is_file():
-        with OutsideError.of(folder):
-            yield _chart(content, target, place, folder, repository)
-        return
-    chosen = (mapping(each.get("kustomize")).get("dir") for each in (target, content))
-    below = next(filter(None, chosen), None)
-    folder = repository.folder(below, start) if below else start
-    if find_kustomization(folder) is not None:
-        yield Overlay(place=place, folder=folder)
+    def read(self) -> Iterator[Statement]:
+        """Yield the chart or the kustomization that it deploys."""
+        start, repository = self.place.folder, self.repository
+        chart = self.helm.get("chart")
+        if chart and (self.helm.get("repo") or not repository.has(chart, start)):
+            raise OutsideError(f"its chart {chart} is not in the repository")
+        folder = repository.folder(chart or ".", start)
+        if Path(folder, CHART).is_file():
+            with OutsideError.of(folder):
+                yield self.chart(folder)
+            return
+        chosen = (mapping(each.get("kustomize")).get("dir") for each in (self.target, self.content))
+        below = next(filter(None, chosen), None)
+        folder = repository.folder(below, start) if below else start
+        if find_kustomization(folder) is not None:
+            yield Overlay(place=self.place, folder=folder)
 
 
 def _values(helm: Mapping[str, Any], start: str, repository: Repository) -> Iterator[str]:
@@ -166,34 +155,20 @@ def helmfile(text: str, place: Place, repository: Repository) -> list[Statement]
         if isinstance(content, Unreadable):
             continue  # no map: it has no releases
         for release in map(mapping, sequence(content.get("releases"))):
-            own = Place(
-                file=place.file, what=f"release {release.get('name')}", boundary=place.boundary
+            own = _Release(
+                release, content, replace(place, what=f"release {release.get('name')}"), repository
             )
             try:
-                found.extend(_release(release, content, own, repository))
+                found.extend(own.read())
             except OutsideError as error:
-                found.append(_outside(release, content, own, repository, error))
+                chart, version = release.get("chart", ""), release.get("version")
+                found.append(outside(own.place, error, partial(own.stated, ""), chart, version))
     return found
-
-
-def _outside(
-    release: Mapping[str, Any],
-    content: Mapping[str, Any],
-    place: Place,
-    repository: Repository,
-    error: OutsideError,
-) -> Outside:
-    """Describe a release that cannot be rendered, with the values of a chart that is elsewhere."""
-    if not error.folder:
-        with suppress(OutsideError):
-            stated = _stated(release, content, place, "", repository)
-            return elsewhere(str(error), stated, release.get("chart"), release.get("version"))
-    return Outside(place=place, why=str(error), folder=error.folder)
 
 
 def _charts(text: str, place: Place, repository: Repository) -> list[str]:
     """List the charts that a template names; the repository if it computes one."""
-    start = os.path.realpath(Path(place.file).parent)
+    start = place.folder
     named = _CHART.findall(text)
     found = [each for each in named if repository.has(f"{each}/{CHART}", start)]
     if any(_ACTION in each for each in named):
@@ -201,42 +176,41 @@ def _charts(text: str, place: Place, repository: Repository) -> list[str]:
     return [repository.folder(each, start) for each in found] or [""]
 
 
-def _release(
-    release: Mapping[str, Any], content: Mapping[str, Any], place: Place, repository: Repository
-) -> Iterator[ChartRelease]:
-    """Read a release of a helmfile whose chart is in the repository."""
-    if release.get("installed") is False:
-        return
-    start, chart = os.path.realpath(Path(place.file).parent), str(release.get("chart"))
-    if not repository.has(chart, start):
-        raise OutsideError(f"its chart {chart} is not in the repository")
-    folder = repository.folder(chart, start)
-    if not Path(folder, CHART).is_file():
-        raise OutsideError(f"{chart} has no {CHART}")
-    with OutsideError.of(folder):
-        yield _stated(release, content, place, folder, repository)
+@dataclass(frozen=True, slots=True)
+class _Release:
+    """A release of a helmfile."""
 
+    release: Mapping[str, Any]
+    content: Mapping[str, Any]
+    place: Place
+    repository: Repository
 
-def _stated(
-    release: Mapping[str, Any],
-    content: Mapping[str, Any],
-    place: Place,
-    folder: str,
-    repository: Repository,
-) -> ChartRelease:
-    """Read what a release states of its name, namespace, values and options."""
-    if unread := next((key for key in _UNREAD if release.get(key)), ""):
-        raise OutsideError(f"its {unread} is known only to helmfile")
-    defaults = mapping(content.get("helmDefaults"))
-    start = os.path.realpath(Path(place.file).parent)
-    return ChartRelease(
-        place=place,
-        folder=folder,
-        name=str(release.get("name")),
-        namespace=str(release.get("namespace") or defaults.get("namespace") or ""),
-        values=tuple(_file_values(release, start, repository)),
-        options=tuple(_sets(release)),
-    )
+    def read(self) -> Iterator[ChartRelease]:
+        """Read a release whose chart is in the repository."""
+        if self.release.get("installed") is False:
+            return
+        start, chart = self.place.folder, str(self.release.get("chart"))
+        if not self.repository.has(chart, start):
+            raise OutsideError(f"its chart {chart} is not in the repository")
+        folder = self.repository.folder(chart, start)
+        if not Path(folder, CHART).is_file():
+            raise OutsideError(f"{chart} has no {CHART}")
+        with OutsideError.of(folder):
+            yield self.stated(folder)
+
+    def stated(self, folder: str) -> ChartRelease:
+        """Read what it states of its name, namespace, values and options."""
+        if unread := next((key for key in _UNREAD if self.release.get(key)), ""):
+            raise OutsideError(f"its {unread} is known only to helmfile")
+        defaults = mapping(self.content.get("helmDefaults"))
+        return ChartRelease(
+            place=self.place,
+            folder=folder,
+            name=str(self.release.get("name")),
+            namespace=str(self.release.get("namespace") or defaults.get("namespace") or ""),
+            values=tuple(_file_values(self.release, self.place.folder, self.repository)),
+            options=tuple(_sets(self.release)),
+        )
 
 
 def _file_values(release: Mapping[str, Any], start: str, repository: Repository) -> Iterator[str]:
@@ -275,9 +249,9 @@ def helm_charts(text: str, place: Place, repository: Repository) -> list[Stateme
         return []
     found: list[Statement] = []
     for item in map(mapping, sequence(content.get(_CHARTS))):
-        name, start = str(item.get("name")), os.path.realpath(Path(place.file).parent)
+        name, start = str(item.get("name")), place.folder
         home = mapping(content.get("helmGlobals")).get("chartHome") or "charts"
-        own = Place(file=place.file, what=f"helmCharts {name}", boundary=place.boundary)
+        own = replace(place, what=f"helmCharts {name}")
         if repository.has(f"{home}/{name}/{CHART}", start):
             continue  # it is rendered by itself
         try:

@@ -9,8 +9,8 @@ fork has another owner. So the last part of the path is compared, if the checkou
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import field
 from functools import cached_property
 from pathlib import Path
@@ -70,6 +70,11 @@ class Place:
     def name(self) -> str:
         """The name of the release in messages."""
         return f"{self.file} ({self.what})"
+
+    @property
+    def folder(self) -> str:
+        """The real path of the file's folder, at which relative paths start."""
+        return os.path.realpath(Path(self.file).parent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,6 +177,20 @@ def elsewhere(why: str, stated: ChartRelease, chart: object, version: object) ->
         **({"version": str(version)} if version else {}),
     }
     return Outside(place=stated.place, why=why, body=body, values=stated.values)
+
+
+def outside(
+    place: Place,
+    error: OutsideError,
+    stated: Callable[[], ChartRelease],
+    chart: object,
+    version: object,
+) -> Outside:
+    """Describe a release that cannot be rendered, with its values if the chart is elsewhere."""
+    if not error.folder and isinstance(chart, str):
+        with suppress(OutsideError):
+            return elsewhere(str(error), stated(), chart, version)
+    return Outside(place=place, why=str(error), folder=error.folder)
 
 
 def _merged(values: object, more: Mapping[str, Any]) -> Any:

@@ -8,10 +8,10 @@ getListValue, buildChartNameWithRepository); developer.hashicorp.com/terraform/l
 """
 
 import json
-import os
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from kthena_components.reading.releases.release import (
     Place,
     Repository,
     Statement,
-    elsewhere,
+    outside,
 )
 from kthena_components.reading.settings import parse_kube_map
 
@@ -54,7 +54,7 @@ def terraform(text: str, place: Place, repository: Repository) -> list[Statement
     for name, body in _in_json(text) if place.file.endswith(_JSON) else _in_text(text):
         if body.get("count") == 0:
             continue
-        own = Place(file=place.file, what=f"helm_release {name}", boundary=place.boundary)
+        own = replace(place, what=f"helm_release {name}")
         reading = _Release(body, own, repository)
         try:
             found.append(reading.read(str(name)))
@@ -108,7 +108,7 @@ class _Release:
 
     def __init__(self, body: Mapping[str, Any], place: Place, repository: Repository) -> None:
         self._body, self._place, self._repository = body, place, repository
-        self._start = os.path.realpath(Path(place.file).parent)
+        self._start = place.folder
 
     def read(self, label: str) -> ChartRelease:
         """Read a release whose chart is a folder of the repository."""
@@ -123,12 +123,10 @@ class _Release:
 
         A value that only Terraform evaluates is a placeholder in them.
         """
-        chart, version = self._body.get("chart"), self._body.get("version")
-        if not error.folder and isinstance(chart, str):
-            known = version if isinstance(version, str | None) else _LATE
-            with suppress(OutsideError):
-                return elsewhere(str(error), self._stated(_ELSEWHERE, label), chart, known)
-        return Outside(place=self._place, why=str(error), folder=error.folder)
+        version = self._body.get("version")
+        known = version if isinstance(version, str | None) else _LATE
+        stated = partial(self._stated, _ELSEWHERE, label)
+        return outside(self._place, error, stated, self._body.get("chart"), known)
 
     def _stated(self, folder: str, label: str) -> ChartRelease:
         """Read what it states, for a chart in a folder of the repository or elsewhere."""

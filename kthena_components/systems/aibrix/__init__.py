@@ -26,7 +26,6 @@ from kthena_components.core.plan.controller_variables import Told, reference
 from kthena_components.core.templates import HIDDEN
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import (
-    count,
     count_or_unknown,
     inside,
     is_name,
@@ -324,15 +323,8 @@ _ROLES = {"StormService": "spec.template.spec.roles", "RoleSet": "spec.roles"}
 def rollouts(view: Fleet) -> Iterator[Rollout]:
     """Return how the clusters of a fleet are updated. Without a type they are not."""
     strategy = mapping(view.object.spec.get("strategy"))
-    rolling = mapping(strategy.get("rollingUpdate"))
     if strategy.get("type") == "RollingUpdate":
-        yield Rollout(
-            at="spec.strategy.rollingUpdate",
-            replicas=count(view.object.spec.get("replicas"), 1),
-            max_unavailable=rolling.get("maxUnavailable"),
-            max_surge=rolling.get("maxSurge"),
-            usual=(0, 0),
-        )
+        yield Rollout.of(strategy, view.object.spec.get("replicas"), usual=(0, 0))
 
 
 SYSTEM = System(

@@ -17,8 +17,8 @@ from kthena_components.core.plan.read_back import (
     filled_map,
     namespaced,
     serving_and_role,
-    split_name,
     stated,
+    with_split_name,
     without_env,
 )
 from kthena_components.core.values.display import text_of
@@ -208,11 +208,7 @@ def _options(body: Body, preset: object) -> dict[str, Any]:
 
 def _same_name(body: Body, args: dict[str, Any], _shared: bool) -> dict[str, Any]:
     """Split an object's name into the serving's and the role's, which the backend joins."""
-    name = mapping(body.get("metadata")).get("name")
-    split = split_name(name)
-    if args.get("name") != name or split is None:
-        return args
-    return {**args, "name": split[0], "roles": [{**args["roles"][0], "name": split[1]}]}
+    return with_split_name(body, args)
 
 
 def _adapter(source: Mapping[str, Any]) -> dict[str, Any]:

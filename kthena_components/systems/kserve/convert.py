@@ -11,8 +11,8 @@ from kthena_components.core.plan.read_back import (
     described_template,
     filled_map,
     namespaced,
-    split_name,
     stated,
+    with_split_name,
 )
 from kthena_components.core.templates import lay_over
 from kthena_components.core.values.read import (
@@ -178,11 +178,7 @@ def _arguments(body: Body) -> dict[str, Any]:
 
 def _same_name(body: Body, args: dict[str, Any], _shared: bool) -> dict[str, Any]:
     """Split an InferenceService's name into the serving's and the role's, in the only way."""
-    name = mapping(body.get("metadata")).get("name")
-    split = split_name(name)
-    if _is_llm(body) or args.get("name") != name or split is None:
-        return args
-    return {**args, "name": split[0], "roles": [{**args["roles"][0], "name": split[1]}]}
+    return args if _is_llm(body) else with_split_name(body, args)
 
 
 def _elsewhere(args: dict[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from kthena_components.core import naming
 from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.objects.object import Object, read_object
-from kthena_components.core.plan.facts import facts_from_plan
+from kthena_components.core.plan.facts import facts_without_groups
 from kthena_components.core.plan.manifest import BUDGETS, SERVICES, Manifest, Resource
 from kthena_components.core.plan.serving_plan import (
     RolePlan,
@@ -67,12 +67,8 @@ _NOT_OF_PODS = frozenset({"model", "workerSpec", "minReplicas", "deploymentStrat
 def planned(plan: ServingPlan) -> list[ServingFacts]:
     """Return the facts of a plan without ServingGroups and gangs, with KServe's container names."""
     roles = tuple(_as_main(role) if is_llm(plan) else named_role(role) for role in plan.roles)
-    found = facts_from_plan(replace(plan, roles=roles), SIZES)
-    engines = tuple(
-        replace(engine, replicas=plan.groups * role.replicas)
-        for engine, role in zip(found.engines, plan.roles, strict=True)
-    )
-    return [replace(found, engines=engines, gang=None, gang_expected=False)]
+    found = facts_without_groups(replace(plan, roles=roles), SIZES)
+    return [replace(found, gang_expected=False)]
 
 
 def _as_main(role: RolePlan) -> RolePlan:

@@ -7,7 +7,7 @@ from kthena_components.core import naming
 from kthena_components.core.objects.object import Object, fields_of_kind
 from kthena_components.core.objects.retained_fields import kept_name, kept_pods, kept_spec, only
 from kthena_components.core.plan.manifest import CLAIM_TEMPLATES, SECRETS
-from kthena_components.core.values.read import count, mapping
+from kthena_components.core.values.read import mapping
 from kthena_components.systems.kubernetes.facts import (
     facts_of_copies,
     facts_of_cron_job,
@@ -138,15 +138,8 @@ def rollouts(found: Object) -> Iterator[Rollout]:
     Source: kubernetes pkg/apis/apps/v1/defaults.go SetDefaults_Deployment.
     """
     strategy = mapping(found.spec.get("strategy"))
-    rolling = mapping(strategy.get("rollingUpdate"))
     if strategy.get("type") != "Recreate":
-        yield Rollout(
-            at="spec.strategy.rollingUpdate",
-            replicas=count(found.spec.get("replicas"), 1),
-            max_unavailable=rolling.get("maxUnavailable"),
-            max_surge=rolling.get("maxSurge"),
-            usual=(_QUARTER, _QUARTER),
-        )
+        yield Rollout.of(strategy, found.spec.get("replicas"), usual=(_QUARTER, _QUARTER))
 
 
 def keeps_number(found: Object) -> str:

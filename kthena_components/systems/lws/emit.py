@@ -13,7 +13,7 @@ from typing import Any
 from kthena_components.core import naming
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.objects.object import MODEL_SERVING, read_object
-from kthena_components.core.plan.facts import facts_from_plan
+from kthena_components.core.plan.facts import facts_without_groups
 from kthena_components.core.plan.manifest import (
     BUDGETS,
     REPLICAS,
@@ -200,12 +200,7 @@ def _template(
 
 def _planned(plan: ServingPlan) -> list[ServingFacts]:
     """Return the facts of a plan without ServingGroups: each engine is a gang."""
-    planned = facts_from_plan(plan, _SIZES)
-    engines = tuple(
-        replace(engine, replicas=plan.groups * role.replicas)
-        for engine, role in zip(planned.engines, plan.roles, strict=True)
-    )
-    return [replace(planned, engines=engines, gang=None)]
+    return [facts_without_groups(plan, _SIZES)]
 
 
 def _read_back(bodies: Sequence[Mapping[str, Any]]) -> list[ServingFacts]:

@@ -28,7 +28,7 @@ from kthena_components.core.objects.object import (
     whole_gpus,
 )
 from kthena_components.core.remedies import Remedy, rename, together
-from kthena_components.core.topology.node_fit import apart_from
+from kthena_components.core.topology.node_fit import REQUIRED, apart_from
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import is_accelerator
@@ -190,9 +190,8 @@ def _product_values(pods: PodSet) -> Iterator[tuple[str, object]]:
     for key, value in pairs(pods.spec.get("nodeSelector")):
         if key in PRODUCT_LABELS:
             yield f"spec.nodeSelector.{key}", value
-    required = "requiredDuringSchedulingIgnoredDuringExecution"
-    at = f"spec.affinity.nodeAffinity.{required}"
-    node = mapping(mapping(mapping(pods.spec.get("affinity")).get("nodeAffinity")).get(required))
+    at = f"spec.affinity.nodeAffinity.{REQUIRED}"
+    node = mapping(mapping(mapping(pods.spec.get("affinity")).get("nodeAffinity")).get(REQUIRED))
     for i, term in enumerate(sequence(node.get("nodeSelectorTerms"))):
         for k, item in enumerate(sequence(mapping(term).get("matchExpressions"))):
             expression = mapping(item)

@@ -9,6 +9,7 @@ from kthena_components.core.naming import name_slip_of
 from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import GroupKind, Object, PodSet
 from kthena_components.core.remedies import write
+from kthena_components.core.topology.domains import OPERATORS, holds
 from kthena_components.core.values.display import display, listing
 from kthena_components.core.values.read import (
     first_unknown,
@@ -138,13 +139,7 @@ def _holds(path: str, term: Mapping[str, Any], labels: Mapping[str, Any]) -> Ite
     require_known(path, key, operator, listed, unknown_inside(listed), labels.get(str(key)))
     own = labels.get(str(key))
     values = [one for one in sequence(listed) if isinstance(one, str)]
-    holds = {
-        "In": own in values,
-        "NotIn": own not in values,
-        "Exists": own is not None,
-        "DoesNotExist": own is None,
-    }
-    if isinstance(key, str) and not holds.get(str(operator), True):
+    if isinstance(key, str) and operator in OPERATORS and not holds(term, labels):
         wanted = f" {listing(map(display, values), 'or')}" if values else ""
         has = "no such label" if own is None else f"the label {display(own)}"
         seen = f"is {key} {operator}{wanted}, and the template has {has}, {_REFUSES}"

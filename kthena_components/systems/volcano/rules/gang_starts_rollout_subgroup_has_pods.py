@@ -8,6 +8,7 @@ from kthena_components.core.findings import Finding, count_of, not_checked, part
 from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import EACH_POD, JOB, POD_GROUP, VOLCANO, Object, PodSet
 from kthena_components.core.remedies import either, remove, write
+from kthena_components.core.topology.domains import OPERATORS, holds
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import is_budget, scaled
@@ -314,11 +315,6 @@ def _expression(expression: Mapping[str, Any], labels: Mapping[str, Any]) -> boo
     value = labels.get(key) if isinstance(key, str) else NOT_YET_KNOWN
     if gap := unknown_in(value) or unknown_inside(expression, expression.get("values")):
         return gap
-    values = sequence(expression.get("values"))
-    held: dict[str, bool] = {
-        "In": value is not None and value in values,
-        "NotIn": value is None or value not in values,
-        "Exists": value is not None,
-        "DoesNotExist": value is None,
-    }
-    return held.get(operator, Unknown("the selector has an operator that is not known here"))
+    if operator not in OPERATORS:
+        return Unknown("the selector has an operator that is not known here")
+    return holds(expression, labels)
