@@ -356,7 +356,8 @@ def _tests(
     yield "nodeSelector", partial(_accepts, {"nodeSelector": wanted, **_ALL_TAINTS})
     yield "nodeAffinity", partial(_accepts, {"affinity": _affinity(spec, stated), **_ALL_TAINTS})
     if not unknown_within(spec.get("tolerations")):
-        tolerations = tolerating_devices(spec, asked)["tolerations"]
+        added = [{"operator": "Exists", "effect": "NoSchedule"}] if name else []  # by the kubelet
+        tolerations = [*tolerating_devices(spec, asked)["tolerations"], *added]
         yield "tolerations", partial(_accepts, {"tolerations": tolerations})
 
 

@@ -193,9 +193,9 @@ def first_pod_selected(cluster: ClusterObjects) -> Iterator[Finding]:
 
     A name such as chat-0.chat is in DNS only if the Service chat selects the pod chat-0. With the
     labels of other pods in its selector, the name does not exist, and no rank finds the first one.
-    The name of a pod alone, chat-0, is in no DNS, and only that pod itself knows it, from its
-    /etc/hosts, unless a Service has the same name. In any kind, a Service that is itself the
-    address is there, selects the first pod, and has the port if it has a cluster IP.
+    The name of a pod alone, chat-0, is in no DNS, and only that pod itself knows it, unless a
+    Service has the same name, or dnsConfig or hostAliases add it. In any kind, a Service that is
+    itself the address is there, selects the first pod, and has the port if it has a cluster IP.
 
     Pass: selector app chat, pods with the label app chat, and --dist-init-addr chat-0.chat:5000.
     Fail: selector app llama, and the same pods; --dist-init-addr chat-0:5000, and no Service
@@ -220,7 +220,7 @@ def _of_no_service(cluster: ClusterObjects) -> Iterator[Finding]:
         key = (str(entry.namespace), asked.service if asked is not None else "")
         if asked is None or asked.by_pod or key in services:
             continue
-        if not asked.alone and (_knows_hosts(cluster, entry) or _may_make(cluster, key)):
+        if _knows_hosts(cluster, entry) or (not asked.alone and _may_make(cluster, key)):
             continue
         if gap := cluster.name_unknown(_SERVICE) or unknown_in(entry.namespace):
             yield not_checked(entry.at(asked.at), gap)

@@ -27,8 +27,9 @@ def pod_fits_node(cluster: ClusterObjects) -> Iterator[Finding]:
 
     The rule compares room if all given Nodes state what they can allocate, and assumes empty nodes.
     It leaves out Nodes that the nodeName, the nodeSelector or the required nodeAffinity of the pods
-    excludes, and Nodes with a taint that the pods do not tolerate. It ignores a taint with the name
-    of the resource, because an admission plugin may add the toleration. A label that no given Node
+    excludes, and Nodes with a taint that the pods do not tolerate; with nodeName, only NoExecute
+    counts, because the kubelet asks for no other. It ignores a taint with the name of the resource,
+    because an admission plugin may add the toleration. A label that no given Node
     has may be added later, so the rule compares it only if these are all objects of the cluster, or
     if each Node has the label kubernetes.io/hostname, as Nodes that are read from a cluster do.
 
@@ -39,7 +40,8 @@ def pod_fits_node(cluster: ClusterObjects) -> Iterator[Finding]:
     of the cluster; else advisory, because the cluster may have other Nodes. Advisory for a label
     that no given Node has.
     Source: kubernetes pkg/scheduler/framework/plugins/noderesources/fit.go, nodename, nodeaffinity
-    and tainttoleration there; plugin/pkg/admission/extendedresourcetoleration/admission.go.
+    and tainttoleration there; pkg/kubelet/lifecycle/predicate.go (generalFilter);
+    plugin/pkg/admission/extendedresourcetoleration/admission.go.
     """
     stated = cluster.of(NODE)
     sizes = nodes_of(cluster) if stated else {}
