@@ -130,9 +130,9 @@ def headless_workers(facts: ServingFacts) -> Iterator[Finding]:
     """Of a vLLM engine over several pods (--nnodes), only the first pod serves HTTP.
 
     The others need --headless. Without it they start a server with an engine of its own, which
-    stops because it is not the first. With --headless in the first pod, no pod has a server.
-    Only `vllm serve` reads --headless: the module api_server starts a server all the same. Engines
-    with several copies are not checked.
+    stops because it is not the first. With --headless in the first pod, no pod has a server, unless
+    --data-parallel-address leads to one elsewhere. Only `vllm serve` reads --headless: the module
+    api_server starts a server all the same. Engines with several copies are not checked.
 
     Pass: --nnodes 2 in both pods, --headless in the worker.
     Fail: --nnodes 2 --node-rank 1 without --headless; --nnodes 2 --node-rank 0 --headless;
@@ -189,13 +189,18 @@ def _not_in_first(facts: ServingFacts, engine: EngineFacts) -> str:
 
 
 def _first(facts: ServingFacts, engine: EngineFacts) -> Iterator[Finding]:
-    """Report a first pod without a server, if the object has the engine's other pods."""
+    """Report a first pod without a server, unless its address of the copies leads elsewhere.
+
+    A server there may have no copy itself: run_headless connects to it.
+    """
     siblings, command = engine.siblings, engine.entry.command
     if siblings is not None and siblings.commands:
         command = next((one for one in siblings.commands if one.node_rank in {None, 0}), None)
-    elif (engine.worker is None or engine.pods == 1) and not _states_first(command):
-        return
+    elif (engine.worker is None or engine.pods == 1) and command and command.node_rank != 0:
+        return  # The command line alone does not tell the first rank.
     if command is None or command.headless is not True or command.node_rank not in {None, 0}:
+        return
+    if _COPIES in command.options and not _own_address(facts, engine, command):
         return
     if _spans_nodes(command) and not command.by_module:
         yield _server_finding(
@@ -204,14 +209,6 @@ def _first(facts: ServingFacts, engine: EngineFacts) -> Iterator[Finding]:
             "first rank, so nothing serves HTTP",
             _not_in_first(facts, engine),
         )
-
-
-def _states_first(command: CommandFacts | None) -> bool:
-    """Return whether a command line alone tells the pod with the first rank.
-
-    The pod with the address of the copies may have a server for one that has none.
-    """
-    return command is not None and command.node_rank == 0 and _COPIES not in command.options
 
 
 def _spans_nodes(command: CommandFacts) -> bool:
