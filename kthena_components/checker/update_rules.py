@@ -47,8 +47,8 @@ def _larger(path: str, before: PodFacts | None, after: PodFacts) -> Iterator[Fin
         seen = f"{has.name} with {has.memory_gib:g} GiB"
     else:
         return
-    before = f"named {had.name} with {had.memory_gib:g} GiB before the update"
-    seen = f"{before} and names {seen} now, so the rules about memory find less"
+    old = f"named {had.name} with {had.memory_gib:g} GiB before the update"
+    seen = f"{old} and names {seen} now, so the rules about memory find less"
     yield advise(path, seen, "name the GPU of the nodes on which the pods run")
 
 
