@@ -89,8 +89,9 @@ def _short(at: str, extra: str, needed: int, budget: int, *, stuck: bool) -> Fin
     free = "maxSurge: 0 and maxUnavailable: 1"
     return Finding(
         path=at,
-        seen=f"{extra} during an update: {needed} in all, but the budget is {budget}{end}",
-        remedy=f"write {free} if the system supports it, or keep {needed - budget} more free",
+        seen=f"{extra} during an update: {needed} GPUs in all, but the budget is {budget}{end}",
+        remedy=f"write {free} if the system supports it, "
+        f"or free {count_of(needed - budget, 'GPU')}",
         rule=_RULE,
         level=Level.MANDATORY if stuck else Level.ADVISORY,
     )

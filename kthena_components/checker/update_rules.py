@@ -42,13 +42,13 @@ def _larger(path: str, before: PodFacts | None, after: PodFacts) -> Iterator[Fin
     require_known(path, after.gpu)
     has = after.gpu
     if has is None:
-        seen = "names no GPU any more"
+        seen = "no GPU"
     elif isinstance(has, GpuFacts) and has.memory_gib > had.memory_gib:
-        seen = f"names {has.name} with {has.memory_gib:g} GiB"
+        seen = f"{has.name} with {has.memory_gib:g} GiB"
     else:
         return
-    seen += f", and before the update {had.name} with {had.memory_gib:g} GiB, so the rules about "
-    seen += "memory refuse less"
+    old = f"named {had.name} with {had.memory_gib:g} GiB before the update"
+    seen = f"{old} and names {seen} now, so the rules about memory find less"
     yield advise(path, seen, "name the GPU of the nodes on which the pods run")
 
 

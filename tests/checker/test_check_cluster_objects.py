@@ -129,7 +129,7 @@ WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
     "node-twice": (
         {"rack_2": {"spec.members[0]": exact("gpu-1")}},
         [
-            "A rack-2.spec.members[0].selector.exactMatch.name: node 'gpu-1' is in 'rack-1' and in 'rack-2', but a node has one place; Volcano accepts this and counts the node for each HyperNode. Remove one of the two. [hypernode-node-twice]",
+            "A rack-2.spec.members[0].selector.exactMatch.name: node 'gpu-1' is in 'rack-1' and in 'rack-2', but a node belongs in one place; Volcano accepts this and counts the node for each HyperNode. Remove one of the two. [hypernode-node-twice]",
         ],
     ),
     "child-of-elsewhere": (

@@ -23,7 +23,9 @@ def surge(**rolling: Any) -> list[str]:
 def test_a_deployment_may_surge_by_more_than_all_its_replicas() -> None:
     """Only its maxUnavailable ends at 100% (ValidateRollingUpdateDeployment)."""
     (seen,) = surge(maxSurge="150%")
-    assert seen.startswith("is '150%', and adds 3 replicas of 8 GPUs during an update: 40 in all")
+    assert seen.startswith(
+        "is '150%', and adds 3 replicas of 8 GPUs during an update: 40 GPUs in all"
+    )
 
 
 @pytest.mark.parametrize(

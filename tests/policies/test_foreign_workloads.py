@@ -200,8 +200,9 @@ def test_claims_beside_the_gpus_may_add_some_and_take_none() -> None:
 NATIVE = ("-tp", "8", "-pp", "2", "--nnodes", "2", "--node-rank", "0", "--master-addr", "head")
 GANG = (
     "spec.template: engine 'chat' has 2 pods that must start together, and nothing schedules them "
-    "as a gang. Let Volcano schedule the pods: write schedulerName volcano, or scheduler volcano "
-    "in a component. [gang-covers-engine]"
+    "as a gang. Let Volcano schedule the pods: create a PodGroup with minMember 2, and write "
+    "schedulerName: volcano and the annotation scheduling.k8s.io/group-name with its name in the "
+    "pod templates of all its objects. [gang-covers-engine]"
 )
 
 

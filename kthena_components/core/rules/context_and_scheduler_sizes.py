@@ -119,7 +119,7 @@ def _prompt(start: Start, tokens: int) -> Iterator[Finding]:
                 longest,
                 f"write --max-num-batched-tokens {longest} or more",
             ),
-            "chunk prefills",
+            "enable chunked prefill",
         )
         yield from start.refused(seen, remedy, level)
 

@@ -124,7 +124,9 @@ def _nixl(pair: Pair) -> Iterator[Finding]:
     narrow = pair.since(first, both_ways)
     level = pair.since(both_ways)
     if narrow is not None and decode % prefill:
-        yield from _tensor(pair, sizes, "NIXL requires a multiple of prefill", narrow)
+        yield from _tensor(
+            pair, sizes, "NIXL requires that decode has a multiple of prefill's", narrow
+        )
     elif level is not None and max(sizes) % min(sizes):
         yield from _tensor(pair, sizes, "NIXL requires that one divides the other", level)
     elif level is not None and prefill > decode:

@@ -78,8 +78,14 @@ def _equal_or_copied(
         fits = isinstance(gpus, int) and ranks == nodes * gpus
         if fits or (ranks % pods and not ranks % nodes):
             return give_pods(engine, nodes)
-    own = set_by(facts.told, _SIZES)
+    own = _size(facts, engine)
     return either(set_option("--nnodes", pods), f"$({own})" if own else "")
+
+
+def _size(facts: ServingFacts, engine: EngineFacts) -> str:
+    """Return the variable with the size of the engine that its first pod has; empty if none."""
+    stated = (name for name in _SIZES if name in engine.entry.stated)
+    return set_by(facts.told, _SIZES) or next(stated, "")
 
 
 def ray_cluster_size_equals_group(facts: ServingFacts) -> Iterator[Finding]:
@@ -105,7 +111,7 @@ def _cluster(engine: EngineFacts, facts: ServingFacts) -> Iterator[Finding]:
         return
     require_known("", size, engine.pods)
     if size != engine.pods:
-        own = set_by(facts.told, _SIZES)
+        own = _size(facts, engine)
         yield Finding(
             path=engine.entry.command_path,
             seen=f"{title(engine)} has {count_of(engine.pods, 'pod')}, "

@@ -256,8 +256,8 @@ def hypernode_node_twice(tree: Tree) -> Iterator[Finding]:
             where = both if first[node] != entry.name else f"twice in '{entry.name}'"
             yield Finding(
                 path=f"{place_of(i)}.nodes[{k}]", rule="hypernode-node-twice", level=Level.ADVISORY,
-                seen=f"node '{node}' is {where}, but a node has one place; Volcano accepts this "
-                "and counts the node for each HyperNode",
+                seen=f"node '{node}' is {where}, but a node belongs in one place; Volcano "
+                "accepts this and counts the node for each HyperNode",
                 remedy="remove one of the two",
             )  # fmt: skip
 

@@ -245,7 +245,8 @@ def _read_members(listed: object) -> tuple[_Members, list[Finding]]:
             Finding(
                 path="spec.members", rule="hypernode-members", level=Level.ADVISORY,
                 seen=f"the members are of {len(kinds)} kinds ({', '.join(kinds)}), and Volcano "
-                "accepts them together, but a tree is clearer with one kind in each place",
+                "accepts them together, but a tree is clearer if each HyperNode has members of one "
+                "kind",
                 remedy="make a HyperNode for each kind",
             )
         )  # fmt: skip

@@ -97,8 +97,7 @@ def test_pods_that_nobody_gathers_are_worth_a_look() -> None:
     assert finding.level is Level.ADVISORY
     assert str(finding) == (
         "e: engine 'e' has 2 pods that must start together, and nothing schedules them as a gang. "
-        "Let Volcano schedule the pods: write schedulerName volcano, or scheduler volcano in a "
-        "component. [gang-covers-engine]"
+        "Let Volcano schedule the pods: write schedulerName: volcano. [gang-covers-engine]"
     )
 
 

@@ -268,8 +268,8 @@ def test_leaves_of_two_tiers_get_advice() -> None:
 def test_a_node_in_two_leaves_gets_advice() -> None:
     entries = (leaf("rack-1", "n"), leaf("rack-2", "n"))
     assert said(*entries) == (
-        "hyper_nodes[1].nodes[0]: node 'n' is in 'rack-1' and in 'rack-2', but a node has one "
-        "place; Volcano accepts this and counts the node for each HyperNode. Remove one of the "
+        "hyper_nodes[1].nodes[0]: node 'n' is in 'rack-1' and in 'rack-2', but a node belongs in "
+        "one place; Volcano accepts this and counts the node for each HyperNode. Remove one of the "
         "two. [hypernode-node-twice]"
     )
     assert only_level(*entries) is Level.ADVISORY
@@ -277,7 +277,8 @@ def test_a_node_in_two_leaves_gets_advice() -> None:
 
 def test_a_node_listed_twice_in_one_leaf_gets_advice() -> None:
     assert said({"name": "rack", "tier": 1, "nodes": ["n", "n"]}) == (
-        "hyper_nodes[0].nodes[1]: node 'n' is twice in 'rack', but a node has one place; Volcano "
+        "hyper_nodes[0].nodes[1]: node 'n' is twice in 'rack', but a node belongs in one "
+        "place; Volcano "
         "accepts this and counts the node for each HyperNode. Remove one of the two. "
         "[hypernode-node-twice]"
     )

@@ -39,8 +39,7 @@ def test_roles_are_engines_of_an_entry_and_workers() -> None:
 GANG = "spec/template/gangSchedule"
 NO_GANG = (
     f"{AT}: engine '405b' has 2 pods that must start together, and nothing schedules them as a "
-    "gang. Let Volcano schedule the pods: write schedulerName volcano, or scheduler volcano in a "
-    "component. [gang-covers-engine]"
+    "gang. Let Volcano schedule the pods: write schedulerName: volcano. [gang-covers-engine]"
 )
 
 

@@ -183,7 +183,8 @@ def test_members_of_several_kinds_are_all_read_with_advice() -> None:
     assert problem.level is Level.ADVISORY
     assert str(problem) == (
         "spec.members: the members are of 2 kinds (nodes, children), and Volcano accepts them "
-        "together, but a tree is clearer with one kind in each place. Make a HyperNode for each "
+        "together, but a tree is clearer if each HyperNode has members of one kind. "
+        "Make a HyperNode for each "
         "kind. [hypernode-members]"
     )
 

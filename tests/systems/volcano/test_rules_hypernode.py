@@ -80,7 +80,7 @@ WRONG: dict[str, tuple[Args, str]] = {
     ),
     "mixed": (
         hyper_node("rack-1", 1, exact("a"), exact("b", "HyperNode")),
-        "A spec.members: the members are of 2 kinds (nodes, children), and Volcano accepts them together, but a tree is clearer with one kind in each place. Make a HyperNode for each kind. [hypernode-members]",
+        "A spec.members: the members are of 2 kinds (nodes, children), and Volcano accepts them together, but a tree is clearer if each HyperNode has members of one kind. Make a HyperNode for each kind. [hypernode-members]",
     ),
     "node-name": (
         hyper_node("rack-1", 1, exact("GPU_1")),

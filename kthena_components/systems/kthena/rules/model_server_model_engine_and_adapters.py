@@ -80,8 +80,8 @@ def model_server_model(
         wrong = [] if stated is not None else _routes(cluster, server, ports.models)
         for route, name in wrong:
             seen = (
-                f"is {display(name)}, which requests keep because ModelServer "
-                f"{display(server.name)} has no spec.model, but {serves}"
+                f"is {display(name)}, the model that requests name when they reach the pods, "
+                f"because ModelServer {display(server.name)} has no spec.model, but {serves}"
             )
             first = min(ports.models)
             at = server.at("spec.model")
@@ -125,8 +125,9 @@ def model_route_adapters(
             if ports.taken is None or stated in ports.taken:
                 continue
             seen = (
-                f"is {display(stated)}, which requests to ModelServer {display(server.name)} keep, "
-                f"but vLLM in the pods of {owner_title(pods)} only serves {_shown(ports.taken)}"
+                f"is {display(stated)}, the model that requests still name at ModelServer "
+                f"{display(server.name)}, but vLLM in the pods of {owner_title(pods)} only serves "
+                f"{_shown(ports.taken)}"
             )
             loads = f"load it with --lora-modules {stated}=PATH"
             loads = loads if ports.has_adapters else f"add --enable-lora, and {loads}"

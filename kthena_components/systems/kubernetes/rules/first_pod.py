@@ -229,7 +229,7 @@ def _of_no_service(cluster: ClusterObjects) -> Iterator[Finding]:
             if cluster.complete:
                 yield _no_service(entry.at(asked.at), asked.service, key)
             continue
-        seen = f"is looked for at {display(asked.service)}, the name of a pod without its "
+        seen = f"looks for the first pod at {display(asked.service)}, a pod's name without its "
         seen += "Service, which only that pod itself can resolve"
         tell = refuse if cluster.complete else advise
         domain = entry.spec.get("serviceName")

@@ -92,7 +92,8 @@ def ray_network_policy(view: RayView) -> Iterator[Finding]:
             yield refuse(f"{place}.{idle}", seen, "remove them, or write mode: DenyAll")
     for group, name in zip(view.workers, names, strict=True):
         if len(str(name)) > DNS_LABEL or not DNS_1123_LABEL.fullmatch(str(name)):
-            seen = f"is {display(name)}, but is part of a policy's name, so it must be a DNS label"
+            seen = f"is {display(name)}, but the name of a NetworkPolicy contains it, so it must "
+            seen += "be a DNS label"
             remedy = "write lower-case letters, digits and dashes"
             yield refuse(f"{group.path}.groupName", seen, remedy)
     for index, own in own_groups:
