@@ -1,4 +1,4 @@
-"""A start script in a ConfigMap is read like a command line: its ports, and its part of an engine."""
+"""A start script in a ConfigMap is read as a command line: its ports, and parts of engines."""
 
 from tests.cli.conftest import Command, Write
 from tests.support.for_each import for_each

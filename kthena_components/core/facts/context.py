@@ -270,7 +270,9 @@ class Context:
         """Return the texts of the ConfigMaps that a pod's volumes name."""
         named = (mapping(mapping(each).get("configMap")) for each in sequence(volumes))
         found = (self.find(each) for each in named if each and self.config_maps)
-        return [text for each in found if isinstance(each, ConfigMap) for text in each.data.values()]
+        return [
+            text for each in found if isinstance(each, ConfigMap) for text in each.data.values()
+        ]
 
     def slip_of(self, reference: Mapping[str, Any]) -> str | None:
         """Return the ConfigMap that a reference probably means, if none has the name in it."""
