@@ -110,34 +110,33 @@ def read_engine_part(
         context: Its context.
         made: Its only template, for a kind of another system.
     """
-    made = made or template_of(body)
+    metadata, made = mapping(body.get("metadata")), made or template_of(body)
     if made is None:
         return None
-    metadata = mapping(body.get("metadata"))
     is_own = naming.GROUP_NAME in mapping(metadata.get("labels"))  # joined by its labels
-    name = metadata.get("name")
+    name, at = metadata.get("name"), join_path(path, made.path)
     spec, context = mapping(made.body.get("spec")), in_object(context, body)
     listed = None if is_own else spec.get("containers")
-    scripts = context.texts_in(spec.get("volumes")) if listed else []
-    text = json.dumps([listed, *scripts] if scripts else listed, default=str) if listed else ""
+    written = [listed, *context.texts_in(spec.get("volumes"))] if listed else []
+    text = json.dumps(written, default=str)
     if not any(sign in text for sign in _SIGNS) or not is_name(name):
         return None
-    at, count = join_path(path, made.path), made.number
+    count = made.number
     pods = [*filter(is_serving, pods_of_template(made.body, at, context))]
     if len(pods) != 1 or not isinstance(count, int) or count < 0:
         return None
-    of_set = name if group_kind(body) == _SET else ""
-    commands = _commands(pods[0], made.body, mapping(body.get("spec")), of_set, context)
+    of_set, stated = name if group_kind(body) == _SET else "", mapping(body.get("spec"))
+    commands = _commands(pods[0], made.body, stated, of_set, context)
     pod = replace(pods[0], command=commands[0]) if len(commands) == count == 1 else pods[0]
-    asks, port = _asked(pod, text)
+    asks = _asked(pod, text)
     found = EnginePart(
         path=at,
         name=name,
         namespace=str(metadata.get("namespace") or ""),
         names=frozenset({name}),
         labels=frozenset(),
-        asks=asks,
-        port=port,
+        asks=asks[0],
+        port=asks[1],
         count=count,
         pod=pod,
         commands=commands,

@@ -207,7 +207,7 @@ def init_container_ends(facts: ServingFacts) -> Iterator[Finding]:
                     )
 
 
-def server_outlived(facts: ServingFacts) -> Iterator[Finding]:
+def container_outlives_server(facts: ServingFacts) -> Iterator[Finding]:
     """The script of an engine's container does not end while the server runs in the background.
 
     A container stops when its first process ends, and all others are killed. Nothing is reported
