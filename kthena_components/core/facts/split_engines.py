@@ -117,8 +117,9 @@ def read_engine_part(
     name, at = metadata.get("name"), join_path(path, made.path)
     spec, context = mapping(made.body.get("spec")), in_object(context, body)
     listed = None if is_own else spec.get("containers")
-    written = [listed, *context.texts_in(spec.get("volumes"))] if listed else []
-    text = json.dumps(written, default=str)
+    text = json.dumps(
+        [listed, *context.texts_in(spec.get("volumes"))] if listed else "", default=str
+    )
     if not any(sign in text for sign in _SIGNS) or not is_name(name):
         return None
     count = made.number
