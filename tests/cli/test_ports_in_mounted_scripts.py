@@ -1,4 +1,4 @@
-"""Start scripts in ConfigMaps are read like command lines: ports, and parts of engines."""
+"""A start script in a ConfigMap is read as a command line: its ports, and parts of engines."""
 
 from tests.cli.conftest import Command, Write
 from tests.support.for_each import for_each

@@ -17,7 +17,7 @@ CHOICES: Final[dict[str, set[str]]] = {
         *("engines-apart", "engine-variable-known", "library-variable-known"),
         *("leader-address", "leader-pod-exists", "leader-ports-agree", "first-pod-named"),
         "first-pod-selected",
-        *("ray-start-order", "ports-distinct"),
+        *("ray-start-order", "ports-distinct", "container-outlives-server"),
         *("adapter-mounted", "selector-of-serving"),
         *("probe-covers-loading", "resource-claim-used"),
     },

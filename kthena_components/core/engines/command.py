@@ -47,6 +47,7 @@ _NOT_VALUES = frozenset(
     [
         *(
             "engine",
+            "ends_behind",
             "hidden",
             "image",
             "missing_files",
@@ -171,6 +172,7 @@ def _result(search: Search) -> CommandFacts | None:
         ray_blocks=_blocked(engines),
         slept=min((found.slept for found in log if found.engine), default=0),
         ray_ends=any(found.ends for found in log) and not engines,
+        ends_behind=_ends_behind(search, engines),
         runs_others=search.shared.other_programs or (ray.role is None and any(f.ray for f in log)),
         ray_script=next((found.ray_script for found in log if found.ray_script), None),
         missing_files=tuple(dict.fromkeys(absent)),
@@ -178,6 +180,11 @@ def _result(search: Search) -> CommandFacts | None:
         where=MappingProxyType({**where, **facts.where}),
         network=MappingProxyType(search.network),
     )
+
+
+def _ends_behind(search: Search, engines: Sequence[Started]) -> bool:
+    left = bool(engines) and all(found.is_left for found in engines)
+    return left and not search.shared.traps
 
 
 def _blocked(engines: Sequence[Started]) -> Blocked | Unknown | None:

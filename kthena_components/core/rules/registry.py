@@ -117,6 +117,7 @@ from kthena_components.core.rules.ray_image_gpus_start import (
 from kthena_components.core.rules.sglang_layout import sglang_layout, sglang_options_fit
 from kthena_components.core.rules.shm import shm_present, shm_size
 from kthena_components.core.rules.start_order_init_container_ends import (
+    container_outlives_server,
     init_container_ends,
     start_order,
 )
@@ -160,6 +161,7 @@ CHECKS: tuple[Check, ...] = (
     one_gpu_vendor,
     image_gpu_vendor,
     init_container_ends,
+    container_outlives_server,
     leader_worker_same_gpus,
     gpu_requests_equal_limits,
     ray_cluster_size_equals_group,

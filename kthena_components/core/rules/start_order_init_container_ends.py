@@ -1,4 +1,4 @@
-"""Rules of the start of pods: none waits for one that waits for it, and init containers end."""
+"""Rules of the start and end of containers: none waits in a circle, or ends before its server."""
 
 import re
 from collections.abc import Iterator
@@ -205,3 +205,27 @@ def init_container_ends(facts: ServingFacts) -> Iterator[Finding]:
                             "move it to containers",
                         ),
                     )
+
+
+def container_outlives_server(facts: ServingFacts) -> Iterator[Finding]:
+    """The script of an engine's container does not end while the server runs in the background.
+
+    A container stops when its first process ends, and all others are killed. Nothing is reported
+    where a controller adds commands to the script, as KubeRay does.
+
+    Pass: `vllm serve m & wait`; `vllm serve m &` and a loop behind it.
+    Fail: `vllm serve m &` at the end of the script; the same with nohup.
+    Level: mandatory.
+    Source: pid_namespaces(7); Kubernetes documentation, Pod Lifecycle, Container states.
+    """
+    for engine in facts.engines:
+        command = engine.entry.command
+        if command is None or not command.ends_behind or command.hidden is not None:
+            continue
+        if not engine.ray_started:
+            yield Finding(
+                path=engine.entry.command_path,
+                seen=f"{title(engine)} runs its server in the background, and its script ends, so "
+                "the container stops at once",
+                remedy="remove the & behind the server, or write `wait` at the end",
+            )

@@ -181,6 +181,7 @@ class _Command:
             return declare(Call(shell, words, given, assigned, self.stdin))
         call = Call(shell, words, (), assigned, self.stdin)
         if isinstance(name, Many) or not is_known(name):
+            shell.shared.follow()
             return program(call)
         function = shell.state.get(f"{name}()")
         if isinstance(function, Unknown):
@@ -194,6 +195,7 @@ def dispatch(call: Call) -> Flow:
     """Run a command of the shell, or a program."""
     name, log = call.words[0], call.shell.shared.log
     is_brief = _is_brief(call.words)
+    call.shell.shared.traps |= name == "trap"
     if not is_brief:
         call.shell.shared.follow()
     if name in {"builtin", "command", "time", "nohup!"}:

@@ -85,6 +85,11 @@ class Started:
         returns = self.ray.joins_and_returns and self.ray_script is None
         return returns and (self.replaces or not self.followed)
 
+    @property
+    def is_left(self) -> bool:
+        """Whether its script surely ends while it runs in the background."""
+        return self.apart and self.sure and not self.followed
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
@@ -124,6 +129,8 @@ class SharedState:
     """Options that its scripts run as commands."""
     other_programs: bool = False
     """Whether it runs programs that are not read, and may start others."""
+    traps: bool = False
+    """Whether a script runs commands when it ends."""
 
     def step(self) -> None:
         """Count a statement, or a round of a loop."""
