@@ -30,6 +30,7 @@ from kthena_components.core.values.read import (
     inside,
     is_name,
     mapping,
+    name_of,
     sequence,
     unknown_inside,
 )
@@ -122,12 +123,10 @@ def read_engine_part(
     )
     if not any(sign in text for sign in _SIGNS) or not is_name(name):
         return None
-    count = made.number
-    pods = [*filter(is_serving, pods_of_template(made.body, at, context))]
+    pods, count = [*filter(is_serving, pods_of_template(made.body, at, context))], made.number
     if len(pods) != 1 or not isinstance(count, int) or count < 0:
         return None
-    of_set, stated = name if group_kind(body) == _SET else "", mapping(body.get("spec"))
-    commands = _commands(pods[0], made.body, stated, of_set, context)
+    commands = _commands(pods[0], made.body, body, context)
     pod = replace(pods[0], command=commands[0]) if len(commands) == count == 1 else pods[0]
     asks = _asked(pod, text)
     found = EnginePart(
@@ -194,9 +193,10 @@ def may_have_ranks(made: Made) -> bool:
 
 
 def _commands(
-    pod: PodFacts, template: Mapping[str, Any], spec: Mapping[str, Any], name: str, context: Context
+    pod: PodFacts, template: Mapping[str, Any], body: Mapping[str, Any], context: Context
 ) -> tuple[CommandFacts, ...]:
     """Return the command lines of the pods of a part, each with the number of its pod."""
+    spec, name = mapping(body.get("spec")), name_of(body) if group_kind(body) == _SET else ""
     engine = EngineFacts(path="", name=name, pods=NOT_STATED, replicas=1, entry=pod, worker=None)
     (found,) = with_siblings([engine], template, spec, name=name, context=context)
     read = found.siblings.commands if found.siblings is not None else ()
