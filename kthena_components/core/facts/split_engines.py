@@ -37,6 +37,7 @@ from kthena_components.core.values.read import (
     inside,
     is_name,
     mapping,
+    name_of,
     sequence,
     unknown_inside,
 )
@@ -140,8 +141,7 @@ def _part(
     metadata = mapping(body.get("metadata"))
     count = made.number if isinstance(made.number, int) else 0
     name = str(metadata.get("name"))
-    of_set = name if group_kind(body) == _SET else ""
-    commands = _commands(read, made.body, mapping(body.get("spec")), of_set, context)
+    commands = _commands(read, made.body, body, context)
     pod = replace(read, command=commands[0]) if len(commands) == count == 1 else read
     asks, port = _asked(pod, text)
     return EnginePart(
@@ -189,9 +189,10 @@ def _with_names(part: EnginePart, body: Mapping[str, Any], made: Made, path: str
 
 
 def _commands(
-    pod: PodFacts, template: Mapping[str, Any], spec: Mapping[str, Any], name: str, context: Context
+    pod: PodFacts, template: Mapping[str, Any], body: Mapping[str, Any], context: Context
 ) -> tuple[CommandFacts, ...]:
     """Return the command lines of the pods of a part, each with the number of its pod."""
+    spec, name = mapping(body.get("spec")), name_of(body) if group_kind(body) == _SET else ""
     engine = EngineFacts(path="", name=name, pods=NOT_STATED, replicas=1, entry=pod, worker=None)
     (found,) = with_siblings([engine], template, spec, name=name, context=context)
     read = found.siblings.commands if found.siblings is not None else ()
