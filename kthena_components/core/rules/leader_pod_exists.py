@@ -121,12 +121,11 @@ def _finding(
 
 def _is_of_all(hosts: PodHosts, text: str) -> bool:
     """Return whether an address leads to all pods of an object."""
-    if not text.startswith(hosts.domain) or hosts.missing:
-        return False
     found = _SERVICE.fullmatch(text)
     if found is None or found[1] != hosts.domain or found[2] not in {None, hosts.namespace}:
         return False
-    return sum(p.count if isinstance(p.count, int) else 1 for p in hosts.pods) > 1
+    pods = sum(p.count if isinstance(p.count, int) else 1 for p in hosts.pods)
+    return pods > 1 and not hosts.missing
 
 
 def _meetings(engine: EngineFacts) -> Iterator[tuple[PodFacts, Meeting]]:
