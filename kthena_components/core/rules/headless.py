@@ -107,12 +107,7 @@ def _states(start: Start) -> bool:
 
 
 def _finding(start: Start, path: str, seen: str, remedy: str, level: Level) -> Finding:
-    return Finding(
-        path=path,
-        seen=f"{title(start.engine)} {seen}",
-        remedy=remedy,
-        level=level,
-    )
+    return Finding(path=path, seen=f"{title(start.engine)} {seen}", remedy=remedy, level=level)
 
 
 RULE = "headless-workers"

@@ -18,11 +18,7 @@ from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.rules.memory_weights_fraction_offload import memory_fraction_range
 from kthena_components.core.schema.versions import known_version, read_release
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import (
-    first_unknown,
-    require_known,
-    whole,
-)
+from kthena_components.core.values.read import first_unknown, require_known, whole
 from kthena_components.core.values.unknown import NotKnownError, Unknown, known
 from kthena_components.systems.kaito.estimator import (
     CONTEXT,
@@ -34,12 +30,7 @@ from kthena_components.systems.kaito.estimator import (
     where,
 )
 from kthena_components.systems.kaito.facts import Start, shown, start_of
-from kthena_components.systems.kaito.view import (
-    TRANSFORMERS,
-    Model,
-    View,
-    refused,
-)
+from kthena_components.systems.kaito.view import TRANSFORMERS, Model, View, refused
 
 _EXPANSION = 1.02
 """Ratio of weights on GPUs to weights in files, from KAITO's estimator."""

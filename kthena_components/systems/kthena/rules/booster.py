@@ -150,9 +150,7 @@ def _setting(path: str, value: object) -> Iterator[Finding]:
             "integer"
         )
         yield Finding(
-            path=path,
-            seen=seen,
-            remedy=write(str(shown), f'write "{shown}", with quotes'),
+            path=path, seen=seen, remedy=write(str(shown), f'write "{shown}", with quotes')
         )
 
 
