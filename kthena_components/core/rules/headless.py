@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.findings import Finding, Level, count_of
+from kthena_components.core.findings import Finding, Level, count_of, refuse
 from kthena_components.core.remedies import set_option, without
 from kthena_components.core.rules.support.engine_pods import LEADERS, Start, others, starts
 from kthena_components.core.rules.support.messages import title
@@ -146,7 +146,7 @@ def headless_workers(facts: ServingFacts) -> Iterator[Finding]:
                 remedy = f"{_SERVE}, and --headless" if command.by_module else remedy
             else:
                 continue
-            yield _server_finding(
+            yield refuse(
                 pod.command_path,
                 f"{title(engine)} has --nnodes {command.nnodes} {seen} in a pod that does not have "
                 "the first rank: its own server stops",
@@ -172,7 +172,7 @@ def _first(engine: EngineFacts) -> Iterator[Finding]:
     if command is None or command.headless is not True or command.node_rank not in {None, 0}:
         return
     if _spans_nodes(command) and not command.by_module:
-        yield _server_finding(
+        yield refuse(
             engine.entry.command_path,
             f"{title(engine)} has --nnodes {command.nnodes} and --headless in the pod with the "
             "first rank, so nothing serves HTTP",
@@ -199,7 +199,3 @@ def _has_server(command: CommandFacts) -> bool:
     """Return whether no other option takes the server away; an unknown number may be 0."""
     servers = command.options.get(_SERVERS)
     return servers is None or (isinstance(servers, int) and servers > 0)
-
-
-def _server_finding(path: str, seen: str, remedy: str) -> Finding:
-    return Finding(path=path, seen=seen, remedy=remedy)

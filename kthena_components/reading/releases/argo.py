@@ -35,7 +35,7 @@ from kthena_components.reading.releases.release import (
     Repository,
     Statement,
     images_of,
-    patches_of,
+    patch_fields,
 )
 from kthena_components.reading.settings import parse_kube_map
 
@@ -185,7 +185,7 @@ class _Source:
         """Read what an Application changes of a kustomization, as fields of a kustomization."""
         stated = mapping(self._source.get("kustomize"))
         fields = {key: stated[key] for key in _KEPT if stated.get(key)}
-        fields |= patches_of(stated.get("patches")) | images_of(stated.get("images"))
+        fields |= patch_fields(stated.get("patches")) | images_of(stated.get("images"))
         if isinstance(stated.get("commonLabels"), Mapping):
             selects = stated.get("labelWithoutSelector") is not True
             label = {"pairs": stated["commonLabels"], "includeSelectors": selects}

@@ -25,7 +25,7 @@ from kthena_components.reading.releases.release import (
     Repository,
     Statement,
     images_of,
-    patches_of,
+    patch_fields,
 )
 
 Find = Callable[[str, str, str], Mapping[str, Any] | None]
@@ -133,7 +133,7 @@ class _HelmRelease:
         if any(body.get("patchesStrategicMerge") or body.get("patchesJson6902") for body in stated):
             raise OutsideError("its postRenderers have patches in a deprecated form")
         only = mapping(next(iter(stated), None))
-        return patches_of(only.get("patches")) | images_of(only.get("images"))
+        return patch_fields(only.get("patches")) | images_of(only.get("images"))
 
 
 def _placed(path: str, text: str) -> str:
@@ -187,7 +187,7 @@ def _overlay(
     config_map: Callable[[str], Mapping[str, Any] | None],
 ) -> Iterator[Overlay]:
     """Read what Flux changes of a kustomization, and the variables that it replaces."""
-    fields = patches_of(spec.get("patches")) | images_of(spec.get("images"))
+    fields = patch_fields(spec.get("patches")) | images_of(spec.get("images"))
     fields |= {key: spec[key] for key in ("namePrefix", "nameSuffix") if spec.get(key)}
     if isinstance(spec.get("targetNamespace"), str):
         fields["namespace"] = spec["targetNamespace"]

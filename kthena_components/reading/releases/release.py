@@ -212,7 +212,7 @@ _WRITTEN = regex(r"(?:(?P<name>[^=]+)=)?(?P<new>[^@]*?)(?::(?P<tag>[^:/@]+))?(?:
 """An image in Argo CD's notation: `old=new:tag@digest`, each part but one optional."""
 
 
-def patches_of(stated: object) -> dict[str, Any]:
+def patch_fields(stated: object) -> dict[str, Any]:
     """Return the patches that are stated as text."""
     made = []
     for each in map(mapping, sequence(stated)):
