@@ -36,9 +36,7 @@ from kthena_components.checker.weakened_levels_limits_waivers import BRANCH_RULE
 from kthena_components.core.findings import Level, rule_name
 from kthena_components.core.rules.production import PRODUCTION
 from kthena_components.core.rules.registry import CHECKS
-from kthena_components.core.spec.rules.engine_overlay_and_flags import (
-    ROLE_RULES,
-)
+from kthena_components.core.spec.rules.engine_overlay_and_flags import ROLE_RULES
 from kthena_components.core.spec.rules.roles_pods_gang_expose import SERVING_RULES
 from kthena_components.core.spec.rules.template_scheduler_labels_image import template_scheduler
 from kthena_components.core.topology.hypernode_tree import TREE_RULES

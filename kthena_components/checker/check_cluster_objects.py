@@ -306,10 +306,7 @@ def owner_of(finding: Finding, names: Container[str]) -> str:
 
 
 def _waived(
-    findings: list[Finding],
-    bodies: Bodies,
-    stated: Mapping[str, tuple[Stated, ...]],
-    today: date,
+    findings: list[Finding], bodies: Bodies, stated: Mapping[str, tuple[Stated, ...]], today: date
 ) -> list[Finding]:
     """Apply the waivers of each finding's object, and report unused waivers."""
     waived: list[Finding] = []

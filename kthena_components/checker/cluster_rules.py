@@ -10,10 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from kthena_components import systems
-from kthena_components.checker.autoscaler_conflict import (
-    autoscaler_conflict,
-    autoscaler_target,
-)
+from kthena_components.checker.autoscaler_conflict import autoscaler_conflict, autoscaler_target
 from kthena_components.checker.disruption_budget import disruption_budget
 from kthena_components.checker.read_cluster_objects import read_objects
 from kthena_components.checker.surge_needs_spare_gpus import surge_needs_spare_gpus
@@ -30,11 +27,7 @@ from kthena_components.core.objects.cluster_objects import Ports
 from kthena_components.systems.kubernetes.rules.gpu_budget_rwx import gpu_budget, gpu_type_allowed
 from kthena_components.systems.system import ClusterRule
 
-OWN_RULES: tuple[ClusterRule, ...] = (
-    autoscaler_conflict,
-    autoscaler_target,
-    disruption_budget,
-)
+OWN_RULES: tuple[ClusterRule, ...] = (autoscaler_conflict, autoscaler_target, disruption_budget)
 """Rules across all systems."""
 ASKED_RULES = (gpu_budget, surge_needs_spare_gpus, gpu_type_allowed)
 """Rules that need a budget or a list, and only run if it is given."""

@@ -58,10 +58,7 @@ _OUTLINES: Mapping[GroupKind, Fields] = {
         "behavior scaleTargetRef", "metrics", "maxReplicas minReplicas"
     ),
     ("batch", "CronJob"): Fields(
-        fields={
-            "metadata": _META,
-            "spec": Fields(fields={"jobTemplate": _OF_JOBS}, partial=True),
-        },
+        fields={"metadata": _META, "spec": Fields(fields={"jobTemplate": _OF_JOBS}, partial=True)},
         partial=True,
     ),
     ("batch", "Job"): _OF_JOBS,

@@ -167,12 +167,7 @@ def _surely(wanted: Mapping[str, object], pods: PodSet) -> bool:
 
 @part_of_rule
 def _check(
-    cluster: ClusterObjects,
-    entry: Object,
-    labels: object,
-    first: dict[int, Object],
-    *,
-    every: bool,
+    cluster: ClusterObjects, entry: Object, labels: object, first: dict[int, Object], *, every: bool
 ) -> Iterator[Finding]:
     """Report what a budget prevents for ever, in view of the pods that its labels select."""
     chosen = known(_chosen(cluster, entry, labels, every=every), entry.at("spec.selector"))

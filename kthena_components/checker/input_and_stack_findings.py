@@ -14,7 +14,7 @@ Pass: nodes gpu-1 and gpu-2.
 Fail: nodes and children; no members.
 Level: mandatory for the component HyperNodeTopology, advisory for a manifest.
 Source: Volcano v1.14 pkg/webhooks/admission/hypernodes/validate.
-Code: kthena_components/systems/volcano/view.py.""",
+Code: kthena_components/systems/volcano/view.py."""
 }
 """Findings while manifests are read."""
 
@@ -30,7 +30,7 @@ Fail: a Deployment whose pod template has a nodeSelector and no containers.
 Level: not checked.
 Source: kubernetes pkg/apis/apps/validation/validation.go and pkg/apis/core/validation/validation.go
 (required fields).
-Code: kthena_components/checker/unread_kinds_and_parts.py.""",
+Code: kthena_components/checker/unread_kinds_and_parts.py."""
 }
 """Findings about objects that the user did not name, but only their folder."""
 

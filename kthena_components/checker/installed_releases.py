@@ -85,11 +85,7 @@ def installed(of: GroupKind, context: Context) -> Sequence[Pin]:
 
 
 def _by(
-    pin: Pin,
-    check: _Check[_C_co],
-    context: Context,
-    body: Mapping[str, Any],
-    newest: list[Finding],
+    pin: Pin, check: _Check[_C_co], context: Context, body: Mapping[str, Any], newest: list[Finding]
 ) -> list[Finding]:
     """Return the findings for one release."""
     of = group_kind(body)

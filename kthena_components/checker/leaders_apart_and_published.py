@@ -33,11 +33,7 @@ from kthena_components.core.findings import (
     refuse,
 )
 from kthena_components.core.remedies import write
-from kthena_components.core.rules.support.engine_pods import (
-    is_itself,
-    meeting_of,
-    port_of,
-)
+from kthena_components.core.rules.support.engine_pods import is_itself, meeting_of, port_of
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import first_unknown, group_kind, mapping, name_of
 from kthena_components.core.values.regex import regex

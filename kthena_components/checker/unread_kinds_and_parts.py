@@ -10,14 +10,7 @@ from kthena_components.core.findings import Finding, Level, join_path, not_check
 from kthena_components.core.objects.engine_detection import Sign, documents_in, signs_in, sizes_in
 from kthena_components.core.objects.object import Object
 from kthena_components.core.values.display import display, key_text
-from kthena_components.core.values.read import (
-    group_kind,
-    is_map,
-    mapping,
-    pairs,
-    sequence,
-    spec_of,
-)
+from kthena_components.core.values.read import group_kind, is_map, mapping, pairs, sequence, spec_of
 from kthena_components.core.values.unknown import Unknown, is_unresolved
 from kthena_components.systems import INDEX, find_kind
 from kthena_components.systems.system import Body, Kind
@@ -99,11 +92,7 @@ def _values_in(document: Body) -> Iterator[Sign]:
 
 
 def part_read(
-    kind: Kind[Any],
-    found: Object,
-    view: Any,
-    facts: ServingFacts | None,
-    said: Sequence[Finding],
+    kind: Kind[Any], found: Object, view: Any, facts: ServingFacts | None, said: Sequence[Finding]
 ) -> Iterator[Finding]:
     """Report the first engine or accelerators in a part of an object that no rule reads.
 

@@ -9,7 +9,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from kthena_components.checker.waivers import new_waivers
-from kthena_components.core.findings import Finding, count_of
+from kthena_components.core.findings import Finding, count_of, refuse
 from kthena_components.core.hardware import NO_CHOICE, GpuChoice, parse_choice
 from kthena_components.core.schema.versions import TITLES
 from kthena_components.core.values.dataclass import dataclass
@@ -84,9 +84,9 @@ def _not_compared(change: LevelsChange) -> Finding:
         seen = (
             f"is not valid, so its levels were not compared with those of the base: {change.after}"
         )
-        return _weaker(change.file, seen, f"correct the file, {_APPROVE}", _LEVELS)
+        return refuse(change.file, seen, f"correct the file, {_APPROVE}", _LEVELS)
     seen = f"was not compared, because the file of the base is not valid: {change.before}"
-    return _weaker(change.file, seen, f"compare it by hand, {_APPROVE}", _LEVELS)
+    return refuse(change.file, seen, f"compare it by hand, {_APPROVE}", _LEVELS)
 
 
 def _reader(change: LevelsChange, before: "Reader", after: "Reader") -> Iterator[Finding]:
@@ -114,7 +114,7 @@ def _rules(change: LevelsChange, before: "Reader", after: "Reader") -> Iterator[
     for name, had, has in ends:
         seen = f"would be {has}, and the base has {had}"
         path = f"{change.file}: {name}.enforcementLevel"
-        yield _weaker(path, seen + _gone(change), f"write {had}, {_APPROVE}", _LEVELS)
+        yield refuse(path, seen + _gone(change), f"write {had}, {_APPROVE}", _LEVELS)
     own = before.in_force().lowered(after.in_force(), change.rules) if ends else found
     if own:
         told = [f"{rule} ({had} → {has})" for rule, (had, has) in sorted(own.items())]
@@ -122,7 +122,7 @@ def _rules(change: LevelsChange, before: "Reader", after: "Reader") -> Iterator[
         seen = f"would lower the level of {count_of(len(told), 'rule')}: "
         seen += f"{', '.join(told[:_SHOWN])}{more}{_gone(change)}"
         path = f"{change.file}: {before.title}"
-        yield _weaker(path, seen, f"keep the levels of the base, {_APPROVE}", _LEVELS)
+        yield refuse(path, seen, f"keep the levels of the base, {_APPROVE}", _LEVELS)
 
 
 def _gone(change: LevelsChange) -> str:
@@ -134,14 +134,14 @@ def _types(path: str, before: "Reader", after: "Reader") -> Iterator[Finding]:
         if had and (not has or has - had):
             added = ", ".join(sorted(has - had)) if has else f"every {word}"
             seen = f"would allow {added} as well" if has else f"would allow {added}"
-            yield _weaker(path, seen, f"keep {', '.join(sorted(had))}, {_APPROVE}", _LEVELS)
+            yield refuse(path, seen, f"keep {', '.join(sorted(had))}, {_APPROVE}", _LEVELS)
 
 
 def _inventory(path: str, had: str, has: str) -> Iterator[Finding]:
     """Report another inventory, too: nobody can say which of two clusters has less room."""
     if had and had != has:
         seen = f"would be {has}" if has else "would be removed, so that no pods are placed"
-        yield _weaker(path, f"{seen}, and the base has {had}", f"keep {had}, {_APPROVE}", _LEVELS)
+        yield refuse(path, f"{seen}, and the base has {had}", f"keep {had}, {_APPROVE}", _LEVELS)
 
 
 def _releases(path: str, before: "Reader", after: "Reader") -> Iterator[Finding]:
@@ -151,7 +151,7 @@ def _releases(path: str, before: "Reader", after: "Reader") -> Iterator[Finding]
         if had != has:
             one, other = (".".join(map(str, release)) for release in (had, has))
             seen = f"would check objects of {TITLES[system]} by the rules of {other}, and the base "
-            yield _weaker(path, f"{seen}by the rules of {one}", f"keep {one}, {_APPROVE}", _LEVELS)
+            yield refuse(path, f"{seen}by the rules of {one}", f"keep {one}, {_APPROVE}", _LEVELS)
 
 
 def _others(change: LevelsChange, old: "PackConfig", new: "PackConfig") -> Iterator[Finding]:
@@ -159,16 +159,16 @@ def _others(change: LevelsChange, old: "PackConfig", new: "PackConfig") -> Itera
     had, has = (side.every or "mandatory" for side in (old, new))
     if _RANKS[has] < _RANKS[had]:
         seen = f"would be {has}, and the base has {old.every or 'the default of each policy'}"
-        yield _weaker(f"{change.file}: all", seen, f"remove it, {_APPROVE}", _LEVELS)
+        yield refuse(f"{change.file}: all", seen, f"remove it, {_APPROVE}", _LEVELS)
     for policy in sorted({*old.others, *new.others}):
         path = f"{change.file}: {policy}"
         (had, asked), (has, asks) = (_other(side, policy) for side in (old, new))
         if had != has and _RANKS.get(has, 0) < _RANKS.get(had, 2):
             seen = f"would be {has}, and the base has {had}"
-            yield _weaker(f"{path}.enforcementLevel", seen, f"keep it, {_APPROVE}", _LEVELS)
+            yield refuse(f"{path}.enforcementLevel", seen, f"keep it, {_APPROVE}", _LEVELS)
         if asked != asks:
             seen = "would have other settings, which only its own pack can compare"
-            yield _weaker(path, seen, f"keep the settings of the base, {_APPROVE}", _LEVELS)
+            yield refuse(path, seen, f"keep the settings of the base, {_APPROVE}", _LEVELS)
 
 
 def _other(side: "PackConfig", policy: str) -> tuple[str, Mapping[str, Any]]:
@@ -194,12 +194,12 @@ def waiver_new(change: StackChange) -> Iterator[Finding]:
         if waiver is None:
             seen = "cannot be read, and so was not compared with the base"
             remedy = f"write its last day and its reason as plain text, {_APPROVE}"
-        yield _weaker(f"{change.file}: {entry.path}", seen, remedy, _WAIVER)
+        yield refuse(f"{change.file}: {entry.path}", seen, remedy, _WAIVER)
     secret = _SERVINGS in change.after and _is_encrypted(change.after[_SERVINGS])
     if secret and change.before.get(_SERVINGS) != change.after[_SERVINGS]:
         seen = "is encrypted, so its waivers were not compared with the base"
         path = f"{change.file}: {_SERVINGS}"
-        yield _weaker(path, seen, f"write it in plain text, {_APPROVE}", _WAIVER)
+        yield refuse(path, seen, f"write it in plain text, {_APPROVE}", _WAIVER)
 
 
 def limits_weakened(change: StackChange) -> Iterator[Finding]:
@@ -227,10 +227,10 @@ def _budget(change: StackChange, path: str) -> Iterator[Finding]:
     old, new = _count(had.value), _count(has.value)
     if old is None:
         seen = f"was not compared, because the base has {had}, which is no count"
-        yield _weaker(path, seen, f"keep it, {_APPROVE}", _LIMITS)
+        yield refuse(path, seen, f"keep it, {_APPROVE}", _LIMITS)
     elif new is None and has.is_stated:
         seen = f"would be {has}, which is no count, and the base has {old}"
-        yield _weaker(path, seen, f"write {old}, {_APPROVE}", _LIMITS)
+        yield refuse(path, seen, f"write {old}, {_APPROVE}", _LIMITS)
     elif new is None or new > old:
         yield _raised(path, old, new, _LIMITS)
 
@@ -243,10 +243,10 @@ def _plain_secrets(change: StackChange, path: str) -> Iterator[Finding]:
     old, new = _texts(had.value), _texts(has.value)
     if new is None:
         seen = f"would be {has}, which is no list of names"
-        yield _weaker(path, seen, f"remove it, {_APPROVE}", _LIMITS)
+        yield refuse(path, seen, f"remove it, {_APPROVE}", _LIMITS)
     elif added := sorted(new - (old or set())):
         seen = f"would let {', '.join(added)} be written in plain text as well"
-        yield _weaker(path, seen, f"remove it, {_APPROVE}", _LIMITS)
+        yield refuse(path, seen, f"remove it, {_APPROVE}", _LIMITS)
 
 
 def _stated_gpus(change: StackChange, path: str) -> Iterator[Finding]:
@@ -262,7 +262,7 @@ def _stated_gpus(change: StackChange, path: str) -> Iterator[Finding]:
             f"would be {has}" if new is None else f"was not compared, because the base has {had}"
         )
         remedy = f"write names of GPUs, {_APPROVE}"
-        yield _weaker(path, f"{whose}, which names no known GPU", remedy, _LIMITS)
+        yield refuse(path, f"{whose}, which names no known GPU", remedy, _LIMITS)
         return
     yield from _gpus(path, old, new, _LIMITS)
 
@@ -275,7 +275,7 @@ def _gpus(path: str, before: GpuChoice, after: GpuChoice, rule: str) -> Iterator
         if has is not None:
             seen = f"would be {has.name} with {has.memory_gib:g} GiB{where}"
         seen += f", and the base has {had.name} with {had.memory_gib:g} GiB"
-        yield _weaker(path, seen, f"keep it, {_APPROVE}", rule)
+        yield refuse(path, seen, f"keep it, {_APPROVE}", rule)
 
 
 def _choice(value: object) -> GpuChoice | None:
@@ -322,11 +322,7 @@ def _texts(value: object) -> set[str] | None:
 def _raised(path: str, before: int, after: int | None, rule: str) -> Finding:
     seen = f"would be {after}, and the base has {before}"
     seen = seen if after is not None else f"would be removed, and the base has {before}"
-    return _weaker(path, seen, f"write {before}, {_APPROVE}", rule)
-
-
-def _weaker(path: str, seen: str, remedy: str, rule: str) -> Finding:
-    return Finding(path=path, seen=seen, remedy=remedy, rule=rule)
+    return refuse(path, seen, f"write {before}, {_APPROVE}", rule)
 
 
 LEVEL_RULES: tuple[Callable[[LevelsChange], Iterator[Finding]], ...] = (levels_weakened,)

@@ -30,10 +30,7 @@ from kthena_components.core.remedies import write as set_to
 from kthena_components.core.rules.production import PRODUCTION_NAMES
 from kthena_components.core.rules.registry import CHECKS, MODEL_RULES, run_checks
 from kthena_components.core.spec.parse import parse_spec
-from kthena_components.core.spec.rules.engine_overlay_and_flags import (
-    BLOCKING,
-    ROLE_RULES,
-)
+from kthena_components.core.spec.rules.engine_overlay_and_flags import BLOCKING, ROLE_RULES
 from kthena_components.core.spec.rules.roles_pods_gang_expose import check_spec
 from kthena_components.core.spec.serving_spec import (
     GroupSpec,
@@ -317,14 +314,8 @@ def _annotate(
         if there are no manifests.
     """
     # Imported here: waivers are rare, and the readers of all systems are slow to load.
-    from kthena_components.checker.catalogue import (  # noqa: PLC0415
-        cluster_rule_names,
-        rule_names,
-    )
-    from kthena_components.checker.check_cluster_objects import (  # noqa: PLC0415
-        check_objects_together,
-        owner_of,
-    )
+    from kthena_components.checker.catalogue import cluster_rule_names, rule_names  # noqa: PLC0415
+    from kthena_components.checker.check_cluster_objects import check_objects_together, owner_of  # noqa: PLC0415
     from kthena_components.checker.manifest import check_manifest, has_rules  # noqa: PLC0415
 
     if not manifests:

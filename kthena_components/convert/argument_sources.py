@@ -21,11 +21,7 @@ from kthena_components.convert.lost_fields import (
     others_of,
     replaced,
 )
-from kthena_components.convert.sources_and_kept import (
-    filled_service,
-    read_front,
-    short_title,
-)
+from kthena_components.convert.sources_and_kept import filled_service, read_front, short_title
 from kthena_components.core.findings import SpecError, path_of
 from kthena_components.core.plan.read_back import namespaced
 from kthena_components.core.values.dataclass import dataclass

@@ -124,11 +124,7 @@ def describe_engines(body: Body, context: Context = NO_CONTEXT) -> ByEngines:
 
 
 def _described(
-    found: Object,
-    facts: ServingFacts,
-    roles: Sequence[EngineRole],
-    sketch: Sketch,
-    gaps: list[Gap],
+    found: Object, facts: ServingFacts, roles: Sequence[EngineRole], sketch: Sketch, gaps: list[Gap]
 ) -> ByEngines:
     """Return the arguments of an object's roles, and the gaps that a user must fill."""
     copies = _count(facts.copies, "replicas", gaps)

@@ -209,11 +209,7 @@ def _count(each: PodSet, body: Body) -> int:
 
 
 def _take(
-    path: str,
-    sets: Sequence[PodSet],
-    free: list[int],
-    body: Body,
-    like: Sequence[PodSet] = (),
+    path: str, sets: Sequence[PodSet], free: list[int], body: Body, like: Sequence[PodSet] = ()
 ) -> int:
     """Return the index of the next free pods whose GPUs are at a path, or that equal `like[0]`."""
     for index in free:

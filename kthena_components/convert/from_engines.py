@@ -97,9 +97,7 @@ def scripts_of(body: Mapping[str, Any], meaning: Callable[[Body], object]) -> It
 
 
 def mounted_scripts(
-    pods: Iterable[EnginePod],
-    objects: Sequence[Body],
-    meaning: Callable[[Sequence[Body]], object],
+    pods: Iterable[EnginePod], objects: Sequence[Body], meaning: Callable[[Sequence[Body]], object]
 ) -> Iterator[Script]:
     """Yield the texts of the ConfigMaps that pods mount.
 

@@ -21,12 +21,7 @@ from kthena_components.convert.conversion import (
     title_of,
     with_changes,
 )
-from kthena_components.convert.describe_pods import (
-    Described,
-    PodRole,
-    describe,
-    known_paths,
-)
+from kthena_components.convert.describe_pods import Described, PodRole, describe, known_paths
 from kthena_components.convert.lost_fields import Loss, find_unread
 from kthena_components.core import naming
 from kthena_components.core.engines import CommandFacts

@@ -93,8 +93,7 @@ def fixes_of(remedy: str) -> tuple[Fix, ...]:
 def moved(remedy: str, place: Callable[[str], str]) -> str:
     """Return a remedy whose changes have other paths."""
     return mapped(
-        remedy,
-        lambda each: each if each.path is None else replace(each, path=place(each.path)),
+        remedy, lambda each: each if each.path is None else replace(each, path=place(each.path))
     )
 
 

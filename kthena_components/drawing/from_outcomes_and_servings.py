@@ -19,14 +19,7 @@ from kthena_components.cluster.objects import (
     title_of,
 )
 from kthena_components.cluster.pending import node_of
-from kthena_components.cluster.status import (
-    RUNNING,
-    Servings,
-    gang_of,
-    role_of,
-    state_of,
-    waits,
-)
+from kthena_components.cluster.status import RUNNING, Servings, gang_of, role_of, state_of, waits
 from kthena_components.core import naming
 from kthena_components.core.findings import count_of
 from kthena_components.core.plan.templates import requests_of

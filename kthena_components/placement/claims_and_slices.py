@@ -71,9 +71,7 @@ class Devices:
         """Return a node with its devices."""
         free, held = self.free.get(node.name, {}), self.held.get(node.name, {})
         return replace(
-            node,
-            allocatable={**node.allocatable, **free},
-            used=add_resources(node.used, held),
+            node, allocatable={**node.allocatable, **free}, used=add_resources(node.used, held)
         )
 
     def asking(self, pod: Body) -> Body:

@@ -81,11 +81,7 @@ def _read_limits(cluster: Cluster) -> _Limits:
 
 
 def _checked(
-    cluster: Cluster,
-    group: PodGroup,
-    instead: Mapping[str, str],
-    have: set[str],
-    limits: _Limits,
+    cluster: Cluster, group: PodGroup, instead: Mapping[str, str], have: set[str], limits: _Limits
 ) -> PodGroup:
     """Mark a group as unknown if its devices cannot be compared with those of the cluster."""
     keys = sorted(_keys(pods.requests for pods in group.pods))

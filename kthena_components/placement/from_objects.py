@@ -42,12 +42,7 @@ from kthena_components.placement.claims_and_slices import SLICE, devices_of
 from kthena_components.placement.inventory_build import in_two
 from kthena_components.placement.inventory_fields import check_amounts
 from kthena_components.placement.model import Cluster, Node, Queue, Quota, Running, Scheduler, Scope
-from kthena_components.placement.pod_groups import (
-    groups_in,
-    neighbours_in,
-    number_or,
-    oldest_first,
-)
+from kthena_components.placement.pod_groups import groups_in, neighbours_in, number_or, oldest_first
 from kthena_components.placement.pod_sets import priority_classes, scheduled_requests, slot_and
 from kthena_components.placement.quotas_and_limit_ranges import LIMIT_RANGE
 from kthena_components.placement.racks import (

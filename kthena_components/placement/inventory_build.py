@@ -179,10 +179,7 @@ def _body(one: Described, allocatable: Amounts) -> dict[str, Any]:
         "kind": "Node",
         "metadata": {"name": one.name, "labels": labels},
         "spec": spec,
-        "status": {
-            "allocatable": amounts,
-            "conditions": [{"type": "Ready", "status": ready}],
-        },
+        "status": {"allocatable": amounts, "conditions": [{"type": "Ready", "status": ready}]},
     }
 
 

@@ -35,11 +35,7 @@ RULE = "placement-fits"
 MOST_DAYS = 7
 """After so many days, what a cluster had says little."""
 FITTED = frozenset({Verdict.FITS, Verdict.UNKNOWN})
-_TELLS = {
-    Verdict.PARTLY: "fits in part",
-    Verdict.WAITS: "waits",
-    Verdict.NEVER: "never fits",
-}
+_TELLS = {Verdict.PARTLY: "fits in part", Verdict.WAITS: "waits", Verdict.NEVER: "never fits"}
 
 
 def unplaced(outcome: Outcome, cluster: Cluster, level: Level = Level.MANDATORY) -> Finding:

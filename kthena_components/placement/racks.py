@@ -15,10 +15,7 @@ from kthena_components.core.values.read import mapping, sequence
 
 USUAL, KUEUE = "labels", "kueue"
 """Words instead of labels: the usual ones, and those of Kueue's Topology."""
-_NOTHING = {
-    USUAL: "no node has a usual label of racks",
-    KUEUE: "no Topology of Kueue has labels",
-}
+_NOTHING = {USUAL: "no node has a usual label of racks", KUEUE: "no Topology of Kueue has labels"}
 _TOPOGRAPH = "network.topology.nvidia.com"
 _GCE = "cloud.google.com/gce-topology"
 _AWS = "topology.k8s.aws/network-node-layer"

@@ -239,19 +239,7 @@ POLICIES: list[Policy] = [
         "Engines have as many ranks as GPUs, and the cluster accepts the object.",
         REFUSED,
     ),
-    _resource_policy(
-        "serving-advice",
-        "Advice:",
-        ADVISED,
-    ),
-    _stack_policy(
-        "serving-groups",
-        "The objects of one engine fit together.",
-        REFUSED,
-    ),
-    _stack_policy(
-        "serving-groups-advice",
-        "Advice:",
-        ADVISED,
-    ),
+    _resource_policy("serving-advice", "Advice:", ADVISED),
+    _stack_policy("serving-groups", "The objects of one engine fit together.", REFUSED),
+    _stack_policy("serving-groups-advice", "Advice:", ADVISED),
 ]

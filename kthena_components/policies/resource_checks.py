@@ -14,10 +14,7 @@ from pulumi_policy import PolicyResource, ResourceValidationArgs
 from kthena_components.checker.check_cluster_objects import is_memory_unchecked
 from kthena_components.checker.levels import Settings
 from kthena_components.checker.manifest import CheckedObject, check_whole, has_rules, is_compared
-from kthena_components.checker.secrecy import (
-    check_sealed,
-    is_sealed,
-)
+from kthena_components.checker.secrecy import check_sealed, is_sealed
 from kthena_components.checker.unread_kinds_and_parts import is_foreign
 from kthena_components.checker.waivers import FIELD, listed, waive
 from kthena_components.core import naming
@@ -30,11 +27,7 @@ from kthena_components.core.rules.registry import run_checks
 from kthena_components.core.spec.serving_spec import ENGINE_CONTAINER
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping
-from kthena_components.policies.secret_marks_and_stack_gpu import (
-    read_field,
-    read_props,
-    sent_props,
-)
+from kthena_components.policies.secret_marks_and_stack_gpu import read_field, read_props, sent_props
 
 # Advice about the objects of a component, and whether the pods of a stack fit into a cluster.
 #
@@ -47,7 +40,7 @@ _OF_SERVING = {"priorityClassName": "priority_class of the serving"}
 _OF_ENGINE = {
     "mount a PersistentVolumeClaim or a hostPath at the engine's cache (HF_HOME)": (
         "write cache.claim or cache.host_path of the role"
-    ),
+    )
 }
 """Fields of Kubernetes in remedies, and the fields of a component with an engine that set them."""
 

@@ -48,12 +48,7 @@ def build() -> Schema:
     """Read the args types of all components."""
     found = ArgsAnalyzer(PACKAGE).analyze(list(COMPONENTS))
     read = generate_schema(
-        PACKAGE,
-        __version__,
-        None,
-        found["component_definitions"],
-        found["type_definitions"],
-        [],
+        PACKAGE, __version__, None, found["component_definitions"], found["type_definitions"], []
     ).to_json()
     schema: Schema = _tidy(read)
     types = {_renamed(token): made for token, made in schema["types"].items()}

@@ -158,13 +158,14 @@ class Layout:
         """
         stacks = {key: self.built_of(key) for key in self.kustomizations if key not in built}
         used = {each for around in stacks.values() for each in around if each not in built}
+        parts = {key: stacks.get(key) or self.built_of(key) for key in used}
         patches = {key: [*patches_of(self.kustomizations[key])] for key in used}
         found: dict[str, list[Patch]] = {}
         for around in stacks.values():
             loose = looseness(self.kustomizations[each] for each in around)
             for each in sorted(filter(patches.get, around)):
                 is_component = self.kustomizations[each].is_component
-                below = around if is_component else self.built_of(each)
+                below = around if is_component else parts[each]
                 mine = [replace(patch, loose=loose) for patch in patches[each]]
                 for file in self.built_from(below):
                     found.setdefault(file, []).extend(mine)

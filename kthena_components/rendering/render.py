@@ -187,11 +187,7 @@ def _with_all_values(
 
 
 def _otherwise(
-    copied: helm.Copied,
-    done: list[tuple[str, str, Path]],
-    program: str,
-    cage: Cage,
-    made: Rendered,
+    copied: helm.Copied, done: list[tuple[str, str, Path]], program: str, cage: Cage, made: Rendered
 ) -> None:
     """Render a chart again under the circumstances for which it asks."""
     for number, other in enumerate(circumstances(copied.folder)):

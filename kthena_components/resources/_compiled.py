@@ -67,9 +67,7 @@ def describe_role(args: Args) -> Described:
 
 def describe_topology(args: Args) -> Described:
     """Compile the network of a cluster."""
-    from kthena_components.systems.volcano.emit_cluster import (  # noqa: PLC0415 - few programs have one
-        compile_topology,
-    )
+    from kthena_components.systems.volcano.emit_cluster import compile_topology  # noqa: PLC0415 - few programs have one
 
     compiled = compile_topology(args)
     counts = [entry.tier for entry in compiled.plan.hyper_nodes]
@@ -87,9 +85,7 @@ def describe_topology(args: Args) -> Described:
 
 def describe_queue(args: Args) -> Described:
     """Compile a Queue."""
-    from kthena_components.systems.volcano.emit_cluster import (  # noqa: PLC0415 - few programs have one
-        compile_queue,
-    )
+    from kthena_components.systems.volcano.emit_cluster import compile_queue  # noqa: PLC0415 - few programs have one
 
     manifest = compile_queue(args)
     named = {"name": manifest.name}

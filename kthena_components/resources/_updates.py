@@ -75,10 +75,7 @@ def refuse_by_cluster(manifest: Manifest, access: Access, new: Mapping[str, Any]
     Raises:
         RefusedUpdateError: A mandatory finding that no waiver covers.
     """
-    from kthena_components.systems.kthena.view import (  # noqa: PLC0415
-        PARTITION_RESTORES,
-        restored_roles,
-    )
+    from kthena_components.systems.kthena.view import PARTITION_RESTORES, restored_roles  # noqa: PLC0415
 
     if PARTITION_RESTORES not in manifest.update_rules:
         return

@@ -155,10 +155,7 @@ CACHE_FLAGS = {
     EngineKind.TRTLLM: "--kv_cache_dtype",
 }
 """The option for the type of the KV cache."""
-_DECODE_FLAGS = {
-    EngineKind.VLLM: "--decode-context-parallel-size",
-    EngineKind.SGLANG: "--dcp-size",
-}
+_DECODE_FLAGS = {EngineKind.VLLM: "--decode-context-parallel-size", EngineKind.SGLANG: "--dcp-size"}
 """The option that shares the tokens of the cache inside a tensor group, where an engine has one."""
 
 

@@ -64,7 +64,7 @@ _KINDS: Mapping[str, Mapping[str, str]] = {
     },
     "kserve": {
         "serving.kserve.io": "ClusterServingRuntime InferenceService LLMInferenceService "
-        "ServingRuntime",
+        "ServingRuntime"
     },
     "kaito": {"kaito.sh": "InferenceSet MultiRoleInference Workspace"},
     "ray": {"ray.io": "RayCluster RayJob RayService"},

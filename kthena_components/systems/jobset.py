@@ -15,13 +15,7 @@ from kthena_components.core.facts.network import HostedPods, PodHosts
 from kthena_components.core.facts.serving import EngineFacts, NameFacts, ServingFacts, StartOrder
 from kthena_components.core.facts.workload import NO_SCHEDULER, admitted_together
 from kthena_components.core.naming import DNS_LABEL
-from kthena_components.core.objects.object import (
-    Object,
-    PodSet,
-    copies_in,
-    fields_of_kind,
-    pod_set,
-)
+from kthena_components.core.objects.object import Object, PodSet, copies_in, fields_of_kind, pod_set
 from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.plan.controller_variables import Told, first_pod
 from kthena_components.core.remedies import plain, remove, write
@@ -208,9 +202,7 @@ def hosts(view: JobSet) -> PodHosts | None:
         return None
     pods = tuple(
         HostedPods(
-            path=found.at(job.path),
-            prefix=f"{found.name}-{job.name}-{number}-",
-            count=job.each,
+            path=found.at(job.path), prefix=f"{found.name}-{job.name}-{number}-", count=job.each
         )
         for job in [job for job in jobs if job.indexed] or jobs
         for number in range(min(job.jobs, _MOST) if isinstance(job.jobs, int) else 1)

@@ -180,13 +180,6 @@ def _limit(queue: Object, key: str) -> tuple[Decimal | Unknown, str]:
 SYSTEM = System(
     name="kai",
     title="KAI Scheduler",
-    kinds=(
-        Kind(
-            group=QUEUE[0],
-            name=QUEUE[1],
-            view=as_it_is,
-            cluster_wide=True,
-        ),
-    ),
+    kinds=(Kind(group=QUEUE[0], name=QUEUE[1], view=as_it_is, cluster_wide=True),),
     cluster_rules=(kai_queue_exists, kai_queue_limit),
 )

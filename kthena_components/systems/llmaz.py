@@ -85,12 +85,7 @@ _RUNTIME = Unknown("further flags are in the BackendRuntime, which is another ob
 _OPEN = ("tensor", "pipeline", "data", "model", "max_model_len")
 """Fields of a command that such flags may set."""
 _AT = "spec.backendRuntimeConfig"
-_PLACES = {
-    "args": f"{_AT}.args",
-    "resources": f"{_AT}.resources",
-    "env": f"{_AT}.envs",
-    "": _AT,
-}
+_PLACES = {"args": f"{_AT}.args", "resources": f"{_AT}.resources", "env": f"{_AT}.envs", "": _AT}
 
 
 def facts(view: LlmazService) -> ServingFacts:

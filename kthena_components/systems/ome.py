@@ -326,9 +326,7 @@ SYSTEM = System(
     kinds=(
         *(
             _kind(
-                name,
-                kept=None,
-                without=dict.fromkeys(("pods", "templates", "restarts"), _NO_PODS),
+                name, kept=None, without=dict.fromkeys(("pods", "templates", "restarts"), _NO_PODS)
             )
             for name in RUNTIMES
         ),

@@ -374,11 +374,7 @@ def check_safely(
     """Check an object. An exception outside of the rules becomes a finding, too."""
     try:
         return check_whole(
-            body,
-            context=context,
-            today=given.today,
-            versions=given.settings.versions,
-            asked=asked,
+            body, context=context, today=given.today, versions=given.settings.versions, asked=asked
         )
     except Exception as error:  # noqa: BLE001 - a mistake of ours must not hide other findings
         return CheckedObject(findings=[fault(READING, error)])

@@ -24,13 +24,7 @@ from kthena_components.cli.sources import KubeObject, Source, is_wanted, objects
 from kthena_components.core.facts.context import NO_CONTEXT, Context
 from kthena_components.core.facts.serving import GpuDemand
 from kthena_components.core.facts.split_engines import EnginePart
-from kthena_components.core.findings import (
-    READING,
-    RULE_FAULT,
-    Finding,
-    Level,
-    fault,
-)
+from kthena_components.core.findings import READING, RULE_FAULT, Finding, Level, fault
 from kthena_components.core.objects.cluster_objects import Ports
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.values.dataclass import dataclass

@@ -25,13 +25,7 @@ from kthena_components.cli.review.placement import (
     read_inventories,
     write_placement,
 )
-from kthena_components.cli.review.preview import (
-    Preview,
-    PreviewError,
-    Said,
-    Weight,
-    read_preview,
-)
+from kthena_components.cli.review.preview import Preview, PreviewError, Said, Weight, read_preview
 from kthena_components.cli.review.stack import (
     Reviewed,
     StateError,

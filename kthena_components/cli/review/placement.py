@@ -154,12 +154,7 @@ def place_stack(preview: Preview, cluster: "Cluster") -> StackPlacement:
     from kthena_components.placement.answer import answer, ask  # noqa: PLC0415
 
     old, new = (ask(cluster, _objects(preview, is_new=is_new)) for is_new in (False, True))
-    return StackPlacement(
-        cluster=cluster,
-        asked=(old, new),
-        old=answer(old),
-        new=answer(new),
-    )
+    return StackPlacement(cluster=cluster, asked=(old, new), old=answer(old), new=answer(new))
 
 
 def place_with(

@@ -224,13 +224,7 @@ class MemoryOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class CommandFacts(
-    ParallelSizes,
-    DataParallelPlace,
-    Launch,
-    MpiLaunch,
-    RayLaunch,
-    ModelOptions,
-    MemoryOptions,
+    ParallelSizes, DataParallelPlace, Launch, MpiLaunch, RayLaunch, ModelOptions, MemoryOptions
 ):
     """Facts of one container's command line.
 

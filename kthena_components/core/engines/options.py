@@ -155,9 +155,7 @@ class Meaning(NamedTuple):
 
 
 def build_dialect(
-    engine: str,
-    options: Iterable[tuple[Option, tuple[str, ...], tuple[str, ...]]],
-    **how: Any,
+    engine: str, options: Iterable[tuple[Option, tuple[str, ...], tuple[str, ...]]], **how: Any
 ) -> Dialect:
     """Index options by every spelling: those that set an option and those that switch it off.
 

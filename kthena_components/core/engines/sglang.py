@@ -103,7 +103,7 @@ EXPERT_SIZE_ALONE: Version = (0, 4, 10, 2)
 --enable-ep-moe does (sglang/srt/layers/moe/ep_moe/layer.py), which 0.5.3 rejects.
 """
 _SINCE: Mapping[str, Since] = {
-    "--pp-size": Since(PIPELINE_SINCE, "parallelism.pipeline", "set pipeline to 1"),
+    "--pp-size": Since(PIPELINE_SINCE, "parallelism.pipeline", "set pipeline to 1")
 }
 _EVERYWHERE = "0.0.0.0"  # noqa: S104 - SGLang's default is the pod's own loopback
 

@@ -45,10 +45,7 @@ _PLACES = frozenset({naming.ENTRY_ADDRESS, naming.WORKER_INDEX})
 """Variables that differ between pods: facts are about all pods of a template."""
 
 _ADDRESSES = frozenset(
-    {
-        *("metadata.name", "status.podIP"),
-        "metadata.labels['statefulset.kubernetes.io/pod-name']",
-    }
+    {*("metadata.name", "status.podIP"), "metadata.labels['statefulset.kubernetes.io/pod-name']"}
 )
 _OF_NODE = frozenset({"status.hostIP"})
 _OF_EACH_POD = frozenset({"metadata.uid", "spec.nodeName"})

@@ -73,9 +73,7 @@ def _partition(
     return leaders, followers
 
 
-def _idle_apart(
-    parts: list[EngineTemplate],
-) -> tuple[list[EngineTemplate], list[EngineTemplate]]:
+def _idle_apart(parts: list[EngineTemplate]) -> tuple[list[EngineTemplate], list[EngineTemplate]]:
     """Separate pods that join nothing from the only template that waits for other pods.
 
     They do nothing, or start a Ray cluster of their own while the engine's lacks GPUs.

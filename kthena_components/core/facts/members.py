@@ -138,10 +138,7 @@ def _has_gaps(engine: EngineFacts) -> bool:
 
 
 def _filled(
-    engine: EngineFacts,
-    commands: Sequence[CommandFacts],
-    template: object,
-    copies: MaybeInt,
+    engine: EngineFacts, commands: Sequence[CommandFacts], template: object, copies: MaybeInt
 ) -> EngineFacts:
     """Return an engine with the command line of each pod; unchanged if one has gaps.
 

@@ -6,31 +6,17 @@ from typing import NamedTuple
 
 from kthena_components.core import naming
 from kthena_components.core.engines import CommandFacts
-from kthena_components.core.facts.container import (
-    ContainerFacts,
-)
-from kthena_components.core.facts.devices import (
-    NEURON,
-    DeviceFacts,
-)
+from kthena_components.core.facts.container import ContainerFacts
+from kthena_components.core.facts.devices import NEURON, DeviceFacts
 from kthena_components.core.facts.files import MissingKey
-from kthena_components.core.facts.network import (
-    NO_VARIABLES,
-    Variables,
-)
+from kthena_components.core.facts.network import NO_VARIABLES, Variables
 from kthena_components.core.facts.routing_sidecar import RoutingSidecar
 from kthena_components.core.hardware import GpuFacts
 from kthena_components.core.models import ModelShape
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.images import Image, read_image
 from kthena_components.core.values.quantity import is_accelerator
-from kthena_components.core.values.unknown import (
-    MaybeBool,
-    MaybeInt,
-    Unknown,
-    is_known,
-    total,
-)
+from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown, is_known, total
 
 __all__ = ["DeviceFacts", "PodFacts"]
 

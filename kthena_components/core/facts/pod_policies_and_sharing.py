@@ -118,10 +118,7 @@ def _holds(
 
 
 Amounts = dict[str, Any]
-_FIELDS = {
-    "limits": ("default", "max"),
-    "requests": ("defaultRequest", "default", "max", "min"),
-}
+_FIELDS = {"limits": ("default", "max"), "requests": ("defaultRequest", "default", "max", "min")}
 """Fields of a LimitRange from which containers get amounts that they do not state."""
 _DIFFER = "a number on which several LimitRanges differ"
 
@@ -213,10 +210,7 @@ def _filled(item: object, limits: Amounts, requests: Amounts) -> object:
     if not isinstance(item, Mapping) or any(map(is_unresolved, (resources, *stated))):
         return item
     own = {**mapping(stated[0]), **mapping(stated[1])}
-    added = {
-        "limits": {**limits, **mapping(stated[0])},
-        "requests": {**requests, **own},
-    }
+    added = {"limits": {**limits, **mapping(stated[0])}, "requests": {**requests, **own}}
     return {**item, "resources": {**mapping(resources), **added}}
 
 
@@ -264,9 +258,7 @@ def _configs(value: object, deep: int) -> Iterator[Mapping[str, Any]]:
         return
     if isinstance(value, str):
         if SHARING in value and any(mark in value for mark in MARKS):
-            from kthena_components.core.values.values_in_text import (  # noqa: PLC0415 - loads PyYAML
-                read_yaml_text,
-            )
+            from kthena_components.core.values.values_in_text import read_yaml_text  # noqa: PLC0415 - loads PyYAML
 
             yield from _configs(read_yaml_text(value, "a configuration"), deep - 1)
     elif isinstance(value, Mapping):

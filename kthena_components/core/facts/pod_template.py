@@ -22,12 +22,7 @@ from kthena_components.core.facts.container_commands import (
     read_argv,
     read_started,
 )
-from kthena_components.core.facts.context import (
-    NO_CONTEXT,
-    Context,
-    annotated_gpu,
-    stated_shape,
-)
+from kthena_components.core.facts.context import NO_CONTEXT, Context, annotated_gpu, stated_shape
 from kthena_components.core.facts.devices import (
     claimed,
     hidden_devices,
@@ -51,10 +46,7 @@ from kthena_components.core.hardware import GpuFacts, parted_chips, stated_gpu
 from kthena_components.core.models import ModelShape, find_by_folder, find_model
 from kthena_components.core.values.dataclass import replace
 from kthena_components.core.values.read import first_unknown, mapping, sequence, unknown_inside
-from kthena_components.core.values.unknown import (
-    Unknown,
-    is_unresolved,
-)
+from kthena_components.core.values.unknown import Unknown, is_unresolved
 
 __all__ = ["read_pod", "read_pods"]
 
@@ -96,10 +88,7 @@ def read_pod(
 
 
 def read_pods(
-    template: object,
-    path: str,
-    env: Mapping[str, str] | None = None,
-    context: Context = NO_CONTEXT,
+    template: object, path: str, env: Mapping[str, str] | None = None, context: Context = NO_CONTEXT
 ) -> list[PodFacts]:
     """Read a pod template, once for each engine in it, and once if it starts none.
 
@@ -297,10 +286,7 @@ def _container(
 
 
 def _shaped(
-    pod: PodFacts,
-    context: Context,
-    stated: ModelShape | Unknown | None,
-    spec: Mapping[str, Any],
+    pod: PodFacts, context: Context, stated: ModelShape | Unknown | None, spec: Mapping[str, Any]
 ) -> PodFacts:
     """Add the shape of the model: as the pod states it, else the object, else the caller.
 

@@ -21,12 +21,7 @@ from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown
 DECIDING = frozenset({"startupProbe", "readinessProbe"})
 """The probes without which a pod is ready as soon as its containers run."""
 _ACTIONS = ("httpGet", "tcpSocket", "grpc")
-_TIMES = {
-    "initialDelaySeconds": 0,
-    "periodSeconds": 10,
-    "failureThreshold": 3,
-    "timeoutSeconds": 1,
-}
+_TIMES = {"initialDelaySeconds": 0, "periodSeconds": 10, "failureThreshold": 3, "timeoutSeconds": 1}
 _NUMBER = regex(r"(?<![\w.])[0-9]{1,5}(?![\w.])", re.ASCII)
 _MOST = 8
 """Containers of a pod whose ports are read."""

@@ -223,10 +223,7 @@ def _joining(command: CommandFacts | None) -> CommandFacts:
     by_ray = command.engine is None and command.ray_role is not None
     joins = CommandFacts(ray_role="worker", headless=not by_ray)
     return replace(
-        joins,
-        ray_script=command.ray_script,
-        ray_gpus=command.ray_gpus,
-        problems=command.problems,
+        joins, ray_script=command.ray_script, ray_gpus=command.ray_gpus, problems=command.problems
     )
 
 

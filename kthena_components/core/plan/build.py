@@ -227,7 +227,5 @@ def _expose(spec: ModelServingSpec) -> ExposePlan | None:
     role = exposed_role(spec)
     listens = role.engine.port if role and role.engine else DEFAULT_PORT
     return ExposePlan(
-        port=spec.expose.port,
-        target_port=spec.expose.target_port or listens,
-        role=spec.expose.role,
+        port=spec.expose.port, target_port=spec.expose.target_port or listens, role=spec.expose.role
     )

@@ -24,9 +24,7 @@ from kthena_components.core.values.regex import regex
 
 
 def facts_from_plan(
-    plan: ServingPlan,
-    sizes: tuple[str, ...] = (naming.GROUP_SIZE,),
-    gpus: GpuChoice = NO_CHOICE,
+    plan: ServingPlan, sizes: tuple[str, ...] = (naming.GROUP_SIZE,), gpus: GpuChoice = NO_CHOICE
 ) -> ServingFacts:
     """Read the facts of a plan, with paths in the user's input.
 

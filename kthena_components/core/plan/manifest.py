@@ -113,11 +113,7 @@ class Resource:
 
     def rule(self) -> dict[str, Any]:
         """Write it as a rule of a Role."""
-        return {
-            "apiGroups": [self.group],
-            "resources": [self.plural],
-            "verbs": list(self.verbs),
-        }
+        return {"apiGroups": [self.group], "resources": [self.plural], "verbs": list(self.verbs)}
 
 
 def roles(
@@ -154,9 +150,7 @@ BUDGETS = Resource(
 )
 SECRETS = Resource(api_version="v1", kind="Secret", plural="secrets")
 CLAIM_TEMPLATES = Resource(
-    api_version="resource.k8s.io/v1",
-    kind="ResourceClaimTemplate",
-    plural="resourceclaimtemplates",
+    api_version="resource.k8s.io/v1", kind="ResourceClaimTemplate", plural="resourceclaimtemplates"
 )
 ENDPOINTS = Resource(api_version="v1", kind="Endpoints", plural="endpoints", verbs=READ)
 PODS = Resource(api_version="v1", kind="Pod", plural="pods", verbs=READ)

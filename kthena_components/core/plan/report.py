@@ -30,10 +30,7 @@ def shape(plan: ServingPlan) -> list[dict[str, Any]]:
     `engines`, `pods` and `gpus` are totals over all groups. An unknown value is "?".
     """
     return shape_of(
-        facts_from_plan(plan),
-        namespace=plan.namespace,
-        backend=plan.backend,
-        groups=plan.groups,
+        facts_from_plan(plan), namespace=plan.namespace, backend=plan.backend, groups=plan.groups
     )
 
 

@@ -76,11 +76,7 @@ def _copies_on_nodes(start: Start) -> Iterator[Finding]:
     if command.nnodes in {None, 0, 1}:
         return
     sizes = known_sizes(
-        command.nnodes or 0,
-        command.tensor,
-        command.pipeline,
-        command.data,
-        command.prefill_context,
+        command.nnodes or 0, command.tensor, command.pipeline, command.data, command.prefill_context
     )
     nodes, tensor, pipeline, data, prefill = sizes
     if tensor * pipeline * data * prefill:

@@ -201,9 +201,7 @@ def _from_a_rank_on(start: Start) -> Iterator[Finding]:
     if level is not None:
         seen = f"has --data-parallel-start-rank {first}, and {start.product} accepts it with"
         yield from start.refused(
-            f"{seen} --headless only",
-            either(set_option("--headless", True), "remove it"),
-            level,
+            f"{seen} --headless only", either(set_option("--headless", True), "remove it"), level
         )
     level = start.since(_START_COUNTS)
     if level is not None and command.data == 1 and _has_local(start):
@@ -248,10 +246,7 @@ def _each_port(start: Start) -> Iterator[Finding]:
         first = (command.node_rank or 0) * local
     seen, remedy = "", "change --data-parallel-size-local"
     if data < _FEWEST:
-        seen, remedy = (
-            f"with data {data}",
-            set_option("--data-parallel-size", 2, then=" or more"),
-        )
+        seen, remedy = (f"with data {data}", set_option("--data-parallel-size", 2, then=" or more"))
     elif local is None or local < _FEWEST:
         seen = "with no copies in a pod stated" if local is None else f"with {local} in a pod"
         remedy = set_option("--data-parallel-size-local", 2, then=" or more")

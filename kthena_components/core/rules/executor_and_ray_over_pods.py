@@ -8,10 +8,7 @@ from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.remedies import either, set_option, without
 from kthena_components.core.rules.support.engine_pods import release_of, spread_of
 from kthena_components.core.rules.support.messages import each_engine, title
-from kthena_components.core.values.images import (
-    Version,
-    write_version,
-)
+from kthena_components.core.values.images import Version, write_version
 from kthena_components.core.values.read import require_known
 from kthena_components.core.values.unknown import known
 

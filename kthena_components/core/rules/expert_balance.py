@@ -159,8 +159,7 @@ def _elastic(start: Start, *, balanced: bool) -> Iterator[Finding]:
     if not balanced and not start.hidden:
         seen = "has elastic expert parallelism, which vLLM supports with --enable-eplb only"
         yield from start.refused(
-            seen,
-            either(set_option("--enable-eplb", True), without("--enable-elastic-ep")),
+            seen, either(set_option("--enable-eplb", True), without("--enable-elastic-ep"))
         )
     if isinstance(command.pipeline, int) and command.pipeline > 1:
         seen = (

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.findings import Finding, Level, count_of
+from kthena_components.core.findings import Finding, Level, count_of, refuse
 from kthena_components.core.remedies import set_option, without
 from kthena_components.core.rules.support.engine_pods import LEADERS, Start, each_pod_apart, others
 from kthena_components.core.rules.support.messages import title
@@ -111,12 +111,7 @@ def _states(start: Start) -> bool:
 
 
 def _finding(start: Start, path: str, seen: str, remedy: str, level: Level) -> Finding:
-    return Finding(
-        path=path,
-        seen=f"{title(start.engine)} {seen}",
-        remedy=remedy,
-        level=level,
-    )
+    return Finding(path=path, seen=f"{title(start.engine)} {seen}", remedy=remedy, level=level)
 
 
 RULE = "headless-workers"
@@ -155,7 +150,7 @@ def headless_workers(facts: ServingFacts) -> Iterator[Finding]:
                 remedy = f"{_SERVE}, and --headless" if command.by_module else remedy
             else:
                 continue
-            yield _server_finding(
+            yield refuse(
                 pod.command_path,
                 f"{title(engine)} has --nnodes {command.nnodes} {seen} in a pod that does not have "
                 "the first rank: its own server stops",
@@ -203,7 +198,7 @@ def _first(facts: ServingFacts, engine: EngineFacts) -> Iterator[Finding]:
     if _COPIES in command.options and not _own_address(facts, engine, command):
         return
     if _spans_nodes(command) and not command.by_module:
-        yield _server_finding(
+        yield refuse(
             engine.entry.command_path,
             f"{title(engine)} has --nnodes {command.nnodes} and --headless in the pod with the "
             "first rank, so nothing serves HTTP",
@@ -222,7 +217,3 @@ def _has_server(command: CommandFacts) -> bool:
     """Return whether no other option takes the server away; an unknown number may be 0."""
     servers = command.options.get(_SERVERS)
     return servers is None or (isinstance(servers, int) and servers > 0)
-
-
-def _server_finding(path: str, seen: str, remedy: str) -> Finding:
-    return Finding(path=path, seen=seen, remedy=remedy)

@@ -4,11 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from kthena_components.core.engines import SERVE
-from kthena_components.core.facts.container import (
-    ContainerFacts,
-    TokenFacts,
-    TokenKind,
-)
+from kthena_components.core.facts.container import ContainerFacts, TokenFacts, TokenKind
 from kthena_components.core.facts.files import HUB_NAME
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
@@ -23,12 +19,7 @@ from kthena_components.core.rules.support.engine_pods import (
 )
 from kthena_components.core.rules.support.messages import cannot_check, each_engine, title
 from kthena_components.core.values.display import display
-from kthena_components.core.values.images import (
-    Image,
-    Version,
-    read_image,
-    shown_image,
-)
+from kthena_components.core.values.images import Image, Version, read_image, shown_image
 from kthena_components.core.values.read import require_known
 from kthena_components.core.values.unknown import Unknown
 

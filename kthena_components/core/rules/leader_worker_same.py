@@ -99,7 +99,7 @@ _SAME_VALUES = {
 """Options with values for that. A default is not compared: it depends on the release."""
 _BALANCE = "--eplb-config"
 _OFF = {name for names in _SAME_SWITCHES.values() for name in names} | {
-    *(f"{_BALANCE}.{key}" for key in ("num_redundant_experts", "log_balancedness")),
+    *(f"{_BALANCE}.{key}" for key in ("num_redundant_experts", "log_balancedness"))
 }
 """Options that are off, or 0, where they are not stated."""
 

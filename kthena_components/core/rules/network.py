@@ -7,12 +7,7 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, not_checked
 from kthena_components.core.remedies import remove, write
-from kthena_components.core.rules.support.engine_pods import (
-    LEADERS,
-    Meeting,
-    is_itself,
-    meetings,
-)
+from kthena_components.core.rules.support.engine_pods import LEADERS, Meeting, is_itself, meetings
 from kthena_components.core.rules.support.messages import title
 from kthena_components.core.values.display import display
 from kthena_components.core.values.regex import regex

@@ -167,9 +167,7 @@ def _vllm(start: Start) -> Iterator[Finding]:
             f"group of {group}"
         )
         yield from start.refused(
-            seen,
-            set_option("--offload-num-in-group", group, then=" or less"),
-            level,
+            seen, set_option("--offload-num-in-group", group, then=" or less"), level
         )
     level, servers = start.since(_SERVERS), start.number("--api-server-count")
     if level and start.command.headless is True and servers is not None and servers > 1:
@@ -319,9 +317,7 @@ def draft_pipeline(facts: ServingFacts) -> Iterator[Finding]:
             "splits the draft model over the same stages, which it does not support"
         )
         remedy = either(
-            set_option("--pipeline-parallel-size", 1),
-            "draft no tokens",
-            "use vLLM 0.30 or later",
+            set_option("--pipeline-parallel-size", 1), "draft no tokens", "use vLLM 0.30 or later"
         )
         yield from start.refused(seen, remedy, level)
 

@@ -184,9 +184,7 @@ def _of_headless(engine: EngineFacts) -> Iterator[Finding]:
             )
             seen += "template listens: each other one answers no requests, "
             yield Finding(
-                path=probe.path,
-                seen=f"{seen}{_EFFECTS[probe.kind]}",
-                remedy=_on_one(probe),
+                path=probe.path, seen=f"{seen}{_EFFECTS[probe.kind]}", remedy=_on_one(probe)
             )
 
 

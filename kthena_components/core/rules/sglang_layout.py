@@ -4,11 +4,7 @@ from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.remedies import either, set_option, without
-from kthena_components.core.rules.data_parallel_layout import (
-    counted_elsewhere,
-    divisor,
-    product,
-)
+from kthena_components.core.rules.data_parallel_layout import counted_elsewhere, divisor, product
 from kthena_components.core.rules.support.engine_pods import Start, each_start
 from kthena_components.core.rules.support.messages import part_of_engine
 from kthena_components.core.values.display import listing

@@ -3,11 +3,7 @@
 from collections.abc import Iterator
 from decimal import Context, Decimal
 
-from kthena_components.core.facts.container import (
-    SHM_PATH,
-    ContainerFacts,
-    SharedMemory,
-)
+from kthena_components.core.facts.container import SHM_PATH, ContainerFacts, SharedMemory
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, advise, count_of, part_of_rule

@@ -37,7 +37,7 @@ METADATA = Fields(
         "generateName": Text(),
         "labels": Table(Text()),
         "annotations": Table(Text()),
-    },
+    }
 )
 _WORD = regex(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
 STEM = 58

@@ -9,12 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from kthena_components.core.findings import Finding, Level, nearest
-from kthena_components.core.schema.metadata import (
-    check_inner_path,
-    check_label_name,
-    known,
-    say,
-)
+from kthena_components.core.schema.metadata import check_inner_path, check_label_name, known, say
 from kthena_components.core.schema.pod import shape_of
 from kthena_components.core.schema.pod_containers import check_resource_field
 from kthena_components.core.values.dataclass import dataclass

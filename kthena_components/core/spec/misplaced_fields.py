@@ -98,11 +98,7 @@ _MOST = 2
 
 
 def elsewhere(
-    model: type[BaseModel],
-    location: Location,
-    value: object,
-    data: object,
-    known: Container[str],
+    model: type[BaseModel], location: Location, value: object, data: object, known: Container[str]
 ) -> str | None:
     """Say what to write instead of an unknown field; None if no other place is known.
 

@@ -306,10 +306,7 @@ class NodeChoice:
         return all(naming.HOSTNAME in labels_of(one) for one in self.nodes)
 
     def usable(
-        self,
-        spec: Mapping[str, Any],
-        asked: Collection[str],
-        labels: Container[str] | None = None,
+        self, spec: Mapping[str, Any], asked: Collection[str], labels: Container[str] | None = None
     ) -> tuple[list[Body], str]:
         """Return the Nodes on which pods may start, and the fields of the pods that exclude others.
 

@@ -11,12 +11,7 @@ from itertools import count as numbers
 
 from kthena_components.placement.model import VOLCANO, Cluster, PodGroup
 from kthena_components.placement.quotas_and_limit_ranges import Quotas
-from kthena_components.placement.volcano.allocate import (
-    Allocator,
-    Step,
-    count,
-    uncount,
-)
+from kthena_components.placement.volcano.allocate import Allocator, Step, count, uncount
 from kthena_components.placement.volcano.amounts_and_shapes import Dimensions, Shapes
 from kthena_components.placement.volcano.jobs import Job, Reading, Worksheet, read_job, worksheet
 from kthena_components.placement.volcano.neighbours import Neighbours

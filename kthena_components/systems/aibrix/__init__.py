@@ -254,10 +254,7 @@ _IN_GROUPS = ("PODSET_NAME", "POD_GROUP_INDEX", GROUP_SIZE)
 _VARIABLES = Told(
     size=(GROUP_SIZE,),
     rank=("POD_GROUP_INDEX",),
-    addresses=(
-        reference("PODSET_NAME") + _DOMAIN,
-        "-".join(map(reference, _NAME_PARTS)) + _DOMAIN,
-    ),
+    addresses=(reference("PODSET_NAME") + _DOMAIN, "-".join(map(reference, _NAME_PARTS)) + _DOMAIN),
     others=(
         *("STORM_SERVICE_NAME", "ROLESET_", "ROLE_NAME", "ROLE_TEMPLATE_HASH"),
         *("ROLE_REPLICA_INDEX", "PODSET_NAME"),

@@ -16,11 +16,7 @@ from kthena_components.core.findings import Finding, Level, count_of, join_path
 from kthena_components.core.plan.limits import UPDATE, Limit, Stated, loss
 from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.remedies import elsewhere, remove, write
-from kthena_components.core.spec.enums import (
-    EngineKind,
-    RecoveryPolicy,
-    RolloutType,
-)
+from kthena_components.core.spec.enums import EngineKind, RecoveryPolicy, RolloutType
 from kthena_components.core.spec.serving_spec import (
     ENGINE_CONTAINER,
     CacheSpec,
@@ -119,9 +115,7 @@ def _split_by_bash(role: RolePlan) -> Iterator[str]:
 # its own variables stand behind those of the backend, so they win.
 
 
-_KTHENAS = {
-    *("POD_NAME", "NAMESPACE", "VLLM_USE_V1", "REDIS_HOST", "REDIS_PORT", "REDIS_PASSWORD"),
-}
+_KTHENAS = {*("POD_NAME", "NAMESPACE", "VLLM_USE_V1", "REDIS_HOST", "REDIS_PORT", "REDIS_PASSWORD")}
 _SET_IN_PAIR = {
     "prefill": {"HF_HUB_OFFLINE", "HCCL_IF_IP"},
     "decode": {"HF_HUB_OFFLINE", "GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME", "HCCL_SOCKET_IFNAME"},

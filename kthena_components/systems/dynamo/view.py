@@ -277,11 +277,7 @@ def _variables(component: Component) -> list[Any]:
     """
     main, own = sequence(main_of(component).get("env")), sequence(component.fields.get("envs"))
     stated, shared = set(map(_name, own)), set(map(_name, component.shared))
-    return [
-        *_without(main, stated | shared),
-        *own,
-        *_without(component.shared, stated),
-    ]
+    return [*_without(main, stated | shared), *own, *_without(component.shared, stated)]
 
 
 def _name(variable: object) -> str | None:

@@ -13,13 +13,7 @@ from kthena_components.core.facts.serving import EngineFacts, ServingFacts, Star
 from kthena_components.core.facts.workload import fill_requests, is_serving, relocated
 from kthena_components.core.findings import join_path
 from kthena_components.core.objects.cluster_objects import Gang
-from kthena_components.core.objects.object import (
-    KAI,
-    VOLCANO,
-    PodSet,
-    copies_in,
-    pod_set,
-)
+from kthena_components.core.objects.object import KAI, VOLCANO, PodSet, copies_in, pod_set
 from kthena_components.core.plan.controller_variables import Told, reference
 from kthena_components.core.remedies import write
 from kthena_components.core.templates import HIDDEN

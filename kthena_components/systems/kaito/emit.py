@@ -267,11 +267,7 @@ def _preset_engine(plan: ServingPlan, role: RolePlan) -> EngineFacts:
         raise TypeError(message)
     sizes = role.engine.parallelism
     split = Deployment(
-        gpus=0,
-        nodes=role.pods,
-        tensor=sizes.tensor,
-        pipeline=sizes.pipeline,
-        data=sizes.data,
+        gpus=0, nodes=role.pods, tensor=sizes.tensor, pipeline=sizes.pipeline, data=sizes.data
     )
     command = command_of(shape, node, split, words=role.engine.extra_args)
     return _plain(engine_of(role.path, node, shape, command, role.pods))

@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.facts.context import Context
-from kthena_components.core.findings import Finding
 from kthena_components.core.objects.object import Object, copies_in
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import count, inside, mapping, text, unknown_in
@@ -231,8 +230,3 @@ def inference_config(name: MaybeText | None, context: Context) -> MaybeText | No
 def each_model(view: View) -> Iterator[tuple[Model]]:
     """Return the models, as parts of a rule."""
     yield from ((model,) for model in view.models)
-
-
-def refused(path: str, seen: str, remedy: str, rule: str) -> Finding:
-    """Report what KAITO rejects."""
-    return Finding(path=path, seen=seen, remedy=remedy, rule=rule)

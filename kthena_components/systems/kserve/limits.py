@@ -68,9 +68,7 @@ LIMITS = (
     Limit("queue", "is {}, but pods of KServe have no PodGroup with a queue"),
     Limit("autoscaled", "is true, but objects of KServe have no scale subresource"),
     Limit(
-        "restart_grace_period_seconds",
-        "is {}, but KServe recreates a pod at once",
-        when=above_zero,
+        "restart_grace_period_seconds", "is {}, but KServe recreates a pod at once", when=above_zero
     ),
     Limit(
         f"{UPDATE}.partition",
@@ -109,10 +107,7 @@ LIMITS = (
             when=lambda one: _recreated_together(one) > 1,
             remedy=elsewhere("write None"),
         ),
-        one_budget(
-            "KServe",
-            "at most one group",
-        ),
+        one_budget("KServe", "at most one group"),
         Limit(
             "replicas",
             _too_many,

@@ -166,9 +166,7 @@ def _refuse_data(plan: ServingPlan, role: RolePlan, at: str, data: int) -> Itera
     if lost:
         fitting = data - lost or pods
         yield loss(
-            at,
-            f"{counts}, and leaves out {lost} of {data}",
-            elsewhere(f"write data {fitting}"),
+            at, f"{counts}, and leaves out {lost} of {data}", elsewhere(f"write data {fitting}")
         )
     if isinstance(pipeline, int) and pipeline > 1:
         yield loss(

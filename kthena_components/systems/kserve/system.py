@@ -9,13 +9,7 @@ from kthena_components.core.values.read import mapping, whole
 from kthena_components.core.values.unknown import is_unresolved
 from kthena_components.systems.kserve.facts import facts
 from kthena_components.systems.kserve.facts_llm import facts as facts_of_llm
-from kthena_components.systems.kserve.pods import (
-    demand,
-    demand_of_llm,
-    kept,
-    pods,
-    pods_of_llm,
-)
+from kthena_components.systems.kserve.pods import demand, demand_of_llm, kept, pods, pods_of_llm
 from kthena_components.systems.kserve.rules.autoscaling import (
     kserve_autoscaling,
     kserve_llm_scaling,

@@ -106,9 +106,7 @@ def _refuse(plan: ServingPlan) -> Iterator[Finding]:
     yield from refuse_router(plan)
     if options_of(plan).autoscaling is not None:
         # It reads the rules of ModelServings, which no other serving needs.
-        from kthena_components.systems.kthena.limits_autoscaling import (  # noqa: PLC0415
-            refuse_autoscaling,
-        )
+        from kthena_components.systems.kthena.limits_autoscaling import refuse_autoscaling  # noqa: PLC0415
 
         yield from refuse_autoscaling(plan, _serving)
 

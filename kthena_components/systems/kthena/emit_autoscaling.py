@@ -88,10 +88,7 @@ def _rules(scaling: AutoscalingSpec) -> dict[str, Any]:
 
 
 def _sources(
-    plan: ServingPlan,
-    scaling: AutoscalingSpec,
-    name: str | None,
-    role: RoleScalingSpec | None,
+    plan: ServingPlan, scaling: AutoscalingSpec, name: str | None, role: RoleScalingSpec | None
 ) -> dict[str, Any]:
     """Write where metrics are read, with the port of the engine."""
     written = {}

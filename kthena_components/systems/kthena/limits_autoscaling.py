@@ -22,11 +22,7 @@ from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.remedies import at_most, either, remove
 from kthena_components.core.spec.enums import KthenaVersion
 from kthena_components.core.values.regex import regex
-from kthena_components.systems.kthena.emit_autoscaling import (
-    endpoint,
-    engine_port,
-    policy_body,
-)
+from kthena_components.systems.kthena.emit_autoscaling import endpoint, engine_port, policy_body
 from kthena_components.systems.kthena.limits import since
 from kthena_components.systems.kthena.options import (
     AutoscalingSpec,

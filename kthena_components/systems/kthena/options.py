@@ -261,10 +261,7 @@ def options_of(plan: ServingPlan) -> KthenaOptions:
 def render_plugins(plan: ServingPlan) -> list[dict[str, Any]]:
     """Write the plugins; BuiltIn is the only type."""
     return [
-        {
-            "type": "BuiltIn",
-            **plugin.model_dump(mode="json", exclude_none=True, exclude_unset=True),
-        }
+        {"type": "BuiltIn", **plugin.model_dump(mode="json", exclude_none=True, exclude_unset=True)}
         for plugin in options_of(plan).plugins
     ]
 

@@ -64,9 +64,7 @@ from kthena_components.systems.kubernetes.rules.secret_keys_and_references impor
     reference_exists,
     secret_key_exists,
 )
-from kthena_components.systems.kubernetes.rules.selected_pods_answer import (
-    selected_pods_answer,
-)
+from kthena_components.systems.kubernetes.rules.selected_pods_answer import selected_pods_answer
 from kthena_components.systems.kubernetes.rules.selectors_apart_twice_listeners_grant import (
     GATEWAY,
     GRANT,

@@ -2,12 +2,7 @@
 
 from kthena_components.core.objects.object import Object
 from kthena_components.systems.kueue.rules import kueue_queue_exists, kueue_queue_open, kueue_quota
-from kthena_components.systems.kueue.view import (
-    CLUSTER_QUEUE,
-    GROUP,
-    LOCAL_QUEUE,
-    RESOURCE_FLAVOR,
-)
+from kthena_components.systems.kueue.view import CLUSTER_QUEUE, GROUP, LOCAL_QUEUE, RESOURCE_FLAVOR
 from kthena_components.systems.system import Kind, System, as_it_is
 
 

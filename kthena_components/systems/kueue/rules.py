@@ -4,14 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
 
-from kthena_components.core.findings import (
-    Finding,
-    Level,
-    advise,
-    each_of,
-    refuse,
-    suggest,
-)
+from kthena_components.core.findings import Finding, Level, advise, each_of, refuse, suggest
 from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import GroupKind, Object, requests_of
 from kthena_components.core.remedies import write

@@ -21,12 +21,7 @@ from kthena_components.core.plan.read_back import (
 from kthena_components.core.spec.rules.rollout import scale_budget
 from kthena_components.core.values.read import count, group_kind, mapping, sequence
 from kthena_components.systems.emitter import Converter, Pair
-from kthena_components.systems.lws.view import (
-    DISAGGREGATED_SET,
-    LEADER,
-    LEADER_WORKER_SET,
-    WORKER,
-)
+from kthena_components.systems.lws.view import DISAGGREGATED_SET, LEADER, LEADER_WORKER_SET, WORKER
 from kthena_components.systems.system import Body
 
 ALIASES = tuple({"name": same, "value": f"$({name})"} for name, same in naming.LWS_ENV.items())
@@ -36,11 +31,7 @@ EXCLUSIVE = f"{_SETS}exclusive-topology"
 SUBGROUP_EXCLUSIVE = f"{_SETS}subgroup-exclusive-topology"
 _DEFAULT_SCHEDULER = "default-scheduler"
 _LATE = "RecreateGroupAfterStart"
-_LABELS = {
-    naming.LWS_NAME: naming.NAME,
-    f"{_ROLES}name": naming.NAME,
-    f"{_ROLES}role": naming.ROLE,
-}
+_LABELS = {naming.LWS_NAME: naming.NAME, f"{_ROLES}name": naming.NAME, f"{_ROLES}role": naming.ROLE}
 
 
 def filled(body: Body) -> dict[str, Any]:

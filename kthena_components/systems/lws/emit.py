@@ -92,11 +92,7 @@ def _disaggregated_set(plan: ServingPlan) -> Manifest:
         {"name": role.name, "metadata": _metadata(plan, role), "spec": _spec(plan, role)}
         for role in plan.roles
     ]
-    metadata = {
-        "name": plan.name,
-        "namespace": plan.namespace,
-        "labels": {naming.NAME: plan.name},
-    }
+    metadata = {"name": plan.name, "namespace": plan.namespace, "labels": {naming.NAME: plan.name}}
     return Manifest(body=_object(DISAGGREGATED_SET, metadata, {"roles": roles}))
 
 

@@ -140,12 +140,7 @@ def read_sets(found: Object) -> Sets:
     """Read the groups; never raises."""
     if found.group == DISAGGREGATED_SET[0]:
         return Sets(object=found, groups=tuple(_roles(found.spec)))
-    only = _group(
-        "spec",
-        found.body.get("spec"),
-        name=name_of(found.body),
-        metadata=found.metadata,
-    )
+    only = _group("spec", found.body.get("spec"), name=name_of(found.body), metadata=found.metadata)
     return Sets(object=found, groups=(only,))
 
 

@@ -145,9 +145,7 @@ def join_parts(parts: Iterable[GroupMember]) -> list[ServingFacts]:
 
 
 def read_group(
-    bodies: Iterable[Mapping[str, Any]],
-    paths: Sequence[str] = (),
-    context: Context = NO_CONTEXT,
+    bodies: Iterable[Mapping[str, Any]], paths: Sequence[str] = (), context: Context = NO_CONTEXT
 ) -> list[ServingFacts]:
     """Return one ServingFacts for each ServingGroup.
 

@@ -166,11 +166,7 @@ def _pod(found: Object, nim: Nim) -> PodFacts:
     if command is None or (pod.command is not None and pod.command.engine is not None):
         return replace(pod, gap=None)
     return replace(
-        pod,
-        command=command,
-        command_path=found.at(_where(nim)),
-        container="nim",
-        gap=None,
+        pod, command=command, command_path=found.at(_where(nim)), container="nim", gap=None
     )
 
 

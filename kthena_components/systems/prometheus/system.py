@@ -67,10 +67,7 @@ def _of_pods(plan: ServingPlan, targets: ScrapeTargets) -> Iterator[Panel]:
         "Ready pods",
         "short",
         tuple(
-            Query(
-                f"sum by (group) ({ready_pods(plan, unit)})",
-                "{{group}}",
-            )
+            Query(f"sum by (group) ({ready_pods(plan, unit)})", "{{group}}")
             for unit in targets.units
         ),
     )

@@ -13,12 +13,7 @@ from kthena_components.core.engines import CommandFacts, read_command
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import text_of
 from kthena_components.core.values.read import count_or_unknown, mapping, sequence
-from kthena_components.core.values.unknown import (
-    UNKNOWN_WORD,
-    MaybeInt,
-    Unknown,
-    is_unresolved,
-)
+from kthena_components.core.values.unknown import UNKNOWN_WORD, MaybeInt, Unknown, is_unresolved
 from kthena_components.core.values.values_in_text import read_yaml_text
 
 CONFIG = "serveConfigV2"

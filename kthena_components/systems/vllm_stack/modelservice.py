@@ -39,11 +39,7 @@ _SIMULATOR = "llm-d-inference-sim"
 _FIRST, _DATA, _SIZES_STATED, _STATED_WINS = (0, 3, 0), (0, 3, 6), (0, 3, 14), (0, 3, 17)
 """The first release that is read, the first that passes the data sizes, the first whose values.yaml
 states all sizes as 1, and the first that keeps the GPUs that resources state."""
-_RESOURCES = {
-    "nvidia": "nvidia.com/gpu",
-    "amd": "amd.com/gpu",
-    "intel-gaudi": "habana.ai/gaudi",
-}
+_RESOURCES = {"nvidia": "nvidia.com/gpu", "amd": "amd.com/gpu", "intel-gaudi": "habana.ai/gaudi"}
 """Types of accelerators of which each rank has a whole one. A TPU may hold two."""
 _FLAGS = {
     "tensor": "--tensor-parallel-size",

@@ -6,7 +6,7 @@ vllm-project/production-stack helm/templates/ray-cluster.yaml, deployment-vllm-m
 
 from collections.abc import Iterator
 
-from kthena_components.core.findings import Finding, Level, count_of, not_checked, part_of_rule
+from kthena_components.core.findings import Finding, advise, count_of, not_checked, part_of_rule
 from kthena_components.core.remedies import remove, together, write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import require_known, whole
@@ -69,7 +69,7 @@ def _nodes(model: Model) -> Iterator[Finding]:
             *(write(size, at=f"{at}.{name}") for name, size in sizes.items()),
             text=f"{said}{gpus} and pipelineParallelSize: {nodes}",
         )
-        yield _advice(f"{model.path}.vllmConfig", seen, remedy, _RAY)
+        yield advise(f"{model.path}.vllmConfig", seen, remedy, _RAY)
 
 
 def vllm_stack_ignored(view: Releases) -> Iterator[Finding]:
@@ -96,7 +96,7 @@ def _misplaced(model: Model) -> Iterator[Finding]:
             seen = "is next to vllmConfig, where the chart does not read it"
             moved = write(model.fields[key], at=f"{model.path}.vllmConfig.{key}")
             remedy: str = together(moved, remove(), text=f"move it to vllmConfig.{key}")
-            yield _advice(at, seen, remedy, _IGNORED)
+            yield advise(at, seen, remedy, _IGNORED)
     at, given = (
         f"{model.path}.vllmConfig.pipelineParallelSize",
         model.config.get("pipelineParallelSize"),
@@ -108,7 +108,7 @@ def _misplaced(model: Model) -> Iterator[Finding]:
     require_known(at, stages, ray, enabled, model.fields.get("vllmConfig"))
     seen = f"is {display(given)}, but without {model.switch} the model is a Deployment, and the "
     remedy = f"set {model.switch} with a headNode, or remove it"
-    yield _advice(
+    yield advise(
         at, f"{seen}chart does not pass it to vLLM: the engine has 1 stage", remedy, _IGNORED
     )
 
@@ -123,7 +123,3 @@ def _size_of(value: object) -> MaybeInt | None:
     if isinstance(value, str) and len(value) < len(str(2**63)) and value.strip().isdecimal():
         return int(value)
     return whole(value)
-
-
-def _advice(path: str, seen: str, remedy: str, rule: str) -> Finding:
-    return Finding(path=path, seen=seen, remedy=remedy, rule=rule, level=Level.ADVISORY)

@@ -30,20 +30,12 @@ from kthena_components.core.values.read import (
     sequence,
     unknown_in,
 )
-from kthena_components.core.values.unknown import (
-    UNKNOWN_WORD,
-    MaybeInt,
-    Unknown,
-    is_unresolved,
-)
+from kthena_components.core.values.unknown import UNKNOWN_WORD, MaybeInt, Unknown, is_unresolved
 from kthena_components.core.values.values_in_text import go_text
 from kthena_components.systems.system import PRODUCTION, Kind, System, as_it_is
 from kthena_components.systems.vllm_stack import modelservice
 from kthena_components.systems.vllm_stack.modelservice import placed
-from kthena_components.systems.vllm_stack.rules import (
-    vllm_stack_ignored,
-    vllm_stack_ray,
-)
+from kthena_components.systems.vllm_stack.rules import vllm_stack_ignored, vllm_stack_ray
 from kthena_components.systems.vllm_stack.view import (
     APPLICATION,
     HELM_CHART,

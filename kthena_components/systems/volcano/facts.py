@@ -12,11 +12,7 @@ from kthena_components.core.facts.engine_grouping import EngineTemplate, engines
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, GangFacts, ServingFacts, StartOrder
-from kthena_components.core.facts.workload import (
-    NO_SCHEDULER,
-    is_serving,
-    pods_of_template,
-)
+from kthena_components.core.facts.workload import NO_SCHEDULER, is_serving, pods_of_template
 from kthena_components.core.objects.object import Object
 from kthena_components.core.remedies import remove, write
 from kthena_components.core.templates import HIDDEN

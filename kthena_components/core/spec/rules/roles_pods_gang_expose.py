@@ -10,9 +10,7 @@ from collections.abc import Callable, Iterator
 from kthena_components.core.findings import Finding, count_of, suggest, suggest_name
 from kthena_components.core.remedies import at_most, either, remove, write
 from kthena_components.core.spec.enums import TopologyMode
-from kthena_components.core.spec.rules.engine_overlay_and_flags import (
-    ROLE_RULES,
-)
+from kthena_components.core.spec.rules.engine_overlay_and_flags import ROLE_RULES
 from kthena_components.core.spec.rules.rollout import ROLLOUT_RULES, role_budget
 from kthena_components.core.spec.rules.startup_window_resource_claims_cache_grace_period import (
     startup_window,
@@ -227,10 +225,7 @@ def pods_within_cluster(spec: ModelServingSpec) -> Iterator[Finding]:
 def _too_many(path: str, seen: str, most: int) -> Finding:
     limit = f"Kubernetes supports at most {_MOST_PODS} pods in a cluster"
     return Finding(
-        path=path,
-        seen=f"{seen}, but {limit}",
-        remedy=at_most(most),
-        rule="pods-within-cluster",
+        path=path, seen=f"{seen}, but {limit}", remedy=at_most(most), rule="pods-within-cluster"
     )
 
 

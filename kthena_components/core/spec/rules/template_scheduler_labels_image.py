@@ -13,10 +13,7 @@ from kthena_components.core.findings import Finding, Level
 from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.schema.language import UNDECLARED, check_shape
 from kthena_components.core.schema.pod import shape_of, unknown_field
-from kthena_components.core.spec.serving_spec import (
-    ModelServingSpec,
-    RoleSpec,
-)
+from kthena_components.core.spec.serving_spec import ModelServingSpec, RoleSpec
 from kthena_components.core.values.display import display
 from kthena_components.core.values.unknown import is_unresolved
 

@@ -4,7 +4,14 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kthena_components.core.findings import Finding, advise, each_of, not_checked, part_of_rule
+from kthena_components.core.findings import (
+    Finding,
+    advise,
+    each_of,
+    not_checked,
+    part_of_rule,
+    refuse,
+)
 from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
@@ -27,7 +34,6 @@ from kthena_components.systems.kaito.view import (
     Model,
     View,
     each_model,
-    refused,
 )
 
 _ADAPTERS, _RUNTIME = "kaito-adapters", "kaito-runtime"
@@ -85,7 +91,7 @@ def kaito_adapters(model: Model) -> Iterator[Finding]:
     adapters = listed if isinstance(listed, list | tuple) else ()
     if len(adapters) > MOST_ADAPTERS:
         seen = f"are {len(adapters)}, and KAITO accepts at most {MOST_ADAPTERS}"
-        yield refused(at, seen, f"remove {len(adapters) - MOST_ADAPTERS}", _ADAPTERS)
+        yield refuse(at, seen, f"remove {len(adapters) - MOST_ADAPTERS}", _ADAPTERS)
     names: set[str] = set()
     for index, adapter in enumerate(adapters[: MOST_ADAPTERS + 1]):
         yield from _adapter(mapping(adapter), f"{at}[{index}]", names)
@@ -99,10 +105,10 @@ def _adapter(adapter: Mapping[str, Any], at: str, names: set[str]) -> Iterator[F
     name = text(mapping(source).get("name"))
     require_known(f"{at}.source", source, name)
     if not name:
-        yield refused(f"{at}.source", "has no name", "write source.name", _ADAPTERS)
+        yield refuse(f"{at}.source", "has no name", "write source.name", _ADAPTERS)
     elif name in names:
         seen = f"is {display(name)}, the name of another adapter"
-        yield refused(f"{at}.source.name", seen, "write another name", _ADAPTERS)
+        yield refuse(f"{at}.source.name", seen, "write another name", _ADAPTERS)
     else:
         names.add(str(name))
 
@@ -116,10 +122,10 @@ def _strength(value: object, path: str, model: Model) -> Iterator[Finding]:
         return
     if not isinstance(value, str) or not 0 <= _number(value) <= 1:
         seen = f"is {display(value)}, but must be the text of a number from 0 to 1"
-        yield refused(path, seen, 'write for example "1.0"', _ADAPTERS)
+        yield refuse(path, seen, 'write for example "1.0"', _ADAPTERS)
     elif model.preset and isinstance(runtime, str) and runtime != TRANSFORMERS:
         seen = f"is {display(value)}, but vLLM does not support strengths of adapters"
-        yield refused(path, seen, "leave it out, or choose the transformers runtime", _ADAPTERS)
+        yield refuse(path, seen, "leave it out, or choose the transformers runtime", _ADAPTERS)
 
 
 def kaito_runtime(view: View) -> Iterator[Finding]:
@@ -142,7 +148,7 @@ def kaito_runtime(view: View) -> Iterator[Finding]:
             yield not_checked(path, gap)
         elif runtime == TRANSFORMERS and isinstance(name, str) and not has_transformers(name):
             seen = f"is {display(name)}, and the transformers runtime has no command for it"
-            yield refused(path, seen, f"remove the annotation {RUNTIME}: vLLM runs it", _RUNTIME)
+            yield refuse(path, seen, f"remove the annotation {RUNTIME}: vLLM runs it", _RUNTIME)
 
 
 def kaito_annotations(view: View) -> Iterator[Finding]:
@@ -169,7 +175,7 @@ def kaito_annotations(view: View) -> Iterator[Finding]:
         elif isinstance(value, str) and _plain(key, value) not in values:
             *others, last = values
             seen = f"is {display(value)}, but must be {', '.join(others)} or {last}"
-            yield refused(path, seen, either(write(values[0]), remove()), _ANNOTATIONS)
+            yield refuse(path, seen, either(write(values[0]), remove()), _ANNOTATIONS)
 
 
 def _metadata(stated: object, at: str) -> Iterator[Finding]:
@@ -178,7 +184,7 @@ def _metadata(stated: object, at: str) -> Iterator[Finding]:
         return
     if not isinstance(stated, Mapping):
         seen = f"is {display(stated)}, but must be a map"
-        yield refused(at, seen, "write labels and annotations", _ANNOTATIONS)
+        yield refuse(at, seen, "write labels and annotations", _ANNOTATIONS)
         return
     for key in ("labels", "annotations"):
         fields = stated.get(key)
@@ -186,13 +192,13 @@ def _metadata(stated: object, at: str) -> Iterator[Finding]:
             continue
         if not isinstance(fields, Mapping):
             seen = f"is {display(fields)}, but must be a map"
-            yield refused(f"{at}.{key}", seen, "write texts by name", _ANNOTATIONS)
+            yield refuse(f"{at}.{key}", seen, "write texts by name", _ANNOTATIONS)
         elif any(
             not isinstance(value, str) and value is not None and unknown_in(value) is None
             for value in fields.values()
         ):
             seen = "has a value that is no text"
-            yield refused(f"{at}.{key}", seen, "write it in quotes", _ANNOTATIONS)
+            yield refuse(f"{at}.{key}", seen, "write it in quotes", _ANNOTATIONS)
 
 
 def _plain(key: str, value: str) -> str:

@@ -10,6 +10,7 @@ from kthena_components.core.findings import (
     nearest,
     not_checked,
     part_of_rule,
+    refuse,
 )
 from kthena_components.core.hardware import Instance, find_instance, known_instances
 from kthena_components.core.memory import GIB, overhead
@@ -18,11 +19,7 @@ from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.rules.memory_weights_fraction_offload import memory_fraction_range
 from kthena_components.core.schema.versions import known_version, read_release
 from kthena_components.core.values.display import display, listing
-from kthena_components.core.values.read import (
-    first_unknown,
-    require_known,
-    whole,
-)
+from kthena_components.core.values.read import first_unknown, require_known, whole
 from kthena_components.core.values.unknown import NotKnownError, Unknown, known
 from kthena_components.systems.kaito.estimator import (
     CONTEXT,
@@ -34,12 +31,7 @@ from kthena_components.systems.kaito.estimator import (
     where,
 )
 from kthena_components.systems.kaito.facts import Start, shown, start_of
-from kthena_components.systems.kaito.view import (
-    TRANSFORMERS,
-    Model,
-    View,
-    refused,
-)
+from kthena_components.systems.kaito.view import TRANSFORMERS, Model, View
 
 _EXPANSION = 1.02
 """Ratio of weights on GPUs to weights in files, from KAITO's estimator."""
@@ -299,7 +291,7 @@ def _known(model: Model, name: str, release: str | None) -> Iterator[Finding]:
     """Check an instance type by its name; KAITO creates unknown ones of Azure without a count."""
     if model.resource.get("partition") is not None:
         seen = f"is {display(name)}, but a partition is for existing nodes"
-        yield refused(model.instance_path, seen, either(remove(), "the partition"), _INSTANCE_TYPE)
+        yield refuse(model.instance_path, seen, either(remove(), "the partition"), _INSTANCE_TYPE)
     if not isinstance(find_instance(name), Unknown):
         return
     azure, sized = name.casefold().startswith(_AZURE), model.preset and not model.tuned

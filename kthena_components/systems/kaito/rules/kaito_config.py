@@ -11,7 +11,7 @@ from typing import Any
 from kthena_components.core.engines.files import read_yaml
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.findings import Finding, Level, count_of, nearest, run_rule
+from kthena_components.core.findings import Finding, Level, count_of, nearest, refuse, run_rule
 from kthena_components.core.models import ModelShape
 from kthena_components.core.rules.context_and_scheduler_sizes import (
     context_within_model,
@@ -42,7 +42,6 @@ from kthena_components.systems.kaito.view import (
     TRANSFORMERS,
     Model,
     View,
-    refused,
 )
 
 _SHARE = "kv_cache_cpu_memory_utilization"
@@ -111,7 +110,7 @@ def _model(view: View, model: Model) -> Iterator[Finding]:
     draft = isinstance(content, Unknown) and may_have_blanks(text)
     rejected = None if draft else rejected_file(text, most)
     if rejected is not None:
-        yield refused(model.config_path, rejected.seen, rejected.remedy, CONFIG)
+        yield refuse(model.config_path, rejected.seen, rejected.remedy, CONFIG)
     if isinstance(content, Unknown):
         return  # kaito-capacity reports what is not checked.
     file = _File(view=view, model=model, text=text, content=content)
@@ -121,7 +120,7 @@ def _model(view: View, model: Model) -> Iterator[Finding]:
     elif rejected is None:
         seen = "is empty" if VLLM not in content else "has vllm without a value"
         seen += ", and KAITO's launcher fails without a map there"
-        yield refused(file.path, seen, "write vllm: {}, or remove config", CONFIG)
+        yield refuse(file.path, seen, "write vllm: {}, or remove config", CONFIG)
     yield from _beside(file)
 
 
@@ -135,7 +134,7 @@ def _missing_key(view: View, model: Model) -> Iterator[Finding]:
     found = view.object.context.find({"name": model.config})
     if not isinstance(found, Unknown) and not found.has(CONFIG_KEY):
         seen = f"is {display(model.config)}, a ConfigMap without the key {CONFIG_KEY}"
-        yield refused(model.config_path, seen, f"write {CONFIG_KEY} in its data", CONFIG)
+        yield refuse(model.config_path, seen, f"write {CONFIG_KEY} in its data", CONFIG)
 
 
 def _shape(model: Model) -> ModelShape | None:
@@ -185,7 +184,7 @@ def _sizes(file: _File) -> Iterator[Finding]:
     port = file.flags.get("port")
     if port is not None and str(port) != str(PORT) and file.view.kind != SEVERAL_ROLES:
         seen = f"has port {display(port)}, but KAITO's Service and probes use {PORT}"
-        yield refused(file.path, seen, "remove it", CONFIG)
+        yield refuse(file.path, seen, "remove it", CONFIG)
     sized = size_of(file.model)
     if not isinstance(sized, Sized) or sized.deployment is None:
         return
@@ -205,7 +204,7 @@ def _ranks(file: _File, sized: Sized, start: Start) -> Iterator[Finding]:
     seen += f"provides {count_of(gpus, 'GPU')} on {count_of(made.nodes, 'node')}"
     remedy = f"remove the sizes: KAITO starts {shown(made)}"
     if ranks > gpus:
-        yield refused(file.path, seen, remedy, CONFIG)
+        yield refuse(file.path, seen, remedy, CONFIG)
     elif ranks < gpus:
         yield _advice(file, f"{seen}, and vLLM leaves {gpus - ranks} idle", remedy)
 
@@ -216,7 +215,7 @@ def _beside(file: _File) -> Iterator[Finding]:
     share = None if isinstance(share, str) and is_blank(share) else share
     if share is not None and not isinstance(share, int | float):
         seen = f"has {_SHARE} {display(share)}, and KAITO's launcher fails without a number"
-        yield refused(file.path, seen, "write a number from 0 to 1", CONFIG)
+        yield refuse(file.path, seen, "write a number from 0 to 1", CONFIG)
     elif share is not None and share > 1:
         seen = f"has {_SHARE} {share}, a share of the free memory of a node"
         yield _advice(file, seen, "write a number from 0 to 1")

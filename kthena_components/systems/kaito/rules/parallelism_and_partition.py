@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from kthena_components.core.findings import Finding, Level, each_of, nearest, part_of_rule
+from kthena_components.core.findings import Finding, Level, each_of, nearest, part_of_rule, refuse
 from kthena_components.core.memory.sharding import divisors
 from kthena_components.core.remedies import either, or_more, remove
 from kthena_components.core.rules.tp_heads_ffn_pp_layers_moe import (
@@ -17,7 +17,7 @@ from kthena_components.core.values.read import mapping, require_known, text, unk
 from kthena_components.core.values.unknown import Unknown, is_known, known
 from kthena_components.systems.kaito.estimator import Sized, find_preset, size_of, where
 from kthena_components.systems.kaito.facts import shown, start_of
-from kthena_components.systems.kaito.view import TRANSFORMERS, Model, each_model, refused
+from kthena_components.systems.kaito.view import TRANSFORMERS, Model, each_model
 
 _RULE = "kaito-partition"
 _PROFILES = frozenset(
@@ -79,16 +79,16 @@ def kaito_partition(model: Model) -> Iterator[Finding]:
     require_known(path, unknown_inside(stated))
     fields = mapping(stated)
     if stated is not None and model.tuned:
-        yield refused(path, "is given, but tuning takes whole GPUs", remove(), _RULE)
+        yield refuse(path, "is given, but tuning takes whole GPUs", remove(), _RULE)
     elif fields.get("mode") == "mig":
         yield from _slice(model, fields, path)
     elif fields.get("mode") == "accelerator":
         if fields.get("profile"):
             seen = "is given, but mode accelerator takes whole GPUs"
-            yield refused(f"{path}.profile", seen, either(remove(), "write mode: mig"), _RULE)
+            yield refuse(f"{path}.profile", seen, either(remove(), "write mode: mig"), _RULE)
         if fields.get("count") is None:
             seen = "is missing, and mode accelerator needs it"
-            yield refused(f"{path}.count", seen, or_more(1), _RULE)
+            yield refuse(f"{path}.count", seen, or_more(1), _RULE)
 
 
 @part_of_rule
@@ -97,11 +97,11 @@ def _slice(model: Model, fields: Mapping[str, Any], path: str) -> Iterator[Findi
     profile = known(text(fields.get("profile")), f"{path}.profile")
     if fields.get("count") is not None:
         seen = "is given, but mode mig takes one slice"
-        yield refused(f"{path}.count", seen, either(remove(), "write mode: accelerator"), _RULE)
+        yield refuse(f"{path}.count", seen, either(remove(), "write mode: accelerator"), _RULE)
     if profile is None or profile not in _PROFILES:
         seen = f"is {display(profile)}, which KAITO does not know" if profile else "is missing"
         near = nearest(str(profile), sorted(_PROFILES)) or "3g.40gb"
-        yield refused(f"{path}.profile", seen, f"write for example '{near}'", _RULE)
+        yield refuse(f"{path}.profile", seen, f"write for example '{near}'", _RULE)
         return
     require_known(f"{path}.profile", model.preset)
     shape = find_preset(str(model.preset)) if model.preset else None
@@ -112,7 +112,7 @@ def _slice(model: Model, fields: Mapping[str, Any], path: str) -> Iterator[Findi
     if files > held:
         seen = f"is {profile}, which holds {held} GiB, but the files of {model.preset} are "
         seen += f"{files:g} GiB"
-        yield refused(f"{path}.profile", seen, "choose a larger slice, or whole GPUs", _RULE)
+        yield refuse(f"{path}.profile", seen, "choose a larger slice, or whole GPUs", _RULE)
 
 
 PARALLELISM = "kaito-parallelism"

@@ -14,6 +14,7 @@ from kthena_components.core.findings import (
     nearest,
     not_checked,
     part_of_rule,
+    refuse,
 )
 from kthena_components.core.naming import DNS_LABEL, is_dns_name
 from kthena_components.core.remedies import either, write
@@ -45,14 +46,7 @@ from kthena_components.systems.kaito.rules.parallelism_and_partition import (
     kaito_parallelism,
     kaito_partition,
 )
-from kthena_components.systems.kaito.view import (
-    OWN_LABELS,
-    SEVERAL_ROLES,
-    WORKSPACE,
-    Model,
-    View,
-    refused,
-)
+from kthena_components.systems.kaito.view import OWN_LABELS, SEVERAL_ROLES, WORKSPACE, Model, View
 
 _PRESET, _ROLES = "kaito-preset", "kaito-roles"
 _NAME = "kaito-name"
@@ -74,10 +68,10 @@ def kaito_preset(view: View) -> Iterator[Finding]:
         both = [view.object.body.get(key) for key in ("inference", "tuning")]
         if all(value is None for value in both):
             seen = "is not stated, and neither is tuning"
-            yield refused("inference", seen, "write inference.preset.name", _PRESET)
+            yield refuse("inference", seen, "write inference.preset.name", _PRESET)
         elif all(value is not None and unknown_in(value) is None for value in both):
             seen = "is given together with inference, and a Workspace has only one of the two"
-            yield refused("tuning", seen, "remove one", _PRESET)
+            yield refuse("tuning", seen, "remove one", _PRESET)
     release = known_version(view.object.context.versions.get("kaito", ""), "kaito")
     for model in view.models[:1] if view.kind == SEVERAL_ROLES else view.models:
         yield from _one_way(view, model)
@@ -93,10 +87,10 @@ def _one_way(view: View, model: Model) -> Iterator[Finding]:
     require_known(model.inference_path, preset, template)
     if preset is None and template is None:
         seen = "has neither a preset nor a template"
-        yield refused(model.inference_path, seen, "write preset.name", _PRESET)
+        yield refuse(model.inference_path, seen, "write preset.name", _PRESET)
     elif preset is not None and template is not None:
         seen = "has a preset and a template, and only one of them can define what runs"
-        yield refused(model.inference_path, seen, "remove one", _PRESET)
+        yield refuse(model.inference_path, seen, "remove one", _PRESET)
 
 
 def _name(model: Model, release: str | None) -> Iterator[Finding]:
@@ -108,7 +102,7 @@ def _name(model: Model, release: str | None) -> Iterator[Finding]:
             yield not_checked(model.preset_path, name)
     elif stated and not name:
         seen = "names no model"
-        yield refused(model.preset_path, seen, "write for example Qwen/Qwen3-32B", _PRESET)
+        yield refuse(model.preset_path, seen, "write for example Qwen/Qwen3-32B", _PRESET)
     elif name and name in FORMER_NAMES:
         yield from _former(model, name, release)
     elif name and not is_preset(name):
@@ -160,7 +154,7 @@ def kaito_roles(view: View) -> Iterator[Finding]:
     elif sorted(map(str, kinds)) != ["decode", "prefill"]:
         given = ", ".join(display(kind) for kind in kinds[:3]) or "none"
         seen = f"has {count_of(len(kinds), 'role')} ({given}), but must have a prefill and a decode"
-        yield refused(at, seen, "write one role of type prefill and one of type decode", _ROLES)
+        yield refuse(at, seen, "write one role of type prefill and one of type decode", _ROLES)
     yield from _alike(items)
     for index, role in enumerate(items):
         replicas = whole(role.get("replicas"))
@@ -169,7 +163,7 @@ def kaito_roles(view: View) -> Iterator[Finding]:
             yield not_checked(path, replicas)
         elif replicas is not None and replicas < 1:
             seen = f"is {display(replicas)}, but must be at least 1"
-            yield refused(path, seen, "write 1 or more, or leave it to an autoscaler", _ROLES)
+            yield refuse(path, seen, "write 1 or more, or leave it to an autoscaler", _ROLES)
 
 
 def _alike(roles: list[Mapping[str, Any]]) -> Iterator[Finding]:
@@ -177,7 +171,7 @@ def _alike(roles: list[Mapping[str, Any]]) -> Iterator[Finding]:
     if not first_unknown(*stated) and "" in stated and any(stated):
         path = f"spec.roles[{stated.index('')}].instanceType"
         seen = "is missing, and another role states one"
-        yield refused(path, seen, "state it for both, or for neither", _ROLES)
+        yield refuse(path, seen, "state it for both, or for neither", _ROLES)
 
 
 def kaito_name(view: View) -> Iterator[Finding]:
@@ -193,7 +187,7 @@ def kaito_name(view: View) -> Iterator[Finding]:
     name = known(name, "metadata.name")
     if name and ("." in name or len(name) > DNS_LABEL or not is_dns_name(name)):
         seen = f"is {display(name)}, which is not a DNS label of at most {DNS_LABEL} characters"
-        yield refused("metadata.name", seen, "write a-z, 0-9 and dashes", _NAME)
+        yield refuse("metadata.name", seen, "write a-z, 0-9 and dashes", _NAME)
 
 
 _RULE = "kaito-selector"
@@ -219,16 +213,16 @@ def kaito_selector(view: View) -> Iterator[Finding]:
     at = "resource.labelSelector" if own else "spec.labelSelector"
     if own and view.object.body.get("resource") is None:
         seen = "is missing, and KAITO's webhook fails without it"
-        yield refused("resource", seen, "write resource.labelSelector", _RULE)
+        yield refuse("resource", seen, "write resource.labelSelector", _RULE)
     selector = holder.get("labelSelector")
     labels, terms = (mapping(selector).get(key) for key in ("matchLabels", "matchExpressions"))
     require_known(at, selector, labels, terms)
     if several and selector is not None and not labels and not terms:
-        yield refused(at, "selects nothing", "write for example matchLabels: {apps: llama}", _RULE)
+        yield refuse(at, "selects nothing", "write for example matchLabels: {apps: llama}", _RULE)
     elif not several:
         if mapping(labels) and OWN_LABELS.issuperset(mapping(labels)):
             seen = f"has only {display(min(map(str, mapping(labels))))}, which KAITO ignores"
-            yield refused(f"{at}.matchLabels", seen, "add a label of your own", _RULE)
+            yield refuse(f"{at}.matchLabels", seen, "add a label of your own", _RULE)
         yield from _terms(terms, f"{at}.matchExpressions")
 
 
@@ -242,7 +236,7 @@ def _terms(terms: Any, at: str) -> Iterator[Finding]:
         elif operator != "In" or count != 1:
             given = f" with {count_of(count, 'value')}" if operator == "In" else ""
             seen = f"has operator {display(operator)}{given}, but KAITO accepts only In with one "
-            yield refused(
+            yield refuse(
                 f"{at}[{index}]", f"{seen}value", "write the label into matchLabels", _RULE
             )
 

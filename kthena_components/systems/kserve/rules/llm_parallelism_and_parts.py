@@ -71,11 +71,11 @@ def _parallelism(workload: LlmWorkload) -> Iterator[Finding]:
     elif workload.many and not (pipeline or data):
         seen = "is given, but parallelism states neither data nor pipeline"
         remedy = "add data and dataLocal, or remove worker"
-        yield _refused(f"{workload.path}.worker", seen, remedy)
+        yield refuse(f"{workload.path}.worker", seen, remedy)
     if pipeline and data:
         shown = display(workload.parallelism.get("pipeline"))
         seen = f"is {shown}, but data is also given, and KServe accepts only one of them"
-        yield _refused(f"{at}.pipeline", seen, "remove pipeline, or data and dataLocal")
+        yield refuse(f"{at}.pipeline", seen, "remove pipeline, or data and dataLocal")
     yield from _data(workload, at)
     stages = workload.size("pipeline")
     if not workload.many and isinstance(stages, int) and stages > 1:
@@ -132,7 +132,7 @@ def _has_command(pod: object) -> bool:
 def _positive(path: str, value: object) -> Iterator[Finding]:
     number = known(whole(value), path)
     if value is not None and (number is None or number < 1):
-        yield _refused(path, f"is {display(value)}, but must be at least 1", or_more(1))
+        yield refuse(path, f"is {display(value)}, but must be at least 1", or_more(1))
 
 
 _COPIES = {"data": "all pods together", "dataLocal": "each pod"}
@@ -145,7 +145,7 @@ def _data(workload: LlmWorkload, at: str) -> Iterator[Finding]:
         here, there = ("data", "dataLocal") if workload.states("data") else ("dataLocal", "data")
         seen = f"is {display(_shown(workload, here))}, but {there} is not given"
         remedy = f"add {there}, the copies of the model in {_COPIES[there]}, or remove {here}"
-        yield _refused(f"{at}.{here}", seen, remedy)
+        yield refuse(f"{at}.{here}", seen, remedy)
         return
     if isinstance(data, Unknown) or isinstance(local, Unknown):
         return
@@ -159,16 +159,12 @@ def _data(workload: LlmWorkload, at: str) -> Iterator[Finding]:
     )
     lower, upper = data // local * local, (data // local + 1) * local
     remedy = f"write {lower} or {upper}" if lower else f"write dataLocal: {data}"
-    yield _refused(f"{at}.data", seen, remedy)
+    yield refuse(f"{at}.data", seen, remedy)
 
 
 def _shown(workload: LlmWorkload, name: str) -> object:
     value = workload.parallelism.get(name)
     return "<output>" if unknown_in(value) else value
-
-
-def _refused(path: str, seen: str, remedy: str) -> Finding:
-    return Finding(path=path, seen=seen, remedy=remedy)
 
 
 _DRA = "serving.kserve.io/exp-dra-"

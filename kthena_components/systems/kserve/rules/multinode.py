@@ -10,6 +10,7 @@ from kthena_components.core.findings import (
     count_of,
     not_checked,
     part_of_rule,
+    refuse,
 )
 from kthena_components.core.remedies import or_more, remove
 from kthena_components.core.schema.versions import is_since, known_version
@@ -102,9 +103,9 @@ def _one_worker(view: Service, many: MultiNode) -> Iterator[Finding]:
     require_known(at, containers)
     if count > 1:
         seen = f"has {count_of(count, 'container')}, but KServe accepts one worker container"
-        yield _refused(at, seen, "keep worker-container only")
+        yield refuse(at, seen, "keep worker-container only")
     elif count == 0 and not view.is_service and many.fields:
-        yield _refused(at, "is empty, but a runtime has one worker container", "add it")
+        yield refuse(at, "is empty, but a runtime has one worker container", "add it")
 
 
 def _sizes_in_env(many: MultiNode) -> Iterator[Finding]:
@@ -113,7 +114,7 @@ def _sizes_in_env(many: MultiNode) -> Iterator[Finding]:
         if name in _SIZES:
             field = f"{many.path}.{_SIZES[name]}"
             seen = f"sets {name}, but KServe reads that size from workerSpec only"
-            yield _refused(at, seen, f"remove it, and write {field}")
+            yield refuse(at, seen, f"remove it, and write {field}")
 
 
 def _env(container: Container) -> Iterator[tuple[str, str]]:
@@ -139,14 +140,14 @@ def _gpu_types(view: Service, containers: tuple[Container, ...]) -> Iterator[Fin
     require_known(at, named)
     if named != "" and named_gpus(named) is None:
         seen = f"is {display(named)}, which is not a JSON list of resource names"
-        yield _refused(at, seen, """write for example '["nvidia.com/mig-1g.5gb"]'""")
+        yield refuse(at, seen, """write for example '["nvidia.com/mig-1g.5gb"]'""")
     allowed = PLAIN.union(known_gpus(view.annotations))
     for container in containers:
         for key, where in resource_keys(container):
             if key not in allowed:
                 seen = f"names {key}, which is neither cpu, memory nor storage, nor a GPU type "
                 remedy = f"add it to the annotation {GPU_ANNOTATION}, or remove it"
-                yield _refused(where, f"{seen}that KServe knows", remedy)
+                yield refuse(where, f"{seen}that KServe knows", remedy)
 
 
 def _sizes(many: MultiNode) -> Iterator[Finding]:
@@ -156,7 +157,7 @@ def _sizes(many: MultiNode) -> Iterator[Finding]:
         if gap := unknown_in(given):
             yield not_checked(at, gap)
         elif given is not None and (not isinstance(number, int) or number < 1):
-            yield _refused(at, f"is {display(given)}, but must be at least 1", or_more(1))
+            yield refuse(at, f"is {display(given)}, but must be at least 1", or_more(1))
 
 
 @part_of_rule
@@ -167,7 +168,7 @@ def _storage(view: Service, many: MultiNode) -> Iterator[Finding]:
     remedy = "write pvc://claim/path, with a claim that is ReadWriteMany, or oci://image"
     if given is None:
         seen = "is missing, but the pods of an engine load the model from one volume or image"
-        yield _refused(at, seen, remedy)
+        yield refuse(at, seen, remedy)
     elif isinstance(given, str) and given.startswith(tuple(f"{one}://" for one in _SCHEMES)):
         return
     else:
@@ -175,7 +176,7 @@ def _storage(view: Service, many: MultiNode) -> Iterator[Finding]:
         seen = (
             f"is {display(given)}, but with several nodes the model must come from pvc:// or oci://"
         )
-        yield _refused(at, seen, remedy)
+        yield refuse(at, seen, remedy)
 
 
 @part_of_rule
@@ -190,13 +191,13 @@ def _autoscaler(view: Service) -> Iterator[Finding]:
     is_what = "is missing" if given is None else f"is {display(given)}"
     if is_old:
         seen = f"{is_what}, but KServe {release} only takes external for an engine on several nodes"
-        yield _refused(at, seen, "write 'external'")
+        yield refuse(at, seen, "write 'external'")
         return
     seen = f"{is_what}, but nothing may scale an engine on several nodes"
     is_open = release is None or release.removeprefix("v") == _FIRST
     if given == "external" and is_open:
         seen += f"; up to {_LAST_EXTERNAL}, KServe takes 'external' and refuses 'none'"
-    tell = advise if given == "external" and is_open and release else _refused
+    tell = advise if given == "external" and is_open and release else refuse
     yield tell(at, seen, "write 'none'")
 
 
@@ -241,7 +242,7 @@ def _general(view: Service) -> Iterator[Finding]:
         seen = (
             f"is {display(name)}, but must be lower-case letters, digits and dashes, a letter first"
         )
-        yield _refused("metadata.name", seen, "rename it")
+        yield refuse("metadata.name", seen, "rename it")
 
 
 def _environment(view: Service) -> Iterator[Finding]:
@@ -252,7 +253,7 @@ def _environment(view: Service) -> Iterator[Finding]:
         for key, where in _env(container):
             if key == "PYTHONPATH":
                 seen = "sets PYTHONPATH, which KServe forbids"
-                yield _refused(where, seen, "remove it, and put the modules into the image")
+                yield refuse(where, seen, "remove it, and put the modules into the image")
 
 
 def _containers(view: Service) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -268,7 +269,3 @@ def _containers(view: Service) -> Iterator[tuple[str, Mapping[str, Any]]]:
             for key in ("containers", "initContainers") if view.is_service else ("containers",):
                 for index, item in enumerate(sequence(holder.get(key))):
                     yield f"{at}.{key}[{index}]", mapping(item)
-
-
-def _refused(path: str, seen: str, remedy: str) -> Finding:
-    return Finding(path=path, seen=seen, remedy=remedy)

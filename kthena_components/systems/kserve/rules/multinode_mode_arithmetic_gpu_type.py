@@ -5,7 +5,7 @@ Source: kserve v0.19.0 and v0.20.0 pkg/controller/v1beta1/inferenceservice, as i
 
 from collections.abc import Iterator
 
-from kthena_components.core.findings import Finding, Level, count_of, not_checked
+from kthena_components.core.findings import Finding, advise, count_of, not_checked, refuse
 from kthena_components.core.remedies import either, write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import parse_quantity
@@ -91,7 +91,7 @@ def kserve_one_gpu_type(view: Service) -> Iterator[Finding]:
         return  # kserve-node-arithmetic reports it: the requests are unknown, too.
     if head and worker and {_vendor(head), _vendor(worker)} <= _VENDORS:
         if _vendor(head) != _vendor(worker):
-            yield _finding(
+            yield refuse(
                 f"{many.worker.path}.resources",
                 f"requests {worker}, but the head requests {head}: KServe creates both, and an "
                 "engine runs on GPUs of one vendor",
@@ -112,7 +112,7 @@ def _filled(many: MultiNode, nodes: RayNodes, head: str, worker: str) -> Iterato
     if not named or _vendor(named) == _vendor(_DEFAULT) or _is_damaged(empty):
         return
     own, other = ("head", "worker") if empty is many.head else ("worker", "head")
-    yield _finding(
+    yield refuse(
         f"{empty.path}.resources",
         f"names no GPUs, so KServe requests {gpus} {_DEFAULT} for each {own} pod, but the {other} "
         f"has {named}, and an engine runs on GPUs of one vendor",
@@ -175,7 +175,7 @@ def kserve_node_arithmetic(view: Service) -> Iterator[Finding]:
 def _short(many: MultiNode, nodes: RayNodes) -> Finding:
     """Write the finding of head and workers that have fewer GPUs than ranks."""
     workers = f"{count_of(nodes.pods - 1, 'worker')} × {nodes.worker_gpus}"
-    return _finding(
+    return refuse(
         f"{many.head.path}.resources",
         f"{_ranks(many)}, but a head with {count_of(nodes.head_gpus, 'GPU')} and {workers} have "
         f"{nodes.held}, and KServe deploys nothing",
@@ -191,7 +191,7 @@ def _limits(many: MultiNode, nodes: RayNodes) -> Iterator[Finding]:
         return
     for container in (many.head, many.worker):
         if container.request is None and isinstance(container.limit, int):
-            yield _finding(
+            yield refuse(
                 f"{container.path}.resources",
                 f"has a limit of {count_of(container.limit, 'GPU')} and no request; KServe only "
                 f"reads requests, so for {_product(many)} it creates {_pods(nodes)}",
@@ -217,25 +217,25 @@ def _misplaced(many: MultiNode, nodes: RayNodes) -> Iterator[Finding]:
                 f"request {count_of(total, 'GPU')} in the head ",
             )
         seen = f"{_ranks(many)}, but KServe creates {_pods(nodes)}: {reserved}"
-        yield _finding(at, seen, f"{remedy}container")
+        yield refuse(at, seen, f"{remedy}container")
     elif nodes.pods == 1 and total > 1:
         seen = f"is given, but KServe creates only the head, with {count_of(total, 'GPU')}"
         unused = f"; the worker's request of {worker} is not used" if worker else ""
         remedy = "remove workerSpec, or request fewer GPUs"
-        yield _finding(many.path, f"{seen}{unused}", remedy, Level.ADVISORY)
+        yield advise(many.path, f"{seen}{unused}", remedy)
     elif worker is None and isinstance(head, int) and head > 1:
         seen = f"{_unasked(many.worker)}, so each worker gets 1: KServe creates {_pods(nodes)}"
-        yield _finding(
+        yield refuse(
             at, seen, f"request {count_of(_share(many, head), 'GPU')} in the worker container"
         )
     elif worker is None and head is None and isinstance(many.tensor, int) and many.tensor > 1:
         seen = f"{_unasked(many.worker)}, nor has the head: for {_product(many)} KServe creates "
         remedy = f"request {count_of(many.tensor, 'GPU')} in the head and in the worker container"
-        yield _finding(at, f"{seen}{_pods(nodes)}", remedy, Level.ADVISORY)
+        yield advise(at, f"{seen}{_pods(nodes)}", remedy)
     elif nodes.pods > 1 and nodes.head_gpus != nodes.worker_gpus:
         seen = f"for {_product(many)} KServe creates {_pods(nodes)}, which is uneven"
         remedy = f"request {count_of(_share(many, nodes.worker_gpus), 'GPU')} in each"
-        yield _finding(at, seen, remedy, Level.ADVISORY)
+        yield advise(at, seen, remedy)
 
 
 def _unasked(container: Container) -> str:
@@ -250,12 +250,11 @@ def _replaced(many: MultiNode, nodes: RayNodes) -> Iterator[Finding]:
     for container in (many.head, many.worker):
         asked = container.request if container.request is not None else container.limit
         if isinstance(asked, int) and asked != nodes.head_gpus:
-            yield _finding(
+            yield advise(
                 f"{container.path}.resources",
                 f"requests {count_of(asked, 'GPU')}, but without Ray (executor-backend mp) KServe "
                 f"gives each of {count_of(nodes.pods, 'pod')} the tensor size, {nodes.head_gpus}",
                 f"write {nodes.head_gpus}, or set tensorParallelSize to {asked}",
-                Level.ADVISORY,
             )
 
 
@@ -282,7 +281,3 @@ def _pods(nodes: RayNodes) -> str:
         return f"1 pod, {head}"
     rest = f"{count_of(nodes.pods - 1, 'worker')} of {count_of(nodes.worker_gpus, 'GPU')}"
     return f"{count_of(nodes.pods, 'pod')}, {head} and {rest}"
-
-
-def _finding(path: str, seen: str, remedy: str, level: Level = Level.MANDATORY) -> Finding:
-    return Finding(path=path, seen=seen, remedy=remedy, level=level)

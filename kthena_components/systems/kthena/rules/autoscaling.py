@@ -36,14 +36,7 @@ from kthena_components.core.values.read import (
 )
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import known
-from kthena_components.systems.kthena.view import (
-    BINDING,
-    ONE,
-    ROLES,
-    SEVERAL,
-    Policy,
-    Scaled,
-)
+from kthena_components.systems.kthena.view import BINDING, ONE, ROLES, SEVERAL, Policy, Scaled
 from kthena_components.systems.system import Rule
 
 # Checks the metrics of an AutoscalingPolicy, and the ratio of the roles that it scales.

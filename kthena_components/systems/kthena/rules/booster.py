@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from kthena_components.core.findings import (
     Finding,
     Level,
+    advise,
     count_of,
     each_of,
     not_checked,
     part_of_rule,
+    refuse,
 )
 from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.values.display import display, key_text
@@ -58,7 +60,7 @@ def booster_workers(backend: Backend) -> Iterator[Finding]:
             yield from _pods(worker, split=kind == _SPLIT)
     else:
         seen = f"is {display(kind)}, and Kthena only supports {_PLAIN} and {_SPLIT}"
-        yield _refused(at, seen, f"write {_PLAIN}, or use a ModelServing")
+        yield refuse(at, seen, f"write {_PLAIN}, or use a ModelServing")
 
 
 @part_of_rule
@@ -74,20 +76,20 @@ def _types(backend: Backend) -> Iterator[Finding]:
         yield not_checked(f"{path}.type", gap)
     if backend.kind == _PLAIN and len(types) != 1:
         seen = f"has {count_of(len(types), 'worker')}, and a backend of type {_PLAIN} has exactly 1"
-        yield _refused(at, seen, "write one worker, and its pods and replicas")
+        yield refuse(at, seen, "write one worker, and its pods and replicas")
     wanted = ("server",) if backend.kind == _PLAIN else ("prefill", "decode")
     for path, kind in types:
         if not unknown_in(kind) and kind not in wanted:
             seen = f"is {display(kind)}, but workers of a {backend.kind} are {' and '.join(wanted)}"
-            yield _refused(f"{path}.type", seen, f"write {' or '.join(wanted)}")
+            yield refuse(f"{path}.type", seen, f"write {' or '.join(wanted)}")
     if backend.kind == _SPLIT and not types:
         seen = f"has no workers, and {_SPLIT} needs prefill and decode"
-        yield _refused(at, seen, "add a worker of each of these types")
+        yield refuse(at, seen, "add a worker of each of these types")
         return
     for missing in wanted if backend.kind == _SPLIT and not gaps else ():
         if missing not in [kind for _, kind in types]:
             seen = f"has no worker of type {missing}, and {_SPLIT} needs prefill and decode"
-            yield _refused(at, seen, f"add a worker of type {missing}")
+            yield refuse(at, seen, f"add a worker of type {missing}")
 
 
 @part_of_rule
@@ -97,10 +99,10 @@ def _pods(worker: Worker, *, split: bool) -> Iterator[Finding]:
     pods = known(whole(given), at)
     if split and pods is not None and pods > 1:
         seen = f"is {display(pods)}, but Kthena creates 1 pod for each worker of a {_SPLIT}"
-        yield _refused(at, f"{seen}, and ignores it", write(1), Level.ADVISORY)
+        yield advise(at, f"{seen}, and ignores it", write(1))
     elif not split and (given is None or pods == 0):
         seen = f"is {display(given)}, and Kthena 1.0 creates pods - 1 = -1 workers for it"
-        yield _refused(at, seen, "write 1, or as many pods as the engine has", Level.ADVISORY)
+        yield advise(at, seen, "write 1, or as many pods as the engine has")
 
 
 @each_of(_workers)
@@ -150,9 +152,7 @@ def _setting(path: str, value: object) -> Iterator[Finding]:
             "integer"
         )
         yield Finding(
-            path=path,
-            seen=seen,
-            remedy=write(str(shown), f'write "{shown}", with quotes'),
+            path=path, seen=seen, remedy=write(str(shown), f'write "{shown}", with quotes')
         )
 
 
@@ -162,11 +162,7 @@ def _port(path: str, value: object) -> Iterator[Finding]:
     port = number if number is not None else known(text(value), path)
     if port is not None and str(port) != str(_PORT):
         seen = f"is {display(port)}, but Kthena probes the pods and sends requests at port {_PORT}"
-        yield _refused(path, seen, remove())
-
-
-def _refused(path: str, seen: str, remedy: str, level: Level = Level.MANDATORY) -> Finding:
-    return Finding(path=path, seen=seen, remedy=remedy, level=level)
+        yield refuse(path, seen, remove())
 
 
 @each_of(_workers)

@@ -14,6 +14,7 @@ from kthena_components.core import naming
 from kthena_components.core.findings import (
     Finding,
     Level,
+    advise,
     each_of,
     nearest,
     not_checked,
@@ -189,13 +190,13 @@ def kthena_version(view: Serving) -> Iterator[Finding]:
         seen = (
             f"Kthena {display(view.asked)} is not known here, so it was checked as {view.version}"
         )
-        yield _lost("", seen, f"known: {known}")
+        yield advise("", seen, f"known: {known}")
     if not view.since("0.2"):
         yield from _version_0_1(view)
     for path, template in templates(view) if not view.since("0.4") else ():
         if mapping(mapping(template.get("metadata")).get("annotations")):
             seen = f"is given, and the controller of Kthena {view.version} crashes on it"
-            yield _lost(f"{path}.metadata.annotations", seen, either(remove(), "use Kthena 0.4"))
+            yield advise(f"{path}.metadata.annotations", seen, either(remove(), "use Kthena 0.4"))
 
 
 def _version_0_1(view: Serving) -> Iterator[Finding]:
@@ -210,11 +211,7 @@ def _version_0_1(view: Serving) -> Iterator[Finding]:
     topology, gang = view.template.get("networkTopology"), view.template.get("gangPolicy")
     if topology is not None and gang is None:
         seen = "is given without gangPolicy, and the controller of Kthena 0.1 crashes on it"
-        yield _lost("spec.template.networkTopology", seen, "add gangPolicy, or use Kthena 0.2")
-
-
-def _lost(path: str, seen: str, remedy: str) -> Finding:
-    return Finding(path=path, seen=seen, remedy=remedy, level=Level.ADVISORY)
+        yield advise("spec.template.networkTopology", seen, "add gangPolicy, or use Kthena 0.2")
 
 
 def kthena_image(view: Serving) -> Iterator[Finding]:

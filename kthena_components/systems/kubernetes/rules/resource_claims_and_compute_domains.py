@@ -12,25 +12,12 @@ from kthena_components.core.facts.claims import (
 )
 from kthena_components.core.facts.context import Context
 from kthena_components.core.facts.device_requests import read_request
-from kthena_components.core.findings import (
-    Finding,
-    advise,
-    count_of,
-    part_of_rule,
-    refuse,
-    suggest,
-)
+from kthena_components.core.findings import Finding, advise, count_of, part_of_rule, refuse, suggest
 from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import Object, PodSet
 from kthena_components.core.remedies import either, write
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import (
-    count,
-    is_name,
-    mapping,
-    require_known,
-    sequence,
-)
+from kthena_components.core.values.read import count, is_name, mapping, require_known, sequence
 from kthena_components.core.values.unknown import Unknown, known, total
 
 # Checks the resource claims of pods, and the nodes of NVIDIA's ComputeDomains.

@@ -4,13 +4,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from kthena_components.core.findings import (
-    Finding,
-    advise,
-    not_checked,
-    part_of_rule,
-    suggest,
-)
+from kthena_components.core.findings import Finding, advise, not_checked, part_of_rule, suggest
 from kthena_components.core.naming import name_slip_of
 from kthena_components.core.objects.cluster_objects import ClusterObjects, Key
 from kthena_components.core.objects.object import CLAIM, GroupKind, Object, PodSet

@@ -296,9 +296,7 @@ def _wrong_port(each: Selector, pods: PodSet, ports: Listening) -> Finding:
     field = "targetPort: " if target.path.startswith("spec.ports[") else ""
     field = field if target.path.endswith(".port") else ""
     return refuse(
-        each.owner.at(target.path),
-        seen,
-        write(ports.answers, f"write {field}{ports.answers}"),
+        each.owner.at(target.path), seen, write(ports.answers, f"write {field}{ports.answers}")
     )
 
 

@@ -13,13 +13,7 @@ from kthena_components.core.findings import Finding, count_of, not_checked, part
 from kthena_components.core.remedies import either, or_more, remove, write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import is_budget, scaled
-from kthena_components.core.values.read import (
-    mapping,
-    require_known,
-    text,
-    unknown_in,
-    whole,
-)
+from kthena_components.core.values.read import mapping, require_known, text, unknown_in, whole
 from kthena_components.core.values.unknown import Unknown, known
 from kthena_components.systems.lws.view import LEADER, ROLLING, WORKER, Group, Sets
 

@@ -24,13 +24,7 @@ from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.rules.support.fixes import gpus_of_pod
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import parse_quantity
-from kthena_components.core.values.read import (
-    mapping,
-    require_known,
-    sequence,
-    unknown_in,
-    whole,
-)
+from kthena_components.core.values.read import mapping, require_known, sequence, unknown_in, whole
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import MaybeInt, Unknown, product, total
 from kthena_components.systems.ray.view import (

@@ -7,13 +7,7 @@ from kthena_components.core.facts.engine_grouping import EngineTemplate
 from kthena_components.core.facts.listening import server_port
 from kthena_components.core.facts.ports import DECIDING
 from kthena_components.core.facts.serving import EngineFacts
-from kthena_components.core.findings import (
-    Finding,
-    Level,
-    count_of,
-    not_checked,
-    part_of_rule,
-)
+from kthena_components.core.findings import Finding, Level, count_of, not_checked, part_of_rule
 from kthena_components.core.remedies import remove, write
 from kthena_components.core.rules.support.admission import refuse
 from kthena_components.core.rules.support.engine_pods import needs_gang

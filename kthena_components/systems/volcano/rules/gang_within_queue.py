@@ -20,13 +20,7 @@ from kthena_components.core.topology.node_fit import least_of
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.quantity import parse_quantity, render_quantity
-from kthena_components.core.values.read import (
-    count,
-    first_unknown,
-    mapping,
-    pairs,
-    text,
-)
+from kthena_components.core.values.read import count, first_unknown, mapping, pairs, text
 from kthena_components.core.values.unknown import MaybeText, Unknown, known
 from kthena_components.systems.volcano.rules.gang_pods_and_foreign_groups import (
     DEPLOYMENT,

@@ -5,17 +5,8 @@ from decimal import Decimal
 
 from kthena_components.core.findings import Finding, Level, not_checked
 from kthena_components.core.objects.cluster_objects import ClusterObjects
-from kthena_components.core.objects.object import (
-    NODE,
-    Amounts,
-    PodSet,
-    requests_of,
-)
-from kthena_components.core.topology.node_fit import (
-    Body,
-    Every,
-    NodeChoice,
-)
+from kthena_components.core.objects.object import NODE, Amounts, PodSet, requests_of
+from kthena_components.core.topology.node_fit import Body, Every, NodeChoice
 from kthena_components.core.values.quantity import is_accelerator, render_quantity
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import Unknown

@@ -298,9 +298,4 @@ def _is_weight(written: str) -> bool:
     return _NUMBER.fullmatch(written) is not None and float(written) > 0
 
 
-QUEUE_RULES: tuple[Rule, ...] = (
-    volcano_name,
-    queue_weight,
-    queue_quantities,
-    queue_parent,
-)
+QUEUE_RULES: tuple[Rule, ...] = (volcano_name, queue_weight, queue_quantities, queue_parent)
