@@ -8,11 +8,7 @@ from bench.growth import Growth
 
 
 def measure_groups(
-    engine: Engine,
-    sizes: tuple[int, int],
-    repeats: int,
-    warm: int,
-    progress: Callable[[str], None],
+    engine: Engine, sizes: tuple[int, int], repeats: int, warm: int, progress: Callable[[str], None]
 ) -> Growth:
     """Return the median processor time of the program for two numbers of groups.
 

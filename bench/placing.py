@@ -23,14 +23,7 @@ from conformance.fit.random_clusters import Case, Gang
 from conformance.support.cluster import NAMESPACE, PODGROUP
 from kthena_components.core import naming
 from kthena_components.core.topology.domains import read_domains
-from kthena_components.placement.model import (
-    Cluster,
-    Node,
-    PodGroup,
-    PodSet,
-    Topology,
-    Verdict,
-)
+from kthena_components.placement.model import Cluster, Node, PodGroup, PodSet, Topology, Verdict
 from kthena_components.placement.place import place
 from sandbox.cluster import Size, up
 from sandbox.nodes import hyper_nodes, nodes

@@ -20,11 +20,7 @@ def node(name: str, rack: str, gpus: int) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {
-            "name": name,
-            "labels": labels,
-            "annotations": {"kwok.x-k8s.io/node": "fake"},
-        },
+        "metadata": {"name": name, "labels": labels, "annotations": {"kwok.x-k8s.io/node": "fake"}},
         "status": {"allocatable": resources, "capacity": resources},
     }
 

@@ -199,8 +199,7 @@ def test_a_title_stays_above_its_own_list_only() -> None:
 
 
 @pytest.mark.parametrize(
-    ("module", "others"),
-    [("post_comment", {"hosts", "references"}), ("artifact", {"hosts"})],
+    ("module", "others"), [("post_comment", {"hosts", "references"}), ("artifact", {"hosts"})]
 )
 def test_only_the_standard_library_is_beside_the_token(module: str, others: set[str]) -> None:
     """The process that has it loads nothing that pip has installed but this package."""

@@ -64,8 +64,6 @@ def test_a_template_that_is_copied_by_hand_is_refused(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("folder")
-def test_without_the_change_native_refuses_it(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_without_the_change_native_refuses_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["convert", "--to", "stack", "--backend", "native", "set.yaml"]) == 1
     assert "a StatefulSet recreates only the pod that failed" in capsys.readouterr().err

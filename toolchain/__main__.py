@@ -7,13 +7,7 @@ import signal
 import sys
 
 from toolchain import local_stack
-from toolchain.locate import (
-    ensure,
-    ensure_languages,
-    ensure_rendering,
-    ensure_sandbox,
-    exports,
-)
+from toolchain.locate import ensure, ensure_languages, ensure_rendering, ensure_sandbox, exports
 from toolchain.programs import ROOT, ToolchainError
 
 

@@ -26,11 +26,7 @@ TARGET = ROOT / "dist/release"
 LANGUAGES = ("nodejs", "go", "dotnet", "java")
 """The SDKs that are generated. A Python program uses the wheel itself."""
 SCHEMA = ROOT / "kthena_components/provider/schema.json"
-NAMING = (
-    "docs/**/*.md",
-    "examples/languages/*/Pulumi.yaml",
-    "kthena_components/templates/*/*",
-)
+NAMING = ("docs/**/*.md", "examples/languages/*/Pulumi.yaml", "kthena_components/templates/*/*")
 """Files that name the package with its version."""
 _NAMED = re.compile(
     r"\bkthena(?:[_-]components)?(?:/plugin)?(?:\[[a-z,]+\])?(?:@v?|==|-| )"

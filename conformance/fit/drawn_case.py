@@ -3,14 +3,7 @@
 import random
 from collections.abc import Iterator
 
-from conformance.fit.random_clusters import (
-    Case,
-    World,
-    draw_fillers,
-    draw_queues,
-    draw_world,
-    vary,
-)
+from conformance.fit.random_clusters import Case, World, draw_fillers, draw_queues, draw_world, vary
 from conformance.fit.random_gangs import draw_gangs
 
 ROUNDS = 6

@@ -164,10 +164,7 @@ QUEUED = (
                   "pods": workload("Deployment", 1, _in_queue(template()))},
          hangs=never_placed(1), ends=all_run(1)),
 )  # fmt: skip
-_FAMILY = {
-    "parent": queue("parent", **_LIMIT),
-    "queue": queue(_SMALL, parent="parent"),
-}
+_FAMILY = {"parent": queue("parent", **_LIMIT), "queue": queue(_SMALL, parent="parent")}
 BELOW = (
     Pair(title="a gang above the parent of its queue", rule="gang-within-queue",
          objects={**_FAMILY, "pods": _copies(2), "gang": pod_group(2, queue=_SMALL)},

@@ -114,8 +114,7 @@ def serve(context: Context, sandbox: Sandbox, provisioner: str) -> None:
     sandbox.processes.start(NAME, program.binary(cache_root()), arguments, environ)
     for body in wrong_objects():
         sandbox.processes.wait(
-            f"KAITO's webhook for {body['kind']}",
-            partial(_denies, sandbox.api, body),
+            f"KAITO's webhook for {body['kind']}", partial(_denies, sandbox.api, body)
         )
     # The webhooks answer before the program knows any Node or ConfigMap.
     sandbox.processes.wait("KAITO", partial(_accepts, sandbox.api, right_object(provisioner)))

@@ -231,10 +231,7 @@ def _implementations(draw: random.Random, body: Body) -> None:
 
 def _confidential(draw: random.Random, body: Body) -> None:
     keys = ("kbs:///models/key/1", "kbs://models/key", "key-1", "", "kbs:///a/b/c/d")
-    _main(body)["confidential"] = {
-        "enabled": coin(draw, 0.8),
-        "resourceId": draw.choice(keys),
-    }
+    _main(body)["confidential"] = {"enabled": coin(draw, 0.8), "resourceId": draw.choice(keys)}
     if coin(draw, 0.3):
         _main(body).pop("storageUri", None)
 

@@ -14,11 +14,7 @@ from conformance.matrixinfer import cluster
 from conformance.matrixinfer.pods import Controller, compared
 from conformance.matrixinfer.webhook import agree
 from conformance.support import random_servings
-from conformance.support.serving_lives import (
-    Body,
-    Life,
-    live_all,
-)
+from conformance.support.serving_lives import Body, Life, live_all
 from conformance.support.waiting import wait
 from kthena_components.cluster.client import Cluster, ClusterError
 from kthena_components.compiler.compile import compile_serving

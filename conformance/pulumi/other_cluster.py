@@ -47,8 +47,4 @@ def _objects(run: Run) -> int:
 
 def _silent(part: Part, what: str, run: Run) -> None:
     part.check(f"{what} succeeds", holds=run.code == 0, seen=run.text[-2000:])
-    part.check(
-        f"{what} names no other cluster",
-        holds=RULE not in run.text,
-        seen=run.text[-2000:],
-    )
+    part.check(f"{what} names no other cluster", holds=RULE not in run.text, seen=run.text[-2000:])

@@ -10,10 +10,7 @@ from tests.resources.test_rivals import SCALED
 from tests.support.engine import ROOT, Stack
 from tests.support.specs import ENGINE_RAY
 
-SERVINGS: dict[str, Any] = {
-    "native": ENGINE_RAY,
-    "applied with force": {**SCALED, "replicas": 1},
-}
+SERVINGS: dict[str, Any] = {"native": ENGINE_RAY, "applied with force": {**SCALED, "replicas": 1}}
 _FORCED = ("kubernetes:workload.serving.volcano.sh/v1alpha1:ModelServing",
            "kubernetes:apps/v1:StatefulSet")  # fmt: skip
 PROGRAM = "from kthena_components import ModelServing\n\nModelServing('rivals', {args!r})\n"

@@ -24,10 +24,7 @@ NEVER_OURS = {
     "Lease": "a heartbeat",
     "PodMetrics": "a measurement",
 }
-CLUSTER_WIDE = (
-    ("topology.volcano.sh/v1alpha1", "HyperNode"),
-    (SCHEDULING, "Queue"),
-)
+CLUSTER_WIDE = (("topology.volcano.sh/v1alpha1", "HyperNode"), (SCHEDULING, "Queue"))
 Pod = dict[str, Any]
 
 

@@ -99,8 +99,7 @@ def _affinity(draw: random.Random) -> Body:
     ending = "DuringSchedulingIgnoredDuringExecution"
     terms = {f"{word}{ending}": ["g"] for word in ("required", "preferred")}
     return _some(
-        draw,
-        {"nodeGroupAffinity": _some(draw, terms), "nodeGroupAntiAffinity": _some(draw, terms)},
+        draw, {"nodeGroupAffinity": _some(draw, terms), "nodeGroupAntiAffinity": _some(draw, terms)}
     )
 
 

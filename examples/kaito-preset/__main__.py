@@ -36,11 +36,7 @@ chat = ModelServing(
 pulumi.export("endpoint", chat.endpoint)
 
 # Without a preset the pods are your own, with any image: one pod per engine.
-own: EngineArgs = {
-    "kind": "vllm",
-    "image": "vllm/vllm-openai:v0.33.0",
-    "model": "Qwen/Qwen3-8B",
-}
+own: EngineArgs = {"kind": "vllm", "image": "vllm/vllm-openai:v0.33.0", "model": "Qwen/Qwen3-8B"}
 ModelServing(
     "small",
     {

@@ -23,9 +23,7 @@ from kthena_components.checker.input_and_stack_findings import EDGE_DOCS, INPUT_
 from kthena_components.core.findings import Level, rule_name
 from kthena_components.core.rules.production import PRODUCTION
 from kthena_components.core.rules.registry import CHECKS
-from kthena_components.core.spec.rules import (
-    engine_overlay_and_flags as role_rules,
-)
+from kthena_components.core.spec.rules import engine_overlay_and_flags as role_rules
 from kthena_components.core.spec.rules import gpu_model_image_adapter_amount as engine_rules
 from kthena_components.core.spec.rules import roles_pods_gang_expose as spec_rules
 from kthena_components.core.spec.rules import rollout as rollout_rules

@@ -19,11 +19,7 @@ from tests.checker.cluster_samples import (
 from tests.rules.test_cases import CASES
 from tests.support.for_each import for_each
 from tests.support.specs import REMOVED, changed
-from tests.systems.volcano.samples import (
-    exact,
-    hyper_node,
-    secret_env,
-)
+from tests.systems.volcano.samples import exact, hyper_node, secret_env
 
 ENOUGH_STACKS = 200
 """Cases of several objects with rules, of which there are more."""
@@ -37,7 +33,7 @@ WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
     "too-few-pods": (
         {"gang": {"spec.minMember": 5, "spec.minTaskMember": REMOVED}},
         [
-            "M gang.spec.minMember: the gang waits for 5 pods, but 4 have its name, so it never starts. Write minMember 4, or give more pods the annotation. [gang-has-pods]",
+            "M gang.spec.minMember: the gang waits for 5 pods, but 4 have its name, so it never starts. Write minMember 4, or give more pods the annotation. [gang-has-pods]"
         ],
     ),
     "pods-of-another-namespace": (
@@ -55,25 +51,25 @@ WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
     "task-of-nobody": (
         {"gang": {"spec.minTaskMember": {"router": 1, "worker": 3}}},
         [
-            "M gang.spec.minTaskMember.router: requires 1 pod of task 'router', but 0 have it among the pods of this gang, so none of them ever starts. Name the task that the annotation volcano.sh/task-spec of the pods has. [gang-task-exists]",
+            "M gang.spec.minTaskMember.router: requires 1 pod of task 'router', but 0 have it among the pods of this gang, so none of them ever starts. Name the task that the annotation volcano.sh/task-spec of the pods has. [gang-task-exists]"
         ],
     ),
     "task-of-too-few": (
         {"gang": {"spec.minTaskMember": {"leader": 2}}},
         [
-            "M gang.spec.minTaskMember.leader: requires 2 pods of task 'leader', but 1 has it among the pods of this gang, so none of them ever starts. Name the task that the annotation volcano.sh/task-spec of the pods has. [gang-task-exists]",
+            "M gang.spec.minTaskMember.leader: requires 2 pods of task 'leader', but 1 has it among the pods of this gang, so none of them ever starts. Name the task that the annotation volcano.sh/task-spec of the pods has. [gang-task-exists]"
         ],
     ),
     "subgroup-of-another-label": (
         {"gang": {"spec.subGroupPolicy[0].labelSelector.matchLabels": {"app": "x"}}},
         [
-            f"M gang.spec.subGroupPolicy[0]: waits for 2 subgroups of 2 pods, but the labels of the gang's pods form 0 subgroups, of which 0 have enough pods, so none of them ever starts. {ENOUGH}",
+            f"M gang.spec.subGroupPolicy[0]: waits for 2 subgroups of 2 pods, but the labels of the gang's pods form 0 subgroups, of which 0 have enough pods, so none of them ever starts. {ENOUGH}"
         ],
     ),
     "subgroup-key-of-nobody": (
         {"gang": {"spec.subGroupPolicy[0].matchLabelKeys": ["x"]}},
         [
-            f"M gang.spec.subGroupPolicy[0]: waits for 2 subgroups of 2 pods, but the labels of the gang's pods form 0 subgroups, of which 0 have enough pods, so none of them ever starts. {ENOUGH}",
+            f"M gang.spec.subGroupPolicy[0]: waits for 2 subgroups of 2 pods, but the labels of the gang's pods form 0 subgroups, of which 0 have enough pods, so none of them ever starts. {ENOUGH}"
         ],
     ),
     "no-requests": (
@@ -82,19 +78,19 @@ WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
             "gang": {"spec.minResources": REMOVED},
         },
         [
-            "M worker.spec.template.spec.containers: request no resources, so the hard network topology of PodGroup 'chat-0' does not apply to these pods. Add requests, for example of CPU, which restarts the pods. [gang-requests]",
+            "M worker.spec.template.spec.containers: request no resources, so the hard network topology of PodGroup 'chat-0' does not apply to these pods. Add requests, for example of CPU, which restarts the pods. [gang-requests]"
         ],
     ),
     "resources-beyond-minimum": (
         {"other": {"spec.replicas": 3}, "gang": {"spec.minResources": {"nvidia.com/gpu": 40}}},
         [
-            "M gang.spec.minResources.nvidia.com/gpu: is 40, but the 4 pods of minMember request at most 32, and Volcano places none until there is room for all requested resources. Write 32. [gang-resources]",
+            "M gang.spec.minResources.nvidia.com/gpu: is 40, but the 4 pods of minMember request at most 32, and Volcano places none until there is room for all requested resources. Write 32. [gang-resources]"
         ],
     ),
     "cap-above-the-top": (
         {"gang": {GANG_TOPOLOGY: 3}},
         [
-            f"M gang.{GANG_TOPOLOGY}: is 3, but the highest tier of these HyperNodes is 2; above it Volcano uses the whole cluster, so the constraint has no effect. Write at most 2. [topology-tier-exists]",
+            f"M gang.{GANG_TOPOLOGY}: is 3, but the highest tier of these HyperNodes is 2; above it Volcano uses the whole cluster, so the constraint has no effect. Write at most 2. [topology-tier-exists]"
         ],
     ),
     "cap-below-the-lowest": (
@@ -107,7 +103,7 @@ WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
     "tier-name-of-nobody": (
         {"gang": {TIER_NAME: {"highestTierName": "racks"}}},
         [
-            "M gang.spec.networkTopology.highestTierName: is 'racks', but none of these HyperNodes has that tierName, and Volcano then drops the whole constraint. Write 'rack'. [topology-tier-exists]",
+            "M gang.spec.networkTopology.highestTierName: is 'racks', but none of these HyperNodes has that tierName, and Volcano then drops the whole constraint. Write 'rack'. [topology-tier-exists]"
         ],
     ),
     "two-parents": (
@@ -116,7 +112,7 @@ WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
             "x": hyper_node("x", 1, exact("gpu-9")),
         },
         [
-            "M z.spec.members[1].selector.exactMatch.name: 'rack-1' is a child of 'spine' and of 'z', but a HyperNode has one parent; with two, Volcano places no group that has a network topology. Remove 'rack-1' from the children of 'spine' or of 'z'. [hypernode-two-parents]",
+            "M z.spec.members[1].selector.exactMatch.name: 'rack-1' is a child of 'spine' and of 'z', but a HyperNode has one parent; with two, Volcano places no group that has a network topology. Remove 'rack-1' from the children of 'spine' or of 'z'. [hypernode-two-parents]"
         ],
     ),
     "tier-order": (
@@ -129,19 +125,19 @@ WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
     "node-twice": (
         {"rack_2": {"spec.members[0]": exact("gpu-1")}},
         [
-            "A rack-2.spec.members[0].selector.exactMatch.name: node 'gpu-1' is in 'rack-1' and in 'rack-2', but a node belongs in one place; Volcano accepts this and counts the node for each HyperNode. Remove one of the two. [hypernode-node-twice]",
+            "A rack-2.spec.members[0].selector.exactMatch.name: node 'gpu-1' is in 'rack-1' and in 'rack-2', but a node belongs in one place; Volcano accepts this and counts the node for each HyperNode. Remove one of the two. [hypernode-node-twice]"
         ],
     ),
     "child-of-elsewhere": (
         {"rack_2": REMOVED},
         [
-            "U spine.spec.members[1].selector.exactMatch.name: not checked, because the HyperNode that it names is not here, and Volcano ignores missing HyperNodes. [hypernode-unknown-child]",
+            "U spine.spec.members[1].selector.exactMatch.name: not checked, because the HyperNode that it names is not here, and Volcano ignores missing HyperNodes. [hypernode-unknown-child]"
         ],
     ),
     "closed-queue": (
         {"queue": {"status": {"state": "Closed"}}},
         [
-            "M gang.spec.queue: is 'research', a queue whose state is Closed, and Volcano accepts nothing new in it. Open the queue, or name another one. [queue-exists]",
+            "M gang.spec.queue: is 'research', a queue whose state is Closed, and Volcano accepts nothing new in it. Open the queue, or name another one. [queue-exists]"
         ],
     ),
     "queue-of-elsewhere": (
@@ -153,13 +149,13 @@ WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
     "queue-cycle": (
         {"all": {"spec.parent": "research"}},
         [
-            "M queue.spec.parent: the parents form a cycle, research -> all -> research, and each queue needs its parent first. Remove the parent of one of them. [queue-cycle]",
+            "M queue.spec.parent: the parents form a cycle, research -> all -> research, and each queue needs its parent first. Remove the parent of one of them. [queue-cycle]"
         ],
     ),
     "twice": (
         {"again": SERVICE},
         [
-            "M again.metadata.name: is 'chat', which is also the Service in namespace 'serving' of service, and the second would overwrite the first. Rename or remove one of the two. [object-twice]",
+            "M again.metadata.name: is 'chat', which is also the Service in namespace 'serving' of service, and the second would overwrite the first. Rename or remove one of the two. [object-twice]"
         ],
     ),
     "service-with-an-address": (
@@ -177,7 +173,7 @@ WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
     "secret-without-the-key": (
         {"leader": {ENV: secret_env("tokens")}},
         [
-            f"M leader.{ENV}[0].valueFrom.secretKeyRef.key: is 'tokens', but the Secret 'hf' has no such key, and the container does not start without it. Write 'token'. [secret-key-exists]",
+            f"M leader.{ENV}[0].valueFrom.secretKeyRef.key: is 'tokens', but the Secret 'hf' has no such key, and the container does not start without it. Write 'token'. [secret-key-exists]"
         ],
     ),
 }

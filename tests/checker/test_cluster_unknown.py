@@ -22,10 +22,7 @@ from tests.systems.volcano.samples import (
 UNKNOWN: dict[str, tuple[dict[str, Any], str]] = {
     "replicas": ({"other": {"spec.replicas": LATE}}, "gang-has-pods"),
     "member": ({"gang": {"spec.minMember": LATE}}, "gang-has-pods"),
-    "annotation": (
-        {"worker": {f"{TEMPLATE}.metadata.annotations": LATE}},
-        "gang-has-pods",
-    ),
+    "annotation": ({"worker": {f"{TEMPLATE}.metadata.annotations": LATE}}, "gang-has-pods"),
     "labels": ({"worker": {f"{TEMPLATE}.metadata.labels": LATE}}, "subgroup-has-pods"),
     "task": (
         {

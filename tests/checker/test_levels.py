@@ -115,10 +115,7 @@ def test_a_config_that_says_nothing_leaves_all_as_it_is() -> None:
         ({"environment": "prd"}, "there is no environment 'prd'; write 'prod'"),
         ({"environment": 3}, "there is no environment '3'; known: dev, prod, staging"),
         ({"levels": []}, "levels: must be a map from rules to levels"),
-        (
-            {"levels": {"zz": "advisory"}},
-            "levels: there is no rule 'zz'; 'check --rules' lists",
-        ),
+        ({"levels": {"zz": "advisory"}}, "levels: there is no rule 'zz'; 'check --rules' lists"),
         (
             {"levels": {"name-fits": "error"}},
             "levels: 'name-fits' is \"error\"; known: mandatory, advisory, disabled",

@@ -124,8 +124,7 @@ def test_fewer_gpus_and_more_replicas_need_room_for_both() -> None:
 
 
 @pytest.mark.parametrize(
-    ("was", "now", "held", "holds"),
-    [(1, 1, 8, 4), (2, 1, 8, 4), (1, 2, 8, 8), (1, 2, 4, 8)],
+    ("was", "now", "held", "holds"), [(1, 1, 8, 4), (2, 1, 8, 4), (1, 2, 8, 8), (1, 2, 4, 8)]
 )
 def test_one_of_the_two_alone_gets_through(was: int, now: int, held: int, holds: int) -> None:
     assert lws(was, now, held, holds) == []

@@ -236,11 +236,7 @@ WAIVED: dict[str, object] = {"shm-present": WAIVER}
     [
         ({"servings": [named("a", WAIVED)]}, {"servings": [named("a", WAIVED)]}, False),
         ({"servings": [named("a", WAIVED)]}, {"servings": [named("b", WAIVED)]}, True),
-        (
-            {"servings": [named("a", WAIVED)]},
-            {"servings": [named("a"), named("b", WAIVED)]},
-            True,
-        ),
+        ({"servings": [named("a", WAIVED)]}, {"servings": [named("a"), named("b", WAIVED)]}, True),
         (
             {"servings": [named("b"), named("a", WAIVED)]},
             {"servings": [named("a", WAIVED), named("b")]},

@@ -16,16 +16,7 @@ from kthena_components.cli.check.reports import FORMATS
 from kthena_components.core.findings import rule_name
 from kthena_components.core.rules import registry as checks
 from tests.cli.conftest import Command, Write
-from tests.support.manifests import (
-    ADVISED,
-    COMMAND,
-    RIGHT,
-    SENTENCE,
-    SUBJECT,
-    UNKNOWN,
-    WRONG,
-    pod,
-)
+from tests.support.manifests import ADVISED, COMMAND, RIGHT, SENTENCE, SUBJECT, UNKNOWN, WRONG, pod
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -68,10 +59,7 @@ def test_each_document_of_a_file_is_checked_at_its_own_lines(run: Command, write
     done = run("all.yaml")
     assert done.err == ""
     found = [line.split(": ")[:3] for line in done.lines[:-1]]
-    assert found == [
-        ["all.yaml:9", "mandatory", "Pod a"],
-        ["all.yaml:21", "mandatory", "Pod b"],
-    ]
+    assert found == [["all.yaml:9", "mandatory", "Pod a"], ["all.yaml:21", "mandatory", "Pod b"]]
 
 
 @pytest.mark.parametrize("kind", ["List", "PodList"])

@@ -158,10 +158,7 @@ def test_a_refusal_is_shown_in_the_words_of_the_backend_and_can_be_settled(
     path = file(leader_worker_set())
     ran = command("convert", "--to", "native", path)
     assert (ran.status, ran.out) == (1, "")
-    assert told(ran, path)[:2] == [
-        "model.yaml: LeaderWorkerSet llama: 1 problem",
-        REFUSED,
-    ]
+    assert told(ran, path)[:2] == ["model.yaml: LeaderWorkerSet llama: 1 problem", REFUSED]
     settled = objects_in(
         command("convert", "--to", "native", "--set", "recovery_policy=null", path)
     )

@@ -17,10 +17,7 @@ spec:
   leaderWorkerTemplate: {size: 1, workerTemplate: {spec: {containers: [{name: a, image: busybox}]}}}
 """
 TEMPLATE: dict[str, Any] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-FIELDS: dict[str, Any] = {
-    "replicas": {"type": "integer"},
-    "leaderWorkerTemplate": TEMPLATE,
-}
+FIELDS: dict[str, Any] = {"replicas": {"type": "integer"}, "leaderWorkerTemplate": TEMPLATE}
 POLICY = """apiVersion: workload.serving.volcano.sh/v1alpha1
 kind: AutoscalingPolicy
 metadata: {name: a}

@@ -189,10 +189,7 @@ WRONG = [
         ["s.yaml", "--inventory", "bad.yaml"],
         "bad.yaml: gpu: there is no field 'gpu' here: remove it, because gpus is stated, too.",
     ),
-    (
-        ["s.yaml", "--inventory", "s.yaml"],
-        f"s.yaml: contains no node and no inventory: {NEITHER}",
-    ),
+    (["s.yaml", "--inventory", "s.yaml"], f"s.yaml: contains no node and no inventory: {NEITHER}"),
 ]
 
 

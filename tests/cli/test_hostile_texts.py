@@ -58,11 +58,7 @@ MANY = settings(
 )
 NUMBER = itertools.count()
 HALVES = ("\ud800", "a\udc00", "a\ud83d")
-FILES = {
-    "stack": "Pulumi.converted.yaml",
-    "python": "__main__.py",
-    "typescript": "index.ts",
-}
+FILES = {"stack": "Pulumi.converted.yaml", "python": "__main__.py", "typescript": "index.ts"}
 
 
 @st.composite

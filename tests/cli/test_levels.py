@@ -111,10 +111,7 @@ def test_a_config_of_the_pack_is_read_whole(run: Command, write: Write) -> None:
                 'write for example {"serving-rules": {"environment": "prod"}}'
             ),
         ),
-        (
-            '{"serving-rules": {"level": {}}}',
-            "there is no setting 'level' here; write 'levels'",
-        ),
+        ('{"serving-rules": {"level": {}}}', "there is no setting 'level' here; write 'levels'"),
         (
             '{"serving-rules": {"environment": "prd"}}',
             "there is no environment 'prd'; write 'prod'",

@@ -15,10 +15,7 @@ HEAD = "apiVersion: v1\nkind: Pod\n"
 BOMB = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9))
 
 CASES = {
-    "a syntax error": (
-        f"{HEAD}spec: [1, 2\nmetadata: {{}}\n",
-        ":4:9: is not valid YAML: ",
-    ),
+    "a syntax error": (f"{HEAD}spec: [1, 2\nmetadata: {{}}\n", ":4:9: is not valid YAML: "),
     "an unknown tag": (
         f"{HEAD}spec: !python/object/apply:os.system [exit]\n",
         ":3:7: is not valid YAML: could not determine a constructor for the tag",
@@ -101,14 +98,8 @@ UNSURE = {
         ":3:1: states 'kind' twice",
     ),
     "a kind twice": (WRONG.replace(KIND, f"kind: ConfigMap\n{KIND}"), ":3:1: states 'kind' twice"),
-    "a tag inside": (
-        WRONG.replace(SPEC, f"x: !a b # {{{{\n{SPEC}"),
-        ":6:4: is not valid YAML: ",
-    ),
-    "too deep": (
-        WRONG.replace(SPEC, f"x: {'[' * 300}{']' * 300}\n{SPEC}"),
-        ":6:253: is nested",
-    ),
+    "a tag inside": (WRONG.replace(SPEC, f"x: !a b # {{{{\n{SPEC}"), ":6:4: is not valid YAML: "),
+    "too deep": (WRONG.replace(SPEC, f"x: {'[' * 300}{']' * 300}\n{SPEC}"), ":6:253: is nested"),
 }
 DEEP = f'{{"kind": "Pod", "apiVersion": {"[" * 100_000}'
 INVALID = b'{"k\\u0069nd": "Pod", "\xff": 1}'
@@ -246,8 +237,7 @@ def test_a_document_at_the_limit_of_depth_is_read(run: Command, write: Write) ->
 
 def test_aliases_and_merges_within_the_limit_are_read(run: Command, write: Write) -> None:
     text = WRONG.replace(
-        "                  requests: {nvidia.com/gpu: 8}",
-        "                  requests: {<<: *gpus}",
+        "                  requests: {nvidia.com/gpu: 8}", "                  requests: {<<: *gpus}"
     ).replace("limits: {nvidia", "limits: &gpus {nvidia", 1)
     write("a.yaml", text)
     assert "1 mandatory, 0 advisory" in run("a.yaml").lines[-1]

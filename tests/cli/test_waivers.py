@@ -52,11 +52,7 @@ def test_sarif_has_a_suppression(run: Command) -> None:
     (made,) = json.loads(run("llama.yaml", "--format", "sarif").out)["runs"]
     (result,) = made["results"]
     assert result["suppressions"] == [
-        {
-            "kind": "inSource",
-            "status": "accepted",
-            "justification": f"until 9999-12-31: {REASON}",
-        }
+        {"kind": "inSource", "status": "accepted", "justification": f"until 9999-12-31: {REASON}"}
     ]
 
 

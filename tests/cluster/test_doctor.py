@@ -12,15 +12,7 @@ from kthena_components.cluster.requirements import (
 )
 from kthena_components.cluster.snapshot import Diagnostic, Status, exit_status, render_lines
 from tests.cluster.doctored import GENERAL, HIDDEN, said, stack, with_rights
-from tests.cluster.objects import (
-    JUST_NOW,
-    LONG_AGO,
-    config,
-    deployment,
-    healthy,
-    pod_group,
-    queue,
-)
+from tests.cluster.objects import JUST_NOW, LONG_AGO, config, deployment, healthy, pod_group, queue
 
 
 def test_a_sound_cluster_fails_in_nothing() -> None:

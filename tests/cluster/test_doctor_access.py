@@ -10,10 +10,7 @@ from kthena_components.cluster.doctor import diagnose
 from kthena_components.cluster.requirements import Right, SecretKey
 from kthena_components.cluster.snapshot import Status
 from tests.cluster.doctored import HIDDEN, said, stack, with_rights
-from tests.cluster.objects import (
-    healthy,
-    queue,
-)
+from tests.cluster.objects import healthy, queue
 
 
 def test_queues_must_be_there_and_open() -> None:

@@ -7,15 +7,7 @@ import pytest
 
 from kthena_components.cluster.snapshot import Status
 from tests.cluster.doctored import HIDDEN, said, stack
-from tests.cluster.objects import (
-    by_name,
-    healthy,
-    hyper_node,
-    node,
-    pod,
-    racks,
-    tree,
-)
+from tests.cluster.objects import by_name, healthy, hyper_node, node, pod, racks, tree
 
 
 def test_hyper_nodes_are_checked_as_a_tree() -> None:

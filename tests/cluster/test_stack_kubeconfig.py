@@ -159,10 +159,7 @@ ODD: dict[str, tuple[Callable[[Path], object], str]] = {
     "a folder": (Path.mkdir, "is a folder, and only regular files are read"),
     "nothing": (lambda _: None, "cannot be read: No such file or directory"),
     "no map": (lambda path: path.write_text("[]"), "contains no map of settings"),
-    "odd users": (
-        lambda path: path.write_text("users: 3"),
-        "it is not a valid kubeconfig",
-    ),
+    "odd users": (lambda path: path.write_text("users: 3"), "it is not a valid kubeconfig"),
     "an alias bomb": (
         lambda path: path.write_text(
             "a0: &a0 [x]\n"

@@ -16,10 +16,7 @@ ENGINE = {
 }
 RIGHT = {"engine": ENGINE, "resources": {"gpus_per_pod": 8}}
 TOO_MANY_RANKS = {"engine": ENGINE, "resources": {"gpus_per_pod": 4}}
-HEADS = {
-    "engine": {**ENGINE, "parallelism": {"tensor": 6}},
-    "resources": {"gpus_per_pod": 6},
-}
+HEADS = {"engine": {**ENGINE, "parallelism": {"tensor": 6}}, "resources": {"gpus_per_pod": 6}}
 NO_FIELD = {**RIGHT, "bogus": 3}
 NO_PLAN = {"resources": {"gpus_per_pod": 8}}
 

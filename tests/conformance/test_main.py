@@ -117,9 +117,7 @@ def test_a_part_that_would_begin_too_late_is_left_out_and_told(
         assert f"  {name}: the time was up: `make conformance ARGS={name}` runs it\n" in said
 
 
-def test_parts_beside_one_another_are_given_in_their_order(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_parts_beside_one_another_are_given_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
     def fine(context: Context) -> None:
         context.part.check("it holds", holds=context.many(10) == 5)
 

@@ -209,10 +209,7 @@ def test_an_unknown_version_is_refused_with_the_known_ones(
     engine = {"name": "app", "image": "vllm/vllm-openai:v0.33.0", "command": ["vllm", "serve", "m"]}
     template = {"spec": {"containers": [engine]}}
     head = {"rayStartParams": {}, "template": template}
-    spec = {
-        "headGroupSpec": head,
-        "roles": [{"name": "a", "replicas": 1, "template": template}],
-    }
+    spec = {"headGroupSpec": head, "roles": [{"name": "a", "replicas": 1, "template": template}]}
     found = run(serving(kind, version, spec), target)
     (error,) = found.errors
     (finding,) = error.findings

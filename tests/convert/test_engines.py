@@ -74,10 +74,7 @@ def refusals(body: Args, changes: Args | None = None) -> list[str]:
 
 
 SERVICE = "is not there any more: KubeRay makes it; --set expose.port=80 writes one"
-USUAL = [
-    f"Service/chat-head-svc: {SERVICE}",
-    "spec.workerGroupSpecs[0].groupName: is not kept",
-]
+USUAL = [f"Service/chat-head-svc: {SERVICE}", "spec.workerGroupSpecs[0].groupName: is not kept"]
 
 
 def test_an_engine_on_a_ray_cluster_becomes_a_role_with_its_engine() -> None:
@@ -136,9 +133,7 @@ def test_a_long_script_is_a_loss_as_a_whole() -> None:
     body = ray_cluster(ray_pod("h", script), ray_pod("w"))
     told = [loss for loss in losses(body) if "args" in loss]
     at = "spec.headGroupSpec.template.spec.containers[0].args[0]"
-    assert told == [
-        f"{at}: has {len(script) + 2} characters: what it does besides is not known",
-    ]
+    assert told == [f"{at}: has {len(script) + 2} characters: what it does besides is not known"]
 
 
 def test_what_all_pods_have_is_an_overlay_and_what_only_workers_have_is_lost() -> None:
@@ -581,10 +576,7 @@ def test_a_claim_without_its_template_leaves_the_number_to_the_user() -> None:
     }
 
 
-@for_each(
-    "reference",
-    [{"resourceClaimName": "shared"}, {"used": {"request": "g"}}],
-)
+@for_each("reference", [{"resourceClaimName": "shared"}, {"used": {"request": "g"}}])
 def test_a_shared_claim_and_a_single_request_have_no_argument(reference: Args) -> None:
     found = refusals(claiming_cluster(**reference))
     assert any(

@@ -5,12 +5,7 @@ from typing import Any
 import pytest
 
 from kthena_components.core.findings import Finding
-from kthena_components.languages import (
-    Names,
-    in_words,
-    read_schema,
-    snake_case,
-)
+from kthena_components.languages import Names, in_words, read_schema, snake_case
 
 SERVING = Names.of("kthena:index:ModelServing")
 

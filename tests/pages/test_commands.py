@@ -6,14 +6,7 @@ from pathlib import Path
 import pytest
 
 from kthena_components.convert.sources_and_kept import converters
-from tests.pages.stages import (
-    ELSEWHERE,
-    IN_CHECKOUT,
-    IN_PROCESS,
-    NOT_RUN,
-    WITH_PROGRAMS,
-    followed,
-)
+from tests.pages.stages import ELSEWHERE, IN_CHECKOUT, IN_PROCESS, NOT_RUN, WITH_PROGRAMS, followed
 from tests.support.follow import follow
 from tests.support.pages import ROOT, File, Step, agrees, items, pages, steps
 from tests.support.programs import path_with

@@ -38,7 +38,7 @@ UNPROMPTED: Mapping[str, Mapping[str, str]] = {
         "kubectl port-forward --namespace kthena-system": _GPUS,
     },
     "docs/how-to/manifests-in-ci.md": {
-        "python3 -I -m venv judge": "tests/pulumi/test_ci_manifests.py",
+        "python3 -I -m venv judge": "tests/pulumi/test_ci_manifests.py"
     },
     "docs/how-to/new-project.md": {
         "python3 -m venv .venv": "downloads the packages",

@@ -13,11 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kthena_components.placement.anonymous import with_names_of, without_names
-from kthena_components.placement.inventory import (
-    InventoryError,
-    parse_inventory,
-    read_inventory,
-)
+from kthena_components.placement.inventory import InventoryError, parse_inventory, read_inventory
 from kthena_components.placement.inventory_fields import InventoryFields
 from kthena_components.placement.inventory_write import write_inventory
 from kthena_components.placement.model import Cluster, Verdict

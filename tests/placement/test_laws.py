@@ -85,10 +85,7 @@ def _groups(draw: st.DrawFn, *, equal: bool = False) -> PodGroup:
     gpus = draw(st.sampled_from((2, 4, 8)))
     pods = tuple(
         PodSet(
-            name=f"pods-{number}",
-            count=size,
-            requests=_amounts(gpus),
-            labels={ENGINE: str(number)},
+            name=f"pods-{number}", count=size, requests=_amounts(gpus), labels={ENGINE: str(number)}
         )
         for number in range(engines)
     )

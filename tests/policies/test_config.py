@@ -40,8 +40,7 @@ def both(config: Args, other: Args | None = None) -> list[list[str]]:
 
 
 @pytest.mark.parametrize(
-    ("weight", "counts"),
-    [("mandatory", [1, 0]), ("advisory", [0, 1]), ("disabled", [0, 0])],
+    ("weight", "counts"), [("mandatory", [1, 0]), ("advisory", [0, 1]), ("disabled", [0, 0])]
 )
 def test_a_finding_is_told_by_one_policy_whatever_it_weighs(weight: str, counts: list[int]) -> None:
     assert [len(lines) for lines in both({"levels": {RULE: weight}})] == counts

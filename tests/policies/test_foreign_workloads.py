@@ -165,10 +165,7 @@ def test_gpus_without_a_known_engine_give_one_line_of_advice() -> None:
             {"limits": {"volcano.sh/vgpu-number": 8}},
             "it is unknown which devices volcano.sh/vgpu-number provides",
         ),
-        (
-            {"limits": {"GPU_RESOURCE": 8}},
-            "it is unknown which devices GPU_RESOURCE provides",
-        ),
+        ({"limits": {"GPU_RESOURCE": 8}}, "it is unknown which devices GPU_RESOURCE provides"),
         (
             {"limits": {"aws.amazon.com/neuron": 1}},
             "one aws.amazon.com/neuron has several cores, as many as its kind says",

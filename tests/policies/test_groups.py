@@ -132,8 +132,7 @@ def test_servings_of_one_name_in_two_namespaces_are_kept_apart() -> None:
     here = emitted(changed(ENGINE_RAY, {"namespace": "here"}))
     there = emitted(
         changed(
-            ENGINE_RAY,
-            {"roles[0].worker_replicas": 3, "roles[0].engine.parallelism.pipeline": 4},
+            ENGINE_RAY, {"roles[0].worker_replicas": 3, "roles[0].engine.parallelism.pipeline": 4}
         )
     )
     assert group_refusals([in_stack(body) for body in (*here, *there)]) == []

@@ -38,14 +38,7 @@ from tests.policies.objects import (
 from tests.support.specs import ENGINE_RAY, GUIDE
 from tests.support.strategies import damaged, json_trees
 
-JUDGED = (
-    COMPONENT,
-    DEPLOYMENT,
-    MODEL_SERVING,
-    POD,
-    STATEFUL_SET,
-    "kubernetes:batch/v1:Job",
-)
+JUDGED = (COMPONENT, DEPLOYMENT, MODEL_SERVING, POD, STATEFUL_SET, "kubernetes:batch/v1:Job")
 GOOD: dict[str, Args] = {
     DEPLOYMENT: workload(vllm("-tp", "8")),
     STATEFUL_SET: emitted(ENGINE_RAY)[-2],

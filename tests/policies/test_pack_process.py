@@ -129,10 +129,7 @@ def test_an_environment_decides_who_says_it(pack: Pack, environment: str, by: st
 
 @pytest.mark.parametrize(
     ("level", "by"),
-    [
-        ("advisory", "advisory serving-groups-advice"),
-        ("mandatory", "mandatory serving-groups"),
-    ],
+    [("advisory", "advisory serving-groups-advice"), ("mandatory", "mandatory serving-groups")],
 )
 def test_a_rule_of_the_stack_is_told_by_the_policy_of_its_level(
     pack: Pack, level: str, by: str

@@ -5,14 +5,7 @@ from pathlib import Path
 import pytest
 from pulumi_policy import PolicyResource
 
-from tests.policies.objects import (
-    Args,
-    group_advice,
-    group_refusals,
-    in_stack,
-    vllm,
-    workload,
-)
+from tests.policies.objects import Args, group_advice, group_refusals, in_stack, vllm, workload
 
 INVENTORY = """\
 apiVersion: kthena-components/v1

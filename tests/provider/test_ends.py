@@ -21,10 +21,7 @@ PATIENCE = 60
 
 def test_it_ends_when_its_parent_has_ended() -> None:
     with subprocess.Popen(
-        [sys.executable, "-c", STARTER],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
+        [sys.executable, "-c", STARTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as starter:
         assert starter.stdin
         assert starter.stdout

@@ -97,10 +97,7 @@ def test_a_finding_is_an_annotation_at_its_line(machine: Machine, tmp_path: Path
     ],
 )
 def test_the_branch_chooses_neither_the_program_nor_what_is_read(
-    files: dict[str, str],
-    status: int,
-    machine: Machine,
-    tmp_path_factory: pytest.TempPathFactory,
+    files: dict[str, str], status: int, machine: Machine, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     done = checked(machine, tmp_path_factory.mktemp("hostile") / "w", files)
     assert done.returncode == status, done.stdout + done.stderr

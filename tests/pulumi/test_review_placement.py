@@ -58,9 +58,7 @@ def repository(deployed: Repository) -> Repository:
     return deployed
 
 
-def test_a_serving_that_waits_and_one_that_no_longer_fits_are_shown(
-    repository: Repository,
-) -> None:
+def test_a_serving_that_waits_and_one_that_no_longer_fits_are_shown(repository: Repository) -> None:
     repository.edit(DEV, SERVING, CHAT + SERVING)
     ran = repository.review("main", "--inventory", f"dev={FILE}")
     assert ran.status == 1, ran.log

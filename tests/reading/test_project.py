@@ -182,18 +182,9 @@ ODD: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda path: path.symlink_to("gone"),
         "cannot be read: No such file or directory",
     ),
-    "an alias bomb": (
-        lambda path: path.write_text(BOMB),
-        "expands to more than 1,000,000 values",
-    ),
-    "deep": (
-        lambda path: path.write_text("{" * 100_000),
-        "is nested more deeply than 250 levels",
-    ),
-    "broken": (
-        lambda path: path.write_text("name: p\nconfig: [\n"),
-        "is not valid YAML",
-    ),
+    "an alias bomb": (lambda path: path.write_text(BOMB), "expands to more than 1,000,000 values"),
+    "deep": (lambda path: path.write_text("{" * 100_000), "is nested more deeply than 250 levels"),
+    "broken": (lambda path: path.write_text("name: p\nconfig: [\n"), "is not valid YAML"),
     "a control character": (
         lambda path: path.write_text("name: \x07"),
         "is not valid YAML: character U+0007 is not",

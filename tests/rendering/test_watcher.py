@@ -125,9 +125,7 @@ def test_what_a_program_leaves_behind_ends_with_it(tmp_path: Path, began: Began)
 
 @linux
 def test_a_time_limit_ends_all(
-    tmp_path: Path,
-    began: Began,
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, began: Began, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limited = PARENT.replace(
         "sys.exit", "import kthena_components.rendering.isolation as c; c.SECONDS = 2\nsys.exit"

@@ -88,7 +88,7 @@ CHOICES: Final[dict[str, set[str]]] = {
         *("template-containers", "counted-flag", "grace-period"),
     },
     "it only says what is not checked or what is added": {
-        *("kind-read", "known-when-planned", "requests-mirrored"),
+        *("kind-read", "known-when-planned", "requests-mirrored")
     },
 }
 """No remedy of these rules names a single right value, for the reason of their group."""

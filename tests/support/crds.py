@@ -269,8 +269,7 @@ _CONFIG_MAP: Schema = _map(
         "apiVersion": {"const": "v1"},
         "kind": {"const": "ConfigMap"},
         "metadata": _map(
-            {"name": _SUBDOMAIN},
-            {"namespace": _NAME, "labels": _LABELS, "annotations": _TEXTS},
+            {"name": _SUBDOMAIN}, {"namespace": _NAME, "labels": _LABELS, "annotations": _TEXTS}
         ),
         "data": _TEXTS,
     }

@@ -30,10 +30,7 @@ FOLDER: Final = Path(__file__).parent.parent / "goldens"
 _KTHENA = {"backend": "kthena", "restart_grace_period_seconds": 60}
 _UPDATE = "rollout_strategy.rolling_update_configuration"
 _SURGE = {"max_unavailable": 0, "max_surge": 1, "partition": 1}
-_PROTECTED = {
-    "recovery_policy": "ServingGroupRecreate",
-    f"{_UPDATE}.partition": 1,
-}
+_PROTECTED = {"recovery_policy": "ServingGroupRecreate", f"{_UPDATE}.partition": 1}
 _EXPOSED = {"expose": {"port": 80}}
 _TOPOLOGY = {"network_topology.group_policy.highest_tier_allowed": 1}
 
@@ -81,11 +78,7 @@ CASES: Final[Mapping[str, Args]] = {
     ),
     "kthena/autoscaling-0.4": changed(
         ENGINE_NATIVE,
-        {
-            "backend": "kthena",
-            "kthena_version": "0.4",
-            "backend_options": {"autoscaling": _BOUND},
-        },
+        {"backend": "kthena", "kthena_version": "0.4", "backend_options": {"autoscaling": _BOUND}},
     ),
     "kthena/pair": changed(PAIR, {"backend": "kthena"}),
     "booster/native-8b": example_for("booster", "native-8b"),

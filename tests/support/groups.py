@@ -107,9 +107,7 @@ RBG_COMPONENTS = rbg(
                     "name": "worker",
                     "size": 1,
                     "template": pod(
-                        "e",
-                        ["sh", "-c", "ray start --block --address=qwen-head:6379"],
-                        8,
+                        "e", ["sh", "-c", "ray start --block --address=qwen-head:6379"], 8
                     ),
                 },
             ]
@@ -140,12 +138,7 @@ def clique(name: str, command: str, replicas: int, count: object = None, **spec:
     template = pod(name, ["sh", "-c", command], count)
     return {
         "name": name,
-        "spec": {
-            "roleName": name,
-            "replicas": replicas,
-            "podSpec": template["spec"],
-            **spec,
-        },
+        "spec": {"roleName": name, "replicas": replicas, "podSpec": template["spec"], **spec},
     }
 
 
@@ -245,11 +238,7 @@ DYNAMO_ONE: Manifest = {
     "apiVersion": "nvidia.com/v1alpha1",
     "kind": "DynamoComponentDeployment",
     "metadata": {"name": "decode"},
-    "spec": {
-        "serviceName": "decode",
-        "backendFramework": "vllm",
-        **service("4", TENSOR, "4"),
-    },
+    "spec": {"serviceName": "decode", "backendFramework": "vllm", **service("4", TENSOR, "4")},
 }
 GROVE_RICH: Manifest = {
     "apiVersion": "grove.io/v1alpha1",

@@ -103,7 +103,7 @@ LWS_SGLANG: Manifest = {
                 "--dist-init-addr $(LWS_LEADER_ADDRESS):20000 --nnodes $(LWS_GROUP_SIZE) "
                 "--node-rank $(LWS_WORKER_INDEX)",
             ),
-        },
+        }
     },
 }
 """One template for all pods, as its leader differs by nothing but its rank."""

@@ -170,11 +170,7 @@ NATIVE_8B: Final[Args] = {
     "roles": [
         {
             "name": "server",
-            "engine": {
-                "kind": "vllm",
-                "image": VLLM,
-                "model": "meta-llama/Llama-3.1-8B-Instruct",
-            },
+            "engine": {"kind": "vllm", "image": VLLM, "model": "meta-llama/Llama-3.1-8B-Instruct"},
             "resources": {"gpus_per_pod": 1, "memory": "64Gi"},
         }
     ],

@@ -126,8 +126,7 @@ FAULTS = {
     ),
     "headless pods": Fault({"headless": True}, engines=_VLLM),
     "worker that is a copy of the head": Fault(
-        worker={"command": ["sh", "-c", f"ray start --head --port=20000 && {_SERVE}"]},
-        engines=_RAY,
+        worker={"command": ["sh", "-c", f"ray start --head --port=20000 && {_SERVE}"]}, engines=_RAY
     ),
     "address that is the API server's": Fault(worker={"address": "$(KUBERNETES_SERVICE_HOST)"}),
     "address that is the API server's name": Fault(worker={"address": "kubernetes.default.svc"}),
@@ -174,8 +173,7 @@ TWINS = {
         {"pod": _spread(whenUnsatisfiable="ScheduleAnyway")}, nodes=_TWO
     ),
     "spread of other pods": Fault(
-        {"pod": _spread(minDomains=2, labelSelector={"matchLabels": {"app": "x"}})},
-        nodes=_ONE_RACK,
+        {"pod": _spread(minDomains=2, labelSelector={"matchLabels": {"app": "x"}})}, nodes=_ONE_RACK
     ),
     "spread with room for two": Fault({"pod": _spread(minDomains=2, maxSkew=2)}, nodes=_ONE_RACK),
     "address of another Service, in part": Fault(worker={"address": "$(LEADER_SERVICE_HOST)"}),

@@ -50,10 +50,7 @@ def test_a_missing_go_ends_in_one_sentence_and_code_1(tmp_path: Path, cache: Pat
 
 
 def test_env_prints_nothing_but_a_sentence_while_nothing_is_built(
-    tmp_path: Path,
-    cache: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("KTHENA_COMPONENTS_CACHE", str(cache))

@@ -143,7 +143,7 @@ def test_types_are_what_a_class_refuses() -> None:
             "any": object,
             "either": int | str,
             "of_plugin": str,
-        },
+        }
     }
     bare = {**typed, **dict.fromkeys(typed["__annotations__"])}
     assert vllm_keys.types_of(dataclass(type("Plain", (), dict(bare)))) == {}

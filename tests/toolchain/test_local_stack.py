@@ -10,12 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from toolchain.local_stack import (
-    committed_config,
-    shell_variables,
-    state_variables,
-    with_salt,
-)
+from toolchain.local_stack import committed_config, shell_variables, state_variables, with_salt
 from toolchain.programs import ROOT, ToolchainError
 
 COMMITTED = "config:\n  trial:word: hello\n"
@@ -117,7 +112,7 @@ def test_a_stack_goes_up_twice_and_its_committed_file_stays_as_it_was(tmp_path: 
     assert (project / "stacks" / "Pulumi.dev.yaml").read_text() == COMMITTED
     # Python writes compiled modules unless its environment forbids it.
     assert {path.name for path in project.iterdir()} - {"__pycache__"} == {
-        *(".state", "Pulumi.yaml", "__main__.py", "stacks"),
+        *(".state", "Pulumi.yaml", "__main__.py", "stacks")
     }
 
 

@@ -7,13 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from toolchain.locate import (
-    ensure_rendering,
-    exports,
-    installed_pulumi,
-    needed,
-    rendering_programs,
-)
+from toolchain.locate import ensure_rendering, exports, installed_pulumi, needed, rendering_programs
 from toolchain.programs import CLI, PROVIDER, ROOT, Program, ToolchainError, known_programs
 
 Pretend = Callable[[str, str], Path]

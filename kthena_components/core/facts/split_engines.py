@@ -103,10 +103,7 @@ class EnginePart:
 
 
 def read_engine_part(
-    body: Mapping[str, Any],
-    path: str = "",
-    context: Context = NO_CONTEXT,
-    made: Made | None = None,
+    body: Mapping[str, Any], path: str = "", context: Context = NO_CONTEXT, made: Made | None = None
 ) -> EnginePart | None:
     """Read an object with a part of an engine; None for anything else.
 

@@ -14,12 +14,7 @@ from kthena_components.core.memory.sharding import VLLM
 from kthena_components.core.memory.share import HOST
 from kthena_components.core.memory.sizes import GIB, SLEEPS, expert_weights
 from kthena_components.core.memory.sparse_attention import BLOCK, Request, request_cache
-from kthena_components.core.memory.start_up import (
-    OF_CONTEXT,
-    Terms,
-    asked_later,
-    counts_no_graphs,
-)
+from kthena_components.core.memory.start_up import OF_CONTEXT, Terms, asked_later, counts_no_graphs
 from kthena_components.core.memory.states_and_drafts import has_drafts
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.unknown import MaybeInt, Unknown

@@ -311,10 +311,7 @@ def _listed(ranks: Sequence[int]) -> str:
 
 
 def _alike(
-    engine: EngineFacts,
-    commands: Sequence[CommandFacts],
-    count: int,
-    facts: ServingFacts,
+    engine: EngineFacts, commands: Sequence[CommandFacts], count: int, facts: ServingFacts
 ) -> Iterator[Finding]:
     """Report a rank that all pods of a template have, where they meet at one address."""
     others = [set(_stated_alike(command)) for command in commands[1:]]

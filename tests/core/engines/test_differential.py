@@ -12,13 +12,7 @@ import pytest
 
 from kthena_components.core.engines import CommandFacts, read_command
 from kthena_components.core.values.unknown import Unknown
-from tests.core.engines.reference import (
-    RefusedError,
-    dest_of,
-    parser_of,
-    releases,
-    rows_at,
-)
+from tests.core.engines.reference import RefusedError, dest_of, parser_of, releases, rows_at
 
 LINES = 10_000
 IMAGES = {"vllm": "vllm/vllm-openai:v{}", "sglang": "lmsysorg/sglang:v{}"}

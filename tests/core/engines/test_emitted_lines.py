@@ -30,10 +30,7 @@ pytestmark = pytest.mark.property
 
 Row = dict[str, Any]
 TABLES = Path(engines.__file__).parent / "tables"
-STARTS = {
-    "vllm": ("vllm", "serve"),
-    "sglang": ("python3", "-m", "sglang.launch_server"),
-}
+STARTS = {"vllm": ("vllm", "serve"), "sglang": ("python3", "-m", "sglang.launch_server")}
 SCRIPT = re.compile(r"/vllm-workspace/examples/(online|ray)_serving/multi-node-serving\.sh")
 OF_THE_SCRIPT = {
     "leader": {"--ray_port", "--ray_cluster_size", "--ray_init_timeout"},

@@ -298,10 +298,7 @@ CASES: dict[str, tuple[str, Problem]] = {
     "MPI ranks in words": (
         "mpirun -np many trtllm-serve M",
         Problem(
-            flag="-np",
-            text="-np takes an integer, not 'many'",
-            remedy="write a number",
-            hard=True,
+            flag="-np", text="-np takes an integer, not 'many'", remedy="write a number", hard=True
         ),
     ),
 }

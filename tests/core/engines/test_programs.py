@@ -211,11 +211,7 @@ def test_the_hosts_of_an_mpi_launcher_are_read(
 
 @pytest.mark.parametrize(
     "command",
-    [
-        "vllm serve M --omni -tp 2",
-        "vllm-omni serve M --omni",
-        "bash -c 'exec vllm serve M --omni'",
-    ],
+    ["vllm serve M --omni -tp 2", "vllm-omni serve M --omni", "bash -c 'exec vllm serve M --omni'"],
 )
 def test_the_stages_of_vllm_omni_are_not_read(command: str) -> None:
     facts = read_command(shlex.split(command), {})

@@ -72,23 +72,13 @@ WRITTEN: dict[str, tuple[Launch, Commands]] = {
     "vllm over two pods with Ray": (
         launch(launcher="ray", pipeline=2, pods=2, extra_args=("--max-model-len", "8k")),
         Commands(
-            (
-                "sh",
-                "-c",
-                f"{LEADER} && exec {RAY_SPLIT}",
-            ),
-            RAY_JOIN,
-            (("http", 8080), ("ray", 6379)),
+            ("sh", "-c", f"{LEADER} && exec {RAY_SPLIT}"), RAY_JOIN, (("http", 8080), ("ray", 6379))
         ),
     ),
     "vllm copies in two pods with Ray": (
         launch(launcher="ray", data=2, pods=2),
         Commands(
-            (
-                "sh",
-                "-c",
-                f"{LEADER} && exec {RAY_COPIES}",
-            ),
+            ("sh", "-c", f"{LEADER} && exec {RAY_COPIES}"),
             RAY_JOIN,
             (("http", 8080), ("ray", 6379)),
         ),
@@ -108,9 +98,7 @@ WRITTEN: dict[str, tuple[Launch, Commands]] = {
     "sglang in one pod": (
         launch(kind="sglang", tensor=4, data=2, extra_args=("--enable-metrics",)),
         Commands(
-            words(f"{SGLANG} 4 --pp-size 1 --dp-size 2 --enable-metrics"),
-            None,
-            (("http", 8080),),
+            words(f"{SGLANG} 4 --pp-size 1 --dp-size 2 --enable-metrics"), None, (("http", 8080),)
         ),
     ),
     "sglang over two pods": (

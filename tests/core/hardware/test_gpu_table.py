@@ -219,10 +219,7 @@ STATED = [
     # The labeller rounds to whole GiB.
     ({"amd.com/gpu.vram": "192G"}, GpuFacts(name="a GPU of 192G", memory_gib=192.5)),
     ({"beta.amd.com/gpu.vram": "192G"}, GpuFacts(name="a GPU of 192G", memory_gib=192.5)),
-    (
-        {"amd.com/gpu.vram": "192G", "amd.com/gpu.device-id": "74a1"},
-        gpu("AMD Instinct MI300X"),
-    ),
+    ({"amd.com/gpu.vram": "192G", "amd.com/gpu.device-id": "74a1"}, gpu("AMD Instinct MI300X")),
     ({"karpenter.k8s.aws/instance-gpu-name": "l40s"}, gpu("NVIDIA L40S")),
     ({"accelerator": "huawei-Ascend910"}, gpu("Huawei Ascend 910 64GB")),
     ({"node.kubernetes.io/npu.chip.name": "910B4"}, gpu("Huawei Ascend 910 32GB")),

@@ -22,12 +22,7 @@ from kthena_components.core.memory.sparse_attention import (
     compressed_attention,
     compressed_workspace,
 )
-from kthena_components.core.memory.start_up import (
-    Terms,
-    asked_later,
-    least_of,
-    terms_of,
-)
+from kthena_components.core.memory.start_up import Terms, asked_later, least_of, terms_of
 from kthena_components.core.models import ModelShape, find_model
 from kthena_components.core.values.images import Version
 from tests.core.memory.start_ups import Measured, start_ups

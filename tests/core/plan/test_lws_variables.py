@@ -21,10 +21,7 @@ UNSET: dict[str, tuple[dict[str, Any], list[tuple[str, str]]]] = {
         {"env": [{"name": SIZE, "value": "2"}], "args": [f"$({SIZE})", f"$({LEADER})"]},
         [("args", LEADER)],
     ),
-    "expanded-beside-kthenas": (
-        {"args": [f"$({SIZE})", "$(GROUP_SIZE)"]},
-        [("args", SIZE)],
-    ),
+    "expanded-beside-kthenas": ({"args": [f"$({SIZE})", "$(GROUP_SIZE)"]}, [("args", SIZE)]),
     "longer-name": ({"args": [f"${SIZE}_X ${{{SIZE}_X}} $(MY_{SIZE})"]}, []),
     "escaped": ({"args": [f"echo $$({SIZE})"]}, []),
     "set-in-env": ({"env": [{"name": SIZE, "value": "2"}], "args": [f"$({SIZE})"]}, []),

@@ -12,10 +12,7 @@ EXTRA = "--kv-transfer-config.kv_connector_extra_config"
 NIXL = "NixlConnector"
 FINE: dict[str, tuple[Role, ...]] = {
     "a pair": (vllm(NIXL, "kv_producer"), vllm(NIXL, "kv_consumer")),
-    "one and its other name": (
-        vllm(NIXL, "kv_producer"),
-        vllm("NixlPullConnector", "kv_consumer"),
-    ),
+    "one and its other name": (vllm(NIXL, "kv_producer"), vllm("NixlPullConnector", "kv_consumer")),
     "two that are both": (vllm(NIXL, "kv_both", "-tp 2"), vllm(NIXL, "kv_both", "-tp 3")),
     "connectors that store": (
         vllm("OffloadingConnector", "kv_both", f"{EXTRA}.cpu_bytes_to_use=1000000000"),
@@ -131,10 +128,7 @@ WRONG: dict[str, tuple[tuple[Role, ...], list[str]]] = {
         ],
     ),
     "pages before they were compared": (
-        (
-            sglang("prefill", "--page-size 64", "0.5.7"),
-            sglang("decode", "--page-size 1", "0.5.7"),
-        ),
+        (sglang("prefill", "--page-size 64", "0.5.7"), sglang("decode", "--page-size 1", "0.5.7")),
         [
             (
                 "advisory kv-halves-alike: "

@@ -6,10 +6,7 @@ from typing import Any
 import pytest
 
 from kthena_components.core.spec.parse import parse_spec
-from kthena_components.core.spec.rules.engine_overlay_and_flags import (
-    BLOCKING,
-    ROLE_RULES,
-)
+from kthena_components.core.spec.rules.engine_overlay_and_flags import BLOCKING, ROLE_RULES
 from kthena_components.core.spec.serving_spec import RoleSpec
 from tests.support.for_each import for_each
 from tests.support.specs import (
@@ -114,9 +111,7 @@ REFUSED = {
         f"overlay.spec.containers: {COUNTED} Remove it. [overlay-counted]",
     ),
     "overlay-takes-the-resources-away": Case(
-        RAY,
-        engine(resources=None),
-        f"{OVERLAID}.resources: {COUNTED} Remove it. [overlay-counted]",
+        RAY, engine(resources=None), f"{OVERLAID}.resources: {COUNTED} Remove it. [overlay-counted]"
     ),
     "overlay-takes-the-limits-away": Case(
         RAY,

@@ -75,9 +75,7 @@ REFUSED = {
         "[topology-cap-stated]",
     ),
     "topology-without-volcano": Case(
-        ENGINE_RAY,
-        {"scheduler_name": "default-scheduler"},
-        f"network_topology: {NOT_READ}",
+        ENGINE_RAY, {"scheduler_name": "default-scheduler"}, f"network_topology: {NOT_READ}"
     ),
     "gang-without-volcano": Case(
         PREFILL_DECODE,
@@ -90,9 +88,7 @@ REFUSED = {
         f"queue: {NOT_READ}",
     ),
     "budget-of-zero": Case(
-        ENGINE_RAY,
-        {f"{UPDATE}.max_unavailable": 0},
-        f"{UPDATE}.max_unavailable: is 0, {NEVER}",
+        ENGINE_RAY, {f"{UPDATE}.max_unavailable": 0}, f"{UPDATE}.max_unavailable: is 0, {NEVER}"
     ),
     "budget-that-rounds-to-zero": Case(
         ENGINE_RAY,
@@ -110,9 +106,7 @@ REFUSED = {
         f"{UPDATE}.max_unavailable: is '101%', but {NO_BUDGET}",
     ),
     "partition-that-is-none": Case(
-        ENGINE_RAY,
-        {f"{UPDATE}.partition": -1},
-        f"{UPDATE}.partition: is -1, but {NO_BUDGET}",
+        ENGINE_RAY, {f"{UPDATE}.partition": -1}, f"{UPDATE}.partition: is -1, but {NO_BUDGET}"
     ),
     "group-budget-for-an-update-by-role": Case(
         ENGINE_RAY,

@@ -240,10 +240,7 @@ def test_a_parent_that_is_not_above_its_child_is_refused(tier: int) -> None:
 
 
 def test_a_tier_name_for_two_tiers_is_refused() -> None:
-    found = said(
-        leaf("rack", tier_name="close"),
-        parent("spine", "rack", tier_name="close"),
-    )
+    found = said(leaf("rack", tier_name="close"), parent("spine", "rack", tier_name="close"))
     assert found == (
         "hyper_nodes[1].tier_name: 'close' names tier 2 here and tier 1 before, but a tier name "
         "belongs to one tier; Volcano picks one of the two at random. Give tier 2 another "

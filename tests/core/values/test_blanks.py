@@ -7,12 +7,7 @@ import yaml
 
 from kthena_components.core.engines import read_command
 from kthena_components.core.engines.dialects import takes_number
-from kthena_components.core.values.blanks import (
-    is_blank,
-    mark_blanks,
-    mark_empty,
-    may_have_blanks,
-)
+from kthena_components.core.values.blanks import is_blank, mark_blanks, mark_empty, may_have_blanks
 from kthena_components.core.values.read import mapping, unknown_in
 from kthena_components.core.values.unknown import BLANK_WORD, Blank, Unknown, is_unresolved
 from tests.support.for_each import for_each

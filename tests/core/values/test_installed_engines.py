@@ -1,12 +1,7 @@
 """What start scripts install of engines, and the release that runs then."""
 
 from kthena_components.core.values.dataclass import replace
-from kthena_components.core.values.images import (
-    Installation,
-    Version,
-    installed_by,
-    read_image,
-)
+from kthena_components.core.values.images import Installation, Version, installed_by, read_image
 from tests.support.for_each import for_each
 
 NEW = Installation("vllm", (0, 11, 0))

@@ -61,10 +61,7 @@ def test_a_token_is_the_whole_secret() -> None:
 
 def test_up_waits_until_kthena_calls_it_active() -> None:
     made = compile_serving(ONE).manifests[0]
-    assert made.body["metadata"]["annotations"] == {
-        **BACKGROUND,
-        WAIT_FOR: "condition=Active",
-    }
+    assert made.body["metadata"]["annotations"] == {**BACKGROUND, WAIT_FOR: "condition=Active"}
     none = compile_serving(changed(ONE, {"replicas": 0})).manifests[0]
     assert none.body["metadata"]["annotations"] == BACKGROUND
 

@@ -22,8 +22,7 @@ def test_the_example_becomes_what_is_shown() -> None:
 
 def test_the_refusals_are_those_that_are_shown() -> None:
     wrong: Args = changed(
-        STATED,
-        {"queue": "a", "roles[0].resources.shm": "16Gi", "roles[0].engine.port": 8080},
+        STATED, {"queue": "a", "roles[0].resources.shm": "16Gi", "roles[0].engine.port": 8080}
     )
     said = ""
     try:

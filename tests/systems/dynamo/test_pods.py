@@ -86,10 +86,7 @@ def test_a_variable_that_another_one_replaces_needs_no_key(changes: dict[str, An
 
 @pytest.mark.parametrize(
     ("volumes", "at"),
-    [
-        ([MOUNTED], "volumes[0]"),
-        ([{"name": "cache", "emptyDir": {}}, MOUNTED], "volumes[1]"),
-    ],
+    [([MOUNTED], "volumes[0]"), ([{"name": "cache", "emptyDir": {}}, MOUNTED], "volumes[1]")],
 )
 @pytest.mark.parametrize("others", [{}, {f"{EXTRA}/containers": [{"name": "a"}]}])
 def test_a_claim_of_one_node_is_refused_for_a_component_of_two_pods(
@@ -117,10 +114,7 @@ def test_replicas_of_one_pod_may_share_a_node() -> None:
 def test_components_that_share_a_claim_are_counted_together() -> None:
     graph = changed(
         DYNAMO_BETA,
-        {
-            f"{BETA_POD}/volumes": [MOUNTED],
-            "spec/components/0/podTemplate/spec/volumes": [MOUNTED],
-        },
+        {f"{BETA_POD}/volumes": [MOUNTED], "spec/components/0/podTemplate/spec/volumes": [MOUNTED]},
     )
     ((path, level, seen),) = shared_claims(graph)
     at = "graph.spec.components[0].podTemplate.spec.volumes[0]"
@@ -155,11 +149,7 @@ def test_a_secret_that_gives_its_keys_to_a_component_has_some() -> None:
             {f"{AT}/resources": GONE, f"{EXTRA}/mainContainer/resources": gpus("8")},
             f"{DECODE}.extraPodSpec.mainContainer.resources",
         ),
-        (
-            DYNAMO_BETA,
-            {},
-            "graph.spec.components[1].podTemplate.spec.containers[0].resources",
-        ),
+        (DYNAMO_BETA, {}, "graph.spec.components[1].podTemplate.spec.containers[0].resources"),
     ],
 )
 def test_accelerators_that_are_not_allowed_are_told_where_they_are_asked_for(

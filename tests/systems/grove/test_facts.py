@@ -25,10 +25,7 @@ def engines(manifest: Manifest, changes: dict[str, Any] | None = None) -> list[t
 
 @pytest.mark.parametrize(
     ("manifest", "found"),
-    [
-        (GROVE, [("engine", 4, 2, 8)]),
-        (groups.GROVE_RICH, [("pair", 2, 1, 8), ("alone", 1, 2, 8)]),
-    ],
+    [(GROVE, [("engine", 4, 2, 8)]), (groups.GROVE_RICH, [("pair", 2, 1, 8), ("alone", 1, 2, 8)])],
 )
 def test_the_engines_of_a_guide_are_read(
     manifest: Manifest, found: list[tuple[object, ...]]

@@ -111,8 +111,7 @@ def test_the_labels_of_a_clique_are_those_of_its_pods() -> None:
 def test_a_service_finds_the_pods_of_a_clique_by_its_labels() -> None:
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "front"}}
     cliques = changed(
-        GROVE,
-        {f"spec/template/cliques/{i}/labels": {"app": app} for i, app in enumerate("abc")},
+        GROVE, {f"spec/template/cliques/{i}/labels": {"app": app} for i, app in enumerate("abc")}
     )
     for app, told in (("a", 0), ("d", 1)):
         named = {"front": {**service, "spec": {"selector": {"app": app}}}, "llama": cliques}

@@ -31,10 +31,7 @@ WORKSPACE: Manifest = {
     "apiVersion": "kaito.sh/v1beta1",
     "kind": "Workspace",
     "metadata": {"name": "qwen"},
-    "resource": {
-        "instanceType": TWO_A100,
-        "labelSelector": {"matchLabels": {"apps": "qwen"}},
-    },
+    "resource": {"instanceType": TWO_A100, "labelSelector": {"matchLabels": {"apps": "qwen"}}},
     "inference": {"template": TEMPLATE},
 }
 SET: Manifest = {
@@ -44,10 +41,7 @@ SET: Manifest = {
     "spec": {
         "replicas": 3,
         "labelSelector": {"matchLabels": {"apps": "qwen"}},
-        "template": {
-            "resource": {"instanceType": TWO_A100},
-            "inference": {"template": TEMPLATE},
-        },
+        "template": {"resource": {"instanceType": TWO_A100}, "inference": {"template": TEMPLATE}},
     },
 }
 ROLES: Manifest = {

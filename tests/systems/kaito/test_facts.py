@@ -111,8 +111,7 @@ def test_a_template_names_its_own_gpu_first() -> None:
 def test_nodes_that_are_there_are_known_by_the_labels_that_select_them() -> None:
     labels = {"nvidia.com/gpu.product": "NVIDIA-L40S"}
     byo = changed(
-        WORKSPACE,
-        {"resource/instanceType": GONE, "resource/labelSelector/matchLabels": labels},
+        WORKSPACE, {"resource/instanceType": GONE, "resource/labelSelector/matchLabels": labels}
     )
     (engine,) = facts(byo).engines
     assert isinstance(engine.entry.gpu, GpuFacts)

@@ -110,10 +110,7 @@ def test_another_number_of_pods_replaces_the_object() -> None:
 
 
 def test_pods_of_an_unknown_command_are_counted_from_the_plan() -> None:
-    pods = {
-        "entry_template": gpu_template("serve-it"),
-        "worker_template": gpu_template("join-it"),
-    }
+    pods = {"entry_template": gpu_template("serve-it"), "worker_template": gpu_template("join-it")}
     role = {"name": "decode", "worker_replicas": 2, **pods}
     option = {"backend_options.storage_uri": "pvc://llama/hf"}
     spec = spec_of(LLM, {"roles[0]": role, **option})

@@ -263,8 +263,7 @@ def test_what_an_llm_service_can_do_is_taken(case: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "engines", "longest"),
-    [(LLM, 1, 40), (LLM, 11, 39), (SPLIT, 1, 32)],
+    ("args", "engines", "longest"), [(LLM, 1, 40), (LLM, 11, 39), (SPLIT, 1, 32)]
 )
 def test_a_name_is_as_long_as_the_stateful_sets_of_its_engines_may_be(
     args: Args, engines: int, longest: int

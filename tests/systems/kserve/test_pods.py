@@ -10,17 +10,7 @@ from hypothesis import strategies as st
 from kthena_components.checker.manifest import read_demand, reduce_object
 from kthena_components.core.values.unknown import MaybeInt, Unknown, total
 from tests.rules.cases import documents
-from tests.support.peers import (
-    GONE,
-    ISVC,
-    LATE,
-    RUNTIME,
-    Manifest,
-    changed,
-    gpus,
-    isvc,
-    llm,
-)
+from tests.support.peers import GONE, ISVC, LATE, RUNTIME, Manifest, changed, gpus, isvc, llm
 from tests.support.stacks import (
     CLAIM,
     MOUNTED,

@@ -77,11 +77,7 @@ WRONG = [("world-size-equals-gpus", f"{MODEL}.args")]
         ({f"{MODEL}.resources": {"limits": {"nvidia.com/gpu": "2"}}}, {}, []),
         # The arguments of the service stand behind those of the runtime, and win.
         ({f"{MODEL}.args": ["--tensor-parallel-size=1"]}, {}, []),
-        (
-            {f"{MODEL}.args": REMOVED},
-            {},
-            [("world-size-equals-gpus", f"{MODEL}.runtime")],
-        ),
+        ({f"{MODEL}.args": REMOVED}, {}, [("world-size-equals-gpus", f"{MODEL}.runtime")]),
         (
             {f"{MODEL}.resources": REMOVED},
             {"spec.containers[1].resources": {"limits": {"nvidia.com/gpu": "4"}}},

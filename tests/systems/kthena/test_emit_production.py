@@ -21,12 +21,7 @@ from tests.support.strategies import LATE
 
 WAITING = {"name": "waiting", "target_value": "5"}
 SOURCE = {"waiting": {"pod": {"name": "vllm:num_requests_waiting"}}}
-SCALING = {
-    "min_replicas": 1,
-    "max_replicas": 4,
-    "metrics": [WAITING],
-    "metric_sources": SOURCE,
-}
+SCALING = {"min_replicas": 1, "max_replicas": 4, "metrics": [WAITING], "metric_sources": SOURCE}
 ROLES = {
     "metrics": [WAITING],
     "metric_sources": SOURCE,
@@ -118,10 +113,7 @@ def test_roles_are_scaled_in_their_ratio() -> None:
 
 def test_the_numbers_of_scaled_roles_are_ignored_and_their_list_is_taken_over() -> None:
     serving = emitted(PREFILL_DECODE, {"autoscaling": ROLES})["ModelServing/split"]
-    assert serving.ignore == (
-        "spec.template.roles[0].replicas",
-        "spec.template.roles[1].replicas",
-    )
+    assert serving.ignore == ("spec.template.roles[0].replicas", "spec.template.roles[1].replicas")
     annotations = serving.body["metadata"]["annotations"]
     assert annotations["pulumi.com/patchForce"] == "true"
     assert "updatedReplicas" in annotations["pulumi.com/waitFor"]

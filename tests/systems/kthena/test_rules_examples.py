@@ -135,10 +135,7 @@ EXAMPLES = {
         role("leader", 1, 1, workerTemplate=pod("example-vllm-worker")), name="my-model"
     ),
     "gpu-disaggregation": serving(
-        role("prefill"),
-        role("decode"),
-        name="vllm-qwen-06b",
-        recoveryPolicy="ServingGroupRecreate",
+        role("prefill"), role("decode"), name="vllm-qwen-06b", recoveryPolicy="ServingGroupRecreate"
     ),
     "ascend-disaggregation": serving(
         role("prefill", entryTemplate=pod(**ASCEND), workerTemplate={"spec": {"containers": []}}),

@@ -135,8 +135,7 @@ INSTEAD = "Remove it; a rollout takes groups down first, maxUnavailable at a tim
 
 
 @pytest.mark.parametrize(
-    "place",
-    ["spec", "spec.rolloutStrategy", ROLL, "spec.template", "spec.template.roles.0"],
+    "place", ["spec", "spec.rolloutStrategy", ROLL, "spec.template", "spec.template.roles.0"]
 )
 def test_a_surge_is_refused_wherever_it_stands(place: str) -> None:
     at = place.replace(".0", "[0]")
@@ -263,17 +262,13 @@ def test_groups_are_not_recreated_while_roles_roll(version: str) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [RECREATE, BY_ROLE, {"spec.recoveryPolicy": "None", **BY_ROLE}],
-)
+@pytest.mark.parametrize("changes", [RECREATE, BY_ROLE, {"spec.recoveryPolicy": "None", **BY_ROLE}])
 def test_other_pairs_of_recovery_and_rollout_pass(changes: dict[str, Any]) -> None:
     assert told(chat(changes)) == []
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [{"spec.recoveryPolicy": LATE, **BY_ROLE}, {TYPE: LATE, **RECREATE}],
+    "changes", [{"spec.recoveryPolicy": LATE, **BY_ROLE}, {TYPE: LATE, **RECREATE}]
 )
 def test_a_late_pair_of_recovery_and_rollout_is_not_checked(changes: dict[str, Any]) -> None:
     expected = f"{TYPE}: {LATER} [kthena-recovery-and-rollout]"

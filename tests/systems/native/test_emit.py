@@ -108,11 +108,7 @@ def test_every_service_selects_pods_that_exist(args: Args) -> None:
 
 @pytest.mark.parametrize(
     ("args", "changes", "member"),
-    [
-        (PREFILL_DECODE, {"gang_policy": REMOVED}, 11),
-        (PREFILL_DECODE, {}, 7),
-        (GANG, {}, 6),
-    ],
+    [(PREFILL_DECODE, {"gang_policy": REMOVED}, 11), (PREFILL_DECODE, {}, 7), (GANG, {}, 6)],
     ids=["every-engine", "one-of-each", "two-and-one"],
 )
 def test_a_gang_counts_whole_engines(args: Args, changes: dict[str, Any], member: int) -> None:

@@ -203,11 +203,7 @@ def test_other_tools_hold_the_values_elsewhere(body: dict[str, Any], at: str) ->
         ({"spec.source.helm": {"values": "a: *b"}}, "values uses aliases"),
         ({"spec.source.helm": {"values": LATE}}, "values is not known yet"),
         (
-            {
-                "spec.source.helm.parameters": [
-                    {"name": LATE, "value": "2"},
-                ]
-            },
+            {"spec.source.helm.parameters": [{"name": LATE, "value": "2"}]},
             "the value is known only after the deployment",
         ),
         (

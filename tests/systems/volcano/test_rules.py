@@ -9,13 +9,7 @@ from kthena_components.checker.manifest import check_manifest, has_rules
 from tests.support.admission import own_findings
 from tests.support.for_each import for_each
 from tests.support.specs import REMOVED, Args, changed
-from tests.systems.volcano.samples import (
-    HARD,
-    JOB,
-    POD_GROUP,
-    QUEUE,
-    lines,
-)
+from tests.systems.volcano.samples import HARD, JOB, POD_GROUP, QUEUE, lines
 
 SUB, TOPOLOGY = "spec.subGroupPolicy[0]", "spec.networkTopology"
 SMALL: Args = {"spec.minTaskMember": REMOVED, "spec.minResources": REMOVED}
@@ -31,10 +25,7 @@ RIGHT: dict[str, tuple[Args, dict[str, Any]]] = {
     "no-topology": (POD_GROUP, {TOPOLOGY: None}),
     "tasks-below-minimum": (POD_GROUP, {"spec.minTaskMember": {"leader": 1}}),
     "minimum-above-subgroups": (POD_GROUP, {"spec.minMember": 9}),
-    "subgroups-alone": (
-        POD_GROUP,
-        {**SMALL, "spec.minMember": 4.0, f"{SUB}.name": REMOVED},
-    ),
+    "subgroups-alone": (POD_GROUP, {**SMALL, "spec.minMember": 4.0, f"{SUB}.name": REMOVED}),
     "queue-alone": (QUEUE, {"spec": {"weight": 65535}}),
     "queue-deserves-less": (QUEUE, {"spec.deserved": {"nvidia.com/gpu": 8}}),
     "queue-equal": (QUEUE, {"spec.guarantee.resource": {"nvidia.com/gpu": "16"}}),
@@ -58,10 +49,7 @@ WRONG: dict[str, tuple[Args, dict[str, Any], list[str]]] = {
     "job-no-cap": (
         JOB,
         {TOPOLOGY: {}, "spec.tasks[0].partitionPolicy.networkTopology": {}},
-        [
-            f"M {TOPOLOGY}: {NO_CAP}",
-            f"M spec.tasks[0].partitionPolicy.networkTopology: {NO_CAP}",
-        ],
+        [f"M {TOPOLOGY}: {NO_CAP}", f"M spec.tasks[0].partitionPolicy.networkTopology: {NO_CAP}"],
     ),
     "two-caps": (
         POD_GROUP,

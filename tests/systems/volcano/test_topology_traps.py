@@ -78,11 +78,7 @@ TRAPS: dict[str, tuple[str, Level, dict[str, Any]]] = {
         M,
         {"other": hyper_node("other", 2, exact("rack-1", "HyperNode"))},
     ),
-    "cycle": (
-        "hypernode-cycle",
-        M,
-        {"rack-1": {"spec.members": [exact("spine", "HyperNode")]}},
-    ),
+    "cycle": ("hypernode-cycle", M, {"rack-1": {"spec.members": [exact("spine", "HyperNode")]}}),
     "one name for two tiers": ("hypernode-tier-name", M, {"spine": {"spec.tierName": "rack"}}),
     "leaves of two tiers": (
         "hypernode-leaf-tiers",

@@ -19,11 +19,7 @@ INPUTS: Mapping[str, Mapping[str, str]] = {
     },
     "policy-pack": {},
     "doctor": {"stack file": "--stack", "cluster": ALWAYS},
-    "fit": {
-        "files": "PATH, --inventory",
-        "stack file": "STACK",
-        "cluster": "without --inventory",
-    },
+    "fit": {"files": "PATH, --inventory", "stack file": "STACK", "cluster": "without --inventory"},
     "inventory": {"cluster": ALWAYS},
     "status": {"cluster": ALWAYS},
     "rights": {},

@@ -8,16 +8,7 @@ from kthena_components.core.findings import count_of
 from kthena_components.core.naming import entry_name, group_name, role_id, worker_set_name
 from kthena_components.core.plan.report import shape
 from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
-from toolchain.pages.figures.sheet import (
-    LINE,
-    MARGIN,
-    WIDTH,
-    Box,
-    begin,
-    draw_box,
-    end,
-    height_of,
-)
+from toolchain.pages.figures.sheet import LINE, MARGIN, WIDTH, Box, begin, draw_box, end, height_of
 
 ROOT = Path(__file__).parents[3]
 STACK = "prod"
