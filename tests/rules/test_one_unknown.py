@@ -33,9 +33,16 @@ FAILING = [
 
 _WORKERS = "a template of workers is there for some, even if their number is not known"
 _PODS = "a pod that never starts is wrong, even if the number of such pods is not known"
+_NODES = "more pods than Nodes are wrong, whatever Nodes a selector takes"
 EXCEPTIONS = {
+    (
+        "name-fits",
+        "spec.replicatedJobs[0].template.spec.completionMode",
+    ): "the address of another object's pod is wrong, whether the pods have numbers or not",
     ("kai-queue-limit", "chat.spec.replicas"): _PODS,
     ("pod-fits-node", "chat.spec.replicas"): _PODS,
+    ("pods-apart-fit", "gpu-1.metadata.labels"): _NODES,
+    ("pods-apart-fit", "chat.spec.template.spec.nodeSelector"): _NODES,
     ("host-ip-per-pod", "spec.template.roles[0].workerReplicas"): _WORKERS,
     ("image-pinned", "spec.template.roles[0].workerReplicas"): _WORKERS,
     ("leader-worker-same-gpus", "spec.template.roles[0].workerReplicas"): _WORKERS,

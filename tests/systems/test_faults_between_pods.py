@@ -181,10 +181,7 @@ TWINS = {
 """Right engines, each like one with a fault."""
 REFUSED = {("grove", name) for name, twin in TWINS.items() if _SPREAD in str(twin.both)}
 """Where a twin is a fault: Grove spreads the pods itself."""
-UNKNOWN = {
-    ("stateful sets", "worker that sleeps"): "the pods that join may be in other files",
-    ("grove", "worker that is missing"): "Grove's webhook refuses replicas 0",
-}
+UNKNOWN = {("grove", "worker that is missing"): "Grove's webhook refuses replicas 0"}
 """What is not found, and why."""
 PAIRS = [(system, engine) for system in SYSTEMS for engine in IMAGES]
 

@@ -11,7 +11,7 @@ from kthena_components.core.rules.support.engine_pods import LEADERS, Start, eac
 from kthena_components.core.rules.support.messages import title
 from kthena_components.core.rules.support.own_rank_and_unset_variables import number_in_shell
 from kthena_components.core.values.images import Version
-from kthena_components.core.values.unknown import OfController, Unknown
+from kthena_components.core.values.unknown import OfController, Unknown, may_be
 
 _COMPARED: Version = (0, 10)
 """The first vLLM whose first pod compares --headless of the others with its load balancing."""
@@ -64,7 +64,9 @@ def _check(facts: ServingFacts, start: Start, other: CommandFacts, path: str) ->
     if not isinstance(data, int) or data <= 1 or command.data_rank:
         return
     if command.headless:
-        shown = _own_address(facts, start.engine, command)
+        # With a later start rank, it is no first pod: that one is in another object.
+        is_first = command.data_start_rank in {0, None}
+        shown = _own_address(facts, start.engine, command) if is_first else ""
         if other.headless and shown and level:
             seen = "has --headless in all its pods, so nothing waits for them at the address of "
             seen += f"the first one ({shown}), and nothing serves HTTP"
@@ -191,7 +193,7 @@ def _first(facts: ServingFacts, engine: EngineFacts) -> Iterator[Finding]:
     siblings, command = engine.siblings, engine.entry.command
     if siblings is not None and siblings.commands:
         command = next((one for one in siblings.commands if one.node_rank in {None, 0}), None)
-    elif (engine.worker is None or engine.pods == 1) and command and command.node_rank != 0:
+    elif (engine.worker is None or may_be(engine.pods, 1)) and command and command.node_rank != 0:
         return  # The command line alone does not tell the first rank.
     if command is None or command.headless is not True or command.node_rank not in {None, 0}:
         return

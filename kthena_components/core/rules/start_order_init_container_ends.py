@@ -213,8 +213,8 @@ def container_outlives_server(facts: ServingFacts) -> Iterator[Finding]:
     A container stops when its first process ends, and all others are killed. Nothing is reported
     where a controller adds commands to the script, as KubeRay does.
 
-    Pass: `vllm serve m & wait`; `vllm serve m &` and a loop behind it.
-    Fail: `vllm serve m &` at the end of the script; the same with nohup.
+    Pass: `vllm serve m -tp 8 & wait`; `vllm serve m -tp 8 &` and a loop behind it.
+    Fail: `vllm serve m -tp 8 &` at the end of the script; the same with nohup.
     Level: mandatory.
     Source: pid_namespaces(7); Kubernetes documentation, Pod Lifecycle, Container states.
     """

@@ -19,7 +19,7 @@ def surge(value: object) -> list[str]:
 def test_a_surge_is_rounded_up(value: object, groups: int) -> None:
     (seen,) = surge(value)
     assert f"adds {groups} replica" in seen
-    assert f"{32 + 16 * groups} in all" in seen
+    assert f"{32 + 16 * groups} GPUs in all" in seen
 
 
 @pytest.mark.parametrize("value", [None, 0, "0%"])

@@ -93,9 +93,10 @@ def _as_advice(found: Finding) -> Finding:
 
 def _everything(cluster: ClusterObjects) -> Iterator[_Wanted]:
     """List what takes room of a queue at once: PodGroups, gangs of controllers, and single pods."""
+    hidden = first_unknown(*(pods.gang for pods in cluster.pods if not pods.by_controller))
     for (namespace, name), entry in cluster.named(POD_GROUP).items():
         path, queue = entry.at("spec.queue"), text(entry.spec.get("queue"), "")
-        amounts = _of_pod_group(entry, cluster.gangs.get((namespace, name), []))
+        amounts = _of_pod_group(entry, cluster.gangs.get((namespace, name), []), hidden)
         yield _Wanted(entry, path, queue, "the gang", amounts)
     made = {gang.owner.index for gang in cluster.made_gangs}
     for gang in cluster.made_gangs:
@@ -122,14 +123,21 @@ def _times(amounts: _Amounts, number: int) -> _Amounts:
     return {key: amount * number for key, amount in amounts.items()}
 
 
-def _of_pod_group(entry: Object, pods: list[PodSet]) -> _Amounts:
-    """Return the minResources of a PodGroup, or the least that its pods request."""
+def _of_pod_group(entry: Object, pods: list[PodSet], hidden: Unknown | None) -> _Amounts:
+    """Return the minResources of a PodGroup, or the least that its pods request.
+
+    `hidden`: Why other pods may belong to it, which may request less; None if none may.
+    """
     stated = entry.spec.get("minResources")
     if stated is not None:
         return _amounts(stated)
     member = count(entry.spec.get("minMember"), 0)
     asked = [requests_of(item) for item in pods if item.count != 0]
-    if gap := first_unknown(member) or next((a for a in asked if isinstance(a, Unknown)), None):
+    if (
+        gap := hidden
+        or first_unknown(member)
+        or next((a for a in asked if isinstance(a, Unknown)), None)
+    ):
         return gap
     known = [one for one in asked if not isinstance(one, Unknown)]
     return _times(least_of(known), member) if isinstance(member, int) else {}
