@@ -146,15 +146,25 @@ def _in_place_of_workers(objects: SplitObjects, head: EnginePart) -> Iterator[Fi
             continue
         report = refuse if objects.are_together(head, part) else advise
         yield report(at, f"is 0, but {needs}", write(_missing(head, part)), _RULE)
-    for part in objects.sleeping:
+    # Pods whose commands are not read may be the workers.
+    for part in () if objects.has_unread(head.namespace) else objects.sleeping:
         if part.namespace == head.namespace and part.kind != "Pod":
             seen = f"runs `{part.pod.idle}`, but {needs}, and no pods join it"
-            report = refuse if objects.are_together(head, part) else advise
+            is_its = objects.are_together(head, part) and _belongs(head, part)
+            report = refuse if is_its else advise
             yield report(part.pod.command_path, seen, _join(objects, head), _RULE)
     for part in _second_heads(objects, head):
         seen = f"starts a Ray cluster of its own, but {needs}, and no pods join it"
         report = refuse if objects.are_together(head, part) else advise
         yield report(part.pod.command_path, seen, _join(objects, head), _RULE)
+
+
+def _belongs(head: EnginePart, part: EnginePart) -> bool:
+    """Return whether two objects share a label of their pods, a Service, or the start of a name."""
+    starts = {each.name.rpartition("-")[0] for each in (head, part)}
+    services = {str(each.service or "") for each in (head, part)}
+    one = (len(names) == 1 and "" not in names for names in (starts, services))
+    return bool(head.labels & part.labels) or any(one)
 
 
 def _join(objects: SplitObjects, head: EnginePart) -> str:

@@ -89,7 +89,8 @@ def _short(at: str, extra: str, needed: int, budget: int, *, stuck: bool) -> Fin
     free = "maxSurge: 0 and maxUnavailable: 1"
     return Finding(
         path=at,
-        seen=f"{extra} during an update: {count_of(needed, 'GPU')} in all, but the budget is {budget}{end}",
+        seen=f"{extra} during an update: {count_of(needed, 'GPU')} in all, "
+        f"but the budget is {budget}{end}",
         remedy=f"write {free} if the system supports it, "
         f"or free {count_of(needed - budget, 'GPU')}",
         rule=_RULE,

@@ -9,7 +9,7 @@ internal/loader/fileloader.go.
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
 from typing import Any
@@ -24,8 +24,7 @@ from kthena_components.reading.files import Unreadable
 from kthena_components.reading.folders import KUSTOMIZATIONS, is_of_git
 from kthena_components.reading.settings import parse_kube_map, plain_scalars, read_below
 
-_GROUP = "kustomize.config.k8s.io/"
-_COMPONENT = "Component"
+_GROUP, _COMPONENT = "kustomize.config.k8s.io/", "Component"
 _ADDRESS = regex(
     r"[a-z][a-z0-9+.-]*(?:://|::)|git@|(?:www\.)?(?:github\.com|gitlab\.com|bitbucket\.org)[/:]|gh:",
     re.IGNORECASE,
@@ -47,7 +46,7 @@ _CHANGING_ANY = ("transformers", "replacements", "vars")
 _DOCUMENTS = regex(r"^---(?:[ \t].*)?$", re.MULTILINE)
 _PLAIN_PATTERN, _MOST_STARS = regex(r"(?:[\w/|-]|\.\*?)*"), 3
 """Patterns that Go and Python read alike, and that take no long time."""
-_LOOSENING = {"nameprefix": "name", "namesuffix": "name", "namespace": "namespace"}
+_PLAIN_PATH = regex(r"[\w./-]+")
 _OWN = ("name", "namespace")
 _SCALED = "Deployment|ReplicaSet|ReplicationController|StatefulSet"
 _INCLUDED = ("templates", "selectors")
@@ -270,9 +269,8 @@ class Patch:
             by_name = group_kind(body)[0] in _MERGED_BY_NAME
             own = {key: body.get(key) for key in ("apiVersion", "kind")}
             change = {**self.change, **own, "metadata": {**mapping(self.change.get("metadata"))}}
-            change["metadata"] |= {
-                k: v for k, v in mapping(body.get("metadata")).items() if k in _OWN
-            }
+            kept = mapping(body.get("metadata")).items()
+            change["metadata"] |= {k: v for k, v in kept if k in _OWN}
             return without_changed(body, change, by_name=by_name)
         return without_set(body, self.change) if isinstance(self.change, list) else None
 
@@ -317,13 +315,23 @@ def _marks(made: Kustomization) -> Iterator[Patch]:
     """
     for item in _maps(made.stated, "labels"):
         templates, selectors = (any(_values(item, f"include{word}")) for word in _INCLUDED)
-        yield from (Patch(file=made.file) for _ in _values(item, "fields"))
         for pairs in _maps(item, "pairs"):
             yield from _mark(made, "labels", pairs, (True, templates or selectors, selectors))
+            yield from (_at_field(made, at, pairs) for at in _maps(item, "fields") if at)
     for pairs in _maps(made.stated, "commonlabels"):
         yield from _mark(made, "labels", pairs, (True, True, True))
     for pairs in _maps(made.stated, "commonannotations"):
         yield from _mark(made, "annotations", pairs, (True, True, False))
+
+
+def _at_field(made: Kustomization, at: Mapping[str, Any], pairs: Mapping[str, Any]) -> Patch:
+    """Return what labels change at a fieldSpec. A path through a list is not followed."""
+    path, change = str(at.get("path")), dict[str, Any](pairs)
+    for step in reversed(path.split("/")):
+        change = {step: change}
+    target = {key: at.get(key) for key in ("group", "version", "kind")}
+    is_plain = _PLAIN_PATH.fullmatch(path) is not None
+    return Patch(file=made.file, target=target, change=change if is_plain else None)
 
 
 def _mark(
@@ -359,12 +367,6 @@ def _target_of(change: Mapping[str, Any]) -> Mapping[str, Any]:
     kind = change.get("kind")
     group = {"group": group_kind(change)[0]} if version else {}
     return {} if str(kind).endswith("List") else {**group, **names, "kind": kind}
-
-
-def looseness(made: Iterable[Kustomization]) -> frozenset[str]:
-    """Return the keys of targets that some kustomizations change in their objects."""
-    found = (_LOOSENING.get(str(key).casefold()) for each in made for key in each.stated)
-    return frozenset(key for key in found if key)
 
 
 def _may_fetch(text: str) -> bool:

@@ -19,7 +19,6 @@ from kthena_components.reading.kustomization import (
     Kustomization,
     Patch,
     find_kustomization,
-    looseness,
     patches_of,
     read_kustomization,
 )
@@ -31,6 +30,7 @@ _OTHER_VALUES = (
     *("*_values.y*ml", "values_*.y*ml"),
 )
 _LIBRARY = "library"
+_LOOSENING = {"nameprefix": "name", "namesuffix": "name", "namespace": "namespace"}
 _GIT, _SUBMODULES = ".git", ".gitmodules"
 _PATH = regex(r"^[ \t]*path[ \t]*=[ \t]*\"?([^\"\n\0]+?)\"?[ \t]*$", re.MULTILINE | re.IGNORECASE)
 
@@ -162,7 +162,7 @@ class Layout:
         patches = {key: [*patches_of(self.kustomizations[key])] for key in used}
         found: dict[str, list[Patch]] = {}
         for around in stacks.values():
-            loose = looseness(self.kustomizations[each] for each in around)
+            loose = _looseness(self.kustomizations[each] for each in around)
             for each in sorted(filter(patches.get, around)):
                 is_component = self.kustomizations[each].is_component
                 below = around if is_component else parts[each]
@@ -249,6 +249,12 @@ def boundary_of(folder: str) -> str:
     """Return the real path of the checkout around a folder, or else of the folder."""
     real = Path(os.path.realpath(folder))
     return str(next((each for each in (real, *real.parents) if (each / _GIT).exists()), real))
+
+
+def _looseness(made: Iterable[Kustomization]) -> frozenset[str]:
+    """Return the keys of targets that some kustomizations change in their objects."""
+    found = (_LOOSENING.get(str(key).casefold()) for each in made for key in each.stated)
+    return frozenset(key for key in found if key)
 
 
 def _is_library(folder: Path, boundary: str) -> bool:

@@ -58,6 +58,9 @@ NO_CHANGE = {
     '\'[{"op": "replace", "path": "/spec/replicas", "value": 2}]\'}]',
     "labels everywhere": "commonLabels: {tier: a}",
     "annotations": "commonAnnotations: {a: b}",
+    "labels at a field": "labels: [{pairs: {a: b}, fields: [{path: metadata/labels}]}]",
+    "labels at a field of another kind": "labels: [{pairs: {a: b}, fields: "
+    "[{group: batch, kind: Job, path: spec, create: true}]}]",
 }
 """Fields of a kustomization that cannot mend the object."""
 MENDS = {
@@ -92,7 +95,9 @@ MENDS = {
     "a remote component": "components: [https://example.com/c]",
     "a component that is not here": "components: [../c]",
     "a variable": "vars: [{name: RANKS, objref: {kind: ConfigMap, name: c, apiVersion: v1}}]",
-    "labels at other places": "labels: [{pairs: {a: b}, fields: [{path: spec/a}]}]",
+    "labels at a place in a list": "labels: [{pairs: {a: b}, fields: [{path: 'spec/a[]/b'}]}]",
+    "labels in what an engine needs": "labels: [{pairs: {a: b}, fields: "
+    "[{kind: Deployment, path: spec/template/spec/containers}]}]",
 }
 """Fields of a kustomization that may mend the object."""
 

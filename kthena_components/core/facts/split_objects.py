@@ -45,8 +45,7 @@ from kthena_components.core.values.read import group_kind, mapping, name_of, unk
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown
 
-_SVC = "svc"
-_NUMBERS = regex(r"[\d.]+")
+_SVC, _NUMBERS = "svc", regex(r"[\d.]+")
 _Key = TypeVar("_Key")
 Label = tuple[str, str]
 _COMPARED_ALONE = Unknown("the ranks of workers in several objects are compared by themselves")
@@ -176,7 +175,7 @@ class SplitObjects:
     @cached_property
     def _unread(self) -> list[tuple[str, set[Label] | None]]:
         """The namespaces and labels of pods that are no part of an engine as far as is read."""
-        read = {part.path for part in self.parts}
+        read = {part.path for part in (*self.parts, *self.sleeping)}
         found = list[tuple[str, set[Label] | None]]()
         for path, body in self.named.items():
             made = template_of(body)
@@ -185,17 +184,19 @@ class SplitObjects:
             metadata = made.body.get("metadata")
             stated = mapping(mapping(metadata).get("labels"))
             labels = {(str(key), str(value)) for key, value in stated.items()}
-            hidden = unknown_inside(metadata, stated) is not None
-            found.append((_namespace(body), None if hidden else labels))
+            found.append((_namespace(body), None if unknown_inside(metadata, stated) else labels))
         return found
+
+    def has_unread(self, namespace: str) -> bool:
+        """Return whether a namespace has pods of which no part of an engine is read."""
+        return any(space == namespace for space, _ in self._unread)
 
     def may_select_unread(self, service: Service) -> bool:
         """Return whether a Service may select pods whose command lines are not read."""
         selector = mapping(mapping(service.body.get("spec")).get("selector"))
         wanted = {(str(key), str(value)) for key, value in selector.items()}
-        space = _namespace(service.body)
-        held = (labels for namespace, labels in self._unread if namespace == space)
-        return any(labels is None or wanted <= labels for labels in held)
+        near = (held for space, held in self._unread if space == _namespace(service.body))
+        return any(labels is None or wanted <= labels for labels in near)
 
     @cached_property
     def _reached(self) -> Mapping[EnginePart, set[str]]:
@@ -304,8 +305,7 @@ class SplitObjects:
 
 def is_one(first: EnginePart, second: EnginePart) -> bool:
     """Return whether two parts are one object, or two that exclude each other in a cluster."""
-    kinds = (first.kind, first.namespace, first.name), (second.kind, second.namespace, second.name)
-    return kinds[0] == kinds[1]
+    return all(getattr(first, k) == getattr(second, k) for k in ("kind", "namespace", "name"))
 
 
 def _namespace(body: Mapping[str, Any]) -> str:

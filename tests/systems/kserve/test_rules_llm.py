@@ -50,12 +50,18 @@ def test_sizes_that_agree_pass(sizes: Any, worker: bool) -> None:
         (
             {"data": 2},
             True,
-            f"{AT}.data: is 2, but dataLocal is not given. Add dataLocal, the copies of the model in each pod, or remove data",
+            (
+                f"{AT}.data: is 2, but dataLocal is not given. Add dataLocal, "
+                "the copies of the model in each pod, or remove data"
+            ),
         ),
         (
             {"dataLocal": 2, "pipeline": 2},
             True,
-            f"{AT}.dataLocal: is 2, but data is not given. Add data, the copies of the model in all pods together, or remove dataLocal",
+            (
+                f"{AT}.dataLocal: is 2, but data is not given. Add data, "
+                "the copies of the model in all pods together, or remove dataLocal"
+            ),
         ),
         (
             {"data": 5, "dataLocal": 2},
