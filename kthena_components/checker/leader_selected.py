@@ -63,8 +63,9 @@ def leader_selected(objects: SplitObjects) -> Iterator[Finding]:
     Level: mandatory; advisory for objects in several files, which may be alternatives: first pods
     at one address, a second Ray cluster, pods that sleep, and replicas 0, which is not checked
     beside an autoscaler, for a Service without a cluster IP that selects the workers, too, because
-    some libraries try all of its addresses, and for several first pods of a StatefulSet whose other
-    workers may be in other files.
+    some libraries try all of its addresses, for several first pods of a StatefulSet whose other
+    workers may be in other files, and for pods that sleep and share no label, Service or first part
+    of a name with the first pod.
     Source: Kubernetes documentation, DNS for Services and Pods; kubernetes
     pkg/controller/statefulset/stateful_set_utils.go (initIdentity, updateIdentity) and
     staging/src/k8s.io/endpointslice/utils.go (shouldSetHostname); ray
