@@ -51,6 +51,11 @@ def path_of_object(number: int, source: int | None = None) -> str:
     return f"{_OPEN}{number}{_CLOSE}" if source is None else f"{_OPEN}{source}-{number}{_CLOSE}"
 
 
+def _among_all(part: EnginePart, number: int) -> EnginePart:
+    """Return a part of an engine whose path has the number of its object among all."""
+    return replace(part, path=f"{path_of_object(number)}{OBJECT_IN_TEXT.sub('', part.path)}")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReducedObject:
     """The part of an object that is kept."""
@@ -329,7 +334,11 @@ class AllObjects:
             bodies=[one.body for one in kept],
             paths=[path_of_object(number) for number in numbers],
             members=[one.part for one in kept if one.part is not None],
-            engine_parts=[one.engine_part for one in kept if one.engine_part is not None],
+            engine_parts=[
+                _among_all(one.engine_part, number)
+                for one, number in zip(kept, numbers, strict=True)
+                if one.engine_part is not None
+            ],
             held=[(i, one.held) for i, one in enumerate(kept) if one.held is not None],
             sources=[self.source(one).path for one in kept],
             ports={i: one.ports for i, one in enumerate(kept)},
