@@ -358,7 +358,8 @@ def _no_scale(target: _Target) -> str:
 def scale_of(kind: GroupKind, versions: Mapping[str, str]) -> tuple[bool, str] | None:
     """Return whether a kind has the scale subresource, and the release that tells.
 
-    `versions`: The releases that the cluster runs, by system; the newest if left out.
+    Args:
+        versions: The releases that the cluster runs, by system; the newest if left out.
 
     Returns:
         None if no table has the kind.

@@ -58,8 +58,9 @@ class Reader:
     def outcome(self, rule: str, own: str, *, is_probable: bool = False) -> str:
         """Return how a rule's finding ends: mandatory, advisory or disabled.
 
-        `own`: The level of the finding before any config: mandatory, advisory or unknown.
-        `is_probable`: Whether no environment makes the finding mandatory (Finding.most).
+        Args:
+            own: The level of the finding before any config: mandatory, advisory or unknown.
+            is_probable: Whether no environment makes the finding mandatory (Finding.most).
         """
         weights = self.settings.levels.weights
         others = None if rule == RULE_FAULT else weights.get(DEFAULT)

@@ -40,7 +40,8 @@ class _Check(Protocol[_C_co]):
 def by_installed(check: _Check[_C_co], context: Context, body: Mapping[str, Any]) -> _C_co:
     """Check an object, by the installed releases of its system if there are any.
 
-    `check`: Checks an object in a context.
+    Args:
+        check: Checks an object in a context.
     """
     of = group_kind(body)
     checked, pins = check(body, context=context), installed(of, context)

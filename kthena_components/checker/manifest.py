@@ -56,8 +56,9 @@ def read_manifest(
 ) -> ServingFacts | None:
     """Read the facts of a manifest of a known kind; None for others.
 
-    `path`: Its path in the caller's input; a prefix of every path.
-    `context`: Its context: ConfigMaps, and shapes of models.
+    Args:
+        path: Its path in the caller's input; a prefix of every path.
+        context: Its context: ConfigMaps, and shapes of models.
     """
     kind = find_kind(group_kind(body))
     if kind is None or kind.facts is None:
@@ -147,7 +148,8 @@ def is_compared(body: Body) -> bool:
 def reduce_object(body: Body, found: Object | None = None) -> Body:
     """Return a small copy of an object for the rules over all objects of a cluster.
 
-    `found`: The same as it was checked, so that it is not read again.
+    Args:
+        found: The same as it was checked, so that it is not read again.
     """
     kind = find_kind(group_kind(body))
     kept = reduced(body, kind.kept if kind and kind.kept else kept_name)
@@ -170,12 +172,13 @@ def check_manifest(
     An object of an unknown kind that seems to run an engine gets one finding: no rule reads it
     (kind-read).
 
-    `path`: Its path in the caller's input; a prefix of every path.
-    `context`: Its context: ConfigMaps, and shapes of models.
-    `today`: The day on which its waivers are checked; without it, all are ignored.
-    `versions`: The releases that the cluster runs, by system, as in `{"kthena": "0.4"}`; the newest
-    that is known if left out.
-    `asked`: Names of rules that only run if they are asked for: those about production.
+    Args:
+        path: Its path in the caller's input; a prefix of every path.
+        context: Its context: ConfigMaps, and shapes of models.
+        today: The day on which its waivers are checked; without it, all are ignored.
+        versions: The releases that the cluster runs, by system, as in `{"kthena": "0.4"}`; the
+            newest that is known if left out.
+        asked: Names of rules that only run if they are asked for: those about production.
     """
     return check_whole(body, path, context, today, versions, asked=asked).findings
 

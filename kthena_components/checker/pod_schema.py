@@ -53,7 +53,8 @@ Check = Callable[[Mapping[str, Any]], Iterable[Finding]]
 def check_templates(manifest: Mapping[str, Any], kind: Kind[Any]) -> Sequence[Finding]:
     """Apply pod_schema and pod_values. Equal templates at equal places are checked once in a run.
 
-    `kind`: Its kind, with the places of its templates.
+    Args:
+        kind: Its kind, with the places of its templates.
     """
     places = (*kind.templates, *kind.own_templates)
     found = [each for place in places for each in places_of(manifest, place)]
@@ -220,8 +221,9 @@ def places_of(manifest: Mapping[str, Any], place: str) -> list[tuple[str, object
 def follow_moves(findings: list[Finding], body: Mapping[str, Any], check: Check) -> list[Finding]:
     """Name the move in the remedy of each finding that it mends.
 
-    `findings`: All findings of the object.
-    `check`: Checks an object like this one.
+    Args:
+        findings: All findings of the object.
+        check: Checks an object like this one.
     """
     moves = [move for finding in findings if (move := _move(finding)) is not None]
     if not moves:

@@ -118,7 +118,8 @@ def without_login(address: str) -> str:
 def check_sealed(check: Callable[[Any], list[Finding]], tree: Any) -> list[Finding]:
     """Check an object that may contain sealed values, without showing any of them.
 
-    `check`: The function that checks the opened object.
+    Args:
+        check: The function that checks the opened object.
     """
     body = opened(tree)
     found = check(body)

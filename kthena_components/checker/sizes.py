@@ -26,8 +26,9 @@ def sizes_of(body: Body, *, namespace: str, backend: str) -> list[dict[str, Any]
 
     Nothing for an object that neither starts an engine nor asks for accelerators.
 
-    `namespace`: Its namespace, as shown.
-    `backend`: What runs it, in one word.
+    Args:
+        namespace: Its namespace, as shown.
+        backend: What runs it, in one word.
     """
     whole = read_whole(body)
     if whole is None or whole.facts is None:

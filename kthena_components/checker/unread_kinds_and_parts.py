@@ -96,8 +96,9 @@ def part_read(
 ) -> Iterator[Finding]:
     """Report the first engine or accelerators in a part of an object that no rule reads.
 
-    `facts`: The facts of its engines.
-    `said`: Its other findings. They may explain why no engine was found.
+    Args:
+        facts: The facts of its engines.
+        said: Its other findings. They may explain why no engine was found.
     """
     empty = facts is not None and not facts.engines
     if empty and any(finding.level is not Level.ADVISORY for finding in said):

@@ -86,10 +86,11 @@ def waive(
 
     An invalid waiver changes nothing: its finding keeps its level. Unknown findings stay unknown.
 
-    `findings`: Findings of the object.
-    `today`: The day on which they are checked.
-    `elsewhere`: Rules that also check the object elsewhere, so it is unknown here whether they
-    report something.
+    Args:
+        findings: Findings of the object.
+        today: The day on which they are checked.
+        elsewhere: Rules that also check the object elsewhere, so it is unknown here whether they
+            report something.
     """
     findings = list(findings)
     found = {finding.rule for finding in findings} | set(elsewhere)

@@ -110,7 +110,8 @@ def write_pack(folder: Path, virtualenv: str | None = None) -> None:
 def complete(judge: Path, *, runs: bool) -> None:
     """Add what the checks of a base need and its files lack: a pack, levels, an environment.
 
-    `runs`: Whether the policies will run.
+    Args:
+        runs: Whether the policies will run.
 
     Raises:
         PackError: They will run, and pulumi-policy is not installed.

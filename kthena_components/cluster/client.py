@@ -195,10 +195,11 @@ class Cluster:
     ) -> Iterator[dict[str, Any]]:
         """List objects of a kind, page by page; of all namespaces when none is given.
 
-        `api_version`: Group and version.
-        `namespace`: A namespace; None for all.
-        `selector`: A label selector; empty for none.
-        `fields`: A field selector; empty for none.
+        Args:
+            api_version: Group and version.
+            namespace: A namespace; None for all.
+            selector: A label selector; empty for none.
+            fields: A field selector; empty for none.
         """
         found = self.resource(api_version, kind)
         part = f"/namespaces/{namespace}" if namespace and found.namespaced else ""

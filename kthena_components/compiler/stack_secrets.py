@@ -15,7 +15,8 @@ _Use = tuple[str, str, str, str]
 def check_secrets_used(spec: StackSpec, compiled: Mapping[str, Compiled]) -> list[Finding]:
     """Report Secrets of a stack without a key that pods use, and those that a slip leaves unused.
 
-    `compiled`: Its servings by their path, `servings[0]`.
+    Args:
+        compiled: Its servings by their path, `servings[0]`.
     """
     made = {(secret.namespace, secret.name): secret for secret in reversed(spec.secrets)}
     uses = [use for path, one in compiled.items() for use in _uses(path, one)]

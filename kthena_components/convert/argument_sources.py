@@ -129,8 +129,9 @@ Describe = Callable[[Any], Mapping[str, Any]]
 def origin(body: Body, filled: Callable[[Any], Any], describe: Describe, argument: str) -> str:
     """Say which field of an object states an argument, or by default does, as a clause.
 
-    `filled`: Fills in the defaults of an object.
-    `describe`: Describes an object with its defaults by arguments.
+    Args:
+        filled: Fills in the defaults of an object.
+        describe: Describes an object with its defaults by arguments.
     """
     if stated := stated_by(body, lambda one: describe(filled(one)), argument):
         return f"{stated} of the object"
@@ -141,7 +142,8 @@ def origin(body: Body, filled: Callable[[Any], Any], describe: Describe, argumen
 def stated_by(body: Mapping[str, Any], describe: Describe, argument: str) -> str:
     """Name the fields of an object on which an argument depends, or the part with all of them.
 
-    `describe`: Describes an object by arguments.
+    Args:
+        describe: Describes an object by arguments.
 
     Returns:
         Empty if no field does, if many do, or if one of them has the argument's path itself.

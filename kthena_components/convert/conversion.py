@@ -72,7 +72,8 @@ def title_of(body: Body) -> str:
 def check_head(body: Body, given: Mapping[str, Any]) -> None:
     """Refuse an object in an API version whose fields are not known, or with a name that is none.
 
-    `given`: Arguments of the result, which may have another name.
+    Args:
+        given: Arguments of the result, which may have another name.
 
     Raises:
         SpecError: No known release of its system has that version, or its name is no text.

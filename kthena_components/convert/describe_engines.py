@@ -96,7 +96,8 @@ def context_of(objects: Iterable[Body]) -> Context:
 def describe_engines(body: Body, context: Context = NO_CONTEXT) -> ByEngines:
     """Describe an object by its engines.
 
-    `context`: Objects of the same cluster that complete it (`context_of`).
+    Args:
+        context: Objects of the same cluster that complete it (`context_of`).
 
     Raises:
         SpecError: An engine cannot be described.

@@ -68,7 +68,8 @@ def shows_pods(kind: Kind[Any]) -> bool:
 def describe(body: Body, replicas: object = None) -> Described:
     """Describe an object by its pods.
 
-    `replicas`: The number of its pods, if the object leaves it to others.
+    Args:
+        replicas: The number of its pods, if the object leaves it to others.
 
     Raises:
         SpecError: It does not show which pods its engines have.
@@ -130,7 +131,8 @@ def _refusal(path: str, seen: str, remedy: str, body: Body) -> SpecError:
 def _known(number: MaybeInt, path: str, body: Body, *, is_set: bool = False) -> int:
     """Return a number of pods.
 
-    `is_set`: Whether `--set replicas` takes its place: see `_counted`.
+    Args:
+        is_set: Whether `--set replicas` takes its place: see `_counted`.
     """
     if isinstance(number, Unknown):
         seen = f"does not show how many pods it makes: {number.because}"

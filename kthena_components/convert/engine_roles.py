@@ -132,7 +132,8 @@ def _holder(pods: PodSet) -> str | None:
 def arguments_of(role: EngineRole, extra: Mapping[str, Any]) -> tuple[dict[str, Any], list[Gap]]:
     """Return the arguments of a role, and the arguments that the object does not state.
 
-    `extra`: Its arguments from fields that only this kind of object has.
+    Args:
+        extra: Its arguments from fields that only this kind of object has.
     """
     gaps = list[Gap]()
     command = role.command

@@ -84,7 +84,8 @@ class Script:
 def scripts_of(body: Mapping[str, Any], meaning: Callable[[Body], object]) -> Iterator[Script]:
     """Yield the scripts in the fields of an object.
 
-    `meaning`: Describes the object again when its fields change.
+    Args:
+        meaning: Describes the object again when its fields change.
     """
     for steps, value in leaves(body):
         held = bool(_HOLDERS & set(map(str, steps[-2:])))
@@ -101,8 +102,9 @@ def mounted_scripts(
 ) -> Iterator[Script]:
     """Yield the texts of the ConfigMaps that pods mount.
 
-    `objects`: The objects beside theirs.
-    `meaning`: Describes the object of the pods again when these objects change.
+    Args:
+        objects: The objects beside theirs.
+        meaning: Describes the object of the pods again when these objects change.
     """
     volumes = [v for pod in pods for v in map(mapping, sequence(pod.set.spec.get("volumes")))]
     names = {mapping(volume.get("configMap")).get("name") for volume in volumes}
@@ -124,8 +126,9 @@ def find_lost_commands(
 ) -> Iterator[Loss]:
     """Yield the commands of scripts that a description does not depend on.
 
-    `usual`: The description of the object of the pods as it is.
-    `files`: Names of scripts that others run, and that are looked at themselves.
+    Args:
+        usual: The description of the object of the pods as it is.
+        files: Names of scripts that others run, and that are looked at themselves.
     """
     for script in scripts:
         # A script without which all is the same is a loss itself, or the launcher's.
@@ -192,8 +195,9 @@ _ENGINES = re.compile(
 def convert_engines(body: Body, changes: Changes, objects: Sequence[Body] = ()) -> Converted:
     """Convert an object by its engines.
 
-    `changes`: The options of the conversion.
-    `objects`: The other objects, which may complete it.
+    Args:
+        changes: The options of the conversion.
+        objects: The other objects, which may complete it.
 
     Raises:
         SpecError: It cannot be described, or the target cannot express it.

@@ -193,9 +193,10 @@ def find_unread(
 ) -> Iterator[str]:
     """Yield the paths of the fields that the description of an object does not depend on.
 
-    `describe`: Describes an object. Two descriptions with the same meaning are equal. If an object
-    cannot be described without the field's value, the description depends on it.
-    `known`: Paths of fields that need not be tried.
+    Args:
+        describe: Describes an object. Two descriptions with the same meaning are equal. If an
+            object cannot be described without the field's value, the description depends on it.
+        known: Paths of fields that need not be tried.
     """
     usual, skipped = describe(body), frozenset(known)
     for steps, value in leaves(body):
@@ -257,7 +258,8 @@ def together(body: Mapping[str, Any], paths: Sequence[str]) -> Iterator[str]:
 
     The parts right below the object and its spec are too large for that.
 
-    `paths`: Lost paths. Those inside a text, such as a config, stay as they are and come first.
+    Args:
+        paths: Lost paths. Those inside a text, such as a config, stay as they are and come first.
     """
     steps_of = {path_of(steps): steps for steps, _ in leaves(body)}
     yield from (path for path in paths if path not in steps_of)

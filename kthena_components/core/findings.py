@@ -128,8 +128,9 @@ def check_by(
 ) -> list[Finding]:
     """Check something by every rule; all findings at once, without duplicates.
 
-    `rules`: Functions that yield findings with paths in the view.
-    `path`: Its path in the caller's input; a prefix of every finding's path.
+    Args:
+        rules: Functions that yield findings with paths in the view.
+        path: Its path in the caller's input; a prefix of every finding's path.
     """
     return [finding.under(path) for finding in dict.fromkeys(checked_by(rules, view))]
 
@@ -146,9 +147,10 @@ def run_rule(
 
     A value that the rule needs and that is not known ends the rule, and is a finding, too.
 
-    `rule`: A function that yields findings.
-    `name`: Name to report on failure; the rule's own name if left out.
-    `asked`: Further arguments of the rule.
+    Args:
+        rule: A function that yields findings.
+        name: Name to report on failure; the rule's own name if left out.
+        **asked: Further arguments of the rule.
     """
     return _found_by((rule,), view, asked, name)
 
@@ -264,8 +266,9 @@ def path_of(location: Iterable[str | int]) -> str:
 def nearest(word: str, known: Iterable[str], alike: float = 0.6) -> str | None:
     """Find the most similar known word, ignoring case, dashes and underscores.
 
-    `word`: The word that is not known.
-    `alike`: The least ratio of equal characters, from 0 to 1: more for words that are much alike.
+    Args:
+        word: The word that is not known.
+        alike: The least ratio of equal characters, from 0 to 1: more for words that are much alike.
     """
     plain: Mapping[str, str] = {_plain(item): item for item in known}
     close = difflib.get_close_matches(_plain(word), plain, n=1, cutoff=alike)

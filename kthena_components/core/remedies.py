@@ -166,10 +166,11 @@ def set_option(
 ) -> Remedy:
     """Set or add an option of the finding's command line.
 
-    `value`: Its value; True for one without a value.
-    `text`: The text; `write`, or `add`, and the option if left out.
-    `then`: What follows that text, such as ` or more`.
-    `at`: Path of the command line, if it is not the path of the finding.
+    Args:
+        value: Its value; True for one without a value.
+        text: The text; `write`, or `add`, and the option if left out.
+        then: What follows that text, such as ` or more`.
+        at: Path of the command line, if it is not the path of the finding.
     """
     written = f"add {name}" if value is True else f"write {name} {value}"
     return Remedy(f"{text or written}{then}", [(Change(value=value, option=name, path=at),)])

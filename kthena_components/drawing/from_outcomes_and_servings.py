@@ -47,11 +47,12 @@ def picture_of(
 ) -> Picture:
     """Draw what runs on a cluster together with the groups that are asked about.
 
-    `cluster`: What is there. A group that runs there and is placed again is drawn twice.
-    `title`: The heading.
-    `changed`: Titles of the groups that a pull request changes. None: all of them.
-    `lost`: Names of nodes that fail. What ran on them is drawn as lost.
-    `before`: The picture of the state before the change.
+    Args:
+        cluster: What is there. A group that runs there and is placed again is drawn twice.
+        title: The heading.
+        changed: Titles of the groups that a pull request changes. None: all of them.
+        lost: Names of nodes that fail. What ran on them is drawn as lost.
+        before: The picture of the state before the change.
     """
     held: dict[str, list[PodBox]] = {}
     for running in cluster.running:

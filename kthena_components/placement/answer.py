@@ -256,7 +256,8 @@ def without(cluster: Cluster, gone: Sequence[Running]) -> Cluster:
 def with_placed(cluster: Cluster, outcomes: Sequence[Outcome]) -> Cluster:
     """Return the cluster in which all pods that are placed run where the answers put them.
 
-    `cluster`: Without those groups.
+    Args:
+        cluster: Without those groups.
     """
     used = {node.name: node.used for node in cluster.nodes}
     queues: dict[str, Amounts] = {queue.name: queue.used for queue in cluster.queues}

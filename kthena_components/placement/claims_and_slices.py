@@ -220,7 +220,8 @@ class Claimed:
 def claimed_by(spec: Mapping[str, Any], context: Context) -> Claimed | Unknown:
     """Read what the pods of a spec take by claims, or why it is not known.
 
-    `context`: The claims, templates and classes among the objects.
+    Args:
+        context: The claims, templates and classes among the objects.
     """
     amounts: dict[str, Decimal] = {}
     products: list[frozenset[str]] = []

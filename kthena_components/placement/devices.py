@@ -35,7 +35,8 @@ def with_devices(
 ) -> tuple[Cluster, list[PodGroup], tuple[str, ...]]:
     """Return a cluster and groups whose claims count, or say why not, and what a reader must know.
 
-    `groups`: The groups that are asked about.
+    Args:
+        groups: The groups that are asked about.
     """
     asked = _keys(pods.requests for group in groups for pods in group.pods)
     if not asked:

@@ -76,8 +76,9 @@ def read_pod_group(
 ) -> PodGroup:
     """Read a PodGroup, whose pods are known.
 
-    `owner`: The object that makes it.
-    `priority`: The value of its priority class.
+    Args:
+        owner: The object that makes it.
+        priority: The value of its priority class.
     """
     spec = mapping(body.get("spec"))
     return PodGroup(

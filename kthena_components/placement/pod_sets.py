@@ -64,11 +64,12 @@ def pod_sets(
 ) -> list[PodSet] | Unknown:
     """Return the pods of a template as one set; none if there are no pods.
 
-    `templates`: The object that has the template.
-    `count`: How many of them; all if left out.
-    `name`: What users call them; the object's name if left out.
-    `labels`: Labels that their controller adds.
-    `task`: Their task; what the template states if left out.
+    Args:
+        templates: The object that has the template.
+        count: How many of them; all if left out.
+        name: What users call them; the object's name if left out.
+        labels: Labels that their controller adds.
+        task: Their task; what the template states if left out.
     """
     number = _number(pods.count if count is None else count)
     if isinstance(number, Unknown):

@@ -61,8 +61,9 @@ def missing_labels(
 ) -> Iterator[str]:
     """Say of which labels no HyperNodes are made, because no node has them.
 
-    `stated`: Labels, or a word instead.
-    `chosen`: The labels for which it stands.
+    Args:
+        stated: Labels, or a word instead.
+        chosen: The labels for which it stands.
     """
     present = {key for labels in nodes.values() for key, value in labels.items() if value}
     for label in chosen:

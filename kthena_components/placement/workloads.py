@@ -194,7 +194,8 @@ class Surge:
 def surges_of(objects: Iterable[Mapping[str, Any]], groups: Iterable[PodGroup]) -> list[Surge]:
     """Return the surge of each object that has one; of several strategies in one, none is read.
 
-    `objects`: The objects after the change.
+    Args:
+        objects: The objects after the change.
     """
     by_owner: dict[str, list[PodGroup]] = {}
     for group in groups:

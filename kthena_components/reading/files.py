@@ -68,9 +68,10 @@ class _OddError(OSError):
 def read_text(path: str, *, named: bool = True) -> str | Unreadable:
     """Read one file, or report why it cannot be read.
 
-    `named`: Whether the user named it; it may then be a pipe. A file that was only found, in a
-    folder or by a fixed name, must be a regular file: anything else could block the reader, or be a
-    device.
+    Args:
+        named: Whether the user named it; it may then be a pipe. A file that was only found, in a
+            folder or by a fixed name, must be a regular file: anything else could block the reader,
+            or be a device.
     """
     name = shown_name(path)
     if not path:

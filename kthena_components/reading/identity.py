@@ -241,7 +241,8 @@ def read_head(text: str, wanted: Wanted | None = None) -> Head | None:
     merges around the two keys, duplicate keys, values that continue in the next line, templates in
     the first column, and JSON.
 
-    `wanted`: Selects documents that are parsed anyway, so that their head is not needed.
+    Args:
+        wanted: Selects documents that are parsed anyway, so that their head is not needed.
     """
     found = _HEADS[0].match(text) or _HEADS[1].match(text)
     if found is None or (wanted is not None and wanted(found["apiVersion"], found["kind"], text)):

@@ -49,10 +49,9 @@ _PLAIN_PATTERN, _MOST_STARS = regex(r"(?:[\w/|-]|\.\*?)*"), 3
 _PLAIN_PATH = regex(r"[\w./-]+")
 _OWN = ("name", "namespace")
 _SCALED = "Deployment|ReplicaSet|ReplicationController|StatefulSet"
-_INCLUDED = ("templates", "selectors")
-_NAMING = "DaemonSet|Deployment|ReplicaSet|StatefulSet|PodDisruptionBudget"
+_INCLUDED = ("includetemplates", "includeselectors")
+_SELECTING = "DaemonSet|Deployment|ReplicaSet|StatefulSet|PodDisruptionBudget"
 _TEMPLATED = "DaemonSet|Deployment|Job|ReplicaSet|ReplicationController|StatefulSet"
-_ANY = "any number"
 _MERGED_BY_NAME = frozenset({"", "apps", "batch"})
 """API groups with pods, of whose kinds Kustomize has the schema. It replaces lists of others."""
 
@@ -97,7 +96,8 @@ def find_kustomization(folder: str) -> str | None:
 def read_kustomization(file: str, boundary: str) -> Kustomization | Unreadable | None:
     """Read a kustomization. Returns None for a file of another program, such as Flux.
 
-    `boundary`: The real path of the folder that nothing may lead out of.
+    Args:
+        boundary: The real path of the folder that nothing may lead out of.
     """
     text = read_below(Path(file), Path(boundary))
     content = text if isinstance(text, Unreadable) else parse_kube_map(text, file)
@@ -295,10 +295,10 @@ def patches_of(made: Kustomization) -> Iterator[Patch]:
             yield Patch(file=made.file)
     for text in _texts(content, "patchesstrategicmerge"):
         yield from _patches_in(text, {}, made)
-    yield from _marks(made)
+    yield from _labels(made)
     for item in _maps(content, "replicas"):
         target = {"kind": _SCALED, "name": next(_values(item, "name"), None)}
-        yield Patch(file=made.file, target=target, change={"spec": {"replicas": _ANY}})
+        yield Patch(file=made.file, target=target, change={"spec": {"replicas": "any"}})
     for item in _maps(content, "images"):
         yield from (Patch(file=made.file, image=name) for name in _texts(item, "name"))
     for item in (each for key in ("patches", "patchesjson6902") for each in _maps(content, key)):
@@ -308,38 +308,38 @@ def patches_of(made: Kustomization) -> Iterator[Patch]:
             yield from _patches_in(text, target, made)
 
 
-def _marks(made: Kustomization) -> Iterator[Patch]:
-    """Yield what the labels and annotations of a kustomization change in its objects.
+def _labels(made: Kustomization) -> Iterator[Patch]:
+    """Yield the patches that amount to the labels and annotations of a kustomization.
 
     Source: sigs.k8s.io/kustomize/api v0.20 internal/konfig/builtinpluginconsts.
     """
     for item in _maps(made.stated, "labels"):
-        templates, selectors = (any(_values(item, f"include{word}")) for word in _INCLUDED)
+        templates, selectors = (any(_values(item, key)) for key in _INCLUDED)
         for pairs in _maps(item, "pairs"):
-            yield from _mark(made, "labels", pairs, (True, templates or selectors, selectors))
+            yield from _labels_at(made, "labels", pairs, (True, templates or selectors, selectors))
             yield from (_at_field(made, at, pairs) for at in _maps(item, "fields") if at)
     for pairs in _maps(made.stated, "commonlabels"):
-        yield from _mark(made, "labels", pairs, (True, True, True))
+        yield from _labels_at(made, "labels", pairs, (True, True, True))
     for pairs in _maps(made.stated, "commonannotations"):
-        yield from _mark(made, "annotations", pairs, (True, True, False))
+        yield from _labels_at(made, "annotations", pairs, (True, True, False))
 
 
 def _at_field(made: Kustomization, at: Mapping[str, Any], pairs: Mapping[str, Any]) -> Patch:
-    """Return what labels change at a fieldSpec. A path through a list is not followed."""
+    """Return what labels change at a fieldSpec: not known if its path leads through a list."""
     path, change = str(at.get("path")), dict[str, Any](pairs)
     for step in reversed(path.split("/")):
         change = {step: change}
     target = {key: at.get(key) for key in ("group", "version", "kind")}
-    is_plain = _PLAIN_PATH.fullmatch(path) is not None
-    return Patch(file=made.file, target=target, change=change if is_plain else None)
+    known = change if _PLAIN_PATH.fullmatch(path) else None
+    return Patch(file=made.file, target=target, change=known)
 
 
-def _mark(
+def _labels_at(
     made: Kustomization, key: str, pairs: Mapping[str, Any], at: tuple[bool, bool, bool]
 ) -> Iterator[Patch]:
-    """Yield what some labels change: in objects, in their templates, in their selectors."""
-    marks, named = {"metadata": {key: pairs}}, {"selector": {"matchLabels": pairs}}
-    changes = (("", marks), (_TEMPLATED, {"spec": {"template": marks}}), (_NAMING, {"spec": named}))
+    """Yield what labels change where they are added: in objects, their templates, selectors."""
+    own, named = {"metadata": {key: pairs}}, {"selector": {"matchLabels": pairs}}
+    changes = (("", own), (_TEMPLATED, {"spec": {"template": own}}), (_SELECTING, {"spec": named}))
     for (kinds, change), changes_it in zip(changes, at, strict=True):
         if pairs and changes_it:
             yield Patch(file=made.file, target={"kind": kinds}, change=change)

@@ -182,7 +182,8 @@ def config_text(value: object) -> str:
 def read_mapping(path: Path, root: Path | None = None) -> Mapping[str, Any]:
     """Read a settings file that was found: a regular file below a root.
 
-    `root`: Folder that must contain it, links followed; the file's own if left out.
+    Args:
+        root: Folder that must contain it, links followed; the file's own if left out.
 
     Raises:
         ProjectError: It cannot be read, or contains no map.

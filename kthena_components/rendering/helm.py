@@ -94,9 +94,10 @@ class Copied:
     def render(self, program: str, values: str, cage: Cage, output: Path) -> str:
         """Render the copy. Returns the error; empty if helm succeeded.
 
-        `program`: Path of helm.
-        `values`: A file with other values, or an empty text.
-        `output`: The file for the objects.
+        Args:
+            program: Path of helm.
+            values: A file with other values, or an empty text.
+            output: The file for the objects.
         """
         named = ("--values", self.at(values)) if values else ()
         return self.render_with(program, named, cage, output)
@@ -110,10 +111,11 @@ class Copied:
     ) -> str:
         """Render the copy with options. Returns the error; empty if helm succeeded.
 
-        `program`: Path of helm.
-        `options`: Further options, each with its value in the same word where a file states it.
-        `output`: The file for the objects.
-        `name`: A valid name of a release, or an empty text.
+        Args:
+            program: Path of helm.
+            options: Further options, each with its value in the same word where a file states it.
+            output: The file for the objects.
+            name: A valid name of a release, or an empty text.
         """
         words = ("template", name or RELEASE, str(self.folder))
         command = [program, *words, *_OPTIONS, *options]

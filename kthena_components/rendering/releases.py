@@ -55,10 +55,11 @@ def render_releases(
 ) -> None:
     """Render the releases that some texts state, and those that the renderings state.
 
-    `texts`: The files that are checked as they are.
-    `layout`: What the folders contain.
-    `cage`: The cage for them.
-    `made`: The renderings so far. Those of the releases are added.
+    Args:
+        texts: The files that are checked as they are.
+        layout: What the folders contain.
+        cage: The cage for them.
+        made: The renderings so far. Those of the releases are added.
     """
     rendering = _Releases(layout, programs, cage, made)
     waiting = [*texts.stating, *map(_text_of, made.renderings)]
@@ -163,8 +164,9 @@ class _Releases:
     def _render(self, fresh: list[ChartRelease | Overlay], *, with_signs: bool = False) -> None:
         """Render some releases.
 
-        `with_signs`: Whether only those with a sign of an engine in their objects count. Others
-        serve no model.
+        Args:
+            with_signs: Whether only those with a sign of an engine in their objects count. Others
+                serve no model.
         """
         for late in fresh[_MOST:]:
             self._fail(late, f"at most {_MOST} releases are rendered")

@@ -126,7 +126,8 @@ Known = dict[tuple[Test, str], bool]
 def may_serve(made: Iterable[Kustomization], known: Known) -> bool:
     """Return whether one of some kustomizations may build a serving, or must not be built.
 
-    `known`: The results for files, which overlays share. New results are added.
+    Args:
+        known: The results for files, which overlays share. New results are added.
     """
     every = list(made)
     if any(each.problem or _states_serving(each) for each in every):

@@ -215,11 +215,12 @@ def completed(
     has applied another value of the same field, so another stack does not take the object over. In
     a file, neither this annotation nor those that Pulumi's provider reads mean anything.
 
-    `provider`: Its Kubernetes provider; None: the default one of the program. Whether one that the
-    user creates writes files is not known.
-    `looked_up`: Objects that must exist before a webhook accepts this one. The annotation is
-    unknown until then: in a preview, Pulumi's provider sends an object to the webhooks only if all
-    of it is known (pulumi-kubernetes provider/pkg/provider/provider.go).
+    Args:
+        provider: Its Kubernetes provider; None: the default one of the program. Whether one that
+            the user creates writes files is not known.
+        looked_up: Objects that must exist before a webhook accepts this one. The annotation is
+            unknown until then: in a preview, Pulumi's provider sends an object to the webhooks only
+            if all of it is known (pulumi-kubernetes provider/pkg/provider/provider.go).
     """
     metadata = dict(body["metadata"])
     annotations: dict[str, Any] = metadata.pop("annotations", None) or {}

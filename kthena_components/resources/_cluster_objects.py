@@ -45,8 +45,9 @@ def claim(
 ) -> Finding | None:
     """Remember what a component creates; return a finding if another one creates it, too.
 
-    `component`: Title of the component.
-    `opts`: Its options, which choose the provider. Two providers may be two clusters.
+    Args:
+        component: Title of the component.
+        opts: Its options, which choose the provider. Two providers may be two clusters.
     """
     owners = _claimed.setdefault(running(), {})
     provider = _provider(opts)

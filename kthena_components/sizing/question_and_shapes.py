@@ -80,11 +80,12 @@ def shapes_on(
 ) -> Iterator[Shape]:
     """Return the shapes on a number of pods: one pod has a part of a node, several have whole ones.
 
-    `pods`: Pods of one engine.
-    `gpus_per_node`: GPUs of one node.
-    `divides`: Whether the model divides over so many ranks of a tensor group.
-    `has_data`: Whether the engine spreads experts over copies of the other layers.
-    `has_decode`: Whether the engine shares the tokens of the cache inside a tensor group.
+    Args:
+        pods: Pods of one engine.
+        gpus_per_node: GPUs of one node.
+        divides: Whether the model divides over so many ranks of a tensor group.
+        has_data: Whether the engine spreads experts over copies of the other layers.
+        has_decode: Whether the engine shares the tokens of the cache inside a tensor group.
     """
     parts = divisors(gpus_per_node) if pods == 1 else [gpus_per_node]
     for part in parts:

@@ -97,8 +97,9 @@ def write_yaml(parts: Sequence[Converted | Kept]) -> str:
 def write_stack(servings: Sequence[Converted], origin: str, today: date | None = None) -> str:
     """Write the stack file of a project with the package's stack program.
 
-    `origin`: What made them, for a comment: `converted from llama.yaml`.
-    `today`: The day on which waivers are checked.
+    Args:
+        origin: What made them, for a comment: `converted from llama.yaml`.
+        today: The day on which waivers are checked.
     """
     found = [
         _as_setting(serving.args, f"{serving.compiled.plan.name}: ", "") for serving in servings

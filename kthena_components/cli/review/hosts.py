@@ -53,7 +53,8 @@ class Host:
     def put(self, text: str, mark: str) -> None:
         """Edit our comment of an earlier run, or create one. Other comments stay.
 
-        `mark`: Its last line, which our earlier comment has, too.
+        Args:
+            mark: Its last line, which our earlier comment has, too.
 
         Raises:
             HostError: The host does not take the comment.
@@ -136,8 +137,9 @@ def ask(header: tuple[str, str], method: str, url: str, body: object = None) -> 
 def ask_all(header: tuple[str, str], url: str, what: str) -> Iterator[Mapping[str, Any]]:
     """Yield the items of a list that the host gives page by page.
 
-    `header`: The header with the token.
-    `what`: The name of the items in an error.
+    Args:
+        header: The header with the token.
+        what: The name of the items in an error.
 
     Raises:
         HostError: As `ask`, or the response is no list, or the list is too long.

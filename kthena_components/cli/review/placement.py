@@ -78,8 +78,9 @@ def _has(tree: Tree, at: str) -> bool:
 def _read(stack: str, path: str, hidden: str = "") -> Inventory:
     """Read a file or a folder, and name the cluster by its stack.
 
-    `path`: What to read.
-    `hidden`: The beginning of paths that messages leave out.
+    Args:
+        path: What to read.
+        hidden: The beginning of paths that messages leave out.
     """
     # Imported here, because most reviews have no inventory.
     from kthena_components.placement.inventory import InventoryError, read_inventory  # noqa: PLC0415
@@ -148,7 +149,8 @@ class StackPlacement:
 def place_stack(preview: Preview, cluster: "Cluster") -> StackPlacement:
     """Place the pods of a stack before and after the change.
 
-    `cluster`: What the cluster has, with or without what the stack deployed.
+    Args:
+        cluster: What the cluster has, with or without what the stack deployed.
     """
     # Imported here, because most reviews have no inventory.
     from kthena_components.placement.answer import answer, ask  # noqa: PLC0415

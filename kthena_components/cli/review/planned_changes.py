@@ -81,7 +81,8 @@ def _group(step: Step) -> tuple[object, object]:
 def _happening(step: Step, *, others: bool) -> PlannedChange:
     """Describe the change of one object.
 
-    `others`: Whether its serving has other groups, which are replaced one after the other.
+    Args:
+        others: Whether its serving has other groups, which are replaced one after the other.
     """
     runs = _has_pods(step)
     if step.op == "delete":

@@ -183,7 +183,8 @@ def read_preview(stack: str, path: str) -> Preview:
 def parse_preview(stack: str, text: str, *, hidden: Sequence[str] = ()) -> Preview:
     """Parse a preview.
 
-    `hidden`: Values that no reason of a failure may quote.
+    Args:
+        hidden: Values that no reason of a failure may quote.
 
     Raises:
         ValueError: The text has neither of the two forms.

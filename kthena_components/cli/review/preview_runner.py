@@ -144,9 +144,10 @@ class Previewer:
     def preview(self, stack: str, file: Path, log: Path) -> str:
         """Preview a stack, write the events to a file, and return a note for the comment.
 
-        `file`: Its stack file in the tree.
-        `log`: The file for the events. A failed preview leaves an error or incomplete events, and
-        what the stack has deployed in the file `state_of(log)`.
+        Args:
+            file: Its stack file in the tree.
+            log: The file for the events. A failed preview leaves an error or incomplete events, and
+                what the stack has deployed in the file `state_of(log)`.
 
         Raises:
             NoPulumiError: Pulumi is not installed.

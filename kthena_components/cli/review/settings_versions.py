@@ -61,8 +61,9 @@ def stack_before(sides: Sides, stack: str) -> StackValues:
 def other_settings(sides: Sides, folder: Path, file: str) -> str:
     """Return which settings of a checkout differ from the commit; empty if none.
 
-    `folder`: The project's folder in the checkout.
-    `file`: The stack file, from the project's folder.
+    Args:
+        folder: The project's folder in the checkout.
+        file: The stack file, from the project's folder.
     """
     for name in (*PROJECT_FILES, file):
         entry = sides.after.entries.get(sides.at(name))

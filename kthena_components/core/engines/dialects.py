@@ -194,8 +194,9 @@ _Entry = tuple[Option, tuple[str, ...], tuple[str, ...]]
 def dialect_of(release: Release, *, server: bool = False) -> Dialect:
     """Return what a release accepts when its own program starts it.
 
-    `server`: Whether it is vLLM's API server, which has --model in every release. `vllm serve` of
-    0.9.0 has not.
+    Args:
+        server: Whether it is vLLM's API server, which has --model in every release. `vllm serve` of
+            0.9.0 has not.
     """
     engine, version = release.engine, release.version
     more = (_MODEL,) if server else ()

@@ -108,7 +108,8 @@ def transfer_ports(launch: Launch) -> tuple[tuple[str, int], ...]:
 def refused_transfer(launch: Launch, used: Mapping[int, str]) -> Iterator[Refusal]:
     """Report a transfer that the engine does not have.
 
-    `used`: The engine's other ports, and what each is for.
+    Args:
+        used: The engine's other ports, and what each is for.
     """
     transfer = launch.transfer
     if transfer is None:

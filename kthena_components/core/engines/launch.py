@@ -139,10 +139,11 @@ def missing_options(
 ) -> list[Refusal]:
     """Report options that a release does not have yet: for each field the newest one.
 
-    `commands`: The commands that would be written for it.
-    `since`: Options with their first releases.
-    `title`: The engine's name, for messages.
-    `image`: The repository of the engine's own image.
+    Args:
+        commands: The commands that would be written for it.
+        since: Options with their first releases.
+        title: The engine's name, for messages.
+        image: The repository of the engine's own image.
     """
     latest: dict[str, tuple[Version, str, Since]] = {}
     for option in _options(commands):

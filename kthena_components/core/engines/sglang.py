@@ -52,9 +52,10 @@ def read_sglang(
     `--enable-dp-attention` turns `--dp-size` into it (sglang/srt/arg_groups/parallel_hook.py
     `_handle_deprecated_dp_attention`). The command line overrides a config file.
 
-    `scope`: The variables and files of the container.
-    `positional`: Whether a bare word is the model: `sglang serve`.
-    `inside`: Whether another program, such as Dynamo, accepts SGLang's options and its own.
+    Args:
+        scope: The variables and files of the container.
+        positional: Whether a bare word is the model: `sglang serve`.
+        inside: Whether another program, such as Dynamo, accepts SGLang's options and its own.
     """
     own = dialect_inside("sglang") if inside else dialect_of(release_for("sglang", scope.image))
     reading = Reading(own, scope).read(words)

@@ -45,8 +45,9 @@ class Meant:
 def meant_option(word: str, dialect: Dialect, *, after_hyphens: bool = False) -> Meant | None:
     """Return the option that a word looks like and is not; None for any other word.
 
-    `word`: A word that argparse does not read as an option of the dialect.
-    `after_hyphens`: Whether the word `--` stands before it.
+    Args:
+        word: A word that argparse does not read as an option of the dialect.
+        after_hyphens: Whether the word `--` stands before it.
     """
     plain = word.strip().strip(_QUOTES).strip().translate(_HYPHENS).partition("=")[0]
     if not plain.startswith("-") or not plain.isascii():

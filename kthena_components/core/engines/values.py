@@ -50,8 +50,9 @@ def convert(option: Option, shown: str, given: MaybeText, *, in_shell: bool) -> 
 
     A value that the engine rejects is Refused.
 
-    `shown`: The value as the user wrote it, for messages.
-    `in_shell`: Whether a shell has expanded it: a `$` is then literal.
+    Args:
+        shown: The value as the user wrote it, for messages.
+        in_shell: Whether a shell has expanded it: a `$` is then literal.
     """
     if isinstance(given, Unknown):
         return given
@@ -73,9 +74,10 @@ def convert(option: Option, shown: str, given: MaybeText, *, in_shell: bool) -> 
 def unexpanded(what: str, shown: str, given: str, sets: Container[str] = ()) -> Refused | None:
     """Reject `$NAME` and `${NAME}` where no shell runs: the engine gets the text as it is.
 
-    `what`: What has the value: an option.
-    `shown`: The value as the user wrote it, for messages.
-    `sets`: The variables of the pod. Another name may be filled in before the object is applied.
+    Args:
+        what: What has the value: an option.
+        shown: The value as the user wrote it, for messages.
+        sets: The variables of the pod. Another name may be filled in before the object is applied.
 
     Source: Kubernetes documentation, Define Dependent Environment Variables.
     """

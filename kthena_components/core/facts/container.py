@@ -205,7 +205,8 @@ def read_container(
 def written_for_role(facts: ContainerFacts, role_path: str, *, engine: bool) -> ContainerFacts:
     """Replace the paths in a container that the package wrote by the paths of the user's fields.
 
-    `engine`: Whether it is the engine's container; others come from the overlay.
+    Args:
+        engine: Whether it is the engine's container; others come from the overlay.
     """
     prefix = f"{role_path}." if role_path else ""
     overlay, extra = f"{prefix}overlay", f"{prefix}engine.extra_args"

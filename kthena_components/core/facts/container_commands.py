@@ -118,8 +118,9 @@ def read_inputs(
     envFrom comes first, where later sources override earlier ones; env overrides both. Only values
     in env are expanded, each with the variables before it.
 
-    `pod`: The volumes that its pod's containers share.
-    `injected`: Variables that a controller adds to all containers.
+    Args:
+        pod: The volumes that its pod's containers share.
+        injected: Variables that a controller adds to all containers.
 
     Source: kubernetes pkg/kubelet/kubelet_pods.go makeEnvironmentVariables.
     """

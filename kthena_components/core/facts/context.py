@@ -76,7 +76,8 @@ class ConfigMaps:
     def add(self, body: Mapping[str, Any], *, gap: Unknown | None = None) -> None:
         """Add an object; other kinds and ConfigMaps without a name are ignored.
 
-        `gap`: Why it may have more keys than it shows.
+        Args:
+            gap: Why it may have more keys than it shows.
         """
         metadata = body.get("metadata")
         name = metadata.get("name") if isinstance(metadata, Mapping) else None

@@ -246,8 +246,9 @@ def on_cpus(
 ) -> MaybeBool:
     """Return whether the engine in a container runs on CPUs.
 
-    `devices`: Its accelerators: with any, it does not.
-    `command`: Its command line.
+    Args:
+        devices: Its accelerators: with any, it does not.
+        command: Its command line.
     """
     if any(devices) or command is None or command.engine is None:
         return False

@@ -97,8 +97,9 @@ def frontend(
 ) -> Listening | None:
     """Return where a frontend listens; None if that is no number.
 
-    `named`: The ports of the container, by name.
-    `others`: Ports on which it may listen, too.
+    Args:
+        named: The ports of the container, by name.
+        others: Ports on which it may listen, too.
     """
     return _listening(container, "the frontend of Dynamo", port, named, others)
 

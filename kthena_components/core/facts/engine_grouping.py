@@ -123,8 +123,9 @@ def templates_of(
 ) -> list[EngineTemplate]:
     """Read a template of a group, once for each engine in it; nothing if it serves no model.
 
-    `path`: Its path, in the caller's coordinates.
-    `count`: The number of its pods.
+    Args:
+        path: Its path, in the caller's coordinates.
+        count: The number of its pods.
     """
     return [
         EngineTemplate(path=path, name=name, count=count, template=template, pod=pod)
@@ -167,8 +168,9 @@ def _as_many_as_there_are(engine: EngineFacts, count: MaybeInt) -> EngineFacts:
 def _follows(part: EngineTemplate, starts: set[str], first: set[str]) -> bool:
     """Return whether a template's pods join an engine that another template starts.
 
-    `starts`: Paths of templates that start engines.
-    `first`: Paths of templates that start rank 0 of several.
+    Args:
+        starts: Paths of templates that start engines.
+        first: Paths of templates that start rank 0 of several.
     """
     command = part.pod.command
     if command is None or not starts or starts == {part.path}:

@@ -209,7 +209,8 @@ def may_hold_model(
 ) -> bool:
     """Return whether a volume may hold weights, or an init container may bring them.
 
-    `beside`: Whether the containers beside it may bring them, too.
+    Args:
+        beside: Whether the containers beside it may bring them, too.
     """
     mounts, volumes = container.get("volumeMounts"), spec.get("volumes")
     held = spec.get("initContainers")
@@ -242,7 +243,8 @@ def offline(
 ) -> str:
     """Return the variable that forbids the download of a model which nothing else brings.
 
-    `env`: Its variables.
+    Args:
+        env: Its variables.
     """
     name = next((each for each in OFFLINE if env.get(each)), "")
     value = env.get(name)

@@ -127,8 +127,9 @@ def listening(
 ) -> Listening | None:
     """Return the ports of the pods of a template; None if others may be open that nobody states.
 
-    `first`: Whether they are the first pods of their engines. None: one template is for all.
-    `on_host`: Whether pods on the network of their node count, too: others may listen there.
+    Args:
+        first: Whether they are the first pods of their engines. None: one template is for all.
+        on_host: Whether pods on the network of their node count, too: others may listen there.
     """
     found = _listening(pod, first=first)
     return None if found is None or (found.on_host and not on_host) else found
@@ -207,7 +208,8 @@ def listening_by_number(pod: PodFacts, commands: Sequence[CommandFacts]) -> List
     Without a probe, the others are ready, and get requests from Services, too. With one, those of
     vLLM and Ray never are; SGLang's may answer the probe, and nothing else.
 
-    `commands`: The command line of each.
+    Args:
+        commands: The command line of each.
 
     Source: sglang/srt/entrypoints/engine.py (launch_dummy_health_check_server for ranks above 0).
     """
@@ -233,7 +235,8 @@ def waits_for_engine(pod: PodFacts) -> bool:
 def restarting_probe(pod: PodFacts, *, first: bool | None = None) -> ProbeFacts | None:
     """Return the probe of the engine's port that may restart its container first.
 
-    `first`: Whether they are the first pods of their engines. None: one template is for all.
+    Args:
+        first: Whether they are the first pods of their engines. None: one template is for all.
     """
     found = listening(pod, first=first)
     if found is None or pod.own is None:

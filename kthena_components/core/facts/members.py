@@ -69,11 +69,12 @@ def with_members(
 ) -> EngineFacts:
     """Add the pods of one engine, if their ranks matter: their number, and their command lines.
 
-    `engine`: The engine. If its pods were read already, nothing is added.
-    `entry`: The template of its first pod, and of the others if they have none.
-    `worker`: The template of the other pods.
-    `numbers`: How its pods learn their numbers.
-    `fewest`: Pods from which on their command lines are read.
+    Args:
+        engine: The engine. If its pods were read already, nothing is added.
+        entry: The template of its first pod, and of the others if they have none.
+        worker: The template of the other pods.
+        numbers: How its pods learn their numbers.
+        fewest: Pods from which on their command lines are read.
     """
     if engine.siblings is not None or not needs_rank(engine):
         return engine
@@ -296,9 +297,10 @@ def with_siblings(
 ) -> list[EngineFacts]:
     """Add the pods of one template to its engine: their number, and the command line of each.
 
-    `engines`: The engines of the template. With several, nothing is added.
-    `spec`: The spec with the template and the number of its pods.
-    `name`: Name of the StatefulSet. Empty for another kind, whose pods have no ordinals.
+    Args:
+        engines: The engines of the template. With several, nothing is added.
+        spec: The spec with the template and the number of its pods.
+        name: Name of the StatefulSet. Empty for another kind, whose pods have no ordinals.
     """
     count = count_or_unknown(mapping(spec).get("replicas"), "replicas", 1)
     if len(engines) != 1 or not isinstance(count, int):

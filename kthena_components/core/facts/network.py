@@ -59,8 +59,9 @@ def network_variables(
 ) -> Variables:
     """Return the variables of a container that are stated, or that may be set out of sight.
 
-    `argv`: Its command line, which may set a variable itself.
-    `command`: What that starts.
+    Args:
+        argv: Its command line, which may set a variable itself.
+        command: What that starts.
     """
     network = {} if command is None else command.network
     names = [mapping(item).get("name") for item in sequence(container.get("env"))]
@@ -107,7 +108,8 @@ _OF_ENGINE = ("VLLM_", "SGLANG_", "SGL_", "NCCL_", "RAY_")
 def engine_variables(container: Mapping[str, Any], given: Inputs, path: str) -> Variables:
     """Return the variables of engines and libraries that nothing else in a container mentions.
 
-    `given`: Its inputs, with the variables of ConfigMaps.
+    Args:
+        given: Its inputs, with the variables of ConfigMaps.
     """
     names = [name for name in given.env if name.startswith(_OF_ENGINE)]
     if not names:

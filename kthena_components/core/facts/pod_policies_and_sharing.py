@@ -58,7 +58,8 @@ class PodPolicies:
     ) -> bool:
         """Return whether a PodDisruptionBudget may select pods; True if others may exist.
 
-        `more`: Whether a controller may add labels to them.
+        Args:
+            more: Whether a controller may add labels to them.
         """
         return not self.complete or any(
             _same(space, namespace) and _selects(selector, labels, more)

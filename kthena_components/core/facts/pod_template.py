@@ -169,8 +169,9 @@ def _gpu_of(
 ) -> GpuFacts | Unknown | None:
     """Return the GPU of a container: by its devices, else by placement, else by the user's word.
 
-    `placed`: The GPU that the pod's placement states.
-    `named`: The GPU that the annotation of its template names.
+    Args:
+        placed: The GPU that the pod's placement states.
+        named: The GPU that the annotation of its template names.
     """
     stated = next((gpu for gpu in (read.gpu, placed) if isinstance(gpu, GpuFacts)), None)
     if stated or read.on_cpus is not False:
@@ -307,7 +308,8 @@ def downloaded_model(spec: Mapping[str, Any], folder: object) -> ModelShape | No
     The container's words have the folder, or one above it, and name one model of the table by its
     name or by a URI: `--source hf://Qwen/Qwen3-8B --output-dir /models/mine`.
 
-    `folder`: The model in the engine's command line.
+    Args:
+        folder: The model in the engine's command line.
     """
     if not isinstance(folder, str) or not folder.startswith("/"):
         return None

@@ -107,7 +107,8 @@ def read_ports(
 ) -> PortFacts:
     """Read the ports of a container, whatever it contains.
 
-    `files`: Its mounted files. A script among them is read in the place of its name.
+    Args:
+        files: Its mounted files. A script among them is read in the place of its name.
     """
     words = [str(word) for key in ("command", "args") for word in sequence(container.get(key))]
     words = [*_with_scripts(words, files)] if files else words

@@ -107,7 +107,8 @@ def read_engine_part(
 ) -> EnginePart | None:
     """Read an object with a part of an engine; None for anything else.
 
-    `made`: Its only template, for a kind of another system.
+    Args:
+        made: Its only template, for a kind of another system.
     """
     made = made or template_of(body)
     if made is None:

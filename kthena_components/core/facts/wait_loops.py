@@ -118,7 +118,8 @@ def asked_by(
 ) -> WaitLoop | None:
     """Return what a command asks that fails unless it answers; None if that is not known.
 
-    `first`: Whether it runs in the first pod of an engine, whose number is 0.
+    Args:
+        first: Whether it runs in the first pod of an engine, whose number is 0.
 
     Source: kubernetes pkg/kubelet/prober/prober.go (ExpandContainerCommandOnlyStatic).
     """

@@ -280,9 +280,10 @@ def read_single(
 ) -> PodFacts:
     """Read the pod that a controller makes of one container.
 
-    `container`: The container as the controller writes it.
-    `places`: Path of each of its fields in the object, and of the rest under an empty key.
-    `at`: Returns the path in the caller's input for a path in the object.
+    Args:
+        container: The container as the controller writes it.
+        places: Path of each of its fields in the object, and of the rest under an empty key.
+        at: Returns the path in the caller's input for a path in the object.
     """
 
     def place(path: str) -> str:
@@ -305,8 +306,9 @@ def with_default_probe(pod: PodFacts, ports: object, action: str) -> PodFacts:
 
     It asks the first port of the container, or 8080 if that states none.
 
-    `ports`: The ports of the container, as stated.
-    `action`: BY_KSERVE or BY_KNATIVE.
+    Args:
+        ports: The ports of the container, as stated.
+        action: BY_KSERVE or BY_KNATIVE.
     """
     own, listed = pod.own, sequence(ports)
     port = mapping(listed[0]).get("containerPort") if listed else _SERVING_PORT

@@ -189,7 +189,8 @@ def node_label(gpu: Gpu, by: str) -> tuple[str, str] | None:
 
     Of several products, the first one in the table of GPUs is the most common one.
 
-    `by`: Who labels the nodes: `product` for GPU feature discovery or AMD's node labeller, `gke`.
+    Args:
+        by: Who labels the nodes: `product` for GPU feature discovery or AMD's node labeller, `gke`.
     """
     for label in gpu.labels:
         for start, key in _KEYS[by].items():

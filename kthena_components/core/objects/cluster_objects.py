@@ -116,9 +116,10 @@ class ClusterObjects:
     ) -> None:
         """Add an object.
 
-        `pods`: The pods of its templates; None if its kind has none.
-        `demand`: Its accelerators besides those.
-        `gangs`: The gangs that its controller makes.
+        Args:
+            pods: The pods of its templates; None if its kind has none.
+            demand: Its accelerators besides those.
+            gangs: The gangs that its controller makes.
         """
         self.objects.append(found)
         self.by_kind.setdefault(found.group_kind, []).append(found)

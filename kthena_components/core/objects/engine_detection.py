@@ -89,8 +89,9 @@ def signs_in(
     Metadata, also of templates, and the status only describe what runs. A part with
     `enabled: false` does not run.
 
-    `skipped`: Paths of parts in which no sign matters.
-    `levels`: How many documents inside of each other are read.
+    Args:
+        skipped: Paths of parts in which no sign matters.
+        levels: How many documents inside of each other are read.
     """
     seen: set[int] = set()
     todo: list[tuple[str, object]] = _below("", body)[::-1]

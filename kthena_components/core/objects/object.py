@@ -129,9 +129,10 @@ def read_object(
 ) -> Object:
     """Read what identifies an object.
 
-    `context`: Its context: ConfigMaps, shapes of models and versions of systems.
-    `index`: Its index among the objects that are checked together.
-    `cluster_wide`: Whether its kind is cluster-scoped.
+    Args:
+        context: Its context: ConfigMaps, shapes of models and versions of systems.
+        index: Its index among the objects that are checked together.
+        cluster_wide: Whether its kind is cluster-scoped.
     """
     group, kind = group_kind(body)
     metadata = mapping(body.get("metadata"))

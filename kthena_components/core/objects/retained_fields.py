@@ -43,7 +43,8 @@ def reduced(
 ) -> dict[str, Any]:
     """Return a small copy of an object with which the rules over a cluster report the same.
 
-    `content`: Returns what is kept besides its identity: a function below, or of a system.
+    Args:
+        content: Returns what is kept besides its identity: a function below, or of a system.
     """
     metadata = body.get("metadata")
     if is_map(metadata):

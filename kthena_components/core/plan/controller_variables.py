@@ -96,9 +96,10 @@ def reference(name: str) -> str:
 def rewrite(template: Template, told: Told, *, after: int, pods: int) -> Rewritten:
     """Rewrite what a controller tells the pods of a template.
 
-    `told`: What the controller tells them.
-    `after`: Pods of the engine before those of this template: 1 for separate workers.
-    `pods`: Pods of the engine. With 1, a number among the copies of an engine has no counterpart.
+    Args:
+        told: What the controller tells them.
+        after: Pods of the engine before those of this template: 1 for separate workers.
+        pods: Pods of the engine. With 1, a number among the copies of an engine has no counterpart.
     """
     spec, result = dict(mapping(template.get("spec"))), Rewritten({})
     metadata = mapping(template.get("metadata"))

@@ -28,8 +28,9 @@ def facts_from_plan(
 ) -> ServingFacts:
     """Read the facts of a plan, with paths in the user's input.
 
-    `sizes`: Variables that contain the number of pods of an engine.
-    `gpus`: The GPUs of pods whose templates name none.
+    Args:
+        sizes: Variables that contain the number of pods of an engine.
+        gpus: The GPUs of pods whose templates name none.
     """
     numbers = Numbers(size=sizes, rank=(naming.WORKER_INDEX,))
     engines = tuple(

@@ -134,7 +134,8 @@ def _read(part: object, field: str) -> object:
 def taken(argument: str, limits: Iterable[Limit]) -> str | None:
     """Return what a backend takes of an argument: None for nothing, empty for every value.
 
-    `argument`: Its path as in docs/backends.md, where … shortens it.
+    Args:
+        argument: Its path as in docs/backends.md, where … shortens it.
     """
     field = argument.replace("…", ".rolling_update_configuration.")
     found = [limit.takes for limit in limits if _is_part(limit.field, field)]

@@ -33,7 +33,8 @@ def with_lws_names(template: Template, env: list[dict[str, Any]]) -> Template:
 
     Other templates stay as they are: a changed template would replace running pods.
 
-    `env`: Kthena's variables, with the values that LeaderWorkerSet's get.
+    Args:
+        env: Kthena's variables, with the values that LeaderWorkerSet's get.
     """
     written = json.dumps(template, default=str)
     if not any(name in written for name in naming.LWS_ENV):

@@ -95,8 +95,9 @@ def shared_memory(resources: ResourcesSpec | None) -> str:
 def startup_seconds(role: RoleSpec, ready_timeout: int | None) -> int:
     """Return how long the entry of a role may take to start.
 
-    `ready_timeout`: How long `up` waits, as stated. Whoever makes it wait longer than the default
-    has engines that load longer.
+    Args:
+        ready_timeout: How long `up` waits, as stated. Whoever makes it wait longer than the default
+            has engines that load longer.
     """
     if role.engine is None:
         return READY_SECONDS
@@ -242,7 +243,8 @@ _DIGITS = 8
 def pod_claims(role: RoleSpec, owner: str) -> list[dict[str, Any]]:
     """Return the resourceClaims of each pod of a role.
 
-    `owner`: The serving, or the group of it, that begins the names of its templates.
+    Args:
+        owner: The serving, or the group of it, that begins the names of its templates.
     """
     return [
         {"name": claim.name, "resourceClaimTemplateName": _template_name(role, claim, owner)}

@@ -255,9 +255,10 @@ def placed(
     Templates of the user get only what the user states for the serving, and never a second
     priority or podAntiAffinity. The preference is soft: with fewer zones than groups, they share.
 
-    `labels`: Labels that all pods of the serving have.
-    `group`: Label whose value differs between its groups. Kubernetes compares it for each pod
-    (mismatchLabelKeys, since 1.31).
+    Args:
+        labels: Labels that all pods of the serving have.
+        group: Label whose value differs between its groups. Kubernetes compares it for each pod
+            (mismatchLabelKeys, since 1.31).
     """
     template = prioritized(plan, template)
     spec = template.get("spec") or {}

@@ -45,9 +45,10 @@ def engine_templates(
 ) -> tuple[Template, Template | None]:
     """Write the entry and the worker pod template of a role with an engine.
 
-    `serving`: Name of the serving, for the pods' labels.
-    `startup`: Seconds that the entry may take to start.
-    `claims`: The resourceClaims of the pods.
+    Args:
+        serving: Name of the serving, for the pods' labels.
+        startup: Seconds that the entry may take to start.
+        claims: The resourceClaims of the pods.
     """
     commands = write_commands(launch_of(role))
     overlay = role.overlay or {}
@@ -226,7 +227,8 @@ def with_env(template: Template, env: list[dict[str, Any]], *, first: bool = Fal
     User entries of the same names are removed. At the end, command and args can use them, but user
     env cannot.
 
-    `first`: Whether to put them in front, as LeaderWorkerSet does: user env can use them too.
+    Args:
+        first: Whether to put them in front, as LeaderWorkerSet does: user env can use them too.
     """
     names = {entry["name"] for entry in env}
     result = copy.copy(template)

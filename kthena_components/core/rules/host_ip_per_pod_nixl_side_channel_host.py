@@ -89,7 +89,8 @@ def _spans_pods(command: CommandFacts) -> bool:
 def _of_node(engine: EngineFacts, name: str, *, each: bool) -> VariableFacts | None:
     """Return a variable with the address of a node, in a pod without the network of its node.
 
-    `each`: Whether others connect to each pod. With Ray, they connect to the first one.
+    Args:
+        each: Whether others connect to each pod. With Ray, they connect to the first one.
     """
     worker = engine.worker if each else None
     for pod in filter(None, (engine.entry, worker)):

@@ -219,8 +219,9 @@ def check_crd(
 ) -> Iterator[tuple[Finding, bool]]:
     """Report where an object violates its CRD, and whether another release would accept it.
 
-    `table`: The CRDs of its system.
-    `asked`: The release that the cluster runs. None: the newest.
+    Args:
+        table: The CRDs of its system.
+        asked: The release that the cluster runs. None: the newest.
     """
     place, served = table.place(asked), body.get("apiVersion")
     known = table.kinds.get(kind)

@@ -193,7 +193,8 @@ def short_name(text: str) -> str:
 def check_domain(name: object, path: str, *, empty: bool = False) -> Iterator[Finding]:
     """Report a name of an object that is not a DNS subdomain.
 
-    `empty`: Whether an empty name counts as one that is not stated.
+    Args:
+        empty: Whether an empty name counts as one that is not stated.
     """
     text = known(name)
     if text is None or (empty and not text) or is_dns_name(text):
@@ -220,9 +221,10 @@ def check_inner_path(
 ) -> Iterator[Finding]:
     """Report a path that leaves its volume.
 
-    `path`: The path of the field.
-    `reserved`: Whether a name that begins with two dots is taken, as by a ConfigMap's volume.
-    `absolute`: Whether it may begin with a slash.
+    Args:
+        path: The path of the field.
+        reserved: Whether a name that begins with two dots is taken, as by a ConfigMap's volume.
+        absolute: Whether it may begin with a slash.
     """
     text = known(place)
     if not text:

@@ -57,10 +57,11 @@ def shape_of(
 ) -> Fields:
     """Return the shape of a type in the table.
 
-    `whole`: Whether fields that are not in the table are reported. A CRD has its own fields.
-    `by_crd`: Whether a CRD validates: it rejects duplicates in lists with keys, and fractional
-    amounts. Kubernetes' own kinds accept both.
-    `patch`: Whether the value is merged into another one, so that it may lack required fields.
+    Args:
+        whole: Whether fields that are not in the table are reported. A CRD has its own fields.
+        by_crd: Whether a CRD validates: it rejects duplicates in lists with keys, and fractional
+            amounts. Kubernetes' own kinds accept both.
+        patch: Whether the value is merged into another one, so that it may lack required fields.
     """
     stated = _table()[kind]
     keys = stated["keys"] if by_crd else {}

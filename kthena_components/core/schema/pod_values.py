@@ -78,8 +78,9 @@ _FAULTLESS: set[tuple[object, ...]] = set()
 def check_values(template: object, path: str, added: Added = NONE_ADDED) -> Iterator[Finding]:
     """Report values that Kubernetes rejects in any pod. Unknown values are left out.
 
-    `template`: The pod template, with the types of pod.py; others are left out.
-    `added`: The volumes that are added to it.
+    Args:
+        template: The pod template, with the types of pod.py; others are left out.
+        added: The volumes that are added to it.
     """
     metadata, spec = mapping(mapping(template).get("metadata")), mapping(template).get("spec")
     yield from check_labels(metadata.get("labels"), join_path(path, "metadata.labels"))

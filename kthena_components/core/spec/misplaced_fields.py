@@ -102,10 +102,11 @@ def elsewhere(
 ) -> str | None:
     """Say what to write instead of an unknown field; None if no other place is known.
 
-    `model`: The model of the whole input.
-    `location`: Keys and indices of the field.
-    `data`: The whole input.
-    `known`: The fields that there are at this place.
+    Args:
+        model: The model of the whole input.
+        location: Keys and indices of the field.
+        data: The whole input.
+        known: The fields that there are at this place.
     """
     name = str(location[-1])
     if issubclass(model, GroupSpec):

@@ -92,7 +92,8 @@ def apart_from(spec: Body, labels: Mapping[Any, Any]) -> Iterator[tuple[str, str
     A term that looks into other namespaces, or at labels by their keys, is left out, and one of
     which something is not known.
 
-    `labels`: The labels of the others, in their namespace, or their own ones.
+    Args:
+        labels: The labels of the others, in their namespace, or their own ones.
 
     Yields:
         The path of the term in the spec, and its topologyKey.
@@ -310,8 +311,9 @@ class NodeChoice:
     ) -> tuple[list[Body], str]:
         """Return the Nodes on which pods may start, and the fields of the pods that exclude others.
 
-        `asked`: The resources that they request.
-        `labels`: The labels that are compared. None: those that a Node has.
+        Args:
+            asked: The resources that they request.
+            labels: The labels that are compared. None: those that a Node has.
         """
         affinity = mapping(spec.get("affinity")).get("nodeAffinity")
         stated = (*map(spec.get, ("nodeName", "nodeSelector", "tolerations")), affinity)

@@ -35,7 +35,8 @@ _SHORTEST = 6
 def read_yaml_text(value: object, what: str) -> Any:
     """Read a field with YAML as text. None and values that are not text are returned unchanged.
 
-    `what`: Its name, for the reason.
+    Args:
+        what: Its name, for the reason.
 
     Returns:
         The document, or Unknown with the reason why it cannot be read. A text with aliases is not

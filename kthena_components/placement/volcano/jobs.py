@@ -168,9 +168,10 @@ class Reading:
 def read_job(group: PodGroup, order: int, reading: Reading, counts: Sequence[int]) -> Job:
     """Form the tasks and subgroups of a group.
 
-    `order`: Earlier ones were created earlier.
-    `reading`: Finds equal pods, and reads topologies.
-    `counts`: How many pods of each set are created.
+    Args:
+        order: Earlier ones were created earlier.
+        reading: Finds equal pods, and reads topologies.
+        counts: How many pods of each set are created.
     """
     shapes, caps = reading.shapes, reading.caps
     cap = caps.of_group(group.topology)

@@ -204,9 +204,10 @@ class Room:
     ) -> int | None:  # fmt: skip
         """Choose the node of a HyperNode with the best score; of several, the first by rank.
 
-        `hyper`: Only nodes of this HyperNode.
-        `extra`: The scores of cells for their HyperNodes. None: all are equal.
-        `refuses`: Which nodes other pods forbid. None: none.
+        Args:
+            hyper: Only nodes of this HyperNode.
+            extra: The scores of cells for their HyperNodes. None: all are equal.
+            refuses: Which nodes other pods forbid. None: none.
         """
         best_of = self.best if refuses is None else partial(self._best_but, refuses)
         found = [(cell, best) for cell in self.cells_of[hyper]

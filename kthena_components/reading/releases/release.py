@@ -329,8 +329,9 @@ class Repository:
 
         Of files, `**` matches any folders; of folders, it means `*`, as in Go's path.Match.
 
-        `folders`: Whether it is of folders.
-        `greedy`: Whether `*` matches any folders, too, as in `git ls-files`.
+        Args:
+            folders: Whether it is of folders.
+            greedy: Whether `*` matches any folders, too, as in `git ls-files`.
         """
         stated = pattern.removeprefix("./").strip("/")
         asked = _pattern(_STARS.sub("*", stated) if folders else stated, greedy=greedy)

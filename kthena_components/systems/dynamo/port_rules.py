@@ -92,10 +92,11 @@ def _asked(
 ) -> Iterator[Finding]:
     """Compare the port that a probe asks with the one on which the container listens.
 
-    `path`: Path of the port: `….httpGet.port`.
-    `named`: The ports of the container, by name.
-    `port`: Where it listens. None: not known.
-    `listens`: What listens there, as a clause.
+    Args:
+        path: Path of the port: `….httpGet.port`.
+        named: The ports of the container, by name.
+        port: Where it listens. None: not known.
+        listens: What listens there, as a clause.
     """
     stated = probe.get(path.split(".")[-2])
     action = mapping(stated)

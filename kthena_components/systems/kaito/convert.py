@@ -240,7 +240,8 @@ def content_of(inference: Mapping[str, Any]) -> Mapping[str, Any]:
 def preset_role(body: Body, inference: Mapping[str, Any]) -> dict[str, Any]:
     """Describe the role of a preset, with the nodes and the parallelism that KAITO will choose.
 
-    `inference`: Its `inference`, with the ConfigMap in the place of its name.
+    Args:
+        inference: Its `inference`, with the ConfigMap in the place of its name.
     """
     preset = mapping(inference.get("preset"))
     name, secret = preset.get("name"), mapping(preset.get("presetOptions")).get("modelAccessSecret")

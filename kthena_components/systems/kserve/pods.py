@@ -48,9 +48,10 @@ def _pod_set(
 ) -> PodSet:
     """Return pods whose spec in the object has no surrounding template.
 
-    `spread`: Whether they are intended for several nodes.
-    `model`: Field next to the containers with the first one; empty if they include it.
-    `claims`: URIs that KServe mounts as volumes, below a path of the object.
+    Args:
+        spread: Whether they are intended for several nodes.
+        model: Field next to the containers with the first one; empty if they include it.
+        claims: URIs that KServe mounts as volumes, below a path of the object.
     """
     base, stated = claims
     own = sequence(mapping(spec).get("volumes"))

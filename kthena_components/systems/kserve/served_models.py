@@ -32,7 +32,8 @@ Folders = Mapping[str, str]
 def models_of_service(predictor: Mapping[str, Any], served: str) -> Folders:
     """Return the models that an InferenceService states, by their folders in its containers.
 
-    `served`: The field with the model's container; empty for containers of one's own.
+    Args:
+        served: The field with the model's container; empty for containers of one's own.
     """
     return dict(_stated_by_service(predictor, served))
 
@@ -116,7 +117,8 @@ Stated = tuple[str, object]
 def claims_of_service(predictor: Mapping[str, Any], served: str) -> Iterator[Stated]:
     """List the URIs of a predictor, with their paths below it.
 
-    `served`: The field with the model's container; empty for containers of one's own.
+    Args:
+        served: The field with the model's container; empty for containers of one's own.
     """
     if served:
         yield f"{served}.storageUri", mapping(predictor.get(served)).get("storageUri")

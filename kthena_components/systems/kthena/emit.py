@@ -177,8 +177,9 @@ def write_role(
 ) -> dict[str, Any]:
     """Write a role with its pod templates.
 
-    `plan`: The serving.
-    `labels`: The controller's labels of pods with the names of the serving and of its group.
+    Args:
+        plan: The serving.
+        labels: The controller's labels of pods with the names of the serving and of its group.
     """
     name, group = labels
     entry = placed(plan, role, role.entry, {name: plan.name}, group)

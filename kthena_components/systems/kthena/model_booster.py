@@ -75,8 +75,9 @@ def _engines(backend: Backend, found: Object) -> Iterator[EngineFacts]:
 def _pod(backend: Backend, worker: Worker, found: Object, command: dict[str, Any]) -> PodFacts:
     """Read the pod that Kthena creates for a worker.
 
-    `found`: Its ModelBooster.
-    `command`: The fields of the container that start it.
+    Args:
+        found: Its ModelBooster.
+        command: The fields of the container that start it.
     """
     at, memory = found.at(worker.path), backend.kind == "vLLM"
     container = {

@@ -29,8 +29,9 @@ _SERVICE = "use a Service that selects the entries by their labels"
 def refuse_hosts(plan: ServingPlan, system: str, remedy: str = _SERVICE) -> Iterator[Finding]:
     """Reject templates with the host name of an entry: only Kthena and native have such a name.
 
-    `system`: What runs the pods, in a user's words.
-    `remedy`: What to write instead.
+    Args:
+        system: What runs the pods, in a user's words.
+        remedy: What to write instead.
     """
     roles = "|".join(re.escape(role.name) for role in plan.roles)
     host = re.compile(rf"(?<![-.a-z0-9]){re.escape(plan.name)}-\d+-(?:{roles})-\d+-0(?![-a-z0-9])")
@@ -142,9 +143,10 @@ def emit_budget(plan: ServingPlan, pods: Mapping[str, str], *, is_counted: bool)
 
     An engine stops with any of its pods, so two drained nodes could stop two engines.
 
-    `pods`: Labels of all its pods; empty if the plan has another number of pods.
-    `is_counted`: Whether Kubernetes learns the number of pods from their controllers. Otherwise the
-    budget states a minimum, and there is none for a number that an autoscaler changes.
+    Args:
+        pods: Labels of all its pods; empty if the plan has another number of pods.
+        is_counted: Whether Kubernetes learns the number of pods from their controllers. Otherwise
+            the budget states a minimum, and there is none for a number that an autoscaler changes.
     """
     moves = plan.autoscaled and not is_counted
     if not plan.has_disruption_budget or not plan.pods or not pods or moves:

@@ -282,7 +282,8 @@ _CLIQUE = regex(r"\.cliques\[(\d{1,4})\]")
 def created_later(pods: PodSet, host: str) -> str | None:
     """Explain that the pod with a name is created when the pods of a template are ready.
 
-    `host`: A name in DNS, with variables that are not known as $NAME.
+    Args:
+        host: A name in DNS, with variables that are not known as $NAME.
 
     Source: kubernetes-sigs/lws pkg/controllers/pod_controller.go Reconcile: the StatefulSet of
     the workers, `<name>-<group>`, comes when the leader is ready; ai-dynamo/grove

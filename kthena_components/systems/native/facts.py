@@ -48,7 +48,8 @@ def is_part(body: Mapping[str, Any]) -> bool:
 def read_part(found: Object, path: str) -> GroupMember | None:
     """Read a StatefulSet or a PodGroup of a ServingGroup; None for anything else.
 
-    `path`: Its path among the objects of the cluster.
+    Args:
+        path: Its path among the objects of the cluster.
     """
     body = found.body
     group = _group_of(body)
@@ -149,8 +150,9 @@ def read_group(
 ) -> list[ServingFacts]:
     """Return one ServingFacts for each ServingGroup.
 
-    `bodies`: Objects of one cluster.
-    `paths`: Their paths in the caller's input; none if left out.
+    Args:
+        bodies: Objects of one cluster.
+        paths: Their paths in the caller's input; none if left out.
     """
     found = zip_longest(bodies, paths, fillvalue="")
     objects = ((read_object(mapping(body), path, context), path) for body, path in found)

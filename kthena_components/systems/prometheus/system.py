@@ -166,9 +166,10 @@ def write_alerts(plan: ServingPlan, targets: ScrapeTargets) -> list[dict[str, An
 def series_of(plan: ServingPlan, unit: Unit, metric: str, more: str = "", over: str = "") -> str:
     """Write a metric of the pods of a unit, with the name of their group as a label.
 
-    `metric`: A metric of kube-state-metrics.
-    `more`: Further matchers, each with a comma at its end.
-    `over`: A function over the last hour.
+    Args:
+        metric: A metric of kube-state-metrics.
+        more: Further matchers, each with a comma at its end.
+        over: A function over the last hour.
     """
     series = f'{metric}{{{more}namespace="{plan.namespace}",pod=~"{unit.pods}"}}'
     series = f"{over}({series}[1h])" if over else series

@@ -123,8 +123,9 @@ def chart_command(
 ) -> list[str] | None:
     """Return the command of the head of such a cluster; None for other containers and scripts.
 
-    `container`: The head's first container.
-    `context`: What is known beside the object: the ConfigMap with the script.
+    Args:
+        container: The head's first container.
+        context: What is known beside the object: the ConfigMap with the script.
     """
     words = [word for word in sequence(container.get("command")) if isinstance(word, str)]
     if not any(f"cp {_SCRIPT} " in word for word in words):

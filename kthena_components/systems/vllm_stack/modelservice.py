@@ -241,8 +241,9 @@ _MADE = "spec.containers[0]"
 def placed(pod: PodFacts, path: str, *, image: str) -> PodFacts:
     """Return the facts of a pod of one container, with its paths in the values.
 
-    `pod`: The facts, read from a pod with the container alone.
-    `path`: The values from which the chart makes the container.
+    Args:
+        pod: The facts, read from a pod with the container alone.
+        path: The values from which the chart makes the container.
     """
     pod = relocated(pod, lambda at: at.replace(_MADE, path, 1))
     return replace(pod, own=pod.own and replace(pod.own, image_path=image))

@@ -160,8 +160,9 @@ class Expander:
     ) -> Iterator[Chunks]:
         """Return the parts of a word.
 
-        `operand`: Whether it stands behind `:-` or its like, where its own blanks split it.
-        `assigns`: Whether it is assigned to a variable.
+        Args:
+            operand: Whether it stands behind `:-` or its like, where its own blanks split it.
+            assigns: Whether it is assigned to a variable.
         """
         for index, piece in enumerate(word):
             match piece:

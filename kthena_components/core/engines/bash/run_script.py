@@ -50,8 +50,9 @@ _STRAY_OPTION = regex(r"--?[A-Za-z][A-Za-z0-9_.-]*")
 def run_script(shared: SharedState, script: Script, started: Run) -> bool:
     """Follow a script; what it starts is noted in `shared`.
 
-    `shared`: What all shells of one container share.
-    `started`: The shell that runs it.
+    Args:
+        shared: What all shells of one container share.
+        started: The shell that runs it.
 
     Returns:
         Whether an engine may run on in the background when the script has ended.

@@ -155,9 +155,10 @@ def _chain(shell: Shell, node: Chain) -> Flow:
 def _links(shell: Shell, node: Chain, start: int, *, holds: bool | None = None) -> Flow:
     """Run `&& b || c`, each link by the status of those before it.
 
-    `node`: The whole chain.
-    `start`: The first link that may run.
-    `holds`: Whether what is in front of it succeeded; None: as the status says.
+    Args:
+        node: The whole chain.
+        start: The first link that may run.
+        holds: Whether what is in front of it succeeded; None: as the status says.
     """
     for index in range(start, len(node.rest)):
         mark, statement = node.rest[index]

@@ -112,8 +112,9 @@ def told_once(
 ) -> Iterator[Finding]:
     """Report what the containers of one object lack, in one finding.
 
-    `found`: The containers with what each one lacks.
-    `so`: What follows from it, as a clause.
+    Args:
+        found: The containers with what each one lacks.
+        so: What follows from it, as a clause.
     """
     without: dict[Lack, dict[str, str]] = {}
     for container, lacks in found:

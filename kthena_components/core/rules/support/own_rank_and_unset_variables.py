@@ -64,7 +64,8 @@ def set_by(told: Sequence[str] | None, names: Sequence[str]) -> str:
 def own_rank(pods: Ranked, facts: ServingFacts) -> str:
     """Say how each pod of a template gets its rank.
 
-    `facts`: They say how the controller of the pods numbers them.
+    Args:
+        facts: They say how the controller of the pods numbers them.
     """
     of_template = set_by(facts.told, _OF_TEMPLATE)
     of_engine = "" if pods.alone and of_template else number_in_engine(facts)
@@ -111,8 +112,9 @@ def _by_label(facts: ServingFacts) -> bool:
 def _from(pods: Ranked, name: str, begin: int) -> str:
     """Take a rank from the number of a pod. Kubernetes computes nothing, but a shell does.
 
-    `name`: The variable with the number of each.
-    `begin`: The number of the first of them.
+    Args:
+        name: The variable with the number of each.
+        begin: The number of the first of them.
     """
     rest = pods.first - begin * pods.step
     if rest == 0 and pods.step == 1:
@@ -127,9 +129,10 @@ def workers_of(
 ) -> Ranked:
     """Return the workers of an engine, whose ranks begin behind those of the entry.
 
-    `option`: The option with their ranks.
-    `command`: Their command line.
-    `first`: Their first rank, if the entry has not as many as each of them.
+    Args:
+        option: The option with their ranks.
+        command: Their command line.
+        first: Their first rank, if the entry has not as many as each of them.
     """
     step = total_of(option, command)[1]
     count = engine.pods - 1 if isinstance(engine.pods, int) else None
@@ -147,8 +150,9 @@ def total_of(option: str, command: CommandFacts) -> tuple[int | None, int]:
 def no_value(told: Iterable[str] | None, pod: PodFacts, value: object) -> str:
     """Explain which variable of a value is not set in a pod; empty if it is, or if that is unclear.
 
-    `told`: Variables that the controller of the pod sets, and beginnings of them. None: unknown.
-    `value`: The value, from the pod's command line.
+    Args:
+        told: Variables that the controller of the pod sets, and beginnings of them. None: unknown.
+        value: The value, from the pod's command line.
     """
     name = getattr(value, "name", "") if isinstance(value, NotSet | OfController | Varying) else ""
     if isinstance(value, SetLater):
@@ -177,9 +181,10 @@ def no_value(told: Iterable[str] | None, pod: PodFacts, value: object) -> str:
 def no_part(told: Iterable[str] | None, pod: PodFacts, value: object, shown: str) -> str:
     """Explain which variable in a part of a value its controller does not set; empty if none.
 
-    `told`: Variables that the controller of the pod sets, and beginnings of them. None: unknown.
-    `value`: The value, of which one variable is known to be the controller's.
-    `shown`: All of it, as it is written.
+    Args:
+        told: Variables that the controller of the pod sets, and beginnings of them. None: unknown.
+        value: The value, of which one variable is known to be the controller's.
+        shown: All of it, as it is written.
     """
     if told is None or not isinstance(value, OfController | Varying) or value.elsewhere:
         return ""

@@ -126,7 +126,8 @@ def _times(amounts: _Amounts, number: int) -> _Amounts:
 def _of_pod_group(entry: Object, pods: list[PodSet], hidden: Unknown | None) -> _Amounts:
     """Return the minResources of a PodGroup, or the least that its pods request.
 
-    `hidden`: Why other pods may belong to it, which may request less; None if none may.
+    Args:
+        hidden: Why other pods may belong to it, which may request less; None if none may.
     """
     stated = entry.spec.get("minResources")
     if stated is not None:

@@ -131,7 +131,8 @@ def has_room(node: Amounts, asked: Mapping[str, Decimal]) -> bool:
 def _beside(asked: Mapping[str, Decimal], key: str, nodes: list[Amounts]) -> tuple[str, str, str]:
     """Name what is short where there are enough accelerators: in the request, on Nodes, a remedy.
 
-    `nodes`: All Nodes.
+    Args:
+        nodes: All Nodes.
     """
     enough = [node for node in nodes if node.get(key, 0) >= asked[key]]
     what = f"{render_quantity(asked[key])} of {key}"

@@ -360,7 +360,8 @@ def _spread_fits(
 ) -> Iterator[Finding]:
     """Compare the number of pods with those that the domains of a spread constraint take.
 
-    `filled`: whether it counts others, which may be in domains where these start on no Node.
+    Args:
+        filled: whether it counts others, which may be in domains where these start on no Node.
     """
     pods, path = listed[0]
     at, count = pods.at(f"spec.{path}"), total([each.count for each, _ in listed])
