@@ -23,7 +23,7 @@ from kthena_components.core.facts.split_engines import (
     starts_first,
 )
 from kthena_components.core.facts.split_objects import Service, SplitObjects, is_one, joined
-from kthena_components.core.facts.workload import may_have_ranks, template_of
+from kthena_components.core.facts.workload import may_have_ranks, only_template
 from kthena_components.core.findings import (
     Finding,
     advise,
@@ -147,7 +147,7 @@ def _in_place_of_workers(objects: SplitObjects, head: EnginePart) -> Iterator[Fi
         report = refuse if objects.are_together(head, part) else advise
         yield report(at, f"is 0, but {needs}", write(_missing(head, part)), _RULE)
     # Pods whose commands are not read may be the workers.
-    for part in () if objects.has_unread(head.namespace) else objects.sleeping:
+    for part in () if objects.has_unread_pods(head.namespace) else objects.sleeping:
         if part.namespace == head.namespace and part.kind != "Pod":
             seen = f"runs `{part.pod.idle}`, but {needs}, and no pods join it"
             is_its = objects.are_together(head, part) and _belongs(head, part)
@@ -268,7 +268,7 @@ def _key(body: Mapping[str, Any]) -> tuple[str, str, str]:
 
 def _may_have_ranks(body: Mapping[str, Any]) -> bool:
     """Return whether an object may have pods of an engine."""
-    made = template_of(body)
+    made = only_template(body)
     if made is None:
         return group_kind(body)[1] not in _WITHOUT_PODS
     return may_have_ranks(made)

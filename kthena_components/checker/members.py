@@ -12,7 +12,7 @@ from kthena_components.core.facts.network import HostedPods
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.split_engines import EnginePart, read_engine_part
-from kthena_components.core.facts.workload import Made
+from kthena_components.core.facts.workload import OnlyTemplate
 from kthena_components.core.findings import paths_above
 from kthena_components.core.objects.object import POD_GROUP, Object, PodSet, read_object
 from kthena_components.core.plan.controller_variables import NOTHING, Told
@@ -57,12 +57,12 @@ def read_engine_part_of(
     body: Mapping[str, Any], path: str = "", context: Context = NO_CONTEXT
 ) -> EnginePart | None:
     """Read an object with a part of an engine; None for anything else."""
-    made = _only_template(body) if group_kind(body) in _OTHERS else None
+    made = _template_of_other(body) if group_kind(body) in _OTHERS else None
     return read_engine_part(body, path, context, made)
 
 
-def _only_template(body: Mapping[str, Any]) -> Made | None:
-    """Return the only pod template of an object with its pods; None if there are several."""
+def _template_of_other(body: Mapping[str, Any]) -> OnlyTemplate | None:
+    """Return the only pod template of an object of another system; None if it has several."""
     kind = find_kind(group_kind(body))
     if kind is None or kind.pods is None:
         return None
@@ -72,7 +72,7 @@ def _only_template(body: Mapping[str, Any]) -> Made | None:
     first = sets[0]
     metadata = {"labels": first.labels, "annotations": first.annotations}
     number = total([pods.count for pods in sets])
-    return Made({"metadata": metadata, "spec": first.spec}, first.path, number)
+    return OnlyTemplate({"metadata": metadata, "spec": first.spec}, first.path, number)
 
 
 def with_pods(kind: Kind[Any], found: Object, view: Any, facts: ServingFacts) -> ServingFacts:

@@ -117,6 +117,17 @@ def test_the_values_of_a_chart_elsewhere_are_read(run: Command, write: Write, fo
     assert not [line for line in right if ": mandatory: " in line or "chart" in line], right
 
 
+def test_values_over_a_file_that_is_not_read_are_not_known(run: Command, write: Write) -> None:
+    files = {
+        "helmfile.yaml": HELMFILE.replace("VALUES", "none.yaml, v.yaml").replace("SET", ""),
+        "none.yaml": "a: *b\n",
+        "v.yaml": VALUES,
+    }
+    lines = told(run, write, "late", files, "8")
+    assert not [line for line in lines if ": mandatory: " in line]
+    assert [line for line in lines if "not rendered: release vllm" in line], lines
+
+
 def test_what_only_terraform_knows_is_not_checked(run: Command, write: Write) -> None:
     text = TERRAFORM.replace("VALUES", ENCODED.replace("TP", "var.size"))
     (line,) = (x for x in told(run, write, "m", {"main.tf": text}, "") if "world-size" in x)

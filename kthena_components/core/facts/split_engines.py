@@ -21,11 +21,11 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.facts.workload import (
     NOT_STATED,
-    Made,
+    OnlyTemplate,
     is_serving,
     may_have_ranks,
+    only_template,
     pods_of_template,
-    template_of,
 )
 from kthena_components.core.findings import join_path
 from kthena_components.core.values.dataclass import dataclass
@@ -103,14 +103,17 @@ class EnginePart:
 
 
 def read_engine_part(
-    body: Mapping[str, Any], path: str = "", context: Context = NO_CONTEXT, made: Made | None = None
+    body: Mapping[str, Any],
+    path: str = "",
+    context: Context = NO_CONTEXT,
+    made: OnlyTemplate | None = None,
 ) -> EnginePart | None:
     """Read an object with a part of an engine; None for anything else.
 
     Args:
         made: Its only template, for a kind of another system.
     """
-    made = made or template_of(body)
+    made = made or only_template(body)
     if made is None:
         return None
     metadata = mapping(body.get("metadata"))
@@ -133,7 +136,7 @@ def read_engine_part(
 
 
 def _part(
-    body: Mapping[str, Any], made: Made, read: PodFacts, text: str, context: Context
+    body: Mapping[str, Any], made: OnlyTemplate, read: PodFacts, text: str, context: Context
 ) -> EnginePart:
     """Return a part without its path and the names by which other pods find it."""
     metadata = mapping(body.get("metadata"))
@@ -156,7 +159,7 @@ def _part(
     )
 
 
-def _has_engine(made: Made) -> bool:
+def _has_engine(made: OnlyTemplate) -> bool:
     """Return whether the pods of a template have accelerators and the image of an engine or Ray."""
     listed = sequence(mapping(made.body.get("spec")).get("containers"))
     images = [read_image(str(mapping(each).get("image", ""))) for each in listed]
@@ -164,7 +167,9 @@ def _has_engine(made: Made) -> bool:
     return known and may_have_ranks(made)
 
 
-def _with_names(part: EnginePart, body: Mapping[str, Any], made: Made, path: str) -> EnginePart:
+def _with_names(
+    part: EnginePart, body: Mapping[str, Any], made: OnlyTemplate, path: str
+) -> EnginePart:
     """Add the path, the names and labels by which other pods find those of a part, and its gang."""
     kind, spec = group_kind(body), mapping(body.get("spec"))
     service = spec.get("serviceName")

@@ -39,7 +39,7 @@ from kthena_components.core.facts.split_engines import (
     spreads_copies,
     starts_first,
 )
-from kthena_components.core.facts.workload import may_have_ranks, template_of
+from kthena_components.core.facts.workload import may_have_ranks, only_template
 from kthena_components.core.findings import join_path
 from kthena_components.core.values.read import group_kind, mapping, name_of, unknown_inside
 from kthena_components.core.values.regex import regex
@@ -174,11 +174,11 @@ class SplitObjects:
 
     @cached_property
     def _unread(self) -> list[tuple[str, set[Label] | None]]:
-        """The namespaces and labels of pods that are no part of an engine as far as is read."""
+        """The namespaces and labels of pods whose command lines are not read. None: not known."""
         read = {part.path for part in (*self.parts, *self.sleeping)}
         found = list[tuple[str, set[Label] | None]]()
         for path, body in self.named.items():
-            made = template_of(body)
+            made = only_template(body)
             if made is None or join_path(path, made.path) in read or not may_have_ranks(made):
                 continue
             metadata = made.body.get("metadata")
@@ -187,8 +187,8 @@ class SplitObjects:
             found.append((_namespace(body), None if unknown_inside(metadata, stated) else labels))
         return found
 
-    def has_unread(self, namespace: str) -> bool:
-        """Return whether a namespace has pods of which no part of an engine is read."""
+    def has_unread_pods(self, namespace: str) -> bool:
+        """Return whether a namespace has pods whose command lines are not read."""
         return any(space == namespace for space, _ in self._unread)
 
     def may_select_unread(self, service: Service) -> bool:

@@ -45,26 +45,26 @@ _COUNTS = {
 """The field with the number of pods, by kind."""
 
 
-class Made(NamedTuple):
-    """The template of the pods of an object, and their number."""
+class OnlyTemplate(NamedTuple):
+    """The only pod template of an object, its path there, and the number of its pods."""
 
     body: Mapping[str, Any]
     path: str
     number: MaybeInt
 
 
-def template_of(body: Mapping[str, Any]) -> Made | None:
-    """Return the only template of a kind that may have a part of an engine."""
+def only_template(body: Mapping[str, Any]) -> OnlyTemplate | None:
+    """Return the only template of a kind that may have a part of an engine; None for others."""
     kind, spec = group_kind(body), mapping(body.get("spec"))
     if kind == _POD:
-        return Made(body, "", 1)
+        return OnlyTemplate(body, "", 1)
     if kind not in _COUNTS:
         return None
     count = count_or_unknown(spec.get(_COUNTS[kind]), _COUNTS[kind], 1)
-    return Made(mapping(spec.get("template")), "spec.template", count)
+    return OnlyTemplate(mapping(spec.get("template")), "spec.template", count)
 
 
-def may_have_ranks(made: Made) -> bool:
+def may_have_ranks(made: OnlyTemplate) -> bool:
     """Return whether the pods of a template may be ranks of an engine."""
     spec = mapping(made.body.get("spec"))
     containers = [mapping(each) for each in sequence(spec.get("containers"))]

@@ -224,6 +224,22 @@ def with_value(values: object, steps: Sequence[Step], value: object) -> Any:
     return below(values, steps, value)
 
 
+def merged(values: object, more: object) -> Any:
+    """Return values with others over them: maps are merged, and anything else is replaced.
+
+    Source: helm/helm v3 pkg/cli/values/options.go (mergeMaps).
+    """
+    if not is_map(more):
+        return more
+    if gap := unknown_in(values):
+        return gap
+    under = values if is_map(values) else {}
+    return {
+        **under,
+        **{key: merged(under[key], each) if key in under else each for key, each in more.items()},
+    }
+
+
 def _with_key(values: object, steps: Sequence[Step], value: object) -> Any:
     """Set a key of a map at a path of `helm --set`; unknown where Helm would fail or drop it."""
     step, rest = steps[0], steps[1:]

@@ -16,7 +16,6 @@ Source: sigs.k8s.io/kustomize api/internal/builtins/HelmChartInflationGenerator.
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +34,7 @@ from kthena_components.reading.releases.release import (
     Repository,
     Statement,
     elsewhere,
-    outside,
+    read_or_outside,
 )
 from kthena_components.reading.settings import parse_kube_map
 
@@ -56,14 +55,8 @@ def fleet(text: str, place: Place, repository: Repository) -> list[Statement]:
             continue
         named = f"{place.what}, target {target.get('name')}" if target else place.what
         bundle = _Bundle(content, target, replace(place, what=named), repository)
-        try:
-            found.extend(bundle.read())
-        except OutsideError as error:
-            helm = bundle.helm
-            stated = partial(bundle.chart, "")
-            found.append(
-                outside(bundle.place, error, stated, helm.get("chart"), helm.get("version"))
-            )
+        chart, version = map(bundle.helm.get, ("chart", "version"))
+        found += read_or_outside(bundle.read, bundle.place, bundle.chart, chart, version)
     return found
 
 
@@ -158,11 +151,8 @@ def helmfile(text: str, place: Place, repository: Repository) -> list[Statement]
             own = _Release(
                 release, content, replace(place, what=f"release {release.get('name')}"), repository
             )
-            try:
-                found.extend(own.read())
-            except OutsideError as error:
-                chart, version = release.get("chart", ""), release.get("version")
-                found.append(outside(own.place, error, partial(own.stated, ""), chart, version))
+            chart, version = release.get("chart", ""), release.get("version")
+            found += read_or_outside(own.read, own.place, own.stated, chart, version)
     return found
 
 

@@ -9,7 +9,7 @@ fork has another owner. So the last part of the path is compared, if the checkou
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import field
 from functools import cached_property
@@ -20,7 +20,7 @@ from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.core.values.values_in_text import parsed, steps_of, with_value
+from kthena_components.core.values.values_in_text import merged, parsed, steps_of, with_value
 from kthena_components.reading.files import Unreadable, read_regular
 from kthena_components.reading.settings import parse_kube_map, read_below
 
@@ -148,20 +148,20 @@ class Outside:
 Statement = ChartRelease | Overlay | Outside
 
 
+_OPEN = Unknown("a file of values is not read")
 _NOT_READ = "__VALUES_OF_HELM__"
-"""Stands for values that are not read: a placeholder."""
+"""A placeholder for values that are not known."""
 
 
 def elsewhere(why: str, stated: ChartRelease, chart: object, version: object) -> Outside:
     """Describe a release of a chart elsewhere, with Pulumi's Release, whose values rules may read.
 
-    Maps are merged, and anything else is replaced; null removes a value.
-    Source: helm/helm v3 pkg/cli/values/options.go (MergeValues), pkg/chartutil/coalesce.go.
+    Null removes a value of the chart. Source: helm/helm v3 pkg/chartutil/coalesce.go.
     """
     values: Any = {}
     for text in stated.values:
         content = parse_kube_map(text, "") if text.strip() else {}
-        values = _NOT_READ if isinstance(content, Unreadable) else _merged(values, content)
+        values = _OPEN if isinstance(content, Unreadable) else merged(values, content)
     for option in stated.options:
         flag, name, value = option.split("=", 2)
         steps = steps_of(name)
@@ -179,26 +179,27 @@ def elsewhere(why: str, stated: ChartRelease, chart: object, version: object) ->
     return Outside(place=stated.place, why=why, body=body, values=stated.values)
 
 
-def outside(
+def read_or_outside(
+    read: Callable[[], Iterable[Statement]],
     place: Place,
-    error: OutsideError,
-    stated: Callable[[], ChartRelease],
+    stated: Callable[[str], ChartRelease],
     chart: object,
     version: object,
-) -> Outside:
-    """Describe a release that cannot be rendered, with its values if the chart is elsewhere."""
-    if not error.folder and isinstance(chart, str):
-        with suppress(OutsideError):
-            return elsewhere(str(error), stated(), chart, version)
-    return Outside(place=place, why=str(error), folder=error.folder)
+) -> list[Statement]:
+    """Read a release, or describe one that cannot be rendered.
 
-
-def _merged(values: object, more: Mapping[str, Any]) -> Any:
-    made = dict(mapping(values))
-    for key, value in more.items():
-        both = isinstance(value, Mapping) and isinstance(made.get(key), Mapping)
-        made[key] = _merged(made[key], value) if both else value
-    return made
+    Args:
+        stated: Reads what it states for a chart in a folder, or elsewhere if the folder is empty.
+        chart: The chart, as it is stated. If it is elsewhere, the values are described, too.
+        version: Its version, as it is stated.
+    """
+    try:
+        return [*read()]
+    except OutsideError as error:
+        if not error.folder and isinstance(chart, str):
+            with suppress(OutsideError):
+                return [elsewhere(str(error), stated(""), chart, version)]
+        return [Outside(place=place, why=str(error), folder=error.folder)]
 
 
 # Fields of a kustomization that a release states. Only those that name no file and no address.

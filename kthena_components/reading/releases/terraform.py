@@ -11,7 +11,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +21,11 @@ from kthena_components.reading.folders import CHART
 from kthena_components.reading.hcl import Block, Call, Expression, HclError, blocks_in, value_of
 from kthena_components.reading.releases.release import (
     ChartRelease,
-    Outside,
     OutsideError,
     Place,
     Repository,
     Statement,
-    outside,
+    read_or_outside,
 )
 from kthena_components.reading.settings import parse_kube_map
 
@@ -40,7 +38,6 @@ _SETS = ("set", "set_list", "set_sensitive")
 _UNREAD = ("set_wo", "postrender", "post_render", "dynamic")
 _LABELS = 2
 _LATE = "__TERRAFORM__"
-_ELSEWHERE = "\0"
 """The folder of a chart that is not in the repository."""
 _WRAPPED = regex(r'"?\$\{(.*)\}"?', re.DOTALL)
 _FIELD = regex(r"\$\{([^{}]*)\}")
@@ -55,11 +52,9 @@ def terraform(text: str, place: Place, repository: Repository) -> list[Statement
         if body.get("count") == 0:
             continue
         own = replace(place, what=f"helm_release {name}")
-        reading = _Release(body, own, repository)
-        try:
-            found.append(reading.read(str(name)))
-        except OutsideError as error:
-            found.append(reading.outside(str(name), error))
+        release, version = _Release(str(name), body, own, repository), body.get("version")
+        known = version if isinstance(version, str | None) else _LATE
+        found += read_or_outside(release.read, own, release.stated, body.get("chart"), known)
     return found
 
 
@@ -106,36 +101,31 @@ def _from_json(value: object) -> Any:
 class _Release:
     """The reading of a release."""
 
-    def __init__(self, body: Mapping[str, Any], place: Place, repository: Repository) -> None:
-        self._body, self._place, self._repository = body, place, repository
+    def __init__(
+        self, label: str, body: Mapping[str, Any], place: Place, repository: Repository
+    ) -> None:
+        self._label, self._body, self._place, self._repository = label, body, place, repository
         self._start = place.folder
 
-    def read(self, label: str) -> ChartRelease:
+    def read(self) -> Iterator[ChartRelease]:
         """Read a release whose chart is a folder of the repository."""
         stated = self._body.get("chart")
         folder = self._folder(stated.text if isinstance(stated, Expression) else str(stated))
         with OutsideError.of(folder):
             self._require_local(stated)
-            return self._stated(folder, label)
+            yield self.stated(folder)
 
-    def outside(self, label: str, error: OutsideError) -> Outside:
-        """Describe a release that cannot be rendered, with its values if the chart is elsewhere.
+    def stated(self, folder: str) -> ChartRelease:
+        """Read what it states, for a chart in a folder of the repository or elsewhere.
 
-        A value that only Terraform evaluates is a placeholder in them.
+        A value that only Terraform evaluates is a placeholder where the chart is elsewhere.
         """
-        version = self._body.get("version")
-        known = version if isinstance(version, str | None) else _LATE
-        stated = partial(self._stated, _ELSEWHERE, label)
-        return outside(self._place, error, stated, self._body.get("chart"), known)
-
-    def _stated(self, folder: str, label: str) -> ChartRelease:
-        """Read what it states, for a chart in a folder of the repository or elsewhere."""
         if unread := next((key for key in _UNREAD if self._body.get(key)), ""):
             raise OutsideError(f"its {unread} is known only to Terraform")
         return ChartRelease(
             place=self._place,
             folder=folder,
-            name=self._text("name") or label,
+            name=self._text("name") or self._label,
             namespace=self._text("namespace"),
             values=tuple(self._values(folder)),
             options=tuple(self._sets(folder)),
@@ -268,7 +258,7 @@ def _known(value: object, folder: str, name: str) -> Any:
 
 def _is_written(folder: str, name: str) -> bool:
     """Return whether templates of a chart only write a value, and decide nothing by it."""
-    if folder == _ELSEWHERE:
+    if not folder:
         return True  # rules read the values, and know a placeholder
     last = name.rpartition(".")[2]
     if re.fullmatch(r"[A-Za-z_]\w*", last) is None:

@@ -6,7 +6,7 @@ values do. Source: vllm-project/production-stack helm/templates.
 A values file alone is not read: it does not name its chart.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import Any
 
@@ -17,7 +17,6 @@ from kthena_components.core.values.images import Version
 from kthena_components.core.values.read import (
     first_unknown,
     inside,
-    is_map,
     is_name,
     mapping,
     sequence,
@@ -26,6 +25,7 @@ from kthena_components.core.values.read import (
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import UNKNOWN_WORD, Unknown, is_unresolved
 from kthena_components.core.values.values_in_text import (
+    merged,
     parsed,
     read_yaml_text,
     steps_of,
@@ -61,7 +61,7 @@ class ChartValues:
     version: Version | Unknown | None
     """Version of the chart. None: not stated, so the newest."""
     overridden: Mapping[str, str] = field(default_factory=dict)
-    """Values that a parameter of Argo CD sets, with the path of the parameter."""
+    """Values that a parameter of Argo CD or `set` of K3s sets, with its path."""
 
 
 def values_of(found: Object) -> Iterator[ChartValues]:
@@ -112,35 +112,52 @@ def _k3s(chart: str, spec: Mapping[str, Any], namespace: object) -> ChartValues:
     """
     stated, key = spec.get("values"), "values"
     if (content := read_yaml_text(spec.get("valuesContent"), "valuesContent")) is not None:
-        stated, key = _over(content, stated), "values" if stated else "valuesContent"
-    overridden = {}
-    for name, value in sorted(mapping(spec.get("set")).items()):
-        steps = steps_of(name)
-        if isinstance(steps, Unknown):
-            stated = steps
-            break
-        is_list = isinstance(value, str) and value.startswith("{")
-        read = (
-            parsed(value, as_text=False) if is_list or not isinstance(value, str) else typed(value)
-        )
-        stated = with_value(stated, steps, read)
-        overridden[str(name)] = f"spec.set.{name}"
+        key = "values" if stated else "valuesContent"
+        stated = content if stated is None else merged(content, stated)
+    beside = bool(spec.get("valuesSecrets"))
+    parameters = (
+        (f"spec.set.{name}", name, _set_value(value))
+        for name, value in sorted(mapping(spec.get("set")).items())
+    )
+    values, overridden = _with_parameters(stated, parameters, beside=beside)
     return ChartValues(
         chart=chart,
         path=f"spec.{key}",
-        values=stated,
-        beside=bool(spec.get("valuesSecrets")),
+        values=values,
+        beside=beside,
         namespace=spec.get("targetNamespace") or namespace,
         version=_version(spec.get("version")),
         overridden=overridden,
     )
 
 
-def _over(values: object, more: object) -> Any:
-    """Merge values as Helm does; Unknown if the first ones cannot be read."""
-    if not is_map(more) or isinstance(values, Unknown):
-        return values if more is None or isinstance(values, Unknown) else more
-    return {**mapping(values), **{k: _over(mapping(values).get(k), v) for k, v in more.items()}}
+def _set_value(value: object) -> Any:
+    """Read a value of `set`: a list in braces, or a text in which commas separate nothing."""
+    if isinstance(value, str) and not value.startswith("{"):
+        return typed(value)
+    return parsed(value, as_text=False)
+
+
+def _with_parameters(
+    values: object, parameters: Iterable[tuple[str, object, object]], *, beside: bool
+) -> tuple[object, dict[str, str]]:
+    """Set values by parameters, and return the path of the parameter for each of them.
+
+    Args:
+        values: The values, which are not known any more if a parameter cannot be read.
+        parameters: The path, the name and the value of each.
+        beside: Whether there are values elsewhere, which may have the list that a name refers to.
+    """
+    overridden: dict[str, str] = {}
+    for at, name, value in parameters:
+        steps = steps_of(name)
+        if isinstance(steps, Unknown):
+            return steps, overridden
+        if beside and not _has_lists(values, steps):
+            return BESIDE, overridden
+        values = with_value(values, steps, value)
+        overridden[str(name)] = at
+    return values, overridden
 
 
 def _flux_chart(spec: Mapping[str, Any]) -> str:
@@ -175,17 +192,9 @@ def _argo(chart: str, source: Mapping[str, Any], path: str, namespace: object) -
     values, key = helm.get("valuesObject"), "valuesObject"
     if values is None:
         values, key = read_yaml_text(helm.get("values"), "values"), "values"
-    beside, overridden = bool(helm.get("valueFiles")), {}
-    for at, name, value in _parameters(helm):
-        steps = steps_of(name)
-        if isinstance(steps, Unknown):
-            values = steps
-            break
-        if beside and not _has_lists(values, steps):
-            values = BESIDE
-            break
-        values = with_value(values, steps, value)
-        overridden[str(name)] = f"{path}.{at}.value"
+    beside = bool(helm.get("valueFiles"))
+    parameters = ((f"{path}.{at}.value", name, value) for at, name, value in _parameters(helm))
+    values, overridden = _with_parameters(values, parameters, beside=beside)
     return ChartValues(
         chart=chart,
         path=f"{path}.{key}",
@@ -244,7 +253,7 @@ class Model:
     over_ray: object = None
     """servingEngineSpec.raySpec, which release 0.1.3 reads."""
     overridden: Mapping[str, str] = field(default_factory=dict)
-    """Values that a parameter of Argo CD sets, with the path of the parameter."""
+    """Values that a parameter of Argo CD or `set` of K3s sets, with its path."""
 
     def at(self, *fields: str) -> str:
         """Return the path of the first field that is set by a parameter, or of the first."""

@@ -359,6 +359,26 @@ def test_a_value_of_k3s_that_is_not_read_is_unknown(stated: Changes) -> None:
     assert {f.level for f in check_manifest(body)} == {Level.UNKNOWN}
 
 
+@pytest.mark.parametrize("null", [{"modelSpec": None}, None])
+def test_null_in_values_of_k3s_removes_what_the_text_has(null: object) -> None:
+    stated = {"spec.valuesContent": yaml.safe_dump(VALUES)}
+    body = changed(K3S, {**stated, "spec.values": {"servingEngineSpec": null}})
+    facts = read_manifest(body)
+    assert facts is not None
+    assert facts.engines == ()
+
+
+def test_a_list_of_k3s_may_be_in_a_secret() -> None:
+    body = changed(
+        K3S,
+        {
+            "spec.valuesSecrets": [{"name": "more", "keys": ["values.yaml"]}],
+            "spec.set": {"servingEngineSpec.modelSpec[0].requestGPU": 8},
+        },
+    )
+    assert {f.level for f in check_manifest(body)} == {Level.UNKNOWN}
+
+
 def test_a_helm_chart_of_k3s_with_another_chart_is_not_read() -> None:
     facts = read_manifest(changed(K3S, {"spec.chart": "traefik", "spec.values": VALUES}))
     assert facts is not None
