@@ -3,10 +3,29 @@
 from tests.cli.conftest import Command, Write
 from tests.support.for_each import for_each
 
+DEPLOYMENT = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: NAME, namespace: m}
+spec:
+  selector: {matchLabels: {app: NAME}}
+  template:
+    metadata: {labels: {app: NAME}}
+    spec:
+      containers:
+        - name: engine
+          image: vllm/vllm-openai:RELEASE
+          command: COMMAND
+          PROBE
+          resources: {limits: {nvidia.com/gpu: GPUS}}
+          volumeMounts: [{name: start, mountPath: /scripts}]
+      volumes: [{name: start, configMap: {name: start-NAME, defaultMode: 0755}}]
+---
+"""
 OBJECTS = """\
 apiVersion: v1
 kind: ConfigMap
-metadata: {name: start}
+metadata: {name: start-chat, namespace: m}
 data:
   start.sh: |
     #!/bin/bash
@@ -14,28 +33,18 @@ data:
   other.sh: |
     OTHER
 ---
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: chat}
-spec:
-  selector: {matchLabels: {app: chat}}
-  template:
-    metadata: {labels: {app: chat}}
-    spec:
-      containers:
-        - name: engine
-          image: vllm/vllm-openai:v0.11.0
-          command: COMMAND
-          readinessProbe: {httpGet: {path: /health, port: 8000}}
-          resources: {limits: {nvidia.com/gpu: 1}}
-          volumeMounts: [{name: start, mountPath: /scripts}]
-      volumes: [{name: start, configMap: {name: start, defaultMode: 0755}}]
----
 apiVersion: v1
 kind: Service
-metadata: {name: chat}
+metadata: {name: chat, namespace: m}
 spec: {selector: {app: chat}, ports: [{port: 8000}]}
+---
 """
+CHAT = (
+    DEPLOYMENT.replace("NAME", "chat")
+    .replace("RELEASE", "v0.11.0")
+    .replace("GPUS", "1")
+    .replace("PROBE", "readinessProbe: {httpGet: {path: /health, port: 8000}}")
+)
 SERVE = "exec vllm serve m --port PORT"
 FORMS = {
     "a shell runs the script": ("[bash, /scripts/start.sh]", SERVE, ""),
@@ -63,7 +72,7 @@ OPEN = {
 
 def told(run: Command, write: Write, form: tuple[str, str, str], port: str) -> list[str]:
     command, script, other = (part.replace("PORT", port) for part in form)
-    texts = (OBJECTS.replace("COMMAND", command), script or "true", other or "true")
+    texts = ((OBJECTS + CHAT).replace("COMMAND", command), script or "true", other or "true")
     write("a.yaml", texts[0].replace("SCRIPT", texts[1]).replace("OTHER", texts[2]))
     done = run("a.yaml")
     return [line for line in done.lines if ": mandatory: " in line]
@@ -81,7 +90,7 @@ def test_another_server_may_have_the_port(run: Command, write: Write, name: str)
     assert told(run, write, OPEN[name], "9000") == []
 
 
-PART = """\
+SCRIPT = """\
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: start-NAME, namespace: m}
@@ -90,23 +99,13 @@ data:
     #!/bin/bash
     SCRIPT
 ---
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: NAME, namespace: m}
-spec:
-  selector: {matchLabels: {app: NAME}}
-  template:
-    metadata: {labels: {app: NAME}}
-    spec:
-      containers:
-        - name: engine
-          image: vllm/vllm-openai:v0.10.2
-          command: [bash, /scripts/start.sh]
-          resources: {limits: {nvidia.com/gpu: 8}}
-          volumeMounts: [{name: start, mountPath: /scripts}]
-      volumes: [{name: start, configMap: {name: start-NAME}}]
----
 """
+PART = SCRIPT + (
+    DEPLOYMENT.replace("RELEASE", "v0.10.2")
+    .replace("GPUS", "8")
+    .replace("COMMAND", "[bash, /scripts/start.sh]")
+    .replace("          PROBE\n", "")
+)
 SERVICE = """\
 apiVersion: v1
 kind: Service

@@ -267,8 +267,10 @@ class Context:
 
     def texts_in(self, volumes: object) -> list[Any]:
         """Return the texts of the ConfigMaps that a pod's volumes name."""
+        if not self.config_maps:
+            return []
         named = (mapping(mapping(each).get("configMap")) for each in sequence(volumes))
-        found = (self.find(each) for each in named if each and self.config_maps)
+        found = (self.find(each) for each in named if each)
         return [
             text for each in found if isinstance(each, ConfigMap) for text in each.data.values()
         ]

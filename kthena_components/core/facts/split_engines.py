@@ -53,7 +53,7 @@ _SIGNS = (
     *("--data-parallel-rank", "--data_parallel_rank", "-dpn"),
 )
 _RAY_IMAGES = frozenset({"rayproject/ray", "rayproject/ray-llm", "rayproject/ray-ml"})
-_OF_IDLE = ("sleep", "tail")
+_IDLE_WORDS = ("sleep", "tail")
 """Words of commands that do nothing."""
 SERVICE = ("", "Service")
 _RAY_START = r"\bray\s+start\b"
@@ -118,19 +118,20 @@ def read_engine_part(
         return None
     metadata = mapping(body.get("metadata"))
     is_own = naming.GROUP_NAME in mapping(metadata.get("labels"))  # joined by its labels
-    name = metadata.get("name")
-    spec, context = mapping(made.body.get("spec")), in_object(context, body)
+    spec = mapping(made.body.get("spec"))
     listed = None if is_own else spec.get("containers")
-    scripts = context.texts_in(spec.get("volumes")) if listed else []
-    text = json.dumps([listed, *scripts] if scripts else listed, default=str) if listed else ""
-    signs = any(sign in text for sign in _SIGNS)
-    if not (signs or any(sign in text for sign in _OF_IDLE)) or not is_name(name):
+    if not listed or not is_name(metadata.get("name")):
+        return None
+    context = in_object(context, body)
+    text = json.dumps([listed, *context.texts_in(spec.get("volumes"))], default=str)
+    has_sign = any(sign in text for sign in _SIGNS)
+    if not has_sign and not (any(word in text for word in _IDLE_WORDS) and _may_sleep(made)):
         return None
     at, count = join_path(path, made.path), made.number
     pods = [*filter(is_serving, pods_of_template(made.body, at, context))]
     if len(pods) != 1 or not isinstance(count, int) or count < 0:
         return None
-    if not (signs or (pods[0].idle and _has_engine(made))):
+    if not has_sign and not pods[0].idle:
         return None
     return _with_names(_part(body, made, pods[0], text, context), body, made, at)
 
@@ -159,10 +160,13 @@ def _part(
     )
 
 
-def _has_engine(made: OnlyTemplate) -> bool:
-    """Return whether the pods of a template have accelerators and the image of an engine or Ray."""
-    listed = sequence(mapping(made.body.get("spec")).get("containers"))
-    images = [read_image(str(mapping(each).get("image", ""))) for each in listed]
+def _may_sleep(made: OnlyTemplate) -> bool:
+    """Return whether pods may sleep that could run an engine, by their images and accelerators."""
+    listed = [*map(mapping, sequence(mapping(made.body.get("spec")).get("containers")))]
+    words = str([(each.get("command"), each.get("args")) for each in listed])
+    if not any(word in words for word in _IDLE_WORDS):
+        return False
+    images = [read_image(str(each.get("image", ""))) for each in listed]
     known = any(image.engine or image.repository in _RAY_IMAGES for image in images)
     return known and may_have_ranks(made)
 
@@ -206,8 +210,7 @@ def _asked(pod: PodFacts, text: str) -> tuple[str, int | None]:
     """Return the host and the port at which a pod looks for the head, or has it."""
     command = pod.command
     if command is not None and command.engine is not None and command.ray_role == "head":
-        own = command.ray_port
-        return "", digits(own)
+        return "", digits(command.ray_port)
     if command is not None and command.engine is not None:
         by_copies = spreads_copies(command)
         options = _COPIES_MEET if by_copies else _MEETING

@@ -41,7 +41,7 @@ from kthena_components.core.facts.split_engines import (
 )
 from kthena_components.core.facts.workload import may_have_ranks, only_template
 from kthena_components.core.findings import join_path
-from kthena_components.core.values.read import group_kind, mapping, name_of, unknown_inside
+from kthena_components.core.values.read import group_kind, mapping, name_of, pairs, unknown_inside
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown
 
@@ -166,8 +166,7 @@ class SplitObjects:
     def _selected(self) -> Mapping[str, list[EnginePart]]:
         found = {}
         for path, body in self.services:
-            selector = mapping(mapping(body.get("spec")).get("selector"))
-            wanted = {(str(key), str(value)) for key, value in selector.items()}
+            wanted = _labels(mapping(body.get("spec")).get("selector"))
             candidates = self.labelled(_namespace(body), wanted)
             found[path] = [part for part in candidates if selects(body, part)]
         return found
@@ -183,8 +182,8 @@ class SplitObjects:
                 continue
             metadata = made.body.get("metadata")
             stated = mapping(mapping(metadata).get("labels"))
-            labels = {(str(key), str(value)) for key, value in stated.items()}
-            found.append((_namespace(body), None if unknown_inside(metadata, stated) else labels))
+            labels = None if unknown_inside(metadata, stated) else _labels(stated)
+            found.append((_namespace(body), labels))
         return found
 
     def has_unread_pods(self, namespace: str) -> bool:
@@ -193,8 +192,7 @@ class SplitObjects:
 
     def may_select_unread(self, service: Service) -> bool:
         """Return whether a Service may select pods whose command lines are not read."""
-        selector = mapping(mapping(service.body.get("spec")).get("selector"))
-        wanted = {(str(key), str(value)) for key, value in selector.items()}
+        wanted = _labels(mapping(service.body.get("spec")).get("selector"))
         near = (held for space, held in self._unread if space == _namespace(service.body))
         return any(labels is None or wanted <= labels for labels in near)
 
@@ -305,7 +303,11 @@ class SplitObjects:
 
 def is_one(first: EnginePart, second: EnginePart) -> bool:
     """Return whether two parts are one object, or two that exclude each other in a cluster."""
-    return all(getattr(first, k) == getattr(second, k) for k in ("kind", "namespace", "name"))
+    return (first.kind, first.namespace, first.name) == (second.kind, second.namespace, second.name)
+
+
+def _labels(stated: object) -> set[Label]:
+    return {(str(key), str(value)) for key, value in pairs(stated)}
 
 
 def _namespace(body: Mapping[str, Any]) -> str:
