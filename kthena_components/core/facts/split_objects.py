@@ -39,9 +39,9 @@ from kthena_components.core.facts.split_engines import (
     spreads_copies,
     starts_first,
 )
-from kthena_components.core.facts.workload import may_have_ranks, only_template
+from kthena_components.core.facts.workload import label_pairs, may_have_ranks, only_template
 from kthena_components.core.findings import join_path
-from kthena_components.core.values.read import group_kind, mapping, name_of, pairs, unknown_inside
+from kthena_components.core.values.read import group_kind, mapping, name_of, unknown_inside
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown
 
@@ -166,7 +166,7 @@ class SplitObjects:
     def _selected(self) -> Mapping[str, list[EnginePart]]:
         found = {}
         for path, body in self.services:
-            wanted = _labels(mapping(body.get("spec")).get("selector"))
+            wanted = label_pairs(mapping(body.get("spec")).get("selector"))
             candidates = self.labelled(_namespace(body), wanted)
             found[path] = [part for part in candidates if selects(body, part)]
         return found
@@ -182,7 +182,7 @@ class SplitObjects:
                 continue
             metadata = made.body.get("metadata")
             stated = mapping(mapping(metadata).get("labels"))
-            labels = None if unknown_inside(metadata, stated) else _labels(stated)
+            labels = None if unknown_inside(metadata, stated) else label_pairs(stated)
             found.append((_namespace(body), labels))
         return found
 
@@ -192,7 +192,7 @@ class SplitObjects:
 
     def may_select_unread(self, service: Service) -> bool:
         """Return whether a Service may select pods whose command lines are not read."""
-        wanted = _labels(mapping(service.body.get("spec")).get("selector"))
+        wanted = label_pairs(mapping(service.body.get("spec")).get("selector"))
         near = (held for space, held in self._unread if space == _namespace(service.body))
         return any(labels is None or wanted <= labels for labels in near)
 
@@ -304,10 +304,6 @@ class SplitObjects:
 def is_one(first: EnginePart, second: EnginePart) -> bool:
     """Return whether two parts are one object, or two that exclude each other in a cluster."""
     return (first.kind, first.namespace, first.name) == (second.kind, second.namespace, second.name)
-
-
-def _labels(stated: object) -> set[Label]:
-    return {(str(key), str(value)) for key, value in pairs(stated)}
 
 
 def _namespace(body: Mapping[str, Any]) -> str:

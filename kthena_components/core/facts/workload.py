@@ -64,6 +64,11 @@ def only_template(body: Mapping[str, Any]) -> OnlyTemplate | None:
     return OnlyTemplate(mapping(spec.get("template")), "spec.template", count)
 
 
+def label_pairs(stated: object) -> set[tuple[str, str]]:
+    """Return labels as pairs of texts, for comparisons."""
+    return {(str(key), str(value)) for key, value in mapping(stated).items()}
+
+
 def may_have_ranks(made: OnlyTemplate) -> bool:
     """Return whether the pods of a template may be ranks of an engine."""
     spec = mapping(made.body.get("spec"))
