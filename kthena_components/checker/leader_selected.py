@@ -47,9 +47,9 @@ def leader_selected(objects: SplitObjects) -> Iterator[Finding]:
     that nothing is left for the other. The workers of a first pod that needs them have pods, which
     do not start a Ray cluster themselves at the same Service, and do not only sleep. Pods that
     sleep count as the workers if they are in the same namespace, have accelerators and the image of
-    an engine or of Ray, and no other pods join. If these are all objects of a cluster, there are
-    both: no first pod waits for workers that no object has. Otherwise, workers whose first pod no
-    object has are not checked.
+    an engine or of Ray, and if no other pods join the first one. If these are all objects of a
+    cluster, there are both: no first pod waits for workers that no object has. Otherwise, workers
+    whose first pod no object has are not checked.
 
     Pass: `ray start --address=head:6379` and a Service head that selects the pods of Deployment
     head; --master-addr head-0.head in StatefulSet worker, and serviceName head in StatefulSet head.
@@ -60,12 +60,12 @@ def leader_selected(objects: SplitObjects) -> Iterator[Finding]:
     head-0.head in two StatefulSets; replicas 0 of the workers; `ray start --head` in StatefulSets
     head and worker with one serviceName; `sleep infinity` in StatefulSet worker; head-0.head, and
     --node-rank 1 or --headless in that pod.
-    Level: mandatory; advisory for objects in several files, which may be alternatives: first pods
-    at one address, a second Ray cluster, pods that sleep, and replicas 0, which is not checked
-    beside an autoscaler, for a Service without a cluster IP that selects the workers, too, because
-    some libraries try all of its addresses, for several first pods of a StatefulSet whose other
-    workers may be in other files, and for pods that sleep and share no label, Service or first part
-    of a name with the first pod.
+    Level: mandatory. Objects in several files may be alternatives, so these are advisory between
+    them: first pods at one address, a second Ray cluster, pods that sleep, and replicas 0, which is
+    not checked beside an autoscaler. Also advisory: a Service without a cluster IP that selects the
+    workers, too, because some libraries try all of its addresses; several first pods of a
+    StatefulSet whose other workers may be in other files; and pods that sleep and share no label,
+    Service or first part of a name with the first pod.
     Source: Kubernetes documentation, DNS for Services and Pods; kubernetes
     pkg/controller/statefulset/stateful_set_utils.go (initIdentity, updateIdentity) and
     staging/src/k8s.io/endpointslice/utils.go (shouldSetHostname); ray

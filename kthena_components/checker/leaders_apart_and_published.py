@@ -174,9 +174,11 @@ def _join(objects: SplitObjects, head: EnginePart) -> str:
         address = first_address(head, objects.reached(head)) or f"ADDRESS of {head.name}"
         return f"run only `ray start --address={address}:{head.port or _RAY_PORT} --block`"
     copies = command is not None and spreads_copies(command)
-    rank = "--data-parallel-start-rank" if copies else "--node-rank"
-    headless = " --headless and" if command is not None and command.engine == "vllm" else ""
-    return f"start the engine, too, with the options of {display(head.name)},{headless} its {rank}"
+    rank = f"the {'first copy' if copies else 'rank'} of each pod as "
+    rank += "--data-parallel-start-rank" if copies else "--node-rank"
+    headless = " --headless," if command is not None and command.engine == "vllm" else ""
+    told = f"start the engine in these pods, too, with the options of {display(head.name)}"
+    return f"{told},{headless} and {rank}"
 
 
 def _second_heads(objects: SplitObjects, head: EnginePart) -> Iterator[EnginePart]:
@@ -269,9 +271,7 @@ def _key(body: Mapping[str, Any]) -> tuple[str, str, str]:
 def _may_have_ranks(body: Mapping[str, Any]) -> bool:
     """Return whether an object may have pods of an engine."""
     made = only_template(body)
-    if made is None:
-        return group_kind(body)[1] not in _WITHOUT_PODS
-    return may_have_ranks(made)
+    return may_have_ranks(made) if made else group_kind(body)[1] not in _WITHOUT_PODS
 
 
 def leaders_apart(objects: SplitObjects) -> Iterator[Finding]:

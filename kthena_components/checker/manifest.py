@@ -149,7 +149,7 @@ def reduce_object(body: Body, found: Object | None = None) -> Body:
     """Return a small copy of an object for the rules over all objects of a cluster.
 
     Args:
-        found: The same as it was checked, so that it is not read again.
+        found: The object as it was read for its check, so that it is not read again.
     """
     kind = find_kind(group_kind(body))
     kept = reduced(body, kind.kept if kind and kind.kept else kept_name)

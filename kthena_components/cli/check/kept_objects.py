@@ -51,8 +51,8 @@ def path_of_object(number: int, source: int | None = None) -> str:
     return f"{_OPEN}{number}{_CLOSE}" if source is None else f"{_OPEN}{source}-{number}{_CLOSE}"
 
 
-def _among_all(part: EnginePart, number: int) -> EnginePart:
-    """Return a part of an engine whose path has the number of its object among all."""
+def _numbered_among_all(part: EnginePart, number: int) -> EnginePart:
+    """Return a part of an engine with the number of its object among those of all sources."""
     return replace(part, path=f"{path_of_object(number)}{OBJECT_IN_TEXT.sub('', part.path)}")
 
 
@@ -335,7 +335,7 @@ class AllObjects:
             paths=[path_of_object(number) for number in numbers],
             members=[one.part for one in kept if one.part is not None],
             engine_parts=[
-                _among_all(one.engine_part, number)
+                _numbered_among_all(one.engine_part, number)
                 for one, number in zip(kept, numbers, strict=True)
                 if one.engine_part is not None
             ],

@@ -47,7 +47,7 @@ _NOT_VALUES = frozenset(
     [
         *(
             "engine",
-            "ends_behind",
+            "ends_before_engine",
             "hidden",
             "image",
             "missing_files",
@@ -172,7 +172,7 @@ def _result(search: Search) -> CommandFacts | None:
         ray_blocks=_blocked(engines),
         slept=min((found.slept for found in log if found.engine), default=0),
         ray_ends=any(found.ends for found in log) and not engines,
-        ends_behind=_ends_behind(search, engines),
+        ends_before_engine=_ends_before_engine(search, engines),
         runs_others=search.shared.other_programs or (ray.role is None and any(f.ray for f in log)),
         ray_script=next((found.ray_script for found in log if found.ray_script), None),
         missing_files=tuple(dict.fromkeys(absent)),
@@ -182,8 +182,8 @@ def _result(search: Search) -> CommandFacts | None:
     )
 
 
-def _ends_behind(search: Search, engines: Sequence[Started]) -> bool:
-    left = bool(engines) and all(found.is_left for found in engines)
+def _ends_before_engine(search: Search, engines: Sequence[Started]) -> bool:
+    left = bool(engines) and all(found.outlives_script for found in engines)
     return left and not search.shared.traps
 
 

@@ -172,7 +172,7 @@ class RayLaunch:
     """The `ray start` that keeps the script from starting the engine after it."""
     ray_ends: bool = field(default=False, compare=False)
     """Whether the command ends when it has joined a Ray cluster: its container stops, and Ray."""
-    ends_behind: bool = field(default=False, compare=False)
+    ends_before_engine: bool = field(default=False, compare=False)
     """Whether the command ends while the engine runs in the background: its container stops."""
     ray_script: str | None = None
     """Path of the image's own multi-node-serving.sh that the command runs. None: it runs none, the

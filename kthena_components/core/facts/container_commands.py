@@ -209,9 +209,10 @@ _AT_START = regex(r"\$\{?(?:ENTRY_ADDRESS|(?:LWS|RBG_LWP|GROVE)_[A-Z_]+)\b")
 
 
 def _before_apply(value: str, late: str) -> MaybeText:
-    """Return that a tool replaces a text, unless it names what is known only when pods start.
+    """Return a text with a placeholder as unknown, because a tool replaces it before it is applied.
 
-    Kubernetes replaces $(NAME) only, so ${LWS_LEADER_ADDRESS} stays as it is.
+    No tool can replace what is known only when pods start: ${LWS_LEADER_ADDRESS} stays as it is,
+    because Kubernetes replaces $(NAME) only.
     """
     return _literal(value) if _AT_START.search(value) else FilledIn(late)
 

@@ -379,11 +379,11 @@ def _pod(template: Mapping[str, Any], name: str, ordinal: str) -> dict[str, Any]
 
 
 def _is_over_ray(engine: EngineFacts, commands: Sequence[CommandFacts]) -> bool:
-    """Return whether the first pod starts an engine over Ray, of which others only start Ray."""
+    """Return whether the first pod starts an engine over Ray, and the other pods only Ray."""
     if engine.pods != NOT_STATED or len(commands) < _FEWEST:
         return False  # Workers of a single head are in other objects.
     first, *rest = commands
-    roles = {other.ray_role for other in rest}  # Heads are not joined by any pod.
+    roles = {other.ray_role for other in rest}  # Pods that all start heads join nothing.
     if not first.engine or any(other.engine for other in rest):
         return False
     if roles == {"worker"}:

@@ -103,7 +103,7 @@ class NameFacts:
     made: bool = True
     """Whether it is derived from the serving's and the role's name, not written by the user."""
     part: str = ""
-    """What of it may be shorter, in words. Empty: the names of the serving and the role, or it."""
+    """What to shorten, in words. Empty: the serving's or the role's name, or the name itself."""
     by_default: bool = False
     """Whether a setting of the cluster may change how it is made."""
 
@@ -118,15 +118,15 @@ class ServingFacts:
     gang: GangFacts | None = None
     gang_expected: MaybeBool = False
     """Whether Volcano schedules the pods."""
-    counts_gang: bool = field(default=False, compare=False)
-    """Whether Volcano waits for one of its pods only, unless an annotation states how many."""
+    gang_by_annotation: bool = field(default=False, compare=False)
+    """Whether Volcano makes a gang of one pod, unless an annotation states the minimum."""
     names: tuple[NameFacts, ...] = field(default=(), compare=False)
     """Names that its controllers will generate."""
     told: tuple[str, ...] | None = field(default=None, compare=False)
     """Variables that its controller gives to pods, and prefixes of them. None: not known."""
     numbered_with: tuple[str, str] = field(default=("", ""), compare=False)
-    """What to write so that a controller numbers the pods, if none does yet, and the variable with
-    the number; no variable for a StatefulSet, whose pods have it as a label."""
+    """How to let a controller number the pods, if none does yet, and the variable with the number:
+    empty for a StatefulSet, whose pods have the number as a label."""
     added_fields: frozenset[str] | None = field(default=None, compare=False)
     """Labels and annotations that its controller adds to pods, as `metadata.labels['app']`.
     None: not known."""

@@ -231,12 +231,12 @@ def _later(placed: Placed) -> float:
     if placed.command.engine not in VLLM:
         return 0.0
     graphs = _captures_compressed(placed) and counts_no_graphs(placed.start)
-    asleep = placed.loaded if packs_asleep(placed) else 0.0
+    asleep = placed.loaded if sleep_mode_oversizes(placed) else 0.0
     return asked_later(placed.start) + asleep + (_COMPRESSED * placed.usable if graphs else 0.0)
 
 
-def packs_asleep(placed: Placed) -> bool:
-    """Return whether sleep mode may size the cache too large, by as much as all weights at most.
+def sleep_mode_oversizes(placed: Placed) -> bool:
+    """Return whether vLLM may size the cache too large in sleep mode, by all weights at most.
 
     Integers of four bits are packed again for Marlin. use_memory_pool in vllm/device_allocator/
     cumem.py then unmaps what is free in its pool, of which memory_reserved of PyTorch still counts

@@ -352,15 +352,15 @@ def staged_files(options: Mapping[str, Any], weights: float, release: Version | 
 
 
 _PROCESSED = 5
-"""By how many times the pixels of an image, in 16 bits, the host has more after its processor ran:
-the mean of two given start-ups, s3 and s5. Which library keeps them is not known."""
+"""How much host memory an image takes after its processor ran, in multiples of its pixels in 16
+bits: the mean of two given start-ups, s3 and s5. Which library keeps it is not known."""
 _OF_TOKENS = 5
 """Bytes of the host for each request and token of the longest one: a number of 32 bits, and whether
 it is one (vllm/v1/worker/gpu_input_batch.py)."""
 
 
 def copies_of_host(start: StartUp) -> float:
-    """Return what vLLM keeps of the host for a batch, which counts where both share their memory.
+    """Return the host memory that vLLM keeps for a batch. It counts if GPU and host share memory.
 
     A copy of the batch's embeddings, the tokens of all requests, the pixels of an image, and those
     of all images of a batch if they are more than one: CpuGpuBuffer in vllm/v1/utils.py, _reduce_

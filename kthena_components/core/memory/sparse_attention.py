@@ -48,14 +48,15 @@ Blackwell and AMD."""
 _SHARED_SINCE = (0, 24)
 """The first release of vLLM without indexers in layers that use another layer's."""
 _EXPANDED, _LATENTS_SINCE = 5, (0, 13)
-"""Latents in 16 bits for each token of the longest request that vLLM reserves with a cache in FP8,
-as get_prefill_workspace_size of vllm/v1/attention/backends/mla/flashmla_sparse.py, which runs on
-Hopper, has them, and the first release that reserves them."""
-_GATHERED, _FEWER, _FEWER_SINCE, _LONG = 8, 2, (0, 32), 2**18
-"""Keys that it reserves for each of them (get_max_prefill_buffer_size of indexer.py there); how
-many latents it reserves for longer requests, since when, and the longest with more:
-sparse_mla_prefill_workspace_factor in vllm/config/vllm.py of 0.32.0, not of 0.31.0. With pools it
-reserves that many pools since then: glm5next/common/attention.py."""
+"""Latents in 16 bits that vLLM reserves with a cache in FP8 for each token of the longest request,
+and the first release that does: get_prefill_workspace_size in vllm/v1/attention/backends/mla/
+flashmla_sparse.py, which runs on Hopper."""
+_GATHERED = 8
+"""Keys that it reserves for each such latent: get_max_prefill_buffer_size in indexer.py there."""
+_FEWER, _FEWER_SINCE, _LONG = 2, (0, 32), 2**18
+"""The same as _EXPANDED for requests above _LONG tokens, and the first release with fewer:
+sparse_mla_prefill_workspace_factor in vllm/config/vllm.py of 0.32.0, not of 0.31.0. Since then it
+reserves pools in place of keys where keys are pooled: glm5next/common/attention.py."""
 _PHASES = 2
 """Prefill and decode have a backend each."""
 _UNSCALED, _UNSCALED_AMD = ("trtllm",), ("trtllm", "tilelang", "aiter")
@@ -101,6 +102,7 @@ def prefill_workspace(
 
 
 def _expanded(length: int, release: Version | None) -> int:
+    """Return the latents for each token of the longest request that vLLM reserves."""
     newer = release is None or release >= _FEWER_SINCE
     return _FEWER if newer and length > _LONG else _EXPANDED
 

@@ -80,7 +80,7 @@ def _as_gang(facts: ServingFacts, engine: EngineFacts) -> str:
     if is_of_component(engine):
         return "write scheduler: volcano"
     count = engine.siblings.count if engine.siblings is not None else 0
-    if not facts.counts_gang or not isinstance(engine.pods, int):
+    if not facts.gang_by_annotation or not isinstance(engine.pods, int):
         return "write schedulerName: volcano"
     if count >= engine.pods:
         least = f'the annotation {naming.GANG_MINIMUM}: "{count}" in the metadata of this object'

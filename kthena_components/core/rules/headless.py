@@ -7,7 +7,7 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of, refuse
 from kthena_components.core.remedies import set_option, without
-from kthena_components.core.rules.support.engine_pods import LEADERS, Start, each_pod_apart, others
+from kthena_components.core.rules.support.engine_pods import LEADERS, Start, first_and_other, others
 from kthena_components.core.rules.support.messages import title
 from kthena_components.core.rules.support.own_rank_and_unset_variables import number_in_shell
 from kthena_components.core.values.images import Version
@@ -37,7 +37,7 @@ def headless_copies(facts: ServingFacts) -> Iterator[Finding]:
     Source: vllm/v1/engine/utils.py wait_for_engine_startup (remote_should_be_headless), of 0.10.0
     to 0.33.0; vllm/engine/arg_utils.py create_engine_config.
     """
-    for engine in map(each_pod_apart, facts.engines):
+    for engine in map(first_and_other, facts.engines):
         command, worker = engine.entry.command, engine.worker
         other = None if worker is None else worker.command
         if command is None or worker is None or other is None or engine.pods == 1:
@@ -182,7 +182,7 @@ def _not_in_first(facts: ServingFacts, engine: EngineFacts) -> str:
     if not script:
         return without("--headless", text="remove --headless from the first pod")
     here = f"start the engine in a shell with {script} in place of --headless"
-    return f"{here}, or, if another object has the first rank, begin with --node-rank 1"
+    return f"{here}, or, if another object has the first rank, number these pods from --node-rank 1"
 
 
 def _first(facts: ServingFacts, engine: EngineFacts) -> Iterator[Finding]:

@@ -19,7 +19,7 @@ from kthena_components.core.memory.estimate import (
     Estimate,
     Verdict,
     estimate_of,
-    packs_asleep,
+    sleep_mode_oversizes,
     smaller_batch,
     smaller_share,
     with_fewer_sequences,
@@ -201,7 +201,7 @@ def _few_states(placed: Placed, estimate: Estimate) -> Finding:
 
 def _crowded(placed: Placed, estimate: Estimate) -> Finding:
     """Report that vLLM may ask for more than its share leaves, after it has sized the cache."""
-    share, asleep = smaller_share(placed, estimate), packs_asleep(placed)
+    share, asleep = smaller_share(placed, estimate), sleep_mode_oversizes(placed)
     smaller = _at_most(_SHARES["vllm"], f"{share:g}") if share else ""
     return _doubtful(
         placed,

@@ -10,7 +10,7 @@ from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.rules.support.engine_pods import (
     RAY,
-    each_pod_apart,
+    first_and_other,
     meeting_of,
     meetings,
     port_of,
@@ -158,7 +158,7 @@ def leader_ports_agree(facts: ServingFacts) -> Iterator[Finding]:
     Source: pytorch torch/distributed/rendezvous.py (tcp); ray python/ray/scripts/scripts.py
     (start); vllm/config/parallel.py (master_port, data_parallel_rpc_port).
     """
-    for engine in map(each_pod_apart, facts.engines):
+    for engine in map(first_and_other, facts.engines):
         entry, worker = engine.entry.command, engine.worker
         if entry is None or worker is None or worker.command is None or engine.pods == 1:
             continue

@@ -1,4 +1,4 @@
-"""Rules of the start and end of containers: none waits in a circle, or ends before its server."""
+"""Rules of the start and end of containers: order, init containers, and servers in background."""
 
 import re
 from collections.abc import Iterator
@@ -213,19 +213,19 @@ def container_outlives_server(facts: ServingFacts) -> Iterator[Finding]:
     A container stops when its first process ends, and all others are killed. Nothing is reported
     where a controller adds commands to the script, as KubeRay does.
 
-    Pass: `vllm serve m -tp 8 & wait`; `vllm serve m -tp 8 &` and a loop behind it.
+    Pass: `vllm serve m -tp 8 & wait`; `vllm serve m -tp 8 &`, then a loop.
     Fail: `vllm serve m -tp 8 &` at the end of the script; the same with nohup.
     Level: mandatory.
     Source: pid_namespaces(7); Kubernetes documentation, Pod Lifecycle, Container states.
     """
     for engine in facts.engines:
         command = engine.entry.command
-        if command is None or not command.ends_behind or command.hidden is not None:
+        if command is None or not command.ends_before_engine or command.hidden is not None:
             continue
         if not engine.ray_started:
             yield Finding(
                 path=engine.entry.command_path,
                 seen=f"{title(engine)} runs its server in the background, and its script ends, so "
                 "the container stops at once",
-                remedy="remove the & behind the server, or write `wait` at the end",
+                remedy="remove the & after the server, or write `wait` at the end of the script",
             )

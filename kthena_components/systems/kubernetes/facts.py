@@ -42,7 +42,7 @@ _COPIED = frozenset({"Deployment", "ReplicaSet", "ReplicationController", "State
 _GROUPED = frozenset({"Job", "StatefulSet"})
 """Kinds whose pods Kueue admits as one group."""
 _ORDERED = "OrderedReady"
-_AS_A_SET = ("run the pods as a StatefulSet, which numbers them", "")
+_BY_STATEFUL_SET = ("run the pods as a StatefulSet, which numbers them", "")
 _TEMPLATE = "spec.template"
 
 
@@ -67,7 +67,9 @@ def facts_of_copies(found: Object) -> ServingFacts:
     if found.kind not in _COPIED:
         return facts
     is_set = found.kind == "StatefulSet"
-    facts = replace(facts, counts_gang=True, numbered_with=("", "") if is_set else _AS_A_SET)
+    facts = replace(
+        facts, gang_by_annotation=True, numbered_with=("", "") if is_set else _BY_STATEFUL_SET
+    )
     name = facts.name if is_set and is_name(facts.name) else ""
     body, order = mapping(spec), _order(found)
     engines = with_siblings(facts.engines, template, body, name=name, context=found.context)
@@ -111,7 +113,7 @@ def facts_of_job(found: Object) -> ServingFacts:
 
 
 def indexed_by(path: str) -> tuple[str, str]:
-    """Say how a Job numbers its pods, at the path of its spec, and with which variable."""
+    """Return how to let a Job number its pods, at the path of its spec, and the variable for it."""
     how = "write completionMode: Indexed"
     return write("Indexed", how, at=f"{path}.completionMode"), COMPLETION_INDEX
 

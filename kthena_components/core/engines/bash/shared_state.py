@@ -86,8 +86,8 @@ class Started:
         return returns and (self.replaces or not self.followed)
 
     @property
-    def is_left(self) -> bool:
-        """Whether its script surely ends while it runs in the background."""
+    def outlives_script(self) -> bool:
+        """Whether it surely runs in the background when its script has ended."""
         return self.apart and self.sure and not self.followed
 
 

@@ -176,10 +176,10 @@ def pods_of(engine: EngineFacts) -> tuple[PodFacts, ...]:
 _TWO = 2
 
 
-def each_pod_apart(engine: EngineFacts) -> EngineFacts:
-    """Return an engine with the command lines of its first pod and of another one.
+def first_and_other(engine: EngineFacts) -> EngineFacts:
+    """Return an engine with one command line for its first pod, and one for the others.
 
-    They differ although all pods have one template, if its script tests the number of the pod.
+    They differ in pods of one template if its script tests the number of the pod.
     """
     entry, worker, siblings = engine.entry, engine.worker, engine.siblings
     read = () if siblings is None else siblings.commands

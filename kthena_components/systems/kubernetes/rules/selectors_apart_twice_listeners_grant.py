@@ -43,8 +43,8 @@ def engines_apart(cluster: ClusterObjects) -> Iterator[Finding]:
 
     Each of them starts a first rank, which listens there, and the address leads to one pod: the
     pods of the other engine join the wrong one, or wait. A name with at most one dot, such as
-    chat-0.chat, is one of the namespace. Objects of Kubernetes' own kinds may be parts of one
-    engine: leader-selected compares them.
+    chat-0.chat, is looked up in the namespace of the pods first, so it is compared within that.
+    Objects of Kubernetes' own kinds may be parts of one engine: leader-selected compares them.
 
     Pass: --dist-init-addr $(ENTRY_ADDRESS):5000 in both; meet-a:5000 and meet-b:5000.
     Fail: two ModelServings whose engines have --dist-init-addr meet:5000; two LeaderWorkerSets with

@@ -18,11 +18,12 @@ def pod_fits_node(cluster: ClusterObjects) -> Iterator[Finding]:
 
     The rule compares room if all given Nodes state what they can allocate, and assumes empty nodes.
     It leaves out Nodes that the nodeName, the nodeSelector or the required nodeAffinity of the pods
-    excludes, and Nodes with a taint that the pods do not tolerate; with nodeName, only NoExecute
-    counts, because the kubelet asks for no other. It ignores a taint with the name of the resource,
-    because an admission plugin may add the toleration. A label that no given Node
-    has may be added later, so the rule compares it only if these are all objects of the cluster, or
-    if each Node has the label kubernetes.io/hostname, as Nodes that are read from a cluster do.
+    excludes, and Nodes with a taint that the pods do not tolerate. With nodeName, only taints with
+    the effect NoExecute count, because the kubelet checks no others. It ignores a taint with the
+    name of the resource, because an admission plugin may add the toleration. A label that no given
+    Node has may be added later, so the rule compares it only if these are all objects of the
+    cluster, or if each Node has the label kubernetes.io/hostname, as Nodes that are read from a
+    cluster do.
 
     Pass: pods of 8 GPUs, and a Node with 8 GPUs.
     Fail: pods of 8 GPUs, and Nodes with 4 GPUs; a nodeSelector gpu h100, a Node of 4 GPUs with that

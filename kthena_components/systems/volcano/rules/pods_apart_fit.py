@@ -46,8 +46,9 @@ def pods_apart_fit(cluster: ClusterObjects) -> Iterator[Finding]:
     nothing and meet no others may start when others have ended, and are not compared. Pods with the
     same hostPort share no Node either: they need one each, and no other field may bind them to one.
     A topologySpreadConstraint with DoNotSchedule allows maxSkew pods more than the emptiest domain
-    has, which is none while there are fewer domains than minDomains, or one in which the pods start
-    on no Node, and no others that it counts. With nodeName, the scheduler is not asked.
+    has. That is none if there are fewer domains than minDomains, or if the pods start on no Node of
+    a domain and the constraint counts no other pods. Pods with nodeName are not compared, because
+    no scheduler places them.
 
     Pass: 2 replicas with podAntiAffinity over kubernetes.io/hostname, and 2 Nodes.
     Fail: 3 such replicas, and 2 Nodes; exclusive-topology rack, 3 groups, and Nodes of 2 racks;
@@ -55,10 +56,10 @@ def pods_apart_fit(cluster: ClusterObjects) -> Iterator[Finding]:
     with maxSkew 1 and minDomains 2 over racks, and Nodes of 1 rack.
     Level: mandatory if the Nodes are in the same file, if these are all objects of the cluster, or
     if the fields of the pods exclude each other; else advisory, because the cluster may have other
-    Nodes. Advisory for groups of Jobs that may end.
+    Nodes. Advisory for groups of Jobs whose pods may end.
     Source: kubernetes pkg/scheduler/framework/plugins/interpodaffinity/filtering.go,
-    nodeports/node_ports.go and podtopologyspread/filtering.go there; pkg/kubelet/lifecycle
-    predicate.go (what the kubelet checks); pkg/controller/job/job_controller.go (manageJob);
+    nodeports/node_ports.go and podtopologyspread/filtering.go there; pkg/kubelet/
+    lifecycle/predicate.go (the kubelet); pkg/controller/job/job_controller.go (manageJob);
     kubernetes-sigs/lws v0.9.0 pkg/webhooks/pod_webhook.go SetExclusiveAffinities;
     kubernetes-sigs/jobset v0.10 pkg/webhooks/pod_webhook.go setExclusiveAffinities;
     sgl-project/rbg v0.8.0-alpha.5 pkg/reconciler/pod_reconciler.go. Run on Volcano 1.14.1 and
@@ -70,7 +71,7 @@ def pods_apart_fit(cluster: ClusterObjects) -> Iterator[Finding]:
     for owned in cluster.pods_of.values():
         sure = sources == {cluster.source_of(owned[0].owner)}
         if nodes:
-            placed = [each for each in owned if not _is_free(cluster, each)]
+            placed = [each for each in owned if not _left_out(cluster, each)]
             yield from _pods_apart(placed, choice, sure=sure)
             stay = not any(_may_wait(cluster, each) for each in owned)
             yield from _groups_apart(owned, choice, sure=sure and stay)
@@ -81,8 +82,8 @@ def pods_apart_fit(cluster: ClusterObjects) -> Iterator[Finding]:
         yield from _spread_fits(spreading, spread, choice, sizes, filled, sure=sources == {source})
 
 
-def _is_free(cluster: ClusterObjects, pods: PodSet) -> bool:
-    """Return whether no scheduler places pods, or they may start when others have ended."""
+def _left_out(cluster: ClusterObjects, pods: PodSet) -> bool:
+    """Return whether pods are not compared: no scheduler places them, or they may wait."""
     return bool(pods.spec.get("nodeName")) or _may_wait(cluster, pods)
 
 
@@ -308,7 +309,7 @@ def _by_spread(cluster: ClusterObjects) -> Mapping[_Spreading, list[_Place]]:
     """Return the pods of each file that one spread constraint counts, on the same Nodes."""
     found = defaultdict[_Spreading, list[_Place]](list)
     for pods in cluster.pods:
-        if pods.count == 0 or _SPREAD not in pods.spec or _is_free(cluster, pods):
+        if pods.count == 0 or _SPREAD not in pods.spec or _left_out(cluster, pods):
             continue
         owner, where = pods.owner, repr([*map(pods.spec.get, _CHOOSING)])
         for each in spreads(pods.spec, pods.labels):
@@ -361,7 +362,7 @@ def _spread_fits(
     """Compare the number of pods with those that the domains of a spread constraint take.
 
     Args:
-        filled: whether it counts others, which may be in domains where these start on no Node.
+        filled: Tells whether it counts other pods, which may be where these start on no Node.
     """
     pods, path = listed[0]
     at, count = pods.at(f"spec.{path}"), total([each.count for each, _ in listed])
