@@ -47,8 +47,8 @@ _IMAGES = Unknown(
 )
 _NETWORK = tuple((name, Unknown(f"the command may set {name}")) for name in NETWORK_VARIABLES)
 """The variables of the network, and their values where no known source sets them."""
-_NEVER_LATE = not any(name in LATE_VARIABLES for name in NETWORK_VARIABLES)
-"""Whether no controller adds one of them."""
+_FROM_NO_CONTROLLER = not any(name in LATE_VARIABLES for name in NETWORK_VARIABLES)
+"""Whether no controller sets one of them."""
 _LONGEST_LINE = 256
 _LETTERS = regex(r"-[A-Za-z]+")
 
@@ -64,10 +64,10 @@ class _Declared:
         return self.scope.declared(name)
 
 
-def _leaves_network(scope: Scope) -> bool:
+def _sets_no_network(scope: Scope) -> bool:
     """Return whether no known source sets a variable of the network."""
     late = scope.late
-    is_usual = late is LATE_VARIABLES and _NEVER_LATE
+    is_usual = late is LATE_VARIABLES and _FROM_NO_CONTROLLER
     return is_usual and not scope.hidden and scope.env.keys().isdisjoint(NETWORK_VARIABLES)
 
 
@@ -149,7 +149,7 @@ class Search:
     def keep_network(self) -> None:
         """Keep the variables of the network that the current program gets."""
         run = self.scope.environment
-        if not self.network and isinstance(run, _Declared) and _leaves_network(run.scope):
+        if not self.network and isinstance(run, _Declared) and _sets_no_network(run.scope):
             self.network.update(_NETWORK)  # most containers set none, and it is quicker to tell
             return
         for name, open_value in _NETWORK:

@@ -264,8 +264,8 @@ class PodIndex:
             if isinstance(key, str) and isinstance(value, str):
                 self._holding.setdefault((key, value), []).append(pods)
 
-    def again(self) -> "PodIndex":
-        """Return the index for another rule, with as many comparisons as at first."""
+    def for_another_rule(self) -> "PodIndex":
+        """Return an index of the same pods, which allows as many comparisons as at first."""
         return PodIndex(self.known, self.hidden, _holding=self._holding)
 
     def matching(self, wanted: Mapping[str, str]) -> list[PodSet]:
@@ -322,8 +322,8 @@ class PodIndex:
 
 
 def running_pods(cluster: ClusterObjects) -> dict[object, PodIndex]:
-    """Return the pods of each namespace, without templates of which no pod runs."""
-    return {namespace: index.again() for namespace, index in cluster.once(_running)}
+    """Return the pods by namespace, without those of templates that are scaled to nothing."""
+    return {namespace: index.for_another_rule() for namespace, index in cluster.once(_running)}
 
 
 def _running(cluster: ClusterObjects) -> Iterable[tuple[object, PodIndex]]:

@@ -295,7 +295,7 @@ def address_of_first(facts: ServingFacts, engine: EngineFacts) -> str:
 
 
 def _is_behind(engine: EngineFacts, command: CommandFacts) -> bool:
-    """Return whether the pods of a template come after the first pod, in another object."""
+    """Return whether the first pod of an engine is in another object than the given pods."""
     read = engine.siblings.commands if engine.siblings is not None else ()
     ranks = [each.node_rank for each in read or (command,)]
     above = all(isinstance(rank, int) and rank > 0 for rank in ranks)

@@ -326,7 +326,7 @@ def _former(model: Model, name: str, last: str, level: Level, *, released: bool)
 
 
 def _such_as(name: str) -> str:
-    """Name the smallest instance type with each of some GPUs of NVIDIA, in the cloud of a name."""
+    """Name instance types as examples: the smallest with each GPU, in the cloud of a type."""
     cloud = "azure" if name.casefold().startswith(_AZURE) else "aws"
     smallest: dict[str, Instance] = {}
     for one in sorted(known_instances(), key=lambda one: (one.gpus, one.total_gib)):
