@@ -6,6 +6,7 @@ from typing import Any
 
 from kthena_components.checker.leader_selected import needs_workers, worker_asked
 from kthena_components.core.engines import CommandFacts
+from kthena_components.core.engines.launchers import RAY_PORT
 from kthena_components.core.facts.engine_grouping import is_bare_head, is_second_head
 from kthena_components.core.facts.listening import waits_for_engine
 from kthena_components.core.facts.network import PORT_OPTIONS
@@ -39,8 +40,7 @@ from kthena_components.core.values.read import first_unknown, group_kind, mappin
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import MaybeInt, Unknown, product, total
 
-_RULE, _RAY = "leader-selected", "ray"
-_TWO, _RAY_PORT = 2, 6379
+_RULE, _RAY, _TWO = "leader-selected", "ray", 2
 _DATA, _MASTER = "--data-parallel-address", "--master-addr"
 _HOST = regex(r"(?:tcp://)?([A-Za-z0-9][A-Za-z0-9.-]*)(?::\d+)?")
 _OF_SET = regex(r"[a-z0-9-]+-\d+\.([a-z0-9-]+)")
@@ -172,7 +172,7 @@ def _join(objects: SplitObjects, head: EnginePart) -> str:
     group, command = group_of_head(head), head.pod.command
     if group is not None and group.way == _RAY:
         address = first_address(head, objects.reached(head)) or f"ADDRESS of {head.name}"
-        return f"run only `ray start --address={address}:{head.port or _RAY_PORT} --block`"
+        return f"run only `ray start --address={address}:{head.port or RAY_PORT} --block`"
     copies = command is not None and spreads_copies(command)
     rank = f"the {'first copy' if copies else 'rank'} of each pod as "
     rank += "--data-parallel-start-rank" if copies else "--node-rank"

@@ -88,7 +88,7 @@ def _slots(launcher: Sequence[str]) -> tuple[int, ...] | None:
 # it passes every other word to `ray start`.
 
 
-PORT = 6379
+RAY_PORT = 6379
 """The port at which Ray's head listens unless it states another one."""
 
 
@@ -193,7 +193,7 @@ def read_ray(words: Sequence[str], scope: Scope) -> Ray:
         ray = Ray(
             "head" if head else joins,
             problems=problems,
-            port=_stated(words, "--port", scope, str(PORT)) if head else None,
+            port=_stated(words, "--port", scope, str(RAY_PORT)) if head else None,
             blocks="--block" in flags,
             may_block=_may_block(words),
             joins_and_returns=joins is not None and not head and not _may_block(words),
@@ -224,8 +224,8 @@ def _script_port(words: Sequence[str], scope: Scope) -> MaybeText:
     """Return the port that multi-node-serving.sh uses; --ray_port states another one."""
     stated = [word for word in words if word.startswith("--ray_port=")]
     if not stated and (opaque := next((word for word in words[1:] if word[:1] != "-"), None)):
-        return Unknown(f"{scope.show(opaque)} may contain it") if has_gap(opaque) else str(PORT)
-    return scope.read(stated[-1].partition("=")[2]) if stated else str(PORT)
+        return Unknown(f"{scope.show(opaque)} may contain it") if has_gap(opaque) else str(RAY_PORT)
+    return scope.read(stated[-1].partition("=")[2]) if stated else str(RAY_PORT)
 
 
 def _stated(words: Sequence[str], name: str, scope: Scope, usual: str) -> MaybeText:

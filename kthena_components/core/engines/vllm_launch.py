@@ -19,6 +19,7 @@ from kthena_components.core.engines.launch import (
     release_name,
     script,
 )
+from kthena_components.core.engines.launchers import RAY_PORT
 from kthena_components.core.findings import count_of
 from kthena_components.core.values.images import Version, write_version
 
@@ -35,7 +36,6 @@ exits (vllm/v1/worker/gpu_worker.py init_device, local_world_size).
 """
 RAY_STARTS_AGAIN: Version = (0, 11, 2)
 NNODES_SINCE: Version = (0, 11, 1)
-RAY_PORT = 6379
 MASTER_PORT = 29501
 """Default of `--master-port` (vllm/config/parallel.py)."""
 DATA_RPC_PORT = 13345

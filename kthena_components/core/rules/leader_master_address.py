@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterator
 
+from kthena_components.core.engines.launchers import RAY_PORT
+from kthena_components.core.engines.sglang import INIT_PORT
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of
@@ -197,7 +199,7 @@ def _not_usable(
         f"({meeting.option}), {seen}",
         level=Level.ADVISORY if unsure else Level.MANDATORY,
         remedy=in_order(meeting.address)
-        or (f"write {meeting.shown}:{_free_port(meeting)}" if seen == _WITHOUT_PORT else "")
+        or (f"write {meeting.shown}:{_default_port(meeting)}" if seen == _WITHOUT_PORT else "")
         or _remedy(facts, engine, pod, meeting),
     )
 
@@ -210,7 +212,7 @@ def _remedy(facts: ServingFacts, engine: EngineFacts, pod: PodFacts, meeting: Me
     if meeting.option not in WITH_PORT or by_script:
         told = f"write {own or _FIRST}, without a port"
     elif own:
-        told = f"write {own}:{port or _free_port(meeting)}"
+        told = f"write {own}:{port or _default_port(meeting)}"
     else:
         of = "Ray's head" if meeting.option == RAY else "the first rank"
         told = f"write {_FIRST}, with the port of {of}"
@@ -223,9 +225,9 @@ def _remedy(facts: ServingFacts, engine: EngineFacts, pod: PodFacts, meeting: Me
 _FIRST = "the name of the first pod"
 
 
-def _free_port(meeting: Meeting) -> int:
-    """Return a port for an address without one: the default of Ray's head, or a usual one."""
-    return 6379 if meeting.option == RAY else 20000
+def _default_port(meeting: Meeting) -> int:
+    """Return a port for an address without one: that of Ray's head, or of SGLang."""
+    return RAY_PORT if meeting.option == RAY else INIT_PORT
 
 
 def master_address(facts: ServingFacts) -> Iterator[Finding]:
@@ -315,7 +317,7 @@ def _looks_at_itself(
     """Write the finding of pods that look for the first rank in themselves."""
     address, option = address_of_first(facts, engine), meeting.option
     if address and option in WITH_PORT:
-        address += f":{port_of(meeting.shown) or _free_port(meeting)}"
+        address += f":{port_of(meeting.shown) or _default_port(meeting)}"
     said = f"write {option}{'=' if option == RAY else ' '}{address}, the address of the first pod"
     if not address:
         port = ", and its port" if option in WITH_PORT else ""

@@ -33,6 +33,7 @@ _OF_TEMPLATE = (
     "RBG_ROLE_INDEX",
 )
 """Variables of controllers with the number of a pod among those of its template."""
+_NUMBERS = (*_OF_ENGINE, *_OF_TEMPLATE)
 _POD_INDEX = "POD_INDEX"
 _REFERENCE = regex(r"\$(?:\((\w+)\)|\{(\w+)\}|(\w+))")
 
@@ -92,21 +93,21 @@ def number_in_engine(facts: ServingFacts) -> str:
 
 def number_in_shell(facts: ServingFacts) -> str:
     """Return how a shell reads the number of a pod; empty if its controller tells it none."""
-    if told := set_by(facts.told, (*_OF_ENGINE, *_OF_TEMPLATE)):
+    if told := set_by(facts.told, _NUMBERS):
         return f"${told}"
-    return "${HOSTNAME##*-}" if numbers_pods(facts) else ""
+    return "${HOSTNAME##*-}" if _by_label(facts) else ""
 
 
 def numbers_pods(facts: ServingFacts) -> bool:
     """Return whether the controller of an object tells its pods their numbers."""
-    told = set_by(facts.told, (*_OF_ENGINE, *_OF_TEMPLATE))
-    return bool(told) or (not any(facts.numbered_with) and _by_label(facts))
+    return bool(set_by(facts.told, _NUMBERS)) or _by_label(facts)
 
 
 def _by_label(facts: ServingFacts) -> bool:
     """Return whether pods have the label with their number. A component's StatefulSets have it."""
     added = facts.added_fields
-    return facts.told is not None and (added is None or label_field(POD_INDEX) in added)
+    has_label = added is None or label_field(POD_INDEX) in added
+    return has_label and facts.told is not None and not any(facts.numbered_with)
 
 
 def _from(pods: Ranked, name: str, begin: int) -> str:
