@@ -226,6 +226,11 @@ def sequence(value: object) -> Sequence[Any]:
     return value if isinstance(value, (list, tuple)) else ()
 
 
+def list_of_texts(value: object) -> list[str]:
+    """Read the texts in a list; other values in it are left out."""
+    return [each for each in sequence(value) if isinstance(each, str)]
+
+
 def pairs(value: object) -> Iterator[tuple[object, Any]]:
     """List the items of a map; in YAML a key may have any type."""
     yield from value.items() if type(value) is dict else mapping(value).items()

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from kthena_components.core.values.dataclass import dataclass
-from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.read import list_of_texts, mapping, sequence
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.core.values.values_in_text import merged, parsed, steps_of, with_value
@@ -297,7 +297,7 @@ class Repository:
 
     def beside(self, folder: str, paths: object) -> list[str]:
         """List the folders in the repository at some paths that start at a folder."""
-        texts = [each for each in sequence(paths) if isinstance(each, str)] if folder else []
+        texts = list_of_texts(paths) if folder else []
         found = [self._real(each, folder) for each in texts if self.has(each, folder)]
         return [each for each in found if Path(each).is_dir()]
 

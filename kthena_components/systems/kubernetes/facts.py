@@ -30,6 +30,7 @@ from kthena_components.core.values.read import (
     first_unknown,
     inside,
     is_name,
+    list_of_texts,
     mapping,
     name_of,
     sequence,
@@ -309,7 +310,7 @@ def _of_roles(pods: PodSet, host: str) -> str | None:
     if first_unknown(*stated, *(role.get("name") for role in roles)):
         return None
     named = [role for role in roles if is_name(role.get("name"))]
-    before = {str(role["name"]): _texts(role.get("dependencies")) for role in named}
+    before = {str(role["name"]): list_of_texts(role.get("dependencies")) for role in named}
     labels = host.split(".")[:2]
     for role in sorted(before, key=len, reverse=True):
         made = rf"(?:s-)?{re.escape(f'{pods.owner.name}-{role}')}(?:-\d+)*"
@@ -357,12 +358,8 @@ def _cliques(owner: Object) -> tuple[list[str], Mapping[str, list[str]]]:
         return given, {name: given[:at] for at, name in enumerate(given)}
     if kind != "CliqueStartupTypeExplicit":
         return given, {}
-    after = [_texts(mapping(clique.get("spec")).get("startsAfter")) for clique in cliques]
+    after = [list_of_texts(mapping(clique.get("spec")).get("startsAfter")) for clique in cliques]
     return given, dict(zip(given, after, strict=True))
-
-
-def _texts(listed: object) -> list[str]:
-    return [each for each in sequence(listed) if isinstance(each, str)]
 
 
 def all_before(name: str, before: Mapping[str, list[str]]) -> set[str]:

@@ -25,6 +25,7 @@ from kthena_components.core.values.read import (
     MAX_COUNT,
     count_or_unknown,
     inside,
+    list_of_texts,
     mapping,
     sequence,
 )
@@ -127,7 +128,7 @@ def chart_command(
         container: The head's first container.
         context: What is known beside the object: the ConfigMap with the script.
     """
-    words = [word for word in sequence(container.get("command")) if isinstance(word, str)]
+    words = list_of_texts(container.get("command"))
     if not any(f"cp {_SCRIPT} " in word for word in words):
         return None
     files, _ = read_files(container, PodVolumes(read_volumes(spec), context), "")

@@ -29,6 +29,7 @@ from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     count,
     inside,
+    list_of_texts,
     mapping,
     require_known,
     sequence,
@@ -129,7 +130,7 @@ def _order(view: CliqueSet, after: list[Clique]) -> Iterator[Finding]:
     for clique in after:
         given, at = clique.spec.get("startsAfter"), f"{clique.at}.startsAfter"
         require_known(at, given, *sequence(given), hidden)
-        wanted = [name for name in sequence(given) if isinstance(name, str)]
+        wanted = list_of_texts(given)
         yield from unique(((f"{at}[{i}]", n) for i, n in enumerate(wanted)), _STARTUP, "entries")
         for index, name in enumerate(wanted):
             if name == clique.name:

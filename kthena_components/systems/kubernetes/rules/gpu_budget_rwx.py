@@ -34,6 +34,7 @@ from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import is_accelerator
 from kthena_components.core.values.read import (
     first_unknown,
+    list_of_texts,
     mapping,
     pairs,
     require_known,
@@ -367,7 +368,7 @@ _SEPARATE = "write accessModes: [ReadWriteMany] in the claim {}, or give each po
 def _narrow(claim: Object) -> str | None:
     """Return the mode by which a claim serves one pod or one node; None if it serves several."""
     stated = claim.spec.get("accessModes")
-    modes = [mode for mode in sequence(stated) if isinstance(mode, str)]
+    modes = list_of_texts(stated)
     if not _SHARED.isdisjoint(modes):
         return None
     return next((mode for mode in (_ONE_POD, _ONE_NODE) if mode in modes), None)

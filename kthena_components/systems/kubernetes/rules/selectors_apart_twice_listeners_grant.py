@@ -14,6 +14,7 @@ from kthena_components.core.values.display import display, listing
 from kthena_components.core.values.read import (
     first_unknown,
     is_map,
+    list_of_texts,
     mapping,
     require_known,
     sequence,
@@ -138,7 +139,7 @@ def _holds(path: str, term: Mapping[str, Any], labels: Mapping[str, Any]) -> Ite
     key, operator, listed = (term.get(name) for name in ("key", "operator", "values"))
     require_known(path, key, operator, listed, unknown_inside(listed), labels.get(str(key)))
     own = labels.get(str(key))
-    values = [one for one in sequence(listed) if isinstance(one, str)]
+    values = list_of_texts(listed)
     if isinstance(key, str) and operator in OPERATORS and not holds(term, labels):
         wanted = f" {listing(map(display, values), 'or')}" if values else ""
         has = "no such label" if own is None else f"the label {display(own)}"
