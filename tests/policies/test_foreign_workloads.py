@@ -198,8 +198,8 @@ NATIVE = ("-tp", "8", "-pp", "2", "--nnodes", "2", "--node-rank", "0", "--master
 GANG = (
     "spec.template: engine 'chat' has 2 pods that must start together, and nothing schedules them "
     "as a gang. Let Volcano schedule the pods: create a PodGroup with minMember 2, and write "
-    "schedulerName: volcano and the annotation scheduling.k8s.io/group-name with its name in the "
-    "pod templates of all its objects. [gang-covers-engine]"
+    "schedulerName: volcano and the annotation scheduling.k8s.io/group-name with the name of the "
+    "PodGroup in the pod templates of all objects of the engine. [gang-covers-engine]"
 )
 
 

@@ -88,7 +88,8 @@ def _as_gang(facts: ServingFacts, engine: EngineFacts) -> str:
         return f"write {at_once}schedulerName: volcano in the pod template, and {least}"
     return (
         f"create a PodGroup with minMember {engine.pods}, and write schedulerName: volcano and the "
-        f"annotation {naming.POD_GROUP} with its name in the pod templates of all its objects"
+        f"annotation {naming.POD_GROUP} with the name of the PodGroup in the pod templates of all "
+        "objects of the engine"
     )
 
 
