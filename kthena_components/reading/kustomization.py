@@ -47,9 +47,8 @@ _DOCUMENTS = regex(r"^---(?:[ \t].*)?$", re.MULTILINE)
 _PLAIN_PATTERN, _MOST_STARS = regex(r"(?:[\w/|-]|\.\*?)*"), 3
 """Patterns that Go and Python read alike, and that take no long time."""
 _PLAIN_PATH = regex(r"[\w./-]+")
-_OWN = ("name", "namespace")
+_OWN, _INCLUDED = ("name", "namespace"), ("templates", "selectors")
 _SCALED = "Deployment|ReplicaSet|ReplicationController|StatefulSet"
-_INCLUDED = ("templates", "selectors")
 _NAMING = "DaemonSet|Deployment|ReplicaSet|StatefulSet|PodDisruptionBudget"
 _TEMPLATED = "DaemonSet|Deployment|Job|ReplicaSet|ReplicationController|StatefulSet"
 _ANY = "any number"
@@ -340,7 +339,8 @@ def _mark(
     """Yield what some labels change: in objects, in their templates, in their selectors."""
     marks, named = {"metadata": {key: pairs}}, {"selector": {"matchLabels": pairs}}
     changes = (("", marks), (_TEMPLATED, {"spec": {"template": marks}}), (_NAMING, {"spec": named}))
-    for (kinds, change), changes_it in zip(changes, at, strict=True):
+    selects = ("Service|ReplicationController", {"spec": {"selector": pairs}})
+    for (kinds, change), changes_it in zip((*changes, selects), (*at, at[-1]), strict=True):
         if pairs and changes_it:
             yield Patch(file=made.file, target={"kind": kinds}, change=change)
 
