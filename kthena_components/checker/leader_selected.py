@@ -24,10 +24,12 @@ from kthena_components.core.facts.split_engines import (
     starts_first,
 )
 from kthena_components.core.facts.split_objects import Service, SplitObjects
+from kthena_components.core.facts.workload import may_hold_ranks, template_of
 from kthena_components.core.findings import Finding, advise, count_of, refuse
 from kthena_components.core.rules.pod_ranks import repeats_rank
+from kthena_components.core.values.caches import cached_last
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import is_name, mapping
+from kthena_components.core.values.read import group_kind, is_name, mapping, name_of
 from kthena_components.core.values.unknown import Unknown
 
 _TWO = 2
@@ -82,6 +84,25 @@ def leader_selected(objects: SplitObjects) -> Iterator[Finding]:
 
 
 _Found = Iterator[tuple[EnginePart, Finding]]
+
+
+def may_have_workers(objects: SplitObjects, namespace: str) -> bool:
+    """Return whether pods whose commands are not read may be the workers of a first pod."""
+    return objects.has_unread_pods(namespace) or namespace in _with_other_kinds(objects)
+
+
+@cached_last  # asked for each first pod
+def _with_other_kinds(objects: SplitObjects) -> set[str]:
+    """Return the namespaces of kinds with pods of which no part of an engine is read."""
+    parts = (*objects.parts, *objects.sleeping, *objects.stopped)
+    read = {(part.kind, part.namespace, part.name) for part in parts}
+    found = set[str]()
+    for body in objects.named.values():
+        space = str(mapping(body.get("metadata")).get("namespace") or "")
+        is_read = (group_kind(body)[1], space, name_of(body)) in read
+        if template_of(body) is None and not is_read and may_hold_ranks(body.get("spec")):
+            found.add(space)
+    return found
 
 
 def _of_workers(

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from kthena_components.checker.leader_selected import needs_workers, worker_asked
+from kthena_components.checker.leader_selected import may_have_workers, needs_workers, worker_asked
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.engines.launchers import RAY_PORT
 from kthena_components.core.facts.engine_grouping import is_bare_head, is_second_head
@@ -147,7 +147,7 @@ def _in_place_of_workers(objects: SplitObjects, head: EnginePart) -> Iterator[Fi
         report = refuse if objects.are_together(head, part) else advise
         yield report(at, f"is 0, but {needs}", write(_missing(head, part)), _RULE)
     # Pods whose commands are not read may be the workers.
-    for part in () if objects.has_unread_pods(head.namespace) else objects.sleeping:
+    for part in () if may_have_workers(objects, head.namespace) else objects.sleeping:
         if part.namespace == head.namespace and part.kind != "Pod":
             seen = f"runs `{part.pod.idle}`, but {needs}, and no pods join it"
             is_its = objects.are_together(head, part) and _belongs(head, part)

@@ -340,7 +340,8 @@ def _labels_at(
     """Yield what labels change where they are added: in objects, their templates, selectors."""
     own, named = {"metadata": {key: pairs}}, {"selector": {"matchLabels": pairs}}
     changes = (("", own), (_TEMPLATED, {"spec": {"template": own}}), (_SELECTING, {"spec": named}))
-    for (kinds, change), changes_it in zip(changes, at, strict=True):
+    selects = ("Service|ReplicationController", {"spec": {"selector": pairs}})
+    for (kinds, change), changes_it in zip((*changes, selects), (*at, at[-1]), strict=True):
         if pairs and changes_it:
             yield Patch(file=made.file, target={"kind": kinds}, change=change)
 

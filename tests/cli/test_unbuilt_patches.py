@@ -155,6 +155,54 @@ def test_labels_of_a_kustomization_may_complete_a_template(
     assert level == LABELS[fields]
 
 
+SELECTING = """\
+apiVersion: v1
+kind: Service
+metadata: {name: h}
+spec: {clusterIP: None, publishNotReadyAddresses: true, selector: {app: nope}}
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: head}
+spec:
+  serviceName: h
+  replicas: 2
+  selector: {matchLabels: {app: chat}}
+  template:
+    metadata: {labels: {app: chat}}
+    spec:
+      containers:
+        - name: engine
+          image: vllm/vllm-openai:v0.14.0
+          command: [bash, -c, "vllm serve m --nnodes 2 --node-rank 1 --master-addr head-0.h"]
+          resources: {limits: {nvidia.com/gpu: 8}}
+"""
+OF_SERVICE = "patches: [{patch: '{apiVersion: v1, kind: Service, metadata: {name: h}, spec: "
+SELECTORS = {
+    "commonLabels: {app: chat}": "not checked",
+    "labels: [{pairs: {app: chat}, includeSelectors: true}]": "not checked",
+    OF_SERVICE + "{selector: {app: chat}}}'}]": "not checked",
+    OF_SERVICE + "{clusterIP: None}}'}]": "mandatory",
+    "labels: [{pairs: {app: chat}, includeTemplates: true}]": "mandatory",
+    "labels: [{pairs: {app: chat}}]": "mandatory",
+    "images: [{name: vllm/vllm-openai, newTag: v0.15.0}]": "mandatory",
+    "commonAnnotations: {app: chat}": "mandatory",
+}
+"""What a kustomization changes, and what remains of a finding about the selector of a Service."""
+
+
+@for_each("fields", SELECTORS)
+def test_a_finding_over_all_objects_is_left_open_that_a_kustomization_may_mend(
+    run: Command, write: Write, fields: str
+) -> None:
+    write("m/chat.yaml", SELECTING)
+    write("m/kustomization.yaml", f"resources: [chat.yaml]\n{fields}\n")
+
+    (line,) = (each for each in run("--no-render", "m").lines if "[first-pod-selected]" in each)
+
+    assert line.split(": ")[1] == SELECTORS[fields]
+
+
 @pytest.mark.programs
 @pytest.mark.parametrize(
     ("fields", "level"), [(of_engine("args: [serve, m]"), "not checked"), ("", "mandatory")]

@@ -1,5 +1,6 @@
 """The context of a check: other objects in the same files, shapes of models, and patches."""
 
+import os
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
@@ -259,3 +260,35 @@ class Changing:
         for each in changing:
             left = each.without(left) if isinstance(left, Mapping) else None
         return self.mandatory(left) if isinstance(left, Mapping) else ()
+
+
+def may_mend(
+    patched: Mapping[str, Iterable[Patch]], file: str, body: Mapping[str, Any], finding: Finding
+) -> str:
+    """Say which kustomization may change the field of a finding over all objects; empty if none.
+
+    `patched`: The patches of kustomizations that were not built, by the real path of a file.
+    `body`: The object with the field, as it is kept. Empty: none.
+    """
+    if finding.level is not Level.MANDATORY or not (body and patched):
+        return ""
+    for each in patched.get(os.path.realpath(file), ()):
+        left = each.without(body) if each.may_change(body) else body
+        after, before = _field(left, finding.path), _field(body, finding.path)
+        if not isinstance(left, Mapping) or after != before:
+            return f"may be changed by {each.file}, which was not built"
+    return ""
+
+
+def _field(value: Any, path: str) -> Any:
+    """Return a field of an object by its path; None if it is not there."""
+    steps = path.replace("[", ".").replace("]", "").split(".") if path else []
+    for at, step in enumerate(steps):
+        if isinstance(value, Mapping):
+            rest = ".".join(steps[at:])  # such as the name of an annotation
+            if rest in value:
+                return value[rest]
+            value = value.get(step)
+        elif isinstance(value, list | tuple):
+            value = value[int(step)] if step.isdecimal() and int(step) < len(value) else None
+    return value

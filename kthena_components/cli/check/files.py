@@ -18,9 +18,10 @@ from kthena_components.cli.check.context import (
     LateDefinitions,
     Texts,
     add_from_files,
+    may_mend,
     shared_by_all,
 )
-from kthena_components.cli.check.kept_objects import AllObjects, KeptObjects
+from kthena_components.cli.check.kept_objects import AllObjects, KeptObjects, LocatedFinding
 from kthena_components.cli.check.results import Result, Summary, merge
 from kthena_components.cli.check.workers import jobs_for, side_by_side
 from kthena_components.cli.sources import (
@@ -246,9 +247,14 @@ def check_sources(
         together.add(checked.kept)
         yield from checked.results
     for told in together.check():
-        for finding in given.settings.levels.apply([told.finding]):
-            body = {} if told.of_all else told.kept.body
-            yield _result(together.source(told.kept), (told.file, told.line), body, finding)
+        yield from _of_all(told, together.source(told.kept), given)
+
+
+def _of_all(told: LocatedFinding, source: Source, given: CheckOptions) -> Iterator[Result]:
+    body = {} if told.of_all else told.kept.body
+    for finding in given.settings.levels.apply([told.finding]):
+        left = _left_open(finding, may_mend(source.patched, told.file, body, finding))
+        yield _result(source, (told.file, told.line), body, left)
 
 
 def _asked(given: CheckOptions, context: Context, sources: Sequence[Source]) -> StackOptions:
@@ -332,8 +338,7 @@ def _object(source: Source, shift: int, item: KubeObject, beside: _Beside, made:
     for finding in beside.given.settings.levels.apply(findings):
         place = source.place(item, finding.path)
         why = changing.why(finding) or source.left_open(item, finding)
-        told = _left_open(finding, why) if why else finding
-        made.results.append(_result(source, place, item.body, told))
+        made.results.append(_result(source, place, item.body, _left_open(finding, why)))
 
 
 def _mandatory(beside: _Beside, body: Mapping[str, Any]) -> Iterator[Finding]:
@@ -362,7 +367,7 @@ def _checked(
 
 def _left_open(finding: Finding, why: str) -> Finding:
     seen = f"{why}, so it was not checked"
-    return replace(finding, seen=seen, remedy="", level=Level.UNKNOWN)
+    return replace(finding, seen=seen, remedy="", level=Level.UNKNOWN) if why else finding
 
 
 def check_safely(

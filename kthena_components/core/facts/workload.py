@@ -77,6 +77,17 @@ def may_have_ranks(made: OnlyTemplate) -> bool:
     return not containers or any(is_accelerator(str(name)) for each in asked for name in each)
 
 
+def may_hold_ranks(value: object) -> bool:
+    """Return whether any pods in an object may be ranks of an engine."""
+    if isinstance(value, Mapping):
+        below: Iterable[object] = value.values()
+        if "containers" in value and may_have_ranks(Made({"spec": value}, "", 1)):
+            return True
+    else:
+        below = value if isinstance(value, list | tuple) else ()
+    return any(map(may_hold_ranks, below))
+
+
 def read_template(
     template: object, path: str, name: str, spec: object, context: Context = NO_CONTEXT
 ) -> list[EngineFacts]:

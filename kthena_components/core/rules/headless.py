@@ -7,9 +7,12 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of, refuse
 from kthena_components.core.remedies import set_option, without
-from kthena_components.core.rules.support.engine_pods import LEADERS, Start, first_and_other, others
+from kthena_components.core.rules.support.engine_pods import LEADERS, Start, others
 from kthena_components.core.rules.support.messages import title
-from kthena_components.core.rules.support.own_rank_and_unset_variables import number_in_shell
+from kthena_components.core.rules.support.own_rank_and_unset_variables import (
+    first_and_other,
+    number_in_shell,
+)
 from kthena_components.core.values.images import Version
 from kthena_components.core.values.unknown import OfController, Unknown, may_be
 

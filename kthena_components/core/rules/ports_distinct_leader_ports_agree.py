@@ -8,14 +8,9 @@ from kthena_components.core.facts.listening import server_port
 from kthena_components.core.facts.network import PORT_OPTIONS
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level
-from kthena_components.core.rules.support.engine_pods import (
-    RAY,
-    first_and_other,
-    meeting_of,
-    meetings,
-    port_of,
-)
+from kthena_components.core.rules.support.engine_pods import RAY, meeting_of, meetings, port_of
 from kthena_components.core.rules.support.messages import title
+from kthena_components.core.rules.support.own_rank_and_unset_variables import first_and_other
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import digits, mapping
 

@@ -45,6 +45,8 @@ _GIT_PATHS = {VLLM_STACK: ("vllm-project/production-stack", "helm")}
 """The repository and the folder of a chart that the folder does not name."""
 _CHARTS = (VLLM_STACK, MODELSERVICE)
 _RELEASE_OF = regex(r"(?:[a-z-]{1,40}-)?[v=]?([0-9]{1,4})\.([0-9]{1,4})\.([0-9]{1,4})")
+_COMMA = regex(r"(?<!\\)((?:\\\\)*),")
+"""A comma that no backslash escapes."""
 BESIDE = Unknown("the models may be in other values")
 
 
@@ -74,7 +76,7 @@ def values_of(found: Object) -> Iterator[ChartValues]:
             values=body.get("values"),
             beside=bool(body.get("valueYamlFiles")),
             namespace=body.get("namespace"),
-            version=_version(body.get("version")),
+            version=_version(body.get("version"), body.get("chart")),
         )
     elif kind == HELM_RELEASE and (chart := _flux_chart(spec)):
         yield ChartValues(
@@ -108,7 +110,9 @@ def _chart_of(value: object) -> str:
 def _k3s(chart: str, spec: Mapping[str, Any], namespace: object) -> ChartValues:
     """Read the values of a HelmChart: `set` overrides `values`, which overrides `valuesContent`.
 
-    Source: k3s-io/helm-controller v0.17.9 pkg/apis/helm.cattle.io/v1/types.go.
+    A comma in `set` separates no items: what is in braces is one.
+    Source: k3s-io/helm-controller v0.17.9 pkg/apis/helm.cattle.io/v1/types.go, and args and
+    escapeComma in pkg/controllers/chart/chart.go.
     """
     stated, key = spec.get("values"), "values"
     if (content := read_yaml_text(spec.get("valuesContent"), "valuesContent")) is not None:
@@ -126,16 +130,17 @@ def _k3s(chart: str, spec: Mapping[str, Any], namespace: object) -> ChartValues:
         values=values,
         beside=beside,
         namespace=spec.get("targetNamespace") or namespace,
-        version=_version(spec.get("version")),
+        version=_version(spec.get("version"), spec.get("chart")),
         overridden=overridden,
     )
 
 
 def _set_value(value: object) -> Any:
-    """Read a value of `set`: a list in braces, or a text in which commas separate nothing."""
+    """Read a value of `set`: a text, or a list in braces, in which commas separate nothing."""
     if isinstance(value, str) and not value.startswith("{"):
         return typed(value)
-    return parsed(value, as_text=False)
+    alone = _COMMA.sub(r"\1\,", value) if isinstance(value, str) else value
+    return parsed(alone, as_text=True)
 
 
 def _with_parameters(
@@ -174,8 +179,10 @@ def _argo_chart(source: Mapping[str, Any]) -> str:
     return _chart_of(source.get("chart")) or _chart_of(place)
 
 
-def _version(stated: object) -> Version | Unknown | None:
-    """Read the chart's version; one that is a range is unknown."""
+def _version(stated: object, chart: object = None) -> Version | Unknown | None:
+    """Read the chart's version, which a packed `chart` has in its name; a range is unknown."""
+    if stated is None and isinstance(chart, str) and chart.endswith(".tgz"):
+        stated = chart.rpartition("/")[2].removesuffix(".tgz")
     if stated is None:
         return None
     found = _RELEASE_OF.fullmatch(stated.strip()) if isinstance(stated, str) else None

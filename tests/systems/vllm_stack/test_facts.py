@@ -9,7 +9,9 @@ from kthena_components.checker.manifest import check_manifest, read_manifest
 from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.findings import Level
+from kthena_components.core.objects.object import read_object
 from kthena_components.core.values.unknown import Unknown
+from kthena_components.systems.vllm_stack.view import values_of
 from tests.policies.objects import advice, refusals, silent
 from tests.rules.cases import documents, judge
 from tests.support.peers import LATE
@@ -377,6 +379,39 @@ def test_a_list_of_k3s_may_be_in_a_secret() -> None:
         },
     )
     assert {f.level for f in check_manifest(body)} == {Level.UNKNOWN}
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [  # as helm.sh/helm/v3/pkg/strvals reads the options that helm-controller writes
+        ("{--a}", ["--a"]),
+        ("{--a,--b}", ["--a,--b"]),
+        (r"{--a\,--b}", ["--a,--b"]),
+        ("{1}", ["1"]),
+        ("--a,--b", "--a,--b"),
+        ("Null", None),
+    ],
+)
+def test_a_comma_of_set_separates_no_items(written: str, read: object) -> None:
+    body = changed(K3S, {"spec.values": VALUES, "spec.set": {"servingEngineSpec.x": written}})
+    (found,) = values_of(read_object(body))
+    assert found.values["servingEngineSpec"]["x"] == read  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("chart", "version"),
+    [
+        ("https://example.com/charts/vllm-stack-0.1.5.tgz", (0, 1, 5)),
+        ("oci://ghcr.io/example/vllm-stack", None),
+        ("vllm-stack", None),
+    ],
+)
+def test_the_name_of_a_packed_chart_has_its_release(chart: str, version: object) -> None:
+    for body in (changed(K3S, {"spec.chart": chart}), changed(BODY, {"chart": chart})):
+        assert [each.version for each in values_of(read_object(body))] == [version]
+    stated = changed(K3S, {"spec.chart": "https://example.com/vllm-stack-latest.tgz"})
+    (found,) = values_of(read_object(stated))
+    assert isinstance(found.version, Unknown)
 
 
 def test_a_helm_chart_of_k3s_with_another_chart_is_not_read() -> None:

@@ -11,7 +11,7 @@ from kthena_components.core.facts.serving import EngineFacts, ServingFacts, Sibl
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.rules.support.messages import part_of_engine, title
 from kthena_components.core.values.caches import cached_last
-from kthena_components.core.values.dataclass import dataclass, replace
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.images import Version
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import OwnAddress, Unknown, all_known, product
@@ -174,20 +174,6 @@ def pods_of(engine: EngineFacts) -> tuple[PodFacts, ...]:
 
 
 _TWO = 2
-
-
-def first_and_other(engine: EngineFacts) -> EngineFacts:
-    """Return an engine with one command line for its first pod, and one for the others.
-
-    They differ in pods of one template if its script tests the number of the pod.
-    """
-    entry, worker, siblings = engine.entry, engine.worker, engine.siblings
-    read = () if siblings is None else siblings.commands
-    one_script = worker is None or worker.command_path == entry.command_path
-    if len(read) < _TWO or not one_script:
-        return engine
-    first, other = replace(entry, command=read[0]), replace(worker or entry, command=read[1])
-    return replace(engine, entry=first, worker=other)
 
 
 def others(engine: EngineFacts) -> Iterator[tuple[PodFacts, CommandFacts]]:

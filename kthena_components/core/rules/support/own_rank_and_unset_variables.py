@@ -13,7 +13,7 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.naming import POD_INDEX, label_field
 from kthena_components.core.remedies import Remedy, fixes_of, set_option, together
-from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.dataclass import dataclass, replace
 from kthena_components.core.values.images import read_image
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import (
@@ -123,6 +123,53 @@ def _from(pods: Ranked, name: str, begin: int) -> str:
     term = name if pods.step == 1 else f"{name} * {pods.step}"
     term += f" {'+' if rest > 0 else '-'} {abs(rest)}" if rest else ""
     return f"start the engine in a shell with {pods.option} $(({term}))"
+
+
+def first_and_other(engine: EngineFacts) -> EngineFacts:
+    """Return an engine with one command line for its first pod, and one for the others.
+
+    They differ in pods of one template if its script tests the number of the pod.
+    """
+    entry, worker, siblings = engine.entry, engine.worker, engine.siblings
+    behind = None if siblings is None else _behind_first(siblings.commands)
+    if not siblings or not behind or (worker and worker.command_path != entry.command_path):
+        return engine
+    read = siblings.commands
+    is_one = _meets_at(read[0]) == _meets_at(behind) is not None
+    pods = len(read) if is_one and engine.pods == 1 else engine.pods
+    worker = replace(worker or entry, command=behind)
+    return replace(engine, entry=replace(entry, command=read[0]), worker=worker, pods=pods)
+
+
+def _behind_first(read: Sequence[CommandFacts]) -> CommandFacts | None:
+    """Return the command line of a pod behind the first one of some; None if no pod surely is.
+
+    One template may have the pods of several engines, whose first pods meet theirs elsewhere.
+    """
+    if not read:
+        return None
+    own = _meets_at(read[0])
+    others = {_meets_at(each) for each in read[1:] if _begins(each)} - {own, None}
+    return next((c for c in read[1:] if not _begins(c) and _meets_at(c) not in others), None)
+
+
+def _begins(command: CommandFacts) -> bool:
+    """Return whether a pod surely has the first rank of an engine."""
+    if command.ray_role is not None or command.headless is True:
+        return command.ray_role == "head"
+    nodes = command.nnodes
+    if isinstance(nodes, int) and nodes > 1:
+        return command.node_rank in {0, None}
+    return 0 in {command.data_rank, command.data_start_rank}
+
+
+def _meets_at(command: CommandFacts) -> str | None:
+    """Return the host at which a pod meets the others of its engine; None if it is not known."""
+    stated = next((v for key in _MEETING if (v := command.options.get(key))), command.ray_address)
+    return stated.partition(":")[0] if isinstance(stated, str) else None
+
+
+_MEETING = ("--master-addr", "--dist-init-addr", "--data-parallel-address")
 
 
 def workers_of(
