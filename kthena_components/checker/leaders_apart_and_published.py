@@ -175,9 +175,8 @@ def _join(objects: SplitObjects, head: EnginePart) -> str:
         return f"run only `ray start --address={address}:{head.port or _RAY_PORT} --block`"
     copies = command is not None and spreads_copies(command)
     rank = "--data-parallel-start-rank" if copies else "--node-rank"
-    headless = ", --headless" if command is not None and command.engine == "vllm" else ""
-    shown = f"{display(head.name)}{headless}"
-    return f"start the engine, too, with the options of {shown} and its {rank}"
+    more = ", --headless" if command is not None and command.engine == "vllm" else ""
+    return f"start the engine, too, with the options of {display(head.name)}{more} and its {rank}"
 
 
 def _second_heads(objects: SplitObjects, head: EnginePart) -> Iterator[EnginePart]:

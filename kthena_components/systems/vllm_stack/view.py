@@ -45,6 +45,7 @@ _GIT_PATHS = {VLLM_STACK: ("vllm-project/production-stack", "helm")}
 """The repository and the folder of a chart that the folder does not name."""
 _CHARTS = (VLLM_STACK, MODELSERVICE)
 _RELEASE_OF = regex(r"(?:[a-z-]{1,40}-)?[v=]?([0-9]{1,4})\.([0-9]{1,4})\.([0-9]{1,4})")
+_COMMA = regex(r"\\*,")
 BESIDE = Unknown("the models may be in other values")
 
 
@@ -108,7 +109,8 @@ def _chart_of(value: object) -> str:
 def _k3s(chart: str, spec: Mapping[str, Any], namespace: object) -> ChartValues:
     """Read the values of a HelmChart: `set` overrides `values`, which overrides `valuesContent`.
 
-    Source: k3s-io/helm-controller v0.17.9 pkg/apis/helm.cattle.io/v1/types.go.
+    Source: k3s-io/helm-controller v0.17.9 pkg/apis/helm.cattle.io/v1/types.go and, for the order of
+    `set`, pkg/controllers/chart/chart.go (keys).
     """
     stated, key = spec.get("values"), "values"
     if (content := read_yaml_text(spec.get("valuesContent"), "valuesContent")) is not None:
@@ -119,11 +121,7 @@ def _k3s(chart: str, spec: Mapping[str, Any], namespace: object) -> ChartValues:
         if isinstance(steps, Unknown):
             stated = steps
             break
-        is_list = isinstance(value, str) and value.startswith("{")
-        read = (
-            parsed(value, as_text=False) if is_list or not isinstance(value, str) else typed(value)
-        )
-        stated = with_value(stated, steps, read)
+        stated = with_value(stated, steps, _of_set(value))
         overridden[str(name)] = f"spec.set.{name}"
     return ChartValues(
         chart=chart,
@@ -134,6 +132,19 @@ def _k3s(chart: str, spec: Mapping[str, Any], namespace: object) -> ChartValues:
         version=_version(spec.get("version")),
         overridden=overridden,
     )
+
+
+def _of_set(value: object) -> Any:
+    """Read a value of `set`. The controller writes a backslash before each comma, also in a list.
+
+    Only numbers, true, false and null are no texts. Source: args, typedVal and escapeComma there.
+    """
+    word = typed(value) if isinstance(value, str) else value
+    if not isinstance(value, str) or word is None or isinstance(word, bool):
+        return word
+    # An even number of characters is an escaped comma already.
+    escaped = _COMMA.sub(lambda found: "\\" * (len(found[0]) % 2) + found[0], value)
+    return parsed(escaped, as_text=True)
 
 
 def _over(values: object, more: object) -> Any:
