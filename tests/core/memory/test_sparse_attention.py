@@ -410,3 +410,13 @@ def test_graphs_are_in_doubt_once_where_none_are_counted() -> None:
     assert estimate.terms is not None
     assert estimate.terms.graphs > 1.0
     assert estimate.terms.doubt == estimate.terms.graphs
+
+
+def test_a_release_reserves_less_for_long_requests_of_compressed_attention() -> None:
+    def peak(version: str) -> float:
+        estimate = start(FLASH, "vllm", version, H200, ("--max-model-len", "1048576")).estimate
+        assert isinstance(estimate, Estimate)
+        assert estimate.terms is not None
+        return estimate.terms.peak
+
+    assert peak("0.32.0") < peak("0.31.0")
