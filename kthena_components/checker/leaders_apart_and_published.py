@@ -40,7 +40,7 @@ from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import MaybeInt, Unknown, product, total
 
 _RULE, _RAY = "leader-selected", "ray"
-_TWO, _RAY_PORT = 2, 6379
+_TWO = 2
 _DATA, _MASTER = "--data-parallel-address", "--master-addr"
 _HOST = regex(r"(?:tcp://)?([A-Za-z0-9][A-Za-z0-9.-]*)(?::\d+)?")
 _OF_SET = regex(r"[a-z0-9-]+-\d+\.([a-z0-9-]+)")
@@ -172,7 +172,7 @@ def _join(objects: SplitObjects, head: EnginePart) -> str:
     group, command = group_of_head(head), head.pod.command
     if group is not None and group.way == _RAY:
         address = first_address(head, objects.reached(head)) or f"ADDRESS of {head.name}"
-        return f"run only `ray start --address={address}:{head.port or _RAY_PORT} --block`"
+        return f"run only `ray start --address={address}:{head.port or 'PORT'} --block`"
     copies = command is not None and spreads_copies(command)
     rank = "--data-parallel-start-rank" if copies else "--node-rank"
     more = ", --headless" if command is not None and command.engine == "vllm" else ""
