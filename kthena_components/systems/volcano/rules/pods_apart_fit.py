@@ -323,7 +323,7 @@ def _counts_others(cluster: ClusterObjects, listed: Sequence[_Place], spread: Sp
     """Return whether a constraint may count pods that it does not bind."""
     own, space = {id(pods) for pods, _ in listed}, listed[0][0].owner.namespace
     return any(
-        unknown_within(pods.labels.get(""), pods.labels) or selects(spread.selector, pods.labels)
+        unknown_within(pods.labels) or selects(spread.selector, pods.labels)
         for pods in cluster.pods
         if id(pods) not in own and pods.count != 0 and pods.owner.namespace == space
     )
