@@ -6,7 +6,6 @@ from typing import Any
 
 from kthena_components.checker.leader_selected import may_have_workers, needs_workers, worker_asked
 from kthena_components.core.engines import CommandFacts
-from kthena_components.core.engines.launchers import RAY_PORT
 from kthena_components.core.facts.engine_grouping import is_bare_head, is_second_head
 from kthena_components.core.facts.listening import waits_for_engine
 from kthena_components.core.facts.network import PORT_OPTIONS
@@ -172,7 +171,7 @@ def _join(objects: SplitObjects, head: EnginePart) -> str:
     group, command = group_of_head(head), head.pod.command
     if group is not None and group.way == _RAY:
         address = first_address(head, objects.reached(head)) or f"ADDRESS of {head.name}"
-        return f"run only `ray start --address={address}:{head.port or RAY_PORT} --block`"
+        return f"run only `ray start --address={address}:{head.port or 'PORT'} --block`"
     copies = command is not None and spreads_copies(command)
     rank = f"the {'first copy' if copies else 'rank'} of each pod as "
     rank += "--data-parallel-start-rank" if copies else "--node-rank"

@@ -303,6 +303,15 @@ def test_all_objects_of_a_cluster_start_all_copies() -> None:
     assert "start 0 to 3, 4 to 5. Start 8 copies in all pods together, or count 6 in" in told
 
 
+def test_pods_that_sleep_are_reported_once() -> None:
+    head = workload("head", copies("--data-parallel-size-local=4"), gpus=4)
+    named = {"head": head, "idle": workload("idle", ["sleep", "infinity"], gpus=4)}
+    read = (read_engine_part_of(body, name) for name, body in named.items())
+    found = check_split_engines([part for part in read if part], named, complete=True)
+    (told,) = [one for one in found if one.rule == "leader-selected"]
+    assert "runs `sleep infinity`" in told.seen
+
+
 FEW = "needs the ranks 0 to 3, but the pods of all its objects are"
 AT_FOUR = partial(vllm, nodes=4)
 TOO_FEW: dict[str, tuple[list[Body], Level | None]] = {
@@ -404,6 +413,10 @@ TWICE = {
     "two copies of one rank": [
         workload(name, [*RANKS, "--data-parallel-address=head-0.head-svc"], gpus=1)
         for name in ("head", "second")
+    ],
+    "two kinds of one name": [
+        workload("head", [*RANKS, "--data-parallel-address=head-0.head-svc"], gpus=1, kind=kind)
+        for kind in ("StatefulSet", "Deployment")
     ],
 }
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from kthena_components.reading.files import Unreadable
-from kthena_components.reading.kustomization import Kustomization, read_kustomization
+from kthena_components.reading.kustomization import Kustomization, patches_of, read_kustomization
+from tests.support.for_each import for_each
 
 Write = Callable[..., Path]
 
@@ -202,3 +203,73 @@ def test_odd_kustomizations_are_read_all_the_same(write: Write, text: str) -> No
     write("m/kustomization.yaml", text)
     made = read()
     assert (made.objects, made.bases, made.parts) == ([], [], [])
+
+
+IN_METADATA = {"metadata": {"labels": {"a": "b"}}}
+IN_TEMPLATES = {"spec": {"template": IN_METADATA}}
+IN_SELECTORS = {"spec": {"selector": {"matchLabels": {"a": "b"}}}}
+NOTES = {"metadata": {"annotations": {"a": "b"}}}
+PAIRS = "pairs: {a: b}"
+MARKS: dict[str, list[object]] = {
+    "commonLabels: {a: b}": [IN_METADATA, IN_TEMPLATES, IN_SELECTORS],
+    f"labels: [{{{PAIRS}}}]": [IN_METADATA],
+    f"labels: [{{{PAIRS}, includeTemplates: true}}]": [IN_METADATA, IN_TEMPLATES],
+    f"labels: [{{{PAIRS}, includeTemplates: false}}]": [IN_METADATA],
+    f"labels: [{{{PAIRS}, includeSelectors: true}}]": [IN_METADATA, IN_TEMPLATES, IN_SELECTORS],
+    f"labels: [{{{PAIRS}, fields: [{{path: spec/x}}, {{}}]}}]": [
+        IN_METADATA,
+        {"spec": {"x": {"a": "b"}}},
+    ],
+    "commonAnnotations: {a: b}": [NOTES, {"spec": {"template": NOTES}}],
+    "commonLabels: {}\ncommonAnnotations:\nlabels: [{pairs: {}, includeSelectors: true}]": [],
+}
+"""What labels and annotations change: sigs.k8s.io/kustomize/api v0.20
+internal/konfig/builtinpluginconsts (commonlabels.go, commonannotations.go, metadatalabels.go)."""
+
+
+@for_each("fields", MARKS)
+def test_marks_are_changes_of_objects_templates_and_selectors(write: Write, fields: str) -> None:
+    write("m/kustomization.yaml", f"{fields}\n")
+    assert [patch.change for patch in patches_of(read())] == MARKS[fields]
+
+
+def may_change(version: str, kind: str) -> list[bool]:
+    body = {"apiVersion": version, "kind": kind, "metadata": {"name": "x"}}
+    return [patch.may_change(body) for patch in patches_of(read())]
+
+
+KINDS = {
+    ("v1", "Service"): [True, False, False],
+    ("batch/v1", "Job"): [True, True, False],
+    ("apps/v1", "Deployment"): [True, True, True],
+    ("apps/v1", "StatefulSet"): [True, True, True],
+    ("policy/v1", "PodDisruptionBudget"): [True, False, True],
+    ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"): [True, False, False],
+}
+"""Kinds, and whether labels change their metadata, their template and their selector."""
+
+
+@for_each("kind", KINDS)
+def test_kustomize_knows_where_kinds_of_kubernetes_have_labels(
+    write: Write, kind: tuple[str, str]
+) -> None:
+    write("m/kustomization.yaml", "commonLabels: {a: b}\n")
+    assert may_change(*kind) == KINDS[kind]
+
+
+@pytest.mark.parametrize(
+    ("field", "changes"),
+    [
+        ("{path: x, kind: Deployment}", True),
+        ("{path: x, kind: Job}", False),
+        ("{path: x, group: apps}", True),
+        ("{path: x, group: batch}", False),
+        ("{path: x, version: v1}", True),
+        ("{path: x, version: v2}", False),
+    ],
+)
+def test_labels_at_a_field_change_objects_of_its_kind(
+    write: Write, field: str, changes: bool
+) -> None:
+    write("m/kustomization.yaml", f"labels: [{{pairs: {{a: b}}, fields: [{field}]}}]\n")
+    assert may_change("apps/v1", "Deployment") == [True, changes]

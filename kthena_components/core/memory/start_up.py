@@ -145,8 +145,8 @@ def terms_of(start: StartUp) -> Terms | None:
     return None if peak is None else Terms(
         peak=peak, driver=_driver(start), communication=_communication(start),
         graphs=_graphs(start), staged=start.staged,
-        doubt=(_doubt(start) or _of_decodes(start)) + _gathered(start, peak) + _exchanged(start)
-        + start.staged,
+        doubt=_doubt(start) + (0.0 if counts_no_graphs(start) else _of_decodes(start))
+        + _gathered(start, peak) + _exchanged(start) + start.staged,
     )  # fmt: skip
 
 

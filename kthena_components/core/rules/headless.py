@@ -181,7 +181,8 @@ def _by_number(facts: ServingFacts) -> str:
 
 def _not_in_first(facts: ServingFacts, engine: EngineFacts) -> str:
     """Remove the option from the first pod. If others share its template, its script has to."""
-    script = _by_number(facts) if engine.siblings is not None and engine.worker is None else ""
+    siblings = engine.siblings
+    script = "" if siblings is None or siblings.count == 1 else _by_number(facts)
     if not script:
         return without("--headless", text="remove --headless from the first pod")
     here = f"start the engine in a shell with {script} in place of --headless"

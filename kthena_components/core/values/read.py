@@ -241,7 +241,7 @@ def unknown_within(*values: object) -> Unknown | None:
     waiting = [*values]
     while waiting:
         value = waiting.pop()
-        if gap := unknown_in(value):
+        if gap := unknown_in(value[""] if type(value) is _NotKnown else value):
             return gap
         waiting += value.values() if isinstance(value, Mapping) else sequence(value)
     return None

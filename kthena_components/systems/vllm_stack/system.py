@@ -35,7 +35,7 @@ from kthena_components.core.values.values_in_text import go_text
 from kthena_components.systems.system import PRODUCTION, Kind, System, as_it_is
 from kthena_components.systems.vllm_stack import modelservice
 from kthena_components.systems.vllm_stack.modelservice import placed
-from kthena_components.systems.vllm_stack.rules import vllm_stack_ignored, vllm_stack_ray
+from kthena_components.systems.vllm_stack.rules import number_of, vllm_stack_ignored, vllm_stack_ray
 from kthena_components.systems.vllm_stack.view import (
     APPLICATION,
     HELM_CHART,
@@ -203,11 +203,11 @@ def facts(view: Releases) -> ServingFacts:
 def _engine(model: Model, context: Context) -> EngineFacts:
     """Return the engine of one model: a Deployment, or a Ray cluster with raySpec."""
     fields, name = model.fields, model.fields.get("name")
-    replicas = count_or_unknown(fields.get("replicaCount"), "replicaCount", 1)
+    replicas = count_or_unknown(number_of(fields.get("replicaCount")), "replicaCount", 1)
     many = model.ray
     pods: MaybeInt = 1
     if many is not False:
-        workers = count_or_unknown(fields.get("replicaCount"), "replicaCount", 0)
+        workers = count_or_unknown(number_of(fields.get("replicaCount")), "replicaCount", 0)
         pods = workers if isinstance(workers, Unknown) else workers + 1
     if isinstance(many, Unknown):
         pods = many

@@ -136,11 +136,14 @@ def _k3s(chart: str, spec: Mapping[str, Any], namespace: object) -> ChartValues:
 
 
 def _set_value(value: object) -> Any:
-    """Read a value of `set`: a text, or a list in braces, in which commas separate nothing."""
-    if isinstance(value, str) and not value.startswith("{"):
-        return typed(value)
-    alone = _COMMA.sub(r"\1\,", value) if isinstance(value, str) else value
-    return parsed(alone, as_text=True)
+    """Read a value of `set`. The controller writes a backslash before each comma, also in a list.
+
+    Only numbers, true, false and null are no texts. Source: args, typedVal and escapeComma there.
+    """
+    word = typed(value) if isinstance(value, str) else value
+    if not isinstance(value, str) or word is None or isinstance(word, bool):
+        return word
+    return parsed(_COMMA.sub(r"\1\,", value), as_text=True)
 
 
 def _with_parameters(

@@ -211,6 +211,7 @@ PREFILLS = [
     (GLM_FP8, "NVIDIA H200", False, (0, 32, 0), 16 * 132 / 1024),
     ("zai-org/GLM-5.3-Flash", "NVIDIA H200", False, (0, 31, 0), 40 * 132 / 1024),
     ("zai-org/GLM-5.3-Flash", "NVIDIA H200", False, (0, 32, 0), 4 * 132 / 1024),
+    (GLM_FP8, "NVIDIA H200", True, (0, 13, 0), 5 * 1152 / 1024),
 ]
 
 
@@ -222,6 +223,13 @@ def test_prefills_of_sparse_attention_need_more_with_the_longest_request(
     assert prefill_workspace(shape_of(model), gpu, None, fp8=fp8, release=release) == 0.0
 
     assert found == pytest.approx(gib)
+
+
+@for_each(("length", "latents"), [(2**18, 5), (2**18 + 1, 2)])
+def test_a_release_reserves_fewer_latents_for_long_requests_only(length: int, latents: int) -> None:
+    shape, release = shape_of(GLM_FP8), (0, 32, 0)
+    found = prefill_workspace(shape, "NVIDIA H200", length, fp8=True, release=release)
+    assert found == latents * length * 1152 / GIB
 
 
 # Longest request: the peak of GLM-5.1, whose experts use the same workspace.
@@ -342,6 +350,7 @@ LOGITS = [
     (GLM_FP8, "AMD Instinct MI355X", 2**20, 512, 0.0),
     ("deepseek-ai/DeepSeek-R1", H200, 2**20, 512, 0.0),
     (GLM_FP8, H200, None, 512, 0.0),
+    (FLASH, H200, 6, 1, 2 * 4 / GIB),  # The last key stands for fewer tokens.
 ]
 
 
@@ -360,6 +369,7 @@ GRAPHS = [
     ("1048576", (), 0.87 + 2 * 2.0),
     ("1048576", ("--max-num-seqs", "64"), 0.37 + 2 * 64 / 256),
     ("1048576", ("--max-num-seqs", "64", *MTP), 0.88 + 2 * 384 / 256),
+    ("1048576", ("--max-num-batched-tokens", "128"), 0.37 + 2 * 128 / 256),
     ("1048576", ("--enforce-eager",), 0.0),
 ]
 
@@ -376,3 +386,37 @@ def test_graphs_of_sparse_attention_hold_the_logits_of_the_largest_batch(
     assert estimate.terms is not None
     assert estimate.terms.graphs == pytest.approx(gib, abs=0.02)
     assert estimate.terms.doubt < estimate.terms.graphs or not gib
+
+
+# Release: GiB that are in doubt, which are the logits but for what the first graph has anyway. In
+# 0.16 the sampler may need less, too.
+DOUBTS = [("0.16.0", 3.87 + 0.12), ("0.23.0", 3.87)]
+
+
+@for_each(("version", "gib"), DOUBTS)
+def test_graphs_of_decodes_may_not_be_captured(version: str, gib: float) -> None:
+    estimate = start(GLM_FP8, "vllm", version, H200, ("--max-model-len", "1048576")).estimate
+
+    assert isinstance(estimate, Estimate)
+    assert estimate.terms is not None
+    assert estimate.terms.doubt == pytest.approx(gib, abs=0.02)
+
+
+def test_graphs_are_in_doubt_once_where_none_are_counted() -> None:
+    measured = start(FLASH, "vllm", "0.28.0", H200, ("--max-model-len", "1048576"))
+    estimate = measured.estimate
+
+    assert isinstance(estimate, Estimate)
+    assert estimate.terms is not None
+    assert estimate.terms.graphs > 1.0
+    assert estimate.terms.doubt == estimate.terms.graphs
+
+
+def test_a_release_reserves_less_for_long_requests_of_compressed_attention() -> None:
+    def peak(version: str) -> float:
+        estimate = start(FLASH, "vllm", version, H200, ("--max-model-len", "1048576")).estimate
+        assert isinstance(estimate, Estimate)
+        assert estimate.terms is not None
+        return estimate.terms.peak
+
+    assert peak("0.32.0") < peak("0.31.0")

@@ -4,15 +4,18 @@ from dataclasses import replace
 
 import pytest
 
+from kthena_components.core.engines import CommandFacts
 from kthena_components.core.memory import Split
 from kthena_components.core.memory.sizes import GIB
 from kthena_components.core.memory.states_and_drafts import (
     States,
     cache_beside_states,
+    drafted_tokens,
     left_in_sglang,
 )
 from kthena_components.core.models import ModelShape, find_model
 from kthena_components.core.values.images import Version
+from kthena_components.core.values.unknown import Unknown
 from tests.support.for_each import for_each
 
 FEW: dict[str, object] = {"--max-running-requests": 4}
@@ -91,3 +94,22 @@ def test_tokens_take_memory_in_the_layers_for_drafts() -> None:
 
     assert left_in_sglang(37.0, shape, Split(), {}, None) == pytest.approx(36.0)
     assert left_in_sglang(37.0, shape, Split(), {}, (0, 5, 13)) == 37.0
+
+
+TOKENS: list[tuple[dict[str, object], int]] = [
+    ({}, 0),
+    ({"--num-speculative-tokens": 5}, 0),  # Without a method or a model, nothing is drafted.
+    ({"--speculative-model": "m", "--num-speculative-tokens": 5}, 5),
+    ({"--speculative-config": {"method": "mtp", "num_speculative_tokens": 3}}, 3),
+    ({"--speculative-config": {"method": "mtp"}}, 1),
+    ({"--speculative-config": {"method": "mtp", "num_speculative_tokens": 0}}, 1),
+    ({"--speculative-config": {"method": "mtp", "num_speculative_tokens": "3"}}, 1),
+    ({"--speculative-config": Unknown("late")}, 1),
+]
+
+
+@for_each(("options", "tokens"), TOKENS)
+def test_vllm_verifies_the_tokens_of_a_draft_at_once(
+    options: dict[str, object], tokens: int
+) -> None:
+    assert drafted_tokens(CommandFacts(engine="vllm", options=options)) == tokens

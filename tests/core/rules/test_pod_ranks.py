@@ -1,11 +1,20 @@
 """The ranks of a StatefulSet's pods against the number that the command line counts."""
 
+from functools import partial
 from typing import Any
 
 import pytest
 
 from kthena_components.checker.manifest import check_manifest
+from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Level
+from kthena_components.core.naming import POD_INDEX, label_field
+from kthena_components.core.rules.support.own_rank_and_unset_variables import (
+    Ranked,
+    number_in_shell,
+    own_rank,
+)
+from tests.support.for_each import for_each
 
 INDEX = "metadata.labels['apps.kubernetes.io/pod-index']"
 ADDRESS = ["--data-parallel-address", "llama-0.llama"]
@@ -54,3 +63,57 @@ def test_a_pod_that_serves_several_copies_starts_at_a_multiple() -> None:
     script += " --data-parallel-start-rank $((INDEX * 2))"
     assert said(2, script=script) == []
     assert said(3, script=script)
+
+
+RANKED = partial(Ranked, option="--node-rank", count=2)
+LABEL = frozenset({label_field(POD_INDEX)})
+AS_SET = ("run the pods as a StatefulSet", "")
+BY_NAME = "${HOSTNAME##*-}"
+FROM_LABEL = f"set POD_INDEX in env from the label {POD_INDEX}"
+# What a controller says of its pods: how each gets its rank, and how a shell reads its number.
+NUMBERED: list[tuple[dict[str, Any], str, str]] = [
+    ({"told": ("WORKER_INDEX",)}, "write --node-rank $(WORKER_INDEX)", "$WORKER_INDEX"),
+    ({"told": ("LWS_",)}, "write --node-rank $(LWS_WORKER_INDEX)", "$LWS_WORKER_INDEX"),
+    ({"told": ("VC_TASK_INDEX",)}, "write --node-rank $(VC_TASK_INDEX)", "$VC_TASK_INDEX"),
+    ({"told": ()}, FROM_LABEL, BY_NAME),
+    ({"told": (), "added_fields": LABEL}, FROM_LABEL, BY_NAME),
+    ({"told": (), "added_fields": frozenset()}, "give each pod its own --node-rank, from 0", ""),
+    ({"told": None}, "give each pod its own --node-rank, from 0", ""),
+    ({"told": None, "added_fields": LABEL}, "give each pod its own --node-rank, from 0", ""),
+    ({"told": (), "numbered_with": AS_SET}, f"{AS_SET[0]}: write --node-rank $(POD_INDEX)", ""),
+    ({"told": None, "numbered_with": AS_SET}, f"{AS_SET[0]}: write --node-rank $(POD_INDEX)", ""),
+    (
+        {"told": (), "numbered_with": ("write completionMode: Indexed", "JOB_COMPLETION_INDEX")},
+        "write completionMode: Indexed, and write --node-rank $(JOB_COMPLETION_INDEX)",
+        "",
+    ),
+]
+
+
+@for_each(("facts", "rank", "number"), NUMBERED)
+def test_pods_get_their_ranks_from_what_their_controller_tells_them(
+    facts: dict[str, Any], rank: str, number: str
+) -> None:
+    serving = ServingFacts(path="", name="", engines=(), **facts)
+    assert rank in own_rank(RANKED(first=0), serving)
+    assert number_in_shell(serving) == number
+
+
+TERMS = [
+    (RANKED(first=1), ("WORKER_INDEX",), "$(WORKER_INDEX)"),
+    (RANKED(first=2), ("WORKER_INDEX",), "$((WORKER_INDEX + 1))"),
+    (RANKED(first=2, step=2), ("WORKER_INDEX",), "$((WORKER_INDEX * 2))"),
+    (RANKED(first=1), ("VC_TASK_INDEX",), "$((VC_TASK_INDEX + 1))"),
+    (RANKED(first=1, alone=True), ("WORKER_INDEX", "VC_TASK_INDEX"), "$((VC_TASK_INDEX + 1))"),
+    (RANKED(first=1, alone=True), ("WORKER_INDEX",), "$(WORKER_INDEX)"),
+    (RANKED(first=3, count=1), ("VC_TASK_INDEX",), "--node-rank 3"),
+    (RANKED(first=3, count=1), (), "--node-rank 3"),
+]
+
+
+@for_each(("pods", "told", "said"), TERMS)
+def test_a_rank_is_computed_from_the_number_of_its_pod(
+    pods: Ranked, told: tuple[str, ...], said: str
+) -> None:
+    serving = ServingFacts(path="", name="", engines=(), told=told)
+    assert said in own_rank(pods, serving)

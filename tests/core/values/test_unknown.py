@@ -2,6 +2,7 @@
 
 import pytest
 
+from kthena_components.core.values.read import mapping, unknown_in, unknown_within
 from kthena_components.core.values.unknown import Unknown, is_known, is_unresolved
 from tests.support.strategies import LATE, PREVIEW_UNKNOWN
 
@@ -26,3 +27,9 @@ def test_an_unknown_value_says_why() -> None:
     assert is_known(0)
     assert not is_known(Unknown("it is an output"))
     assert Unknown("it is an output").because == "it is an output"
+
+
+def test_a_map_that_is_not_known_is_unknown_wherever_it_is() -> None:
+    late = mapping(LATE)
+    assert unknown_within(late) == unknown_within({"a": [late]}) == unknown_in(LATE)
+    assert unknown_within({"a": [{}]}) is None

@@ -294,6 +294,8 @@ def test_parameters_alone_are_values() -> None:
     [
         ({f"{MODEL}.replicaCount": LATE}, Unknown("replicaCount is not known yet")),
         ({f"{MODEL}.replicaCount": REMOVED}, 1),
+        ({f"{MODEL}.replicaCount": "2"}, 3),
+        ({f"{MODEL}.replicaCount": "odd"}, Unknown("replicaCount is 'odd', which is not a count")),
     ],
 )
 def test_workers_may_be_unknown_or_none(changes: Changes, pods: object) -> None:
@@ -332,11 +334,12 @@ FLUX_MODEL = f"spec.{MODEL}"
     ],
 )
 def test_config_maps_are_those_beside_the_pods(namespaces: Changes, found: bool) -> None:
-    body = changed(FLUX, {**namespaces, f"{FLUX_MODEL}.env": [FROM_MAP]})
-    told = check_manifest(body, "it", context=Context(config_maps=gather([NO_MODE])))
-    paths = [finding.path for finding in told if finding.rule == "config-map-key-exists"]
-    assert bool(paths) == found
-    assert all(path.startswith(f"it.{FLUX_MODEL}.env[0]") for path in paths)
+    for release in (FLUX, changed(K3S, {"spec.values": VALUES})):
+        body = changed(release, {**namespaces, f"{FLUX_MODEL}.env": [FROM_MAP]})
+        told = check_manifest(body, "it", context=Context(config_maps=gather([NO_MODE])))
+        paths = [finding.path for finding in told if finding.rule == "config-map-key-exists"]
+        assert bool(paths) == found
+        assert all(path.startswith(f"it.{FLUX_MODEL}.env[0]") for path in paths)
 
 
 @pytest.mark.parametrize(
@@ -346,13 +349,46 @@ def test_config_maps_are_those_beside_the_pods(namespaces: Changes, found: bool)
         ({"servingEngineSpec.modelSpec[0].replicaCount": "2"}, "hold 6"),
         ({"servingEngineSpec.modelSpec[0].vllmConfig.tensorParallelSize": 4}, "tensor 4"),
         ({"servingEngineSpec.modelSpec[0].replicaCount": 1}, ""),
+        (
+            {"servingEngineSpec.modelSpec[0].vllmConfig.extraArgs": "{--tensor-parallel-size=4}"},
+            "4",
+        ),
+        # The controller escapes commas, also in a list: this is one word, and no size.
+        (
+            {
+                "servingEngineSpec.modelSpec[0].vllmConfig.extraArgs": (
+                    "{--served-model-name=a,--tensor-parallel-size=4}"
+                )
+            },
+            "",
+        ),
+        # A number in a text is a text (--set-string), which Helm writes without an exponent.
+        ({"servingEngineSpec.modelSpec[0].vllmConfig.maxModelLen": "1048576"}, "context-within"),
+        # The finding names the field that decides.
+        (
+            {"servingEngineSpec.modelSpec[0].vllmConfig.tensorParallelSize": 4},
+            "spec.set.servingEngineSpec.modelSpec[0].vllmConfig.tensorParallelSize: engine",
+        ),
+        # They are set in the order of their names.
+        (
+            {
+                "servingEngineSpec.modelSpec[0].vllmConfig.tensorParallelSize": 4,
+                "servingEngineSpec.modelSpec[0].vllmConfig": "null",
+            },
+            "",
+        ),
     ],
 )
 def test_set_overrides_the_values_of_a_helm_chart_of_k3s(stated: Changes, said: str) -> None:
+    """Source: k3s-io/helm-controller v0.17.9 pkg/controllers/chart/chart.go (args, keys)."""
     body = changed(K3S, {"spec.valuesContent": yaml.safe_dump(VALUES), "spec.set": stated})
     found = [str(f) for f in check_manifest(body) if f.level is Level.MANDATORY]
     assert bool(found) is bool(said)
     assert all(said in each for each in found)
+
+
+THREE_PODS = changed(VALUES, {f"{ENTRY}.replicaCount": 2})["servingEngineSpec"]["modelSpec"]
+"""The model with a head and two workers."""
 
 
 @pytest.mark.parametrize("stated", [{"a[0": 1}, {"servingEngineSpec.modelSpec": "{x"}])
@@ -412,6 +448,38 @@ def test_the_name_of_a_packed_chart_has_its_release(chart: str, version: object)
     stated = changed(K3S, {"spec.chart": "https://example.com/vllm-stack-latest.tgz"})
     (found,) = values_of(read_object(stated))
     assert isinstance(found.version, Unknown)
+@pytest.mark.parametrize(
+    ("content", "values", "said"),
+    [
+        (VALUES, {"servingEngineSpec": {"modelSpec": THREE_PODS}}, "hold 6"),
+        ({"servingEngineSpec": {"modelSpec": THREE_PODS}}, VALUES, ""),
+        # What `values` does not state remains.
+        (changed(VALUES, {f"{ENTRY}.replicaCount": 2}), {"routerSpec": {"a": "b"}}, "hold 6"),
+        (
+            changed(VALUES, {f"{ENTRY}.replicaCount": 2}),
+            {"servingEngineSpec": {"labels": {"a": "b"}}},
+            "hold 6",
+        ),
+    ],
+)
+def test_values_override_the_text_of_values_of_k3s(content: Any, values: Any, said: str) -> None:
+    body = changed(K3S, {"spec.valuesContent": yaml.safe_dump(content), "spec.values": values})
+    found = [str(f) for f in check_manifest(body) if f.level is Level.MANDATORY]
+    assert bool(found) is bool(said)
+    assert all(said in each for each in found)
+
+
+def test_values_of_k3s_may_be_in_a_text_that_is_not_read() -> None:
+    changes = {"spec.valuesContent": "a: *b", "spec.values": {"routerSpec": {"a": "b"}}}
+    (found,) = check_manifest(changed(K3S, changes))
+    assert found.level is Level.UNKNOWN
+    assert "valuesContent uses aliases" in found.seen
+
+
+def test_values_of_k3s_may_be_in_secrets() -> None:
+    (found,) = check_manifest(changed(K3S, {"spec.valuesSecrets": [{"name": "values"}]}))
+    assert found.level is Level.UNKNOWN
+    assert "the models may be in other values" in found.seen
 
 
 def test_a_helm_chart_of_k3s_with_another_chart_is_not_read() -> None:

@@ -178,3 +178,15 @@ def test_a_parameter_of_argo_is_where_the_size_is() -> None:
     }
     (text,) = told({}, argo)
     assert text.startswith("spec.source.helm.parameters[0].value: engine 'decode' starts tensor 8")
+
+
+def test_the_version_of_a_helm_chart_of_k3s_is_that_of_its_chart() -> None:
+    spec: dict[str, Any] = FLUX["spec"]  # type: ignore[assignment]
+    k3s = {
+        "apiVersion": "helm.cattle.io/v1",
+        "kind": "HelmChart",
+        "metadata": FLUX["metadata"],
+        "spec": {"chart": "llm-d-modelservice", "values": spec["values"]},
+    }
+    assert told({f"{SIZES}.tensor": 8}, k3s)
+    assert told({f"{SIZES}.tensor": 8, "spec.version": "0.3.16"}, k3s) == []
