@@ -31,8 +31,8 @@ _REMEDIES = {
 }
 _ONE_HEAD = (
     "write replicas: 1 here, and run `ray start --address=HEAD:6379 --block` in the pods of "
+    "another object, where HEAD is the name of a Service that selects this pod"
 )
-_ONE_HEAD += "another object, where HEAD is the name of a Service that selects this pod"
 
 _HEAD = "run `ray start --head --port=6379` before the engine in the first pod"
 _MOST_GPUS = 8

@@ -448,6 +448,8 @@ def test_the_name_of_a_packed_chart_has_its_release(chart: str, version: object)
     stated = changed(K3S, {"spec.chart": "https://example.com/vllm-stack-latest.tgz"})
     (found,) = values_of(read_object(stated))
     assert isinstance(found.version, Unknown)
+
+
 @pytest.mark.parametrize(
     ("content", "values", "said"),
     [

@@ -21,7 +21,7 @@ from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.quantity import parse_quantity, render_quantity
 from kthena_components.core.values.read import count, first_unknown, mapping, pairs, text
-from kthena_components.core.values.unknown import MaybeText, Unknown, known
+from kthena_components.core.values.unknown import MaybeText, Unknown, known, may_be
 from kthena_components.systems.volcano.rules.gang_pods_and_foreign_groups import (
     DEPLOYMENT,
     STATEFUL_SET,
@@ -93,10 +93,12 @@ def _as_advice(found: Finding) -> Finding:
 
 def _everything(cluster: ClusterObjects) -> Iterator[_Wanted]:
     """List what takes room of a queue at once: PodGroups, gangs of controllers, and single pods."""
-    hidden = first_unknown(*(pods.gang for pods in cluster.pods if not pods.by_controller))
+    hidden = [pods for pods in cluster.pods if first_unknown(pods.gang) and not pods.by_controller]
     for (namespace, name), entry in cluster.named(POD_GROUP).items():
         path, queue = entry.at("spec.queue"), text(entry.spec.get("queue"), "")
-        amounts = _of_pod_group(entry, cluster.gangs.get((namespace, name), []), hidden)
+        near = (pods.gang for pods in hidden if may_be(pods.owner.namespace, namespace))
+        pods_of = cluster.gangs.get((namespace, name), [])
+        amounts = _of_pod_group(entry, pods_of, first_unknown(*near))
         yield _Wanted(entry, path, queue, "the gang", amounts)
     made = {gang.owner.index for gang in cluster.made_gangs}
     for gang in cluster.made_gangs:
