@@ -24,7 +24,7 @@ from kthena_components.core.facts.split_engines import (
     starts_first,
 )
 from kthena_components.core.facts.split_objects import Service, SplitObjects
-from kthena_components.core.facts.workload import may_hold_ranks, template_of
+from kthena_components.core.facts.workload import may_hold_ranks, only_template
 from kthena_components.core.findings import Finding, advise, count_of, refuse
 from kthena_components.core.rules.pod_ranks import repeats_rank
 from kthena_components.core.values.caches import cached_last
@@ -100,7 +100,7 @@ def _with_other_kinds(objects: SplitObjects) -> set[str]:
     for body in objects.named.values():
         space = str(mapping(body.get("metadata")).get("namespace") or "")
         is_read = (group_kind(body)[1], space, name_of(body)) in read
-        if template_of(body) is None and not is_read and may_hold_ranks(body.get("spec")):
+        if only_template(body) is None and not is_read and may_hold_ranks(body.get("spec")):
             found.add(space)
     return found
 

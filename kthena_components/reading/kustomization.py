@@ -392,8 +392,7 @@ def _values(content: Mapping[str, Any], key: str) -> Iterator[Any]:
 
 
 def _maps(content: Mapping[str, Any], key: str) -> Iterator[Mapping[str, Any]]:
-    for value in _values(content, key):
-        yield from (mapping(item) for item in (value, *sequence(value)))
+    return (mapping(item) for value in _values(content, key) for item in (value, *sequence(value)))
 
 
 def _texts(content: Mapping[str, Any], key: str) -> Iterator[str]:

@@ -81,7 +81,7 @@ def may_hold_ranks(value: object) -> bool:
     """Return whether any pods in an object may be ranks of an engine."""
     if isinstance(value, Mapping):
         below: Iterable[object] = value.values()
-        if "containers" in value and may_have_ranks(Made({"spec": value}, "", 1)):
+        if "containers" in value and may_have_ranks(OnlyTemplate({"spec": value}, "", 1)):
             return True
     else:
         below = value if isinstance(value, list | tuple) else ()
