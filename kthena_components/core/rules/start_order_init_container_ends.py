@@ -226,6 +226,6 @@ def container_outlives_server(facts: ServingFacts) -> Iterator[Finding]:
             yield Finding(
                 path=engine.entry.command_path,
                 seen=f"{title(engine)} runs its server in the background, and its script ends, so "
-                "the container stops at once",
+                "the container stops, and the server with it",
                 remedy="remove the & after the server, or write `wait` at the end of the script",
             )
