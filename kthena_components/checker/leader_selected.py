@@ -29,7 +29,14 @@ from kthena_components.core.findings import Finding, advise, count_of, refuse
 from kthena_components.core.rules.pod_ranks import repeats_rank
 from kthena_components.core.values.caches import cached_last
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import group_kind, is_name, mapping, name_of
+from kthena_components.core.values.read import (
+    group_kind,
+    is_name,
+    mapping,
+    may_be_in,
+    name_of,
+    namespace_of,
+)
 from kthena_components.core.values.unknown import Unknown
 
 _TWO = 2
@@ -88,21 +95,21 @@ _Found = Iterator[tuple[EnginePart, Finding]]
 
 def may_have_workers(objects: SplitObjects, namespace: str) -> bool:
     """Return whether pods whose commands are not read may be the workers of a first pod."""
-    return objects.has_unread_pods(namespace) or namespace in _with_other_kinds(objects)
+    others = _of_other_kinds(objects)
+    return objects.has_unread_pods(namespace) or any(may_be_in(each, namespace) for each in others)
 
 
 @cached_last  # asked for each first pod
-def _with_other_kinds(objects: SplitObjects) -> set[str]:
-    """Return the namespaces of kinds with pods of which no part of an engine is read."""
+def _of_other_kinds(objects: SplitObjects) -> list[Mapping[str, Any]]:
+    """Return the objects of kinds with pods of which no part of an engine is read."""
     parts = (*objects.parts, *objects.sleeping, *objects.stopped)
     read = {(part.kind, part.namespace, part.name) for part in parts}
-    found = set[str]()
-    for body in objects.named.values():
-        space = str(mapping(body.get("metadata")).get("namespace") or "")
-        is_read = (group_kind(body)[1], space, name_of(body)) in read
-        if only_template(body) is None and not is_read and may_hold_ranks(body.get("spec")):
-            found.add(space)
-    return found
+    return [
+        body
+        for body in objects.named.values()
+        if only_template(body) is None and may_hold_ranks(body.get("spec"))
+        if (group_kind(body)[1], namespace_of(body), name_of(body)) not in read
+    ]
 
 
 def _of_workers(
@@ -208,11 +215,8 @@ def _by_service(
         for part in parts:
             yield part, _finding(objects, part, heads[0], _OTHER_PODS)
     elif len(several) >= _TWO:
-        seen = (
-            f"selects the first pods of {count_of(len(several), 'engine')}, "
-            f"{display(several[0].name)} and "
-        )
-        seen += display(several[1].name)
+        shown = f"{display(several[0].name)} and {display(several[1].name)}"
+        seen = f"selects the first pods of {count_of(len(several), 'engine')}, {shown}"
         remedy = "give each engine a Service of its own, whose selector matches its first pod only"
         for part in parts:
             yield part, refuse(part.pod.command_path, f"{_looks(part)} {seen}", remedy)
@@ -225,6 +229,16 @@ def _by_service(
             yield part, report(part.pod.command_path, f"{_looks(part)} {seen}", remedy)
     elif first:
         yield from _by_port(service, parts, first[0])
+
+
+def scaler_of(objects: SplitObjects, part: EnginePart) -> str:
+    """Return an autoscaler that may change the number of pods of a part; empty if there is none."""
+    for body in objects.named.values():
+        target = mapping(body.get("spec")).get("scaleTargetRef")
+        near = namespace_of(body) == part.namespace and target is not None
+        if near and mapping(target).get("name", part.name) == part.name:
+            return f"{group_kind(body)[1]} {display(name_of(body))}"
+    return ""
 
 
 def is_without_address(service: Mapping[str, Any]) -> bool:

@@ -4,7 +4,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from kthena_components.checker.leader_selected import may_have_workers, needs_workers, worker_asked
+from kthena_components.checker.leader_selected import (
+    may_have_workers,
+    needs_workers,
+    scaler_of,
+    worker_asked,
+)
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.engine_grouping import is_bare_head, is_second_head
 from kthena_components.core.facts.listening import waits_for_engine
@@ -35,7 +40,13 @@ from kthena_components.core.findings import (
 from kthena_components.core.remedies import write
 from kthena_components.core.rules.support.engine_pods import is_itself, meeting_of, port_of
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import first_unknown, group_kind, mapping, name_of
+from kthena_components.core.values.read import (
+    first_unknown,
+    group_kind,
+    mapping,
+    name_of,
+    namespace_of,
+)
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import MaybeInt, Unknown, product, total
 
@@ -140,7 +151,7 @@ def _in_place_of_workers(objects: SplitObjects, head: EnginePart) -> Iterator[Fi
         joins = group_of_worker(part) == group_of_head(head) and not starts_first(part)
         if part.kind == "Pod" or not (joins and names_asked(part) & names):
             continue
-        if scaler := _scaler_of(objects, part):
+        if scaler := scaler_of(objects, part):
             yield not_checked(at, Unknown(f"{scaler} may change it"), _RULE)
             continue
         report = refuse if objects.are_together(head, part) else advise
@@ -215,16 +226,6 @@ def _missing(head: EnginePart, part: EnginePart) -> int:
     return max(1, -(-(needed - own) // each))
 
 
-def _scaler_of(objects: SplitObjects, part: EnginePart) -> str:
-    """Return an autoscaler that may change the number of pods of a part; empty if there is none."""
-    for body in objects.named.values():
-        target = mapping(body.get("spec")).get("scaleTargetRef")
-        near = str(mapping(body.get("metadata")).get("namespace") or "") == part.namespace
-        if near and target is not None and mapping(target).get("name", part.name) == part.name:
-            return f"{group_kind(body)[1]} {display(name_of(body))}"
-    return ""
-
-
 def _asks_unread(part: EnginePart) -> bool:
     """Return whether it is not known where the workers of a part look for their first rank."""
     return is_other(part) and not part.asks
@@ -263,8 +264,7 @@ def _asks_inside(objects: SplitObjects, part: EnginePart) -> bool:
 
 
 def _key(body: Mapping[str, Any]) -> tuple[str, str, str]:
-    space = mapping(body.get("metadata")).get("namespace")
-    return group_kind(body)[1], str(space or ""), name_of(body)
+    return group_kind(body)[1], namespace_of(body), name_of(body)
 
 
 def _may_have_ranks(body: Mapping[str, Any]) -> bool:

@@ -38,7 +38,14 @@ from kthena_components.core.rules.kv_halves_parallel import kv_halves_parallel
 from kthena_components.core.rules.registry import run_checks
 from kthena_components.core.rules.support.fixes import placed
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import count, group_kind, is_map, mapping, name_of
+from kthena_components.core.values.read import (
+    count,
+    group_kind,
+    is_map,
+    mapping,
+    name_of,
+    namespace_of,
+)
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kubernetes.selectors_and_routers import POOLS
 
@@ -116,7 +123,7 @@ def gang_covers_parts(objects: SplitObjects) -> Iterator[Finding]:
 
 
 def _key(body: Mapping[str, Any]) -> tuple[str, str]:
-    return str(mapping(body.get("metadata")).get("namespace") or ""), name_of(body)
+    return namespace_of(body), name_of(body)
 
 
 def _engines(objects: SplitObjects) -> Iterator[tuple[EnginePart, int]]:
@@ -178,7 +185,7 @@ def _by_pool(objects: SplitObjects) -> Iterator[list[EnginePart]]:
             continue
         selector = mapping(mapping(body.get("spec")).get("selector"))
         labels = selector["matchLabels"] if is_map(selector.get("matchLabels")) else selector
-        space = str(mapping(body.get("metadata")).get("namespace") or "")
+        space = namespace_of(body)
         wanted = set(labels.items()) if all(isinstance(v, str) for v in labels.values()) else None
         if wanted:
             yield objects.labelled(space, wanted)

@@ -208,14 +208,16 @@ def test_odd_kustomizations_are_read_all_the_same(write: Write, text: str) -> No
 IN_METADATA = {"metadata": {"labels": {"a": "b"}}}
 IN_TEMPLATES = {"spec": {"template": IN_METADATA}}
 IN_SELECTORS = {"spec": {"selector": {"matchLabels": {"a": "b"}}}}
+OF_SERVICES = {"spec": {"selector": {"a": "b"}}}
+IN_ALL = [IN_METADATA, IN_TEMPLATES, IN_SELECTORS, OF_SERVICES]
 NOTES = {"metadata": {"annotations": {"a": "b"}}}
 PAIRS = "pairs: {a: b}"
 MARKS: dict[str, list[object]] = {
-    "commonLabels: {a: b}": [IN_METADATA, IN_TEMPLATES, IN_SELECTORS],
+    "commonLabels: {a: b}": IN_ALL,
     f"labels: [{{{PAIRS}}}]": [IN_METADATA],
     f"labels: [{{{PAIRS}, includeTemplates: true}}]": [IN_METADATA, IN_TEMPLATES],
     f"labels: [{{{PAIRS}, includeTemplates: false}}]": [IN_METADATA],
-    f"labels: [{{{PAIRS}, includeSelectors: true}}]": [IN_METADATA, IN_TEMPLATES, IN_SELECTORS],
+    f"labels: [{{{PAIRS}, includeSelectors: true}}]": IN_ALL,
     f"labels: [{{{PAIRS}, fields: [{{path: spec/x}}, {{}}]}}]": [
         IN_METADATA,
         {"spec": {"x": {"a": "b"}}},
@@ -239,14 +241,15 @@ def may_change(version: str, kind: str) -> list[bool]:
 
 
 KINDS = {
-    ("v1", "Service"): [True, False, False],
-    ("batch/v1", "Job"): [True, True, False],
-    ("apps/v1", "Deployment"): [True, True, True],
-    ("apps/v1", "StatefulSet"): [True, True, True],
-    ("policy/v1", "PodDisruptionBudget"): [True, False, True],
-    ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"): [True, False, False],
+    ("v1", "Service"): [True, False, False, True],
+    ("batch/v1", "Job"): [True, True, False, False],
+    ("apps/v1", "Deployment"): [True, True, True, False],
+    ("apps/v1", "StatefulSet"): [True, True, True, False],
+    ("policy/v1", "PodDisruptionBudget"): [True, False, True, False],
+    ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"): [True, False, False, False],
 }
-"""Kinds, and whether labels change their metadata, their template and their selector."""
+"""Kinds, and whether labels change their metadata, their template, their matchLabels and their
+selector without matchLabels."""
 
 
 @for_each("kind", KINDS)

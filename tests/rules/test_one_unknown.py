@@ -45,6 +45,7 @@ EXCEPTIONS = {
     ("pods-apart-fit", "chat.spec.template.spec.nodeSelector"): _NODES,
     ("host-ip-per-pod", "spec.template.roles[0].workerReplicas"): _WORKERS,
     ("image-pinned", "spec.template.roles[0].workerReplicas"): _WORKERS,
+    ("headless-copies", "spec.leaderWorkerTemplate.size"): _WORKERS,
     ("leader-worker-same-gpus", "spec.template.roles[0].workerReplicas"): _WORKERS,
     ("leader-worker-same-parallelism", "spec.template.roles[0].workerReplicas"): _WORKERS,
     ("ray-script-in-image", "spec.template.roles[0].workerReplicas"): _WORKERS,
@@ -61,6 +62,10 @@ EXCEPTIONS = {
         "master-address",
         "spec.template.spec.containers[0].env",
     ): "a variable that replaces the option is not expected in env that is not known",
+    (
+        "headless-workers",
+        "spec.leaderWorkerTemplate.workerTemplate.spec.containers[0].command",
+    ): "a rank behind the first one needs its address, whatever the workers run",
 }
 """Fields of cases that may be an error if their value is not known, each with the reason."""
 

@@ -41,7 +41,14 @@ from kthena_components.core.facts.split_engines import (
 )
 from kthena_components.core.facts.workload import label_pairs, may_have_ranks, only_template
 from kthena_components.core.findings import join_path
-from kthena_components.core.values.read import group_kind, mapping, name_of, unknown_inside
+from kthena_components.core.values.read import (
+    group_kind,
+    mapping,
+    may_be_in,
+    name_of,
+    namespace_of,
+    unknown_inside,
+)
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown
 
@@ -108,10 +115,8 @@ class SplitObjects:
 
     @cached_property
     def _services_by_name(self) -> Mapping[tuple[str, str], Service]:
-        found: dict[tuple[str, str], Service] = {}
-        for each in self.services:
-            found.setdefault((_namespace(each.body), name_of(each.body)), each)
-        return found
+        first = reversed(self.services)
+        return {(namespace_of(each.body), name_of(each.body)): each for each in first}
 
     @cached_property
     def services_are_named(self) -> bool:
@@ -121,7 +126,7 @@ class SplitObjects:
     @cached_property
     def namespaces(self) -> set[str]:
         """The namespaces that the objects state."""
-        return {_namespace(body) for body in self.named.values()}
+        return {namespace_of(body) for body in self.named.values()}
 
     def part_named(self, pod: str, namespace: str) -> EnginePart | None:
         """Return the part that the name of a pod begins with, a StatefulSet if there are two."""
@@ -167,15 +172,15 @@ class SplitObjects:
         found = {}
         for path, body in self.services:
             wanted = label_pairs(mapping(body.get("spec")).get("selector"))
-            candidates = self.labelled(_namespace(body), wanted)
+            candidates = self.labelled(namespace_of(body), wanted)
             found[path] = [part for part in candidates if selects(body, part)]
         return found
 
     @cached_property
-    def _unread(self) -> list[tuple[str, set[Label] | None]]:
-        """The namespaces and labels of pods whose command lines are not read. None: not known."""
+    def _unread(self) -> list[tuple[Mapping[str, Any], set[Label] | None]]:
+        """The objects and labels of pods whose command lines are not read. None: not known."""
         read = {part.path for part in (*self.parts, *self.sleeping)}
-        found = list[tuple[str, set[Label] | None]]()
+        found = list[tuple[Mapping[str, Any], set[Label] | None]]()
         for path, body in self.named.items():
             made = only_template(body)
             if made is None or join_path(path, made.path) in read or not may_have_ranks(made):
@@ -183,17 +188,18 @@ class SplitObjects:
             metadata = made.body.get("metadata")
             stated = mapping(mapping(metadata).get("labels"))
             labels = None if unknown_inside(metadata, stated) else label_pairs(stated)
-            found.append((_namespace(body), labels))
+            found.append((body, labels))
         return found
 
     def has_unread_pods(self, namespace: str) -> bool:
-        """Return whether a namespace has pods whose command lines are not read."""
-        return any(space == namespace for space, _ in self._unread)
+        """Return whether a namespace may have pods whose command lines are not read."""
+        return any(may_be_in(body, namespace) for body, _ in self._unread)
 
     def may_select_unread(self, service: Service) -> bool:
         """Return whether a Service may select pods whose command lines are not read."""
         wanted = label_pairs(mapping(service.body.get("spec")).get("selector"))
-        near = (held for space, held in self._unread if space == _namespace(service.body))
+        space = namespace_of(service.body)
+        near = (labels for body, labels in self._unread if may_be_in(body, space))
         return any(labels is None or wanted <= labels for labels in near)
 
     @cached_property
@@ -304,10 +310,6 @@ class SplitObjects:
 def is_one(first: EnginePart, second: EnginePart) -> bool:
     """Return whether two parts are one object, or two that exclude each other in a cluster."""
     return (first.kind, first.namespace, first.name) == (second.kind, second.namespace, second.name)
-
-
-def _namespace(body: Mapping[str, Any]) -> str:
-    return str(mapping(body.get("metadata")).get("namespace") or "")
 
 
 def _listed(found: Iterable[tuple[_Key, EnginePart]]) -> Mapping[_Key, list[EnginePart]]:

@@ -181,8 +181,10 @@ def _by_number(facts: ServingFacts) -> str:
 
 def _not_in_first(facts: ServingFacts, engine: EngineFacts) -> str:
     """Remove the option from the first pod. If others share its template, its script has to."""
-    siblings = engine.siblings
-    script = "" if siblings is None or siblings.count == 1 else _by_number(facts)
+    siblings, worker = engine.siblings, engine.worker
+    shared = worker is None or worker.command_path == engine.entry.command_path
+    several = siblings is not None and siblings.count != 1
+    script = _by_number(facts) if shared and several else ""
     if not script:
         return without("--headless", text="remove --headless from the first pod")
     here = f"start the engine in a shell with {script} in place of --headless"

@@ -13,6 +13,7 @@ from kthena_components.core.rules.support.messages import title
 from kthena_components.core.rules.support.own_rank_and_unset_variables import (
     Ranked,
     number_in_engine,
+    number_in_shell,
     numbers_pods,
     own_rank,
     set_by,
@@ -22,16 +23,17 @@ from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown
 
 RULE = "pod-ranks"
+_START = "--data-parallel-start-rank"
 _ADDRESSES = {
     "--node-rank": ("--master-addr", "--dist-init-addr"),
     "--data-parallel-rank": ("--data-parallel-address",),
-    "--data-parallel-start-rank": ("--data-parallel-address",),
+    _START: ("--data-parallel-address",),
 }
 """Options with the address at which the ranks of an engine meet."""
 _PORTS = {
     "--node-rank": "--master-port",
     "--data-parallel-rank": "--data-parallel-rpc-port",
-    "--data-parallel-start-rank": "--data-parallel-rpc-port",
+    _START: "--data-parallel-rpc-port",
 }
 _OWN = ("127.", "localhost", "0.0.0.0", "::")  # noqa: S104 - compared, not bound
 _TWO = 2
@@ -176,7 +178,7 @@ def _ranks(command: CommandFacts) -> Iterator[_Ranks]:
         yield _Ranks("--data-parallel-rank", command.data_rank, data, size)
     elif isinstance(first, int) and isinstance(local, int) and 0 < local < data:
         counted = f"{size} --data-parallel-size-local {local}"
-        yield _Ranks("--data-parallel-start-rank", first, data, counted, local)
+        yield _Ranks(_START, first, data, counted, local)
 
 
 def _by_ordinal(
@@ -325,8 +327,22 @@ def _alike(
             path=engine.entry.command_path,
             seen=f"{title(engine)} has {count_of(count, 'pod')}, and {has}, but "
             "the ranks of an engine differ",
-            remedy=_in_order(engine, one, count, facts),
+            remedy=_behind_server(commands, one, facts) or _in_order(engine, one, count, facts),
         )
+
+
+def _behind_server(commands: Sequence[CommandFacts], one: _Ranks, facts: ServingFacts) -> str:
+    """Number the pods with --headless only, if they have one script and another pod a server.
+
+    vLLM since 0.28 balances a pod that has a server and any start rank by itself (hybrid).
+    """
+    number, has_server = number_in_shell(facts), commands[0].headless is False
+    if one.option != _START or not has_server or not any(each.headless for each in commands[1:]):
+        return ""
+    if not number:
+        return f"write {one.option} in the pods with --headless only, from {one.step}"
+    rank = number if one.step == 1 else f"$(({number} * {one.step}))"
+    return f"start the engine with `$([ {number} = 0 ] || echo {one.option} {rank})` in the script"
 
 
 def _stated_alike(command: CommandFacts) -> Iterator[_Ranks]:

@@ -224,10 +224,13 @@ def _check(probe: ProbeFacts, found: Listening) -> Iterator[Finding]:
     elif probe.action == "grpc":
         yield from _of_grpc(probe, found)
     elif isinstance(probe.port, int) and not found.may_listen(probe.port):
+        remedy, is_outside = _remedy(probe, found), probe.action != "exec"
         yield Finding(
             path=probe.path,
             seen=f"{_asks(probe)}, but {found.title}, {_EFFECTS[probe.kind]}",
-            remedy=_remedy(probe, found),
+            remedy=f"{remedy}, and {ON_ALL_ADDRESSES}"
+            if found.hidden_title and is_outside
+            else remedy,
         )
     elif probe.action == "exec":  # It is in the pod, and so reaches the loopback address.
         return

@@ -29,6 +29,18 @@ def name_of(body: Mapping[str, Any]) -> str:
     return next((name for name in given if is_name(name)), str(body.get("kind", "")))
 
 
+def namespace_of(body: Mapping[str, Any]) -> str:
+    """Return the namespace that an object states; empty if it states none."""
+    return str(mapping(body.get("metadata")).get("namespace") or "")
+
+
+def may_be_in(body: Mapping[str, Any], namespace: str) -> bool:
+    """Return whether an object is in a namespace; True if its own is not known."""
+    metadata = body.get("metadata")
+    stated = mapping(metadata).get("namespace")
+    return is_unresolved(metadata) or is_unresolved(stated) or str(stated or "") == namespace
+
+
 def is_name(value: object) -> TypeGuard[str]:
     """Return whether a value is a known, non-empty text."""
     return isinstance(value, str) and value != "" and not is_unresolved(value)

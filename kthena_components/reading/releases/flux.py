@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kthena_components.core.values.read import mapping, sequence, spec_of
+from kthena_components.core.values.read import mapping, namespace_of, sequence, spec_of
 from kthena_components.core.values.regex import regex
 from kthena_components.reading.folders import CHART
 from kthena_components.reading.kustomization import find_kustomization
@@ -171,7 +171,7 @@ def _kustomization(
 ) -> Iterator[Statement]:
     """Read a Kustomization of Flux whose folder is in the repository."""
     spec = mapping(body.get("spec"))
-    own = str(mapping(body.get("metadata")).get("namespace") or "")
+    own = namespace_of(body)
     path = str(spec.get("path") or "")
     with OutsideError.of(repository.known(path) if path.strip("./") else ""):
         _require(mapping(spec.get("sourceRef")), own, repository, find)
