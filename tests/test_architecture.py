@@ -51,7 +51,7 @@ each_source = for_each("path", SOURCES, ids=[str(path.relative_to(ROOT)) for pat
 
 @each_source
 def test_what_a_manifest_states_is_not_looked_up_in_a_set(path: Path) -> None:
-    """A list is no member of a set, but an error: `stated.get("kind") in {"Job"}` may raise."""
+    """A list is not a member of a set, but an error: `stated.get("kind") in {"Job"}` may raise."""
     tree = ast.parse(path.read_text())
     sets = {
         target.id

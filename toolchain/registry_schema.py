@@ -27,7 +27,7 @@ def publishable(repository: str, logo: str = "") -> dict[str, Any]:
     owner, _, name = parts.path.strip("/").rpartition("/")
     if parts.scheme not in {"http", "https"} or not owner or not name:
         raise ValueError(
-            f"'{repository}' is no address of a repository: write one such as "
+            f"'{repository}' is not an address of a repository: write one such as "
             "https://github.com/acme/kthena_components"
         )
     address = repository.rstrip("/").removesuffix(".git")

@@ -166,7 +166,7 @@ def _break_match(draw: random.Random, body: Body) -> None:
 
 
 def _break_config(draw: random.Random, body: Body) -> None:
-    """Write a config that is no map, or values of every type."""
+    """Write a config that is not a map, or values of every type."""
     worker = draw.choice(body["spec"]["backend"]["workers"])
     worker["config"] = draw.choice((None, [], "a", 5, {"": 1}, {"a": {}}, {"a": 10**40}, True))
 

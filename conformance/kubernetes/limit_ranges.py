@@ -132,7 +132,7 @@ def _ours(spec: Body, ranges: list[Body]) -> Resources | Unknown | None:
 
 
 def _is_crossed(spec: Body) -> bool:
-    """Return whether the pod itself requests more than it is limited to, which is no LimitRange."""
+    """Return whether the pod itself requests more than its limit: no LimitRange does so."""
     return any(
         amount > each["limits"].get(key, amount)  # a request that is not stated is the limit
         for each in _resources(spec)

@@ -120,7 +120,7 @@ def crd_schema(found: Object) -> Iterator[Finding]:
 
     Pass: replicas 1; recoveryPolicy RoleRecreate.
     Fail: replicas "1"; recoveryPolicy RecreateAll; highestTierAllowed -1; a field replica; a
-    Deployment's spec, strategy or selector that is no map.
+    Deployment's spec, strategy or selector that is not a map.
     Level: mandatory. The API server rejects the object; if a field is not in the CRD, server-side
     apply (Pulumi, Argo CD, Flux) and kubectl reject it.
     Source: the CRDs in each system's crds.json, which names their commits; Kubernetes

@@ -89,7 +89,7 @@ class Reader:
     ) -> dict[str, tuple[str, str]]:
         """Return the rules that another config enforces less strictly, with both outcomes.
 
-        A limit that is removed is no lower level.
+        A limit that is removed is not a lower level.
 
         Args:
             after: The same policies with another config.

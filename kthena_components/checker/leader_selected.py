@@ -187,7 +187,7 @@ def _no_name(named: EnginePart, asked: Asked) -> str:
 
 
 def _wrong_service(objects: SplitObjects, named: EnginePart, asked: Asked) -> str:
-    """Explain that a pod is no first one, or that no Service names it."""
+    """Explain that a pod is not a first one, or that no Service names it."""
     if is_other(named):
         return f"which is a worker, in StatefulSet {display(named.name)}"
     service = objects.service_of(asked)

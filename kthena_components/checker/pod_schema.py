@@ -2,8 +2,8 @@
 
 Findings that a misplaced field causes: the remedy is to move the field, not to write another.
 
-`volumes` beside a template's `spec` is no field there. A rule then finds mounts without a volume,
-and would say "add the volume", though it only needs to be moved.
+`volumes` beside a template's `spec` is not a field there. A rule then finds mounts without a
+volume, and would say "add the volume", though it only needs to be moved.
 """
 
 import marshal

@@ -190,7 +190,7 @@ def _is_scaffold(body: Mapping[str, Any]) -> bool:
 
 
 def _part(kind: Kind[Any], body: Mapping[str, Any]) -> str:
-    """Explain why an object is no whole one, by its spec and pod templates; empty if it is."""
+    """Explain why an object is not a whole one, by its spec and pod templates; empty if it is."""
     if _is_scaffold(body):
         return _EMPTY
     places = (each for place in kind.templates for _, each in places_of(body, place))

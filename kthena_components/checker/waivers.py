@@ -188,7 +188,7 @@ def _no_waiver(entry: Stated, today: date) -> tuple[str, str] | None:
     day, reason = _parts(entry)
     until = _day(day)
     if not isinstance(entry.text, str | date | None):
-        return "is no text", _FORM
+        return "is not a text", _FORM
     if not day:
         return "gives neither a day nor a reason", _FORM
     if until is None:

@@ -226,10 +226,10 @@ def _budget(change: StackChange, path: str) -> Iterator[Finding]:
         return
     old, new = _count(had.value), _count(has.value)
     if old is None:
-        seen = f"was not compared, because the base has {had}, which is no count"
+        seen = f"was not compared, because the base has {had}, which is not a count"
         yield refuse(path, seen, f"keep it, {_APPROVE}", _LIMITS)
     elif new is None and has.is_stated:
-        seen = f"would be {has}, which is no count, and the base has {old}"
+        seen = f"would be {has}, which is not a count, and the base has {old}"
         yield refuse(path, seen, f"write {old}, {_APPROVE}", _LIMITS)
     elif new is None or new > old:
         yield _raised(path, old, new, _LIMITS)
@@ -242,7 +242,7 @@ def _plain_secrets(change: StackChange, path: str) -> Iterator[Finding]:
         return
     old, new = _texts(had.value), _texts(has.value)
     if new is None:
-        seen = f"would be {has}, which is no list of names"
+        seen = f"would be {has}, which is not a list of names"
         yield refuse(path, seen, f"remove it, {_APPROVE}", _LIMITS)
     elif added := sorted(new - (old or set())):
         seen = f"would let {', '.join(added)} be written in plain text as well"

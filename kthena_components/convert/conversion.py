@@ -76,7 +76,7 @@ def check_head(body: Body, given: Mapping[str, Any]) -> None:
         given: Arguments of the result, which may have another name.
 
     Raises:
-        SpecError: No known release of its system has that version, or its name is no text.
+        SpecError: No known release of its system has that version, or its name is not a text.
     """
     findings = [*_wrong_version(body), *(() if "name" in given else _wrong_name(body))]
     if findings:
@@ -152,7 +152,7 @@ def with_changes(args: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[st
     """Replace arguments by path, such as `backend_options.kind` or `roles[0].replicas`.
 
     Raises:
-        ChangeError: A path leads into a value that has no fields, or that is no path.
+        ChangeError: A path leads into a value that has no fields, or that is not a path.
     """
     result: Any = dict(args)
     for path, value in changes.items():

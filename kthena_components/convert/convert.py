@@ -127,7 +127,7 @@ class _Result:
             self._add(index, part, Merged(source=body, whole=body, others={}))
 
     def add_kept(self, bodies: Mapping[int, Body]) -> None:
-        """Keep the objects that are no servings, with selectors of the converted servings."""
+        """Keep the objects that are not servings, with selectors of the converted servings."""
         for index, body in bodies.items():
             kept, losses, notes = keep(body, self.moved)
             self.parts[index] = Kept(source=body, body=kept, losses=losses, notes=notes)
@@ -262,7 +262,7 @@ def _from(finding: Finding, behind: Callable[[str], str]) -> Finding:
 
 
 def _assumed(args: Mapping[str, Any], changes: Changes) -> list[str]:
-    """Say which release of Kthena the arguments state, because an older one is no default."""
+    """Say which release of Kthena the arguments state, because an older one is not a default."""
     version = args.get("kthena_version")
     if version is None or "kthena_version" in changes.arguments:
         return []

@@ -156,7 +156,7 @@ def _without_volumes(roles: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
 def _no_volume(path: str, mount: Mapping[str, Any]) -> Finding:
     return Finding(
         path=f"{path}.volumeMounts",
-        seen=f"mounts {display(mount.get('name'))}, which is no volume of the template",
+        seen=f"mounts {display(mount.get('name'))}, which is not a volume of the template",
         remedy="mount a PersistentVolumeClaim that all engines may share, or an emptyDir",
         rule="convertible",
     )

@@ -147,7 +147,7 @@ def _json_integer(digits: str) -> int | float:
 
 def _no_number(word: str) -> None:
     """Refuse NaN and Infinity, which only Python reads as JSON."""
-    raise ValueError(f"is not JSON: {word} is no number there")
+    raise ValueError(f"is not JSON: {word} is not a number there")
 
 
 def _read_yaml(

@@ -75,7 +75,7 @@ def read_text(path: str, *, named: bool = True) -> str | Unreadable:
     """
     name = shown_name(path)
     if not path:
-        return Unreadable(file="''", because="is no path: name a file or a folder")
+        return Unreadable(file="''", because="is not a path: name a file or a folder")
     if path == STDIN and named and sys.stdin is None:
         return Unreadable(file=name, because="is closed: pass a file, or pipe one into the command")
     try:

@@ -216,7 +216,7 @@ def _refused(link: _Link, why: str, kind: str = "file") -> Unreadable:
 
 
 def _odd(path: str) -> Unreadable:
-    """Write why something that is no regular file, such as a device, is not read."""
+    """Write why something that is not a regular file, such as a device, is not read."""
     try:
         kind = odd_kind(Path(path).stat())
     except OSError as error:

@@ -173,7 +173,7 @@ class _Reader:
             return _WORDS[name]
         if self._take("("):
             return Call(name, tuple(self._listed(")", lambda: self.value(level))))
-        raise HclError(f"{name} is no literal")
+        raise HclError(f"{name} is not a literal")
 
     def _listed(self, end: str, read: Callable[[], Any]) -> list[Any]:
         """Read items up to `end`, with commas or line ends between them."""

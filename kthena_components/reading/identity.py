@@ -5,8 +5,8 @@ are skipped without a word. A folder may contain hundreds of megabytes of irrele
 Parsing them would take nearly all of the time, and the first lines often say enough.
 
 Source: kubectl v0.34, which reads sigs.k8s.io/yaml v1.6.0 and then apimachinery
-pkg/apis/meta/v1/unstructured/helpers.go: names of fields are case-sensitive, a kind that is no text
-is missing, and a field `items` makes a list of any kind.
+pkg/apis/meta/v1/unstructured/helpers.go: names of fields are case-sensitive, a kind that is not a
+string is missing, and a field `items` makes a list of any kind.
 """
 
 import re
@@ -39,14 +39,14 @@ class IdentityError(ValueError):
 
 
 class NoObjectError(IdentityError):
-    """A document with apiVersion and kind that kubectl refuses, so that it is no object."""
+    """A document with apiVersion and kind that kubectl refuses, so that it is not an object."""
 
 
 def identity(node: yaml.Node) -> tuple[str | None, str | None]:
     """Read apiVersion and kind; None for one that the document does not state.
 
     Raises:
-        IdentityError: Programs differ in what they read, or one of the two is no text.
+        IdentityError: Programs differ in what they read, or one of the two is not a text.
     """
     return named(top_fields(node))
 
@@ -114,7 +114,7 @@ def named(fields: Mapping[str, yaml.Node]) -> tuple[str | None, str | None]:
     """Read apiVersion and kind from the fields of a document.
 
     Raises:
-        IdentityError: Both are stated, and one of them is no text.
+        IdentityError: Both are stated, and one of them is not a text.
     """
     version, kind = fields.get(_VERSION), fields.get(_KIND)
     if version is None or kind is None:
@@ -142,7 +142,7 @@ def check_body(body: Any) -> None:
     """Reject a JSON document whose apiVersion or kind kubectl does not read as a text.
 
     Raises:
-        IdentityError: One of them is no text, or has a name in another case.
+        IdentityError: One of them is not a text, or has a name in another case.
     """
     if not isinstance(body, Mapping):
         return

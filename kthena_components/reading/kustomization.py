@@ -135,7 +135,7 @@ class _Reading:
             self.refuse("it has YAML tags or merge keys, which programs read differently")
 
     def read(self, content: Mapping[str, Any]) -> None:
-        """Read what it names. Raises OSError or ValueError for what is no path."""
+        """Read what it names. Raises OSError or ValueError for what is not a path."""
         for key in _BUILT_OF:
             for entry in _texts(content, key):
                 self._built_of(entry)

@@ -260,7 +260,7 @@ def check_yaml(text: str) -> None:
         DisputedError: A tag, a directive, a merge key, an alias or no text as a key, a key that is
             stated twice, a number or a date in a form that is not the same everywhere, `yes` and
             the like, or a line end other than LF and CRLF.
-        yaml.YAMLError: It is no valid YAML.
+        yaml.YAMLError: It is not valid YAML.
     """
     odd = _BREAKS.search(text)
     if odd:
@@ -296,7 +296,7 @@ def _check_event(event: Any, inside: _Open | None) -> None:
 
 
 def _check_key(event: Any, inside: _Open) -> None:
-    """Refuse keys that are no plain texts, stand twice, or merge another map."""
+    """Refuse keys that are not plain texts, stand twice, or merge another map."""
     if isinstance(event, yaml.CollectionEndEvent):
         return
     mark = event.start_mark
@@ -378,7 +378,7 @@ def _check_token(said: str, inside: _Open | None, place: Place) -> None:
     if said[0] == '"':
         value = json.loads(said)
         if _SURROGATE.search(value):
-            _refuse("has half of a surrogate pair, which is no character: remove it", place)
+            _refuse("has half of a surrogate pair, which is not a character: remove it", place)
         if inside is not None and inside.is_map and inside.at_key:
             _stated_once(value, inside, place)
     elif said[0] in "-0123456789NI" and not _is_same_number(said):

@@ -26,7 +26,7 @@ from kthena_components.rendering.templates import Template, kinds_of, read_templ
 _PARTIAL = "_"
 """Helm renders no template whose name begins with this."""
 _NOTES = "NOTES.txt"
-"""Source: helm pkg/action/action.go, notesFileSuffix: it is no object."""
+"""Source: helm pkg/action/action.go, notesFileSuffix: it is not an object."""
 _VALUES = ("values.yaml", "values.yml")
 _MOST = 20_000
 """Maximum number of files in a chart, packed or not."""

@@ -83,7 +83,7 @@ class _Kustomizations:
     """Whether a file may contain a serving, for each file that was read."""
 
     def build(self, pool: ThreadPoolExecutor) -> None:
-        """Build the kustomizations that are no bases, and the bases of those that fail."""
+        """Build the kustomizations that are not bases, and the bases of those that fail."""
         known = self.layout.entries()
         reached = {each for key in known for each in self.layout.built_of(key)}
         alone = [key for key in self.layout.walked if key not in reached]

@@ -158,7 +158,7 @@ class _Reach:
         return f"it is a patch or a part of {other[0]}, which is not rendered" if other else ""
 
     def _of_built_part(self, real: str, built: Iterable[str]) -> str:
-        """Explain why a part with a serving is no object of what was built."""
+        """Explain why a part with a serving is not an object of what was built."""
         for key in built:
             made = self.layout.kustomizations[key]
             if real in map(os.path.realpath, made.texts):

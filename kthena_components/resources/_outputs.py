@@ -119,7 +119,7 @@ class _Hiding:
         return None
 
     def _mapping(self, mapping: Mapping[Any, Any], path: Path) -> dict[str, Any]:
-        """Replace Outputs in a map by tokens; a key that is no text is refused."""
+        """Replace Outputs in a map by tokens; a key that is not a text is refused."""
         plain = {}
         for key in mapping:
             word = key.value if isinstance(key, Enum) else key

@@ -126,7 +126,7 @@ def kai_queue_limit(cluster: ClusterObjects) -> Iterator[Finding]:
     """What KAI starts together requests at most the limits of its queue and the queues above it.
 
     It applies to the gang of a PodCliqueSet, and to each single pod with the label
-    kai.scheduler/queue that KAI schedules. A limit of -1 is no limit. A limit of 0 or a
+    kai.scheduler/queue that KAI schedules. A limit of -1 means no limit. A limit of 0 or a
     missing one allows nothing, if the queue states resources.
 
     Pass: a Queue with gpu.limit 16, and a PodCliqueSet whose minAvailable pods request 16 GPUs.

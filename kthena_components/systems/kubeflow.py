@@ -95,8 +95,8 @@ def facts(view: MpiJob) -> ServingFacts:
 def _launched(view: MpiJob) -> Iterator[EngineFacts]:
     """Return the engine that mpirun starts on all hosts; nothing if the launcher starts none.
 
-    A launcher that is no host has no GPUs for it. If it runs TensorRT-LLM's server without mpirun,
-    that engine is returned, too, although no worker joins it.
+    A launcher that is not a host has no GPUs for it. If it runs TensorRT-LLM's server without
+    mpirun, that engine is returned, too, although no worker joins it.
     """
     (launcher, *_), (worker, *_) = (_pod_facts(view, one) for one in (view.launcher, view.workers))
     command = launcher.command

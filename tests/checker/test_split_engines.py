@@ -228,7 +228,7 @@ ROWS: dict[str, tuple[list[Body], set[str]]] = {
     ),
     "the address is not known": ([HEAD, workload("worker", vllm(1, at=LATE, tp=4))], set()),
     "the address is a variable": ([HEAD, workload("worker", vllm(1, at="$(HEAD)", tp=4))], set()),
-    "an object that is no map": ([HEAD, {**WORKER, "spec": 3, "metadata": {"name": 4}}], set()),
+    "an object that is not a map": ([HEAD, {**WORKER, "spec": 3, "metadata": {"name": 4}}], set()),
     "one object alone": ([HEAD], set()),
 }
 

@@ -276,18 +276,18 @@ def test_a_waiver_of_a_manifest_is_for_its_kind(kind: str) -> None:
 @pytest.mark.parametrize(
     ("before", "after", "told"),
     [
-        (8.0, 999, "gpu_budget: was not compared, because the base has 8.0, which is no count"),
+        (8.0, 999, "gpu_budget: was not compared, because the base has 8.0, which is not a count"),
         ("08", 999, "was not compared, because the base has '08'"),
         ("1e1", 999, "was not compared, because the base has '1e1'"),
         (b"8", 999, "was not compared, because the base has b'8'"),
         ({"secure": "v1:x"}, 999, "was not compared, because the base has an encrypted value"),
         (True, 1, "was not compared, because the base has True"),
         (None, 1, "was not compared, because the base has None"),
-        (8, 8.5, "would be 8.5, which is no count, and the base has 8. Write 8"),
-        (8, "0x10", "would be '0x10', which is no count"),
-        (8, {"secure": "v1:x"}, "would be an encrypted value, which is no count"),
-        (8, "\uff19", "which is no count"),
-        (8, None, "would be None, which is no count"),
+        (8, 8.5, "would be 8.5, which is not a count, and the base has 8. Write 8"),
+        (8, "0x10", "would be '0x10', which is not a count"),
+        (8, {"secure": "v1:x"}, "would be an encrypted value, which is not a count"),
+        (8, "\uff19", "which is not a count"),
+        (8, None, "would be None, which is not a count"),
         (8.0, 8.0, None),
         ({"secure": "v1:x"}, {"secure": "v1:x"}, None),
         ("8", 8, None),
@@ -345,7 +345,7 @@ def test_a_gpu_with_more_memory_waits_for_a_person(name: str) -> None:
 @pytest.mark.parametrize("after", ["hf-token", {"secure": "v1:x"}, [b"x"], {"a": 1}])
 def test_names_of_plain_secrets_that_cannot_be_read_are_told(after: object) -> None:
     (found,) = limits_weakened(stack({}, {"allow_plain_secrets": after}))
-    assert "which is no list of names" in found.seen
+    assert "which is not a list of names" in found.seen
     same = stack({"allow_plain_secrets": after}, {"allow_plain_secrets": after})
     assert list(limits_weakened(same)) == []
 

@@ -36,7 +36,7 @@ def test_wrong_usage_is_explained(command: Command, file: Any, asked: list[str],
     ("text", "said"),
     [
         ("a: [", "is not valid YAML"),
-        ("a: 1\n", "model.yaml:1: is no Kubernetes object"),
+        ("a: 1\n", "model.yaml:1: is not a Kubernetes object"),
         ("{{ if .Values.a }}\na: b: c\n", "is a template with {{ or {%"),
         ("apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n", "there is nothing to convert"),
     ],

@@ -74,7 +74,7 @@ def test_a_field_of_no_schema_is_refused_by_the_crd_of_the_files(told: Any) -> N
     found = told(crd())
 
     assert (
-        "spec.tomorrow: is no field of LeaderWorkerSet in config/crd/bases/0.yaml, which"
+        "spec.tomorrow: is not a field of LeaderWorkerSet in config/crd/bases/0.yaml, which"
         " server-side apply and kubectl reject. " in found
     )
     assert "mandatory" in found
@@ -93,7 +93,7 @@ def test_what_a_release_accepts_is_advice(told: Any) -> None:
     fields = {"tomorrow": {"type": "integer"}, "leaderWorkerTemplate": TEMPLATE}
     found = told(crd(fields))
 
-    assert "advisory: LeaderWorkerSet a: spec.replicas: is no field of LeaderWorkerSet" in found
+    assert "advisory: LeaderWorkerSet a: spec.replicas: is not a field of LeaderWorkerSet" in found
     assert "; LWS 0.10 accepts it. " in found
 
 
@@ -101,7 +101,7 @@ def test_a_stated_release_counts_more_than_the_files(told: Any) -> None:
     known = crd({**FIELDS, "tomorrow": {"type": "integer"}})
     found = told(known, options=("--release", "lws=0.10"))
 
-    assert "spec.tomorrow: is no field of LeaderWorkerSet in LWS 0.10" in found
+    assert "spec.tomorrow: is not a field of LeaderWorkerSet in LWS 0.10" in found
     assert TOLD not in found
 
 
@@ -129,7 +129,7 @@ def test_one_of_several_crds_must_accept_an_object(told: Any) -> None:
 def test_a_crd_that_cannot_be_read_is_left_out(told: Any, broken: str) -> None:
     found = told(broken)
 
-    assert "spec.tomorrow: is no field of LeaderWorkerSet in LWS 0.10" in found
+    assert "spec.tomorrow: is not a field of LeaderWorkerSet in LWS 0.10" in found
     assert TOLD not in found
     assert "rule-fault" not in found
 

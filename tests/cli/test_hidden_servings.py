@@ -93,7 +93,9 @@ def _check(run: Command, write: Write, name: str, tmp_path: Path) -> None:
     for file, stated in attack["files"].items():
         write(f"{attack['folder']}/{file}", _content(stated))
     if "wrong" in attack:
-        assert _is_wrong(_objects(attack["wrong"], tmp_path / attack["folder"])), "it is no attack"
+        assert _is_wrong(_objects(attack["wrong"], tmp_path / attack["folder"])), (
+            "it is not an attack"
+        )
     done = run(attack["folder"])
     told = FOUND if attack["told"] == FOUND_WORD else attack["told"]
     assert told in done.out + done.err, done.out + done.err

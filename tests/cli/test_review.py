@@ -262,7 +262,7 @@ def test_a_preview_that_failed_otherwise_checks_nothing(
 def test_a_file_that_is_no_preview_is_named(review: Review) -> None:
     ran = review(prod="token: hf_x", dev=events(serving(None, [row()])))
     assert ran.status == 2
-    assert ran.err.startswith("prod.jsonl: is no preview of Pulumi, because it is not JSON: ")
+    assert ran.err.startswith("prod.jsonl: is not a preview of Pulumi, because it is not JSON: ")
     assert ran.lines[0] == "**Not checked:** the preview of stack prod cannot be read."
     assert "### Stack dev: **passes**" in ran.lines
     assert review("prod=nowhere").err.startswith("nowhere: cannot read the file: ")

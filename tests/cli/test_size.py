@@ -77,17 +77,17 @@ WRONG = {
         [LLAMA, "--gpu", "h100", "--context", "200000"],
         f"--context 200000: {LLAMA} supports 131072 tokens at most",
     ),
-    "a length that is no number": (
+    "a length that is not a number": (
         [QWEN, "--gpu", "h100", "--context", "32k"], "'32k' is not a number of tokens",
     ),
     "no requests": ([QWEN, "--gpu", "h100", "--requests", "0"], "'0' is not a number of requests"),
-    "a price that is no number": (
+    "a price that is not a number": (
         [QWEN, "--gpu", "h100", "--price", "cheap"], "'cheap' is not an amount of money",
     ),
     "a price that is not finite": (
         [QWEN, "--gpu", "h100", "--price", "nan"], "'nan' is not an amount of money",
     ),
-    "nodes that are no sizes": ([QWEN, "--gpu", "h100", "--nodes", "many"], "'many': write"),
+    "nodes that are not sizes": ([QWEN, "--gpu", "h100", "--nodes", "many"], "'many': write"),
     "nodes without GPUs": ([QWEN, "--gpu", "h100", "--nodes", "4x0"], "--nodes '4x0': write"),
     "a format without a copy": (
         [QWEN, "--gpu", "h100", "--precision", "mxfp4"],

@@ -91,7 +91,9 @@ MISTAKES = [
     Mistake(("review", "a=deep.json"), "is nested too deeply to be read: write it with `pulumi"),
     Mistake(("review", "a=pod.yaml", "a=tab.yaml"), "a stack is named twice: name each stack once"),
     Mistake(("review", "--base", "HEAD", "--judge", "gone"), "--judge gone does not exist: name"),
-    Mistake(("review", "--base", "HEAD", "--judge", "pod.yaml"), "--judge pod.yaml is no folder"),
+    Mistake(
+        ("review", "--base", "HEAD", "--judge", "pod.yaml"), "--judge pod.yaml is not a folder"
+    ),
     Mistake(("check", "socket"), "socket: is a socket, from which nothing is read"),
     Mistake(("fit", "pod.yaml", "--inventory", "socket"), "socket: is a socket, from which"),
     Mistake(("status", "--kubeconfig", "cluster.yaml"), "Name a context with --context"),

@@ -169,7 +169,7 @@ def outcome(body: Mapping[str, Any]) -> object:
 @given(data=st.data())
 @each_whole
 def test_each_field_is_in_the_result_or_is_a_loss(name: str, data: st.DataObject) -> None:
-    """A field that is no loss makes another result or another note if it is another, or none.
+    """A field that is not a loss makes another result or another note if it is another, or none.
 
     A field of a worker that says what the entry says is a loss once it says something else.
     """

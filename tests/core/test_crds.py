@@ -121,8 +121,8 @@ def test_a_field_of_a_newer_release_names_it() -> None:
     assert told(body, "kaito") == []
     assert told(body, "kaito", "0.11") == [
         (
-            "resource.partition: is no field of Workspace in KAITO 0.11, which server-side apply "
-            "and kubectl reject; 0.12 has it. Remove it, or use KAITO 0.12. [crd-schema]"
+            "resource.partition: is not a field of Workspace in KAITO 0.11, which server-side "
+            "apply and kubectl reject; 0.12 has it. Remove it, or use KAITO 0.12. [crd-schema]"
         )
     ]
 

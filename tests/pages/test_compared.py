@@ -77,7 +77,7 @@ def run_or_compared(page: str) -> Iterator[str]:
 
 @cache
 def others() -> Mapping[str, list[str]]:
-    """List the blocks of each page that are no commands, and that tests/pages does not compare."""
+    """List the blocks of each page that are not commands, and that tests/pages does not compare."""
     found: dict[str, list[str]] = {}
     for page in pages():
         tokens = MarkdownIt().parse((ROOT / page).read_text())

@@ -155,7 +155,7 @@ def test_each_spelling_is_what_pulumi_passes_or_refused_with_its_line(judge: Jud
     for start in range(0, min(len(lines), AT_ONCE * MOST_RUNS), AT_ONCE):
         batch = lines[start : start + AT_ONCE]
         theirs = judge.read("config:\n" + "".join(batch))
-        while theirs is None and batch:  # Pulumi refuses one of them: that is no harm
+        while theirs is None and batch:  # Pulumi refuses one of them: that is not a harm
             batch = _without_refused(batch, judge)
             theirs = judge.read("config:\n" + "".join(batch))
         assert theirs is not None

@@ -29,7 +29,7 @@ def test_a_long_integer_is_text_in_yaml_and_infinite_in_json() -> None:
 def test_json_has_no_such_number(word: str) -> None:
     (told,) = bodies(f'{{"a": {word}}}', "a.json")
     assert isinstance(told, Unreadable)
-    assert told.because == f"is not JSON: {word} is no number there"
+    assert told.because == f"is not JSON: {word} is not a number there"
 
 
 def test_every_integer_of_64_bits_stays_one() -> None:

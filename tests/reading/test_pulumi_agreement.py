@@ -123,7 +123,7 @@ JSON = {
     '{"a": 9007199254740993}': f"f.json:1:7: has the number 9007199254740993, {NUMBER}",
     '{"a": NaN}': f"f.json:1:7: has the number NaN, {NUMBER}",
     '{"a": -Infinity}': f"f.json:1:7: has the number -Infinity, {NUMBER}",
-    '{"a": "\\ud800"}': "f.json:1:7: has half of a surrogate pair, which is no character",
+    '{"a": "\\ud800"}': "f.json:1:7: has half of a surrogate pair, which is not a character",
     '{"\\udc00": 1}': "f.json:1:2: has half of a surrogate pair",
 }
 

@@ -111,4 +111,4 @@ UNCOVERS: Final[dict[tuple[str, str], str]] = {
     ("vllm-stack-ignored", "world-size-equals-gpus"): "the chart reads the size only then",
     ("world-size-equals-gpus", "visible-gpus"): "a variable states the GPUs a second time",
 }
-"""A rule's fix, the rule that then reports the same field, and why that is no wrong way."""
+"""A rule's fix, the rule that then reports the same field, and why that is not a wrong way."""

@@ -71,7 +71,7 @@ def test_a_rule_without_a_fix_has_a_reason(fixed: set[str]) -> None:
     listed = set(chain.from_iterable(CHOICES.values()))
     assert {rule for rule in RULES if rule not in fixed and any(failing(rule))} - listed == set()
     assert listed & fixed == set(), "has a fix now"
-    assert listed <= set(RULES), "is no rule, or has no case"
+    assert listed <= set(RULES), "is not a rule, or has no case"
     assert len(listed) == sum(map(len, CHOICES.values())), "is listed twice"
 
 

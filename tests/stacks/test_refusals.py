@@ -113,7 +113,7 @@ SLIPS: Final[dict[str, tuple[dict[str, Any], list[str]]]] = {
         [("queues[0].parent: is '<Output>', but must be text without the characters U+E000 and "
           "U+E001, which mark Outputs here. Remove them. [type]")],
     ),
-    "a child that is no HyperNode": (
+    "a child that is not a HyperNode": (
         {"topology": {"hyper_nodes": [{"name": "spine", "tier": 2, "children": ["rack"]}]}},
         [("topology.hyper_nodes[0].children[0]: no entry is named 'rack', but Volcano ignores a "
          "member that does not exist. Add a HyperNode 'rack', or list it in nodes if it is a node. "

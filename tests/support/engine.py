@@ -34,7 +34,7 @@ STATE_VARIABLES = {
     "PULUMI_IGNORE_AMBIENT_PLUGINS": "true",
     "PULUMI_SKIP_CHECKPOINTS": "true",  # the state is written once: the tests run twice as fast
     "PULUMI_SKIP_UPDATE_CHECK": "true",
-    "PULUMI_DEBUG_COMMANDS": "true",  # or --event-log is no flag
+    "PULUMI_DEBUG_COMMANDS": "true",  # or --event-log is not a flag
     "PYTHONPATH": str(ROOT),
 }
 

@@ -84,7 +84,7 @@ def _in_words(place: Place, value: Any) -> Iterator[Hiding]:
 
 
 def _is_json(word: str) -> bool:
-    """Return whether a word is JSON, or an option with it: it is no script."""
+    """Return whether a word is JSON, or an option with it: it is not a script."""
     return word.startswith("{") or (word[:1] == "-" and word.partition("=")[2].startswith("{"))
 
 

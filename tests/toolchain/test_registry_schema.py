@@ -33,7 +33,7 @@ def test_another_address_is_one_sentence(address: str, capsys: pytest.CaptureFix
     with pytest.raises(SystemExit) as ended:
         main([address])
     assert ended.value.code == 2
-    assert "is no address of a repository: write one such as" in capsys.readouterr().err
+    assert "is not an address of a repository: write one such as" in capsys.readouterr().err
 
 
 def test_it_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

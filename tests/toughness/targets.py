@@ -164,7 +164,7 @@ def _previews(draw: random.Random, _: Path) -> str:
 def _review(given: str, _: Path) -> None:
     try:
         found = parse_preview("dev", given)
-    except (ValueError, RecursionError):  # which it says of what is no preview
+    except (ValueError, RecursionError):  # which it says of what is not a preview
         return
     said = list(check_updates(found, Levels(), TODAY))
     assert write_comment([reviewed(found, said)])

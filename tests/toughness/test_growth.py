@@ -36,7 +36,7 @@ def calls(name: str, size: int) -> int:
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_work_grows_as_the_input_does(name: str) -> None:
-    SHAPES[name](1)()  # what is read once and kept is no part of it
+    SHAPES[name](1)()  # what is read once and kept is not a part of it
     few, many = calls(name, SMALL), calls(name, LARGE)
     assert many <= MOST * few, f"{name}: {few:,} calls for {SMALL}, {many:,} for {LARGE}"
 

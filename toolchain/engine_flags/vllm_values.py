@@ -22,7 +22,7 @@ _WHOLE, _PART = ("0", "1", "7"), "0.5"
 _LISTED = re.compile(r"[Vv]alid options: \[(?P<words>.*)\]")
 _WORD = re.compile(r"'([^']*)'")
 _LEVEL = "VLLM_LOGGING_LEVEL"
-"""The variable that Python's logging reads, which stops at what is no name of a level."""
+"""The variable that Python's logging reads, which stops at what is not a name of a level."""
 _LEVELS = ("CRITICAL", "DEBUG", "ERROR", "FATAL", "INFO", "NOTSET", "WARN", "WARNING")
 """The names of Python's levels (logging/__init__.py _nameToLevel)."""
 

@@ -56,7 +56,7 @@ def from_file(path: str, changes: Changes) -> Source:
     """Read and convert one file; nothing in it is left out unseen.
 
     Raises:
-        UsageError: A part of it cannot be read, or is no Kubernetes object.
+        UsageError: A part of it cannot be read, or is not a Kubernetes object.
     """
     text, name = read_text(path), shown_name(path)
     if isinstance(text, Unreadable):
@@ -70,7 +70,7 @@ def from_file(path: str, changes: Changes) -> Source:
         # A placeholder is a text here: it stays in the result.
         objects = list(objects_of(replace(document, may_have_blanks=False)))
         if not objects:
-            raise UsageError(f"{name}:{document.line}: is no Kubernetes object")
+            raise UsageError(f"{name}:{document.line}: is not a Kubernetes object")
         for each in objects:
             _require_unicode(each.body, f"{name}:{each.line}")
         found += objects

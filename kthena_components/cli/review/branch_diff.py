@@ -99,7 +99,7 @@ class Sides:
         """Require settings files of the branch that can be read and compared in a minute or so.
 
         Args:
-            files: From the root of the repository. Those that are no regular files are passed over.
+            files: From the root of the repository. Only regular files are read.
 
         Raises:
             ProjectError: They are too many or too large.
@@ -120,7 +120,7 @@ def open_sides(repository: Repository, base: str, head: str, project: str) -> Si
 
     Raises:
         GitError: A commit is missing, they have no common ancestor, as in a shallow clone, or the
-            project's folder is not a folder in one of them. A base without it is no error: the
+            project's folder is not a folder in one of them. A base without it is not an error: the
             branch adds the project.
     """
     before, after = repository.tree(base), repository.tree(head)

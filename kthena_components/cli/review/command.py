@@ -173,7 +173,7 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         if not all(stated.partition("=")):
             parser.error(f"write STACK=FILE instead of '{stated}'")
     if asked.judge is not None and not asked.judge.is_dir():
-        told = "is no folder" if asked.judge.exists() else "does not exist"
+        told = "is not a folder" if asked.judge.exists() else "does not exist"
         parser.exit(WRONG, f"{parser.prog}: --judge {visible(str(asked.judge))} {told}: name the "
                     "folder with the files of the base, or leave it out\n")  # fmt: skip
     previews = [tuple(stated.split("=", 1)) for stated in asked.previews]

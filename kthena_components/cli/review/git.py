@@ -248,7 +248,7 @@ def _output(command: Sequence[str], stdin: bytes, most: int, folder: str) -> byt
 def _size(header: Sequence[bytes], oid: str) -> int:
     """Return the size of a file from the line of `git cat-file`."""
     if header[1:2] != [b"blob"]:
-        told = "is missing: fetch without a filter" if _MISSING in header else "is no file"
+        told = "is missing: fetch without a filter" if _MISSING in header else "is not a file"
         raise GitError(f"object {oid[:12]} {told}")
     return int(header[2])
 
@@ -282,7 +282,7 @@ def open_repository(folder: Path) -> Repository:
         return Repository(where / ".git", where)
     if all((where / name).exists() for name in _BARE):
         return Repository(where, where.parent if where.name == ".git" else None)
-    raise GitError(f"{visible(str(folder))} is no git directory and no checkout")
+    raise GitError(f"{visible(str(folder))} is neither a Git directory nor a checkout")
 
 
 def find_repository(folder: Path) -> Repository:

@@ -142,7 +142,7 @@ def ask_all(header: tuple[str, str], url: str, what: str) -> Iterator[Mapping[st
         what: The name of the items in an error.
 
     Raises:
-        HostError: As `ask`, or the response is no list, or the list is too long.
+        HostError: As `ask`, or the response is not a list, or the list is too long.
     """
     for page in range(1, MOST_PAGES + 1):
         found = ask(header, "GET", f"{url}?per_page={PAGE}&page={page}")

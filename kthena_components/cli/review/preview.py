@@ -174,7 +174,7 @@ def read_preview(stack: str, path: str) -> Preview:
     except OSError as error:
         raise PreviewError(f"{path}: cannot read the file: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        told = f"is no preview of Pulumi, because it {broken_json(error)}"
+        told = f"is not a preview of Pulumi, because it {broken_json(error)}"
         raise PreviewError(
             f"{path}: {told}: write it with `pulumi preview --event-log FILE`"
         ) from error

@@ -31,7 +31,7 @@ def base_project(sides: Sides) -> Iterator[Project]:
 def stack_after(sides: Sides, file: str, project: Project) -> StackValues:
     """Return the settings of a stack after the merge.
 
-    What only the base has changed since the branch began is no change of the branch.
+    What only the base has changed since the branch began is not a change of the branch.
 
     Raises:
         ProjectError: They cannot be read in the branch.

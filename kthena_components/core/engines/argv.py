@@ -146,7 +146,7 @@ def _is_plain(word: str) -> bool:
     return word.isascii() and not is_unresolved(word)
 
 
-@lru_cache(maxsize=4096, typed=True)  # a placeholder is no equal text
+@lru_cache(maxsize=4096, typed=True)  # a placeholder is not an equal text
 def _read(dialect: Dialect, word: str, after: str, in_shell: bool) -> Plain | None:
     """Read an option whose meaning depends on no other word; None for all others."""
     if not (_is_plain(word) and is_flag(word)) or (is_line(word) and not in_shell):

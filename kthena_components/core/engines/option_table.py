@@ -192,7 +192,7 @@ def _keys_by_option(engine: str) -> Mapping[str, tuple[Keys, ...]]:
 def _version(text: str) -> Version:
     version = parse_version(_CANDIDATE.sub("", text))
     if version is None:
-        raise ValueError(f"'{text}' is no release")
+        raise ValueError(f"'{text}' is not a release")
     return version
 
 

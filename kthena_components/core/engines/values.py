@@ -237,7 +237,7 @@ def _sized_object(option: Option, shown: str, given: str) -> Any:
 
 
 def _only_objects(option: Option, shown: str, value: Any) -> Any:
-    """Reject JSON that is no object, as vLLM does for its configurations."""
+    """Reject JSON that is not an object, as vLLM does for its configurations."""
     if isinstance(value, Refused | Mapping):
         return value
     text = f"{option.name} takes a JSON object, not '{shown}'"

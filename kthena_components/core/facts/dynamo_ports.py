@@ -95,7 +95,7 @@ def frontend(
     named: Mapping[str, int],
     others: frozenset[int] = frozenset(),
 ) -> Listening | None:
-    """Return where a frontend listens; None if that is no number.
+    """Return where a frontend listens; None if that is not a number.
 
     Args:
         named: The ports of the container, by name.
@@ -159,7 +159,7 @@ def starts_worker(container: Mapping[str, Any]) -> bool:
 
 
 def http_port(container: Mapping[str, Any]) -> MaybeInt | None:
-    """Return the port of a frontend; None if what states it is no number."""
+    """Return the port of a frontend; None if what states it is not a number."""
     words, env = _words(container), container.get("env")
     found = _HTTP_OPTION.findall(" ".join(map(str, words)))
     fields = (container.get("command"), container.get("args"))

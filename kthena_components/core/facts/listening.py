@@ -89,7 +89,7 @@ class Listening:
     has_adapters: bool = False
     """Whether it may load adapters, of which others can be added while it runs."""
     program: str = ""
-    """What listens if it is no engine."""
+    """What listens if it is not an engine."""
     meets: tuple[str, int] | None = None
     """The host and the port at which they meet the other pods of their engine, as written."""
     asks: tuple[str, int] | None = None

@@ -276,7 +276,7 @@ CLASSES: Mapping[str, str] = {
     "tpu.google.com": "google.com/tpu",
 }
 """The classes that drivers install, with the resource by which a device plugin offers the same
-devices; empty for devices that are no accelerators.
+devices; empty for devices that are not accelerators.
 
 Source: kubernetes-sigs/dra-driver-nvidia-gpu, ROCm/k8s-gpu-dra-driver,
 intel/intel-resource-drivers-for-kubernetes and kubernetes-sigs/dra-driver-google-tpu, their

@@ -259,7 +259,7 @@ Amounts = Mapping[str, Decimal]
 
 
 def allocatable(node: Mapping[str, Any]) -> dict[str, Decimal]:
-    """Return what a Node can allocate, without what is no quantity; empty if it is not known."""
+    """Return what a Node can allocate, without what is not a quantity; empty if it is not known."""
     status = mapping(node.get("status"))
     stated = status.get("allocatable") or status.get("capacity")
     if unknown_within(stated):

@@ -67,7 +67,7 @@ def _check(facts: ServingFacts, start: Start, other: CommandFacts, path: str) ->
     if not isinstance(data, int) or data <= 1 or command.data_rank:
         return
     if command.headless:
-        # With a later start rank, it is no first pod: that one is in another object.
+        # With a later start rank, it is not a first pod: that one is in another object.
         is_first = command.data_start_rank in {0, None}
         shown = _own_address(facts, start.engine, command) if is_first else ""
         if other.headless and shown and level:

@@ -63,8 +63,8 @@ def leader_address(facts: ServingFacts) -> Iterator[Finding]:
     before NAME in env. Kthena and the plugins of a Volcano Job add theirs at the end, and
     LeaderWorkerSet and Grove at the beginning. vLLM's --master-addr and --data-parallel-address
     are a host, SGLang's --dist-init-addr and `ray start --address` have a port, which is a number
-    up to 65535. A number is no host, and in single quotes $NAME stays as it is. The name of one pod
-    is the address of one copy of the engine. Copies in a scaling group of Grove differ only in
+    up to 65535. A number is not a host, and in single quotes $NAME stays as it is. The name of one
+    pod is the address of one copy of the engine. Copies in a scaling group of Grove differ only in
     GROVE_PCSG_INDEX.
 
     Pass: --nnodes 2 --master-addr $(LWS_LEADER_ADDRESS) in a LeaderWorkerSet.
@@ -150,7 +150,7 @@ def _no_name(address: str) -> str:
 
 
 def _no_port(shown: str) -> str:
-    """Explain that what follows the host of an address is no port."""
+    """Explain that what follows the host of an address is not a port."""
     found = _LAST.search(shown)
     if found is None:
         return _WITHOUT_PORT

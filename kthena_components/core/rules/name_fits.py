@@ -13,8 +13,8 @@ def name_fits(facts: ServingFacts) -> Iterator[Finding]:
     """A generated name is not too long: 63 characters for a DNS label, 52 for a StatefulSet's name.
 
     The pods of a StatefulSet have its name and a revision of 11 characters in one label value.
-    In the mode Standard, KServe stops if the first part of a component's host is no DNS label: it
-    is chat-predictor-models for chat in the namespace models.
+    In the mode Standard, KServe stops if the first part of a component's host is not a DNS label:
+    it is chat-predictor-models for chat in the namespace models.
 
     Pass: a StatefulSet's name of 52 characters.
     Fail: a StatefulSet's name of 53 characters.

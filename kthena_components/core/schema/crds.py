@@ -113,7 +113,7 @@ class CrdTable:
         if (number, kind) not in self._roots:
             shape = self._shape(number, kind)
             if not isinstance(shape, Fields):
-                raise TypeError(f"type {number} of {self.title} is no kind")
+                raise TypeError(f"type {number} of {self.title} is not a kind")
             fields = {**shape.fields, **_OF_EVERY_KIND}
             spec = fields.get("spec")
             needed = ("spec",) if isinstance(spec, Fields) and spec.required else ()
@@ -362,7 +362,7 @@ def _worded(finding: Finding, table: CrdTable, kind: str, place: int, taken: int
     seen, remedy, here = finding.seen, finding.remedy, table.name(place)
     undeclared = seen == UNDECLARED
     if undeclared:
-        seen = f"is no field of {kind} in {here}, which server-side apply and kubectl reject"
+        seen = f"is not a field of {kind} in {here}, which server-side apply and kubectl reject"
         remedy = remedy if len(remedy) <= _LONGEST_LIST else remove()
     if taken is None:
         return replace(finding, seen=seen, remedy=remedy)

@@ -213,7 +213,7 @@ def _numbering(
         whole = all(type(made[name]) is int for name in _NUMBERS if name in made)
         named = all(isinstance(word, str) for name in _NAMES for word in made.get(name, ()))
         if not (whole and named):
-            raise ValueError("a limit is no number, or a name is no text")
+            raise ValueError("a limit is not a number, or a name is not a text")
         text = json.dumps(made, sort_keys=True)
         if text not in numbers:
             numbers[text] = len(types)

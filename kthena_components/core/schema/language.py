@@ -47,7 +47,7 @@ _KEY_DEFAULTS = {"protocol": "TCP", "name": ""}
 """Defaults of keys of lists."""
 _LONGEST_MATCHED = 4096
 """Maximum length of a text that is matched with a pattern."""
-UNDECLARED = "is no field of its schema"
+UNDECLARED = "is not a field of its schema"
 """The `seen` of a finding about a field that the schema does not have."""
 MISSING = "is missing, and it has no default"
 """The `seen` of a finding about a field that an object does not have."""
@@ -354,7 +354,7 @@ def _doubles(
 
 
 def key_values(item: object, keys: tuple[str, ...]) -> tuple[Any, ...] | None:
-    """Give what a member of a list is told apart by; None for one that is no map."""
+    """Give what a member of a list is told apart by; None for one that is not a map."""
     if not is_map(item):
         return None
     named = [(key, item.get(key)) for key in keys]

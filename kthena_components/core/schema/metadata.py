@@ -203,7 +203,7 @@ def check_domain(name: object, path: str, *, empty: bool = False) -> Iterator[Fi
 
 
 def check_address(address: object, path: str) -> Iterator[Finding]:
-    """Report a text that is no IP address. Kubernetes 1.34 accepts leading zeros here."""
+    """Report a text that is not an IP address. Kubernetes 1.34 accepts leading zeros here."""
     text = known(address)
     if text is None:
         return

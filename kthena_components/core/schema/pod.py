@@ -40,7 +40,7 @@ ROOT_TYPE = "PodTemplateSpec"
 _LEAST_SIMILARITY = 0.9
 """Similarity of two names, from 0 to 1, from which one counts as the other misspelled."""
 _WRITE = regex(r"write '([^']+)'")
-_NO_FIELD = "is no field of a pod in Kubernetes 1.34"
+_NO_FIELD = "is not a field of a pod in Kubernetes 1.34"
 _SCALARS: Mapping[str, Schema] = {
     "boolean": Switch(),
     "int-or-string": Budget(),

@@ -136,7 +136,7 @@ def _is_shared(name: str) -> bool:
 def _amount(name: str, amount: Decimal, stated: Container[str], path: str) -> Iterator[Finding]:
     standard = name in _STANDARD or TO_REPLACE.fullmatch(name) is not None
     if "/" not in name and not standard and not name.startswith(_PAGES):
-        seen = f"{display(name)} is no resource of a container"
+        seen = f"{display(name)} is not a resource of a container"
         yield say(path, seen, suggest_name(name, _STANDARD, stated))
     elif not is_qualified(f"requests.{name}" if not _is_shared(name) else name):
         yield say(path, f"{display(name)} is not the name of a resource", "rename it")
@@ -148,7 +148,7 @@ def _amount(name: str, amount: Decimal, stated: Container[str], path: str) -> It
     elif name.startswith(_PAGES):
         size = parse_quantity(name.removeprefix(_PAGES))
         if size is not None and size > 0 and amount % size:
-            seen = f"is {render_quantity(amount)}, which is no multiple of the size of a page"
+            seen = f"is {render_quantity(amount)}, which is not a multiple of the size of a page"
             yield say(path, seen, f"write {render_quantity(size * ceil(amount / size))}")
 
 
@@ -383,7 +383,7 @@ def _sleep(seconds: object, path: str, pod: Mapping[str, Any]) -> Iterator[Findi
 
 
 def check_port(port: object, path: str, *, named: bool = False) -> Iterator[Finding]:
-    """Report what is no port: 1 to 65535, or where it may be named, the name of one."""
+    """Report what is not a port: 1 to 65535, or where it may be named, the name of one."""
     if isinstance(port, bool) or unknown_in(port):
         return
     if isinstance(port, int) and not 1 <= port <= MAX_PORT:

@@ -169,7 +169,7 @@ def _rare(pod: Mapping[str, Any], path: str) -> Iterator[Finding]:
         for index, item in enumerate(sequence(pod.get(field))):
             name = known(mapping(item).get(key))
             if name is not None and not is_qualified(name):
-                seen = f"is {display(name)}, which is no name of a condition or gate"
+                seen = f"is {display(name)}, which is not a name of a condition or gate"
                 yield say(f"{path}.{field}[{index}].{key}", seen, "rename it")
     context = mapping(pod.get("securityContext"))
     if context:
@@ -225,7 +225,7 @@ def _claimed(asked: object, path: str, claims: set[str] | None) -> Iterator[Find
 
 
 def _name(item: Mapping[str, Any], path: str, first: dict[str, str]) -> Iterator[Finding]:
-    """Report a container's name that is no DNS label, or that another one has."""
+    """Report a container's name that is not a DNS label, or that another one has."""
     name = known(item.get("name"))
     yield from check_label_name(name, f"{path}.name", "engine")
     if name and is_label(name) and first.setdefault(name, path) != path:

@@ -51,7 +51,7 @@ def read_release(version: str) -> Release:
     """
     found = _RELEASE.fullmatch(version)
     if found is None:
-        raise ValueError(f"'{version}' is no version")
+        raise ValueError(f"'{version}' is not a version")
     return tuple(int(part) for part in (*found[1].split("."), found[2]) if part)
 
 

@@ -47,7 +47,7 @@ _AMOUNTS = frozenset({"memory", "ephemeral_storage", "shm", "size"})
 _IMAGE = frozenset({"repository", "tag"})
 """The fields of an image in the values of charts."""
 _MANY, _SHORT = 65536, 200
-"""A larger number is no port, size or GiB, and a longer text is no few words."""
+"""A larger number is not a port, size or GiB, and a longer text is not a few words."""
 _WORDS = frozenset({"extra_args", "args", "command"})
 """Lists of words."""
 _QUOTED = regex(r"[\"'\\\\$]")
@@ -55,7 +55,7 @@ _TRUTHS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "
 _TIME = regex(r"([1-9][0-9]{0,5}) ?([smh])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 _LARGEST = 2**63
-"""A longer number is no value of an option or a variable, and Python may not write it."""
+"""A longer number is not a value of an option or a variable, and Python may not write it."""
 
 
 def _amount(value: Any) -> Any:

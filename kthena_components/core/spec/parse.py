@@ -43,7 +43,7 @@ _SHOWN_TOKEN = (
     "put the token into a Secret, write the name of that, and revoke this token",
 )
 _DIGITS = 18
-"""A longer number is no count."""
+"""A longer number is not a count."""
 _LISTED = 12
 """Most fields that an error lists."""
 _UNITS = regex(r"([0-9.]+) ?(?:([kmgtp])(i?)b?|v?cpus?|cores?)", re.IGNORECASE)

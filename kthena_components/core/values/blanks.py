@@ -173,8 +173,8 @@ def mark_blanks(
     """Return an object with its placeholders marked; the same object if it has none.
 
     A text with a placeholder becomes a `Blank`. In a word of a command line only the placeholder
-    is unknown, so the option before it is still known. `$NAME` is no placeholder in a script, and
-    not if the container has such a variable.
+    is unknown, so the option before it is still known. `$NAME` is not a placeholder in a script,
+    and not if the container has such a variable.
 
     Args:
         body: An object of a file.

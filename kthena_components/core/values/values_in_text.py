@@ -244,7 +244,7 @@ def _with_key(values: object, steps: Sequence[Step], value: object) -> Any:
     """Set a key of a map at a path of `helm --set`; unknown where Helm would fail or drop it."""
     step, rest = steps[0], steps[1:]
     if values is not None and not is_map(values):
-        return Unknown(f"{step} is set in a value that is no map")
+        return Unknown(f"{step} is set in a value that is not a map")
     below: dict[Any, Any] = dict(values or {})
     if rest and step in below and below[step] is None:
         return Unknown(f"{step} is null, and a value in it is set")
@@ -256,12 +256,12 @@ def _with_item(values: object, steps: Sequence[Any], value: object) -> Any:
     """Set an item of a list at a path of `helm --set`; missing items before it are null."""
     step, rest = steps[0], steps[1:]
     if values is not None and not isinstance(values, list | tuple):
-        return Unknown(f"[{step}] is set in a value that is no list")
+        return Unknown(f"[{step}] is set in a value that is not a list")
     if value == "" and rest and isinstance(rest[-1], str):
         return Unknown(f"Helm may leave out an empty value in [{step}]")
     items: list[Any] = list(values or ())
     items += [None] * (step + 1 - len(items))
     if rest and isinstance(rest[0], str) and not is_map(items[step]):
-        items[step] = unknown_in(items[step])  # Helm puts a map in the place of what is no map
+        items[step] = unknown_in(items[step])  # Helm puts a map in the place of what is not a map
     items[step] = with_value(items[step], rest, value)
     return items

@@ -72,7 +72,7 @@ class Preference:
         if subgroup.topology is None:
             return self._by_use(shape) if self._scores.plain_pods else None
         now = self._now
-        if now is None or len(self._leaves[hyper]) < 2:  # noqa: PLR2004 - one is no choice
+        if now is None or len(self._leaves[hyper]) < 2:  # noqa: PLR2004 - one is not a choice
             return None
         return self._by_nearness(subgroup, now)
 

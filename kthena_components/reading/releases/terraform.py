@@ -78,7 +78,7 @@ def _in_json(text: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     try:
         content = mapping(json.loads(text))
     except (ValueError, RecursionError):
-        return  # it is reported as a file that is no JSON
+        return  # it is reported as a file that is not JSON
     stated = content.get("resource")
     for resource in map(mapping, (stated, *sequence(stated))):
         releases = resource.get("helm_release")

@@ -89,7 +89,7 @@ def _wrong(flag: str, values: list[str], *, twice: bool) -> Iterator[str]:
     """Say why a ModelBooster's config cannot hold an option with these values."""
     known = not is_unresolved(flag)
     if not known or not re.fullmatch(r"--[A-Za-z][\w.-]*", flag):
-        yield "which is no option of the form --name, and a config has only these"
+        yield "which is not an option of the form --name, and a config has only these"
     elif "_" in flag.partition(".")[2]:
         yield "but Kthena writes every _ of an option as -, which is another field here"
     elif twice:

@@ -23,7 +23,7 @@ def misplaced_nodes(item: Component) -> Iterator[Finding]:
     stated = dict(_stated(item))
     if not stated:
         return
-    seen = "is no field of Dynamo's CRD"
+    seen = "is not a field of Dynamo's CRD"
     seen += ", so an engine of this component has 1 pod" if item.nodes == 1 else ""
     yield from refuse(next(iter(stated)), seen, _remedy(item, stated))
 
@@ -95,5 +95,5 @@ def _misplaced(at: str, name: str, amounts: Mapping[str, Any]) -> Iterator[Findi
         if known and not unknown_in(amount):
             moved = remove(at=path), write(str(amount), at=f"{at}.gpu")
             remedy = together(*moved, text=remedy)
-    seen = f"is no field of Dynamo's CRD, whose names are {', '.join(_NAMES)}"
+    seen = f"is not a field of Dynamo's CRD, whose names are {', '.join(_NAMES)}"
     yield from refuse(path, seen, remedy)

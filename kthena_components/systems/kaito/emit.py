@@ -244,7 +244,7 @@ def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
 def _planned(plan: ServingPlan) -> list[ServingFacts]:
     """Return the facts of a plan without groups and gangs; those of a preset from its sizes.
 
-    A template that neither starts an engine nor requests GPUs is no engine of a Workspace.
+    A template that neither starts an engine nor requests GPUs is not an engine of a Workspace.
     """
     (role,) = plan.roles
     if options_of(plan).preset is None:

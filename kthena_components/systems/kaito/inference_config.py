@@ -58,7 +58,9 @@ def flags_of(words: Sequence[str]) -> Flags:
         if is_unresolved(flag) or any(map(is_unresolved, values)):
             found.wrong.append("is not known while the plan is built, but may decide the nodes")
         elif not flag.startswith("--") or flag == "--":
-            found.wrong.append(f"has {display(flag)}, which is no flag of the form --name, {_ONCE}")
+            found.wrong.append(
+                f"has {display(flag)}, which is not a flag of the form --name, {_ONCE}"
+            )
         elif not values:
             found.wrong.append(f"has the switch {display(flag)}, which has no value, {_ONCE}")
         elif len(values) > 1:

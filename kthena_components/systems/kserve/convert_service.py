@@ -51,7 +51,7 @@ _NOT_OF_PODS = frozenset(
         "pipelineParallelSize", "tensorParallelSize", *MODELS,
     }
 )  # fmt: skip
-"""Fields of a predictor or worker that are no fields of a pod."""
+"""Fields of a predictor or worker that are not fields of a pod."""
 _NOT_OF_PREDICTORS = frozenset({"supportedModelFormats", "protocolVersions"})
 """Fields of a runtime by which KServe chooses one."""
 _SCHEDULER = "default-scheduler"

@@ -129,7 +129,7 @@ def _refuse_metrics(
     stated = bounds.metric_sources
     for key in stated if known else ():
         if key not in known:
-            seen = f"is no metric; the metrics are {', '.join(sorted(known))}"
+            seen = f"is not a metric; the metrics are {', '.join(sorted(known))}"
             yield wrong(f"{at}.metric_sources.{key}", seen, suggest_name(key, known, stated))
     for key in sorted(known - sources.keys()):
         seen = f"has no '{key}', so that metric would never be read"

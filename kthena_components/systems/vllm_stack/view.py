@@ -138,7 +138,7 @@ def _k3s(chart: str, spec: Mapping[str, Any], namespace: object) -> ChartValues:
 def _set_value(value: object) -> Any:
     """Read a value of `set`. The controller writes a backslash before each comma, also in a list.
 
-    Only numbers, true, false and null are no texts. Source: args, typedVal and escapeComma there.
+    Only numbers, true, false and null are not texts. Source: args, typedVal and escapeComma there.
     """
     word = typed(value) if isinstance(value, str) else value
     if not isinstance(value, str) or word is None or isinstance(word, bool):

@@ -133,7 +133,7 @@ def check_arguments(words: Sequence[str], known: dict[str, Row], positional: int
     rest = list(words[positional:])
     while rest:
         name = rest.pop(0)
-        assert name in known, f"{name} of {words} is no option"
+        assert name in known, f"{name} of {words} is not an option"
         count = next((i for i, word in enumerate(rest) if word.startswith("--")), len(rest))
         check_option(known[name], name, rest[:count])
         del rest[:count]
@@ -226,7 +226,7 @@ def test_whoever_joins_pods_by_default_can_do_so(engine: str, release: str) -> N
 @pytest.mark.parametrize(
     ("words", "because"),
     [
-        ("vllm serve M --nnodes 2", "is no option"),
+        ("vllm serve M --nnodes 2", "is not an option"),
         ("vllm serve M --port", "port"),
         ("vllm serve M --port x", "port"),
         ("vllm serve M --headless 1", "headless"),
@@ -234,7 +234,7 @@ def test_whoever_joins_pods_by_default_can_do_so(engine: str, release: str) -> N
         ("bash /vllm-workspace/examples/ray_serving/multi-node-serving.sh worker", "online"),
         (
             "bash /vllm-workspace/examples/online_serving/multi-node-serving.sh worker --nope",
-            "is no option",
+            "is not an option",
         ),
     ],
 )

@@ -100,7 +100,7 @@ REFUSED: dict[str, tuple[Args, dict[str, Any], str]] = {
     "short-flag": (
         PRESET,
         {f"{ENGINE}.extra_args": ["-O3"]},
-        f"{ENGINE}.extra_args: has '-O3', which is no flag of the form --name, {ONCE}",
+        f"{ENGINE}.extra_args: has '-O3', which is not a flag of the form --name, {ONCE}",
     ),
     "flag-of-another-release": (
         PRESET,
@@ -113,7 +113,7 @@ REFUSED: dict[str, tuple[Args, dict[str, Any], str]] = {
     "no-flag": (
         PRESET,
         {f"{ENGINE}.extra_args": ["--", "x"]},
-        f"{ENGINE}.extra_args: has '--', which is no flag of the form --name, {ONCE}",
+        f"{ENGINE}.extra_args: has '--', which is not a flag of the form --name, {ONCE}",
     ),
     "unknown-flag": (
         PRESET,

@@ -114,7 +114,7 @@ ROWS: dict[str, tuple[Manifest, dict[str, Any], str | None]] = {
         "pvc://claim/Qwen3-32B",
     ),
     "one with a claim": (LLM, {"spec/model/uri": "pvc://claim/qwen"}, "/mnt/models"),
-    "one with a model that is no map": (LLM, {"spec/model": HUB}, "/mnt/models"),
+    "one with a model that is not a map": (LLM, {"spec/model": HUB}, "/mnt/models"),
 }
 
 

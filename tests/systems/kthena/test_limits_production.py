@@ -106,7 +106,7 @@ SCALED: dict[str, tuple[Args, dict[str, Any], str]] = {
         ENGINE_NATIVE,
         groups(metric_sources={**SOURCE, "wait": {"pod": {}}}),
         (
-            f"{AT}.metric_sources.wait: is no metric; the metrics are waiting. Remove it, "
+            f"{AT}.metric_sources.wait: is not a metric; the metrics are waiting. Remove it, "
             "because waiting is stated, too. [backend-options]"
         ),
     ),

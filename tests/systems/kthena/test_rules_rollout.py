@@ -227,8 +227,8 @@ def test_a_role_budget_needs_a_rollout_by_roles(kind: Any) -> None:
 def test_before_1_0_a_role_budget_is_refused(version: str) -> None:
     (finding,) = check_serving(chat({ROLE: 1}), version)
     assert str(finding) == (
-        f"{ROLE_AT}: is no field of ModelServing in Kthena {version}, which server-side apply and "
-        "kubectl reject; 1.0 has it. Remove it, or use Kthena 1.0. [kthena-version]"
+        f"{ROLE_AT}: is not a field of ModelServing in Kthena {version}, which server-side apply "
+        "and kubectl reject; 1.0 has it. Remove it, or use Kthena 1.0. [kthena-version]"
     )
     assert finding.level is Level.MANDATORY
 

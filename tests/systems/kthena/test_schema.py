@@ -12,7 +12,9 @@ AT = "spec.template.roles[0]"
 POD, POD_AT = f"{ROLE}.entryTemplate.spec", f"{AT}.entryTemplate.spec"
 ENGINE, ENGINE_AT = f"{POD}.containers.0", f"{POD_AT}.containers[0]"
 TOPOLOGY = "spec.template.networkTopology"
-NO_FIELD = "is no field of ModelServing in Kthena 1.0, which server-side apply and kubectl reject"
+NO_FIELD = (
+    "is not a field of ModelServing in Kthena 1.0, which server-side apply and kubectl reject"
+)
 WHOLE = "but must be a whole number. Write for example 1, without quotes."
 TEXT = "but must be a text. Write it in quotes."
 MAP = "but must be a map. Write a map."

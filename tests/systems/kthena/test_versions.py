@@ -11,7 +11,7 @@ ROLE = "spec.template.roles.0"
 AT = "spec.template.roles[0]"
 POD, POD_AT = f"{ROLE}.entryTemplate.spec", f"{AT}.entryTemplate.spec"
 TOPOLOGY = "spec.template.networkTopology"
-NO_FIELD = "is no field of ModelServing in Kthena"
+NO_FIELD = "is not a field of ModelServing in Kthena"
 REFUSED = "which server-side apply and kubectl reject"
 
 

@@ -162,7 +162,7 @@ WRONG: dict[str, tuple[Args, dict[str, Any], list[str]]] = {
                 f"M {SUB}.subGroupSize: is 0, but must be at least 1. Write 1 or more. [volcano-schema]"
             ),
             (
-                f"M {SUB}.labelKey: is no field of PodGroup in Volcano 1.15, which server-side apply and kubectl reject. Remove it, because matchLabelKeys is stated, too. [volcano-schema]"
+                f"M {SUB}.labelKey: is not a field of PodGroup in Volcano 1.15, which server-side apply and kubectl reject. Remove it, because matchLabelKeys is stated, too. [volcano-schema]"
             ),
         ],
     ),

@@ -56,7 +56,7 @@ def compute(text: str, names: Names) -> int | None:
     Variables that it sets are set; where it is not known to what, they are not known either.
 
     Raises:
-        NoNumberError: It is no expression, or divides by zero.
+        NoNumberError: It is not an expression, or divides by zero.
     """
     try:
         return _Computer(_tokens(text), names).whole()

@@ -236,7 +236,7 @@ def _is_brief(words: Sequence[str]) -> bool:
 
 
 def _behind(call: Call) -> Flow:
-    """Run the command behind `command`, `builtin` or `time`, which is no function."""
+    """Run the command behind `command`, `builtin` or `time`, which is not a function."""
     rest = list(call.words[1:])
     while rest and rest[0] in {"-p", "--"}:
         del rest[0]

@@ -94,7 +94,7 @@ def unary(shell: Shell, operator: str, word: str) -> Truth:
 
 
 def compared(shell: Shell, left: str, operator: str, right: str) -> Truth:
-    """Decide a condition over two words that are no patterns."""
+    """Decide a condition over two words that are not patterns."""
     if not (is_known(left) and is_known(right)):
         return doubt(shell, left, right)
     if operator in COMPARISONS:

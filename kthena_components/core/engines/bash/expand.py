@@ -228,7 +228,7 @@ class Expander:
         """Return the folder that a `~` in front stands for, and the rest."""
         user, slash, rest = text.partition("/")
         if not slash and not whole:
-            return "", text  # the rest of the name is an expansion, so that it is no name
+            return "", text  # the rest of the name is an expansion, so that it is not a name
         home = self.shell.state.variable("HOME")
         if user != "~" or not isinstance(home, str):
             return self.shell.gap(user, "it is a folder of the image"), slash + rest

@@ -120,7 +120,7 @@ def _alternatives(tokens: Sequence[Token], start: int) -> tuple[int, list[list[T
 
 
 def _sequence(inside: str) -> Iterator[str]:
-    """Return the members of `a..b` or `a..b..step`; none where it is no sequence."""
+    """Return the members of `a..b` or `a..b..step`; none where it is not a sequence."""
     numbers, letters = _RANGE.fullmatch(inside), _LETTERS.fullmatch(inside)
     match = numbers or letters
     if match is None:

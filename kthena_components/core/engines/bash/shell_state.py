@@ -124,7 +124,7 @@ class State:
     layers: list[dict[str, Any]] = field(default_factory=lambda: [{}])
 
     def get(self, key: str, usual: Any = None) -> Any:
-        """Return what is noted under a key that is no variable's."""
+        """Return what is noted under a key that is not a variable's."""
         for layer in reversed(self.layers):
             if key in layer:
                 return layer[key]

@@ -270,7 +270,7 @@ def _split(words: Words, node: Node) -> tuple[int | None, list[Node]]:
         return None, list(node.children)
     text = words.text(number.start_byte, number.end_byte)
     if not _NUMBER.fullmatch(text):
-        raise UnreadError(f"{text[:20]!r} before a redirection is no file descriptor")
+        raise UnreadError(f"{text[:20]!r} before a redirection is not a file descriptor")
     return int(text), rest
 
 

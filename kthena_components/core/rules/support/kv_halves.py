@@ -169,7 +169,7 @@ def _half(engine: EngineFacts) -> Half | None:
 
 
 def _is_none(engine: EngineFacts) -> bool:
-    """Return whether an engine keeps its KV cache to itself, or is no engine at all."""
+    """Return whether an engine keeps its KV cache to itself, or is not an engine at all."""
     entry = engine.entry
     if entry.command is None or entry.command.engine is None:
         return not entry.asks_for_gpus and entry.gap is None

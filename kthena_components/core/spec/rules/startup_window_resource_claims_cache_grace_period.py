@@ -55,7 +55,8 @@ def cache_download(role: RoleSpec) -> Iterator[Finding]:
     if role.cache and role.cache.download and is_path and not is_unresolved(model):
         yield Finding(
             path="cache.download",
-            seen=f"is true, but engine.model is {display(model)}, which is no name on Hugging Face",
+            seen=f"is true, but engine.model is {display(model)}, which is not a name on "
+            "Hugging Face",
             remedy=either(remove(), "write the model's name"),
             rule="cache-download",
         )
@@ -166,7 +167,7 @@ def _claim_of_gpus(
         yield _claim("resources.gpus_per_pod", seen, either("write their number", way))
     resource = CLASSES.get(claim.device_class or "")
     if resource == "":
-        seen = f"is true, but devices of {claim.device_class} are no GPUs"
+        seen = f"is true, but devices of {claim.device_class} are not GPUs"
         yield _claim(f"{at}.gpus", seen, write(False))
     elif resource in CLASS_OF and resource != resources.gpu_resource:
         seen = f"is {resources.gpu_resource}, but devices of {claim.device_class} are {resource}"

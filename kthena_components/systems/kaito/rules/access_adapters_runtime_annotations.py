@@ -197,7 +197,7 @@ def _metadata(stated: object, at: str) -> Iterator[Finding]:
             not isinstance(value, str) and value is not None and unknown_in(value) is None
             for value in fields.values()
         ):
-            seen = "has a value that is no text"
+            seen = "has a value that is not a text"
             yield refuse(f"{at}.{key}", seen, "write it in quotes", _ANNOTATIONS)
 
 

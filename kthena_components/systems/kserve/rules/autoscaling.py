@@ -58,7 +58,7 @@ def kserve_autoscaling(view: Service) -> Iterator[Finding]:
     knative = view.annotations.get(_KNATIVE_CLASS)
     require_known(f"metadata.annotations.{AUTOSCALER_CLASS}", unknown_inside(given, mode, knative))
     if given is not None and given not in _CLASSES:
-        seen = f"is {display(given)}, which is no class of autoscaler"
+        seen = f"is {display(given)}, which is not a class of autoscaler"
         remedy = suggest(str(given), _CLASSES)
         yield refuse(f"metadata.annotations.{AUTOSCALER_CLASS}", seen, remedy)
     check = None

@@ -99,7 +99,7 @@ def _answering(path: str, served: list[str], names: list[Any]) -> int:
 def kserve_replicas(view: Service) -> Iterator[Finding]:
     """minReplicas, maxReplicas and containerConcurrency are at least 0, and in order.
 
-    minReplicas is at most maxReplicas. maxReplicas 0 is no limit.
+    minReplicas is at most maxReplicas. maxReplicas 0 means no limit.
 
     Pass: minReplicas 1, maxReplicas 4; minReplicas 2, maxReplicas 0.
     Fail: minReplicas 4, maxReplicas 2; minReplicas -1.
@@ -231,7 +231,7 @@ def kserve_confidential(view: Service) -> Iterator[Finding]:
             yield refuse(f"{path}.storageUri", seen, "write where it is")
         elif key and not SECRET.fullmatch(str(key)):
             at, remedy = f"{path}.confidential.resourceId", "write kbs:///repository/type/tag"
-            yield refuse(at, f"is {display(key)}, which is no key", remedy)
+            yield refuse(at, f"is {display(key)}, which is not a key", remedy)
 
 
 def kserve_runtime_formats(view: Service) -> Iterator[Finding]:

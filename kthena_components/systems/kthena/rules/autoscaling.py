@@ -116,7 +116,7 @@ def _sources(unit: Scaled) -> Iterator[Finding]:
             yield refuse(path, f"{seen}, but must have one of the two", "write one")
         address = mapping(source.get("prometheus")).get("serverURL")
         if isinstance(address, str) and not unknown_in(address) and not _ADDRESS.match(address):
-            seen = f"is {display(address)}, which is no address"
+            seen = f"is {display(address)}, which is not an address"
             remedy = "write for example http://prometheus.monitoring:9090"
             yield refuse(f"{path}.prometheus.serverURL", seen, remedy)
 
@@ -146,7 +146,7 @@ def _of_role(unit: Scaled, common: list[object]) -> Iterator[Finding]:
             if key not in names:
                 path = f"{unit.path}.metricSources.{key}"
                 remedy = suggest_name(str(key), names, unit.sources)
-                yield refuse(path, "is no metric of the role", remedy)
+                yield refuse(path, "is not a metric of the role", remedy)
 
 
 def _unread(unit: Scaled, common: list[object]) -> Iterator[Finding]:
@@ -161,7 +161,7 @@ def _unread(unit: Scaled, common: list[object]) -> Iterator[Finding]:
     for key in unit.sources:
         if key not in known:
             remedy = suggest_name(str(key), known, unit.sources)
-            yield advise(f"{path}.{key}", "is no metric", remedy)
+            yield advise(f"{path}.{key}", "is not a metric", remedy)
 
 
 def kthena_autoscaling_ratio(view: Policy) -> Iterator[Finding]:
@@ -193,7 +193,7 @@ def kthena_autoscaling_ratio(view: Policy) -> Iterator[Finding]:
     found = [mapping(mapping(roles).get(str(name))) for name in names]
     for side, name in zip(("numerator", "denominator"), names, strict=True):
         if name not in mapping(roles):
-            seen = f"is {display(name)}, which is no role of the policy"
+            seen = f"is {display(name)}, which is not a role of the policy"
             remedy = suggest(str(name), map(str, mapping(roles)))
             yield refuse(f"{path}.{side}Role", seen, remedy)
     yield from _within(path, fields, found if all(n in mapping(roles) for n in names) else [])
@@ -322,7 +322,7 @@ def _duration(path: str, stated: object) -> Iterator[Finding]:
     if isinstance(stated, str):
         seconds = read_duration(stated)
         if seconds is None:
-            seen = f"is {display(stated)}, which is no duration"
+            seen = f"is {display(stated)}, which is not a duration"
             yield refuse(path, seen, "write for example 15s or 1m30s")
         elif not 0 <= seconds <= _LONGEST:
             seen = f"is {display(stated)}, but must be from 0 to 30 minutes"

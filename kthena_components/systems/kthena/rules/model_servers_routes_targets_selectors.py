@@ -115,7 +115,7 @@ def _durations(view: Server) -> Iterator[Finding]:
         if gap := unknown_in(value):
             yield not_checked(f"{path}.{at}", gap)
         elif isinstance(value, str) and read_duration(value) is None:
-            seen = f"is {display(value)}, which is no duration"
+            seen = f"is {display(value)}, which is not a duration"
             yield refuse(f"{path}.{at}", seen, "write for example 500ms or 2m")
 
 

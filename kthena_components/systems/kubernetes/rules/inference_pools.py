@@ -91,7 +91,7 @@ def _field(pool: Object, has: str, lacks: str) -> Iterator[Finding]:
     path, wrong = pool.at(f"spec.{has}"), pool.at(f"spec.{lacks}")
     require_known(path, pool.spec.get(has), pool.spec.get(lacks))
     if pool.spec.get(lacks) is not None:
-        seen = f"is no field of InferencePool in {pool.group}, which has {has}"
+        seen = f"is not a field of InferencePool in {pool.group}, which has {has}"
         stated = None if pool.spec.get(has) is not None else _moved(has, pool.spec[lacks])
         remedy: str = remove()
         if stated is not None:

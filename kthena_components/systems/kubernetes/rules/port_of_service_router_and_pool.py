@@ -171,7 +171,7 @@ _TO_WRITE = regex(r"(?:[a-z0-9]+_)+port")
 
 @part_of_rule
 def _port_fields(path: str, port: Mapping[str, Any], service: Object) -> Iterator[Finding]:
-    """Report a targetPort that is no name, and a nodePort that the type does not allow."""
+    """Report a targetPort that is not a name, and a nodePort that the type does not allow."""
     target, node, kind = port.get("targetPort"), port.get("nodePort"), service.spec.get("type")
     require_known(f"{path}.targetPort", target)
     if isinstance(target, str) and not (

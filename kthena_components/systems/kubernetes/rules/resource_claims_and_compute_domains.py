@@ -96,7 +96,7 @@ def _unused(pods: PodSet, entry: Mapping[str, Any], at: str) -> Iterator[Finding
 
 
 def _devices(entry: Mapping[str, Any], context: Context) -> str:
-    """Say what a claim is for; empty if these are no accelerators, or it is not known."""
+    """Say what a claim is for; empty if these are not accelerators, or it is not known."""
     claim = find_claim(entry, context)
     if claim is None:
         return "the channel of the ComputeDomain"

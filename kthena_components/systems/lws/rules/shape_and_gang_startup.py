@@ -79,7 +79,7 @@ def _stem(view: Sets) -> Iterator[Finding]:
     if not isinstance(stem, str) or not stem or unknown_in(stem):
         return
     if not naming.DNS_1035.fullmatch(f"{stem[:_STEM]}aaaaa"):
-        seen = f"is {display(stem)}, and names that begin with it are no DNS-1035 labels"
+        seen = f"is {display(stem)}, and names that begin with it are not DNS-1035 labels"
         remedy = "write lower-case letters, digits and dashes, a letter first"
         yield refusal("metadata.generateName", seen, remedy)
 

@@ -288,7 +288,7 @@ def ray_engine_kwargs(view: RayView) -> Iterator[Finding]:
 
 
 def _no_argument(key: str) -> tuple[str, str]:
-    """Say why a name is no argument of vLLM's engine or server, and what to write."""
+    """Say why a name is not an argument of vLLM's engine or server, and what to write."""
     if key in _ONLY_OPTIONS:
         return "it is only an option of `vllm serve`, so the model does not start", "remove it"
     seen = "no release of vLLM has such an argument, so the model does not start"

@@ -333,7 +333,7 @@ def _head_services(entry: Object, inner: str) -> set[str] | None:
 
 
 def _elsewhere(cluster: ClusterObjects, entry: Object, one: _Asked, names: set[str]) -> Finding:
-    """Write the finding of an address that is no Service of KubeRay's head."""
+    """Write the finding of an address that is not a Service of KubeRay's head."""
     seen = f"looks for the head at {display(one.address)}, but "
     if names:
         seen += f"KubeRay names its Service {min(names)}, and no object is a Service of that name"

@@ -34,7 +34,7 @@ _USUAL = "default"
 _DEEPEST = 32
 """Longest chain of parent queues that is followed."""
 _WITHOUT_ZERO = frozenset({"cpu", "memory"})
-"""Resources of which a capability of 0 is no limit (proportion.go OnSessionOpen)."""
+"""Resources of which a capability of 0 means no limit (proportion.go OnSessionOpen)."""
 _Amounts = Mapping[str, Decimal] | Unknown
 
 
@@ -59,7 +59,7 @@ def gang_within_queue(cluster: ClusterObjects) -> Iterator[Finding]:
     volcano.sh/queue-name; to each group of a RoleBasedGroup or its set, to the least pods of a
     PodCliqueSet, and to a StormService with volcanoSchedulingStrategy; to the gang of
     group-min-member; and to each single pod that Volcano schedules. A capability limits only the
-    resources that it names, and 0 of CPU and memory are no limit: the devices of resource claims
+    resources that it names, and 0 of CPU and memory mean no limit: the devices of resource claims
     count under `deviceclass/<class>`, in 1.15 with its plugin capacity, and are not compared here.
     Volcano compares the queues above with its plugin capacity and enableHierarchy only; with
     proportion, the default, it starts more than they allow.

@@ -141,7 +141,9 @@ def _policies(listed: object, at: str) -> Iterator[Finding]:
             yield from _event(event, text(policy.get("action")), path, events)
         events.update(own)
         if code == 0 or code in codes:
-            seen = "is 0, which is no failure" if code == 0 else f"is {code}, as in another policy"
+            seen = (
+                "is 0, which is not a failure" if code == 0 else f"is {code}, as in another policy"
+            )
             remedy = "write another exit code, or remove it"
             yield refuse(f"{path}.exitCode", seen, remedy)
         codes.update([code] if isinstance(code, int) else [])
@@ -158,7 +160,9 @@ def _event(event: str, action: object, path: str, before: set[str]) -> Iterator[
         field = f"{path}.event"
         yield refuse(path, seen, placed_at(suggest(event, _EVENTS), field))
     elif action not in _ACTIONS:
-        seen = "has no action" if action is None else f"has {display(action)}, which is no action"
+        seen = (
+            "has no action" if action is None else f"has {display(action)}, which is not an action"
+        )
         remedy = suggest(str(action), _ACTIONS)
         yield refuse(path, seen, placed_at(remedy, f"{path}.action"))
     elif event in before:
@@ -191,7 +195,7 @@ def job_parts(found: Object) -> Iterator[Finding]:
         if name not in _PLUGINS:
             path = join_path("spec.plugins", key_text(name))
             remedy = suggest_name(key_text(name), _PLUGINS, mapping(plugins))
-            yield refuse(path, "is no plugin of Volcano", remedy, rule)
+            yield refuse(path, "is not a plugin of Volcano", remedy, rule)
     for index, volume in enumerate(map(mapping, sequence(found.spec.get("volumes")))):
         path, place = f"spec.volumes[{index}]", text(volume.get("mountPath"))
         claim, named = volume.get("volumeClaim"), volume.get("volumeClaimName") or None
@@ -370,7 +374,7 @@ def _order(tasks: list[Task], named: list[MaybeText | None]) -> Iterator[Finding
         places[str(name)] = path
     for name, others in waiting.items():
         if missing := [other for other in others if other not in waiting]:
-            seen = f"names {display(missing[0])}, which is no task, so this one never starts"
+            seen = f"names {display(missing[0])}, which is not a task, so this one never starts"
             at = f"{places[name]}[{others.index(missing[0])}]"
             yield refuse(places[name], seen, placed_at(suggest(missing[0], waiting), at))
     try:
