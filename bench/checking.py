@@ -39,7 +39,7 @@ class _Dumper(yaml.CSafeDumper):
 
 
 def _text(dumper: yaml.CSafeDumper, text: str) -> yaml.ScalarNode:
-    """Write a text so that Kubernetes reads it as one: a hash such as 551511e3 needs quotes."""
+    """Write a string so that Kubernetes reads it as one: a hash such as 551511e3 needs quotes."""
     return dumper.represent_scalar(STR, text, style=None if resolve(text)[0] == STR else "'")
 
 

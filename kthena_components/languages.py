@@ -98,12 +98,12 @@ class Names:
 
 
 def in_words(text: str) -> str:
-    """Write the names of fields in a text as other languages do."""
+    """Write the names of fields in a string as other languages do."""
     return write_names(text, _known())
 
 
 def write_names(text: str, known: Mapping[str, str]) -> str:
-    """Write the names of fields in a text as other languages do, by our names."""
+    """Write the names of fields in a string as other languages do, by our names."""
     return _WORD.sub(lambda found: known.get(found[0], found[0]), text)
 
 
@@ -221,7 +221,7 @@ def _key(key: str) -> str:
 
 
 def _quoted(value: Any) -> str:
-    """Write a value without parts. What does not show in a text is escaped as in JSON."""
+    """Write a value without parts. What does not show in a string is escaped as in JSON."""
     return printable(json.dumps(value, ensure_ascii=False), lambda char: json.dumps(char)[1:-1])
 
 

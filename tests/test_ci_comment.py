@@ -116,7 +116,7 @@ HIDING = (
 
 
 class Depth(HTMLParser):
-    """Whether a text is folded away in a page."""
+    """Whether a string is folded away in a page."""
 
     def __init__(self, markdown: str) -> None:
         super().__init__()
@@ -231,7 +231,7 @@ PIECES = (
 
 @for_each("piece", PIECES)
 def test_no_text_takes_long(piece: str) -> None:
-    """A text that took minutes would keep the comment away. These take a few seconds."""
+    """A string that took minutes would keep the comment away. These take a few seconds."""
     text = piece * (2**20 // len(piece))
     start = time.process_time()
     script.sealed(script.written(piece, text)[0])

@@ -176,7 +176,7 @@ def test_no_job_of_gitlab_gets_anything_of_another_one() -> None:
 
 
 def lines_of(job: str, first: str, last: str) -> list[str]:
-    """Give the lines of a job between two of them that begin with a text."""
+    """Give the lines of a job between two of them that begin with a string."""
     lines = "\n".join(ALL[job]).splitlines()
     start = next(number for number, line in enumerate(lines) if line.startswith(first))
     end = next(number for number, line in enumerate(lines) if line.startswith(last))

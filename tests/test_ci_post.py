@@ -80,7 +80,7 @@ def last_body() -> str:
 
 @each_host
 def test_a_comment_fits_after_it_is_escaped(host: str, tmp_path: Path, kind: str) -> None:
-    """Each `@` becomes nine characters, which is too much for a text that fits before."""
+    """Each `@` becomes nine characters, which is too much for a string that fits before."""
     Host.most = {"github": 65_536, "gitlab": 1_000_000}[kind]
     lines = [f"- {'@x ' * 9}" for _ in range(Host.most // 28)]
     ran = post(kind, host, tmp_path, comment="\n".join(lines))

@@ -38,7 +38,7 @@ def files() -> list[str]:
 
 
 def missing(text: str) -> list[str]:
-    """List the paths in a text that are not files."""
+    """List the paths in a string that are not files."""
     named = [found["path"] for found in NAMED.finditer(text) if not found["former"]]
     return [path for path in named if path not in ELSEWHERE and not exists(path)]
 

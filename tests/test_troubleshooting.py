@@ -26,7 +26,7 @@ OF_OTHERS = {
 
 @cache
 def texts() -> tuple[str, ...]:
-    """Give all texts of the package, with a mark in place of each value."""
+    """Give all strings of the package, with a mark in place of each value."""
     found: list[str] = []
     for path in (ROOT / "kthena_components").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):

@@ -161,7 +161,7 @@ def _denies(api: Cluster, body: Body) -> bool:
 
 
 def _denial(api: Cluster, body: Body) -> str:
-    """Return what the webhook says, or an empty text before it answers."""
+    """Return what the webhook says, or an empty string before it answers."""
     try:
         api.create(body, dry_run=True)
     except ClusterError as error:

@@ -38,7 +38,7 @@ def compare_scalars(part: Part, api: Cluster, seed: int, number: int) -> None:
     written = indent(dump(texts), "  ")
     for who, found in (("the API server", _theirs(api, written)), ("us", _ours(written))):
         lost = [pair for pair in zip(texts, found, strict=True) if pair[0] != pair[1]]
-        part.check(f"written texts are texts for {who}", holds=not lost, seen=lost[:5])
+        part.check(f"written strings are strings for {who}", holds=not lost, seen=lost[:5])
     part.count("scalars compared", number)
 
 

@@ -36,7 +36,7 @@ def run(context: "Context") -> None:
 
 
 def _take(seed: int, piece: tuple[str, int, int]) -> str:
-    """Return the failures of a batch, or an empty text."""
+    """Return the failures of a batch, or an empty string."""
     command = [sys.executable, "-m", "tests.toughness.fuzz", *map(str, piece)]
     done = subprocess.run(
         command,

@@ -105,7 +105,7 @@ class Scene:
         return found
 
     def unschedulable(self, name: str) -> str:
-        """Return Volcano's reason for a waiting gang, or an empty text."""
+        """Return Volcano's reason for a waiting gang, or an empty string."""
         conditions = (self.pod_group(name).get("status") or {}).get("conditions") or []
         latest = conditions[-1] if conditions else {}
         return str(latest.get("message")) if latest.get("type") == "Unschedulable" else ""

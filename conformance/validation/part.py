@@ -141,7 +141,7 @@ def _tries(kind: Kind, seed: int, kubeconfig: Path, numbers: range) -> Tally:
 
 
 def _agreed(kind: Kind, body: Body, findings: list[Finding], refusal: str | None) -> str:
-    """Describe how both agree, or return an empty text. The rules of pods count, too."""
+    """Describe how both agree, or return an empty string. The rules of pods count, too."""
     verdict = _verdict(findings, refusal, kind.differences)
     shared = admission(findings, kind.differences)
     if not verdict and refusal and not shared and wrong_pods(kind, body):
@@ -152,7 +152,7 @@ def _agreed(kind: Kind, body: Body, findings: list[Finding], refusal: str | None
 def _verdict(
     findings: list[Finding], refusal: str | None, differences: Differences = SANDBOX
 ) -> str:
-    """Describe how the verdicts of a kind's own rules agree, or return an empty text."""
+    """Describe how the verdicts of a kind's own rules agree, or return an empty string."""
     shared = admission(findings, differences)
     if refusal and not shared and differences.elsewhere_alone(refusal):
         return "rejected because of another object of the cluster"

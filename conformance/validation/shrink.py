@@ -28,7 +28,7 @@ def shrink(body: Body, differs: Callable[[Body], bool]) -> Body:
 
 
 def _smaller(body: Body) -> Iterator[Body]:
-    """Yield smaller copies: without a branch first, then with half of a long text."""
+    """Yield smaller copies: without a branch first, then with half of a long string."""
     listed = [place for place in places(body) if place not in {("kind",), ("apiVersion",)}]
     for place in sorted(listed, key=len):
         copied = copy.deepcopy(body)

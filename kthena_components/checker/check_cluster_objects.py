@@ -95,7 +95,7 @@ def _owner(body: Mapping[str, Any]) -> str:
 Bodies = Mapping[str, Mapping[str, Any]]
 """Objects of one cluster by the caller's name for them, a prefix of every path."""
 _REFERS = regex(r'"configMap|"inference"|"runtimeConfig"|"runtime"|"resourceClaim')
-"""Texts in an object that may refer to a ConfigMap, a runtime or a resource claim."""
+"""Strings in an object that may refer to a ConfigMap, a runtime or a resource claim."""
 _LONGEST_NAME = 4096
 """Maximum length of a caller's name for an object."""
 

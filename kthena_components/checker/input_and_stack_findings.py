@@ -47,10 +47,10 @@ Pass: an engine with kind, image and model.
 Fail: an engine without model.
 Level: mandatory.
 Code: kthena_components/core/spec/parse.py.""",
-    "type": """A value has the field's type: a number is not a text, and a text is not a number.
+    "type": """A value has the field's type: a number is not a string, and a string is not a number.
 
 Pass: replicas 2.
-Fail: replicas "2"; a map with a key that is not a text.
+Fail: replicas "2"; a map with a key that is not a string.
 Level: mandatory.
 Code: kthena_components/core/spec/parse.py.""",
     "range": """A number is within the bounds of its field.
@@ -59,13 +59,13 @@ Pass: replicas 0.
 Fail: replicas -1.
 Level: mandatory.
 Code: kthena_components/core/spec/parse.py.""",
-    "length": """A text or a list has a valid length: neither too short nor too long.
+    "length": """A string or a list has a valid length: neither too short nor too long.
 
 Pass: one role.
 Fail: no roles at all.
 Level: mandatory.
 Code: kthena_components/core/spec/parse.py.""",
-    "pattern": """A text has the format that its field requires, such as the format of a name.
+    "pattern": """A string has the format that its field requires, such as the format of a name.
 
 Pass: name chat-8b; a Secret's key HF_TOKEN.
 Fail: name Chat_8B; a Secret's key "hf token".

@@ -210,7 +210,7 @@ def parse_version(stated: object, system: str = "kthena") -> str:
     """Read a version of a system, such as Kthena's `0.4` or Volcano's `v1.14.2`.
 
     Raises:
-        SettingError: It is not a text, or an unknown version.
+        SettingError: It is not a string, or an unknown version.
     """
     known, title = ", ".join(VERSIONS[system]), TITLES[system]
     if not isinstance(stated, str):
@@ -268,7 +268,7 @@ def parse_gpus(stated: object) -> GpuChoice:
     """Read the GPUs of pods whose manifests name none: names, or POOL=NAME, with commas.
 
     Raises:
-        SettingError: It is not a text, or a GPU is unknown.
+        SettingError: It is not a string, or a GPU is unknown.
     """
     if not isinstance(stated, str):
         raise SettingError(f"{_GPU} is {_shown(stated)}; write a name, for example h200")

@@ -38,7 +38,7 @@ _CLAIMS = frozenset({"volumeClaimTemplates", "templates"})
 _DEEPEST = 12
 _POLICIES = ("Always", "OnFailure", "Never")
 _WITHOUT_REFERENCES = 2
-"""A format of marshal in which equal values are equal texts."""
+"""A format of marshal in which equal values are equal strings."""
 _REMEMBERED = 1000
 _KNOWN: dict[tuple[object, ...], Sequence[Finding]] = {}
 _SCHEMAS = (RULE, SCHEMA_RULE, *SCHEMA_RULES.values())

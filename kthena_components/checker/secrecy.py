@@ -96,7 +96,7 @@ def _is_unknown(value: object) -> bool:
 
 
 def _words(text: str) -> str:
-    """Keep the words of a text that are not secret, and `--option=` of `--option=value`."""
+    """Keep the words of a string that are not secret, and `--option=` of `--option=value`."""
     from kthena_components.checker.vocabulary import public_words  # noqa: PLC0415
 
     public, kept = public_words(), [""]
@@ -187,7 +187,7 @@ def _is_retelling(shown: Finding, finding: Finding) -> bool:
 
 
 def _fits(pattern: str, text: str) -> bool:
-    """Return whether a pattern matches a text, with any text for each `[secret]`."""
+    """Return whether a pattern matches a string, with any string for each `[secret]`."""
     first, *others = pattern.split(SECRET)
     if not others:
         return pattern == text

@@ -70,7 +70,7 @@ def check_change(
 
     Args:
         before: The object as it was applied.
-        after: The object as it would be applied. Values may be Unknown or late texts.
+        after: The object as it would be applied. Values may be Unknown or late strings.
         path: Its path in the caller's input; a prefix of every path.
         replaced: Whether it is deleted and created again.
     """

@@ -188,7 +188,7 @@ def _no_waiver(entry: Stated, today: date) -> tuple[str, str] | None:
     day, reason = _parts(entry)
     until = _day(day)
     if not isinstance(entry.text, str | date | None):
-        return "is not a text", _FORM
+        return "is not a string", _FORM
     if not day:
         return "gives neither a day nor a reason", _FORM
     if until is None:
@@ -297,7 +297,7 @@ def new_waivers(
 ) -> Iterator[tuple[Stated, Waiver | None]]:
     """Yield the waivers of a branch that its base does not have, or not for as long.
 
-    The waiver is None if its text cannot be read, because it is encrypted or no text.
+    The waiver is None if its text cannot be read, because it is encrypted or no string.
     """
     had: dict[tuple[tuple[str, ...], str], list[object]] = {}
     for item in placed_waivers(before):

@@ -24,7 +24,7 @@ _LEVELS, _WAIVER, _LIMITS = "levels-weakened", "waiver-new", "limits-weakened"
 _BUDGET, _PLAIN, _SERVINGS = "gpu_budget", "allow_plain_secrets", "servings"
 _GPU = "gpu"
 _COUNT = regex(r"0|[1-9][0-9]{0,8}")
-"""A count as every reader takes it: 08 is a text for some, and 1e1 a number for others."""
+"""A count as every reader takes it: 08 is a string for some, and 1e1 a number for others."""
 _APPROVE = "or let a person who may decide it approve the branch"
 
 
@@ -34,7 +34,7 @@ class LevelsChange:
 
     file: str
     before: "PackConfig | str"
-    """The config, or a text with the reason why it cannot be used."""
+    """The config, or a string with the reason why it cannot be used."""
     after: "PackConfig | str"
     is_deleted: bool = False
     """Whether only the base has the file."""

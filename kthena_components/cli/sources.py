@@ -1,6 +1,6 @@
-"""The texts that objects are read from, and the objects in them, with the line of each path.
+"""The strings that objects are read from, and the objects in them, with the line of each path.
 
-A text is a file, or what a program rendered from files.
+A string is a file, or what a program rendered from files.
 """
 
 import os
@@ -44,7 +44,7 @@ _LIST = "List"
 _DIGITS = 9
 _NULL = "tag:yaml.org,2002:null"
 _ENDS = frozenset({"", ".", "["})
-"""Texts that can follow a key in a path."""
+"""Strings that can follow a key in a path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,11 +32,11 @@ STYLES = {
     "waiting": "yellow",
     "lost": "bold red",
 }
-"""By the word that a line begins with, or by the state of the pods that a text draws."""
+"""By the word that a line begins with, or by the state of the pods that a string draws."""
 
 
 def paint(text: str, stream: TextIO, meaning: str = "") -> str:
-    """Return a text in the colour of its meaning, if there is one for it on this stream.
+    """Return a string in the colour of its meaning, if there is one for it on this stream.
 
     Only a terminal shows colours, and only while NO_COLOR is not set.
     Source: no-color.org, any value that is not empty counts.

@@ -319,7 +319,7 @@ def key_of(kind: str, body: Body) -> Key:
 
 
 def _time(event: Mapping[str, object]) -> str:
-    """Return when it last happened. Times in RFC 3339 and UTC sort as texts."""
+    """Return when it last happened. Times in RFC 3339 and UTC sort as strings."""
     last = mapping(event.get("series")).get("lastObservedTime")
     stated = (last, event.get("lastTimestamp"), event.get("eventTime"))
     return next((str(time) for time in stated if time), "")

@@ -76,7 +76,7 @@ def check_head(body: Body, given: Mapping[str, Any]) -> None:
         given: Arguments of the result, which may have another name.
 
     Raises:
-        SpecError: No known release of its system has that version, or its name is not a text.
+        SpecError: No known release of its system has that version, or its name is not a string.
     """
     findings = [*_wrong_version(body), *(() if "name" in given else _wrong_name(body))]
     if findings:

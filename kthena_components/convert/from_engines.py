@@ -100,7 +100,7 @@ def scripts_of(body: Mapping[str, Any], meaning: Callable[[Body], object]) -> It
 def mounted_scripts(
     pods: Iterable[EnginePod], objects: Sequence[Body], meaning: Callable[[Sequence[Body]], object]
 ) -> Iterator[Script]:
-    """Yield the texts of the ConfigMaps that pods mount.
+    """Yield the strings of the ConfigMaps that pods mount.
 
     Args:
         objects: The objects beside theirs.
@@ -173,7 +173,7 @@ def _lost_fields(
 
 
 def _lost_words(script: str, words: Sequence[Span], lost: Callable[[Span], bool]) -> Iterator[str]:
-    """Yield the lost words; words that follow each other are one text."""
+    """Yield the lost words; words that follow each other are one string."""
     together = list[str]()
     for word in words:
         text = word.text(script)

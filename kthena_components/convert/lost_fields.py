@@ -218,7 +218,7 @@ def find_unread(
 
 
 def _held(value: object) -> Mapping[str, Any] | None:
-    """Return the fields of a text that contains YAML, such as a config; None for other values."""
+    """Return the fields of a string that contains YAML, such as a config; None for other values."""
     found = read_yaml_text(value, "") if isinstance(value, str) and "\n" in value else None
     return found if isinstance(found, Mapping) else None
 
@@ -259,7 +259,7 @@ def together(body: Mapping[str, Any], paths: Sequence[str]) -> Iterator[str]:
     The parts right below the object and its spec are too large for that.
 
     Args:
-        paths: Lost paths. Those inside a text, such as a config, stay as they are and come first.
+        paths: Lost paths. Those inside a string, such as a config, stay as they are and come first.
     """
     steps_of = {path_of(steps): steps for steps, _ in leaves(body)}
     yield from (path for path in paths if path not in steps_of)

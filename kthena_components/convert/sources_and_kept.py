@@ -269,7 +269,7 @@ def _pairs(value: object) -> Iterator[tuple[str, object]]:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """Yield each key of an object, and each text below one."""
+    """Yield each key of an object, and each string below one."""
     for key, item in _pairs(value):
         yield key
         if isinstance(item, str):

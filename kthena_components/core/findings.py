@@ -87,7 +87,7 @@ class Finding:
 
     @property
     def fixes(self) -> tuple[Fix, ...]:
-        """The remedy as changes of fields and options; each fix is enough. Empty: a text only."""
+        """The remedy as changes of fields and options; each fix is enough. Empty: a string only."""
         return settled(self.remedy, self.path)
 
     def at(self, place: Callable[[str], str]) -> "Finding":

@@ -140,12 +140,12 @@ def least_length(name: str) -> int:
 
 
 def dns_name(text: str) -> str:
-    """Turn a text into a DNS-1123 name: lower case, with a dash for each other character."""
+    """Turn a string into a DNS-1123 name: lower case, with a dash for each other character."""
     return re.sub(r"[^a-z0-9]", "-", text.lower()).strip("-")
 
 
 def is_dns_name(text: str) -> bool:
-    """Return whether a text is a DNS-1123 subdomain."""
+    """Return whether a string is a DNS-1123 subdomain."""
     parts = text.split(".")
     return len(text) <= NAME_LIMIT and all(DNS_1123_LABEL.fullmatch(part) for part in parts)
 

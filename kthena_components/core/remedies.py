@@ -1,4 +1,4 @@
-"""What to write instead: a text for people, and the same as changes that a program can apply.
+"""What to write instead: a string for people, and the same as changes that a program can apply.
 
 A rule creates both at once. `write(8)` has the text `write 8` and one fix, which sets the field of
 the finding to 8. A remedy without a single right value, such as `name one of the roles`, is a plain
@@ -53,15 +53,15 @@ Fix = tuple[Change, ...]
 class Remedy(str):
     """The text of a remedy with its fixes, each of which is enough.
 
-    It is a text, so that a rule may use it wherever it may use a plain one. What is derived from it
-    as a text, such as an f-string, has no fixes.
+    It is a string, so that a rule may use it wherever it may use a plain one. What is derived from
+    it as a string, such as an f-string, has no fixes.
     """
 
     __slots__ = ("fixes",)
     fixes: tuple[Fix, ...]
 
     def __new__(cls, text: str, fixes: Iterable[Fix] = ()) -> Self:
-        """Make a text that carries fixes."""
+        """Make a string that carries fixes."""
         made = super().__new__(cls, text)
         made.fixes = tuple(fixes)
         return made
@@ -86,7 +86,7 @@ def fixes_as_json(fixes: Iterable[Fix]) -> list[list[dict[str, Any]]]:
 
 
 def fixes_of(remedy: str) -> tuple[Fix, ...]:
-    """Return the fixes of a remedy; none if it is a plain text."""
+    """Return the fixes of a remedy; none if it is a plain string."""
     return remedy.fixes if isinstance(remedy, Remedy) else ()
 
 

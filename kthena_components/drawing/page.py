@@ -1,6 +1,6 @@
 """Draws a picture as one HTML file that needs no network and no script. Pure.
 
-ElementTree writes the file, so every text is escaped. The policy of the page allows its own style
+ElementTree writes the file, so every string is escaped. The policy of the page allows its own style
 and nothing else. What the drawings show is also in tables, for screen readers.
 """
 
@@ -174,7 +174,7 @@ def _scrolled_table(section: Element, name: str, heads: Sequence[str]) -> Elemen
 
 
 def _cells(rows: Element, cells: Sequence[str]) -> None:
-    """Write a row of texts; numbers, verdicts and the last column have classes of their own."""
+    """Write a row of strings; numbers, verdicts and the last column have classes of their own."""
     row = tag(rows, "tr")
     for index, text in enumerate(cells):
         name = "verdict" if text in _SIGNS.values() else ""

@@ -173,7 +173,7 @@ def folded(
     return first[:most], first[most:]
 
 
-# Fits texts into columns: their width in cells, and shorter texts for narrow places. Pure.
+# Fits strings into columns: their width in cells, and shorter strings for narrow places. Pure.
 
 
 _WIDE = frozenset("WF")
@@ -181,7 +181,7 @@ MORE = "…"
 
 
 def width_of(text: str) -> int:
-    """Return how many columns of a terminal a text takes."""
+    """Return how many columns of a terminal a string takes."""
     if text.isascii():
         return len(text)
     return sum(_cells(char) for char in text)
@@ -194,7 +194,7 @@ def _cells(char: str) -> int:
 
 
 def fit(text: str, columns: int, more: str = MORE) -> str:
-    """Return a text as one visible line, with its middle left out if it is too long.
+    """Return a string as one visible line, with its middle left out if it is too long.
 
     Names of nodes and pods differ in their ends.
     """
@@ -222,7 +222,7 @@ def _end(text: str, columns: int) -> str:
 
 
 def pad(text: str, columns: int) -> str:
-    """Fill a text with spaces up to some columns."""
+    """Fill a string with spaces up to some columns."""
     return text + " " * (columns - width_of(text))
 
 

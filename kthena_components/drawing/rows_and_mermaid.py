@@ -29,7 +29,7 @@ from kthena_components.drawing.picture import (
 )
 
 Paint = Callable[[str, str], str]
-"""Writes a text in the colour of a state."""
+"""Writes a string in the colour of a state."""
 _STATES = (OTHERS, "running", "placed", "waiting", "lost", FREE)
 _BLOCKS = dict(zip(_STATES, "█▓▒▚×░", strict=True))
 _ASCII = dict(zip(_STATES, "#=+?x.", strict=True))
@@ -45,7 +45,7 @@ _OUTSIDE = "in no rack"
 
 
 def no_colour(_state: str, text: str) -> str:
-    """Leave a text as it is."""
+    """Leave a string as it is."""
     return text
 
 
@@ -179,7 +179,7 @@ class _Form:
         return f"{begin}  {self._list(row.told, left)}".rstrip()
 
     def _list(self, told: Sequence[str], columns: int) -> str:
-        """Write as many of some texts as there is room for, and the number of the others."""
+        """Write as many of some strings as there is room for, and the number of the others."""
         for number in range(len(told), 0, -1):
             others = len(told) - number
             more = [f"and {others} more"] if others else []

@@ -113,7 +113,7 @@ def _reworded(pods: PodSet, words: Mapping[str, str]) -> PodSet:
 
 
 def _words_in(value: Any, words: Mapping[str, str]) -> Any:
-    """Replace each text in a value."""
+    """Replace each string in a value."""
     if isinstance(value, Mapping):
         return {key: _words_in(inner, words) for key, inner in value.items()}
     if isinstance(value, list | tuple):

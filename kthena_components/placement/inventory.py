@@ -75,7 +75,7 @@ def read_inventory(paths: Iterable[str], *, racks_from: Sequence[str] = ()) -> C
 def parse_inventory(
     text: str, file: str = "inventory", *, racks_from: Sequence[str] = ()
 ) -> Cluster:
-    """Read a cluster from one text.
+    """Read a cluster from one string.
 
     Raises:
         InventoryError: With all reasons at once.
@@ -86,7 +86,7 @@ def parse_inventory(
 
 
 def _add(text: str, file: str, found: _Found) -> None:
-    """Add what a text contains."""
+    """Add what a string contains."""
     if _MARK.search(text) or (_OURS in text and f'"{KIND}"' in text):
         body = parse_kube_map(text, file)
         if isinstance(body, Unreadable):

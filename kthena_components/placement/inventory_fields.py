@@ -105,7 +105,7 @@ def _copies(value: object) -> object:
 
 
 def _time(value: object) -> datetime:
-    """Read a time with its time zone as UTC; YAML makes one of a text without quotes."""
+    """Read a time with its time zone as UTC; YAML makes one of a string without quotes."""
     with suppress(ValueError, OverflowError):
         taken = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
         if taken.tzinfo is not None:

@@ -67,7 +67,7 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
-# Kubernetes reads these texts without quotes as truths, and PyYAML as texts.
+# Kubernetes reads these strings without quotes as truths, and PyYAML as strings.
 _Dumper.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("^[yYnN]$"), list("yYnN"))
 
 

@@ -127,7 +127,7 @@ def _tell_once(policy: str, problem: str, report: ReportViolation) -> None:
 
 
 def _text(finding: Finding) -> str:
-    """Write a finding. Replace the SDK's random texts for unknown values by `<output>`."""
+    """Write a finding. Replace the SDK's random strings for unknown values by `<output>`."""
     return UNKNOWNS.sub("<output>", str(finding))
 
 

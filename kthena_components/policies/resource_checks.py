@@ -45,7 +45,7 @@ _OF_ENGINE = {
 """Fields of Kubernetes in remedies, and the fields of a component with an engine that set them."""
 
 _first: dict[tuple[str, str, str], str] = {}
-"""The URN that was the first with a text, by serving. It may be analyzed again."""
+"""The URN that was the first with a string, by serving. It may be analyzed again."""
 
 
 def advice_of_component(urn: str, props: Any, finding: Finding) -> Finding | None:

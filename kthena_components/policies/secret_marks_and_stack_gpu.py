@@ -137,7 +137,7 @@ def _read(sent: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Remove the policy SDK's proxies from a value. Unknown values stay as the SDK's texts.
+    """Remove the policy SDK's proxies from a value. Unknown values stay as the SDK's strings.
 
     A proxy raises if an unknown value is read, so this takes its whole content. The engine sends
     every number as a double, also those that the provider writes as integers.

@@ -116,7 +116,7 @@ def _tidy(value: Any) -> Any:
 
 
 def _tidied(key: str, value: Any) -> Any:
-    """Return one value of the schema: texts on one line, references by the package's name."""
+    """Return one value of the schema: strings on one line, references by the package's name."""
     if key == "description" and isinstance(value, str):
         return " ".join(value.split())
     if key == "$ref" and value.startswith(_REFERENCE):
@@ -173,7 +173,7 @@ def _drop_repeated(field: Schema) -> None:
 
 
 def _amount(field: Schema) -> None:
-    """State that a value is a number or a text."""
+    """State that a value is a number or a string."""
     del field["$ref"]
     field["oneOf"] = [{"type": "integer"}, {"type": "string"}]
 

@@ -277,7 +277,7 @@ def _mistake(error: yaml.MarkedYAMLError) -> str:
 
 
 def broken_json(error: Exception) -> str:
-    """Explain why a text that must be JSON cannot be read: a clause without its subject."""
+    """Explain why a string that must be JSON cannot be read: a clause without its subject."""
     if isinstance(error, json.JSONDecodeError):
         return f"is not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
     if isinstance(error, UnicodeDecodeError):

@@ -26,7 +26,7 @@ Source: github.com/git-lfs/git-lfs docs/spec.md and docs/extensions.md.
 POINTER = "is a pointer of Git LFS, and its content is not here: fetch it by `git lfs pull`"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _WIDE = "seems to be UTF-16 or UTF-32, of which only UTF-16 with a byte order mark is read"
-"""Of twelve bytes of a plain text, 6 or 9 are 0 then."""
+"""Of twelve bytes of a plain string, 6 or 9 are 0 then."""
 _UTF32 = (b"\xff\xfe\0\0", b"\0\0\xfe\xff")
 _START = 1000
 WAITS = 5.0
@@ -90,7 +90,7 @@ def read_text(path: str, *, named: bool = True) -> str | Unreadable:
 
 
 def _decoded(data: bytes, name: str) -> str | Unreadable:
-    """Decode a file's bytes; say why they are no text."""
+    """Decode a file's bytes; say why they are no string."""
     if len(data) > MOST_BYTES:
         because = f"is larger than the limit of {MOST_BYTES // 2**20} MiB a file"
         return Unreadable(file=name, because=because, is_object=True)

@@ -27,7 +27,7 @@ _LEVELS, _MOST_ERRORS = 50, 50
 
 
 class HclError(ValueError):
-    """A text is not understood."""
+    """A string is not understood."""
 
 
 class _HopelessError(HclError):
@@ -56,7 +56,7 @@ class Block:
     kind: str
     labels: tuple[str, ...]
     attributes: dict[str, Any] = field(default_factory=dict)
-    """Texts, numbers, true, false, null, lists and maps of these, calls and expressions."""
+    """Strings, numbers, true, false, null, lists and maps of these, calls and expressions."""
     blocks: list["Block"] = field(default_factory=list)
 
 
@@ -87,7 +87,7 @@ def value_of(text: str) -> Any:
 
 
 class _Reader:
-    """The reading of a text from a place on."""
+    """The reading of a string from a place on."""
 
     def __init__(self, text: str, at: int) -> None:
         self._text, self.at = text, at
@@ -146,7 +146,7 @@ class _Reader:
         return Expression(self._text[start : self.at].strip())
 
     def _term(self, level: int) -> Any:
-        """Read a text, a number, or what has parts; expressions are kept as they stand."""
+        """Read a string, a number, or what has parts; expressions are kept as they stand."""
         text = self._text
         if found := _HEREDOC.match(text, self.at):
             self.at = found.end()
@@ -211,10 +211,10 @@ class _Reader:
         raise _HopelessError("an expression has no end")
 
     def _quoted(self) -> re.Match[str] | None:
-        """Match a text; one inside of `${…}` may have quotes of its own."""
+        """Match a string; one inside of `${…}` may have quotes of its own."""
         found = _QUOTED.match(self._text, self.at)
         if found is None and self._text[self.at] == '"':
-            raise HclError("a text has no end")
+            raise HclError("a string has no end")
         return found
 
     def _key(self) -> str:
@@ -236,7 +236,7 @@ class _Reader:
 
 
 def _written(text: str, *, escapes: bool) -> str | Expression:
-    """Return a text without its escapes; one with a template is an expression."""
+    """Return a string without its escapes; one with a template is an expression."""
     if _TEMPLATE.search(text):
         return Expression(text)
 

@@ -46,7 +46,7 @@ def identity(node: yaml.Node) -> tuple[str | None, str | None]:
     """Read apiVersion and kind; None for one that the document does not state.
 
     Raises:
-        IdentityError: Programs differ in what they read, or one of the two is not a text.
+        IdentityError: Programs differ in what they read, or one of the two is not a string.
     """
     return named(top_fields(node))
 
@@ -114,17 +114,17 @@ def named(fields: Mapping[str, yaml.Node]) -> tuple[str | None, str | None]:
     """Read apiVersion and kind from the fields of a document.
 
     Raises:
-        IdentityError: Both are stated, and one of them is not a text.
+        IdentityError: Both are stated, and one of them is not a string.
     """
     version, kind = fields.get(_VERSION), fields.get(_KIND)
     if version is None or kind is None:
         return _text(version), _text(kind)
     for name, value in ((_VERSION, version), (_KIND, kind)):
         if not _text(value):
-            told = f"has {_shown(value)} as its {name}, which not every program reads as a text"
+            told = f"has {_shown(value)} as its {name}, which not every program reads as a string"
             has_tag = type(value) is yaml.ScalarNode and value.tag not in {STR, *_PLAIN}
             made = IdentityError if has_tag else NoObjectError
-            raise made(f"{told}: write a text, without a tag", value.start_mark)
+            raise made(f"{told}: write a string, without a tag", value.start_mark)
     return version.value, kind.value
 
 
@@ -139,10 +139,10 @@ def _shown(value: yaml.Node) -> str:
 
 
 def check_body(body: Any) -> None:
-    """Reject a JSON document whose apiVersion or kind kubectl does not read as a text.
+    """Reject a JSON document whose apiVersion or kind kubectl does not read as a string.
 
     Raises:
-        IdentityError: One of them is not a text, or has a name in another case.
+        IdentityError: One of them is not a string, or has a name in another case.
     """
     if not isinstance(body, Mapping):
         return
@@ -158,7 +158,7 @@ def check_body(body: Any) -> None:
 
 
 def check_items(body: Any) -> None:
-    """Reject a list with items whose apiVersion or kind kubectl does not read as a text.
+    """Reject a list with items whose apiVersion or kind kubectl does not read as a string.
 
     Raises:
         IdentityError: There is such an item.
@@ -183,8 +183,8 @@ def _is_text(value: object) -> bool:
 
 def _require_text(body: Mapping[Any, Any], name: str, path: str) -> None:
     if not _is_text(body[name]):
-        told = f"has no text as {path}, and kubectl requires one"
-        raise NoObjectError(f"{told}: write a text, without a tag")
+        told = f"has no string as {path}, and kubectl requires one"
+        raise NoObjectError(f"{told}: write a string, without a tag")
 
 
 Wanted = Callable[[object, object, str], bool]
@@ -258,5 +258,5 @@ def read_head(text: str, wanted: Wanted | None = None) -> Head | None:
 
 
 def _names_text(found: re.Match[str], key: str) -> bool:
-    """Return whether the value of a key is a text, and no number or boolean."""
+    """Return whether the value of a key is a string, and no number or boolean."""
     return found[f"quote_of_{key}"] != "" or resolve(found[key])[0] == STR

@@ -69,13 +69,13 @@ class Kustomization:
     bases: list[str] = field(default_factory=list)
     """Folders with kustomizations among its resources and components."""
     parts: list[str] = field(default_factory=list)
-    """Files that are not objects: patches, replacements, texts of ConfigMaps."""
+    """Files that are not objects: patches, replacements, strings of ConfigMaps."""
     patches: list[str] = field(default_factory=list)
     """The parts that change objects."""
     aimed: list[str] = field(default_factory=list)
     """The patches that state which objects they change, and not only definitions."""
     texts: list[str] = field(default_factory=list)
-    """The parts that become texts of ConfigMaps and Secrets."""
+    """The parts that become strings of ConfigMaps and Secrets."""
     problem: str = ""
     """Why it must not be built; empty if it may be built."""
     stated: Mapping[str, Any] = field(default_factory=dict)
@@ -347,7 +347,7 @@ def _labels_at(
 
 
 def _patches_in(patch: str, target: Mapping[str, Any], made: Kustomization) -> Iterator[Patch]:
-    """Yield the patches in a text, or in the file that it names."""
+    """Yield the patches in a string, or in the file that it names."""
     text: str | Unreadable = patch
     if _LINE not in patch and not patch.startswith(("[", "{")):
         text = read_below(Path(made.folder, patch), Path(made.boundary))

@@ -3,7 +3,7 @@
 Limits the cost of a hostile document to its length.
 
 libyaml's binding composes nested nodes by recursion in C, which no Python limit stops, and aliases
-expand a short text to a huge or endless one. Both are checked before anything is built.
+expand a short string to a huge or endless one. Both are checked before anything is built.
 """
 
 import base64
@@ -146,7 +146,7 @@ class Loader(_SAFE):  # type: ignore[misc]  # the class depends on how PyYAML wa
     resolve = staticmethod(_tag)
 
     def __init__(self, text: str) -> None:
-        """Begin to read a text."""
+        """Begin to read a string."""
         super().__init__(_once_named(text))
         self._long = len(text) > _LONG
 
@@ -173,7 +173,7 @@ class Loader(_SAFE):  # type: ignore[misc]  # the class depends on how PyYAML wa
         return self.construct_object(node, deep=True)
 
     def _map(self, node: yaml.MappingNode) -> Any:
-        """Build a map; keys and values that are plain texts take a shorter way."""
+        """Build a map; keys and values that are plain strings take a shorter way."""
         made, build, text, scalar = {}, self.build, STR, yaml.ScalarNode
         for key, value in node.value:
             if key.tag == MERGE:
@@ -228,7 +228,7 @@ class Loader(_SAFE):  # type: ignore[misc]  # the class depends on how PyYAML wa
 
 
 def _once_named(text: str) -> str:
-    """Return a text in which no anchor has the name of an earlier one, in the same lines.
+    """Return a string in which no anchor has the name of an earlier one, in the same lines.
 
     libyaml refuses such a name. YAML 1.2 and Kubernetes' parser give an alias the last node with
     it.
@@ -264,7 +264,7 @@ def _binary(_: Any, node: yaml.ScalarNode) -> str:
     try:
         return base64.b64decode("".join(node.value.split()), validate=True).decode()
     except ValueError:
-        raise _problem("found !!binary without a text in base64", node) from None
+        raise _problem("found !!binary without a string in base64", node) from None
 
 
 def _timestamp(loader: Any, node: yaml.ScalarNode) -> str:

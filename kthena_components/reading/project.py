@@ -269,8 +269,8 @@ def _by_key(items: Iterable[tuple[Any, Any]], project: str, file: str) -> dict[s
     for stated, value in items:
         key = ":".join(_parts(stated, project, file))
         if value is None and file.endswith(".json"):
-            # Pulumi makes the text "null" of it, and an empty text of null in YAML.
-            raise ProjectError(f"{file}: {key} is null: remove the key, or write an empty text")
+            # Pulumi makes the text "null" of it, and an empty string of null in YAML.
+            raise ProjectError(f"{file}: {key} is null: remove the key, or write an empty string")
         if key in made:
             raise ProjectError(f"{file}: states {shown(key)} twice: remove one of the two")
         made[key] = value

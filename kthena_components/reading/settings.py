@@ -7,8 +7,8 @@ Refuses settings that Pulumi would read differently than this package.
 
 Pulumi reads a stack file with Go's gopkg.in/yaml.v3 or encoding/json, writes the result, reads that
 again, and passes the values to the program as text: `8.0`, `08` and `1e1` become 8 and 10, `yes`
-stays a text, a date becomes a point in time. What a review compares must be what the program gets,
-so a form that two readers may take differently is an error, with its place.
+stays a string, a date becomes a point in time. What a review compares must be what the program
+gets, so a form that two readers may take differently is an error, with its place.
 
 Source: Pulumi v3.259.0, sdk/go/common/workspace/loaders.go and sdk/go/common/resource/config/
 object.go; gopkg.in/yaml.v3 v3.0.1, resolve.go, decode.go and readerc.go.
@@ -65,8 +65,8 @@ _UNSAID = {
     _LEADING: "starts with a line break, which Pulumi drops",
     _TAB: "has several lines and starts with a tab, which Pulumi cannot read",
 }
-"""Texts that yaml.v3 writes as a block of lines, and then reads as another text, or not at all."""
-_QUOTE = "write it in quotes if it is a text"
+"""What yaml.v3 writes as a block of lines, and then reads as another string, or not at all."""
+_QUOTE = "write it in quotes if it is a string"
 _JSON = regex(
     r'"(?:[^"\\]|\\.)*"|[][{}:,]|-?[0-9][0-9.eE+-]*|-?Infinity|NaN|true|false|null', re.DOTALL
 )
@@ -188,7 +188,7 @@ def _check_map(node: yaml.MappingNode) -> None:
         if isinstance(key, yaml.ScalarNode):
             if key.tag.rpartition(":")[2] not in _KEYS:
                 told = (
-                    f"has a key, '{key.value[:_SHOWN]}', that JSON does not support: write a text"
+                    f"has a key, '{key.value[:_SHOWN]}', that JSON does not support: write a string"
                 )
                 raise LimitError(told, key.start_mark)
             if (key.tag, key.value) in stated:
@@ -217,7 +217,7 @@ class Place:
 
     @classmethod
     def at(cls, text: str, index: int) -> "Place":
-        """Return the place of a character of a text."""
+        """Return the place of a character of a string."""
         return cls(text.count("\n", 0, index), index - (text.rfind("\n", 0, index) + 1))
 
 
@@ -240,7 +240,7 @@ class _Open:
 
 
 def is_text(value: str) -> bool:
-    """Return whether every program reads a scalar without quotes as a text."""
+    """Return whether every program reads a scalar without quotes as a string."""
     return resolve(value)[0] == STR and not _looks_typed(value)
 
 
@@ -257,8 +257,8 @@ def check_yaml(text: str) -> None:
     """Reject YAML settings that Pulumi would read differently.
 
     Raises:
-        DisputedError: A tag, a directive, a merge key, an alias or no text as a key, a key that is
-            stated twice, a number or a date in a form that is not the same everywhere, `yes` and
+        DisputedError: A tag, a directive, a merge key, an alias or no string as a key, a key that
+            is stated twice, a number or a date in a form that is not the same everywhere, `yes` and
             the like, or a line end other than LF and CRLF.
         yaml.YAMLError: It is not valid YAML.
     """
@@ -288,7 +288,7 @@ def _check_event(event: Any, inside: _Open | None) -> None:
         told = f"has the tag '{tag}', which not every program reads in the same way"
         _refuse(f"{told}: write the value without it", event.start_mark)
     if isinstance(event, yaml.ScalarEvent) and (why := why_unsaid(event.value)):
-        _refuse(f"has a text that {why}: remove it there", event.start_mark)
+        _refuse(f"has a string that {why}: remove it there", event.start_mark)
     if inside is not None and inside.is_map and inside.at_key:
         _check_key(event, inside)
     elif isinstance(event, yaml.ScalarEvent) and event.implicit[0]:
@@ -296,19 +296,19 @@ def _check_event(event: Any, inside: _Open | None) -> None:
 
 
 def _check_key(event: Any, inside: _Open) -> None:
-    """Refuse keys that are not plain texts, stand twice, or merge another map."""
+    """Refuse keys that are not plain strings, stand twice, or merge another map."""
     if isinstance(event, yaml.CollectionEndEvent):
         return
     mark = event.start_mark
     if not isinstance(event, yaml.ScalarEvent):
         what = "an alias" if isinstance(event, yaml.AliasEvent) else "a map or a list"
-        _refuse(f"has {what} as a key: write a text", mark)
+        _refuse(f"has {what} as a key: write a string", mark)
     key = event.value
     if key == _MERGE:
         # Quoted, too: Pulumi merges what such a key has, whatever its form.
         _refuse(f"has a merge key ({_MERGE}): write the keys that it adds", mark)
     if event.implicit[0] and not is_text(key):
-        told = f"has the key {key[:_SHOWN]}, which not every program reads as a text"
+        told = f"has the key {key[:_SHOWN]}, which not every program reads as a string"
         _refuse(f"{told}: write it in quotes", mark)
     _stated_once(key, inside, mark)
 
@@ -327,7 +327,7 @@ def _check_plain(value: str, mark: Any) -> None:
     if _is_number(value):
         if not _is_same_number(value):
             told = f"has the number {shown}, which not every program reads in the same way"
-            _refuse(f"{told}: write it as a decimal number, or in quotes if it is a text", mark)
+            _refuse(f"{told}: write it as a decimal number, or in quotes if it is a string", mark)
     elif _DATE.fullmatch(value):
         _refuse(f"has {shown}, which some programs read as a date: {_QUOTE}", mark)
     elif value not in _CONSTANTS and resolve(value)[0] not in {STR, NULL}:
@@ -374,7 +374,7 @@ def check_json(text: str) -> None:
 
 
 def _check_token(said: str, inside: _Open | None, place: Place) -> None:
-    """Refuse texts and numbers of JSON that programs read in different ways."""
+    """Refuse strings and numbers of JSON that programs read in different ways."""
     if said[0] == '"':
         value = json.loads(said)
         if _SURROGATE.search(value):
@@ -383,7 +383,7 @@ def _check_token(said: str, inside: _Open | None, place: Place) -> None:
             _stated_once(value, inside, place)
     elif said[0] in "-0123456789NI" and not _is_same_number(said):
         told = f"has the number {said[:_SHOWN]}, which not every program reads in the same way"
-        _refuse(f"{told}: write it as a decimal number, or in quotes if it is a text", place)
+        _refuse(f"{told}: write it as a decimal number, or in quotes if it is a string", place)
 
 
 def _refuse(told: str, mark: Any) -> NoReturn:

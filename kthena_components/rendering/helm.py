@@ -96,7 +96,7 @@ class Copied:
 
         Args:
             program: Path of helm.
-            values: A file with other values, or an empty text.
+            values: A file with other values, or an empty string.
             output: The file for the objects.
         """
         named = ("--values", self.at(values)) if values else ()
@@ -115,7 +115,7 @@ class Copied:
             program: Path of helm.
             options: Further options, each with its value in the same word where a file states it.
             output: The file for the objects.
-            name: A valid name of a release, or an empty text.
+            name: A valid name of a release, or an empty string.
         """
         words = ("template", name or RELEASE, str(self.folder))
         command = [program, *words, *_OPTIONS, *options]

@@ -154,7 +154,7 @@ _MOST_PROCESSOR = 10 * SECONDS
 _PAUSE = 0.02
 _ERROR = "Error:"
 _LOGGED = regex(r"^[EF][0-9]{4} [0-9:.]+ +[0-9]+ [^ ]+\] \"command failed\" err=(<?)", re.MULTILINE)
-"""A record of Kubernetes' log: a text of several lines is between < and >, another is quoted."""
+"""A record of Kubernetes' log: a string of several lines is between < and >, another is quoted."""
 _CRASHES = ("panic:", "fatal error:")
 _NOWHERE = "http://127.0.0.1:9"
 """A proxy that does not exist: port 9 is the discard protocol."""

@@ -53,10 +53,10 @@ _GIT = ".git"
 def render_releases(
     texts: Texts, layout: Layout, programs: Programs, cage: Cage, made: Rendered
 ) -> None:
-    """Render the releases that some texts state, and those that the renderings state.
+    """Render the releases that some strings state, and those that the renderings state.
 
     Args:
-        texts: The files that are checked as they are.
+        strings: The files that are checked as they are.
         layout: What the folders contain.
         cage: The cage for them.
         made: The renderings so far. Those of the releases are added.
@@ -74,7 +74,7 @@ def render_releases(
 def _stated(
     waiting: list[Text], texts: Texts, made: Rendered
 ) -> Iterator[tuple[Statement, Mapping[str, Any]]]:
-    """Yield the releases that some texts state, whose values may be in all others."""
+    """Yield the releases that some strings state, whose values may be in all others."""
     return find_releases(Texts(waiting, [*texts.all, *map(_text_of, made.renderings)]))
 
 

@@ -57,7 +57,7 @@ class Rendered:
     charts_failed: set[str] = field(default_factory=set)
     """Real paths of the charts that cannot be rendered with their own values."""
     values: set[str] = field(default_factory=set)
-    """The texts of values files that releases state."""
+    """The contents of values files that releases state."""
     failed: int = 0
     """The number of charts and kustomizations that are not rendered."""
 

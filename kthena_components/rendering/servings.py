@@ -92,7 +92,7 @@ def stated_texts(stated: Mapping[str, Any]) -> Iterator[str]:
 
 
 def texts_in(value: object) -> Iterator[str]:
-    """Yield all texts in a value, keys included, each once."""
+    """Yield all strings in a value, keys included, each once."""
     waiting: list[object] = [value]
     seen: set[int] = set()
     while waiting:
@@ -200,7 +200,7 @@ def _holds_sign(file: str) -> bool:
 
 
 def is_hinted(text: str) -> bool:
-    """Return whether a parser may read a sign of an engine or its devices in a text."""
+    """Return whether a parser may read a sign of an engine or its devices in a string."""
     return may_have(text, _has_hint)
 
 

@@ -2,7 +2,7 @@
 
 What is between `define` and its `end` is rendered only where another template includes it. The rest
 of the template is its own.
-Source: Go's text/template/parse/lex.go: quotes, raw texts and comments inside of actions.
+Source: Go's text/template/parse/lex.go: quotes, raw strings and comments inside of actions.
 
 A template may ask whether the release is an upgrade, what it is called, what the cluster offers,
 and which objects are in it. A chart that asks is rendered again, so that no object is hidden.
@@ -63,7 +63,7 @@ class Template:
     lines: tuple[tuple[str, frozenset[str]], ...]
     """For each document, its kind and the lines without actions that no other document has."""
     decodes: bool
-    """Whether it decodes texts, which hides words."""
+    """Whether it decodes strings, which hides words."""
     has_signs: bool
     """Whether its text has words of pods or engines."""
 
@@ -145,7 +145,7 @@ def _divided(text: str) -> tuple[str, str]:
 
 
 def _is_stated(part: str) -> bool:
-    """Return whether a document has a text or an action that writes one."""
+    """Return whether a document has a string or an action that writes one."""
     return any(not _assigns(found) for found in _COMMENT.sub("", part).split("\n") if found.strip())
 
 
@@ -196,7 +196,7 @@ _TIMES = regex(r"\b(?:now|ago|date|rand[A-Z]\w*|uuidv4|shuffle|getHostByName)\b"
 _REVISION, _VERSION = regex(r"\.Revision\b"), regex(r"HelmVersion|\.Capabilities(?!\.\w)")
 _WORDS = "y|n|yes|no|on|off|true|false|null"
 _TEXT = regex(rf"[\"`](?!(?:{_WORDS})[\"`])([a-z](?:[a-z0-9-]{{0,50}}[a-z0-9])?)[\"`]")
-"""A name of a release that is read as a text wherever it stands."""
+"""A name of a release that is read as a string wherever it stands."""
 _MOST_NAMES, _MOST_APIS = 20, 60
 _LATER = "1.99.0"
 _PACKED, _VALUES = ".tgz", "values.yaml"
@@ -244,7 +244,7 @@ def asked_versions(folder: Path) -> frozenset[str]:
 
 
 def _names(folder: Path, asked: list[str]) -> list[str]:
-    """List the texts with which templates may compare the name or namespace of the release."""
+    """List the strings with which templates may compare the name or namespace of the release."""
     compared = (each for each in asked if _COMPARES.search(each) and _NAMED.search(each))
     found = {name for each in compared for name in _TEXT.findall(each)}
     if any(map(_PICKS.search, asked)):
@@ -291,7 +291,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _texts(folder: Path) -> Iterator[str]:
-    """Yield the texts of a chart. A packed one is a text that asks for whatever is usual."""
+    """Yield the strings of a chart. A packed one is a string that asks for whatever is usual."""
     for file in _files(folder):
         text = read_text(str(file), named=False)
         if not isinstance(text, Unreadable):

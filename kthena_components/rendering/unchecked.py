@@ -162,7 +162,7 @@ class _Reach:
         for key in built:
             made = self.layout.kustomizations[key]
             if real in map(os.path.realpath, made.texts):
-                return f"it is a text of a ConfigMap or a Secret of {made.file}"
+                return f"it is a string of a ConfigMap or a Secret of {made.file}"
             if real not in map(os.path.realpath, made.patches):
                 return f"{made.file} names it, and builds no object from it"
             if any(self._is_whole(kind, body) for kind, body in _objects_in(real)):

@@ -41,7 +41,7 @@ def to_tokens(args: object) -> "tuple[dict[str, Any], Outputs]":
 
 
 def without_tokens(text: str) -> str:
-    """Write a text with tokens for a reader."""
+    """Write a string with tokens for a reader."""
     return OUTPUT_TOKEN.sub("<Output>", text)
 
 
@@ -78,14 +78,14 @@ class Outputs:
 
 
 def _join(parts: Sequence[object]) -> str:
-    """Join a text whose odd parts were Outputs. Never shows a value."""
+    """Join a string whose odd parts were Outputs. Never shows a value."""
     wrong = [type(part).__name__ for part in parts if not isinstance(part, str)]
     if wrong:
         around = "<Output>".join(str(part) for part in parts[::2])
         around = SECRET if holds_secret(around, config_secrets()) else around
         raise pulumi.RunError(
             f"an Output inside the text '{around[:200]}' gave a {wrong[0]}, but only text can be "
-            "part of a text. Convert it to text, for a number with .apply(str)."
+            "part of a string. Convert it to text, for a number with .apply(str)."
         )
     return "".join(str(part) for part in parts)
 
@@ -119,7 +119,7 @@ class _Hiding:
         return None
 
     def _mapping(self, mapping: Mapping[Any, Any], path: Path) -> dict[str, Any]:
-        """Replace Outputs in a map by tokens; a key that is not a text is refused."""
+        """Replace Outputs in a map by tokens; a key that is not a string is refused."""
         plain = {}
         for key in mapping:
             word = key.value if isinstance(key, Enum) else key
@@ -268,7 +268,7 @@ def _is_object(value: object) -> bool:
 
 
 _SHORT = 4
-"""Secret texts shorter than this are only hidden as whole values, not inside longer texts."""
+"""Secret strings shorter than this are only hidden as whole values, not inside longer strings."""
 
 
 def hide_values(values: Mapping[str, str], keys: Collection[str]) -> dict[str, str]:
@@ -293,14 +293,14 @@ def shown_of_args(
 ) -> Sequence[Finding]:
     """Return the findings of a component's args without secrets read as plain text.
 
-    `config.get` returns the value of a secret key like any other text.
+    `config.get` returns the value of a secret key like any other string.
     """
     shadow = _without(args, config_secrets()) if findings else args
     return findings if shadow is args else conceal(findings, check, shadow)
 
 
 def config_secrets() -> frozenset[str]:
-    """Return every text and number among the secret config values of the running program."""
+    """Return every string and number among the secret config values of the running program."""
     values = pulumi.runtime.get_config_env()
     keys = pulumi.runtime.get_config_secret_keys_env()
     stated = [values[key] for key in keys if key in values]
@@ -308,7 +308,7 @@ def config_secrets() -> frozenset[str]:
 
 
 def holds_secret(text: str, secrets: Iterable[str]) -> bool:
-    """Return whether a text is or contains one of some secret texts."""
+    """Return whether a string is or contains one of some secret strings."""
     return any(text == secret or (len(secret) >= _SHORT and secret in text) for secret in secrets)
 
 
@@ -320,7 +320,7 @@ def _leaves(value: Any) -> list[str]:
 
 
 def _without(value: Any, secrets: frozenset[str]) -> Any:
-    """Hide texts and numbers that contain a secret, including keys; return other values as is."""
+    """Hide strings and numbers that contain a secret, including keys; return other values as is."""
     if isinstance(value, Mapping):
         fields = {
             _without_secrets(key, secrets): _without(item, secrets) for key, item in value.items()

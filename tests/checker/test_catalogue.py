@@ -98,7 +98,7 @@ NAME = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
 
 
 def constants(tree: ast.Module) -> dict[str, str]:
-    """Read the texts that a module gives a name, also several at once."""
+    """Read the strings that a module gives a name, also several at once."""
     found: dict[str, str] = {}
     for node in tree.body:
         if not isinstance(node, ast.Assign):

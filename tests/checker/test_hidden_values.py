@@ -49,7 +49,7 @@ EXCEPTIONS = {
     "are no --node-rank": "a program whose name is hidden is not taken for an engine: scripts "
     "start many others",
 }
-"""Texts of findings that hiding may add, each with the reason."""
+"""Strings of findings that hiding may add, each with the reason."""
 
 
 def told(findings: Iterable[Finding]) -> dict[str, str]:

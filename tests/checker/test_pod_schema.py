@@ -59,7 +59,7 @@ def test_a_template_is_checked_wherever_it_stands(kind: tuple[str, str], place: 
     at = f"F.{place.replace('[]', '[0]')}".rstrip(".")
     (line,) = told(kind, place, wrong)
     assert line == (
-        f"{at}.spec.containers[0].env[0].value: is 8, but must be a text. Write it in quotes. "
+        f"{at}.spec.containers[0].env[0].value: is 8, but must be a string. Write it in quotes. "
         "[pod-schema]"
     )
 
@@ -80,10 +80,10 @@ def test_every_kind_that_holds_templates_is_checked() -> None:
         ("spec", 5, "is 5, but must be a map"),
         ("spec.containers", {}, "is a map, but must be a list"),
         ("spec.containers", None, "is missing"),
-        ("spec.containers[0].args[1]", 8, "is 8, but must be a text. Write it in quotes"),
+        ("spec.containers[0].args[1]", 8, "is 8, but must be a string. Write it in quotes"),
         ("spec.containers[0].ports[0].containerPort", "8000", "is '8000', but must be a whole"),
-        ("spec.nodeSelector.pool", True, "is true, but must be a text"),
-        ("metadata.labels.app", 7, "is 7, but must be a text. Write it in quotes"),
+        ("spec.nodeSelector.pool", True, "is true, but must be a string"),
+        ("metadata.labels.app", 7, "is 7, but must be a string. Write it in quotes"),
         ("spec.containers[0].readinessProbe.httpGet.port", 80.5, "is 80.5, but must be"),
         ("spec.containers[0].resources.limits.memory", "64 Gi", "which is not a quantity"),
     ],

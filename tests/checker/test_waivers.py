@@ -70,9 +70,9 @@ def test_the_last_day_counts_too(text: str, level: Level) -> None:
             "2026-06-29 nodes",
             f"ended on 2026-06-29, and today is 2026-06-30. Fix what '{WORLD}' reports, or write",
         ),
-        (["2026-12-31", "nodes"], f"is not a text. {FORM}"),
-        (7, f"is not a text. {FORM}"),
-        pytest.param(10**5000, f"is not a text. {FORM}", id="huge"),
+        (["2026-12-31", "nodes"], f"is not a string. {FORM}"),
+        (7, f"is not a string. {FORM}"),
+        pytest.param(10**5000, f"is not a string. {FORM}", id="huge"),
     ],
 )
 def test_a_waiver_with_a_mistake_waives_nothing(text: object, said: str) -> None:

@@ -109,6 +109,6 @@ WORKERS = urn("kubernetes:apps/v1:StatefulSet", "serving/llama-0-serve-0-w", PAR
 
 
 def cells(text: str, first: str) -> list[str]:
-    """Give the cells of the line of a table that begins with a text."""
+    """Give the cells of the line of a table that begins with a string."""
     (line,) = (line for line in text.splitlines() if line.startswith(f"| {first} "))
     return [cell.strip() for cell in line.strip("|").split("|")]

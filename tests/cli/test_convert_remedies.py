@@ -49,7 +49,7 @@ def test_a_value_of_an_option_does_not_replace_the_command() -> None:
 
 
 NAMES = ("Y", "off", "1e3", "0x10", "null", "~", "1.0", '""', '"1.0"', '"Y"', '"8b"', '"llama.3"')
-"""What YAML reads as something else, and texts that are no name of a serving."""
+"""What YAML reads as something else, and strings that are no name of a serving."""
 
 
 @for_each("name, source", product(NAMES, ("leaderworkerset", "kthena", "deployment")))

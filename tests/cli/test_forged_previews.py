@@ -21,7 +21,7 @@ texts = st.lists(st.sampled_from((*FORMS, *BETWEEN)), min_size=1, max_size=4).ma
 
 
 def forged(text: str) -> str:
-    """Write a preview with a text wherever a text may be."""
+    """Write a preview with a string wherever a string may be."""
     policy = violation(f"{text} [{text}]", urn(text, text))
     policy["policyEvent"]["policyName"] = text
     more = violation("no rule is named", SERVING)

@@ -56,7 +56,7 @@ ATTACKS = _attacks()
 
 
 def _content(stated: str | dict[str, str]) -> str | bytes:
-    """Give the content of a file: a text, the name of one, or the files of a packed chart."""
+    """Give the content of a file: a string, the name of one, or the files of a packed chart."""
     if isinstance(stated, str):
         return TEXTS.get(stated, stated)
     packed = io.BytesIO()

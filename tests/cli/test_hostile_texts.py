@@ -1,4 +1,4 @@
-"""A text from outside stays a text in every output: no key, no statement, no line, no traceback.
+"""A text from outside stays a string in every output: no key, no statement, no line, no traceback.
 
 The judges are PyYAML, Python's own parser, Node's parser and Bash.
 """

@@ -63,7 +63,7 @@ def shows(text: str) -> bool:
 
 
 class Tags(HTMLParser):
-    """The tags and attributes of a page, without its texts."""
+    """The tags and attributes of a page, without its strings."""
 
     def __init__(self, page: str) -> None:
         super().__init__()

@@ -63,7 +63,7 @@ def test_settings_are_those_of_the_project_as_pulumi_writes_them(
 ) -> None:
     """A review takes those of another namespace for a provider's, and asks for an approval.
 
-    `pulumi stack init` with a passphrase writes the file again, with every value as a text.
+    `pulumi stack init` with a passphrase writes the file again, with every value as a string.
     """
     folder = tmp_path / "chat"
     assert main(["new", str(folder), "--language", language]) == 0

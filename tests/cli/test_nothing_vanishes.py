@@ -96,7 +96,7 @@ def _is_told(tree: Tree, told: str) -> bool:
     named = f"{shown[0]}:" in told
     above = any(f"\n{each}{own}: not rendered: " in f"\n{told}"
                 for each in shown[1:] for own in ("", "/Chart.yaml"))  # fmt: skip
-    # A text is an object only by what names it, which may lie in a folder that is not read.
+    # A string is an object only by what names it, which may lie in a folder that is not read.
     where = [tree.bad, *(tree.named_by if tree.bad.suffix == ".txt" else [])]
     below = [f"/{each.parent.relative_to(tree.root)}" for each in where]
     hidden = any("/." in folder for folder in below) and "hidden)" in told

@@ -46,7 +46,7 @@ READ: dict[str, bytes] = {
 }
 """What Kubernetes reads, too."""
 EMPTY: dict[str, bytes] = {
-    "nothing": b"", "blanks": b" \n\n", "null": b"null\n", "a text": b"hello\n",
+    "nothing": b"", "blanks": b" \n\n", "null": b"null\n", "a string": b"hello\n",
     "a list": b"- 1\n", "20,000 documents": b"---\n" * 20_000,
 }  # fmt: skip
 REFUSED: dict[str, bytes] = {

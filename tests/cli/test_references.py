@@ -70,7 +70,7 @@ texts = st.lists(st.sampled_from((*FORMS, *BETWEEN)), max_size=6).map("".join)
 
 
 class Page(HTMLParser):
-    """The tags of a page, and its texts outside code, in which the hosts search."""
+    """The tags of a page, and its strings outside code, in which the hosts search."""
 
     def __init__(self, markdown: str) -> None:
         super().__init__()

@@ -272,7 +272,7 @@ def test_a_workload_that_becomes_a_text_is_told(run: Command, write: Write) -> N
     write("m/chat.yaml", BASE)
     write("m/bad.yaml", BASE)
     assert run("m").err == (
-        "m/bad.yaml: is not checked: it is a text of a ConfigMap or a Secret of "
+        "m/bad.yaml: is not checked: it is a string of a ConfigMap or a Secret of "
         "m/kustomization.yaml\n"
     )
 

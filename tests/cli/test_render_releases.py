@@ -89,7 +89,7 @@ data: {values.yaml: 'tensor: 7', number: '12'}
 """
 RENDERED: dict[str, tuple[str, str, set[int]]] = {
     "values as text": ("app.yaml", application("{values: 'tensor: 16'}"), {16}),
-    "an object overrides a text": (
+    "an object overrides a string": (
         "app.yaml",
         application("{values: 'tensor: 16', valuesObject: {tensor: 32}}"),
         {32},

@@ -26,7 +26,7 @@ CONFIG = {
 
 
 def size(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-    """Run the command and return its status and its two texts."""
+    """Run the command and return its status and its two strings."""
     try:
         status = main(["size", *words])
     except SystemExit as ended:

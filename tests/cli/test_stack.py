@@ -229,7 +229,7 @@ def test_a_fault_of_a_rule_for_all_objects_hides_nothing_else(
 
 
 def test_little_is_held_of_each_object(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Besides the texts of the first files, up to 8 Mi characters, which are read once."""
+    """Besides the strings of the first files, up to 8 Mi characters, which are read once."""
     monkeypatch.setattr("kthena_components.cli.check.context._MOST_KEPT", 0)
     words = ["--some-flag=of-a-long-command-line"] * 400
     for i in range(60):

@@ -77,7 +77,9 @@ MISTAKES = [
     Mistake(("check", "a" * 5000), "File name too long"),
     Mistake(("check", "tab.yaml"), "has a tab before a field: indent with blanks only"),
     Mistake((*CONVERT, "--from-cluster"), "write --from-cluster alone"),
-    Mistake((*CONVERT, "--set", "a=[1,"), "put a text with special characters into double quotes"),
+    Mistake(
+        (*CONVERT, "--set", "a=[1,"), "put a string with special characters into double quotes"
+    ),
     Mistake(("policy-pack", "pod.yaml"), "pod.yaml cannot be written: it is a file, or a link"),
     Mistake(("policy-pack", "pod.yaml/x"), "pod.yaml/x cannot be written: Not a directory"),
     Mistake(

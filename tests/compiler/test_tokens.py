@@ -1,4 +1,4 @@
-"""An Output stands as a token in texts of manifests, and in no name, key or option of one."""
+"""An Output stands as a token in contents of manifests, and in no name, key or option of one."""
 
 import copy
 from collections.abc import Iterator, Mapping

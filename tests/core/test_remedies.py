@@ -1,4 +1,4 @@
-"""A remedy is a text, and the same as changes."""
+"""A remedy is a string, and the same as changes."""
 
 import copy
 

@@ -1,4 +1,4 @@
-"""Opens pages in a real Chromium and measures them: boxes, colours and texts.
+"""Opens pages in a real Chromium and measures them: boxes, colours and strings.
 
 A page is shown in a frame of a second page, because its own policy allows no script. The frame has
 the width of the screen that is tested. Both are served on loopback.

@@ -37,7 +37,7 @@ def read_svg(text: str) -> Element:
 
 
 def boxes(element: Element, x: float = 0, y: float = 0) -> Iterator[Box]:
-    """Yield the texts and rectangles below an element, with the places that its parents give."""
+    """Yield the strings and rectangles below an element, with the places that its parents give."""
     if (moved := element.get("transform")) is not None:
         dx, dy = moved.removeprefix("translate(").removesuffix(")").split()
         x, y = x + float(dx), y + float(dy)

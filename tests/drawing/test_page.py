@@ -41,7 +41,7 @@ VOID = frozenset({"meta"})
 
 
 class Reader(HTMLParser):
-    """Reads a page: its texts, tags and attributes, and whether each tag is closed."""
+    """Reads a page: its strings, tags and attributes, and whether each tag is closed."""
 
     def __init__(self, page: str) -> None:
         super().__init__()

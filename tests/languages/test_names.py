@@ -1,4 +1,4 @@
-"""Names of other languages and ours: args one way, paths and texts the other way."""
+"""Names of other languages and ours: args one way, paths and strings the other way."""
 
 from typing import Any
 

@@ -61,7 +61,7 @@ def by_hand(value: object) -> str:
 
 
 def one_sentence(text: str) -> str | None:
-    """Return why a text is refused; None if it is read, and read back the same."""
+    """Return why a string is refused; None if it is read, and read back the same."""
     try:
         cluster = parse_inventory(text, "c.yaml")
     except InventoryError as error:

@@ -22,7 +22,7 @@ from tests.support.specs import VLLM, image_of
 
 Args = dict[str, Any]
 UNKNOWN = UNKNOWN_STRING_VALUE
-"""What the engine puts for a text that a preview does not know."""
+"""What the engine puts for a string that a preview does not know."""
 SIGNATURE = "4dabf18193072939515e22adb298388d"
 SECRET_SIGNATURE = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 - a mark of Pulumi's
 GPU = "nvidia.com/gpu"

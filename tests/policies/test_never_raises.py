@@ -57,7 +57,7 @@ fuzz = settings(max_examples=150, deadline=None)
 
 
 def judge(resource_type: str, props: Args) -> None:
-    """Judge through proxies; unknown texts in them raise as soon as they are touched."""
+    """Judge through proxies; unknown strings in them raise as soon as they are touched."""
     for finding in resource_checks.check_resource(
         resource_type, plain(unknown_checking_proxy(props))
     ):

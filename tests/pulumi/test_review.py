@@ -75,7 +75,7 @@ class Repository:
         self.git("commit", "--quiet", "--message", "a change")
 
     def edit(self, path: str, old: str, new: str) -> None:
-        """Change a text in a file, and commit it."""
+        """Change a string in a file, and commit it."""
         file = self.root / path
         text = file.read_text()
         assert old in text

@@ -1,4 +1,4 @@
-"""Branches that weaken their checks in ways that no text tells, and what their base says."""
+"""Branches that weaken their checks in ways that no string tells, and what their base says."""
 
 import json
 import shutil

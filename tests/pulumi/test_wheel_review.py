@@ -65,7 +65,7 @@ class Repository:
         self.commit()
 
     def edit(self, path: str, old: str, new: str) -> None:
-        """Change a text in a file, and commit it."""
+        """Change a string in a file, and commit it."""
         text = (self.root / path).read_text()
         assert old in text
         self.write(path, text.replace(old, new))

@@ -109,7 +109,7 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Judge:
 
 
 def read(text: str, suffix: str = ".yaml") -> Mapping[str, Any] | str:
-    """Read the config in a text, or return why it is refused."""
+    """Read the config in a string, or return why it is refused."""
     try:
         return config_of(parse_mapping(text, f"f{suffix}"), "p", f"f{suffix}")
     except ProjectError as error:

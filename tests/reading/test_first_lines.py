@@ -34,7 +34,7 @@ CLEAR = {
     "single quotes": (CRD.replace(": ", ":  '").replace("\n", "' \n") + BODY, 0),
     "a list in the first column": (f"{CRD}list:\n- kind: Pod\n-\n  kind: Pod\n", 0),
     "a kind inside": (f"{CRD}spec:\n  kind: Pod\n  apiVersion: v1\n", 0),
-    "a kind in a text": (f"{CRD}text: |\n  kind: Pod\n\n  apiVersion: v1\n", 0),
+    "a kind in a string": (f"{CRD}text: |\n  kind: Pod\n\n  apiVersion: v1\n", 0),
     "a kind in a comment": (f"{CRD}# kind: Pod\n{BODY}", 0),
     "anchors and tags inside": (f"{CRD}spec:\n  a: &a !!str 1\n  b: *a\n  <<: {{}}\n", 0),
     "brackets inside": (f"{CRD}spec: {{a: [1,\n  2]}}\n", 0),
@@ -47,8 +47,8 @@ DOUBTFUL = {
     "JSON as a value": f"--- {{a: 1}}\n{CRD}",
     "flow style": "{\napiVersion: v1,\nkind: Node\n}",
     "an indented map": " apiVersion: v1\n kind: Node\n",
-    "an indented map around a text": ' a: "\napiVersion: v1\nkind: Node\n"\n kind: Pod\n',
-    "a text before": f'a: "\n{CRD}"\n',
+    "an indented map around a string": ' a: "\napiVersion: v1\nkind: Node\n"\n kind: Pod\n',
+    "a string before": f'a: "\n{CRD}"\n',
     "another key before": f"metadata:\n  name: a\n{CRD}",
     "no kind": "apiVersion: v1\nmetadata: {}\n",
     "no version": "kind: Node\nmetadata: {}\n",
@@ -87,7 +87,7 @@ DOUBTFUL = {
     "an anchor of the document": f"--- &a\n{CRD}",
     "a tab": f"{CRD}\tspec: 1\n",
     "a tab in the first column": f"{CRD}spec:\n\tname: 1\n",
-    "a text in the first column": f'{CRD}a: "\nb"\n',
+    "a string in the first column": f'{CRD}a: "\nb"\n',
 }
 
 

@@ -70,7 +70,7 @@ def is_wanted(_version: object, kind: object, _text: str) -> bool:
 
 
 def found(text: str, file: str = "a.yaml") -> Iterator[tuple[object, object] | Unreadable]:
-    """Yield what is read of a text in which only Pods and lists are wanted."""
+    """Yield what is read of a string in which only Pods and lists are wanted."""
     for each in read_documents(text, file, is_wanted):
         if isinstance(each, Document):
             yield from ((o.body["apiVersion"], o.body["kind"]) for o in objects_of(each))
@@ -130,8 +130,8 @@ def test_a_value_is_what_kubectl_and_kustomize_read(text: str, value: object) ->
         ("{a: 1, <<: {a: 2}}", "states 'a', and adds it by a merge key (<<) with another value"),
         ("{<<: {a: 1}, <<: {a: 2}}", "states 'a', and adds it by a merge key"),
         ("{!!merge x: {a: 2}}", "found a merge key with another name than <<"),
-        ("{a: !!binary /w==}", "found !!binary without a text in base64"),
-        ("{a: !!binary a}", "found !!binary without a text in base64"),
+        ("{a: !!binary /w==}", "found !!binary without a string in base64"),
+        ("{a: !!binary a}", "found !!binary without a string in base64"),
         ("{a: !!set {b}}", "could not determine a constructor for the tag"),
         ("{a: !!omap [b: 1]}", "could not determine a constructor for the tag"),
     ],

@@ -83,7 +83,7 @@ def test_stack_files_end_as_the_project_does(suffix: str, tmp_path: Path) -> Non
         ("name: p\nconfig: {a:b:c: 1}", "contains the config key 'a:b:c': write it as p:name"),
         (
             "name: p\nconfig: {3: 1}",
-            "has the key 3, which not every program reads as a text: write",
+            "has the key 3, which not every program reads as a string: write",
         ),
         ("name: p\nconfig: {a: 1, p:a: 1}", "states 'p:a' twice: remove one of the two"),
         ("name: p\nconfig: {a: {Value: 1}}", "contains the key 'Value': write 'value'"),

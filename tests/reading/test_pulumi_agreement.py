@@ -12,7 +12,7 @@ from kthena_components.reading.settings import parse_kube_map
 from tests.support.for_each import for_each
 
 NUMBER = "which not every program reads in the same way: write it as a decimal number"
-TEXT = "which not every program reads as a text: write it in quotes"
+TEXT = "which not every program reads as a string: write it in quotes"
 VALUE = "which not every program reads as the same value"
 REFUSED = {
     "!!binary YWJj": "f.yaml:1:4: has the tag '!!binary'",
@@ -27,8 +27,8 @@ REFUSED = {
         for form in ("'<<'", '"<<"', r'"\x3c<"')
     },
     "<<": "f.yaml:1:4: has << as a value",
-    "[&x b, {*x : 1}]": "f.yaml:1:12: has an alias as a key: write a text",
-    "{[b]: 1}": "f.yaml:1:5: has a map or a list as a key: write a text",
+    "[&x b, {*x : 1}]": "f.yaml:1:12: has an alias as a key: write a string",
+    "{[b]: 1}": "f.yaml:1:5: has a map or a list as a key: write a string",
     "{b: 1, 'b': 2}": "f.yaml:1:11: states 'b' twice in one map: remove one of the two",
     "{1: b}": f"f.yaml:1:5: has the key 1, {TEXT}",
     "{yes: b}": f"f.yaml:1:5: has the key yes, {TEXT}",
@@ -50,10 +50,10 @@ REFUSED = {
         form: f"f.yaml:1:4: has {form}, which some programs read as a date: write it in quotes"
         for form in ("2026-01-01", "2026-1-1", "2026-01-01T00:00:00Z", "2026-01-01 10:00:00")
     },
-    '"\\nb"': "f.yaml:1:4: has a text that starts with a line break, which Pulumi drops",
-    "|\n\n  b": "f.yaml:1:4: has a text that starts with a line break",
-    '"\\tb\\n"': "f.yaml:1:4: has a text that has several lines and starts with a tab",
-    '"\\u2028b\\n"': "f.yaml:1:4: has a text that starts with a line break",
+    '"\\nb"': "f.yaml:1:4: has a string that starts with a line break, which Pulumi drops",
+    "|\n\n  b": "f.yaml:1:4: has a string that starts with a line break",
+    '"\\tb\\n"': "f.yaml:1:4: has a string that has several lines and starts with a tab",
+    '"\\u2028b\\n"': "f.yaml:1:4: has a string that starts with a line break",
     "b\rc: 1": "f.yaml:1:5: contains the character U+000D",
     "b\x85c: 1": "f.yaml:1:5: contains the character U+0085",
     "b # c\u2028c: 1": "f.yaml:1:9: contains the character U+2028",

@@ -3,7 +3,7 @@
 from typing import Final
 
 CHOICES: Final[dict[str, set[str]]] = {
-    "the user chooses a name, a text or a number": {
+    "the user chooses a name, a string or a number": {
         *("cache-source", "config-map-key-exists", "dynamo-name-length", "gang-minimum-stated"),
         *("gang-task-exists", "grove-links", "grove-names", "hypernode-node-name"),
         *("hypernode-tier-name", "kaito-access-secret", "kaito-adapters", "kaito-name"),
@@ -69,7 +69,7 @@ CHOICES: Final[dict[str, set[str]]] = {
         *("gang-topology-only-change", "kthena-partition-scaling", "lws-lower-then-raise"),
         "lws-subgroups-fixed",
     },
-    "words of a script, a text in a ConfigMap or an address, which no option or field holds": {
+    "words of a script, a string in a ConfigMap or an address, which no option or field holds": {
         *("dynamo-launch", "master-address", "ray-cluster-size-equals-group"),
         *("ray-script-in-image", "kaito-config", "probe-covers-sleep", "wait-ends"),
         "kthena-entry-names",

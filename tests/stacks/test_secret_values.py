@@ -53,7 +53,7 @@ def test_a_secret_serving_is_checked_and_not_shown() -> None:
 
 SECRET_FIELDS: dict[str, tuple[str, Any]] = {
     "no JSON": ("servings", "pearl: [quartz"),
-    "a text": ("servings", '"pearl"'),
+    "a string": ("servings", '"pearl"'),
     "servings of another form": ("servings", [{"pearl": {"quartz": "raven"}}, "sable"]),
     "a topology": ("topology", {"hyper_nodes": [{"name": "pearl_", "tier": "quartz"}]}),
     "queues": ("queues", [{"name": "pearl", "weight": "quartz", "parent": "pearl"}]),

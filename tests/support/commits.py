@@ -9,7 +9,7 @@ from pathlib import Path
 FILE, EXECUTABLE, LINK, SUBMODULE = "100644", "100755", "120000", "160000"
 WHO = "a <a@example.org> 1700000000 +0000"
 Content = str | bytes | tuple[str, str | bytes]
-"""Text of a regular file, or a mode with a text, the target of a link, or a commit."""
+"""Text of a regular file, or a mode with a string, the target of a link, or a commit."""
 
 
 @dataclass(frozen=True)

@@ -123,7 +123,7 @@ def render(args: Args) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes a text of several lines as such."""
+    """Writes a string of several lines as such."""
 
 
 def _text(dumper: _Dumper, text: str) -> yaml.ScalarNode:

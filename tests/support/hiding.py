@@ -15,7 +15,7 @@ from tests.toughness.corpus import Place, at, places, put
 Body = dict[str, Any]
 OUTPUT = f"{OUTPUT_OPEN}7{OUTPUT_CLOSE}"
 TEXTS = ("${HIDDEN}", "{{ hidden }}", "<hidden>")
-"""Texts of a file that somebody fills in."""
+"""Strings of a file that somebody fills in."""
 _WORDS = frozenset({"args", "command"})
 _SAME = frozenset({"apiVersion", "kind"})
 """Fields that say which object it is."""

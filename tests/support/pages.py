@@ -52,7 +52,7 @@ def items(page: str) -> tuple[File | Step, ...]:
 
 
 def block(page: str, start: str) -> str:
-    """Give the only fenced block of a page that begins with a text."""
+    """Give the only fenced block of a page that begins with a string."""
     tokens = MarkdownIt().parse((ROOT / page).read_text())
     found = [one.content for one in tokens if one.type == "fence"]
     (only,) = (text for text in found if text.startswith(start))

@@ -8,7 +8,7 @@ from tests.support.specs import Args, changed
 
 
 def refusal_of(args: Args, changes: dict[str, Any]) -> str:
-    """Return why a changed serving is refused, or an empty text."""
+    """Return why a changed serving is refused, or an empty string."""
     try:
         compile_serving(changed(args, changes))
     except SpecError as refusal:

@@ -1,7 +1,7 @@
 """What drawn scripts are made of: <name> stands for one of the forms of that name.
 
 Each name has forms for every shell, for bash, and, behind `hidden`, for what only a real shell
-knows. «a¦b» stands for one of the texts between bars.
+knows. «a¦b» stands for one of the strings between bars.
 """
 
 from collections.abc import Mapping

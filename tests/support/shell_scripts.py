@@ -88,7 +88,7 @@ class Writer:
         return name if how == "script" else f"{self.folder}/{name}"
 
     def literal(self) -> str:
-        """Draw a text, quoted so that it stands for itself."""
+        """Draw a string, quoted so that it stands for itself."""
         text = self.draw.choice(TEXTS)
         quoted = "'" + text.replace("'", "'\\''") + "'"
         double = '"' + re.sub(r'([\\"$])', r"\\\1", text) + '"'

@@ -330,7 +330,7 @@ def _keys_of(holder: Any) -> st.SearchStrategy[Any]:
 LATE = f"{OUTPUT_OPEN}0{OUTPUT_CLOSE}"
 """What stands for a Pulumi Output while a plan is made."""
 PREVIEW_UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
-"""What the engine puts for a text that is not known during a preview."""
+"""What the engine puts for a string that is not known during a preview."""
 ODD_LEAVES = (
     LATE,
     Blank("${NAME}"),

@@ -163,7 +163,7 @@ def test_no_text_of_core_holds_a_foreign_api_group() -> None:
 
 
 def code_of(path: Path) -> str:
-    """Give the texts of a module that are no documentation."""
+    """Give the contents of a module that are no documentation."""
     tree = ast.parse(path.read_text())
     documentation = {
         id(node.value)

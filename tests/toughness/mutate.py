@@ -1,4 +1,4 @@
-"""What is done to trees and texts that were right: everything here is drawn from a seed."""
+"""What is done to trees and strings that were right: everything here is drawn from a seed."""
 
 import pickle
 import random
@@ -132,7 +132,7 @@ def _turned(value: Any) -> Any:
 
 
 def text(draw: random.Random, given: str, pieces: tuple[str, ...] = STRANGE) -> str:
-    """Cut, double and break a text in a few places."""
+    """Cut, double and break a string in a few places."""
     for _ in range(draw.choice((1, 1, 2, 5))):
         start = draw.randrange(len(given) + 1)
         end = min(len(given), start + draw.choice((0, 0, 1, 3, 20, 1000)))

@@ -80,7 +80,7 @@ def preview(draw: random.Random) -> str:
 
 
 def _json(value: Any) -> str:
-    """Write what JSON can hold; bytes, and keys that it has not, become texts."""
+    """Write what JSON can hold; bytes, and keys that it has not, become strings."""
     try:
         return json.dumps(value, default=repr)
     except TypeError:

@@ -24,7 +24,7 @@ class Source:
     """Whether alphas and release candidates count, where their minor release is not out."""
     filled: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Kinds that a webhook of the project's writes anew before they are validated, and fields that
-    it fills in. Being written in Go, it gives a text or a number that is missing as "" or 0."""
+    it fills in. Being written in Go, it gives a string or a number that is missing as "" or 0."""
     unsigned: tuple[str, ...] = ()
     """Fields that are a uint32 in Go. Their CRD says `format: int32`, which is not checked."""
 

@@ -1,8 +1,8 @@
 """Write the table of the variables that the releases of NCCL and of Ray read.
 
-NCCL's are those in its sources (NCCL_PARAM, ncclGetEnv and texts), from the newest tag of each
-minor release. Ray's are those in the Python files of its packages, and the texts of its programs in
-C++, which have the names of src/ray/common/ray_config_def.h. The table has too many names rather
+NCCL's are those in its sources (NCCL_PARAM, ncclGetEnv and strings), from the newest tag of each
+minor release. Ray's are those in the Python files of its packages, and the strings of its programs
+in C++, which have the names of src/ray/common/ray_config_def.h. The table has too many names rather
 than too few. This reads the releases that are missing in the table.
 """
 

@@ -122,7 +122,7 @@ def choices_later(option: str) -> list[str]:
 
 
 def _words(annotation: object) -> list[str]:
-    """Return the texts of a Literal, also inside a union."""
+    """Return the strings of a Literal, also inside a union."""
     inner = get_args(annotation)
     if get_origin(annotation) is Literal:
         return [word for word in inner if isinstance(word, str)]

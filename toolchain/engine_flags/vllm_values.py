@@ -43,7 +43,7 @@ def levels(read: Callable[[], Any]) -> dict[str, Any] | None:
 
 
 def takes(name: str, read: Callable[[], Any]) -> dict[str, Any] | None:
-    """Return what a variable takes; None if it takes any text, or it is not known.
+    """Return what a variable takes; None if it takes any string, or it is not known.
 
     Args:
         name: The variable.

@@ -148,7 +148,7 @@ def _typed(annotation: Any) -> str:
 
 
 def _docstrings(model: type[Spec]) -> dict[str, str]:
-    """Read the texts below the fields of a model."""
+    """Read the strings below the fields of a model."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(model)))
     body = tree.body[0].body if isinstance(tree.body[0], ast.ClassDef) else []
     found = {}

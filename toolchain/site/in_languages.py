@@ -90,7 +90,7 @@ class Language:
         return json.dumps(value)
 
     def simple(self, field: Schema, value: Any, *, required: bool) -> str:  # noqa: ARG002
-        """Write a text, a number or a truth."""
+        """Write a string, a number or a truth."""
         if isinstance(value, bool):
             return self.true if value else self.false
         return json.dumps(value)

@@ -276,7 +276,7 @@ class _Beside:
     texts: Texts
     context: Context
     released: Container[str]
-    """The texts of values files that releases state, which are rendered with them."""
+    """The contents of values files that releases state, which are rendered with them."""
 
 
 @dataclass(slots=True)

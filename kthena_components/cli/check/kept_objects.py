@@ -36,13 +36,13 @@ from kthena_components.systems.native.facts import GroupMember, read_part
 
 _OPEN, _CLOSE = "\ue002", "\ue003"
 OBJECT_IN_TEXT = regex(f"{_OPEN}([0-9]{{1,9}})(?:-([0-9]{{1,9}}))?{_CLOSE}")
-"""An object in a path or a text of a rule, as `path_of_object` writes it."""
+"""An object in a path or a string of a rule, as `path_of_object` writes it."""
 
 
 def path_of_object(number: int, source: int | None = None) -> str:
     """Return the path of an object for the rules. No file name can contain it.
 
-    Rules also write it into their texts. The file and the line take its place in the output.
+    Rules also write it into their strings. The file and the line take its place in the output.
 
     Args:
         number: The number of the object, among all or in its source.
@@ -355,7 +355,7 @@ class AllObjects:
         ]
 
     def _named(self, text: str) -> str:
-        """Replace the numbers of objects by their files and lines. Other texts stay a `Remedy`."""
+        """Replace the numbers of objects by their files and lines. Others stay a `Remedy`."""
 
         def place(match: re.Match[str]) -> str:
             owner = self._owner(match)

@@ -211,7 +211,7 @@ _BLOCK = regex(r"^(?=[-+=/]|\d+[.)])")
 
 
 def cell_text(text: str) -> str:
-    """Escape a text for Markdown, also inside a table.
+    """Escape a string for Markdown, also inside a table.
 
     No part of it is a link, a mention or a reference then (cli/review/references.py).
     """

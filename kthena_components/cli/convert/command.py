@@ -341,7 +341,9 @@ def _argument(text: str) -> tuple[str, Any]:
     try:
         found = yaml.load(value, Loader=Loader)  # noqa: S506 - it builds only plain values
     except yaml.YAMLError:
-        told = "the value is not valid YAML: put a text with special characters into double quotes"
+        told = (
+            "the value is not valid YAML: put a string with special characters into double quotes"
+        )
         raise UsageError(f"--set {text}: {told}") from None
     if half := lone_surrogate(found):
         raise UsageError(f"--set {text}: the value has {half}, half a character: write it in UTF-8")
@@ -349,7 +351,7 @@ def _argument(text: str) -> tuple[str, Any]:
 
 
 def _written(files: Sequence[Source], target: str, changes: Changes) -> Mapping[str, str]:
-    """Return the texts to write, by file name."""
+    """Return the strings to write, by file name."""
     servings = all_servings(files)
     origin = f"converted from {', '.join(Path(file.name).name for file in files)}"
     if target in _PROGRAMS:

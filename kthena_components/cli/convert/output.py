@@ -36,7 +36,7 @@ _ELSEWHERE = "change it, or write a program, with --to python or --to typescript
 _IMPORT = 'import * as kthena from "@pulumi/kthena";\n'
 _NEW = "new kthena.ModelServing("
 _FAR = 10**6
-"""Columns: no text is folded."""
+"""Columns: no string is folded."""
 
 
 class ProofError(RuntimeError):
@@ -44,7 +44,7 @@ class ProofError(RuntimeError):
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes texts of several lines as blocks, and no aliases."""
+    """Writes strings of several lines as blocks, and no aliases."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - PyYAML's interface
         """Write each value where it stands."""
@@ -63,7 +63,7 @@ _Dumper.add_representer(str, _text)
 
 
 def dump(value: Any) -> str:
-    """Write one document, whose texts Kubernetes, Pulumi and PyYAML read as texts."""
+    """Write one document, whose strings Kubernetes, Pulumi and PyYAML read as strings."""
     text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_FAR)
     return printable(text, escaped)
 
@@ -80,7 +80,7 @@ def plain(body: Body) -> dict[str, Any]:
     metadata = dict(body["metadata"])
     own = mapping(metadata.pop("annotations", None))
     kept = {key: value for key, value in own.items() if not str(key).startswith(_PULUMI)}
-    result: dict[str, Any] = json.loads(json.dumps(body))  # enums become their texts
+    result: dict[str, Any] = json.loads(json.dumps(body))  # enums become their strings
     result["metadata"] = {**metadata, **({"annotations": kept} if kept else {})}
     return result
 
@@ -162,7 +162,7 @@ def write_typescript(servings: Sequence[Converted], origin: str, today: date | N
         for name, serving in titled(servings)
     ]
     text = f"// Servings {visible(origin)}.\n{_IMPORT}\n" + "\n".join(calls)
-    _, *written = text.split(f"\n{_NEW}")  # no text that is quoted has a line break
+    _, *written = text.split(f"\n{_NEW}")  # no string that is quoted has a line break
     try:
         found = [typescript.read(f"[{call.rstrip().removesuffix(');')}]")[1] for call in written]
     except ValueError:

@@ -67,7 +67,7 @@ def from_file(path: str, changes: Changes) -> Source:
             raise UsageError(str(replace(document, file=name)))
         if document.body is None:
             continue
-        # A placeholder is a text here: it stays in the result.
+        # A placeholder is a string here: it stays in the result.
         objects = list(objects_of(replace(document, may_have_blanks=False)))
         if not objects:
             raise UsageError(f"{name}:{document.line}: is not a Kubernetes object")

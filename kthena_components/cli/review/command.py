@@ -280,7 +280,7 @@ def _add_state(preview: Preview, found: BranchReview) -> None:
 
 
 def _first(found: BranchReview, *, approved: bool) -> list[tuple[str, str]]:
-    """Return the lines at the top of the comment: a text in bold, and the text after it."""
+    """Return the lines at the top of the comment: a string in bold, and the text after it."""
     told = [("Not checked:", f"{reason}.") for reason in found.failed]
     if found.reasons:
         by = f"The checks are those of its base, {found.base[:12]}."

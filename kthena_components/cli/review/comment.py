@@ -67,7 +67,7 @@ def write_comment(
     Args:
         stacks: The stacks that were checked.
         notes: Extra lines below the summary.
-        first: Lines above the heading: a text in bold, and the text after it.
+        first: Lines above the heading: a string in bold, and the text after it.
         said: Findings that do not belong to one stack.
         log: Gets the findings that are not shown, and the whole text if it is shortened.
     """

@@ -192,7 +192,7 @@ def changed_tags(step: Step) -> list[Change]:
     """Return the tags that containers have before and after, each pair once.
 
     A container counts whose image keeps its repository, and that has a tag at both times. An image
-    that Pulumi treats as a secret is not a text here, so it does not count.
+    that Pulumi treats as a secret is not a string here, so it does not count.
     """
     before, after = (dict(_images(body)) for body in (step.old, step.new))
     pairs = ((before[path], after[path]) for path in after if path in before)

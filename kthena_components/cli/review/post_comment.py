@@ -54,7 +54,7 @@ USAGE = "usage: post_comment github|gitlab NUMBER COMMIT JUDGE COMMENT"
 
 
 def sealed(text: str, most: int = MOST_CHARACTERS["github"], last: str = "") -> str:
-    """Remove links, mentions, images, and all tags except lines of <details>, from a text.
+    """Remove links, mentions, images, and all tags except lines of <details>, from a string.
 
     Args:
         text: Markdown of any length.
@@ -66,7 +66,7 @@ def sealed(text: str, most: int = MOST_CHARACTERS["github"], last: str = "") -> 
 
 
 def _unlinked(text: str) -> str:
-    """Remove from a text all that Markdown of GitHub or GitLab would make active."""
+    """Remove from a string all that Markdown of GitHub or GitLab would make active."""
     # First of all, so that nothing that is removed hides a backslash before APART, and no BREAK is
     # the text's own.
     shown = "".join(char for char in text if char.isprintable() or char == "\n")
@@ -101,7 +101,7 @@ def put_together(judge: str, comment: str) -> str:
 
 
 def read(path: str) -> str | None:
-    """Read a regular file. Return None for anything else, and for a file without a text.
+    """Read a regular file. Return None for anything else, and for a file without a string.
 
     A link could point to this process's token, and reading a pipe could block forever.
     """
@@ -163,7 +163,7 @@ _MORE = re.compile(r"- (\d{1,6}) more: ")
 
 
 def fitting(text: str, most: int, log: str) -> str:
-    """Return a text with at most `most` characters, and the number of omitted lines below it.
+    """Return a string with at most `most` characters, and the number of omitted lines below it.
 
     It is cut between two lines. A very long line is cut at a space, so never inside an escape. Open
     <details> are closed.
@@ -187,7 +187,7 @@ def fitting(text: str, most: int, log: str) -> str:
 
 
 def closed(text: str) -> str:
-    """Close the <details> of a text, so that they hide nothing below. Their tags begin lines."""
+    """Close the <details> of a string, so that they hide nothing below. Their tags begin lines."""
     depth = 0
     for line in text.split("\n"):
         if line.startswith(_OPEN):

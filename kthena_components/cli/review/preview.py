@@ -202,7 +202,7 @@ def parse_preview(stack: str, text: str, *, hidden: Sequence[str] = ()) -> Previ
 
 
 def _objects(text: str) -> Iterator[Mapping[str, Any]]:
-    """Read JSON objects that follow each other in a text."""
+    """Read JSON objects that follow each other in a string."""
     decoder, space = json.JSONDecoder(), re.compile(r"\s*")
     at = len(space.match(text)[0])  # type: ignore[index] # it always matches
     while at < len(text):

@@ -75,7 +75,7 @@ def secret_values(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def without_values(text: str, values: Iterable[str]) -> str:
-    """Hide values that a text quotes, such as those of variables of the environment."""
+    """Hide values that a string quotes, such as those of variables of the environment."""
     for value in sorted(values, key=len, reverse=True):
         text = text.replace(value, SECRET)
     return text

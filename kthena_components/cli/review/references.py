@@ -1,4 +1,4 @@
-"""Breaks links, mentions and references in a text, so that no host of pull requests follows them.
+"""Breaks links, mentions and references in a string, so that no host of pull requests follows them.
 
 GitHub and GitLab find them in the text of the rendered Markdown. So a backslash or a character
 reference does not prevent them: `&#64;team` still pings the team. A zero-width space inside does.
@@ -11,7 +11,7 @@ import re
 APART = "&#8203;"
 """A zero-width space, as Markdown."""
 MARK = "\0"
-"""Stands for APART while a text is escaped. Texts to escape contain no NUL."""
+"""Stands for APART while a string is escaped. Strings to escape contain no NUL."""
 _LINKS = re.compile(
     r"@(?=[^\s\0])"
     r"|:(?=\\?/\\?/)|(?i:www)(?=\\?\.)|(?i:mailto|xmpp)(?=\\?:)"
@@ -50,7 +50,7 @@ reference_filter.rb, which ignores code; docs.github.com, Autolinked references 
 
 
 def code_and_text(text: str) -> list[str]:
-    """Split a plain text at names that look like references, such as llm-fb35f097.
+    """Split a plain string at names that look like references, such as llm-fb35f097.
 
     Returns:
         Text and names in turn, the names as code, so that they can be copied.
@@ -85,7 +85,7 @@ def broken(text: str) -> str:
     """Insert MARK into each link, mention and reference.
 
     Args:
-        text: Markdown or plain text, with MARK where it is broken already.
+        text: Markdown or plain string, with MARK where it is broken already.
     """
     return _COMMIT.sub(_in_pieces, _LINKS.sub(rf"\g<0>{MARK}", text))
 

@@ -164,6 +164,6 @@ def _differing(
 def _given(value: object) -> object:
     """Return a number or a truth value as the text that Pulumi makes of it.
 
-    `pulumi stack init` and `pulumi config set` write these texts into the file.
+    `pulumi stack init` and `pulumi config set` write these strings into the file.
     """
     return config_text(value) if isinstance(value, bool | int) else value

@@ -43,7 +43,7 @@ _WAIVED = regex(r"Waived until (\d{4}-\d\d-\d\d): (.*)\. \[([a-z0-9-]+)\]$")
 _SUFFIXES = PROGRAM_SUFFIXES | {".yaml", ".yml", ".json", ".tf", ".toml"}
 _MOST = 2**20
 _BETWEEN = r"[\s\"'\\+]+"
-"""Pattern between two words of a waiver: a long text may be written as several strings."""
+"""Pattern between two words of a waiver: a long string may be written as several strings."""
 _QUOTE = regex(r"\\?([\"'])")
 _NO_STATE = (
     "Whether the base waives it for this object was not checked, because the preview has no state"
@@ -80,7 +80,7 @@ class BaseWaivers:
         """Store where the waivers come from. Nothing is read before a finding is waived.
 
         Args:
-            code: Returns the texts of the base's code and manifests, without its stack files.
+            code: Returns the contents of the base's code and manifests, without its stack files.
             stacks: Returns a stack of the base by its name. None if it cannot be read, or if the
                 base has no such stack: then all its waivers are new.
             today: The day on which waivers are checked, in UTC.
@@ -234,7 +234,7 @@ class Pack:
     """The files of a project that decide how its stacks are checked, in the base or the branch."""
 
     levels: Mapping[str, str | Unreadable] = field(default_factory=dict)
-    """The texts of all files in policies/levels, by name: prod.json. Links are unreadable."""
+    """The strings of all files in policies/levels, by name: prod.json. Links are unreadable."""
     is_own: bool = False
     """Whether the project has a policies/PulumiPolicy.yaml."""
     has_levels: bool = False

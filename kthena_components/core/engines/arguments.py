@@ -107,7 +107,7 @@ class Reading:
                 at = self._bare(word, items, at, after_hyphens=after_hyphens)
 
     def _bare(self, word: str, items: Sequence[str], at: int, *, after_hyphens: bool) -> int:
-        """Read a word that is not a flag; with an option's name, its values are not flags either."""
+        """Read a word that is not a flag; the values of an option in it are not flags either."""
         meant = meant_option(word, self.dialect, after_hyphens=after_hyphens)
         if meant is None or not self.dialect.complete:
             self.bare.append(word)

@@ -121,7 +121,7 @@ def _image(name: str, texts: Sequence[object]) -> Image:
 
 
 def _scripts(files: Files) -> Iterator[object]:
-    """Yield the texts of the mounted files."""
+    """Yield the contents of the mounted files."""
     for mount in files:
         yield from (text for _, text in mount.files)
 
@@ -306,7 +306,7 @@ _LEAVES = frozenset({".", "source", "eval", "exit", "trap", "return"})
 
 
 def runs_straight(argv: Sequence[object]) -> bool:
-    """Return whether a command line is a shell's with a text that has no branch and no exit."""
+    """Return whether a command line is a shell's with a string that has no branch and no exit."""
     words = [word for word in argv if isinstance(word, str)]
     if len(words) < len(argv) or not words or base_name(words[0]) not in SHELLS:
         return False

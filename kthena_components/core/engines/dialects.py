@@ -293,7 +293,7 @@ def _type(row: Row, use: Use | None, release: Release) -> str:
     """Return how an option's words are read, where the table's type is ambiguous."""
     kind, mark = row.type.removesuffix("?"), row.type[len(row.type.removesuffix("?")) :]
     if kind == "text" and use and use.key:
-        return "any-json"  # Some releases accept any text and read it as JSON later.
+        return "any-json"  # Some releases accept any string and read it as JSON later.
     if release.engine == "sglang":
         return "si-size" if kind == "size" else row.type
     if kind in {"json", "object"} and release.version >= SIZED_JSON_SINCE:

@@ -47,7 +47,7 @@ class Contents(tuple[tuple[str, MaybeText], ...]):  # noqa: SLOT001 - it remembe
         return {}
 
     def mention(self, word: str) -> bool:
-        """Return whether a text contains a word."""
+        """Return whether a string contains a word."""
         if word not in self._mentioned:
             texts = (text for _, text in self if isinstance(text, str))
             self._mentioned[word] = any(word in text for text in texts)

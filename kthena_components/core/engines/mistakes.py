@@ -13,7 +13,7 @@ from kthena_components.core.values.regex import regex
 
 # What to write in place of an option that a release no longer has, or only another engine has.
 #
-# Sources: the help texts, deprecation notes and `new_flag` of the releases that had both
+# Sources: the help strings, deprecation notes and `new_flag` of the releases that had both
 # (vllm/engine/arg_utils.py; sglang/srt/server_args.py), and vllm/config/parallel.py EPLBConfig.
 
 
@@ -96,7 +96,7 @@ SUCCESSORS: Mapping[str, Mapping[str, str]] = {
         },
     },
 }
-"""By engine and removed option. The first option in a text is one that the release must have."""
+"""By engine and removed option. The first option in a string is one that the release must have."""
 
 
 EQUIVALENTS: Mapping[str, Mapping[str, str]] = {

@@ -35,7 +35,7 @@ class Use:
     key: str = ""
     """The key of a JSON object that is read."""
     item: type = str
-    """Type of that key: int, str, or list (of texts)."""
+    """Type of that key: int, str, or list (of strings)."""
     counted: bool = False
     """Whether the package sets it when it writes the command."""
 

@@ -225,7 +225,7 @@ class Scope:
     _place: int | None = None
 
     def gap(self, written: str, because: Unknown | str) -> str:
-        """Leave a gap for a text of unknown value."""
+        """Leave a gap for a string of unknown value."""
         reason = Unknown(because) if isinstance(because, str) else because
         self._gaps.append((self.show(written), reason))
         return f"{_GAP_OPEN}{len(self._gaps) - 1}{_GAP_CLOSE}"

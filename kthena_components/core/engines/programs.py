@@ -104,7 +104,7 @@ _HINTS = (
 
 
 def may_start_one(text: str) -> bool:
-    """Check quickly whether a text can start a known program."""
+    """Check quickly whether a string can start a known program."""
     for hint in _HINTS:  # noqa: SIM110 - asked of every word, and any() takes twice as long
         if hint in text:
             return True
@@ -113,7 +113,7 @@ def may_start_one(text: str) -> bool:
 
 @lru_cache(maxsize=8)
 def files_may_start_one(files: tuple[tuple[str, object], ...]) -> bool:
-    """Check the same for the texts of mounted files, which many containers may share."""
+    """Check the same for the contents of mounted files, which many containers may share."""
     return any(may_start_one(text) for _, text in files if isinstance(text, str))
 
 

@@ -2,7 +2,7 @@
 
 An option starts with one or two ASCII hyphens, is written in the parser's own case, and is a word
 of its own. Text editors that write dashes for hyphens change that, and so do list items that
-contain a whole line. Source: CPython's Lib/argparse.py `_parse_optional`, which compares texts as
+contain a whole line. Source: CPython's Lib/argparse.py `_parse_optional`, which compares strings as
 they are.
 """
 
@@ -127,11 +127,11 @@ _DOES_NOTHING = regex(
     rf"|echo\b(?:(?!\$\()[^;&|\n`<>])*)"
     r"(?:\s*&\s*[;\n]?\s*wait(?:\s+\$!)?)?\s*;?"
 )
-"""Scripts that only pause, or write a text and end."""
+"""Scripts that only pause, or write a string and end."""
 
 
 def idle_command(argv: Sequence[str]) -> str:
-    """Return a command that does nothing for an engine, as one text; else an empty one."""
+    """Return a command that does nothing for an engine, as one string; else an empty one."""
     words = tuple(argv)
     script = " ".join(words)
     if words and base_name(words[0]) in SHELLS:

@@ -26,7 +26,7 @@ _LISTENS = frozenset({"--master-port", "--port", "--server-port"})
 NUMBERS = frozenset({"float", "int", "si-size", "size", "size-auto"})
 """The types of options that take a number."""
 _NOTHING = frozenset({"", "None"})
-"""Texts that vLLM reads as None for options that may be None (`optional_type`)."""
+"""Strings that vLLM reads as None for options that may be None (`optional_type`)."""
 REFUSED = "refused"
 """The type of an option that exists but fails the start (SGLang's DeprecatedAction)."""
 _MOST_CHOICES = 8

@@ -46,7 +46,7 @@ _STAND_IN = regex(
     r"[A-Z][A-Z0-9_]*|<.*>|.*\s.*|hf_[^A-Za-z0-9]*|(?i:.*(?:token|your|x{3}|\.\.\.|…).*)"
     r"|(?i:(?:add|enter|insert|paste|put)[-_]?(?:the|a|my)?[-_]?(?:hf)?[-_]?key.*)"
 )
-"""Texts in place of a token: `<your token>`, `HF_TOKEN`, `hf_xxx`, `hf_`, `add key`. A real token
+"""Strings in place of a token: `<your token>`, `HF_TOKEN`, `hf_xxx`, `hf_`, `add key`. A real token
 has random letters and digits."""
 _REFERENCE = regex(r"\$(?:\([^()]+\)|\{[^{}]+\}|[A-Za-z_][A-Za-z0-9_]*)")
 

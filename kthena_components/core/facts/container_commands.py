@@ -235,7 +235,7 @@ def _of_pod(source: Mapping[str, Any], metadata: object, late: str) -> MaybeText
 
 
 def _literal(text: MaybeText) -> MaybeText:
-    """Escape a text so that Kubernetes' expansion leaves it unchanged."""
+    """Escape a string so that Kubernetes' expansion leaves it unchanged."""
     return text.replace("$", "$$") if isinstance(text, str) else text
 
 

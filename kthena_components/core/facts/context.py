@@ -56,7 +56,7 @@ class ConfigMap:
         if key in self.binary:
             return Unknown(f"key '{shown}' of {self.title} is binary")
         if key in self.data:
-            why = "is not known yet" if is_unresolved(value) else "holds no text"
+            why = "is not known yet" if is_unresolved(value) else "holds no string"
             return Unknown(f"key '{shown}' of {self.title} {why}")
         if self.gap is not None:
             return Unknown(f"key '{shown}' of {self.title} is not known: {self.gap.because}")
@@ -266,7 +266,7 @@ class Context:
         return found
 
     def texts_in(self, volumes: object) -> list[Any]:
-        """Return the texts of the ConfigMaps that a pod's volumes name."""
+        """Return the strings of the ConfigMaps that a pod's volumes name."""
         if not self.config_maps:
             return []
         named = (mapping(mapping(each).get("configMap")) for each in sequence(volumes))

@@ -158,8 +158,8 @@ def _gpu(needed: Mapping[str, frozenset[str]]) -> GpuFacts | Unknown | None:
 # Reads the CEL expressions by which requests and classes of devices select devices.
 #
 # Only plain comparisons are read: `device.driver == 'gpu.nvidia.com'`, an attribute that equals a
-# text or is in a list of texts, and several of them joined by `&&`. Whatever else an expression has
-# selects fewer devices, and states nothing here.
+# text or is in a list of strings, and several of them joined by `&&`. Whatever else an expression
+# has selects fewer devices, and states nothing here.
 #
 # Source: kubernetes staging/src/k8s.io/api/resource/v1/types.go CELDeviceSelector.
 

@@ -254,7 +254,7 @@ def _is_several(replicas: object) -> bool:
 
 
 def _configs(value: object, deep: int) -> Iterator[Mapping[str, Any]]:
-    """Return each mapping named `sharing`, in texts as well."""
+    """Return each mapping named `sharing`, in strings as well."""
     if not deep:
         return
     if isinstance(value, str):

@@ -114,7 +114,7 @@ def read_ports(
     words = [*_with_scripts(words, files)] if files else words
     env = (mapping(item) for item in sequence(container.get("env")))
     variables = (item.get("value") for item in env if item.get("name") != _OF_SCRIPTS)
-    # The pattern goes over no end of a line, so all texts are searched at once.
+    # The pattern goes over no end of a line, so all strings are searched at once.
     texts = "\n".join([*words, *(value for value in variables if isinstance(value, str))])
     named = dict(_named(container))
     beside, sidecar = read_sidecar(container, spec, path)
@@ -137,7 +137,7 @@ def read_ports(
 
 
 def _with_scripts(words: Sequence[str], files: Files) -> Iterator[str]:
-    """Yield some words, with the texts of the mounted files that they name instead of the names."""
+    """Yield some words, with the contents of mounted files in place of their names."""
     waiting, seen = [*words], set[str]()
     for word in waiting:
         kept = word

@@ -58,7 +58,7 @@ _COMPARED = {
     **dict.fromkeys(_EQUAL, COMPARISONS["-eq"]),
     **dict.fromkeys(_UNEQUAL, COMPARISONS["-ne"]),
 }
-"""Comparisons of `test` between two numbers, as numbers or as texts."""
+"""Comparisons of `test` between two numbers, as numbers or as strings."""
 _EXISTS = frozenset({"-e", "-f", "-s", "-r", "-d"})
 _VOLATILE = regex(r"/(?:tmp|run|var/run)/.")
 """Folders that are empty in a new container."""

@@ -65,7 +65,7 @@ def only_template(body: Mapping[str, Any]) -> OnlyTemplate | None:
 
 
 def label_pairs(stated: object) -> set[tuple[str, str]]:
-    """Return labels as pairs of texts, for comparisons."""
+    """Return labels as pairs of strings, for comparisons."""
     return {(str(key), str(value)) for key, value in mapping(stated).items()}
 
 

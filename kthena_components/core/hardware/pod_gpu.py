@@ -277,7 +277,7 @@ NO_CHOICE = GpuChoice()
 def parse_choice(stated: Iterable[str]) -> GpuChoice | Unknown:
     """Read names of GPUs: `h100` for all pods, `POOL=h100` for those of a node selector's value.
 
-    A text may have several, with commas.
+    A string may have several, with commas.
     """
     default: Gpu | None = None
     pools: dict[str, Gpu] = {}

@@ -188,7 +188,7 @@ def _dense(text: Mapping[str, Any], layers: int) -> int:
 
 
 def _sparse_layers(text: Mapping[str, Any]) -> set[int]:
-    """Return the listed layers with experts; Step's files list them in one text."""
+    """Return the listed layers with experts; Step's files list them in one string."""
     stated = text.get("moe_layers") or text.get("moe_layers_enum")
     parts = stated.split(",") if isinstance(stated, str) else sequence(stated)
     return {layer for layer in map(_layer, parts) if layer is not None}

@@ -308,7 +308,7 @@ class PodIndex:
         return chain(*rarest)
 
     def _without(self, key: str) -> list[PodSet]:
-        """Return the pods to which a controller may add a label whose value is not one text."""
+        """Return the pods to which a controller may add a label whose value is not one string."""
         if key not in self._lacking:
             self.left -= len(self.known)
             own = (pods for pods in self.known if pods.by_controller)

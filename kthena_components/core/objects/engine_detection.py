@@ -122,13 +122,13 @@ def signs_in(
 
 
 def sizes_in(document: Mapping[str, object]) -> Iterator[Sign]:
-    """Yield the sizes of an engine that a document in a text states at its top."""
+    """Yield the sizes of an engine that a document in a string states at its top."""
     for key in _sizes(document):
         yield from _stated(key_text(key), key_text(key), document[key])
 
 
 def documents_in(text: str) -> Iterator[Mapping[str, object]]:
-    """Yield the maps that a text in a field holds as YAML or JSON, if they may have a sign."""
+    """Yield the maps that a string in a field holds as YAML or JSON, if they may have a sign."""
     if ("\n" in text or text.lstrip()[:1] == "{") and ":" in text and may_hold_signs(text):
         for part in _DOCUMENTS.split(text):
             document = read_yaml_text(part, "")
@@ -147,7 +147,7 @@ def _below(path: str, fields: Mapping[Any, object]) -> list[tuple[str, object]]:
 
 
 def _may_be_command(text: str) -> bool:
-    """Return whether a text may be a command or a flag.
+    """Return whether a string may be a command or a flag.
 
     Any other single word is a name, such as an image's.
     """
@@ -208,7 +208,7 @@ def _in_resources(path: str, resources: Mapping[str, object]) -> Iterator[Sign]:
 
 
 def _in_text(path: str, text: str) -> Iterator[Sign]:
-    """Report a text that starts an engine, or that states one of its flags."""
+    """Report a string that starts an engine, or that states one of its flags."""
     if not text or not any(hint in text for hint in _HINTS):
         return
     start = _START.search(text)

@@ -171,7 +171,7 @@ def only(value: Any, words: frozenset[str]) -> Any:
 
 
 def _short(value: Any) -> Any:
-    """Drop texts that are longer than a name, such as a whole manifest in an annotation."""
+    """Drop strings that are longer than a name, such as a whole manifest in an annotation."""
     if not is_map(value):
         return _kept(value)
     short: dict[Any, Any] = {}
@@ -185,7 +185,7 @@ def _short(value: Any) -> Any:
 
 
 def _kept(value: Any) -> Any:
-    """Copy a value, and share equal texts between all objects."""
+    """Copy a value, and share equal strings between all objects."""
     kind = type(value)
     if kind is str:
         return sys.intern(value)

@@ -44,7 +44,7 @@ class Told:
     numbered_names: bool = False
     """Whether the names of pods end with that number."""
     addresses: tuple[str, ...] = ()
-    """Patterns of texts that are the address of its first pod."""
+    """Patterns of strings that are the address of its first pod."""
     others: tuple[str, ...] = ()
     """Prefixes of other variables that the controller sets."""
     exactly: tuple[str, ...] | None = None
@@ -174,7 +174,7 @@ class _Container:
         return ({**made, "env": kept} if kept else made), self.notes, list(dict.fromkeys(unset))
 
     def unused_numbers(self, texts: list[str]) -> list[str]:
-        """Return the variables with the number of the pod that no text mentions any more."""
+        """Return the variables with the number of the pod that no string mentions any more."""
         numbers = self.numbers if self.pods > 1 else []
         return [n for n in numbers if not any(re.search(_word(n), text) for text in texts)]
 
@@ -288,13 +288,13 @@ def _shifting(name: str) -> Callable[[str], str]:
 
 
 def _texts(container: Mapping[str, Any]) -> list[str]:
-    """List the texts of a container that may mention a variable."""
+    """List the strings of a container that may mention a variable."""
     values = [str(mapping(e).get("value") or "") for e in sequence(container.get("env"))]
     return [*values, *_commands(container, is_command=False)]
 
 
 def _commands(value: Any, *, is_command: bool) -> Iterator[str]:
-    """List the texts in commands, arguments and probes of a template, at any depth."""
+    """List the strings in commands, arguments and probes of a template, at any depth."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             yield from _commands(item, is_command=key in _COMMANDS)

@@ -52,7 +52,7 @@ def unset_lws_names(template: Template) -> Iterator[tuple[str, str]]:
     Kthena's.
 
     Returns:
-        The path of each text in the template, and the variable: the first one in each text.
+        The path of each string in the template, and the variable: the first one in each string.
     """
     spec = mapping(template.get("spec"))
     for kind in ("initContainers", "containers"):

@@ -77,7 +77,7 @@ class StackSpec(Spec):
 
 
 _SETTINGS = frozenset({"output", "render_directory", "kubeconfig", "context", "gpu"})
-"""Fields with plain text; all others are structured."""
+"""Fields with plain string; all others are structured."""
 _CONTENT = ("servings", "topology", "queues", "secrets")
 _ONLY_FOR = {
     OutputMode.RENDER: ("render_directory", "allow_plain_secrets"),
@@ -127,7 +127,7 @@ def structured(key: str, text: str) -> Any:
     """
     if key in _SETTINGS:
         return text
-    if not text:  # Pulumi passes a key without a value as an empty text
+    if not text:  # Pulumi passes a key without a value as an empty string
         return {} if key == "topology" else []
     try:
         return json.loads(text)

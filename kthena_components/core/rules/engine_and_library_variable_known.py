@@ -95,7 +95,7 @@ def engine_variable_number(facts: ServingFacts) -> Iterator[Finding]:
     (--port). vLLM stops if it is anything else. service-named-vllm reports the Service that sets
     it.
 
-    Pass: VLLM_PORT 29600; none; any text for a release before 0.4.3, which does not read it.
+    Pass: VLLM_PORT 29600; none; any string for a release before 0.4.3, which does not read it.
     Fail: VLLM_PORT tcp://10.0.0.1:8000; VLLM_PORT http; VLLM_PORT without a value.
     Level: mandatory.
     Source: vllm/envs.py VLLM_PORT (get_vllm_port since 0.9.0), which get_open_port reads, of
@@ -213,7 +213,7 @@ class _Takes:
 
 @cache
 def _takes(name: str, version: Version) -> _Takes | None:
-    """Return what a variable takes in a release; None if any text, or if it is not known."""
+    """Return what a variable takes in a release; None if any string, or if it is not known."""
     table = _table("vllm")
     releases = _releases("vllm")
     number = releases.index(version) if version in releases else -1
@@ -239,7 +239,7 @@ def library_variable_known(facts: ServingFacts) -> Iterator[Finding]:
     chooses no interface. Reported are names that begin with NCCL_ or RAY_ in an engine's own image
     or one of rayproject, that no release reads, that nothing else in the container mentions, and
     that differ from a known one in a letter. Which release an image has is not known, so a
-    name of any release is known: of NCCL since 2.18, of Ray since 2.40. Texts of Ray's programs
+    name of any release is known: of NCCL since 2.18, of Ray since 2.40. Strings of Ray's programs
     count as its names.
 
     Pass: NCCL_SOCKET_IFNAME eth0; NCCL_MY_PLUGIN; RAY_memory_usage_threshold 0.99.

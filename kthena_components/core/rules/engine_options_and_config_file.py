@@ -35,7 +35,7 @@ def engine_option_keys(facts: ServingFacts) -> Iterator[Finding]:
     --speculative-config, since vLLM 0.9.1, of cudagraph_mode in --compilation-config, since 0.10.1,
     and of publisher in --kv-events-config, since 0.11.1. SGLang ignores other keys, and does not
     start with another publisher. The types are those that vLLM's own classes refuse: a number for
-    text, a text for a number, a list or a map for either. "3" is a number for them, too.
+    text, a string for a number, a list or a map for either. "3" is a number for them, too.
 
     Pass: --speculative-config '{"model": "m", "num_speculative_tokens": 3}'.
     Fail: --speculative-config '{"model": "m", "num_speculative_token": 3}'; with vLLM 0.12,
@@ -101,12 +101,12 @@ _TYPES: Mapping[str, str] = {
     "int": "an integer",
     "float": "a number",
     "bool": "true or false",
-    "text": "a text",
+    "text": "a string",
     "list": "a list",
     "map": "an object",
 }
 _READ_AS_BOOL = frozenset(["true", "false", "yes", "no", "on", "off", "t", "f", "y", "n", "1", "0"])
-"""The texts that pydantic takes for true or false."""
+"""The strings that pydantic takes for true or false."""
 
 
 def _mistyped(start: Start, taken: Keys, stated: Mapping[Any, Any]) -> Iterator[Finding]:

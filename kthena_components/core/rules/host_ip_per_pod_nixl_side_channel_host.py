@@ -160,10 +160,10 @@ def nixl_side_channel_host(facts: ServingFacts) -> Iterator[Finding]:
 
     The prefill engine puts VLLM_NIXL_SIDE_CHANNEL_HOST into its answer, and the decode engine
     connects to it. The default is localhost, which is the decode engine's own pod. Dynamo sets it.
-    vLLM also listens there: a fixed value is not an address of the pods of two engines, and the name
-    of a Service gives no pod's address, unless the Service is headless and selects that pod alone.
-    Since 0.5.2 the prefill engine of SGLang answers these questions at its --host only, which is
-    127.0.0.1 by default, whatever the connector.
+    vLLM also listens there: a fixed value is not an address of the pods of two engines, and the
+    name of a Service gives no pod's address, unless the Service is headless and selects that pod
+    alone. Since 0.5.2 the prefill engine of SGLang answers these questions at its --host only,
+    which is 127.0.0.1 by default, whatever the connector.
 
     Pass: VLLM_NIXL_SIDE_CHANNEL_HOST from status.podIP, in each of 2 pods.
     Fail: NixlConnector with kv_producer, and no VLLM_NIXL_SIDE_CHANNEL_HOST, or 127.0.0.1; prefill,

@@ -229,7 +229,7 @@ def hf_token_from_secret(engine: EngineFacts) -> Iterator[Finding]:
 
     Everyone who can read the manifest, the repository or the state can use the token. Variables of
     huggingface_hub are recognised by name, other tokens by their format. No message contains the
-    token. A text in place of a token, such as `<your token>`, is allowed.
+    token. A string in place of a token, such as `<your token>`, is allowed.
 
     Pass: 1 variable HF_TOKEN with valueFrom.secretKeyRef; HF_TOKEN with the value HF_TOKEN.
     Fail: HF_TOKEN with a value or from a ConfigMap; a command line with hf_ and 34 more letters.
@@ -257,7 +257,7 @@ def _token(engine: EngineFacts, container: ContainerFacts, token: TokenFacts) ->
         seen, rest = f"takes {token.variable} from a ConfigMap", ", which is not kept secret"
     else:
         where = "its command line" if token.variable is None else f"variable {token.variable}"
-        seen = f"has a text in {where} that looks like a Hugging Face token (hf_…)"
+        seen = f"has a string in {where} that looks like a Hugging Face token (hf_…)"
         rest = ", and everyone who reads the manifest can use it"
     name = token.variable if token.kind is not TokenKind.PATTERN else "HF_TOKEN"
     return Finding(

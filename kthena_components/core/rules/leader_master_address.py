@@ -140,7 +140,7 @@ def _no_form(facts: ServingFacts, meeting: Meeting) -> str:
 
 
 def _no_name(address: str) -> str:
-    """Explain that a known text is the name and the address of no host."""
+    """Explain that a known string is the name and the address of no host."""
     host = address.partition(":")[0]
     if _API_HOST.fullmatch(address):
         return _OF_API

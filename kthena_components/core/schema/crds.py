@@ -88,7 +88,7 @@ class CrdTable:
 
     @property
     def patterns(self) -> frozenset[str]:
-        """The regular expressions of its texts."""
+        """The regular expressions of its strings."""
         return frozenset(made["pattern"] for made in self._written if "pattern" in made)
 
     def place(self, asked: Release | None) -> int:

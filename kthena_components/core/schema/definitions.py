@@ -131,7 +131,7 @@ _NAMES = ("enum", "required", "keys", "fields")
 
 
 def defined(body: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the API group and the kind that a CRD defines; empty texts if it states none."""
+    """Return the API group and the kind that a CRD defines; empty strings if it states none."""
     spec = mapping(body.get("spec"))
     group, kind = spec.get("group"), mapping(spec.get("names")).get("kind")
     return (group, kind) if isinstance(group, str) and isinstance(kind, str) else ("", "")
@@ -213,7 +213,7 @@ def _numbering(
         whole = all(type(made[name]) is int for name in _NUMBERS if name in made)
         named = all(isinstance(word, str) for name in _NAMES for word in made.get(name, ()))
         if not (whole and named):
-            raise ValueError("a limit is not a number, or a name is not a text")
+            raise ValueError("a limit is not a number, or a name is not a string")
         text = json.dumps(made, sort_keys=True)
         if text not in numbers:
             numbers[text] = len(types)

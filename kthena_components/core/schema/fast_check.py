@@ -96,7 +96,7 @@ _OF_SCALARS: Mapping[type, Test] = {
 
 
 def _text_test(schema: Text) -> Test:
-    """Compile a test of a text: its length, words and pattern; False may still be right."""
+    """Compile a test of a string: its length, words and pattern; False may still be right."""
     if schema == Text():
         return _is_text
     words, least = frozenset(schema.one_of), schema.shortest

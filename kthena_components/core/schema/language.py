@@ -42,11 +42,11 @@ SCHEMA = "crd-schema"
 _QUANTITY = regex(
     r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]++)?"
 )
-"""As in core/values/quantity.py, but linear in texts of any length."""
+"""As in core/values/quantity.py, but linear in strings of any length."""
 _KEY_DEFAULTS = {"protocol": "TCP", "name": ""}
 """Defaults of keys of lists."""
 _LONGEST_MATCHED = 4096
-"""Maximum length of a text that is matched with a pattern."""
+"""Maximum length of a string that is matched with a pattern."""
 UNDECLARED = "is not a field of its schema"
 """The `seen` of a finding about a field that the schema does not have."""
 MISSING = "is missing, and it has no default"
@@ -61,7 +61,7 @@ def no_name(value: float, path: str, rule: str = "") -> Finding:
     read = {True: ", as YAML reads Y, yes and on", False: ", as YAML reads N, no and off"}
     told = read[value] if isinstance(value, bool) else ""
     shown = display(value)
-    seen = f"is {shown}{told}, but must be a text"
+    seen = f"is {shown}{told}, but must be a string"
     return Finding(path=path, seen=seen, remedy=write(f"chat-{dns_name(shown)}"), rule=rule)
 
 
@@ -72,7 +72,7 @@ class Free:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
-    """A text, optionally one of a few, with limits on its length, or with a pattern."""
+    """A string, optionally one of a few, with limits on its length, or with a pattern."""
 
     one_of: tuple[str, ...] = ()
     shortest: int = 0
@@ -102,12 +102,12 @@ class Switch:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """An integer or a text. A rule checks which texts are percentages."""
+    """An integer or a string. A rule checks which strings are percentages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """A quantity of a resource: an integer or a text; a fraction, too, outside CRDs."""
+    """A quantity of a resource: an integer or a string; a fraction, too, outside CRDs."""
 
     fractions: bool = False
 
@@ -123,8 +123,8 @@ class Table:
 class Items:
     """A list. Its keys must be unique among its members; a set has no duplicates.
 
-    Where nulls count, a null member is an empty text or 0: so Kubernetes reads its own kinds. By a
-    CRD's schema, the API server rejects it.
+    Where nulls count, a null member is an empty string or 0: so Kubernetes reads its own kinds. By
+    a CRD's schema, the API server rejects it.
     """
 
     of: "Schema"
@@ -214,7 +214,7 @@ def _counted(number: int, schema: Items, path: str) -> Iterator[Finding]:
 
 
 def _scalar(value: object, schema: Schema, path: str) -> Iterator[Finding]:
-    """Check a text or a number by its schema, and report a value of another kind."""
+    """Check a string or a number by its schema, and report a value of another kind."""
     number = whole(value)
     match schema:
         case Text() if isinstance(value, str):
@@ -251,7 +251,7 @@ def _is_plain(value: object, schema: Schema) -> bool:
 
 
 def _text(value: str, schema: Text, path: str) -> Iterator[Finding]:
-    """Report a text with a wrong word, length or pattern; very long texts are not matched."""
+    """Report a string with a wrong word, length or pattern; very long strings are not matched."""
     if schema.one_of and value not in schema.one_of:
         words = " or ".join(f"'{word}'" for word in schema.one_of)
         seen = f"is {display(value)}, but must be {words}"
@@ -264,7 +264,7 @@ def _text(value: str, schema: Text, path: str) -> Iterator[Finding]:
         yield _mistake(path, seen, "write a longer text")
     elif schema.pattern and len(value) <= _LONGEST_MATCHED and not matcher(schema.pattern)(value):
         seen = f"is {display(value)}, which does not match {schema.pattern}"
-        yield _mistake(path, seen, "write a text that matches")
+        yield _mistake(path, seen, "write a string that matches")
 
 
 @cache
@@ -295,10 +295,10 @@ def _wrong_kind(value: object, schema: Schema, path: str) -> Finding:
     """Report a value of another type than the schema's."""
     if path in NAMES and isinstance(value, int | float):
         return no_name(value, path, SCHEMA)
-    quoted = "write it in quotes" if isinstance(value, int | float) else "write a text"
+    quoted = "write it in quotes" if isinstance(value, int | float) else "write a string"
     match schema:
         case Text():
-            wanted, remedy = "a text", quoted
+            wanted, remedy = "a string", quoted
         case Switch():
             wanted, remedy = "true or false", "write true or false"
         case Whole():
@@ -308,7 +308,7 @@ def _wrong_kind(value: object, schema: Schema, path: str) -> Finding:
         case Budget():
             wanted, remedy = "a whole number or a percentage", "write for example 1 or 25%"
         case Amount():
-            wanted, remedy = "a whole number or a text", quoted
+            wanted, remedy = "a whole number or a string", quoted
         case Items():
             wanted, remedy = "a list", "write a list"
         case _:

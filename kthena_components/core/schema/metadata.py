@@ -1,4 +1,4 @@
-"""Checks names, labels and other texts of metadata and pods.
+"""Checks names, labels and other strings of metadata and pods.
 
 Source: k8s.io/apimachinery pkg/apis/meta/v1/types.go ObjectMeta,
 pkg/api/validation/objectmeta.go ValidateObjectMetaAccessor and
@@ -92,13 +92,13 @@ def _key(kind: str, key: object, rule: str) -> Iterator[Finding]:
 
 @cached_by_text
 def is_qualified(name: str) -> bool:
-    """Return whether a text is a name, optionally after a domain and a slash."""
+    """Return whether a string is a name, optionally after a domain and a slash."""
     domain, slash, word = name.rpartition("/")
     return _is_word(word) and (not slash or is_dns_name(domain))
 
 
 def is_label_value(text: str) -> bool:
-    """Tell whether a text may be the value of a label; an empty one may."""
+    """Tell whether a string may be the value of a label; an empty one may."""
     return not text or _is_word(text)
 
 
@@ -126,9 +126,9 @@ def say(path: str, seen: str, remedy: str, level: Level = Level.MANDATORY) -> Fi
 
 
 def known(value: object) -> str | None:
-    """Return a text whose value is known; None for anything else."""
+    """Return a string whose value is known; None for anything else."""
     if type(value) is str and value.isascii() and len(value) != PREVIEW_LENGTH:
-        return value  # most texts, and quicker to tell
+        return value  # most strings, and quicker to tell
     if isinstance(value, str) and type(value) is not Blank and not is_unresolved(value):
         return value
     return None
@@ -167,7 +167,7 @@ def check_label_value(value: object, path: str) -> Iterator[Finding]:
 
 
 def check_key(key: object, path: str) -> Iterator[Finding]:
-    """Report a text that is not the key of a label."""
+    """Report a string that is not the key of a label."""
     if known(key) is not None and not is_qualified(str(key)):
         seen = f"is {display(key)}, which no label may have as a key"
         yield say(path, seen, "write for example 'kubernetes.io/hostname'")
@@ -181,12 +181,12 @@ def check_label_name(name: object, path: str, instead: str) -> Iterator[Finding]
 
 
 def is_label(text: str) -> bool:
-    """Return whether a text is a DNS-1123 label."""
+    """Return whether a string is a DNS-1123 label."""
     return least_length(text) <= DNS_LABEL and DNS_1123_LABEL.fullmatch(text) is not None
 
 
 def short_name(text: str) -> str:
-    """Turn a text into a DNS-1123 label; empty if nothing is left of it."""
+    """Turn a string into a DNS-1123 label; empty if nothing is left of it."""
     return re.sub("[^a-z0-9-]+", "-", text.lower()).strip("-")[:DNS_LABEL].strip("-")
 
 
@@ -203,7 +203,7 @@ def check_domain(name: object, path: str, *, empty: bool = False) -> Iterator[Fi
 
 
 def check_address(address: object, path: str) -> Iterator[Finding]:
-    """Report a text that is not an IP address. Kubernetes 1.34 accepts leading zeros here."""
+    """Report a string that is not an IP address. Kubernetes 1.34 accepts leading zeros here."""
     text = known(address)
     if text is None:
         return

@@ -395,6 +395,6 @@ def check_port(port: object, path: str, *, named: bool = False) -> Iterator[Find
 
 
 def is_port_name(name: str) -> bool:
-    """Return whether a text may be the name of a port."""
+    """Return whether a string may be the name of a port."""
     fits = re.fullmatch("[a-z0-9](?:[-a-z0-9]*[a-z0-9])?", name) and len(name) <= _LONGEST
     return bool(fits) and "--" not in name and re.search("[a-z]", name) is not None

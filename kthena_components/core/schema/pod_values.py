@@ -69,7 +69,7 @@ _ITS_OWN = frozenset({"name", "command", "args", "env"})
 _OF_OTHERS = frozenset({"affinity", "containers", "initContainers"})
 """Fields of a pod that decide nothing about one of its containers."""
 _WITHOUT_REFERENCES = 2
-"""A format of marshal in which equal values are equal texts."""
+"""A format of marshal in which equal values are equal strings."""
 _REMEMBERED = 1000
 _FAULTLESS: set[tuple[object, ...]] = set()
 """Containers in which nothing was found, by `_key_of`."""

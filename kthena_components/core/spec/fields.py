@@ -239,7 +239,7 @@ def meant_value(location: Sequence[str | int], kind: str, value: object) -> Reme
 
 
 def _number_or_switch(name: str, kind: str, value: str) -> Remedy | None:
-    """Return what a text means instead of seconds, or instead of true or false."""
+    """Return what a string means instead of seconds, or instead of true or false."""
     if kind.startswith("bool"):
         return write(_TRUTHS[value.casefold()]) if value.casefold() in _TRUTHS else None
     time = _TIME.fullmatch(value) if name.endswith("_seconds") else None
@@ -247,7 +247,7 @@ def _number_or_switch(name: str, kind: str, value: str) -> Remedy | None:
 
 
 def _map(name: str, value: object) -> Remedy | None:
-    """Return what a number or a text means instead of a map."""
+    """Return what a number or a string means instead of a map."""
     if isinstance(value, str) and value.isdecimal() and len(value) <= len(str(_MANY)):
         value = int(value)
     if name in _SCALARS and _is_count(value):
@@ -275,7 +275,7 @@ def _text(name: str, value: object) -> Remedy | None:
 
 
 def _list(name: str, value: object) -> Remedy | None:
-    """Return what a text or a map means instead of a list."""
+    """Return what a string or a map means instead of a list."""
     if name in _WORDS and isinstance(value, str):
         return None if _QUOTED.search(value) else _words(value.split())
     if not isinstance(value, Mapping) or not value:

@@ -164,7 +164,7 @@ def _wrong_value(
         case "value_error":
             words, remedy, rule = str(context["error"]), "write such a value", "value"
         case "string_too_short" | "too_short":
-            remedy, rule = "write some text" if value == "" else "give at least one", "length"
+            remedy, rule = "write some string" if value == "" else "give at least one", "length"
         case "string_too_long":
             return _too_long(str(value), context["max_length"])
         case _:
@@ -178,7 +178,7 @@ def _too_long(value: str, limit: int) -> tuple[str, str, str]:
 
 
 def _mended(value: str, pattern: str) -> str:
-    """Suggest a text that matches the pattern."""
+    """Suggest a string that matches the pattern."""
     if pattern == PATH_PATTERN:
         return f"write for example '/{value}'"
     if pattern == QUANTITY_PATTERN and (unit := _UNITS.fullmatch(value)):
@@ -256,7 +256,7 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
 
 # Finds values that no object of Kubernetes can contain, in a user's input before it is parsed.
 #
-# A program in Python can pass numbers and texts that JSON has no form for, or that no process
+# A program in Python can pass numbers and strings that JSON has no form for, or that no process
 # gets as an argument, a variable or the name of a file.
 
 

@@ -235,7 +235,7 @@ def check_regex(pattern: str, path: str) -> Iterator[Finding]:
     elif whole := anchored(pattern):
         seen = f"'{pattern}' does not reach from ^ to $ in every alternative, but Volcano finds "
         seen += "a pattern anywhere in a node's name"
-        remedy = write(whole, f"write '{whole}', with .* where any text may be")
+        remedy = write(whole, f"write '{whole}', with .* where any string may be")
     elif trouble := _trouble_in_python(pattern):
         level = Level.ADVISORY
         seen = f"Go reads '{pattern}' and Python does not ({trouble}), so its nodes are not checked"

@@ -136,7 +136,7 @@ class Spread:
     selector: Body = field(compare=False)
     """The pods that it counts."""
     counts: str
-    """The same as a text, with the values of matchLabelKeys."""
+    """The same as a string, with the values of matchLabelKeys."""
     by_template: bool
     """Whether it counts pods of one template only, by a label that their controller adds."""
     keys: frozenset[str]

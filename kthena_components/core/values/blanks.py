@@ -1,4 +1,4 @@
-"""Finds placeholders: texts that a person or a program replaces before a file is applied.
+"""Finds placeholders: strings that a person or a program replaces before a file is applied.
 
 envsubst, Terraform and Flux replace `${MODEL}`, Jinja and Helm replace `{{ model }}`, and readers
 replace `<your token>` and `REPLACE_ME`. Other programs replace a name between two marks: `@NAME@`,
@@ -128,7 +128,7 @@ _NAMED = _CONTAINERS | {"volumes", "volumeMounts"}
 _AMOUNTS = frozenset({"limits", "requests"})
 """Maps of such fields."""
 _TEXTS = frozenset({"binaryData", "data", "stringData"})
-"""The files in ConfigMaps and Secrets, in which most of these texts have other meanings: a chat
+"""The files in ConfigMaps and Secrets, in which most of these strings have other meanings: a chat
 template contains `{{ messages }}`. No shell has a use for that."""
 _TEMPLATED = regex(r"\{\{ [^\n]{0,200}? \}\}", re.VERBOSE)
 _LINES = ("command", "args")
@@ -152,11 +152,11 @@ def may_have_blanks(text: str) -> bool:
 
 
 def is_blank(text: str, *, is_plain: bool = False) -> bool:
-    """Return whether a text is or contains a placeholder.
+    """Return whether a string is or contains a placeholder.
 
     Args:
         text: The value of a field.
-        is_plain: Whether the field is a number, or a text without capitals.
+        is_plain: Whether the field is a number, or a string without capitals.
     """
     if "\n" in text:  # a file or a script
         return False
@@ -172,7 +172,7 @@ def mark_blanks(
 ) -> Any:
     """Return an object with its placeholders marked; the same object if it has none.
 
-    A text with a placeholder becomes a `Blank`. In a word of a command line only the placeholder
+    A string with a placeholder becomes a `Blank`. In a word of a command line only the placeholder
     is unknown, so the option before it is still known. `$NAME` is not a placeholder in a script,
     and not if the container has such a variable.
 

@@ -1,4 +1,4 @@
-"""Memory for pure functions: of short texts, and of the last objects."""
+"""Memory for pure functions: of short strings, and of the last objects."""
 
 from collections.abc import Callable
 from functools import lru_cache, wraps
@@ -11,7 +11,7 @@ _TEXTS, _LONGEST = 4096, 256
 
 
 def cached_by_text(function: Callable[[str], T]) -> Callable[[str], T]:
-    """Let a pure function remember what it gave for the last texts: they come up again and again.
+    """Let a pure function remember what it gave for the last strings: they come up again and again.
 
     Long ones are not kept. They hardly ever repeat, and whoever writes them could fill the memory.
     """

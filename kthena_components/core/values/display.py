@@ -1,6 +1,6 @@
-"""Formats values for messages, and makes texts safe to show.
+"""Formats values for messages, and makes strings safe to show.
 
-In a text that is safe to show, nothing controls a terminal, hides text or steers a pipeline.
+In a string that is safe to show, nothing controls a terminal, hides text or steers a pipeline.
 
 Checked files may be untrusted, and messages quote them in terminals, pipeline logs and comments.
 Generated files quote them, too: a comment there is `visible`, so it stays one line.
@@ -79,7 +79,7 @@ def visible(text: str) -> str:
 
 
 def visible_around_marks(text: str) -> str:
-    """Make a text visible, but keep the marks around values that come later."""
+    """Make a string visible, but keep the marks around values that come later."""
     if text.isascii():
         return visible(text)
     return "".join(part if _MARK.match(part) else visible(part) for part in _MARK.split(text))
@@ -119,7 +119,7 @@ def printable(text: str, escape: Callable[[str], str]) -> str:
     """Escape what does not show in a generated text, except its line ends and tabs.
 
     Args:
-        text: Generated code or YAML, in which only quoted texts contain such characters.
+        text: Generated code or YAML, in which only quoted strings contain such characters.
         escape: Writes one character as the language does.
     """
     if text.translate(_LAYOUT).isprintable():
@@ -129,7 +129,7 @@ def printable(text: str, escape: Callable[[str], str]) -> str:
 
 
 def visible_lines(text: str) -> str:
-    """Write each line of a text so that every character shows."""
+    """Write each line of a string so that every character shows."""
     return "\n".join(map(visible, text.split("\n")))
 
 
@@ -177,7 +177,7 @@ _TOKEN = regex(r"(?<![A-Za-z0-9_])hf_(?!([A-Za-z0-9])\1{5})[A-Za-z0-9]{20,}")
 
 
 def looks_like_token(value: object) -> bool:
-    """Return whether a text contains a string in the format of Hugging Face tokens."""
+    """Return whether a string contains a string in the format of Hugging Face tokens."""
     return isinstance(value, str) and "hf_" in value and _TOKEN.search(value) is not None
 
 
@@ -232,5 +232,5 @@ def listing(words: Iterable[str], last: str = "and") -> str:
 
 
 def sentence(text: str) -> str:
-    """End a text with a full stop, unless it has an end."""
+    """End a string with a full stop, unless it has an end."""
     return text if text.endswith((".", "?", "!")) else f"{text}."

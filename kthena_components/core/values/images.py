@@ -222,7 +222,7 @@ def installed_by(texts: Iterable[object]) -> tuple[Installation, ...]:
     """Return what scripts install of engines and of packages for them, with pip, uv or conda.
 
     Args:
-        texts: A command line, and the texts of mounted files.
+        strings: A command line, and the contents of mounted files.
     """
     found = (each for text in texts if isinstance(text, str) for each in _installed(text))
     return tuple(dict.fromkeys(found))

@@ -34,7 +34,7 @@ QUANTITY = regex(
     re.ASCII,
 )
 _LONGEST = 64
-"""Maximum length of a quantity. Longer texts are not read."""
+"""Maximum length of a quantity. Longer strings are not read."""
 _EXACT = Context(prec=2 * _LONGEST)
 _NANO = 9
 """The decimals of a quantity. Kubernetes rounds what is finer up."""

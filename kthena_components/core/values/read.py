@@ -42,7 +42,7 @@ def may_be_in(body: Mapping[str, Any], namespace: str) -> bool:
 
 
 def is_name(value: object) -> TypeGuard[str]:
-    """Return whether a value is a known, non-empty text."""
+    """Return whether a value is a known, non-empty string."""
     return isinstance(value, str) and value != "" and not is_unresolved(value)
 
 
@@ -134,11 +134,11 @@ def mapping(value: object) -> Mapping[str, Any]:
 
 
 def text(value: object, default: str | None = None) -> MaybeText | None:
-    """Read a text; empty for any other value."""
+    """Read a string; empty for any other value."""
     if value is None:
         return default
     if type(value) is str and value.isascii() and len(value) != PREVIEW_LENGTH:
-        return value  # most texts, and quicker to tell
+        return value  # most strings, and quicker to tell
     return unknown_in(value) or (value if isinstance(value, str) else None)
 
 
@@ -150,7 +150,7 @@ def count(value: object, default: int | None = None) -> MaybeInt | None:
 
 
 def digits(text: object) -> int | None:
-    """Read a text of at most nine decimal digits, such as a port; None for any other value."""
+    """Read a string of at most nine decimal digits, such as a port; None for any other value."""
     if not isinstance(text, str) or len(text) > _DIGITS:
         return None
     return int(text) if text.isascii() and text.isdecimal() else None
@@ -176,7 +176,7 @@ _SWITCHES = {"true": True, "false": False}
 
 
 def without_quotes(text: str) -> int | bool | None:
-    """Return what a text is in YAML without its quotes, if that is a whole number or a switch."""
+    """Return what a string is in YAML without its quotes, if that is a whole number or a switch."""
     if _OCTAL.fullmatch(text):
         return int(text, 8)
     return int(text) if _INTEGER.fullmatch(text) else _SWITCHES.get(text)
@@ -216,7 +216,7 @@ def require_known(path: str, *values: object) -> None:
 
 
 def group_kind(manifest: object) -> tuple[str, str]:
-    """Return the API group and the kind of an object; the core group is an empty text."""
+    """Return the API group and the kind of an object; the core group is an empty string."""
     fields = manifest if type(manifest) is dict else mapping(manifest)
     version, kind = fields.get("apiVersion"), fields.get("kind")
     group = ""
@@ -239,7 +239,7 @@ def sequence(value: object) -> Sequence[Any]:
 
 
 def list_of_texts(value: object) -> list[str]:
-    """Read the texts in a list; other values in it are left out."""
+    """Read the strings in a list; other values in it are left out."""
     return [each for each in sequence(value) if isinstance(each, str)]
 
 
@@ -269,7 +269,7 @@ def unknown_inside(*values: object) -> Unknown | None:
 
 
 def texts_in(tree: object) -> Iterator[str]:
-    """Return every text in a value, without the keys of its maps."""
+    """Return every string in a value, without the keys of its maps."""
     if isinstance(tree, str):
         yield tree
     elif isinstance(tree, Mapping | list | tuple):
@@ -283,7 +283,7 @@ def count_from_one(value: object, what: str) -> MaybeInt:
 
 
 def has_text(value: object, text: str) -> bool:
-    """Return whether an object has a text as a value, at any depth."""
+    """Return whether an object has a string as a value, at any depth."""
     if isinstance(value, Mapping):
         return any(has_text(item, text) for item in value.values())
     return value == text or (isinstance(value, list) and any(has_text(i, text) for i in value))

@@ -28,7 +28,7 @@ class Unknown:
 
 
 class Blank(str):
-    """A text in a file that is replaced before the apply: `${MODEL}`, `<your name>`.
+    """A string in a file that is replaced before the apply: `${MODEL}`, `<your name>`.
 
     Messages show the text. The value is unknown.
     """
@@ -37,7 +37,7 @@ class Blank(str):
 
 
 class FilledIn(Unknown):
-    """A text that a tool or a person replaces before the apply, as a `Blank`."""
+    """A string that a tool or a person replaces before the apply, as a `Blank`."""
 
     __slots__ = ()
 
@@ -160,7 +160,7 @@ def may_be(value: object, *wanted: object) -> bool:
 
 
 def is_unresolved(value: object) -> bool:
-    """Return whether a value, or a part of a text, is not known before the apply."""
+    """Return whether a value, or a part of a string, is not known before the apply."""
     if type(value) is str and value.isascii():  # most values, and quicker to tell
         return len(value) == PREVIEW_LENGTH and value in _PREVIEW_UNKNOWNS
     if type(value) in KNOWN_TYPES:

@@ -1,9 +1,9 @@
-r"""Texts in manifests: YAML in a field, numbers, escapes, and values of `helm --set`.
+r"""Strings in manifests: YAML in a field, numbers, escapes, and values of `helm --set`.
 
-Pure: a text is converted to a value, or to the reason why it is invalid.
+Pure: a string is converted to a value, or to the reason why it is invalid.
 
 A parser reads `"\x76llm"` as `vllm`, and `!!binary dmxsbQ==`, too. So a search in the text alone
-misses words. Other ways to write a text change no word: folded lines and aliases keep it whole.
+misses words. Other ways to write a string change no word: folded lines and aliases keep it whole.
 Source: yaml.org/spec/1.1, 5.6 (escapes) and 8.1 (tags); RFC 8259, 7.
 
 Source: helm/helm v3 pkg/strvals/parser.go.
@@ -22,7 +22,7 @@ from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown, is_unresolved
 
 MOST_TEXT = 200_000
-"""Maximum length of a text that is read."""
+"""Maximum length of a string that is read."""
 MOST_LEVELS = 50
 """Maximum depth of maps and lists in it."""
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -39,7 +39,7 @@ def read_yaml_text(value: object, what: str) -> Any:
         what: Its name, for the reason.
 
     Returns:
-        The document, or Unknown with the reason why it cannot be read. A text with aliases is not
+        The document, or Unknown with the reason why it cannot be read. A string with aliases is not
         read: a short one may expand to a huge value.
     """
     if is_unresolved(value):
@@ -49,7 +49,7 @@ def read_yaml_text(value: object, what: str) -> Any:
 
 @lru_cache(maxsize=256)
 def _read(text: str, what: str) -> Any:
-    """Read YAML in a text; unknown if it is too long, too deep, or not valid."""
+    """Read YAML in a string; unknown if it is too long, too deep, or not valid."""
     if len(text) > MOST_TEXT:
         return Unknown(f"{what} has {len(text)} characters, and at most {MOST_TEXT} are read")
     try:
@@ -111,17 +111,17 @@ _TAG = regex(r"%TAG|![^\s!]*(?:binary|%[0-9A-Fa-f]{2})")
 _QUOTE, _BACKSLASH, _MARK = '"', "\\", "!"
 _MOST = 0x10FFFF
 _LEVELS = 3
-"""A text may hold YAML, such as the values of a chart, in which a text may hold YAML again."""
+"""A string may hold YAML, such as the values of a chart, in which a string may hold YAML again."""
 
 
 def may_have(text: str, test: Callable[[str], bool]) -> bool:
-    """Return whether what a parser reads from a text may pass a test that looks for words.
+    """Return whether what a parser reads from a string may pass a test that looks for words.
 
     It may be True where the parser reads no such word, and is never False where it does.
 
     Args:
         text: The text of a YAML or JSON file, or of a value that may be one.
-        test: Returns whether a text has a word. If a part of a text has it, the text must have it.
+        test: Returns whether a text has a word. If a part of a text has it, so must the text.
     """
     if test(text):
         return True
@@ -137,9 +137,9 @@ def may_have(text: str, test: Callable[[str], bool]) -> bool:
 
 
 def unescaped(text: str) -> str:
-    """Replace the escapes of quoted texts everywhere.
+    """Replace the escapes of quoted strings everywhere.
 
-    They are read in pairs from the left. No pair spans the quote at the start of a text, so those
+    They are read in pairs from the left. No pair spans the quote at the start of a string, so those
     inside are read as a parser does.
     """
     return _ESCAPE.sub(_replaced, text)
@@ -172,7 +172,7 @@ Step = str | int
 
 
 def typed(text: str) -> str | int | bool | None:
-    """Read a text as --set does: integers, true, false and null are not texts."""
+    """Read a string as --set does: integers, true, false and null are not strings."""
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
     if _INTEGER.fullmatch(text) and int(text) in _INT64:
@@ -181,7 +181,7 @@ def typed(text: str) -> str | int | bool | None:
 
 
 def parsed(value: object, *, as_text: bool) -> Any:
-    """Read the value of a parameter of Argo CD; a text only, with --set-string.
+    """Read the value of a parameter of Argo CD; a string only, with --set-string.
 
     A list is in braces, and a backslash takes the meaning from a comma or a brace. Argo CD writes
     the backslash before other commas. Unknown for what Helm rejects.

@@ -178,7 +178,7 @@ def _labels_asked(spec: Body) -> set[str]:
 
 
 def _keys(value: Any) -> Iterator[str]:
-    """List the texts of all fields named `key`, at any depth."""
+    """List the strings of all fields named `key`, at any depth."""
     if isinstance(value, Mapping):
         if isinstance(value.get("key"), str):
             yield value["key"]

@@ -189,7 +189,7 @@ def _merged(selector: object, labels: Labels, stated: Body) -> Body | None:
 
 
 def written(peer: Peer) -> str:
-    """Write what decides about equal pods. Two with one text behave alike."""
+    """Write what decides about equal pods. Two with one string behave alike."""
     keys = ("affinity", "topologySpreadConstraints", "containers", "nodeSelector", "tolerations")
     spec = {key: peer.spec.get(key) for key in keys}
     return json.dumps([peer.namespace, dict(peer.labels), spec], sort_keys=True, default=str)

@@ -320,7 +320,7 @@ def _normalized(name: str) -> str:
 
 
 def _flat(params: Params, above: str = "") -> dict[str, str]:
-    """Name nested values by their paths, as texts."""
+    """Name nested values by their paths, as strings."""
     made: dict[str, str] = {}
     for key, value in params.items():
         if isinstance(value, Mapping):
@@ -333,7 +333,7 @@ def _flat(params: Params, above: str = "") -> dict[str, str]:
 
 
 def _filled(value: Any, params: Params, *, is_go: bool) -> Any:
-    """Fill the parameters in all texts of a value."""
+    """Fill the parameters in all strings of a value."""
     if isinstance(value, str):
         fill = _go_field if is_go else _field
         return _TEMPLATE.sub(lambda found: fill(found[1].strip(), params, found[0]), value)

@@ -38,7 +38,7 @@ _GROUPS = ("argoproj.io/", ".toolkit.fluxcd.io/")
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text that may state releases: a file, or what was rendered from files."""
+    """A string that may state releases: a file, or what was rendered from files."""
 
     name: str
     """Its name in messages."""
@@ -49,16 +49,16 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """The texts that may state releases."""
+    """The strings that may state releases."""
 
     stating: Sequence[Text]
     """Those in which some are stated."""
     all: Sequence[Text]
-    """All texts, with the objects that a release may name."""
+    """All strings, with the objects that a release may name."""
 
 
 def texts_of(files: Iterable[str], folders: Iterable[str], stating: Container[str]) -> Texts:
-    """Return the texts of files below some folders, and those that state releases."""
+    """Return the contents of files below some folders, and those that state releases."""
     boundaries = {folder: boundary_of(folder) for folder in folders}
     made: list[Text] = []
     for file in files:
@@ -76,12 +76,12 @@ def states_releases(path: str, read: Callable[[str], str | Unreadable]) -> bool:
 
 
 def has_releases(text: str) -> bool:
-    """Return quickly whether a text may have an object that states a release."""
+    """Return quickly whether a string may have an object that states a release."""
     return may_have(text, lambda each: any(group in each for group in _GROUPS))
 
 
 def find_releases(texts: Texts) -> Iterator[tuple[Statement, Mapping[str, Any]]]:
-    """Yield the releases that some texts state, each with its object; empty if it is none."""
+    """Yield the releases that some strings state, each with its object; empty if it is none."""
     repositories: dict[str, Repository] = {}
     stating: list[tuple[Text, Mapping[str, Any]]] = []
     for text in texts.stating:
@@ -142,7 +142,7 @@ class _Named:
         return self._known.get((kind, namespace, name)) or self._known.get((kind, "", name))
 
     def _all(self) -> Iterator[tuple[tuple[str, str, str], Mapping[str, Any]]]:
-        """List the objects of all texts that HelmReleases may refer to, by kind and name."""
+        """List the objects of all strings that HelmReleases may refer to, by kind and name."""
         for text in self._texts:
             content = read_text(text.path, named=False)
             if isinstance(content, Unreadable) or not may_have(content, _names):
@@ -158,7 +158,7 @@ def _names(content: str) -> bool:
 
 
 def _objects(content: str, kinds: frozenset[tuple[str, str]]) -> Iterator[Mapping[str, Any]]:
-    """Yield the objects of some kinds in a text, also those in lists."""
+    """Yield the objects of some kinds in a string, also those in lists."""
 
     def is_wanted(version: object, kind: object, _text: str) -> bool:
         known = group_kind({"apiVersion": version, "kind": kind})

@@ -117,7 +117,7 @@ def in_addresses(text: str) -> Iterator[tuple[str, str, object]]:
 
 
 def _assigned(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the variables that a script sets once, to a text that is known."""
+    """Yield the variables that a script sets once, to a string that is known."""
     found: dict[str, set[str]] = {}
     for name, stated in _ASSIGNED.findall(text):
         value = _DEFAULT.sub(lambda m: m[1], stated.strip().strip("\"'"))
@@ -205,7 +205,7 @@ def _system(chart: object, address: str) -> str:
 
 
 def _release(version: object) -> str:
-    """Return the release that a text names; empty if it may be one of several."""
+    """Return the release that a string names; empty if it may be one of several."""
     if not isinstance(version, str):
         return ""
     exact, minor = _EXACT.fullmatch(version), _MINOR.fullmatch(version)

@@ -87,7 +87,7 @@ class ChartRelease:
     name: str
     namespace: str
     values: tuple[str, ...] = ()
-    """Texts of values files. A later one overrides an earlier one."""
+    """Contents of values files. A later one overrides an earlier one."""
     options: tuple[str, ...] = ()
     """Options of helm that set single values after all files."""
     keeps_defaults: bool = True
@@ -97,7 +97,7 @@ class ChartRelease:
 
     @property
     def key(self) -> str:
-        """A text that is the same for releases of the same objects."""
+        """A string that is the same for releases of the same objects."""
         named = (self.folder, self.name, self.namespace, self.values, self.options)
         rest = (self.keeps_defaults, self.fields)
         return json.dumps([*named, *rest], sort_keys=True, default=str)
@@ -121,7 +121,7 @@ class Overlay:
 
     @property
     def key(self) -> str:
-        """A text that is the same for overlays of the same objects."""
+        """A string that is the same for overlays of the same objects."""
         stated = (self.folder, self.fields, self.variables, self.replaces, self.closed)
         return json.dumps(stated, sort_keys=True, default=str)
 
@@ -142,7 +142,7 @@ class Outside:
     body: Mapping[str, Any] = field(default_factory=dict)
     """An object that states the same, which rules may read; empty if its values are not known."""
     values: tuple[str, ...] = ()
-    """The texts of values files in it."""
+    """The contents of values files in it."""
 
 
 Statement = ChartRelease | Overlay | Outside

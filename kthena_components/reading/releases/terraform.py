@@ -90,7 +90,7 @@ def _in_json(text: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _from_json(value: object) -> Any:
-    """Return a value of JSON, in which each text is a template."""
+    """Return a value of JSON, in which each string is a template."""
     if isinstance(value, Mapping):
         return {str(key): _from_json(each) for key, each in value.items()}
     if isinstance(value, list):
@@ -147,7 +147,7 @@ class _Release:
         return value if isinstance(value, str) else ""
 
     def _values(self, folder: str) -> Iterator[str]:
-        """Yield the values of a helm_release as YAML texts, as far as they are known."""
+        """Yield the values of a helm_release as YAML strings, as far as they are known."""
         listed = self._body.get("values")
         if not isinstance(listed, list | None):
             raise OutsideError(_WHY)

@@ -81,7 +81,7 @@ def merged(body: Body, others: Sequence[Body]) -> tuple[Body, tuple[int, ...]]:
 
 
 def _same_space(*bodies: Body) -> bool:
-    # Compared as texts: a file may contain anything there.
+    # Compared as strings: a file may contain anything there.
     spaces = {str(namespace_or_default(body)) for body in bodies}
     return len(spaces) == 1
 

@@ -182,7 +182,7 @@ def config_map(name: str, namespace: str, labels: dict[str, str], text: str) -> 
 
 # What KAITO's webhook rejects of an inference_config.yaml: the ConfigMap of inference.config.
 #
-# Its loader reads texts below `vllm`, and leaves each value as it is written: 0x10 stays a text.
+# Its loader reads texts below `vllm`, and leaves each value as it is written: 0x10 stays a string.
 #
 # Source: kaito-project/kaito v0.11.0 api/v1beta1/inference_config_validation.go
 # validateInferenceConfig.
@@ -243,8 +243,10 @@ def rejected_file(text: str, most: int | None) -> Rejected | None:
     nested = next((key for key, value in flags.items() if isinstance(value, dict | list)), None)
     if nested is not None:
         kind = "map" if isinstance(flags[nested], dict) else "list"
-        seen = f"has a {kind} below {display(nested)}, but KAITO reads only texts and numbers there"
-        return Rejected(seen, "write it as one text in quotes, in JSON")
+        seen = (
+            f"has a {kind} below {display(nested)}, but KAITO reads only strings and numbers there"
+        )
+        return Rejected(seen, "write it as one string in quotes, in JSON")
     length = flags.get(MAX_LEN)
     return None if length is None else rejected_length(_written(text, MAX_LEN, length), most)
 
@@ -257,5 +259,5 @@ def _written(text: str, flag: str, read: object) -> str:
     import yaml  # noqa: PLC0415 - slow to load
 
     loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-    found = yaml.load(text, Loader=loader)  # noqa: S506 - makes nothing but texts, lists and maps
+    found = yaml.load(text, Loader=loader)  # noqa: S506 - makes nothing but strings, lists and maps
     return str(mapping(mapping(found).get(VLLM)).get(flag, read))

@@ -129,7 +129,7 @@ def _join_command() -> dict[str, Any]:
 
 
 def _flags(config: object) -> list[str]:
-    """Write a worker's config as flags: sorted, `_` as `-`, an empty text as a bare flag."""
+    """Write a worker's config as flags: sorted, `_` as `-`, an empty string as a bare flag."""
     if is_unresolved(config):
         return [UNKNOWN_WORD, UNKNOWN_WORD]
     words: list[str] = []

@@ -123,7 +123,7 @@ class ModelServerSpec(Spec):
 
 
 class StringMatchSpec(Spec):
-    """A text, exactly one of three ways."""
+    """A string, exactly one of three ways."""
 
     exact: str | None = None
     prefix: str | None = None

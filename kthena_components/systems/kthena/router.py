@@ -334,7 +334,7 @@ def _refuse_route(
 
 
 def _refuse_rule(options: KthenaOptions, rule: RuleSpec, at: str) -> Iterator[Finding]:
-    """Check a rule of a route: its targets, their weights, and one way to match each text."""
+    """Check a rule of a route: its targets, their weights, and one way to match each string."""
     for index, target in enumerate(rule.target_models):
         if target.model_server_name is None and options.model_server is None:
             path = f"{at}.target_models[{index}].model_server_name"

@@ -87,7 +87,7 @@ class Group:
     name: str
     """The object's name, or the role's; `?` for an unknown name."""
     stated: object
-    """Its spec as written, which may be a text that is not known yet."""
+    """Its spec as written, which may be a string that is not known yet."""
     spec: Mapping[str, Any]
     template: Mapping[str, Any]
     """Its leaderWorkerTemplate."""

@@ -164,7 +164,7 @@ class Group:
     path: str
     name: str
     stated: object
-    """The group as written, which may be a text that is not known yet."""
+    """The group as written, which may be a string that is not known yet."""
     fields: Mapping[str, Any]
     template: object
     """Its pod template, with KubeRay's command in the first container."""

@@ -119,12 +119,12 @@ def _models(view: Releases) -> Iterator[Model]:
 
 
 def _size_of(value: object) -> MaybeInt | None:
-    """Read a size, which may be a number or a text of digits."""
+    """Read a size, which may be a number or a string of digits."""
     return whole(number_of(value))
 
 
 def number_of(value: object) -> object:
-    """Return the number in a text of digits, which templates write without quotes."""
+    """Return the number in a string of digits, which templates write without quotes."""
     if isinstance(value, str) and len(value) < len(str(2**63)) and value.strip().isdecimal():
         return int(value)
     return value

@@ -195,7 +195,7 @@ def _version(stated: object, chart: object = None) -> Version | Unknown | None:
 
 
 def _argo(chart: str, source: Mapping[str, Any], path: str, namespace: object) -> ChartValues:
-    """Read Argo CD's values: an object overrides a text, and parameters override both."""
+    """Read Argo CD's values: an object overrides a string, and parameters override both."""
     helm, version = mapping(source.get("helm")), source.get("targetRevision")
     if version in ("", "HEAD", "main"):
         version = None

@@ -320,7 +320,7 @@ def test_of_two_models_the_serve_command_moves_the_first_to_the_front(
         ("0.33.0", "--safetensors-load-strategy.x 2", True),  # not among its choices
         ("0.33.0", "--enable-sleep-mode.level 1", True),  # a switch: the JSON is left over
         ("0.33.0", "--dtype.x 1", True),
-        ("0.33.0", "--tokenizer.x 1", False),  # JSON is a text
+        ("0.33.0", "--tokenizer.x 1", False),  # JSON is a string
         ("0.33.0", "--speculative-con.num_speculative_tokens 3", False),
         ("0.33.0", "--compilation-config.mode", True),
         ("0.33.0", "--compilation-config.mode 3", False),

@@ -24,7 +24,7 @@ WHOLE = {
     "a backslash": f"vllm serve M -tp 8 \\\n  {OPTION} 2\n",
     "two lines": f"vllm serve M \\\n -tp 8 \\\n  {OPTION} 2 \\\n",
     "an odd number of them": f"vllm serve M -tp 8 \\\n  {OPTION} 2 \\\\\\\n",
-    "a text": f'vllm serve M -tp 8 {OPTION} 2\necho "\n{OPTION}"\n',
+    "a string": f'vllm serve M -tp 8 {OPTION} 2\necho "\n{OPTION}"\n',
     "a here-document": f"cat <<E\n{OPTION} 2\nE\nvllm serve M -tp 8 {OPTION} 2\n",
     "an array": f"A=(\n  {OPTION} 2\n)\nvllm serve M -tp 8 ${{A[@]}}\n",
     "a pattern": f"case $0 in\n{OPTION}) ;;\nesac\nvllm serve M -tp 8 {OPTION} 2\n",

@@ -28,7 +28,7 @@ SERVING: dict[str, Any] = {
 
 
 def told(old: str = "", new: str = "") -> list[str]:
-    """Give what the rule says of the written object, with a text of its command replaced."""
+    """Give what the rule says of the written object, with a string of its command replaced."""
     (written,) = compile_serving(SERVING).manifests
     body: Any = dict(written.body)
     role = body["spec"]["template"]["roles"][0]

@@ -133,7 +133,7 @@ def places(value: object, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
 
 
 def with_value(body: Any, path: tuple[Any, ...], value: object) -> Any:
-    """Give a copy with another value at a place; a text that is not there yet is a new field."""
+    """Give a copy with another value at a place; a string that is not there yet is a new field."""
     body = inner = deepcopy(body)
     for key in path[:-1]:
         inner = inner[key]

@@ -16,7 +16,7 @@ from tests.support.strategies import LATE, json_trees, law
 
 
 def said(args: object) -> str:
-    """Give the refusal, or an empty text."""
+    """Give the refusal, or an empty string."""
     try:
         parse_spec(ModelServingSpec, args)
     except SpecError as refusal:
@@ -139,7 +139,7 @@ MESSAGES: dict[str, tuple[Args, str]] = {
         {"name": "c" * 70},
         "is 70 characters long; at most 63 are allowed. Shorten it by 7. [length]",
     ),
-    "empty-text": ({"roles[0].engine.model": ""}, "is empty. Write some text. [length]"),
+    "empty-text": ({"roles[0].engine.model": ""}, "is empty. Write some string. [length]"),
     "empty-list": ({"roles": []}, "is empty. Give at least one. [length]"),
     "no-quantity": (
         {"roles[0].resources.memory": "8 GB"},

@@ -43,7 +43,7 @@ def test_a_pattern_without_anchors_is_refused(pattern: str, better: str) -> None
     assert "\n".join(map(str, findings(pattern))) == (
         f"hyper_nodes[0].node_regex: '{pattern}' does not reach from ^ to $ in every alternative, "
         f"but Volcano finds a pattern anywhere in a node's name. Write '{better}', with .* where "
-        "any text may be. [hypernode-node-regex]"
+        "any string may be. [hypernode-node-regex]"
     )
     assert findings(better) == []
 

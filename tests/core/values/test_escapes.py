@@ -1,4 +1,4 @@
-"""A search in a text misses no word that a parser reads."""
+"""A search in a string misses no word that a parser reads."""
 
 import base64
 
@@ -19,7 +19,7 @@ def has_word(text: str) -> bool:
 
 @st.composite
 def written(draw: st.DrawFn) -> str:
-    """Write a word as a quoted text of YAML, in one of the ways for each character."""
+    """Write a word as a quoted string of YAML, in one of the ways for each character."""
     before, after = (draw(st.text("a \\\"'x\n:,[]{}#", max_size=4)) for _ in range(2))
     made = json_text(before)
     for character in WORD:

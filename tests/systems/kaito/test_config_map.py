@@ -280,7 +280,7 @@ UNREADABLE: dict[str, tuple[list[Manifest], str]] = {
         f"ConfigMap 'params' has no key '{KEY}'",
     ),
     "late": ([config_map(LATE)], f"key '{KEY}' of ConfigMap 'params' is not known yet"),
-    "no text": ([config_map({"vllm": {}})], f"key '{KEY}' of ConfigMap 'params' holds no text"),
+    "no string": ([config_map({"vllm": {}})], f"key '{KEY}' of ConfigMap 'params' holds no string"),
     "binary": (
         [changed(vllm(), {"data": GONE, "binaryData": {KEY: "e30="}})],
         f"key '{KEY}' of ConfigMap 'params' is binary",

@@ -27,7 +27,7 @@ FIRST = "spec.containers[0]"
 
 
 def said(args: Args, changes: Args) -> str:
-    """Give the refusal, or an empty text."""
+    """Give the refusal, or an empty string."""
     try:
         compile_serving(changed(args, changes))
     except SpecError as refusal:

@@ -76,7 +76,7 @@ ROWS: dict[str, tuple[Manifest, dict[str, Any], str | None]] = {
     "no owner": (SERVED, {f"{MODEL}/storageUri": "hf://Qwen3-32B"}, None),
     "too many parts": (SERVED, {f"{MODEL}/storageUri": f"{HUB}/tree/main"}, None),
     "not known yet": (SERVED, {f"{MODEL}/storageUri": LATE}, None),
-    "no text": (SERVED, {f"{MODEL}/storageUri": [HUB]}, None),
+    "no string": (SERVED, {f"{MODEL}/storageUri": [HUB]}, None),
     "a container of one's own": (OWN, {}, NAME),
     "with a slash at the end": (
         OWN,

@@ -13,7 +13,7 @@ OLDEST = {"backend": "kthena", "kthena_version": "0.1"}
 
 
 def said(args: Args, version: str, changes: dict[str, Any]) -> str:
-    """Give the refusal, or an empty text."""
+    """Give the refusal, or an empty string."""
     try:
         compile_serving(changed(args, {"backend": "kthena", "kthena_version": version, **changes}))
     except SpecError as refusal:

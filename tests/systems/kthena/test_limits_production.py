@@ -16,7 +16,7 @@ DECODE = {"min_replicas": 1, "max_replicas": 4}
 
 
 def said(args: Args, options: dict[str, Any], version: str = "1.0") -> str:
-    """Give the refusal, or an empty text."""
+    """Give the refusal, or an empty string."""
     changes = {"backend": "kthena", "backend_options": options, "kthena_version": version}
     try:
         compile_serving(changed(args, changes))

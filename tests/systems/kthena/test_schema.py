@@ -16,7 +16,7 @@ NO_FIELD = (
     "is not a field of ModelServing in Kthena 1.0, which server-side apply and kubectl reject"
 )
 WHOLE = "but must be a whole number. Write for example 1, without quotes."
-TEXT = "but must be a text. Write it in quotes."
+TEXT = "but must be a string. Write it in quotes."
 MAP = "but must be a map. Write a map."
 LIST = "but must be a list. Write a list."
 
@@ -28,7 +28,7 @@ LIST = "but must be a list. Write a list."
     ("path", "value", "said"),
     [
         ("metadata", [], f"metadata: is a list, {MAP}"),
-        ("metadata.name", {}, "metadata.name: is a map, but must be a text. Write a text."),
+        ("metadata.name", {}, "metadata.name: is a map, but must be a string. Write a string."),
         ("metadata.labels", {"app": 8}, f"metadata.labels.app: is 8, {TEXT}"),
         ("spec", "chat", f"spec: is 'chat', {MAP}"),
         ("spec.replicas", "2", f"spec.replicas: is '2', {WHOLE.replace('for example 1', '2')}"),
@@ -101,7 +101,7 @@ def test_what_is_not_a_quantity_is_refused(amount: str) -> None:
 def test_a_fraction_is_no_quantity_unless_it_is_quoted() -> None:
     assert told(chat({f"{ENGINE}.resources": {"limits": {"cpu": 0.5}}})) == [
         (
-            f"{ENGINE_AT}.resources.limits.cpu: is 0.5, but must be a whole number or a text. "
+            f"{ENGINE_AT}.resources.limits.cpu: is 0.5, but must be a whole number or a string. "
             "Write it in quotes. [kthena-schema]"
         )
     ]

@@ -59,7 +59,7 @@ def test_a_program_of_ones_own_is_not_checked() -> None:
 
 def test_an_entrypoint_that_is_no_text_is_refused() -> None:
     (refused,) = told(ray_job(7))
-    assert refused.startswith("o.spec.entrypoint: is 7, but must be a text")
+    assert refused.startswith("o.spec.entrypoint: is 7, but must be a string")
 
 
 @pytest.mark.parametrize("place", ["spec.rayClusterSpec", f"{TEMPLATE}.spec.containers"])

@@ -362,7 +362,7 @@ def test_config_maps_are_those_beside_the_pods(namespaces: Changes, found: bool)
             },
             "",
         ),
-        # A number in a text is a text (--set-string), which Helm writes without an exponent.
+        # A number in a string is a string (--set-string), which Helm writes without an exponent.
         ({"servingEngineSpec.modelSpec[0].vllmConfig.maxModelLen": "1048576"}, "context-within"),
         # The finding names the field that decides.
         (

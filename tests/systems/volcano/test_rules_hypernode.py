@@ -76,7 +76,7 @@ WRONG: dict[str, tuple[Args, str]] = {
     ),
     "unanchored": (
         node({"regexMatch": {"pattern": "gpu-1"}}),
-        f"M spec.members[0].selector.regexMatch.pattern: {REGEX} anywhere in a node's name. Write '^gpu-1$', with .* where any text may be. [hypernode-node-regex]",
+        f"M spec.members[0].selector.regexMatch.pattern: {REGEX} anywhere in a node's name. Write '^gpu-1$', with .* where any string may be. [hypernode-node-regex]",
     ),
     "mixed": (
         hyper_node("rack-1", 1, exact("a"), exact("b", "HyperNode")),

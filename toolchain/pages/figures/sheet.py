@@ -1,6 +1,6 @@
-"""Boxes, texts and arrows on a sheet that fits on a telephone.
+"""Boxes, strings and arrows on a sheet that fits on a telephone.
 
-A text that is wider than its box is an error, so no figure has a cut or overlapping text.
+A string that is wider than its box is an error, so no figure has a cut or overlapping text.
 """
 
 from collections.abc import Mapping, Sequence
@@ -53,7 +53,7 @@ def end(root: Element) -> str:
 def write(
     parent: Element, text: str, left: float, base: float, room: float, **attributes: object
 ) -> None:
-    """Write a text.
+    """Write a string.
 
     Raises:
         ValueError: It is wider than its room.

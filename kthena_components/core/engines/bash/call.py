@@ -1,4 +1,4 @@
-"""One command that a shell runs, its files and program, and texts that it reads as a script."""
+"""One command that a shell runs, its files and program, and strings that it reads as a script."""
 
 import posixpath
 import re
@@ -193,7 +193,7 @@ def block_of(text: str) -> Block:
 
 
 def _runs_unknown(words: Sequence[str]) -> bool:
-    """Return whether it is unknown which command a text begins with."""
+    """Return whether it is unknown which command a string begins with."""
     first = words[0] if words else ""
     return isinstance(first, Many) or has_gap(first.split(" ")[0])
 

@@ -70,7 +70,7 @@ def either(left: Truth, right: Callable[[], Truth]) -> Truth:
 
 
 def doubt(shell: Shell, *texts: str) -> Doubt:
-    """Say how a condition over some texts is not known."""
+    """Say how a condition over some strings is not known."""
     late = [text for text in texts if not is_known(text)]
     return Doubt.VARIES if late and all(map(shell.shared.scope.varies, late)) else Doubt.OPEN
 
@@ -216,7 +216,7 @@ class _Double:
         return Doubt.OPEN
 
     def fits(self, text: str, word: Word) -> Truth:
-        """Return whether a text fits a pattern."""
+        """Return whether a string fits a pattern."""
         expander = Expander(self.shell)
         pattern = expander.pattern(word)
         if pattern is None or not is_known(text):

@@ -31,7 +31,7 @@ from kthena_components.core.engines.placeholders import has_gap
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown
 
-# Assignments: texts, arrays and tables.
+# Assignments: strings, arrays and tables.
 
 
 _LONG = 4096
@@ -66,7 +66,7 @@ def _room(shell: Shell, text: str) -> Value:
 
 
 def _added(shell: Shell, name: str, text: str) -> Value:
-    """Append a text to a variable (`NAME+=text`); for an array, to its first word."""
+    """Append a string to a variable (`NAME+=text`); for an array, to its first word."""
     found = value_of(shell, name)
     if isinstance(found, Array):
         first = scalar(found)

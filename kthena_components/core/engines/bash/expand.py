@@ -1,4 +1,4 @@
-"""Words as a shell expands them: into texts, with a gap for each part that is not known.
+"""Words as a shell expands them: into strings, with a gap for each part that is not known.
 
 Source: POSIX.1-2024, Shell Command Language, 2.6; bash's manual, 3.5.
 """
@@ -93,7 +93,7 @@ class Expander:
         return Fields(self.shell).take(self.chunks(word))
 
     def text(self, word: Word, *, assigns: bool = False) -> str:
-        """Return one text, as in an assignment: nothing splits it."""
+        """Return one string, as in an assignment: nothing splits it."""
         chunks = [chunk for chunk in self.chunks(word, assigns=assigns) if chunk is not NONE]
         between = " " if self.shell.bash or self.shell.state.separators == BLANKS else ""
         if not between and NEXT in chunks:

@@ -64,7 +64,7 @@ def expand_braces(word: Word) -> list[Word]:
 
 
 def _joined(tokens: Sequence[Token]) -> Word:
-    """Join neighbouring characters to unquoted texts, around the tokens that are pieces."""
+    """Join neighbouring characters to unquoted strings, around the tokens that are pieces."""
     pieces: list[Piece] = []
     text = ""
     for token in tokens:
@@ -150,7 +150,7 @@ _PART = regex(r"\\(.)|\[([!^]?)([^\\\[\]/!^-][^\\\[\]/]*)\]|([*?])|([^\\*?\[])",
 
 
 def escape(text: str) -> str:
-    """Write a quoted text as a part of a pattern."""
+    """Write a quoted string as a part of a pattern."""
     return _SPECIAL.sub(r"\\\1", text)
 
 
@@ -196,13 +196,13 @@ def _expression(text: str, pattern: str) -> re.Pattern[str] | None:
 
 
 def matches(text: str, pattern: str) -> bool | None:
-    """Return whether a whole text fits a pattern; None if that is not known."""
+    """Return whether a whole string fits a pattern; None if that is not known."""
     expression = _expression(text, pattern)
     return None if expression is None else expression.match(text) is not None
 
 
 def trimmed(text: str, pattern: str, operator: str) -> str | None:
-    """Return a text without the part that `#`, `##`, `%` or `%%` takes off."""
+    """Return a string without the part that `#`, `##`, `%` or `%%` takes off."""
     expression = _expression(text, pattern)
     if expression is None or len(text) > _LONGEST:
         return None
@@ -224,7 +224,7 @@ def unescaped(text: str) -> str | None:
 
 
 def is_plain(text: str) -> bool:
-    """Return whether a text has no escapes but those for a line, a tab and a backslash."""
+    """Return whether a string has no escapes but those for a line, a tab and a backslash."""
     return re.fullmatch(r"(?:[^\\]|\\[nt\\])*", text) is not None
 
 
@@ -254,7 +254,7 @@ class Next(Enum):
     NEXT = "next"
     """Between two of them: the next field begins."""
     NONE = "none"
-    """There are none: no field, but shells differ in what becomes of empty texts beside it."""
+    """There are none: no field, but shells differ in what becomes of empty strings beside it."""
 
 
 NEXT, NONE = Next.NEXT, Next.NONE
@@ -323,13 +323,13 @@ class Fields:
         self._parts.append(text)
 
     def _open(self, text: str) -> None:
-        """Add a text outside quotes."""
+        """Add a string outside quotes."""
         self._many = self._many or has_gap(text)
         self._globs = self._globs or has_glob(text)
         self._add(text)
 
     def _split(self, text: str, separator: re.Pattern[str] | None) -> None:
-        """Split a text at IFS; a separator other than blanks also ends an empty field."""
+        """Split a string at IFS; a separator other than blanks also ends an empty field."""
         at = 0
         for match in separator.finditer(text) if separator else ():
             if match.start() > at:
@@ -347,7 +347,9 @@ class Fields:
         self._nothing = 0
         if empty:
             self._many = True
-            self._add(self.shell.gap('"$@"', "shells differ in what an empty text beside it makes"))
+            self._add(
+                self.shell.gap('"$@"', "shells differ in what an empty string beside it makes")
+            )
 
     def _close(self, *, force: bool) -> None:
         """End a field; force makes one of nothing."""

@@ -332,7 +332,7 @@ def _operand(words: "Expander", piece: Parameter) -> Iterator[Chunks]:
 
 
 def _nothing(words: "Expander", piece: Parameter, *, joined: bool) -> Iterator[Chunks]:
-    """Return what `${A[@]:+…}` makes of an empty array, or of one with an empty text (joined)."""
+    """Return what `${A[@]:+…}` makes of an empty array, or of one with an empty string (joined)."""
     if not piece.quoted:
         return
     if joined:

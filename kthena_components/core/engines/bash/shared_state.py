@@ -41,7 +41,7 @@ class Script:
     options: tuple[str, ...] = ()
     """Options of the shell: `-e`, `+x`, `-o pipefail`."""
     file: str = ""
-    """Its path; empty for a text behind `-c`."""
+    """Its path; empty for a string behind `-c`."""
 
 
 @dataclass(slots=True)

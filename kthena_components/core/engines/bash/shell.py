@@ -128,7 +128,7 @@ class Shell:
         return Flow.GOES
 
     def gap(self, written: str, because: Unknown | str) -> str:
-        """Leave a gap for a text that is not known."""
+        """Leave a gap for a string that is not known."""
         return self.shared.scope.gap(written, because)
 
     def leave(self, status: Status) -> Flow:

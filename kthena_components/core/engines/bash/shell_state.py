@@ -208,7 +208,7 @@ class State:
         Args:
             ends: What each path has written since it left the others.
             where: What to say of a value on which they differ: "in a branch of the script".
-            gap: Leaves a gap for a text that is not known.
+            gap: Leaves a gap for a string that is not known.
         """
         if len(ends) > 1:
             ends = [_joined(self, ends, where, gap)]
@@ -264,5 +264,5 @@ def _value(state: State, end: Mapping[str, Any], name: str) -> Any:
 
 
 def is_known(text: object) -> bool:
-    """Return whether all of a text is known."""
+    """Return whether all of a string is known."""
     return isinstance(text, str) and not isinstance(text, Many) and not has_gap(text)

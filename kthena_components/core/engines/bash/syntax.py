@@ -87,7 +87,7 @@ class Assignment:
     index: Word | None = None
     appends: bool = False
     items: tuple[Word, ...] | None = None
-    """The words of an array; None for one text."""
+    """The words of an array; None for one string."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

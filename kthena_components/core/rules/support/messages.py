@@ -154,7 +154,7 @@ def slip_of(word: str, known: Iterable[str]) -> str | None:
 
 
 def is_number(text: str, kind: Callable[[str], object] = int) -> bool:
-    """Return whether Python takes a text for an integer, or another kind of number."""
+    """Return whether Python takes a string for an integer, or another kind of number."""
     try:
         kind(text)
     except ValueError:

@@ -192,12 +192,12 @@ def _metadata(stated: object, at: str) -> Iterator[Finding]:
             continue
         if not isinstance(fields, Mapping):
             seen = f"is {display(fields)}, but must be a map"
-            yield refuse(f"{at}.{key}", seen, "write texts by name", _ANNOTATIONS)
+            yield refuse(f"{at}.{key}", seen, "write strings by name", _ANNOTATIONS)
         elif any(
             not isinstance(value, str) and value is not None and unknown_in(value) is None
             for value in fields.values()
         ):
-            seen = "has a value that is not a text"
+            seen = "has a value that is not a string"
             yield refuse(f"{at}.{key}", seen, "write it in quotes", _ANNOTATIONS)
 
 

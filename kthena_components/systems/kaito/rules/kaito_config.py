@@ -79,8 +79,8 @@ def kaito_config(view: View) -> Iterator[Finding]:
     """KAITO accepts the ConfigMap of inference.config, and vLLM starts on its nodes with it.
 
     The webhook reads the key inference_config.yaml: max-model-len is at most the model's, and
-    values below vllm are texts and numbers. The launcher needs a map there. It appends each key to
-    KAITO's command line with its value, so sizes in the file replace those that KAITO calculates
+    values below vllm are strings and numbers. The launcher needs a map there. It appends each key
+    to KAITO's command line with its value, so sizes in the file replace those that KAITO calculates
     for its nodes, and false turns a switch on. The options themselves are checked as on any command
     line of vLLM, by engine-option-known, memory-fraction-range and scheduler-sizes: unless KAITO's
     version is given, what the vLLM of KAITO 0.11 and the newest both reject.

@@ -218,7 +218,7 @@ def _scaling(workload: LlmWorkload, scaling: Mapping[str, Any]) -> Iterator[tupl
 
 
 def _advanced(advanced: object, at: str) -> Iterator[tuple[str, str, str]]:
-    """Refuse what KServe sets in KEDA's advanced options; the CRD wants its texts empty."""
+    """Refuse what KServe sets in KEDA's advanced options; the CRD wants its strings empty."""
     if advanced is None or unknown_in(advanced):
         return
     modifiers = mapping(mapping(advanced).get("scalingModifiers"))
@@ -229,7 +229,7 @@ def _advanced(advanced: object, at: str) -> Iterator[tuple[str, str, str]]:
         seen = f"is {display(given[tuned[0]])}, but KServe sets what keda scales by"
         yield f"{at}.scalingModifiers.{tuned[0]}", seen, "remove advanced"
     elif any(value is None for value in given.values()):
-        seen = "is given, and the CRD then requires four empty texts in scalingModifiers"
+        seen = "is given, and the CRD then requires four empty strings in scalingModifiers"
         yield at, seen, remove()
     if scaler is not None and mapping(scaler).get("name") != "":
         seen = "is given, and the CRD then requires an empty name in it"

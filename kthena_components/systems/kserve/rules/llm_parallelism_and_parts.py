@@ -316,7 +316,7 @@ def kserve_llm_devices(view: LlmService) -> Iterator[Finding]:
 
 
 def _device(name: str, value: str) -> tuple[str, str]:
-    """Return what is wrong with an annotation and the remedy; empty texts if it is valid."""
+    """Return what is wrong with an annotation and the remedy; empty strings if it is valid."""
     if name == "device-class" and not is_dns_name(value):
         return "which is not a DNS-1123 subdomain", "write for example gpu.nvidia.com"
     label = is_dns_name(value) and "." not in value and len(value) <= DNS_LABEL

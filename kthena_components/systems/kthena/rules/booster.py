@@ -110,7 +110,7 @@ def booster_config(worker: Worker) -> Iterator[Finding]:
     """A worker's config becomes a valid command line of vLLM.
 
     Kthena writes `--key value`, and numbers as Go prints floats: from 1000000 on with an exponent,
-    which vLLM does not read as an integer. The value of a switch is an empty text: true or false
+    which vLLM does not read as an integer. The value of a switch is an empty string: true or false
     would become a word after the flag, with another meaning. The probes of the pods and the
     ModelServer that Kthena creates have port 8000, whatever the config says.
 
@@ -142,7 +142,7 @@ def _setting(path: str, value: object) -> Iterator[Finding]:
             "switches take no value",
             remedy='write ""'
             if value
-            else either(remove(), "write its no- form with an empty text"),
+            else either(remove(), "write its no- form with an empty string"),
             level=Level.ADVISORY,
         )
     elif number is not None and abs(number) >= _SHORTEST:

@@ -93,7 +93,7 @@ def _own_names(serving: str) -> re.Pattern[str]:
 
 
 def _is_host(view: Serving, text: str, found: re.Match[str], rest: str) -> bool:
-    """Return whether a text surely is an address, and not the name of a model."""
+    """Return whether a string surely is an address, and not the name of a model."""
     space, inside = rest.partition(".")[::2]
     is_full = inside.startswith("svc") or space == (view.object.stated_namespace or "default")
     before = text[max(0, found.start() - _NEAR) : found.start()]
@@ -120,7 +120,7 @@ def _of_container(path: str, container: Mapping[str, Any]) -> Iterator[tuple[str
 
 
 def _wrong(view: Serving, roles: Mapping[str, Role], name: str, rest: str) -> tuple[str, str]:
-    """Explain why a name is not in DNS, and what to write; two empty texts if it may be."""
+    """Explain why a name is not in DNS, and what to write; two empty strings if it may be."""
     serving = str(view.name)
     own = re.fullmatch(r"(\d+)-([a-z].*)-(\d+)-(\d+)", name.removeprefix(f"{serving}-"))
     if own is None:

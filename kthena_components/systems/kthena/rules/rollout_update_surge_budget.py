@@ -187,7 +187,7 @@ def kthena_recovery_and_rollout(view: Serving) -> Iterator[Finding]:
 
 
 def _budget(value: object) -> MaybeInt | MaybeText | None:
-    """Read a count or a text."""
+    """Read a count or a string."""
     return text(value) if isinstance(value, str) else count(value)
 
 

@@ -125,7 +125,7 @@ def _numbers(spec: Mapping[str, Any]) -> range:
 
 
 def _asked(facts: ServingFacts) -> Iterator[tuple[EngineFacts, PodFacts, Meeting]]:
-    """Return the addresses at which pods look for another one, if they are texts."""
+    """Return the addresses at which pods look for another one, if they are strings."""
     for engine in facts.engines:
         for pod, meeting in meetings(engine):
             if isinstance(meeting.address, str):

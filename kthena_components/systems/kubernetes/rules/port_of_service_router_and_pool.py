@@ -98,8 +98,8 @@ def _with_ports(cluster: ClusterObjects) -> Iterator[tuple[Object]]:
 def service_ports(service: Object) -> Iterator[Finding]:
     """Several ports of a Service have names, and no two have one name, number or nodePort.
 
-    Two ports may have the same number if their protocols differ. A targetPort that is a text is the
-    name of a port of the container, so it has a letter, and at most 15 characters. A Service of
+    Two ports may have the same number if their protocols differ. A targetPort that is a string is
+    the name of a port of the container, so it has a letter, and at most 15 characters. A Service of
     type ClusterIP, the default, has no nodePort.
 
     Pass: {name: http, port: 80} and {name: metrics, port: 9090}; one port without a name.

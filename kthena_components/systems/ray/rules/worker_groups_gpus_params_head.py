@@ -112,7 +112,7 @@ def _told(group: Group, path: str, value: object, missing: str = "") -> Iterator
     if not isinstance(value, str):
         number = whole(value)
         written = f'"{number}"' if isinstance(number, int) else f'"{gpus}"'
-        seen = f"is {display(value)}, and KubeRay only accepts texts here"
+        seen = f"is {display(value)}, and KubeRay only accepts strings here"
         yield _finding(
             path, seen, write(written.strip('"'), f"write {written}, with quotes"), _PARAMS
         )
