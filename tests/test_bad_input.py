@@ -91,7 +91,7 @@ CASES = {
         GUIDE,
         KTHENA | {"roles[0].name": "405b", "gang_policy": REMOVED},
         "roles[0].name: is '405b', and Kthena requires a role name that starts with a letter. "
-        "Write for example 'r405b'. [backend-loss]",
+        "Write, for example, 'r405b'. [backend-loss]",
     ),
     "long-name-natively": BadInput(
         ENGINE_RAY,

@@ -287,7 +287,7 @@ def leaders_apart(objects: SplitObjects) -> Iterator[Finding]:
         is_its = objects.part_named(str(where[3]), part.namespace) is part
         wrong, right = (other, part) if is_its else (part, other)
         seen = f"starts the first rank of an engine that meets at {shown}, and so does "
-        seen += f"{display(right.name)}, but only one pod is found there"
+        seen += f"{display(right.name)}, but that address leads to one pod only"
         remedy = "write the address of its own first pod in this engine, or another rank if it "
         remedy += f"belongs to {display(right.name)}"
         report = refuse if objects.are_together(other, part) else advise

@@ -253,7 +253,7 @@ def parse_types(stated: object) -> tuple[str, ...]:
     Raises:
         SettingError: It is not a list of names, or it is empty.
     """
-    example = 'write for example ["nvidia.com/gpu"]'
+    example = 'write, for example, ["nvidia.com/gpu"]'
     if not isinstance(stated, list | tuple):
         raise SettingError(f"gpuTypes is {_shown(stated)}, which is not a list; {example}")
     if not stated:

@@ -88,7 +88,7 @@ def _settings(stated: object) -> Settings:
         config = stated.get(POLICY)
         if not isinstance(config, Mapping):
             raise SettingError(
-                f"this config of policies has no entry {POLICY} that is a map; write for example "
+                f"this config of policies has no entry {POLICY} that is a map; write, for example, "
                 f'{{"{POLICY}": {{"environment": "prod"}}}}'
             )
         settings = parse_settings(_without_level(config))

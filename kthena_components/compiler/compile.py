@@ -278,12 +278,14 @@ def check_plan(
 def _no_backend(name: str) -> Finding:
     """Write the finding of an unknown backend, with the one of a kind of that name."""
     by_kind = {kind.casefold(): system for (_, kind), system in systems.INDEX.items()}
-    system, known = by_kind.get(name.casefold()), f"known: {', '.join(sorted(systems.EMITTERS))}"
+    system, listed = by_kind.get(name.casefold()), ", ".join(sorted(systems.EMITTERS))
     close = system if system in systems.EMITTERS else nearest(name, systems.EMITTERS)
     return Finding(
         path="backend",
         seen=f"there is no backend '{name}'",
-        remedy=set_to(close, f"write '{close}'; {known}") if close else known,
+        remedy=set_to(close, f"write '{close}'; known: {listed}")
+        if close
+        else f"write one of {listed}",
         rule="known-backend",
     )
 

@@ -92,7 +92,7 @@ def _wrong_name(body: Body) -> Iterator[Finding]:
         fitting = fixes_of(found.remedy)[0][0].value
         yield replace(found, remedy=f"{found.remedy}, or add --set name={fitting}")
     elif name in (None, "") and not metadata.get("generateName"):
-        remedy = "write for example 'chat', or add --set name=chat"
+        remedy = "write, for example, 'chat', or add --set name=chat"
         yield Finding(path="metadata.name", seen="is missing", remedy=remedy, rule=_RULE)
 
 

@@ -236,7 +236,7 @@ def _texts_of_packed(file: str) -> Iterator[tuple[str, str]]:
                 count += 1
                 left -= member.size
                 if count > _MOST or left < 0:
-                    raise _PackedError("it is too large")
+                    raise _PackedError
                 content = packed.extractfile(member) if member.isfile() else None
                 if content is not None:
                     yield member.name, content.read().decode(errors="replace")

@@ -128,7 +128,7 @@ def _answers(cluster: _Cluster, environ: Mapping[str, str]) -> Finding | None:
     """Report a cluster that refuses a connection; None if it takes one."""
     address = _address(cluster, environ)
     if address is None:
-        seen = f"{cluster.title} was not checked, because it is not reached by a plain connection"
+        seen = f"{cluster.title} was not checked, because it cannot be tested with a TCP connection"
         return Finding(path="output", seen=seen, rule=UNREACHABLE, level=Level.UNKNOWN)
     try:
         socket.create_connection(address, ANSWER_SECONDS).close()

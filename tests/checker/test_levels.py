@@ -145,13 +145,13 @@ def test_a_config_that_cannot_be_used_is_told_in_one_sentence(
         (
             {"gpuTypes": "nvidia.com/gpu"},
             (
-                'gpuTypes is "nvidia.com/gpu", which is not a list; write for example '
+                'gpuTypes is "nvidia.com/gpu", which is not a list; write, for example, '
                 '["nvidia.com/gpu"]'
             ),
         ),
         (
             {"gpuTypes": ["nvidia.com/gpu", " "]},
-            'gpuTypes contains " ", which is not a name; write for example ["nvidia.com/gpu"]',
+            'gpuTypes contains " ", which is not a name; write, for example, ["nvidia.com/gpu"]',
         ),
         ({"gpuType": []}, "there is no setting 'gpuType' here; write 'gpuTypes'"),
     ],

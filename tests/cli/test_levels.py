@@ -108,7 +108,7 @@ def test_a_config_of_the_pack_is_read_whole(run: Command, write: Write) -> None:
             '{"serving-advice": {}}',
             (
                 "this config of policies has no entry serving-rules that is a map; "
-                'write for example {"serving-rules": {"environment": "prod"}}'
+                'write, for example, {"serving-rules": {"environment": "prod"}}'
             ),
         ),
         ('{"serving-rules": {"level": {}}}', "there is no setting 'level' here; write 'levels'"),

@@ -72,7 +72,9 @@ MISTAKES = [
         ("check", "--release", "lws=0.9", "--release", "lws=0.10", "a"),
         "--release: lws is 0.9 and 0.10: keep one",
     ),
-    Mistake(("check", "--gpu", "=h200", "a"), "write for example POOL=h200, or only h200 for all"),
+    Mistake(
+        ("check", "--gpu", "=h200", "a"), "write, for example, POOL=h200, or only h200 for all"
+    ),
     Mistake(("check", "--gpu", "h200,h100", "a"), "NVIDIA H200 and NVIDIA H100: keep one of them"),
     Mistake(("check", "a" * 5000), "File name too long"),
     Mistake(("check", "tab.yaml"), "has a tab before a field: indent with blanks only"),

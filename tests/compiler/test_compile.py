@@ -111,7 +111,7 @@ def test_a_refusal_counts_its_problems_below_the_subject() -> None:
     assert str(refusal.value) == (
         "ModelServing 'small': 2 problems\n"
         "  queue: is 'Q', but must be lower-case letters, digits, dashes and dots, with a letter "
-        "or digit at both ends of each part. Write for example 'q'. [pattern]\n"
+        "or digit at both ends of each part. Write, for example, 'q'. [pattern]\n"
         "  replicas: is -1, but must be at least 0. Write at least 0. [range]"
     )
 

@@ -235,7 +235,7 @@ WRONG: list[tuple[str, Body, list[str]]] = [
         {"gpus": -1, "gpu": 1, "queues": [{"name": "UPPER"}]},
         ["gpus: is -1, but must be at least 0: write at least 0.",
          ("queues[0].name: is 'UPPER', but must be lower-case letters, digits, dashes and dots, "
-         "with a letter or digit at both ends of each part: write for example 'upper'."),
+         "with a letter or digit at both ends of each part: write, for example, 'upper'."),
          "gpu: there is no field 'gpu' here: remove it, because gpus is stated, too."],
     ),
     ("nothing", {}, ["contains no node: state racks and nodes_per_rack, or nodes."]),

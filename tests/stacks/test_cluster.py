@@ -151,7 +151,7 @@ def test_a_cluster_behind_a_proxy_is_not_tried(kubeconfig: Path) -> None:
     assert found.level is Level.UNKNOWN
     assert str(found) == (
         f"output: context 'production' of {kubeconfig}, https://there.invalid, was not checked, "
-        "because it is not reached by a plain connection. [cluster-unreachable]"
+        "because it cannot be tested with a TCP connection. [cluster-unreachable]"
     )
 
 

@@ -14,7 +14,7 @@ from tests.support.specs import changed
 PIECES = ("pearl", "quartz", "raven", "sable", "1753")
 IN_CONFIG = (
     "contains a secret value, which would be plain text in the manifests. Give the value "
-    "its own config key, name that key in secrets, and refer to the Secret. "
+    "its own config key, name that key in secrets, and use that Secret by secretKeyRef. "
     "[secret-in-config]"
 )
 

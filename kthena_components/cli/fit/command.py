@@ -123,7 +123,9 @@ def _cluster(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> "Clu
         with opened(asked, parser) as (api, _version):
             return live_cluster(api, asked, parser)
     if asked.context or asked.kubeconfig:
-        parser.error("--inventory replaces a cluster: leave out --context and --kubeconfig")
+        parser.error(
+            "--inventory is used instead of a cluster: leave out --context and --kubeconfig"
+        )
     try:
         return read_inventory(asked.inventory, racks_from=asked.racks_from)
     except InventoryError as error:

@@ -192,7 +192,7 @@ class Previewer:
         program = find_program(("pulumi",), untrusted)
         if program is None:
             why = why_missing(("pulumi",), untrusted)
-            raise NoPulumiError(f'{why}; run eval "$(make -s env)", or install Pulumi')
+            raise NoPulumiError(f"{why}; install Pulumi")
         with subprocess.Popen(
             [program, *arguments],
             cwd=self.tree,

@@ -49,7 +49,7 @@ _MOST_COPIES = 64
 _SEVERAL = 2
 ON_A_PORT = f"remove {_SOCKET} from its command line"
 """What to do about a server that only listens on a Unix socket."""
-ON_ALL_ADDRESSES = "add --host 0.0.0.0 to its command line"
+ON_ALL_ADDRESSES = "write --host 0.0.0.0 in its command line"
 """What to do about a server that only listens on its loopback address."""
 
 

@@ -290,7 +290,7 @@ def parse_choice(stated: Iterable[str]) -> GpuChoice | Unknown:
             return gpu
         if equals and not pool:
             return Unknown(
-                f"'{text[:_LONGEST]}' names no pool before the =: write for example "
+                f"'{text[:_LONGEST]}' names no pool before the =: write, for example, "
                 f"POOL={name[:_LONGEST]}, or only {name[:_LONGEST]} for all pods"
             )
         taken = pools.get(pool) if equals else default

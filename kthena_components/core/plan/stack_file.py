@@ -251,8 +251,8 @@ def _no_secret_outside_secrets(config: StackConfig) -> Iterator[Finding]:
         yield Finding(
             path=key,
             seen="contains a secret value, which would be plain text in the manifests",
-            remedy="give the value its own config key, name that key in secrets, and refer "
-            "to the Secret",
+            remedy="give the value its own config key, name that key in secrets, and use "
+            "that Secret by secretKeyRef",
             rule="secret-in-config",
         )
     if (

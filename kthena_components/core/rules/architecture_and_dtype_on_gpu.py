@@ -232,8 +232,8 @@ def _too_old(start: Start) -> Iterator[Finding]:
     yield Finding(
         path=own.image_path,
         seen=f"{title(start.engine)} loads {display(model)}, whose architecture {found[1]} "
-        f"{product} has since {since}, but '{shown_image(str(own.image))}' is older, and no "
-        "release of Transformers had it then",
+        f"is supported since {product} {since}, but '{shown_image(str(own.image))}' is older, and "
+        "Transformers did not have it then",
         remedy=f"use an image of {product} {since} or newer, or another model",
         level=Level.MANDATORY if is_sure else Level.ADVISORY,
     )

@@ -157,7 +157,7 @@ def _refused(start: Start, name: str, stated: VariableFacts, takes: "_Takes") ->
     """Report a value that the engine cannot read; advisory if it may never read the variable."""
     release = start.command.release
     sure = release is not None and release.version >= _READS_ALL
-    stops = "and it stops when it " + ("starts" if sure else "reads that")
+    stops = "and it " + ("exits at startup" if sure else "stops when it reads that")
     seen = f"sets {name} to {display(stated.value)} for {title(start.engine)}, but {start.product} "
     seen += f"takes {takes.title} there, {stops}"
     meant, own = takes.meant(str(stated.value)), stated.path.endswith(".value")

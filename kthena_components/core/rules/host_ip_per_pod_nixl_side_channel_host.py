@@ -205,12 +205,12 @@ def _bootstrap_host(half: Half) -> Iterator[Finding]:
         return
     if host is not None and not LOOPBACK.fullmatch(host):
         return
-    stated = "--host 127.0.0.1, its default" if host is None else f"--host {host}"
+    stated = "127.0.0.1, the default of --host" if host is None else f"--host {host}"
     yield Finding(
         path=pod.command_path,
-        seen=f"{half.name} sends its KV cache, and its bootstrap server only listens on {stated}, "
+        seen=f"{half.name} sends its KV cache, and its bootstrap server listens only on {stated}, "
         "so no decode engine in another pod reaches it",
-        remedy=set_option("--host", EVERY_ADDRESS, f"add --host {EVERY_ADDRESS}"),
+        remedy=set_option("--host", EVERY_ADDRESS, f"write --host {EVERY_ADDRESS}"),
         level=level,
     )
 

@@ -176,7 +176,7 @@ def production_labels(view: Reviewed) -> Iterator[Finding]:
             view.object.at("metadata"),
             f"has no label {listing(lacking, 'or')}, and neither have its pods, so tools cannot "
             "tell which application they belong to",
-            "add them, best to the pod template as well",
+            "add them, preferably to the pod template as well",
         )
 
 

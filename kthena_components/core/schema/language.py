@@ -78,7 +78,7 @@ class Text:
     shortest: int = 0
     longest: int | None = None
     pattern: str = ""
-    """A regular expression of Go."""
+    """A regular expression in Go's syntax."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,7 +229,7 @@ def _scalar(value: object, schema: Schema, path: str) -> Iterator[Finding]:
         case Amount() if isinstance(value, str):
             if not _QUANTITY.fullmatch(value):
                 seen = f"is {display(value)}, which is not a quantity"
-                yield _mistake(path, seen, "write for example 8, 500m or 1124Gi")
+                yield _mistake(path, seen, "write, for example, 8, 500m or 1124Gi")
         case _:
             if not _is_plain(value, schema):
                 yield _wrong_kind(value, schema, path)
@@ -302,11 +302,11 @@ def _wrong_kind(value: object, schema: Schema, path: str) -> Finding:
         case Switch():
             wanted, remedy = "true or false", "write true or false"
         case Whole():
-            wanted, remedy = "a whole number", "write for example 1, without quotes"
+            wanted, remedy = "a whole number", "write, for example, 1, without quotes"
         case Number():
-            wanted, remedy = "a number", "write for example 0.5, without quotes"
+            wanted, remedy = "a number", "write, for example, 0.5, without quotes"
         case Budget():
-            wanted, remedy = "a whole number or a percentage", "write for example 1 or 25%"
+            wanted, remedy = "a whole number or a percentage", "write, for example, 1 or 25%"
         case Amount():
             wanted, remedy = "a whole number or a string", quoted
         case Items():

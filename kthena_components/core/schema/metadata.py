@@ -56,7 +56,8 @@ def check_metadata(metadata: object, rule: str) -> Iterator[Finding]:
     name = fields.get("name")
     if isinstance(name, str) and name and not unknown_in(name) and not is_dns_name(name):
         seen = f"is {display(name)}, which is not a DNS-1123 subdomain of at most 253 characters"
-        remedy = "write lower-case letters, digits and dashes, for example 'chat'"
+        remedy = "write lower-case letters, digits, dashes and dots, for example 'chat'"
+        remedy = remedy if len(name) <= NAME_LIMIT else f"shorten it to {NAME_LIMIT} characters"
         yield Finding(path="metadata.name", seen=seen, remedy=remedy, rule=rule)
     yield from _stem(fields.get("generateName"), rule)
     for kind in ("labels", "annotations"):
@@ -66,7 +67,7 @@ def check_metadata(metadata: object, rule: str) -> Iterator[Finding]:
         if isinstance(value, str) and not unknown_in(value) and not is_label_value(value):
             path = join_path("metadata.labels", key_text(key))
             seen = f"is {display(value)}, but a label's value is empty or {_WHAT}"
-            yield Finding(path=path, seen=seen, remedy="write for example 'chat'", rule=rule)
+            yield Finding(path=path, seen=seen, remedy="write, for example, 'chat'", rule=rule)
     yield from _size(mapping(fields.get("annotations")), rule)
 
 
@@ -163,14 +164,14 @@ def check_label_value(value: object, path: str) -> Iterator[Finding]:
     if known(value) is not None and not is_label_value(str(value)):
         seen = f"is {display(value)}, but a label's value has at most 63 letters, digits, '-', "
         seen += "'_' and '.', with a letter or digit at both ends"
-        yield say(path, seen, "write for example 'chat'")
+        yield say(path, seen, "write, for example, 'chat'")
 
 
 def check_key(key: object, path: str) -> Iterator[Finding]:
     """Report a string that is not the key of a label."""
     if known(key) is not None and not is_qualified(str(key)):
         seen = f"is {display(key)}, which no label may have as a key"
-        yield say(path, seen, "write for example 'kubernetes.io/hostname'")
+        yield say(path, seen, "write, for example, 'kubernetes.io/hostname'")
 
 
 def check_label_name(name: object, path: str, instead: str) -> Iterator[Finding]:

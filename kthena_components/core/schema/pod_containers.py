@@ -387,11 +387,13 @@ def check_port(port: object, path: str, *, named: bool = False) -> Iterator[Find
     if isinstance(port, bool) or unknown_in(port):
         return
     if isinstance(port, int) and not 1 <= port <= MAX_PORT:
-        yield say(path, f"is {port}, but a port is from 1 to {MAX_PORT}", "write for example 8000")
+        yield say(
+            path, f"is {port}, but a port is from 1 to {MAX_PORT}", "write, for example, 8000"
+        )
     elif named and isinstance(port, str) and not is_port_name(port):
         number = f"a number from 1 to {MAX_PORT}"
         seen = f"is {display(port)}, which is neither {number} nor a port's name"
-        yield say(path, seen, "write for example 8000, without quotes")
+        yield say(path, seen, "write, for example, 8000, without quotes")
 
 
 def is_port_name(name: str) -> bool:

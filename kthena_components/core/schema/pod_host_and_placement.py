@@ -73,7 +73,7 @@ def check_ports(item: Fields, path: str) -> Iterator[Finding]:
         if not is_port_name(name):
             seen = f"is {display(name)}, but a port's name has at most 15 lower-case letters, "
             seen += "digits and single dashes, and at least one letter"
-            yield say(f"{at}.name", seen, "write for example 'http'")
+            yield say(f"{at}.name", seen, "write, for example, 'http'")
         elif first.setdefault(name, index) != index:
             seen = f"is {display(name)}, like ports[{first[name]}], and names must be unique"
             yield say(f"{at}.name", seen, "rename it or remove it")

@@ -125,7 +125,7 @@ def _source(kind: str, value: object, path: str) -> Iterator[Finding]:
         size = parse_quantity(fields.get("sizeLimit"))
         if size is not None and size < 0:
             yield say(f"{path}.sizeLimit", f"is {fields['sizeLimit']}, but must be at least 0",
-                      "write for example 16Gi")  # fmt: skip
+                      "write, for example, 16Gi")  # fmt: skip
 
 
 def _mode(value: object, path: str) -> Iterator[Finding]:

@@ -180,15 +180,15 @@ def _too_long(value: str, limit: int) -> tuple[str, str, str]:
 def _mended(value: str, pattern: str) -> str:
     """Suggest a string that matches the pattern."""
     if pattern == PATH_PATTERN:
-        return f"write for example '/{value}'"
+        return f"write, for example, '/{value}'"
     if pattern == QUANTITY_PATTERN and (unit := _UNITS.fullmatch(value)):
         letter, binary = unit[2] or "", (unit[3] or "").lower()
         upper = letter.lower() if letter in "kK" and not binary else letter.upper()
-        return f"write for example '{unit[1]}{upper}{binary}'"
+        return f"write, for example, '{unit[1]}{upper}{binary}'"
     plain = re.sub(r"[^a-z0-9]+", "-", value.lower()).strip("-")
     fitting = (word for word in (plain, f"r{plain}") if re.search(pattern, word))
     close = next(fitting, None) if plain and pattern in NAME_PATTERNS else None
-    return f"write for example '{close}'" if close else "write such a value"
+    return f"write, for example, '{close}'" if close else "write such a value"
 
 
 def _is_number(value: object, word: str) -> bool:

@@ -131,7 +131,10 @@ class _HelmRelease:
         if len(stated) > 1:
             raise OutsideError("it has several postRenderers, of which one is read")
         if any(body.get("patchesStrategicMerge") or body.get("patchesJson6902") for body in stated):
-            raise OutsideError("its postRenderers have patches in a deprecated form")
+            raise OutsideError(
+                "its postRenderers have patchesStrategicMerge or patchesJson6902, and only patches "
+                "are read"
+            )
         only = mapping(next(iter(stated), None))
         return stated_patches(only.get("patches")) | images_of(only.get("images"))
 

@@ -93,7 +93,7 @@ def _launched(
             f"operator reads {read} of them "
         )
         seen += "from args, and would start the whole engine in each pod"
-        remedy = f"write {_SIZES[0]} and its number as 2 words of args"
+        remedy = f"write {_SIZES[0]} and its number as two items of args"
         yield from refuse(at, seen, remedy, _LAUNCH, Level.ADVISORY)
 
 
@@ -286,7 +286,7 @@ def _domains(graph: Graph) -> Iterator[Finding]:
         if part.get("packDomain") in (None, ""):
             seen = "states 0 domains, but a component's constraint needs one"
             where = f"{path}.topologyConstraint.packDomain"
-            yield from refuse(where, seen, "write for example rack")
+            yield from refuse(where, seen, "write, for example, rack")
 
 
 def dynamo_restart(graph: Graph) -> Iterator[Finding]:

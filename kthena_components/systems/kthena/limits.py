@@ -160,7 +160,7 @@ LIMITS = (
         when=lambda one: (
             since(one.plan, KthenaVersion.V0_3) and not naming.DNS_1035.fullmatch(one.value)
         ),
-        remedy=lambda one: f"write for example '{f'r{one.value}'[:12].rstrip('-')}'",
+        remedy=lambda one: f"write, for example, '{f'r{one.value}'[:12].rstrip('-')}'",
     ),
     _added(KthenaVersion.V1_0, "queue", "a queue"),
     _added(KthenaVersion.V1_0, "roles[].max_unavailable", "a budget per role"),

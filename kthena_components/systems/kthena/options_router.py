@@ -24,7 +24,7 @@ def _duration(value: str) -> str:
 
 def _regex(value: str) -> str:
     if trouble := trouble_in_go(value):
-        raise ValueError(f"a regular expression of Go ({trouble})")
+        raise ValueError(f"a regular expression in Go's syntax ({trouble})")
     return value
 
 

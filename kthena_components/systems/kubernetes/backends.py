@@ -76,7 +76,7 @@ def refuse_surge(plan: ServingPlan) -> Iterator[Finding]:
         yield Finding(
             path=f"{UPDATE}.max_surge",
             seen=f"is {surge}, but must be a count of at least 0 or a percentage from 0% to 100%",
-            remedy="write for example 1 or 25%",
+            remedy="write, for example, 1 or 25%",
             rule="backend-loss",
         )
 

@@ -139,7 +139,7 @@ def _in_order(engines: Iterable[EngineFacts], parts: Sequence[_Part]) -> Iterato
         for part in parts
         if (stated := sequence(mapping(part.task.fields.get("dependsOn")).get("name")))
     }
-    why = "names the leader's task, so Volcano creates these pods when the leader is ready"
+    why = "names the leader's task, so Volcano creates these pods only when the leader is ready"
     for engine in engines:
         late = engine.worker_template(edges)
         waits = engine.path in edges.get(late, ())

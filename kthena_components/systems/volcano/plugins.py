@@ -172,7 +172,9 @@ def hosts(found: Object) -> PodHosts | None:
         domain=job,
         pods=pods,
         missing=missing,
-        remedy="add the plugin svc: []" if missing else f"add --{_PUBLISHING} to the plugin svc",
+        remedy="add svc: [] to spec.plugins"
+        if missing
+        else f"add --{_PUBLISHING} to the plugin svc",
         late="" if published in {"true", "t", "1"} else "the plugin svc names ready pods only",
         variables=dict(_lists(job, pods, names)) if injects_hosts(plugins) else {},
         namespace=found.stated_namespace,

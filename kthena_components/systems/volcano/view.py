@@ -133,7 +133,7 @@ def name_problem(value: object, path: str, what: str) -> Iterator[Finding]:
             path=path,
             seen=f"'{shown}' is not a DNS-1123 subdomain (at most {NAME_LIMIT} of a-z, 0-9, '-' "
             f"and '.', each part starting and ending with a letter or digit), as {what} is",
-            remedy=write(near) if near else "write for example 'research'",
+            remedy=write(near) if near else "write, for example, 'research'",
             rule=rule,
         )
 

@@ -44,7 +44,8 @@ WRONG = {
     ("big=h10",): "'h10' is not in the table of GPUs; near names: h100, h20, a10",
     ("a100",): "'a100' may be a100-40gb or a100-80gb",
     ("=h100",): (
-        "'=h100' names no pool before the =: write for example POOL=h100, or only h100 for all pods"
+        "'=h100' names no pool before the =: write, for example, POOL=h100, or only h100 for all "
+        "pods"
     ),
     ("big=",): "'big=' names no GPU: write a name such as h200",
     ("h100", "h200"): "all pods have two GPUs, NVIDIA H100 and NVIDIA H200: keep one of them",

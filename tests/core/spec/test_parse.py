@@ -125,11 +125,11 @@ MESSAGES: dict[str, tuple[Args, str]] = {
     ),
     "upper-case-name": (
         {"name": "My Chat"},
-        f"is 'My Chat', but must be {LETTER_FIRST}. Write for example 'my-chat'. [pattern]",
+        f"is 'My Chat', but must be {LETTER_FIRST}. Write, for example, 'my-chat'. [pattern]",
     ),
     "digit-first": (
         {"name": "405b"},
-        f"is '405b', but must be {LETTER_FIRST}. Write for example 'r405b'. [pattern]",
+        f"is '405b', but must be {LETTER_FIRST}. Write, for example, 'r405b'. [pattern]",
     ),
     "no-name-in-it": (
         {"name": "---"},
@@ -143,20 +143,20 @@ MESSAGES: dict[str, tuple[Args, str]] = {
     "empty-list": ({"roles": []}, "is empty. Give at least one. [length]"),
     "no-quantity": (
         {"roles[0].resources.memory": "8 GB"},
-        f"is '8 GB', {QUANTITY} Write for example '8G'. [pattern]",
+        f"is '8 GB', {QUANTITY} Write, for example, '8G'. [pattern]",
     ),
     "unit-in-lower-case": (
         {"roles[0].resources.memory": "8gi"},
-        f"is '8gi', {QUANTITY} Write for example '8Gi'. [pattern]",
+        f"is '8gi', {QUANTITY} Write, for example, '8Gi'. [pattern]",
     ),
     "cores": (
         {"roles[0].resources.cpu": "8 cores"},
-        f"is '8 cores', {QUANTITY} Write for example '8'. [pattern]",
+        f"is '8 cores', {QUANTITY} Write, for example, '8'. [pattern]",
     ),
     "relative-path": (
         {"roles[0].cache.host_path": "models"},
         (
-            "is 'models', but must be an absolute path such as /mnt/models. Write for example "
+            "is 'models', but must be an absolute path such as /mnt/models. Write, for example, "
             "'/models'. [pattern]"
         ),
     ),
@@ -164,7 +164,7 @@ MESSAGES: dict[str, tuple[Args, str]] = {
         {"roles[0].cache.claim": "Weights"},
         (
             "is 'Weights', but must be lower-case letters, digits, dashes and dots, with a letter "
-            "or digit at both ends of each part. Write for example 'weights'. [pattern]"
+            "or digit at both ends of each part. Write, for example, 'weights'. [pattern]"
         ),
     ),
     "blank-in-a-device": (
@@ -276,7 +276,7 @@ def test_a_queue_may_have_dots_in_its_name() -> None:
         parse_spec(QueueSpec, {"name": "Team_A"})
     assert str(refusal.value) == (
         "name: is 'Team_A', but must be lower-case letters, digits, dashes and dots, with a "
-        "letter or digit at both ends of each part. Write for example 'team-a'. [pattern]"
+        "letter or digit at both ends of each part. Write, for example, 'team-a'. [pattern]"
     )
 
 

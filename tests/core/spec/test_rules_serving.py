@@ -31,7 +31,7 @@ NOT_READ = (
     "scheduler_name: volcano, or remove the field. [volcano-scheduler]"
 )
 NO_BUDGET = (
-    "must be a count of at least 0 or a percentage from 0% to 100%. Write for example 1 or 25%. "
+    "must be a count of at least 0 or a percentage from 0% to 100%. Write, for example, 1 or 25%. "
     "[rollout-budget]"
 )
 NEVER = "so nothing could ever be updated. Write a count of at least 1. [rollout-budget]"

@@ -138,7 +138,7 @@ REFUSED: dict[str, tuple[Args, Args, str]] = {
         {UPDATE: {"max_surge": "lots"}},
         (
             "rollout_strategy.rolling_update_configuration.max_surge: is lots, but must be a "
-            "count of at least 0 or a percentage from 0% to 100%. Write for example 1 or 25%. "
+            "count of at least 0 or a percentage from 0% to 100%. Write, for example, 1 or 25%. "
             "[backend-loss]"
         ),
     ),

@@ -80,7 +80,7 @@ def test_what_kserve_takes_passes(changes: dict[str, Any]) -> None:
             (
                 f"metadata.annotations.{TYPES}: is '[1]', which is not a JSON list of resource "
                 "names. "
-                """Write for example '["nvidia.com/mig-1g.5gb"]'"""
+                """Write, for example, '["nvidia.com/mig-1g.5gb"]'"""
             ),
         ),
         (

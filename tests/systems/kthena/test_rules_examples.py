@@ -162,7 +162,8 @@ EXAMPLES = {
 OLD = ("sample", "gpu-disaggregation", "ascend-disaggregation")
 REFUSED_405B = (
     "spec.template.roles[0].name: is '405b', which is not a DNS-1035 label: lower-case letters, "
-    "digits and dashes, a letter first, no dash last. Write for example 'r405b'. [kthena-role-name]"
+    "digits and dashes, a letter first, no dash last. Write, for example, "
+    "'r405b'. [kthena-role-name]"
 )
 
 

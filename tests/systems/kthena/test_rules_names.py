@@ -134,7 +134,7 @@ def test_before_0_3_a_roles_name_could_begin_with_a_digit_but_had_no_underscore(
     assert said_by("role-name", {f"{ROLE}.name": "pre_fill", **NO_GANG}, version) == [
         (
             f"{AT}.name: is 'pre_fill', which is not made of letters, digits and dashes, "
-            "with no dash first or last. Write for example 'pre-fill'. [kthena-role-name]"
+            "with no dash first or last. Write, for example, 'pre-fill'. [kthena-role-name]"
         )
     ]
 

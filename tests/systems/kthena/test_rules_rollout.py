@@ -13,7 +13,8 @@ BY_ROLE = {TYPE: "RoleRollingUpdate"}
 ROLE = "spec.template.roles.0.maxUnavailable"
 ROLE_AT = "spec.template.roles[0].maxUnavailable"
 NOT_A_BUDGET = (
-    "but must be a count of at least 0 or a percentage from 0% to 100%. Write for example 1 or 25%."
+    "but must be a count of at least 0 or a percentage from 0% to 100%. "
+    "Write, for example, 1 or 25%."
 )
 NEVER = "so nothing could ever be updated. Write at least 1."
 
@@ -91,7 +92,7 @@ def test_before_0_4_a_partition_is_no_percentage(version: str) -> None:
     assert told(chat({f"{ROLL}.partition": "50%"}), version) == [
         (
             f"{ROLL}.partition: is '50%', but must be a whole number in Kthena {version}; 0.4 "
-            "accepts it. Write for example 1, without quotes, or use Kthena 0.4. [kthena-version]"
+            "accepts it. Write, for example, 1, without quotes, or use Kthena 0.4. [kthena-version]"
         )
     ]
 

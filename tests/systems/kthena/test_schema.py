@@ -15,7 +15,7 @@ TOPOLOGY = "spec.template.networkTopology"
 NO_FIELD = (
     "is not a field of ModelServing in Kthena 1.0, which server-side apply and kubectl reject"
 )
-WHOLE = "but must be a whole number. Write for example 1, without quotes."
+WHOLE = "but must be a whole number. Write, for example, 1, without quotes."
 TEXT = "but must be a string. Write it in quotes."
 MAP = "but must be a map. Write a map."
 LIST = "but must be a list. Write a list."
@@ -57,7 +57,7 @@ def test_a_budget_is_a_whole_number_or_a_text() -> None:
         assert told(chat({path: value})) == [
             (
                 f"{path}: is {shown}, but must be a whole number or a percentage. "
-                "Write for example 1 or 25%. [kthena-schema]"
+                "Write, for example, 1 or 25%. [kthena-schema]"
             )
         ]
 
@@ -93,7 +93,7 @@ def test_what_is_not_a_quantity_is_refused(amount: str) -> None:
     assert told(chat({f"{ENGINE}.resources": {"requests": {"cpu": amount}}})) == [
         (
             f"{ENGINE_AT}.resources.requests.cpu: is {shown}, which is not a quantity. "
-            "Write for example 8, 500m or 1124Gi. [kthena-schema]"
+            "Write, for example, 8, 500m or 1124Gi. [kthena-schema]"
         )
     ]
 

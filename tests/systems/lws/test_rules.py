@@ -97,7 +97,7 @@ def test_a_budget_is_a_count_or_a_percentage(field: str, value: object) -> None:
     assert shape({f"{ROLLING}/{field}": value}) == [
         (
             f"{ROLLING_AT}.{field}: is {shown}, but must be a count or a percentage up to 100%. "
-            "Write for example 1 or 25%. [lws-shape]"
+            "Write, for example, 1 or 25%. [lws-shape]"
         )
     ]
 
@@ -129,13 +129,13 @@ def test_a_subgroup_divides_the_group(size: int, sub: int, kind: str | None) -> 
             8,
             3,
             None,
-            "is 3, which divides neither 8 (size) nor 7 (without leader). Write for example 2",
+            "is 3, which divides neither 8 (size) nor 7 (without leader). Write, for example, 2",
         ),
         (
             8,
             4,
             "LeaderExcluded",
-            "is 4, which does not divide 7 (size 8 without leader). Write for example 1",
+            "is 4, which does not divide 7 (size 8 without leader). Write, for example, 1",
         ),
         (2, 3, None, "is 3, but the group has 2 pods. Write at most 2"),
         (2, 0, None, "is 0, but must be at least 1. Write 1 or more"),

@@ -236,7 +236,10 @@ class _Declaration:
         found = value_of(shell, name)
         value = self._scoped(name, value)
         if "A" in self.flags and isinstance(found, Array | str):
-            raise BeyondError(f"its script makes {name} an array by names, but it is another one")
+            raise BeyondError(
+                f"its script declares {name} as an associative array (declare -A), but it is an "
+                "indexed one"
+            )
         if "A" in self.flags:
             state.set(f"table {name}", True)
             value = Table(()) if value is None or value is UNSET else value

@@ -199,7 +199,7 @@ class Expander:
         functions = (name for name in _NAMES.findall(written) if self.shell.state.get(f"{name}()"))
         if may_start_one(written) or any(functions):
             shown = self.shell.shared.scope.show(written)
-            raise BeyondError(f"its script runs {shown}, which is not read")
+            raise BeyondError(f"its script runs {shown}, which is not evaluated")
 
     def _forget_set(self, written: str) -> None:
         """Forget the variables that an expansion may set that is not read."""

@@ -153,7 +153,7 @@ class _Scan:
             elif char in b"$`":
                 found += self._dollar(quoted=True)
             else:
-                raise UnreadError("a quote is in an unexpected place")
+                raise UnreadError("it has a quote in an unexpected place")
         return tuple(found)
 
     def _take(self, pattern: re.Pattern[bytes]) -> str:

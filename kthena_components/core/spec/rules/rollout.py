@@ -123,7 +123,7 @@ def _no_budget(path: str, budget: int | str) -> Finding:
         rule="rollout-budget",
         seen=f"is {display(budget)}, but must be a count of at least 0 "
         "or a percentage from 0% to 100%",
-        remedy="write for example 1 or 25%",
+        remedy="write, for example, 1 or 25%",
     )
 
 

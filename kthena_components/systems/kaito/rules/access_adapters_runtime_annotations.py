@@ -122,7 +122,7 @@ def _strength(value: object, path: str, model: Model) -> Iterator[Finding]:
         return
     if not isinstance(value, str) or not 0 <= _number(value) <= 1:
         seen = f"is {display(value)}, but must be the text of a number from 0 to 1"
-        yield refuse(path, seen, 'write for example "1.0"', _ADAPTERS)
+        yield refuse(path, seen, 'write, for example, "1.0"', _ADAPTERS)
     elif model.preset and isinstance(runtime, str) and runtime != TRANSFORMERS:
         seen = f"is {display(value)}, but vLLM does not support strengths of adapters"
         yield refuse(path, seen, "leave it out, or choose the transformers runtime", _ADAPTERS)

@@ -101,7 +101,7 @@ def _slice(model: Model, fields: Mapping[str, Any], path: str) -> Iterator[Findi
     if profile is None or profile not in _PROFILES:
         seen = f"is {display(profile)}, which KAITO does not know" if profile else "is missing"
         near = nearest(str(profile), sorted(_PROFILES)) or "3g.40gb"
-        yield refuse(f"{path}.profile", seen, f"write for example '{near}'", _RULE)
+        yield refuse(f"{path}.profile", seen, f"write, for example, '{near}'", _RULE)
         return
     require_known(f"{path}.profile", model.preset)
     shape = find_preset(str(model.preset)) if model.preset else None

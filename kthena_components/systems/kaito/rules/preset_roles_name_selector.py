@@ -102,7 +102,7 @@ def _name(model: Model, release: str | None) -> Iterator[Finding]:
             yield not_checked(model.preset_path, name)
     elif stated and not name:
         seen = "names no model"
-        yield refuse(model.preset_path, seen, "write for example Qwen/Qwen3-32B", _PRESET)
+        yield refuse(model.preset_path, seen, "write, for example, Qwen/Qwen3-32B", _PRESET)
     elif name and name in FORMER_NAMES:
         yield from _former(model, name, release)
     elif name and not is_preset(name):
@@ -218,7 +218,7 @@ def kaito_selector(view: View) -> Iterator[Finding]:
     labels, terms = (mapping(selector).get(key) for key in ("matchLabels", "matchExpressions"))
     require_known(at, selector, labels, terms)
     if several and selector is not None and not labels and not terms:
-        yield refuse(at, "selects nothing", "write for example matchLabels: {apps: llama}", _RULE)
+        yield refuse(at, "selects nothing", "write, for example, matchLabels: {apps: llama}", _RULE)
     elif not several:
         if mapping(labels) and OWN_LABELS.issuperset(mapping(labels)):
             seen = f"has only {display(min(map(str, mapping(labels))))}, which KAITO ignores"

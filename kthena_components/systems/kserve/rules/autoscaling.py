@@ -86,7 +86,7 @@ def _by_resources(fields: Fields) -> Iterator[tuple[str, str, str]]:
         seen = f"is {display(metric)}, but hpa knows cpu and memory"
         yield "scaleMetric", seen, "write cpu or memory"
     elif isinstance(target, int) and (target > _PERCENT or target < 1):
-        yield "scaleTarget", f"is {target}, but must be from 1 to 100", "write for example 80"
+        yield "scaleTarget", f"is {target}, but must be from 1 to 100", "write, for example, 80"
     for path, one in _metrics(fields):
         if one.get("type") != "Resource":
             seen = f"is {display(one.get('type'))}, but hpa knows Resource alone"
@@ -155,7 +155,7 @@ def _resource(name: object, target: Fields) -> Iterator[tuple[str, str, str]]:
     elif name == "memory" and wanted == "AverageValue" and amount is not None:
         if amount < _MEBIBYTE:
             seen = f"is {display(target.get('averageValue'))}, but must be at least 1Mi"
-            yield "target.averageValue", seen, "write for example 2Gi"
+            yield "target.averageValue", seen, "write, for example, 2Gi"
     elif name not in _BY_RESOURCES:
         yield "name", f"is {display(name)}, but keda scales by cpu and memory", "write memory"
 

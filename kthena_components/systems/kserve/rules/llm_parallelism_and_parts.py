@@ -269,7 +269,7 @@ def _cache(cache: Mapping[str, Any], at: str) -> Iterator[tuple[str, str, str]]:
     """Check the tiers of a KV cache: a first in memory, and one kind of storage for each."""
     tiers = sequence(cache.get("secondary"))
     if tiers and parse_quantity(cache.get("cpu")) == 0:
-        yield f"{at}.cpu", "is 0, but a second tier needs a first", "write for example 10Gi"
+        yield f"{at}.cpu", "is 0, but a second tier needs a first", "write, for example, 10Gi"
     for index, tier in enumerate(map(mapping, tiers)):
         path, system = f"{at}.secondary[{index}].fileSystem", tier.get("fileSystem")
         folder, claim = (mapping(system).get(key) for key in ("emptyDir", "pvc"))
@@ -318,16 +318,16 @@ def kserve_llm_devices(view: LlmService) -> Iterator[Finding]:
 def _device(name: str, value: str) -> tuple[str, str]:
     """Return what is wrong with an annotation and the remedy; empty strings if it is valid."""
     if name == "device-class" and not is_dns_name(value):
-        return "which is not a DNS-1123 subdomain", "write for example gpu.nvidia.com"
+        return "which is not a DNS-1123 subdomain", "write, for example, gpu.nvidia.com"
     label = is_dns_name(value) and "." not in value and len(value) <= DNS_LABEL
     if name == "container-name" and not label:
-        return "which is not a DNS-1123 label", "write for example main"
+        return "which is not a DNS-1123 label", "write, for example, main"
     if (
         name == "device-count"
         and value
         and not (value.isascii() and value.isdecimal() and value.strip("0"))
     ):
-        return "which is not a count above 0", "write for example 1, in quotes"
+        return "which is not a count above 0", "write, for example, 1, in quotes"
     if name == "cel-selector" and not value:
         return "which holds no expression", remove()
     return "", ""

@@ -160,7 +160,7 @@ def kserve_canary(view: Service) -> Iterator[Finding]:
         total += share if isinstance(share, int) else 0
         if isinstance(share, int) and not 0 <= share <= _ALL:
             seen = f"is {share}, but must be from 0 to {_ALL}"
-            yield refuse(f"{path}.trafficPercent", seen, "write for example 10")
+            yield refuse(f"{path}.trafficPercent", seen, "write, for example, 10")
         predictor = mapping(canary.get("predictor"))
         yield from _one_canary(view, predictor, f"{path}.predictor", names)
     if total > _ALL:

@@ -140,7 +140,7 @@ def _gpu_types(view: Service, containers: tuple[Container, ...]) -> Iterator[Fin
     require_known(at, named)
     if named != "" and named_gpus(named) is None:
         seen = f"is {display(named)}, which is not a JSON list of resource names"
-        yield refuse(at, seen, """write for example '["nvidia.com/mig-1g.5gb"]'""")
+        yield refuse(at, seen, """write, for example, '["nvidia.com/mig-1g.5gb"]'""")
     allowed = PLAIN.union(known_gpus(view.annotations))
     for container in containers:
         for key, where in resource_keys(container):

@@ -117,7 +117,7 @@ def _sources(unit: Scaled) -> Iterator[Finding]:
         address = mapping(source.get("prometheus")).get("serverURL")
         if isinstance(address, str) and not unknown_in(address) and not _ADDRESS.match(address):
             seen = f"is {display(address)}, which is not an address"
-            remedy = "write for example http://prometheus.monitoring:9090"
+            remedy = "write, for example, http://prometheus.monitoring:9090"
             yield refuse(f"{path}.prometheus.serverURL", seen, remedy)
 
 
@@ -323,7 +323,7 @@ def _duration(path: str, stated: object) -> Iterator[Finding]:
         seconds = read_duration(stated)
         if seconds is None:
             seen = f"is {display(stated)}, which is not a duration"
-            yield refuse(path, seen, "write for example 15s or 1m30s")
+            yield refuse(path, seen, "write, for example, 15s or 1m30s")
         elif not 0 <= seconds <= _LONGEST:
             seen = f"is {display(stated)}, but must be from 0 to 30 minutes"
             yield refuse(path, seen, write("30m", "write at most 30m"))

@@ -116,7 +116,7 @@ def _durations(view: Server) -> Iterator[Finding]:
             yield not_checked(f"{path}.{at}", gap)
         elif isinstance(value, str) and read_duration(value) is None:
             seen = f"is {display(value)}, which is not a duration"
-            yield refuse(f"{path}.{at}", seen, "write for example 500ms or 2m")
+            yield refuse(f"{path}.{at}", seen, "write, for example, 500ms or 2m")
 
 
 def kthena_model_route(view: Route) -> Iterator[Finding]:
@@ -151,7 +151,7 @@ def _targets(rule: RouteRule) -> Iterator[Finding]:
     path, stated = f"{rule.path}.targetModels", rule.fields.get("targetModels")
     require_known(path, stated, unknown_inside(stated))
     if not rule.targets:
-        yield refuse(path, "has no target", "write a ModelServer")
+        yield refuse(path, "has no target", "add an entry with modelServerName")
         return
     for index, target in enumerate(rule.targets):
         if target.get("modelServerName") == "":
@@ -172,7 +172,7 @@ def _matches(rule: RouteRule) -> Iterator[Finding]:
             yield not_checked(f"{path}.{at}.regex", gap)
         elif isinstance(regex, str) and (trouble := trouble_in_go(regex)):
             seen = f"is {display(regex)}, which Go cannot read: {trouble}"
-            yield refuse(f"{path}.{at}.regex", seen, "write a regular expression of Go")
+            yield refuse(f"{path}.{at}.regex", seen, "write a regular expression in Go's syntax")
 
 
 SERVER_RULES: tuple[Rule[Server], ...] = (kthena_model_server,)

@@ -57,7 +57,7 @@ def kthena_generated_name(view: Serving) -> Iterator[Finding]:
     if isinstance(view.name, str) and not naming.DNS_1035.fullmatch(view.name):
         begins = "every name that Kthena generates starts with it"
         seen = f"is {display(view.name)}, and {begins}, but it is not {_DNS_1035}"
-        remedy = f"write for example '{_label(view.name, _CUT)}'"
+        remedy = f"write, for example, '{_label(view.name, _CUT)}'"
         yield Finding(path=path, seen=seen, remedy=remedy)
     for role in view.roles:
         yield from _generated(view, role)
@@ -108,7 +108,7 @@ def kthena_role_name(view: Serving, role: Role) -> Iterator[Finding]:
         legal, what = _CRD_NAME, "made of letters, digits and dashes, with no dash first or last"
     if not legal.fullmatch(name):
         seen = f"is {display(name)}, which is not {what}"
-        remedy = f"write for example '{_label(name, _ROLE_NAME)}'"
+        remedy = f"write, for example, '{_label(name, _ROLE_NAME)}'"
         yield Finding(path=path, seen=seen, remedy=remedy)
 
 

@@ -195,7 +195,7 @@ def _budget(value: object) -> MaybeInt | MaybeText | None:
 def _format(path: str, budget: MaybeInt | MaybeText | None) -> Iterator[Finding]:
     if known(budget, path) is not None and _share(budget, 1) is None:
         seen = f"is {display(budget)}, but must be a count of at least 0 or a percentage "
-        remedy = "write for example 1 or 25%"
+        remedy = "write, for example, 1 or 25%"
         yield Finding(path=path, seen=f"{seen}from 0% to 100%", remedy=remedy)
 
 

@@ -105,7 +105,7 @@ def gpu_budget(cluster: ClusterObjects, budget: int) -> Iterator[Finding]:
         yield Finding(
             path="",
             seen=f"these pods request {least}{count_of(used, 'GPU')}, but the budget is {budget}",
-            remedy=f"request {used - budget} fewer, or ask for a larger budget",
+            remedy=f"request {least}{used - budget} fewer, or ask for a larger budget",
             rule=rule,
         )
     elif gap:

@@ -84,7 +84,7 @@ def _place(pods: PodSet, ports: Listening) -> _Place | None:
 def _finding(pods: PodSet, other: PodSet, ports: Listening, *, together: bool) -> Finding:
     host, port = ports.meets or ("", 0)
     seen = f"starts engines that meet at {display(host)}, port {port}, and so does "
-    seen += f"{owner_title(other)}, but only one pod is found there"
+    seen += f"{owner_title(other)}, but that address leads to one pod only"
     remedy = "write the address of its own first pod in each of the two"
     return (refuse if together else advise)(pods.at("spec"), seen, remedy)
 

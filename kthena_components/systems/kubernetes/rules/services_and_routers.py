@@ -202,7 +202,8 @@ def _several_models(each: Selector, found: list[tuple[PodSet, Listening]]) -> It
                 for pods, names in ((one, first), (other, second))
             ]
             seen = f"matches pods with the models {' and '.join(shown)}, and sends each request to "
-            remedy = "add a label for the model to the pods and here, and a Service per model"
+            remedy = "give the pods a label for their model, select by it here, and create one "
+            remedy += "Service for each model"
             found_one = advise(each.owner.at(each.path), f"{seen}any of them", remedy)
             yield replace(found_one, most=Level.ADVISORY)
             return

@@ -45,7 +45,7 @@ def _budget(path: str, budget: object) -> Iterator[Finding]:
     require_known(path, budget)
     if is_refused(budget):
         seen = f"is {display(budget)}, but must be a count or a percentage up to {_MOST}%"
-        yield refusal(path, seen, "write for example 1 or 25%")
+        yield refusal(path, seen, "write, for example, 1 or 25%")
 
 
 def _can_begin(group: Group, rolling: Mapping[str, object], at: str) -> Iterator[Finding]:

@@ -154,7 +154,7 @@ def _divides(at: str, number: int, size: int, kind: object) -> Iterator[Finding]
             seen = f"is {number}, which does not divide {size - 1} (size {size} without leader)"
         nearest = range(min(number, size - 1, _TRIED), 0, -1)
         fits = next((n for n in nearest if _fits(n, size, excluded)), 1)
-        yield refusal(at, seen, f"write for example {fits}")
+        yield refusal(at, seen, f"write, for example, {fits}")
 
 
 def _fits(number: int, size: int, excluded: bool) -> bool:

@@ -175,7 +175,7 @@ def ray_service(view: RayView) -> Iterator[Finding]:
     if wait and view.has_since("1.5") and not _is_wait(str(wait)):
         path = join_path("metadata.annotations", _TIMEOUT)
         seen = f"is {display(wait)}, which is no time above 0"
-        yield refuse(path, seen, "write for example 30m, or seconds as in 1800")
+        yield refuse(path, seen, "write, for example, 30m, or seconds as in 1800")
 
 
 def _is_wait(stated: str) -> bool:
@@ -225,7 +225,7 @@ def _steps(stated: object, path: str) -> Iterator[Finding]:
     for name, number in (("maxSurgePercent", most), ("stepSizePercent", step)):
         if number is None or not 0 <= _number(number) <= _ALL:
             seen = "is missing" if number is None else f"is {number}, but must be from 0 to {_ALL}"
-            yield refuse(f"{path}.{name}", seen, "write for example 10")
+            yield refuse(f"{path}.{name}", seen, "write, for example, 10")
     if isinstance(step, int) and isinstance(most, int) and step > most:
         seen = f"is {step}, but maxSurgePercent is {most}"
         yield refuse(f"{path}.stepSizePercent", seen, at_most(most))
@@ -233,7 +233,7 @@ def _steps(stated: object, path: str) -> Iterator[Finding]:
         seen = "is missing" if pause is None else f"is {pause}"
         yield refuse(f"{path}.intervalSeconds", seen, or_more(1))
     if options.get("gatewayClassName") == "":
-        yield refuse(f"{path}.gatewayClassName", "is empty", "write for example istio")
+        yield refuse(f"{path}.gatewayClassName", "is empty", "write, for example, istio")
 
 
 def _number(value: object) -> int:

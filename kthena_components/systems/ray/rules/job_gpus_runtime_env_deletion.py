@@ -82,7 +82,7 @@ def _too_few(job: _Job, counted: int) -> Finding:
     if counted >= job.ranks and counted_in(job.cluster.head) != 0:
         return Finding(path=_GPUS_AT, seen=seen, remedy=remove())
     missing = job.reserved + job.ranks - counted
-    remedy = f"give the pods {count_of(missing, 'more GPU')} together"
+    remedy = f"add {count_of(missing, 'GPU')} to the pods in total"
     if counted > job.reserved:
         remedy += f", or start at most {count_of(counted - job.reserved, 'rank')}"
     return Finding(path=_GPUS_AT, seen=seen, remedy=remedy)
@@ -237,7 +237,7 @@ def ray_runtime_env(view: RayView) -> Iterator[Finding]:
     read = known(read, path)
     if isinstance(text(stated), str) and not isinstance(read, dict | None):
         seen = f"is {display(stated)}, which is not a YAML map"
-        yield refuse(path, seen, "write for example 'pip: [vllm]'")
+        yield refuse(path, seen, "write, for example, 'pip: [vllm]'")
 
 
 _DELETION_AT = "spec.deletionStrategy"
@@ -305,7 +305,7 @@ def _beside(rules: object, old: Sequence[str], shut: object) -> Iterator[Finding
 
 def _stated(policy: object, path: str, shut: object) -> Iterator[Finding]:
     if policy is None:
-        yield refuse(path, "is missing", "write for example DeleteCluster")
+        yield refuse(path, "is missing", "write, for example, DeleteCluster")
     elif policy == "DeleteNone" and shut is True:
         seen = "is DeleteNone, but shutdownAfterJobFinishes is true"
         yield refuse(path, seen, "remove one of the two")

@@ -146,7 +146,7 @@ def _budgets(rolling: Mapping[str, Any], at: str, replicas: int) -> Iterator[Fin
     for key, number in (("maxUnavailable", down), ("maxSurge", up), ("partition", kept)):
         if number is None:
             seen = f"is {display(rolling.get(key))}, but must be a count or a percentage"
-            yield from refuse(f"{at}.{key}", seen, "write for example 1 or 25%", _ROLLOUT)
+            yield from refuse(f"{at}.{key}", seen, "write, for example, 1 or 25%", _ROLLOUT)
     if down == 0 and up == 0:
         of = (
             f" of {count_of(replicas, 'replica')}"

@@ -291,7 +291,7 @@ def _hierarchy(annotations: Mapping[str, Any]) -> Iterator[Finding]:
         yield Finding(path=path, seen=seen, remedy="write a weight for each part")
     elif wrong := [number for number in numbers if not _is_weight(number)]:
         seen = f"{_WEIGHTS} has {display(wrong[0])}, which is not a number above 0"
-        yield Finding(path=path, seen=seen, remedy="write for example 1")
+        yield Finding(path=path, seen=seen, remedy="write, for example, 1")
 
 
 def _is_weight(written: str) -> bool:
