@@ -176,8 +176,8 @@ def quantization_groups(facts: ServingFacts) -> Iterator[Finding]:
         if cut:
             pieces = ", ".join(f"{p.what} {p.size} ÷ {p.ranks} = {p.piece}" for p in cut)
             seen = (
-                f"splits quantization groups ({sharding.shape.group} inputs with one scale) between "
-                f"its ranks, but each rank needs whole groups: {pieces}"
+                f"splits quantization groups ({sharding.shape.group} inputs with one scale) "
+                f"between its ranks, but each rank needs whole groups: {pieces}"
             )
             start = Start(sharding.engine, sharding.command)
             # The GPUs change with it, so there is no fix.
