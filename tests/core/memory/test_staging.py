@@ -29,8 +29,8 @@ def test_two_files_are_kept(
     assert staged_files(options, weights, release) == pytest.approx(kept, abs=0.01)
 
 
-# GiB of weights, release, GPU: GiB that files keep: copies on the host of 16 GiB for files of 10 GB,
-# and a smaller one for the last file.
+# GiB of weights, release, GPU: GiB that files keep: copies on the host of 16 GiB for files of 10
+# GB, and a smaller one for the last file.
 COPIED: list[tuple[float, Version | None, str, float]] = [
     (21.89, (0, 28, 0), "NVIDIA GB10", 16 + 4),
     (80.0, (0, 22, 0), "NVIDIA GB10", 16 + 8),
