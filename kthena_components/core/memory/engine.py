@@ -217,11 +217,11 @@ class Placed:
             films=runs_encoder(self.command.options, ("video",)),
             eager=self.command.options.get("--enforce-eager") is True,
             gathers=gathers_tokens(self.engine, self.command),
-            staged=staged_files(self.command.options, self.fullest, self.version),
+            staged=staged_files(self.command.options, self.fullest, self.version, gpu),
             whole_experts=self.command.expert is True,
             drafts=drafted_tokens(self.command),
-            on=switched(self.engine, "1"),
-            off=switched(self.engine, "0"),
+            on=switched(self.engine, "1", gpu, self.version),
+            off=switched(self.engine, "0", gpu, self.version),
         )
 
     @property

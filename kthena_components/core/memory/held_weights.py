@@ -37,6 +37,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kthena_components.core.engines import CommandFacts
+from kthena_components.core.memory import largest_batch
 from kthena_components.core.memory.largest_batch import SERVER, StartUp, batch_of, images_of
 from kthena_components.core.memory.sizes import (
     GIB,
@@ -338,17 +339,34 @@ _FILES, _OF_A_FILE = 2, 10 * 10**9 / GIB
 modelopt/torch/export/unified_export_hf.py of 0.47. Files of others may be larger."""
 
 
-def staged_files(options: Mapping[str, Any], weights: float, release: Version | None) -> float:
+_COPIED = ((0, 22), (0, 29))
+"""Releases whose images have fastsafetensors 0.3.1 to 0.3.3, by their days: before 0.4.0."""
+
+
+def staged_files(
+    options: Mapping[str, Any], weights: float, release: Version | None, gpu: str = ""
+) -> float:
     """Return what files keep at most, beside the weights; it may be nothing.
+
+    On GB10 each file is copied to pinned memory of the host first, of 2^n bytes, which PyTorch
+    keeps for files of the same size: mmap_file_pinned in fastsafetensors/frameworks/_torch.py, and
+    copier/unified.py, of 0.3.1 to 0.3.3; ATen/core/CachingHostAllocator.h.
 
     Args:
         options: The options of the command line.
         weights: GiB of weights on a GPU, which its files have together.
         release: The release of vLLM. None: the newest.
+        gpu: Name of the GPU.
     """
+    since, until = _COPIED
+    if options.get("--load-format") != "fastsafetensors":
+        return 0.0
+    if largest_batch.UNIFIED in gpu and release is not None and since <= release < until:
+        whole = _OF_A_FILE if weights >= _OF_A_FILE else 0.0
+        sizes = {_pinned(round(size * GIB)) for size in (whole, weights % _OF_A_FILE)}
+        return sum(sizes) / GIB
     counted = release is None or release >= _COUNTED_SINCE
-    loads = options.get("--load-format") == "fastsafetensors"
-    return min(weights, _FILES * _OF_A_FILE) if counted and loads else 0.0
+    return min(weights, _FILES * _OF_A_FILE) if counted else 0.0
 
 
 _PROCESSED = 5

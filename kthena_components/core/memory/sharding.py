@@ -12,6 +12,7 @@ from kthena_components.core.models import ModelShape, find_model
 from kthena_components.core.naming import NAME_LIMIT
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
+from kthena_components.core.values.images import Version
 from kthena_components.core.values.unknown import MaybeInt, NotKnownError, Unknown
 
 VLLM = frozenset({"vllm", "huggingfaceserver"})
@@ -22,6 +23,25 @@ _GATHERING = (None, "allgather_reducescatter", "naive")
 """Transports between data-parallel copies that gather all tokens; the first one is the default."""
 _TRANSPORTS = ("VLLM_ALL2ALL_BACKEND", "VLLM_FUSED_MOE_CHUNK_SIZE")
 """Variables for the transport, and for the tokens that experts run on at once."""
+FLASHINFER = "VLLM_USE_FLASHINFER_SAMPLER"
+"""Variable that chooses FlashInfer's sampler: vllm/envs.py of 0.10.2 to 0.33.0."""
+_INSTALLED, _FOR_ARM, _ARM = ((0, 8), (0, 11, 1)), (0, 10), ("NVIDIA GH", "NVIDIA GB")
+"""The releases of vLLM whose own image installs FlashInfer, in a version that its sampler takes
+unless the variable is 0: the first, and the first without; the first that installs it for ARM; and
+GPUs beside processors of ARM. docker/Dockerfile (before 0.8.3 Dockerfile) and TopKTopPSampler in
+vllm/v1/sample/ops/topk_topp_sampler.py of 0.8.0, 0.8.2 to 0.8.5, 0.9.0 to 0.9.2, 0.10.0 to 0.10.2
+and 0.11.0. 0.11.1 and later take it only if the variable is 1."""
+_RESULTS, _PROCESSED = "--logprobs-mode", "processed"
+"""The option, and the start of its values, with which FlashInfer does not sample since 0.10.2."""
+_TOO_OLD = "V100"
+"""A GPU that FlashInfer has no kernels for: TORCH_CUDA_ARCH_LIST in those files begins at 7.5."""
+
+SWITCHED = ("NVIDIA H", "NVIDIA GH", "NVIDIA B", "NVIDIA GB200", "NVIDIA GB300")
+BRIDGED = "NVL"
+"""GPUs whose links are bridges between a few of them, without a switch: no multicast
+(vllm/distributed/device_communicators/symm_mem.py)."""
+LINKED = (*SWITCHED, "NVIDIA A100", "NVIDIA A800", "NVIDIA V100")
+"""GPUs by the starts of their names: with a switch of NVLink, and with direct links."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,10 +190,39 @@ def gathers_tokens(engine: EngineFacts, command: CommandFacts) -> bool:
     return gathers and engine.entry.stated.isdisjoint(_TRANSPORTS)
 
 
-def switched(engine: EngineFacts, value: str) -> frozenset[str]:
-    """Return the variables of the engine that its container sets to a value, which is 1 or 0."""
+def switched(
+    engine: EngineFacts, value: str, gpu: str = "", release: Version | None = None
+) -> frozenset[str]:
+    """Return the variables of the engine that are 1, or those that are 0.
+
+    Args:
+        engine: The engine.
+        value: 1 or 0.
+        gpu: Name of its GPU.
+        release: The release of vLLM, whose own image may have FlashInfer's sampler unasked.
+    """
     stated = engine.entry.engine_variables.items()
-    return frozenset(name for name, variable in stated if variable.value == value)
+    found = frozenset(name for name, variable in stated if variable.value == value)
+    samples = value == "1" and _has_sampler(engine, gpu, release)
+    return found | {FLASHINFER} if samples else found
+
+
+def _has_sampler(engine: EngineFacts, gpu: str, release: Version | None) -> bool:
+    """Return whether vLLM's own image samples with FlashInfer as no variable forbids it."""
+    image, command = engine.entry.image, engine.entry.command
+    if image is None or not image.is_vllm or image.installs or command is None or release is None:
+        return False
+    since, until = _INSTALLED
+    runs = since <= release < until and gpu.startswith("NVIDIA") and _TOO_OLD not in gpu
+    if not runs or FLASHINFER in engine.entry.stated:
+        return False
+    arm = gpu.startswith(_ARM) and release < _FOR_ARM
+    return not arm and not str(command.options.get(_RESULTS)).startswith(_PROCESSED)
+
+
+def is_linked(gpu: str) -> bool:
+    """Return whether GPUs of a name have links between them, rather than PCIe alone."""
+    return gpu.startswith((*LINKED, "AMD"))
 
 
 def model_shape(

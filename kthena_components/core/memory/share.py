@@ -14,9 +14,9 @@ from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.hardware import GpuFacts
 from kthena_components.core.memory.largest_batch import UNIFIED
-from kthena_components.core.memory.sharding import VLLM, attention_ranks
+from kthena_components.core.memory.sharding import VLLM, attention_ranks, is_linked
 from kthena_components.core.memory.sizes import Split
-from kthena_components.core.memory.start_up import RCCL, ROCM, is_linked
+from kthena_components.core.memory.start_up import RCCL, ROCM
 from kthena_components.core.models import ModelShape
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.images import Version

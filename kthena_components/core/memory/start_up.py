@@ -21,6 +21,7 @@ from kthena_components.core.memory.largest_batch import (
     kept_images,
     staying_numbers,
 )
+from kthena_components.core.memory.sharding import BRIDGED, FLASHINFER, LINKED, SWITCHED
 from kthena_components.core.memory.sizes import GIB, captured_exchanges, captured_sizes
 from kthena_components.core.memory.sparse_attention import (
     compressed_attention,
@@ -46,8 +47,11 @@ _dummy_sampler_run, and forward in vllm/v1/sample/rejection_sampler.py of 0.10.2
 _FLASHINFER = 11
 """The same with FlashInfer's sampler, which an image of 0.8 to 0.16 may have or not, and with the
 sampler of AITER, which has the same parts: forward_hip in topk_topp_sampler.py since 0.12."""
-_SAMPLES, _AITER = "VLLM_USE_FLASHINFER_SAMPLER", "VLLM_ROCM_USE_AITER"
+_SAMPLES, _AITER = FLASHINFER, "VLLM_ROCM_USE_AITER"
 """Variables that choose them: vllm/envs.py of 0.10.2 to 0.33.0."""
+_BOTH_SINCE = (0, 21)
+"""The first release that samples with FlashInfer by default, and measures both samplers: it calls
+the other one as well, for requests with seeds (_dummy_sampler_run of 0.21.0, not of 0.20.2)."""
 _ESTIMATES, _NEWER = "VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS", "VLLM_USE_V2_MODEL_RUNNER"
 """Variables that decide whether graphs are part of the budget, and which model runner runs."""
 _MATRICES = 3
@@ -76,12 +80,6 @@ _CHANNELS, _MULTICAST, _FROM_MULTICAST = 0.42, 1.9, (0, 17)
 """NCCL's channels over NVLink, and with the buffers for multicast that newer releases have."""
 _PCIE = 0.1
 """NCCL's buffers between GPUs without NVLink, or between pipeline stages."""
-_SWITCHED = ("NVIDIA H", "NVIDIA GH", "NVIDIA B", "NVIDIA GB200", "NVIDIA GB300")
-_BRIDGED = "NVL"
-"""GPUs whose links are bridges between a few of them, without a switch: no multicast
-(vllm/distributed/device_communicators/symm_mem.py)."""
-_LINKED = (*_SWITCHED, "NVIDIA A100", "NVIDIA A800", "NVIDIA V100")
-"""GPUs by the starts of their names: with a switch of NVLink, and with direct links."""
 
 _GRAPHS_SINCE, _ROCM_GRAPHS_SINCE = (0, 20), (0, 26)
 """The first releases that subtract the graphs from the budget, with CUDA and with ROCm: in
@@ -95,6 +93,10 @@ _ROCM_GRAPHS = 2
 more when they are captured, which is after the cache is sized."""
 _MEASURED_SINCE = (0, 17, 1)
 """The first release that was read which measures them, and subtracts them if a variable asks."""
+_INSIDE, _SAMPLED, _MODES = ((0, 18), (0, 27)), 2, 2
+"""Releases that capture graphs to measure them before they look at what is free: the first that was
+read, and the first without (profile_cudagraph_memory in gpu_worker.py of 0.18.0 to 0.28.0, inside
+memory_profiling or after it); how many graphs of each mode, pieces and whole decodes."""
 _UNCOUNTED, _RUNS_V4 = ((0, 25), (0, 29)), (0, 28)
 """Releases whose newer model runner counts none (vllm#49224): the first, and the first without. It
 runs models whose layers all store every token, without experts, since 0.28 DeepSeek-V4, and since
@@ -143,10 +145,10 @@ def terms_of(start: StartUp) -> Terms | None:
     """Calculate the terms; None if the table of models lacks a size that they need."""
     peak = _peak(start)
     return None if peak is None else Terms(
-        peak=peak, driver=_driver(start), communication=_communication(start),
+        peak=peak, driver=_driver(start), communication=_communication(start) + _held(start),
         graphs=_graphs(start), staged=start.staged,
         doubt=_doubt(start) + (0.0 if counts_no_graphs(start) else _of_decodes(start))
-        + _gathered(start, peak) + _exchanged(start) + start.staged,
+        + _gathered(start, peak) + _exchanged(start) + _held(start) + start.staged,
     )  # fmt: skip
 
 
@@ -191,11 +193,6 @@ def _uncounted_graphs(start: StartUp) -> float:
     return factor * _graphs(replace(start, version=None, off=off, gathers=False))
 
 
-def is_linked(gpu: str) -> bool:
-    """Return whether GPUs of a name have links between them, rather than PCIe alone."""
-    return gpu.startswith((*_LINKED, "AMD"))
-
-
 def _peak(start: StartUp) -> float | None:
     layers, sampler = _layers(start), _sampler(start)
     if is_split(start):
@@ -232,7 +229,8 @@ def _sampler(start: StartUp) -> float | None:
         return None
     sequences, tokens = batch_of(start)
     each = _SORTED if start.before(_SINCE_UNSORTED) else _UNSORTED
-    if (_AITER if start.gpu.startswith("AMD") else _SAMPLES) in start.on:
+    amd = start.gpu.startswith("AMD")
+    if (_AITER if amd else _SAMPLES) in start.on and (amd or start.before(_BOTH_SINCE)):
         each = _FLASHINFER
     if start.drafts and not _runs_newer(start):
         each = next((size for until, size in _VERIFIED if start.before(until)), _VERIFIED_LATER)
@@ -317,7 +315,7 @@ def _counts_context(start: StartUp) -> bool:
 
 
 def _communication(start: StartUp) -> float:
-    ranks, linked = start.split.tensor, start.gpu.startswith(_LINKED)
+    ranks, linked = start.split.tensor, start.gpu.startswith(LINKED)
     if ranks == 1 and start.copies == 1:
         return _PCIE if start.split.pipeline > 1 else 0.0
     if ranks == 1:
@@ -326,8 +324,29 @@ def _communication(start: StartUp) -> float:
         return RCCL * (ranks - 1)
     if not linked:
         return _PCIE
-    switched = start.gpu.startswith(_SWITCHED) and not start.gpu.endswith(_BRIDGED)
+    switched = start.gpu.startswith(SWITCHED) and not start.gpu.endswith(BRIDGED)
     return _MULTICAST if switched and not start.before(_FROM_MULTICAST) else _CHANNELS
+
+
+def _held(start: StartUp) -> float:
+    """Return what exchanges in graphs that were captured to be measured still hold.
+
+    NCCL frees their pages when it next launches something: persistentDestructor queues them, and
+    ncclLaunchPrepare polls, in NCCL's enqueue.cc. vLLM looks at what is free before that, so that
+    they count once more, with or without an estimate of graphs.
+    """
+    since, until = _INSIDE
+    inside = start.version is not None and since <= start.version < until
+    if start.eager or start.copies == 1 or not start.gathers or not inside:
+        return 0.0
+    graphs = _MODES * min(captured_sizes(_most_captured(start)), _SAMPLED)
+    linked = start.gpu.startswith(LINKED)
+    return captured_exchanges(start.shape, start.split, graphs) if linked else 0.0
+
+
+def _most_captured(start: StartUp) -> int:
+    """Return the tokens of the largest graph."""
+    return min(2 * batch_of(start)[0] * (1 + start.drafts), _LARGEST_GRAPH, batch_of(start)[1])
 
 
 def _largest_graph(start: StartUp) -> int:
@@ -337,7 +356,7 @@ def _largest_graph(start: StartUp) -> int:
     since = _MEASURED_SINCE if _ESTIMATES in start.on else since
     if start.eager or _ESTIMATES in start.off or start.before(since):
         return 0
-    return min(2 * batch_of(start)[0] * (1 + start.drafts), _LARGEST_GRAPH, batch_of(start)[1])
+    return _most_captured(start)
 
 
 def _graphs(start: StartUp) -> float:
@@ -354,7 +373,7 @@ def _graphs(start: StartUp) -> float:
 def _exchanged(start: StartUp) -> float:
     """Return the part of them that exchanges of data-parallel copies take."""
     largest = _largest_graph(start)
-    if not largest or start.copies == 1 or not start.gathers or not start.gpu.startswith(_LINKED):
+    if not largest or start.copies == 1 or not start.gathers or not start.gpu.startswith(LINKED):
         return 0.0
     return captured_exchanges(start.shape, start.split, 2 * captured_sizes(largest) - 1)
 

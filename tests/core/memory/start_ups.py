@@ -29,6 +29,8 @@ _FILE = Path(__file__).with_name("start_ups.jsonl")
 _IMAGES = {"vllm": "vllm/vllm-openai", "sglang": "lmsysorg/sglang"}
 _COMMANDS = {
     "vllm": "vllm serve {model} --tensor-parallel-size {tensor}",
+    # A wheel: images of others may lack what vLLM's own image has.
+    "wheel": "pip install vllm=={version} && vllm serve {model} --tensor-parallel-size {tensor}",
     "sglang": "python3 -m sglang.launch_server --model-path {model} --tp-size {tensor}",
 }
 
@@ -53,11 +55,15 @@ class Measured:
     held_out: bool = False
     env: tuple[str, ...] = ()
     """Variables of the container that its source states, as NAME=value."""
+    own_image: bool = False
+    """Whether its source states that it runs in the image of vLLM's project."""
 
     @property
     def serving(self) -> ServingFacts:
         """The facts of a pod that starts it."""
-        command = _COMMANDS[self.engine].format(model=self.model, tensor=self.tensor)
+        wheel = self.engine == "vllm" and not self.own_image
+        form = _COMMANDS["wheel" if wheel else self.engine]
+        command = form.format(model=self.model, tensor=self.tensor, version=self.version)
         words = [f"'{word}'" if "{" in word else word for word in self.args]
         pod: dict[str, Any] = gpu_template(" ".join((command, *words)), self.tensor)
         pod["spec"]["containers"][0]["image"] = f"{_IMAGES[self.engine]}:v{self.version}"

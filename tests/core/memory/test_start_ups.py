@@ -72,13 +72,13 @@ NOT_USED = [
     ("q", 18, 1.0, 0.35, 0.9),
     ("r", 19, 1.15, 0.85, 0.89),
     ("t", 12, 0.7, 0.4, 1.0),
-    ("u", 15, 1.3, 0.95, 0.86),
+    ("u", 15, 1.1, 0.95, 0.86),
     ("v", 14, 0.95, 0.7, 0.92),
     ("w", 14, 1.65, 0.41, 0.71),
     ("x", 1, 3.3, 3.3, 0.0),
     ("y", 9, 1.25, 0.75, 0.77),
-    ("z", 21, 1.65, 0.86, 0.71),
-    ("g", 14, 1.7, 1.1, 0.71),
+    ("z", 21, 1.5, 0.86, 0.76),
+    ("g", 14, 1.25, 0.71, 0.85),
     ("o", 10, 0.7, 0.35, 1.0),
     ("d", 10, 2.0, 1.35, 0.7),
 ]
@@ -97,17 +97,17 @@ def test_start_ups_that_were_not_used_are_predicted(
 
 
 def test_all_start_ups_that_were_not_used_are_predicted() -> None:
-    """The goals are a mean of 1.0 GiB and 90 %. Only without some groups are they."""
+    """The goals are a mean of 1.0 GiB, and 90 %, which only the older groups reach."""
     held = tuple(start for start in KNOWN if start.held_out)
     found = errors(held)
     older = errors(tuple(start for start in held if start.id[0] not in "zgd"))
 
     assert (len(found), len(older)) == (316, 271)
-    assert mean(older) <= 0.92
+    assert mean(older) <= 0.91
     assert sum(error <= 2.5 for error in older) >= 0.9 * len(older)
-    assert mean(found) <= 1.02
+    assert mean(found) <= 1.0
     assert median(found) <= 0.47
-    assert sum(error <= 2.5 for error in found) >= 0.88 * len(found)
+    assert sum(error <= 2.5 for error in found) >= 0.889 * len(found)
 
 
 def test_no_start_up_that_was_not_used_is_another_one_again() -> None:
@@ -229,6 +229,31 @@ def test_graphs_of_data_parallel_copies_hold_their_exchanges(name: str, graphs: 
     assert estimate.terms.doubt >= 0.98 * graphs
 
 
+# Release, arguments: whether exchanges in the graphs that were measured hold pages of NCCL.
+HELD = [
+    ("0.17.1", (), False),
+    ("0.18.0", (), True),
+    ("0.26.0", (), True),
+    ("0.22.0", ("--enforce-eager",), False),
+    ("0.27.0", (), False),
+]
+
+
+@for_each(("version", "args", "held"), HELD)
+def test_exchanges_in_measured_graphs_hold_their_pages(
+    version: str, args: tuple[str, ...], held: bool
+) -> None:
+    """Two graphs of each mode, 62 layers with five exchanges, and 2 MiB for each."""
+    (start,) = (start for start in KNOWN if start.id == "g20")
+    estimate = replace(start, version=version, args=(*start.args, *args)).estimate
+
+    assert isinstance(estimate, Estimate)
+    assert estimate.terms is not None
+    pages = 2 * 2 * 62 * 5 * 2 / 1024 if held else 0
+    assert estimate.terms.communication == pytest.approx(0.42 + pages)
+    assert estimate.terms.doubt >= pages
+
+
 # Model, release, stated type of the cache: whether a token takes one byte for each number.
 CHECKPOINTS = [
     ("nvidia/Qwen3-32B-NVFP4", "0.13.0", None, False),
@@ -260,6 +285,8 @@ SAMPLERS = [
     ("VLLM_USE_FLASHINFER_SAMPLER", (0, 11, 0), "NVIDIA H100", 11),
     ("VLLM_ROCM_USE_AITER", (0, 11, 0), "NVIDIA H100", 38),
     ("VLLM_ROCM_USE_AITER", (0, 17, 1), "AMD Instinct MI300X", 11),
+    ("VLLM_USE_FLASHINFER_SAMPLER", (0, 20, 2), "NVIDIA H100", 11),
+    ("VLLM_USE_FLASHINFER_SAMPLER", (0, 21, 0), "NVIDIA H100", 16),
 ]
 
 
@@ -270,6 +297,37 @@ def test_a_variable_chooses_the_sampler(name: str, version: Version, gpu: str, e
 
     assert isinstance(terms, Terms)
     assert terms.peak == pytest.approx(1024 * 151936 * each / 2**30, rel=0.01)
+
+
+# Release, GPU, arguments, variable: whether vLLM's own image samples with FlashInfer.
+OWN_IMAGES = [
+    ("0.7.3", "NVIDIA-H100-80GB-HBM3", (), (), False),
+    ("0.8.0", "NVIDIA-H100-80GB-HBM3", (), (), True),
+    ("0.8.5.post1", "NVIDIA-A10", (), (), True),
+    ("0.11.0", "NVIDIA-H100-80GB-HBM3", (), (), True),
+    ("0.11.1", "NVIDIA-H100-80GB-HBM3", (), (), False),
+    ("0.11.0", "NVIDIA-H100-80GB-HBM3", (), ("VLLM_USE_FLASHINFER_SAMPLER=0",), False),
+    ("0.11.0", "NVIDIA-H100-80GB-HBM3", ("--logprobs-mode", "processed_logprobs"), (), False),
+    ("0.9.2", "NVIDIA-GH200-480GB", (), (), False),
+    ("0.10.0", "NVIDIA-GH200-480GB", (), (), True),
+    ("0.9.2", "Tesla-V100-SXM2-32GB", (), (), False),
+    ("0.11.0", "AMD_Instinct_MI300X", (), (), False),
+]
+
+
+@for_each(("version", "gpu", "args", "env", "samples"), OWN_IMAGES)
+def test_the_image_of_vllm_has_the_sampler_of_flashinfer(
+    version: str, gpu: str, args: tuple[str, ...], env: tuple[str, ...], samples: bool
+) -> None:
+    start = Measured(
+        id="", source="", engine="vllm", version=version, gpu=gpu, tensor=1, model="Qwen/Qwen3-8B",
+        args=args, env=env, started=True, own_image=True,
+    )  # fmt: skip
+    variable = "VLLM_USE_FLASHINFER_SAMPLER"
+    for measured, found in ((start, samples), (replace(start, own_image=False), False)):
+        ((_, placed),) = placed_engines(measured.serving)
+        assert isinstance(placed, Placed)
+        assert (variable in placed.start.on) == found
 
 
 # Model, ranks, type of the cache: bytes of a token in the layers that store every token: 10 of 4
