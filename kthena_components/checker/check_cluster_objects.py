@@ -42,7 +42,7 @@ from kthena_components.systems import COMPLETING, NAMED_BY
 from kthena_components.systems.native.facts import GroupMember, is_part, join_parts, read_part
 
 RULE = "memory-weights-fit"
-_WAYS = (
+_NAME_THE_GPU = (
     "Name it by resources.gpu of a role, by a node selector of the pods, by kthena-components:gpu "
     "of the stack (pulumi config set kthena-components:gpu h200), or in the policies' file of "
     'levels ("gpu": "h200" in the entries serving-rules and serving-groups)'
@@ -52,31 +52,31 @@ _WAYS = (
 def memory_unchecked_in(
     bodies: Iterable[Mapping[str, Any]],
     gpus: GpuChoice,
-    known: Mapping[int, bool] = MappingProxyType({}),
+    unchecked_by_index: Mapping[int, bool] = MappingProxyType({}),
 ) -> Iterator[Finding]:
     """Report once that engines were not compared with the memory of their GPUs.
 
     Args:
         bodies: The objects of a stack.
         gpus: The GPUs of pods whose manifests name none.
-        known: What `is_memory_unchecked` returned for some of the objects, by index.
+        unchecked_by_index: What `is_memory_unchecked` returned for some of the objects.
     """
-    found: set[str] = set()
+    owners: set[str] = set()
     for index, body in enumerate(bodies):
         owner = _owner(body)
-        if owner in found:
+        if owner in owners:
             continue
-        unchecked = known.get(index)
+        unchecked = unchecked_by_index.get(index)
         if unchecked is None:
             unchecked = is_memory_unchecked(read_manifest(body, context=Context(gpus=gpus)))
         if unchecked:
-            found.add(owner)
-    if found:
-        # The engine hands over resources in the order in which they come.
-        first, others = min(found), len(found) - 1
+            owners.add(owner)
+    if owners:
+        # Pulumi hands over resources in the order in which they come.
+        first, others = min(owners), len(owners) - 1
         more = f" and {count_of(others, 'other')}" if others else ""
         seen = f"memory of {first}{more} was not checked, because nothing names the GPU"
-        yield Finding(path="", seen=seen, remedy=_WAYS, rule=RULE, level=Level.UNKNOWN)
+        yield Finding(path="", seen=seen, remedy=_NAME_THE_GPU, rule=RULE, level=Level.UNKNOWN)
 
 
 def is_memory_unchecked(facts: ServingFacts | None) -> bool:

@@ -24,7 +24,10 @@ from kthena_components.core.findings import (
     tidy,
 )
 from kthena_components.core.objects.cluster_objects import Ports
-from kthena_components.systems.kubernetes.rules.gpu_budget_rwx import gpu_budget, gpu_type_allowed
+from kthena_components.systems.kubernetes.rules.gpu_budget_and_type_rwx import (
+    gpu_budget,
+    gpu_type_allowed,
+)
 from kthena_components.systems.system import ClusterRule
 
 OWN_RULES: tuple[ClusterRule, ...] = (autoscaler_conflict, autoscaler_target, disruption_budget)

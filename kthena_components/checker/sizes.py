@@ -14,7 +14,7 @@ from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.plan.report import Counts, counts_of, shape_of
 from kthena_components.core.values.read import count_or_unknown
 from kthena_components.core.values.unknown import MaybeInt, Unknown, product, total
-from kthena_components.systems.kubernetes.rules.gpu_budget_rwx import gpus_of_pods
+from kthena_components.systems.kubernetes.rules.gpu_budget_and_type_rwx import gpus_of_pods
 from kthena_components.systems.system import Body
 
 _NOTHING = Counts(engines=0, pods=0, gpus=0)

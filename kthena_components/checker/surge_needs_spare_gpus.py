@@ -10,7 +10,10 @@ from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import is_budget, scaled
 from kthena_components.core.values.read import require_known
 from kthena_components.core.values.unknown import MaybeInt, total
-from kthena_components.systems.kubernetes.rules.gpu_budget_rwx import gpus_asked, gpus_of_pods
+from kthena_components.systems.kubernetes.rules.gpu_budget_and_type_rwx import (
+    gpus_asked,
+    gpus_of_pods,
+)
 from kthena_components.systems.system import Rollout
 
 _RULE = "surge-needs-spare-gpus"

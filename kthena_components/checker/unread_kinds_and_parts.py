@@ -41,12 +41,12 @@ def kind_read(found: Object) -> Iterator[Finding]:
     is reported for whole objects in it, and for values such as `tensorParallelSize: 8`: a script is
     read with the pod that mounts it.
 
-    A kind that differs from one that is read in upper and lower case only is rejected by the API
-    server, so that is mandatory.
+    A kind that differs from one that is read only in case is rejected by the API server, so that is
+    mandatory.
 
     Pass: a Deployment; an object of any kind that starts no engine and requests 1 GPU.
     Fail: a PyTorchJob whose container requests 8 nvidia.com/gpu; the kind Modelserving.
-    Level: not checked; mandatory for a kind in other upper and lower case.
+    Level: not checked; mandatory for a kind that differs only in case.
     Source: docs/kinds.md lists the kinds that are read; names of kinds are compared as they are in
     k8s.io/apimachinery pkg/api/meta/restmapper.go.
     """

@@ -143,7 +143,10 @@ def _head(path: str, args: Mapping[str, Any]) -> str:
 def compile_group(
     args: Mapping[str, Any], subject: str = "", *, today: date | None = None
 ) -> Compiled:
-    """Compile a standalone ServingGroup: always native."""
+    """Compile a standalone ServingGroup for the native backend, the only one that has it.
+
+    Args: as `compile_serving`.
+    """
     spec = parse_spec(StandaloneGroupSpec, args, subject)
     findings = check_spec(serving_of(spec), alone=True)
     return _compile(spec, findings, lambda: build_group_plan(spec), subject, today)
@@ -152,7 +155,10 @@ def compile_group(
 def compile_role(
     args: Mapping[str, Any], subject: str = "", *, today: date | None = None
 ) -> Compiled:
-    """Compile a standalone Role: always native, without its own PodGroup."""
+    """Compile a standalone Role for the native backend, without a PodGroup for it.
+
+    Args: as `compile_serving`.
+    """
     spec = parse_spec(StandaloneRoleSpec, args, subject)
     findings = check_spec(serving_of(role_serving(spec)), alone=True, role_path="")
     if spec.pod_group is not None and spec.scheduler_name != VOLCANO:

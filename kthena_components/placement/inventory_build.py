@@ -143,7 +143,10 @@ def _racks(fields: InventoryFields, described: Iterable[Described]) -> list[Hype
 
 
 def _node(one: Described) -> Node:
-    """Build a node from its layers; CPU and memory that nobody states are taken as plenty."""
+    """Build a node from its layers.
+
+    If its CPU or memory is not stated, it gets more than any pod asks for (UNSTATED).
+    """
     resource = _resource_of(one)
     stated = {"cpu": one.first("cpu"), "memory": one.first("memory"), "pods": one.first("pods")}
     gpus = one.first("gpus")

@@ -79,7 +79,7 @@ class Row:
         return None if self.at_once is None else self.at_once * self.engines
 
     @property
-    def rank(self) -> tuple[bool | int, ...]:
+    def sort_key(self) -> tuple[bool | int, ...]:
         """The order of rows: few GPUs, no doubt, short ways, and then many requests."""
         shape = self.shape
         ways = (shape.spans_pods, shape.decode_context > 1, shape.pipeline, shape.pods)
@@ -130,7 +130,7 @@ def find_shapes(question: Question) -> Answer:
     if isinstance(placed, Unknown):
         return Answer(rows=(), impossible=(), not_checked=placed.because)
     found = _search(question, base, question.nodes)
-    rows = sorted((one for one in found if isinstance(one, Row)), key=lambda row: row.rank)
+    rows = sorted((one for one in found if isinstance(one, Row)), key=lambda row: row.sort_key)
     impossible = tuple(one for one in found if isinstance(one, Impossible))
     smallest = None if rows else _smallest(question, base, impossible)
     return Answer(rows=tuple(rows), impossible=impossible, smallest=smallest)
@@ -142,7 +142,7 @@ def _smallest(
     """Return the smallest engine that would do on more nodes of the same kind, or the engines."""
     copies = [one.wider for one in impossible if one.wider is not None]
     if copies:
-        return min(copies, key=lambda row: row.rank)
+        return min(copies, key=lambda row: row.sort_key)
     wide = replace(question, nodes=MOST_NODES)
     for pods in pod_counts(MOST_NODES):
         all_gpus = pods * question.gpus_per_node * question.gpu.memory_gib
@@ -150,7 +150,7 @@ def _smallest(
             continue  # They were tried before, or they do not even hold the weights.
         found = [one for one in _on_pods(wide, base, pods) if isinstance(one, Row)]
         if found:
-            return min(found, key=lambda row: row.rank)
+            return min(found, key=lambda row: row.sort_key)
     return None
 
 

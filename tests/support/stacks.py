@@ -10,7 +10,7 @@ from kthena_components.core.facts.serving import gpu_demand
 from kthena_components.core.findings import Finding
 from kthena_components.core.objects.object import PodSet
 from kthena_components.core.values.unknown import MaybeInt, total
-from kthena_components.systems.kubernetes.rules.gpu_budget_rwx import gpus_of_pods
+from kthena_components.systems.kubernetes.rules.gpu_budget_and_type_rwx import gpus_of_pods
 
 Body = Mapping[str, Any]
 SECRET: Body = {

@@ -18,7 +18,7 @@ from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.plan.report import gpu_count, shape
 from kthena_components.core.values.read import group_kind
 from kthena_components.systems import EMITTERS, all_systems
-from kthena_components.systems.kubernetes.rules.gpu_budget_rwx import gpus_asked
+from kthena_components.systems.kubernetes.rules.gpu_budget_and_type_rwx import gpus_asked
 from tests.cli.previews import events, step, urn
 from tests.rules.cases import bases, documents
 from tests.support.for_each import for_each

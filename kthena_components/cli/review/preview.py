@@ -29,7 +29,7 @@ _REFUSED = regex(r"(?P<kind>[A-Z][A-Za-z]*) '(?P<name>[^\n]*)' is refused: \d+ p
 _NOT_CHECKED = regex(r"\bnot checked, because\b")
 _WAIVED = regex(r"\bWaived until \d{4}-\d\d-\d\d: ")
 _COLOURS = regex(r"<\{%[^%\n]{0,40}%\}>|\x1b\[[0-9;]{0,40}m")
-"""Colors as tags of Pulumi, such as `<{%fg 13%}>`, and as escape sequences of a terminal."""
+"""Colours as tags of Pulumi, such as `<{%fg 13%}>`, and as escape sequences of a terminal."""
 _OPS = {
     "create": "create", "update": "update", "delete": "delete", "same": "same",
     "replace": "replace", "create-replacement": "replace", "delete-replaced": "replace",

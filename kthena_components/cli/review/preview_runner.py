@@ -54,7 +54,7 @@ def reason_of(message: str, title: str) -> str:
     """Return why a preview failed, as a text without its full stop; empty if nothing may be shown.
 
     Args:
-        message: An error of Pulumi or of the program, without colors.
+        message: An error of Pulumi or of the program, without colours.
         title: Kind and name of its resource; empty if it is about the program.
     """
     message = message[:_MOST_READ]

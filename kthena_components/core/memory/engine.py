@@ -162,7 +162,9 @@ class Placed:
     def loading(self) -> float:
         """Weights on a GPU in the fullest stage while they are quantised; 0 if they are not."""
         again = repacked_weights(self.command.options, self.shape, self.gib)
-        plain = held_weights.loading_weights(self.command, self.shape, self.gib, self.version)
+        plain = held_weights.weights_while_quantising(
+            self.command, self.shape, self.gib, self.version
+        )
         return fullest_weights(self.shape, self.split, max(plain, again))
 
     @property

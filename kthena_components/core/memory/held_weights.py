@@ -300,7 +300,7 @@ def weights_of(
     return part if isinstance(part, Unknown) else shape.weights_gib * part
 
 
-_QUANTISED, _BOTH_SINCE, _LATE_UNTIL = "fp8", (0, 13), (0, 16)
+_QUANTISED, _HOLDS_BOTH_SINCE, _QUANTISES_EACH_SINCE = "fp8", (0, 13), (0, 16)
 """What vLLM quantises to after it has allocated all weights in 16 bits, the first release that does
 so layer by layer, and the first that allocates each one when it is loaded: Fp8OnlineLinearMethod
 and Fp8OnlineMoEMethod in vllm/model_executor/layers/quantization/fp8.py, patched_weight_loader in
@@ -308,10 +308,12 @@ and Fp8OnlineMoEMethod in vllm/model_executor/layers/quantization/fp8.py, patche
 model keeps those of 16 bits meanwhile, so that both are in memory before 0.16."""
 
 
-def loading_weights(
+def weights_while_quantising(
     command: CommandFacts, shape: ModelShape, gib: float, release: Version | None
 ) -> float:
-    """Return the GiB of weights in 16 bits while vLLM quantises them itself; 0 if it does not.
+    """Return the GiB that weights take while vLLM quantises them as it loads them; else 0.
+
+    Before 0.13 these are all weights in 16 bits; before 0.16 the quantised ones as well.
 
     Args:
         command: The engine's command line.
@@ -321,9 +323,9 @@ def loading_weights(
     """
     plain = shape.weights_gib or 0.0
     online = command.quantization == _QUANTISED and shape.dtype == _UNQUANTISED
-    if release is None or release >= _LATE_UNTIL or not online:
+    if release is None or release >= _QUANTISES_EACH_SINCE or not online:
         return 0.0
-    return plain if release < _BOTH_SINCE else plain + gib
+    return plain if release < _HOLDS_BOTH_SINCE else plain + gib
 
 
 _COUNTED_SINCE = (0, 27)

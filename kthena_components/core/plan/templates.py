@@ -206,7 +206,7 @@ def requests_of(template: Template | None) -> dict[str, Decimal]:
 
 
 def unknown_requests(template: Template | None) -> set[str]:
-    """Return the resources of which an amount is an Output, so that the sum is not known."""
+    """Return the resources whose sum is not known, as some container's amount is an Output."""
     return {
         key
         for requests in _requests(template)

@@ -1,4 +1,4 @@
-"""Rules of quantized weights: each rank has whole blocks of FP8, and whole groups."""
+"""Rules of quantised weights: each rank has whole blocks of FP8, and whole groups."""
 
 import math
 import re

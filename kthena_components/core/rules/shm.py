@@ -82,7 +82,7 @@ def _refused(engine: EngineFacts, pod: PodFacts) -> str:
     start = Start(engine, command)
     queue, _ = largest_queue(start)
     ranks, gpus = command.per_rank_world, pod.gpus
-    if start.since(REFUSES) is not Level.MANDATORY or queue <= USUAL:
+    if start.since(COMPARED_SINCE) is not Level.MANDATORY or queue <= USUAL:
         return ""
     if not isinstance(ranks, int) or not isinstance(gpus, int) or min(ranks, gpus) < _SEVERAL:
         return ""
@@ -169,16 +169,17 @@ def _check(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
         yield advise(own.shm_path, seen, "write several GiB")
 
 
-def _small(path: str, limit: int, queue: int, level: Level, start: Start) -> Finding:
-    """Write the finding of a /dev/shm below vLLM's message queue; both sizes are in bytes."""
+def _small(path: str, limit_bytes: int, queue_bytes: int, level: Level, start: Start) -> Finding:
+    """Write the finding of a /dev/shm below vLLM's message queue."""
     release = start.command.release
     note = release.note if release is not None and level is Level.ADVISORY else ""
-    so = "does not start with less"
-    if start.since(REFUSES) is None:
-        so = "is killed when it writes beyond the limit"
+    consequence = "does not start with less"
+    if start.since(COMPARED_SINCE) is None:
+        consequence = "is killed when it writes beyond the limit"
     seen = (
-        f"is {_shown(limit)}, but {title(start.engine)} has a queue of {_shown(queue)} there "
-        f"for the messages of its ranks, and {start.product} {so}{note}"
+        f"is {_shown(limit_bytes)}, but {title(start.engine)} has a queue of "
+        f"{_shown(queue_bytes)} there for the messages of its ranks, and {start.product} "
+        f"{consequence}{note}"
     )
     return Finding(path=path, seen=seen, remedy=write("2Gi"), level=level)
 
@@ -191,7 +192,7 @@ def _shown(amount: int) -> str:
 MIB = 2**20
 USUAL = 64 * MIB
 """What a container gets without a volume (containerd pkg/cri/server/helpers_linux.go)."""
-REFUSES = (0, 27)
+COMPARED_SINCE = (0, 27)
 """The first vLLM that compares /dev/shm with its queues when it starts."""
 _QUEUES: tuple[tuple[Version, int], ...] = (((0, 12), 240 * MIB), ((0, 11), 160 * MIB))
 """The largest queue between the processes of an engine, without some bytes of its own, by the first

@@ -1,6 +1,7 @@
 """Values that may not be known before the apply, and sums and products of them.
 
-An unknown value is never an error: a rule that meets one reports that it could not check.
+An unknown value is never an error: a rule that meets one raises NotKnownError, of which
+core/findings.py makes the finding that it could not check.
 """
 
 from collections.abc import Iterable

@@ -10,9 +10,8 @@ from typing import Any
 
 from kthena_components.core.facts.context import Context
 from kthena_components.core.facts.pod_template import read_pod
-from kthena_components.core.findings import Finding, join_path
+from kthena_components.core.findings import Finding, join_path, refuse
 from kthena_components.core.remedies import remove, together, write
-from kthena_components.core.rules.support.admission import refuse
 from kthena_components.core.values.display import key_text
 from kthena_components.core.values.read import first_unknown, mapping, unknown_in, whole
 from kthena_components.systems.dynamo.view import LEAST_NODES, Component, template_of
@@ -25,7 +24,7 @@ def misplaced_nodes(item: Component) -> Iterator[Finding]:
         return
     seen = "is not a field of Dynamo's CRD"
     seen += ", so an engine of this component has 1 pod" if item.nodes == 1 else ""
-    yield from refuse(next(iter(stated)), seen, _remedy(item, stated))
+    yield refuse(next(iter(stated)), seen, _remedy(item, stated))
 
 
 def _stated(item: Component) -> Iterator[tuple[str, object]]:
@@ -96,4 +95,4 @@ def _misplaced(at: str, name: str, amounts: Mapping[str, Any]) -> Iterator[Findi
             moved = remove(at=path), write(str(amount), at=f"{at}.gpu")
             remedy = together(*moved, text=remedy)
     seen = f"is not a field of Dynamo's CRD, whose names are {', '.join(_NAMES)}"
-    yield from refuse(path, seen, remedy)
+    yield refuse(path, seen, remedy)

@@ -17,9 +17,8 @@ from kthena_components.core.facts.dynamo_ports import (
 )
 from kthena_components.core.facts.listening import Listening
 from kthena_components.core.facts.ports import resolved
-from kthena_components.core.findings import Finding, Level, part_of_rule
+from kthena_components.core.findings import Finding, advise, part_of_rule, refuse
 from kthena_components.core.remedies import write
-from kthena_components.core.rules.support.admission import refuse
 from kthena_components.core.templates import PROBES
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
@@ -77,7 +76,7 @@ def _worker(item: Component) -> Iterator[Finding]:
         field = written(item, f"spec.containers[{index}].env[{place}].value")
         seen = f"is {display(stated)}, but the probes of the operator ask port {named[_PORT_NAME]}"
         remedy = write(str(named[_PORT_NAME]))
-        yield from refuse(field, seen, remedy, level=Level.ADVISORY)
+        yield advise(field, seen, remedy)
 
 
 @part_of_rule
@@ -104,7 +103,7 @@ def _asked(
     asked = None if action.get("host") else resolved(action.get("port"), named)
     if port is None or not isinstance(asked, int) or asked == port or str(asked) in text_of(main):
         return
-    yield from refuse(path, f"is {display(action['port'])}, but {listens}", write(port))
+    yield refuse(path, f"is {display(action['port'])}, but {listens}", write(port))
 
 
 def _main(item: Component) -> tuple[int, Mapping[str, Any]]:
@@ -180,7 +179,7 @@ def _frontend(item: Component) -> Iterator[Finding]:
     http = {"name": HTTP, "containerPort": port}
     shown = f"write the ports [{{name: {HTTP}, containerPort: {port}}}]"
     remedy = write([*stated, http], shown, at=f"{at}.ports")
-    yield from refuse(at, seen, remedy, level=Level.ADVISORY)
+    yield advise(at, seen, remedy)
 
 
 def _hidden(item: Component) -> Unknown | None:

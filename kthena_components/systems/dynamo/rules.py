@@ -10,13 +10,19 @@ from typing import Any
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod_template import read_pod
-from kthena_components.core.findings import Finding, Level, count_of, not_checked, part_of_rule
+from kthena_components.core.findings import (
+    Finding,
+    advise,
+    count_of,
+    not_checked,
+    part_of_rule,
+    refuse,
+)
 from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.rules.support.admission import (
     at_least,
     joined,
     one_of,
-    refuse,
     subdomain,
     unique,
 )
@@ -94,7 +100,7 @@ def _launched(
         )
         seen += "from args, and would start the whole engine in each pod"
         remedy = f"write {_SIZES[0]} and its number as two items of args"
-        yield from refuse(at, seen, remedy, _LAUNCH, Level.ADVISORY)
+        yield advise(at, seen, remedy, _LAUNCH)
 
 
 def _args(template: object, container: str | None) -> list[str]:
@@ -149,7 +155,7 @@ def dynamo_name_length(graph: Graph) -> Iterator[Finding]:
                     "allowed"
                 )
                 remedy = f"shorten them by {count_of(total - NAME_SUM, 'character')}"
-                yield from refuse(at, seen, remedy, _NAMES, Level.ADVISORY)
+                yield advise(at, seen, remedy, _NAMES)
 
 
 _SHAPE = "dynamo-shape"
@@ -181,7 +187,7 @@ def dynamo_shape(graph: Graph) -> Iterator[Finding]:
         yield not_checked(graph.at, gap)
     elif graph.spec and not 1 <= len(graph.components) <= _MOST:
         seen = f"has {len(graph.components)} components, but must have 1 to {_MOST}"
-        yield from refuse(graph.at, seen, "split the graph" if graph.components else "add one")
+        yield refuse(graph.at, seen, "split the graph" if graph.components else "add one")
     named = [(f"{item.path}.name", item.name) for item in graph.components if not item.alpha]
     yield from unique(named, _SHAPE, "components")
     for item in graph.components:
@@ -195,7 +201,7 @@ def dynamo_shape(graph: Graph) -> Iterator[Finding]:
         number = whole(nodes)
         if isinstance(number, int) and number < LEAST_NODES:
             seen = f"is {display(number)}, but must be at least {LEAST_NODES}, and 1 node is the "
-            yield from refuse(at, f"{seen}default", enough_nodes(item, graph.object.context))
+            yield refuse(at, f"{seen}default", enough_nodes(item, graph.object.context))
         elif not isinstance(nodes, Unknown):
             yield from at_least(at, nodes, LEAST_NODES, _SHAPE)
         yield from _executor(f"{item.path}.annotations", mapping(fields.get("annotations")))
@@ -219,13 +225,13 @@ def _pickers(graph: Graph) -> Iterator[Finding]:
         replicas = whole(item.fields.get("replicas"))
         if item.fields.get("multinode") is not None and isinstance(item.nodes, int):
             seen = f"is {count_of(item.nodes, 'node')}, but an endpoint picker runs on 1"
-            yield from refuse(f"{item.path}.multinode", seen, remove())
+            yield refuse(f"{item.path}.multinode", seen, remove())
         if isinstance(replicas, int) and replicas >= 0 and replicas != 1:
             seen = f"is {display(replicas)}, but there is 1 endpoint picker"
-            yield from refuse(f"{item.path}.replicas", seen, write(1))
+            yield refuse(f"{item.path}.replicas", seen, write(1))
     if len(pickers) > 1:
         seen = f"is 1 of {len(pickers)} endpoint pickers, and a graph has at most one"
-        yield from refuse(pickers[1].path, seen, "remove all but one")
+        yield refuse(pickers[1].path, seen, "remove all but one")
 
 
 def dynamo_placement(graph: Graph) -> Iterator[Finding]:
@@ -253,7 +259,7 @@ def dynamo_placement(graph: Graph) -> Iterator[Finding]:
     for at, value in asked:
         if outside and value not in (None, "") and unknown_in(value) is None:
             seen = f"is {display(value)}, which needs Grove, {why}"
-            yield from refuse(at, seen, remedy)
+            yield refuse(at, seen, remedy)
     for item in graph.components:
         yield from _minimum(item)
     if not single:
@@ -266,7 +272,7 @@ def _minimum(item: Component) -> Iterator[Finding]:
     minimum, replicas = whole(given), whole(item.fields.get("replicas", 1))
     if isinstance(minimum, int) and isinstance(replicas, int) and minimum > replicas > 0:
         seen = f"is {display(minimum)}, but replicas is {display(replicas)}"
-        yield from refuse(at, seen, f"write {display(replicas)} or less")
+        yield refuse(at, seen, f"write {display(replicas)} or less")
 
 
 @part_of_rule
@@ -278,15 +284,15 @@ def _domains(graph: Graph) -> Iterator[Finding]:
     stated = [(path, mapping(part)) for path, part in parts if part is not None]
     if stated and own is None:
         seen = f"is not given, but {count_of(len(stated), 'component')} has one"
-        yield from refuse(at, seen, "write one with the widest domain")
+        yield refuse(at, seen, "write one with the widest domain")
     elif own is not None and not stated and mapping(own).get("packDomain") in (None, ""):
         seen = f"states no packDomain, and neither do the {len(parts)} components"
-        yield from refuse(at, seen, "write packDomain, for example rack")
+        yield refuse(at, seen, "write packDomain, for example rack")
     for path, part in stated:
         if part.get("packDomain") in (None, ""):
             seen = "states 0 domains, but a component's constraint needs one"
             where = f"{path}.topologyConstraint.packDomain"
-            yield from refuse(where, seen, "write, for example, rack")
+            yield refuse(where, seen, "write, for example, rack")
 
 
 def dynamo_restart(graph: Graph) -> Iterator[Finding]:
@@ -306,13 +312,13 @@ def dynamo_restart(graph: Graph) -> Iterator[Finding]:
     require_known(at, graph.listed, given, strategy.get("type"), *sequence(given), *names)
     if str(text(strategy.get("type"), "")).lower() == "parallel" and sequence(given):
         seen = f"has {len(sequence(given))} entries, but the restart is parallel"
-        yield from refuse(at, seen, either(remove(), "write type: Sequential"))
+        yield refuse(at, seen, either(remove(), "write type: Sequential"))
         return
     known = sorted(name for name in names if isinstance(name, str))
     order = [name if isinstance(name, str) else display(name) for name in sequence(given)]
     if order and (len(order) != len(set(order)) or set(order) != set(known)):
         seen = f"is {joined(order)}, and the graph has {len(known)}: {joined(known)}"
-        yield from refuse(at, seen, "name each of them once")
+        yield refuse(at, seen, "name each of them once")
 
 
 def dynamo_gpu_memory(graph: Graph) -> Iterator[Finding]:
@@ -338,7 +344,7 @@ def dynamo_gpu_memory(graph: Graph) -> Iterator[Finding]:
             yield not_checked(at, gap)
         elif item.kind not in _WORKERS:
             seen = f"is given, but the component is {display(item.kind)} and not one of "
-            yield from refuse(at, f"{seen}{', '.join(_WORKERS)}", remove())
+            yield refuse(at, f"{seen}{', '.join(_WORKERS)}", remove())
         elif gpus == 0:
             seen = "is given, but the main container has a limit of 0 GPUs"
-            yield from refuse(at, seen, "write a limit of 1 GPU or more")
+            yield refuse(at, seen, "write a limit of 1 GPU or more")

@@ -41,7 +41,7 @@ from kthena_components.systems.dynamo.view import (
     whole_template_of,
     written,
 )
-from kthena_components.systems.kubernetes.rules.gpu_budget_rwx import gpus_of_pods
+from kthena_components.systems.kubernetes.rules.gpu_budget_and_type_rwx import gpus_of_pods
 from kthena_components.systems.system import PRODUCTION, Body, Kind, System
 
 # Facts and pods of Dynamo's graphs and components.

@@ -28,7 +28,7 @@ from kthena_components.systems.kserve.served_models import (
     mounted,
 )
 from kthena_components.systems.kserve.view import MODELS, LlmService, MultiNode, Service
-from kthena_components.systems.kubernetes.rules.gpu_budget_rwx import gpus_of_pods
+from kthena_components.systems.kubernetes.rules.gpu_budget_and_type_rwx import gpus_of_pods
 from kthena_components.systems.system import Body
 
 _PARTS = ("volumes", "imagePullSecrets", "nodeSelector", "affinity")

@@ -105,7 +105,7 @@ def _refuse(plan: ServingPlan) -> Iterator[Finding]:
     yield from refuse(plan)
     yield from refuse_router(plan)
     if options_of(plan).autoscaling is not None:
-        # It reads the rules of ModelServings, which no other serving needs.
+        # Imported here, because it loads rules that only this backend needs.
         from kthena_components.systems.kthena.limits_autoscaling import refuse_autoscaling  # noqa: PLC0415
 
         yield from refuse_autoscaling(plan, _serving)

@@ -36,7 +36,7 @@ from kthena_components.systems.kubernetes.rules.first_pod import (
     first_pod_selected,
     service_asked,
 )
-from kthena_components.systems.kubernetes.rules.gpu_budget_rwx import rwx_for_shared_model
+from kthena_components.systems.kubernetes.rules.gpu_budget_and_type_rwx import rwx_for_shared_model
 from kthena_components.systems.kubernetes.rules.inference_pools import (
     MODELS,
     ROUTES,

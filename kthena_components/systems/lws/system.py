@@ -77,7 +77,7 @@ _EXCLUSIVE = "exclusive-topology"
 
 
 def added_fields(view: Sets) -> Iterator[str]:
-    """Yield the annotations of the pods, and the labels that are not in `PodSet.added`.
+    """Yield the paths of annotations and labels of pods that are not in `PodSet.added`.
 
     Source: kubernetes-sigs/lws v0.6.2 to v0.10.0 pkg/controllers/leaderworkerset_controller.go and
     pod_controller.go; pkg/utils/accelerators/tpu.go.

@@ -148,7 +148,10 @@ def compile_queue(args: Mapping[str, Any]) -> Manifest:
 
 
 def check_queues(queues: Sequence[QueueSpec]) -> list[Finding]:
-    """Check the queues of a stack, each alone and with its parent; paths start with `queues[0]`."""
+    """Return the mandatory findings of a stack's queues, checked alone and with their parents.
+
+    Each path starts with `queues[INDEX]`.
+    """
     bodies = [emit_queue(queue).body for queue in queues]
     paths = [f"queues[{index}]" for index in range(len(queues))]
     contexts = list(map(_context, queues))

@@ -35,7 +35,7 @@ from kthena_components.systems.volcano.plugins import (
     variables,
 )
 from kthena_components.systems.volcano.rules.gang_fits_hypernode import gang_fits_hypernode
-from kthena_components.systems.volcano.rules.gang_pods_and_foreign_groups import (
+from kthena_components.systems.volcano.rules.gang_pods_task_exists_foreign_groups import (
     foreign_group_name,
     gang_has_pods,
     gang_requests,

@@ -48,17 +48,17 @@ def test_pods_that_know_how_to_join_are_right(command: str) -> None:
     assert start(command) == []
 
 
-REFUSES = "and vLLM rejects more ranks than one pod has GPUs since 0.11.1"
+COMPARED_SINCE = "and vLLM rejects more ranks than one pod has GPUs since 0.11.1"
 
 
 @pytest.mark.parametrize(
     ("tag", "level", "since"),
     [
         ("v0.11.0", Level.ADVISORY, "which vLLM rejects since 0.11.1"),
-        ("v0.11.1", Level.MANDATORY, REFUSES),
-        ("v0.33.0", Level.MANDATORY, REFUSES),
+        ("v0.11.1", Level.MANDATORY, COMPARED_SINCE),
+        ("v0.33.0", Level.MANDATORY, COMPARED_SINCE),
         ("0.12.0rc1", Level.ADVISORY, "which vLLM rejects since 0.11.1"),
-        ("v1.0", Level.MANDATORY, REFUSES),
+        ("v1.0", Level.MANDATORY, COMPARED_SINCE),
         ("nightly", Level.ADVISORY, "which vLLM rejects since 0.11.1"),
     ],
 )

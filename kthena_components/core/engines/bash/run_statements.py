@@ -52,12 +52,12 @@ def run(shell: Shell, node: Statement) -> Flow:
 
 
 def _is_guarded(node: Statement) -> bool:
-    """Return whether a test decides what runs in a statement."""
+    """Return whether a condition decides which parts of a statement run. Loops do not count."""
     if isinstance(node, Chain):
         first = node.first.parts[0] if isinstance(node.first, Pipeline) else node.first
-        name = first.words[0] if isinstance(first, Simple) and first.words else ()
-        word = name[0] if isinstance(name, tuple) and len(name) == 1 else None
-        tests = isinstance(word, Text) and word.text in _TESTS
+        command = first.words[0] if isinstance(first, Simple) and first.words else ()
+        piece = command[0] if isinstance(command, tuple) and len(command) == 1 else None
+        tests = isinstance(piece, Text) and piece.text in _TESTS
         return tests or isinstance(first, Condition | Evaluation)
     return isinstance(node, If | Case)
 

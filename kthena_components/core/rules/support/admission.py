@@ -8,7 +8,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from kthena_components.core import naming
-from kthena_components.core.findings import Finding, Level, not_checked, suggest
+from kthena_components.core.findings import Finding, not_checked, refuse, suggest
 from kthena_components.core.naming import is_dns_name
 from kthena_components.core.remedies import or_more
 from kthena_components.core.values.dataclass import dataclass
@@ -19,13 +19,6 @@ from kthena_components.core.values.unknown import Unknown, is_unresolved
 _SUBDOMAIN = 253
 _LISTED = 20
 """Maximum number of names in a message."""
-
-
-def refuse(
-    path: str, seen: str, remedy: str, rule: str = "", level: Level = Level.MANDATORY
-) -> Iterator[Finding]:
-    """Yield one mandatory finding."""
-    yield Finding(path=path, seen=seen, remedy=remedy, rule=rule, level=level)
 
 
 def at_least(
@@ -39,10 +32,10 @@ def at_least(
         yield not_checked(path, number, rule)
     elif number is None:
         seen = f"is {display(value)}, but must be a whole number"
-        yield from refuse(path, seen, or_more(lowest), rule)
+        yield refuse(path, seen, or_more(lowest), rule)
     elif number < lowest:
         seen = f"is {display(number)}, but must be at least {lowest}{why}"
-        yield from refuse(path, seen, or_more(lowest), rule)
+        yield refuse(path, seen, or_more(lowest), rule)
 
 
 def unique(
@@ -57,7 +50,7 @@ def unique(
             where = first.setdefault(name, path)
             if where != path:
                 seen = f"is {display(name)}, as {where} is already"
-                yield from refuse(path, seen, f"rename one of the {what or 'two'}", rule)
+                yield refuse(path, seen, f"rename one of the {what or 'two'}", rule)
 
 
 def dns_label(path: str, name: object, rule: str = "") -> Iterator[Finding]:
@@ -81,7 +74,7 @@ def _named(
     elif name is not None and not (isinstance(name, str) and fits(name)):
         seen = f"is {display(name)}, which is not {wanted}"
         remedy = "write lower-case letters, digits and dashes, a letter or digit first and last"
-        yield from refuse(path, seen, remedy, rule)
+        yield refuse(path, seen, remedy, rule)
 
 
 def _is_label(name: str) -> bool:
@@ -101,7 +94,7 @@ def one_of(path: str, value: object, allowed: tuple[str, ...], rule: str = "") -
     elif value not in allowed:
         seen = f"is {display(value)}, but must be one of {', '.join(allowed)}"
         remedy = suggest(value[:100], allowed) if isinstance(value, str) else f"write {allowed[0]}"
-        yield from refuse(path, seen, remedy, rule)
+        yield refuse(path, seen, remedy, rule)
 
 
 def cycle_in(edges: Mapping[str, Iterable[str]]) -> list[str]:

@@ -9,11 +9,12 @@ from typing import Any
 
 from kthena_components.core.findings import (
     Finding,
-    Level,
+    advise,
     count_of,
     join_path,
     not_checked,
     part_of_rule,
+    refuse,
 )
 from kthena_components.core.remedies import or_less, or_more, remove
 from kthena_components.core.rules.support.admission import (
@@ -22,7 +23,6 @@ from kthena_components.core.rules.support.admission import (
     dns_label,
     joined,
     one_of,
-    refuse,
     unique,
 )
 from kthena_components.core.values.display import display
@@ -73,7 +73,7 @@ def _counted(
     pods, minimum = count(replicas), count(fields.get("minAvailable"))
     if isinstance(pods, int) and isinstance(minimum, int) and minimum > pods > 0:
         seen = f"is {minimum}, but replicas is {pods}, so the gang would wait forever"
-        yield from refuse(f"{at}.minAvailable", seen, or_less(pods))
+        yield refuse(f"{at}.minAvailable", seen, or_less(pods))
     given, where = fields.get(scaling), f"{at}.{scaling}"
     require_known(where, given)
     if given is not None:
@@ -90,11 +90,11 @@ def _scaled(
     lowest, highest = count(few), count(many)
     if isinstance(lowest, int) and isinstance(minimum, int) and lowest < minimum:
         seen = f"is {lowest}, but minAvailable is {minimum}: it would break the gang"
-        yield from refuse(f"{at}.minReplicas", seen, or_more(minimum))
+        yield refuse(f"{at}.minReplicas", seen, or_more(minimum))
     floor = max((n for n in (pods, lowest) if isinstance(n, int)), default=None)
     if isinstance(highest, int) and floor is not None and highest < floor:
         seen = f"is {highest}, but there are {floor} already (replicas, or minReplicas)"
-        yield from refuse(f"{at}.maxReplicas", seen, or_more(floor))
+        yield refuse(f"{at}.maxReplicas", seen, or_more(floor))
 
 
 def grove_startup(view: CliqueSet) -> Iterator[Finding]:
@@ -116,7 +116,7 @@ def grove_startup(view: CliqueSet) -> Iterator[Finding]:
         if kind != EXPLICIT and unknown_in(clique.spec.get("startsAfter")) is None:
             seen = f"is given, but cliqueStartupType is {display(kind)}, so it has no effect"
             at, remedy = f"{clique.at}.startsAfter", f"write cliqueStartupType: {EXPLICIT}"
-            yield from refuse(at, seen, remedy, _STARTUP, Level.ADVISORY)
+            yield advise(at, seen, remedy, _STARTUP)
     if kind == EXPLICIT and after:
         yield from _order(view, after)
 
@@ -135,17 +135,17 @@ def _order(view: CliqueSet, after: list[Clique]) -> Iterator[Finding]:
         for index, name in enumerate(wanted):
             if name == clique.name:
                 seen = f"is {display(name)}, the clique itself: it would wait forever"
-                yield from refuse(f"{at}[{index}]", seen, remove())
+                yield refuse(f"{at}[{index}]", seen, remove())
             elif name not in names:
                 seen = f"is {display(name)}, and {known}"
-                yield from refuse(f"{at}[{index}]", seen, "name one of them")
+                yield refuse(f"{at}[{index}]", seen, "name one of them")
         if isinstance(clique.name, str):
             edges[clique.name] = [name for name in wanted if name != clique.name]
     if circle := cycle_in(edges):
         seen = f"is part of a cycle of {count_of(len(circle) - 1, 'clique')}: "
         seen += " → ".join(display(name).strip("'") for name in circle[:8])
         remedy = "remove one of these startsAfter"
-        yield from refuse(f"{TEMPLATE}.cliques", seen, remedy)
+        yield refuse(f"{TEMPLATE}.cliques", seen, remedy)
 
 
 def grove_pods(view: CliqueSet) -> Iterator[Finding]:
@@ -164,7 +164,7 @@ def grove_pods(view: CliqueSet) -> Iterator[Finding]:
     if gap := unknown_in(given):
         yield not_checked(f"{TEMPLATE}.cliques", gap)
     elif not view.cliques and view.object.spec:
-        yield from refuse(f"{TEMPLATE}.cliques", "holds no clique", "write a clique")
+        yield refuse(f"{TEMPLATE}.cliques", "holds no clique", "write a clique")
     yield from _schedulers(view)
     for clique in view.cliques:
         pod, at = mapping(clique.pod), f"{clique.at}.podSpec"
@@ -174,7 +174,7 @@ def grove_pods(view: CliqueSet) -> Iterator[Finding]:
         for key in ("topologySpreadConstraints", "nodeName"):
             if pod.get(key) not in (None, ""):
                 seen = f"is given in 1 of {len(view.cliques)} cliques, and Grove places the pods"
-                yield from refuse(f"{at}.{key}", seen, remove())
+                yield refuse(f"{at}.{key}", seen, remove())
         for field in ("containers", "initContainers"):
             for index, container in enumerate(sequence(pod.get(field))):
                 yield from _variables(f"{at}.{field}[{index}].env", mapping(container).get("env"))
@@ -202,7 +202,7 @@ def _schedulers(view: CliqueSet) -> Iterator[Finding]:
                     f"is {display(name)}, but another clique has {display(first)}, and all must "
                     "have the same"
                 )
-                yield from refuse(at, seen, f"write {display(first)} in all")
+                yield refuse(at, seen, f"write {display(first)} in all")
                 return
             first = name
     silent = [c for c in view.cliques if mapping(c.pod).get("schedulerName", "") in ("", None)]
@@ -210,7 +210,7 @@ def _schedulers(view: CliqueSet) -> Iterator[Finding]:
         at = f"{silent[0].at}.podSpec.schedulerName"
         seen = f"is not stated in {len(silent)} of {len(view.cliques)} cliques, and another one has"
         seen += f" {display(first)}: all must have the same scheduler"
-        yield from refuse(at, seen, f"write {display(first)} in all", _PODS, Level.ADVISORY)
+        yield advise(at, seen, f"write {display(first)} in all", _PODS)
 
 
 _SHARING = "grove-sharing"
@@ -270,9 +270,9 @@ def _claim(at: str, claim: Mapping[str, Any]) -> Iterator[Finding]:
     if gap := unknown_in(asked):
         yield not_checked(path, gap)
     elif not sequence(asked):
-        yield from refuse(path, "is empty", "ask for a device")
+        yield refuse(path, "is empty", "ask for a device")
     if claim.get("name") == "":
-        yield from refuse(f"{at}.name", "is empty", "name it")
+        yield refuse(f"{at}.name", "is empty", "name it")
 
 
 @part_of_rule
@@ -291,10 +291,10 @@ def _shared(
         path, name = f"{at}[{index}]", text(item.get("name"), "")
         if name == "":
             remedy = "write the name of a template"
-            yield from refuse(f"{path}.name", "is empty", remedy)
+            yield refuse(f"{path}.name", "is empty", remedy)
         elif item.get("namespace") not in (None, "") and name in names:
             seen = f"is {display(item['namespace'])}, but '{name}' is a template of this set"
-            yield from refuse(f"{path}.namespace", seen, remove())
+            yield refuse(f"{path}.namespace", seen, remove())
         if item.get("filter") is not None and any(children):
             yield from _filtered(f"{path}.filter", item["filter"], children)
 
@@ -307,13 +307,13 @@ def _filtered(
     require_known(path, unknown_within(stated), *(name for of in children for name in of))
     listed = [sequence(mapping(stated).get(name)) for name in _FILTERS]
     if not any(listed):
-        yield from refuse(path, "names nothing", "name a clique, or remove it")
+        yield refuse(path, "names nothing", "name a clique, or remove it")
     for field, given, known in zip(_FILTERS, listed, children, strict=True):
         for index, name in enumerate(given):
             if text(name) not in known:
                 seen = f"is {display(name)}, which does not exist"
                 remedy = "write a name of this set"
-                yield from refuse(f"{path}.{field}[{index}]", seen, remedy)
+                yield refuse(f"{path}.{field}[{index}]", seen, remedy)
 
 
 def grove_links(view: CliqueSet) -> Iterator[Finding]:

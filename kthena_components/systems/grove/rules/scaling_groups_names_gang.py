@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from kthena_components.core.facts.context import Context
 from kthena_components.core.facts.pod_template import read_pod
-from kthena_components.core.findings import Finding, Level, count_of, not_checked
+from kthena_components.core.findings import Finding, advise, count_of, not_checked, refuse
 from kthena_components.core.remedies import either, remove, write
-from kthena_components.core.rules.support.admission import joined, refuse, subdomain, unique
+from kthena_components.core.rules.support.admission import joined, subdomain, unique
 from kthena_components.core.templates import HIDDEN
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import count, first_unknown, require_known, unknown_in
@@ -35,7 +35,7 @@ def grove_names(view: CliqueSet) -> Iterator[Finding]:
     roles = [(f"{clique.at}.roleName", clique.spec.get("roleName")) for clique in view.cliques]
     for path, name in (*cliques, *groups):
         if name in {None, ""}:
-            yield from refuse(path, "is empty", "write a name")
+            yield refuse(path, "is empty", "write a name")
         else:
             yield from subdomain(path, name)
     yield from unique(cliques, _NAMES, "cliques")
@@ -66,7 +66,7 @@ def _length(at: str, stem: str, group: str, clique: str) -> Iterator[Finding]:
         seen = f"gives names of {len(stem)} (set){middle} + {len(clique)} (clique) = {total} "
         seen += f"characters, but at most {NAME_SUM} together are allowed"
         remedy = f"shorten them by {count_of(total - NAME_SUM, 'character')}"
-        yield from refuse(at, seen, remedy)
+        yield refuse(at, seen, remedy)
 
 
 def grove_scaling_groups(view: CliqueSet) -> Iterator[Finding]:
@@ -90,7 +90,7 @@ def grove_scaling_groups(view: CliqueSet) -> Iterator[Finding]:
     for path, name in places:
         if not isinstance(name, str) or name not in names:
             seen = f"is {display(name)}, and {known}"
-            yield from refuse(path, seen, "name one of them")
+            yield refuse(path, seen, "name one of them")
     yield from unique(places, _GROUPS, "entries")
     grouped = view.grouped
     for clique in view.cliques:
@@ -100,7 +100,7 @@ def grove_scaling_groups(view: CliqueSet) -> Iterator[Finding]:
         elif clique.name in grouped and scaling is not None:
             seen = "is given, but the clique is in 1 scaling group, which is scaled as a whole"
             at, remedy = f"{clique.at}.autoScalingConfig", "write scaleConfig in the scaling group"
-            yield from refuse(at, seen, remedy)
+            yield refuse(at, seen, remedy)
 
 
 def grove_gang(view: CliqueSet) -> Iterator[Finding]:
@@ -123,7 +123,7 @@ def grove_gang(view: CliqueSet) -> Iterator[Finding]:
             yield not_checked(at, gap)
         elif isinstance(minimum, int) and isinstance(pods, int) and 0 < minimum < pods:
             seen = f"is {minimum} of {count_of(pods, 'pod')}, and one engine needs all of them"
-            yield from refuse(at, seen, either(write(pods), remove()), _GANG, Level.ADVISORY)
+            yield advise(at, seen, either(write(pods), remove()), _GANG)
 
 
 def _joins(clique: Clique, context: Context) -> bool:

@@ -25,21 +25,22 @@ _Answering = list[tuple[PodSet, Listening]]
 
 
 def _served(cluster: ClusterObjects) -> Iterator[tuple[ClusterObjects, Object, _Answering]]:
-    """Yield each ModelServer with the pods that it selects and that answer requests."""
+    """Yield the cluster and each ModelServer with its selected pods that answer requests."""
     servers = {found.index: found for found in cluster.of(MODEL_SERVER)}
     indexes = running_pods(cluster) if servers else {}
-    found: dict[int, _Answering] = {}
+    answering: dict[int, _Answering] = {}
     for each in selectors(cluster) if servers else ():
         wanted = {str(k): v for k, v in each.labels.items() if isinstance(v, str)}
         index = indexes.get(each.place)
-        sends = each.owner.index in servers and each.targets and not each.gap
-        if index is None or not sends or not 0 < len(wanted) == len(each.labels):
+        is_of_model_server = each.owner.index in servers and each.targets and not each.gap
+        all_known = 0 < len(wanted) == len(each.labels)  # A selector with labels, all known.
+        if index is None or not is_of_model_server or not all_known:
             continue
         listed = ((pods, cluster.listening(pods)) for pods in index.matching(wanted))
-        found.setdefault(each.owner.index, []).extend(
+        answering.setdefault(each.owner.index, []).extend(
             (pods, ports) for pods, ports in listed if ports and ports.answers is not None
         )
-    yield from ((cluster, servers[index], pods) for index, pods in found.items())
+    yield from ((cluster, servers[index], pods) for index, pods in answering.items())
 
 
 def _weighed(cluster: ClusterObjects, found: Finding, server: Object, pods: PodSet) -> Finding:

@@ -147,38 +147,43 @@ def _on_hosts(
 
 @part_of_rule
 def _check(each: Selector, found: list[tuple[PodSet, Listening]]) -> Iterator[Finding]:
-    """Compare the port of a selector with the ports at which the selected pods answer."""
+    """Compare the port of a selector with the ports at which the selected pods answer.
+
+    At most one kind of mistake is reported, the surest first.
+    """
     at = each.owner.at(each.targets[0].path)
     if found:
         require_known(at, *(one.stated for one in each.targets), *(p.answers for _, p in found))
-    named = [(pods, ports) for pods, ports in found if _numbers(each, ports)]
-    if found and not named:
+    with_port = [(pods, ports) for pods, ports in found if _numbers(each, ports)]
+    if found and not with_port:
         yield _no_such_name(each, found[0][1])
-    wrong = [(pods, ports) for pods, ports in named if not _reaches(each, ports)]
-    engines = [(pods, ports) for pods, ports in wrong if ports.answers is not None]
-    workers = [(pods, ports) for pods, ports in wrong if ports.answers is None]
-    inside = [(pods, ports) for pods, ports in named if _is_hidden(each, ports)]
-    if engines:
-        yield _wrong_port(each, *engines[0])
-    elif closed := list(_closed(each, named)):
+    wrong = [(pods, ports) for pods, ports in with_port if not _reaches(each, ports)]
+    answer_elsewhere = [(pods, ports) for pods, ports in wrong if ports.answers is not None]
+    silent_pods = [(pods, ports) for pods, ports in wrong if ports.answers is None]
+    loopback_only = [(pods, ports) for pods, ports in with_port if _is_hidden(each, ports)]
+    if answer_elsewhere:
+        yield _wrong_port(each, *answer_elsewhere[0])
+    elif closed := list(_closed(each, with_port)):
         yield from closed
-    elif inside:
-        pods, ports = inside[0]
+    elif loopback_only:
+        pods, ports = loopback_only[0]
         seen = f"matches {_title(pods)}, but {ports.hidden_title}, for the pod itself only"
         yield refuse(each.owner.at(each.path), seen, ON_ALL_ADDRESSES)
-    elif silent := [(pods, ports) for pods, ports in named if _is_for_silent(each, pods, ports)]:
+    elif silent := [
+        (pods, ports) for pods, ports in with_port if _is_for_silent(each, pods, ports)
+    ]:
         yield _selects_silent(each, *silent[0])
     elif (
-        workers
+        silent_pods
         and not each.option
-        and (len(workers) == len(named) or _is_for_requests(each, named))
+        and (len(silent_pods) == len(with_port) or _is_for_requests(each, with_port))
     ):
-        pods, ports = workers[0]
+        pods, ports = silent_pods[0]
         seen = f"matches {_title(pods)}, but {ports.title}"
         remedy = ON_A_PORT if ports.socket else _only_first(each, pods)
         yield refuse(each.owner.at(each.path), seen, remedy)
-    elif len(workers) < len(named) and each.option in _SGLANG_SELECTORS:
-        yield from _healthy_ranks(each, workers)
+    elif len(silent_pods) < len(with_port) and each.option in _SGLANG_SELECTORS:
+        yield from _healthy_ranks(each, silent_pods)
 
 
 def _healthy_ranks(each: Selector, workers: list[tuple[PodSet, Listening]]) -> Iterator[Finding]:

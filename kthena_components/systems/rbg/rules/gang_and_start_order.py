@@ -7,9 +7,15 @@ from kthena_components.core.facts.engine_grouping import EngineTemplate
 from kthena_components.core.facts.listening import server_port
 from kthena_components.core.facts.ports import DECIDING
 from kthena_components.core.facts.serving import EngineFacts
-from kthena_components.core.findings import Finding, Level, count_of, not_checked, part_of_rule
+from kthena_components.core.findings import (
+    Finding,
+    advise,
+    count_of,
+    not_checked,
+    part_of_rule,
+    refuse,
+)
 from kthena_components.core.remedies import remove, write
-from kthena_components.core.rules.support.admission import refuse
 from kthena_components.core.rules.support.engine_pods import needs_gang
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
@@ -52,13 +58,11 @@ def rbg_gang(view: RbgView) -> Iterator[Finding]:
     require_known(f"{at}.{_GANG}", asked, each)
     if asked == "true" and each == "true":
         seen = f'is "true", as is {_INSTANCE}, and a group has 1 of the two'
-        yield from refuse(f"{at}.{_GANG}", seen, "remove one of them", _RULE)
+        yield refuse(f"{at}.{_GANG}", seen, "remove one of them", _RULE)
         return
     if asked is not None and asked not in ("true", "false"):
         seen = f'is {display(asked)}, and only "true" makes a gang'
-        yield from refuse(
-            f"{at}.{_GANG}", seen, write("true", 'write "true"'), _RULE, Level.ADVISORY
-        )
+        yield advise(f"{at}.{_GANG}", seen, write("true", 'write "true"'), _RULE)
     gang = asked == "true" or view.spec.get("podGroupPolicy") is not None
     yield from _details(view, gang=gang)
     engines = {engine.path: engine for engine in facts(view).engines}
@@ -80,7 +84,7 @@ def _apart(view: RbgView) -> Iterator[Finding]:
     seen += "and add no such label, so no pod ever starts"
     instead = f"and write podAffinity over the label {PREFIX}group-name in the templates"
     remedy = remove(f"remove it, {instead}")
-    yield from refuse(path, seen, remedy, _RULE, Level.ADVISORY)
+    yield advise(path, seen, remedy, _RULE)
 
 
 def _details(view: RbgView, *, gang: bool) -> Iterator[Finding]:
@@ -92,7 +96,7 @@ def _details(view: RbgView, *, gang: bool) -> Iterator[Finding]:
             continue
         if not gang:
             seen = f"is {display(value)}, but no gang is requested, so it has no effect"
-            yield from refuse(at, seen, f'add {_GANG}: "true"', _RULE, Level.ADVISORY)
+            yield advise(at, seen, f'add {_GANG}: "true"', _RULE)
         elif detail == "volcano-queue":
             yield from _schedulers(view, at, value)
 
@@ -111,7 +115,7 @@ def _schedulers(view: RbgView, at: str, queue: object) -> Iterator[Finding]:
             f"{count_of(len(names), 'role')} is "
         )
         seen += f"{stated}, and Volcano only gang-schedules its own pods"
-        yield from refuse(at, seen, "write schedulerName: volcano", _RULE, Level.ADVISORY)
+        yield advise(at, seen, "write schedulerName: volcano", _RULE)
 
 
 def _scheduler(view: RbgView, role: RbgRole) -> Any:
@@ -138,7 +142,7 @@ def _alone(role: RbgRole, engine: EngineFacts | None) -> Iterator[Finding]:
         yield not_checked(role.path, gap, _RULE)
         return
     seen = f"creates {count_of(size, 'pod')} that must start together, but requests no gang"
-    yield from refuse(role.path, seen, f'annotate {_GANG}: "true"', _RULE, Level.ADVISORY)
+    yield advise(role.path, seen, f'annotate {_GANG}: "true"', _RULE)
 
 
 def _unread(engine: EngineFacts) -> Unknown | None:
@@ -205,7 +209,7 @@ def _waits(
         )
         rest = [name for at, name in enumerate(sequence(listed)) if at != index]
         remedy = write(rest, "remove it", at=path) if rest else remove(at=path)
-        yield from refuse(f"{path}[{index}]", seen, remedy)
+        yield refuse(f"{path}[{index}]", seen, remedy)
         return
 
 

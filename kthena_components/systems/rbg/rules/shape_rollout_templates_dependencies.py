@@ -9,11 +9,12 @@ from typing import Any
 
 from kthena_components.core.findings import (
     Finding,
-    Level,
+    advise,
     count_of,
     each_of,
     not_checked,
     part_of_rule,
+    refuse,
 )
 from kthena_components.core.remedies import either, write
 from kthena_components.core.rules.support.admission import (
@@ -21,7 +22,6 @@ from kthena_components.core.rules.support.admission import (
     cycle_in,
     dns_label,
     joined,
-    refuse,
     unique,
 )
 from kthena_components.core.values.display import display
@@ -67,11 +67,11 @@ def rbg_shape(view: RbgView) -> Iterator[Finding]:
     if gap := unknown_in(roles):
         yield not_checked(f"{view.path}.roles", gap, _SHAPE)
     elif not view.roles and view.spec:
-        yield from refuse(f"{view.path}.roles", "holds no role", "write a role", _SHAPE)
+        yield refuse(f"{view.path}.roles", "holds no role", "write a role", _SHAPE)
     yield from unique(((f"{role.path}.name", role.name) for role in view.roles), _SHAPE, "roles")
     for role in view.roles:
         if role.name == "":
-            yield from refuse(f"{role.path}.name", "is empty", "name the role", _SHAPE)
+            yield refuse(f"{role.path}.name", "is empty", "name the role", _SHAPE)
         yield from at_least(f"{role.path}.replicas", role.fields.get("replicas"), 0, _SHAPE)
         yield from _size(role)
         yield from _patterns(role)
@@ -90,24 +90,22 @@ def _patterns(role: RbgRole) -> Iterator[Finding]:
     if unknown_in(role.fields.get("name")) and len(given) == len(PATTERNS):
         return  # The role itself is not known yet.
     if len(given) > 1:
-        hard = {STANDALONE, LEADER_WORKER} <= set(given)
-        yield from refuse(
+        report = refuse if {STANDALONE, LEADER_WORKER} <= set(given) else advise
+        yield report(
             role.path,
             f"has {len(given)} patterns, {' and '.join(given)}, and a role has one",
             "remove all but one",
             _SHAPE,
-            Level.MANDATORY if hard else Level.ADVISORY,
         )
     elif not given and not any(
         role.fields.get(key) is not None
         for key in ("template", "templateRef", "leaderWorkerSet", "components", "workload")
     ):
-        yield from refuse(
+        yield advise(
             role.path,
             "has 0 patterns, so no pod is created",
             "write standalonePattern, leaderWorkerPattern or customComponentsPattern",
             _SHAPE,
-            Level.ADVISORY,
         )
 
 
@@ -146,7 +144,7 @@ def _budgets(rolling: Mapping[str, Any], at: str, replicas: int) -> Iterator[Fin
     for key, number in (("maxUnavailable", down), ("maxSurge", up), ("partition", kept)):
         if number is None:
             seen = f"is {display(rolling.get(key))}, but must be a count or a percentage"
-            yield from refuse(f"{at}.{key}", seen, "write, for example, 1 or 25%", _ROLLOUT)
+            yield refuse(f"{at}.{key}", seen, "write, for example, 1 or 25%", _ROLLOUT)
     if down == 0 and up == 0:
         of = (
             f" of {count_of(replicas, 'replica')}"
@@ -158,14 +156,14 @@ def _budgets(rolling: Mapping[str, Any], at: str, replicas: int) -> Iterator[Fin
         remedy = either(
             write(1, "write maxUnavailable: 1"), write(1, "maxSurge: 1", at=f"{at}.maxSurge")
         )
-        yield from refuse(f"{at}.maxUnavailable", seen, remedy, _ROLLOUT)
+        yield refuse(f"{at}.maxUnavailable", seen, remedy, _ROLLOUT)
     if kept is not None and kept >= replicas:
         stated = f"is {display(rolling.get('partition'))}, "
         seen = (
             f"{stated}but must be below the {count_of(replicas, 'replica')}, or none "
             "would be updated"
         )
-        yield from refuse(f"{at}.partition", seen, f"write {replicas - 1} or less", _ROLLOUT)
+        yield refuse(f"{at}.partition", seen, f"write {replicas - 1} or less", _ROLLOUT)
 
 
 def rbg_dependencies(view: RbgView) -> Iterator[Finding]:
@@ -193,12 +191,12 @@ def rbg_dependencies(view: RbgView) -> Iterator[Finding]:
         for index, name in enumerate(listed_all):
             if isinstance(name, str) and name not in names and not hidden:
                 seen = f"is {display(name)}, and {known}"
-                yield from refuse(f"{at}[{index}]", seen, "name one of them", _DEPENDENCIES)
+                yield refuse(f"{at}[{index}]", seen, "name one of them", _DEPENDENCIES)
     if circle := cycle_in(edges):
         seen = f"is part of a cycle of {count_of(len(circle) - 1, 'role')}: "
         seen += " → ".join(display(name).strip("'") for name in circle[:8])
         remedy = "remove one of these dependencies"
-        yield from refuse(f"{view.path}.roles", seen, remedy, _DEPENDENCIES)
+        yield refuse(f"{view.path}.roles", seen, remedy, _DEPENDENCIES)
 
 
 _RULE = "rbg-templates"
@@ -231,7 +229,7 @@ def rbg_templates(view: RbgView) -> Iterator[Finding]:
         if unknown_in(held) is None and not sequence(held):
             seen = "has 0 containers, and a template needs at least one"
             where = f"{place}.template.spec.containers"
-            yield from refuse(where, seen, "write the container", _RULE)
+            yield refuse(where, seen, "write the container", _RULE)
     yield from unique(((f"{p}.name", e.get("name")) for p, e in shared), _RULE, "templates")
     names = [entry.get("name") for _, entry in shared]
     hidden = gap is not None or first_unknown(*names) is not None
@@ -250,13 +248,13 @@ def _source(role: RbgRole, known: list[str] | None) -> Iterator[Finding]:
         yield from _shared(role, known)
         if own is not None:
             seen = "has both template and templateRef, and a role has only one of them"
-            yield from refuse(role.at, seen, "remove one of them", _RULE)
+            yield refuse(role.at, seen, "remove one of them", _RULE)
     elif role.legacy and role.held.get("templatePatch") is not None:
         seen = "is given, but the role names no shared template (templateRef)"
-        yield from refuse(f"{role.at}.templatePatch", seen, "add templateRef, or remove it", _RULE)
+        yield refuse(f"{role.at}.templatePatch", seen, "add templateRef, or remove it", _RULE)
     elif own is None and (role.pattern != PLAIN or role.fields.get("workload") is not None):
         seen = "has neither template nor templateRef, so 0 pods are created"
-        yield from refuse(role.at, seen, "write template", _RULE, Level.ADVISORY)
+        yield advise(role.at, seen, "write template", _RULE)
 
 
 def _shared(role: RbgRole, known: list[str] | None) -> Iterator[Finding]:
@@ -267,12 +265,12 @@ def _shared(role: RbgRole, known: list[str] | None) -> Iterator[Finding]:
         yield not_checked(f"{at}.name", gap, _RULE)
     elif isinstance(name, str) and known is not None and name not in known:
         seen = f"is {display(name)}, and roleTemplates has {len(known)}: {joined(known)}"
-        yield from refuse(f"{at}.name", seen, "name one of roleTemplates", _RULE)
+        yield refuse(f"{at}.name", seen, "name one of roleTemplates", _RULE)
     kind = text(mapping(role.fields.get("workload")).get("kind"))
     if isinstance(kind, str) and kind in _WITHOUT:
         seen = f"is given, and a workload of kind {kind} does not support shared templates"
-        yield from refuse(at, seen, "write template in the role", _RULE)
+        yield refuse(at, seen, "write template in the role", _RULE)
     holder, key = (role.held, "templatePatch") if role.legacy else (reference, "patch")
     if holder.get(key) is None:
         seen = f"names a shared template and {key} is not given, which the controller rejects"
-        yield from refuse(at, seen, f"write {key}: {{}}", _RULE)
+        yield refuse(at, seen, f"write {key}: {{}}", _RULE)

@@ -23,7 +23,7 @@ from kthena_components.core.values.read import (
     unknown_inside,
 )
 from kthena_components.core.values.unknown import MaybeInt, Unknown, known, total
-from kthena_components.systems.volcano.rules.gang_pods_and_foreign_groups import (
+from kthena_components.systems.volcano.rules.gang_pods_task_exists_foreign_groups import (
     DEPLOYMENT,
     STATEFUL_SET,
     member_of,
@@ -63,7 +63,7 @@ def gang_starts(cluster: ClusterObjects) -> Iterator[Finding]:
         if least is not None:
             yield from _starts([pods], least, "its gang (group-min-member)")
     for job in cluster.of(JOB):
-        yield from _tasks_start(job)
+        yield from _waits_for_dependent_tasks(job)
 
 
 def _starts(gang: list[PodSet], member: int, whose: str) -> Iterator[Finding]:
@@ -86,28 +86,30 @@ def _starts(gang: list[PodSet], member: int, whose: str) -> Iterator[Finding]:
 
 
 @part_of_rule
-def _tasks_start(job: Object) -> Iterator[Finding]:
+def _waits_for_dependent_tasks(job: Object) -> Iterator[Finding]:
     """Report a Job whose minAvailable counts pods of tasks that depend on others."""
     tasks, stated = tasks_of(job), count(job.spec.get("minAvailable"), 0)
-    late = [task for task in tasks if _waits(task, tasks)]
-    if not late or job.spec.get("schedulerName") not in (None, "", VOLCANO):
+    dependent = [task for task in tasks if _waits(task, tasks)]
+    if not dependent or job.spec.get("schedulerName") not in (None, "", VOLCANO):
         return
-    at = job.at(f"{late[0].path}.dependsOn")
-    require_known(at, *(_minimum(other) for task in late for other in _before(task, tasks)))
-    whole, later = (known(total([t.replicas or 0 for t in some]), at) for some in (tasks, late))
-    least = known(stated or total([_minimum(task) or 0 for task in tasks]), at)
-    if 0 < whole - later < least <= whole:
-        yield _late(job, at, whole - later, least, whole)
+    at = job.at(f"{dependent[0].path}.dependsOn")
+    require_known(at, *(_minimum(other) for task in dependent for other in _before(task, tasks)))
+    both = (known(total([t.replicas or 0 for t in some]), at) for some in (tasks, dependent))
+    all_pods, dependent_pods = both
+    required = known(stated or total([_minimum(task) or 0 for task in tasks]), at)
+    at_first = all_pods - dependent_pods
+    if 0 < at_first < required <= all_pods:
+        yield _late(job, at, at_first, required, all_pods)
 
 
-def _late(job: Object, at: str, first: int, least: int, whole: int) -> Finding:
+def _late(job: Object, at: str, at_first: int, required: int, all_pods: int) -> Finding:
     """Write the finding of minAvailable above the pods that exist at first."""
-    fewer = write(first, f"write minAvailable {first}", at=job.at("spec.minAvailable"))
+    fewer = write(at_first, f"write minAvailable {at_first}", at=job.at("spec.minAvailable"))
     return Finding(
         path=at,
-        seen="lets Volcano create these pods when those of other tasks are ready, but the Job "
-        f"waits for {count_of(least, 'pod')} (minAvailable), and at first {first} of {whole} "
-        "exist, so none of them ever starts",
+        seen="lets Volcano create these pods only when those of other tasks are ready, but the Job "
+        f"waits for {count_of(required, 'pod')} (minAvailable), and at first {at_first} of "
+        f"{all_pods} exist, so none of them ever starts",
         remedy=either(remove(), fewer),
     )
 

@@ -22,7 +22,7 @@ from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.quantity import parse_quantity, render_quantity
 from kthena_components.core.values.read import count, first_unknown, mapping, pairs, text
 from kthena_components.core.values.unknown import MaybeText, Unknown, known, may_be
-from kthena_components.systems.volcano.rules.gang_pods_and_foreign_groups import (
+from kthena_components.systems.volcano.rules.gang_pods_task_exists_foreign_groups import (
     DEPLOYMENT,
     STATEFUL_SET,
     member_of,
