@@ -162,10 +162,8 @@ class Placed:
     def loading(self) -> float:
         """Weights on a GPU in the fullest stage while they are quantised; 0 if they are not."""
         again = repacked_weights(self.command.options, self.shape, self.gib)
-        plain = held_weights.weights_while_quantising(
-            self.command, self.shape, self.gib, self.version
-        )
-        return fullest_weights(self.shape, self.split, max(plain, again))
+        first = held_weights.while_quantising(self.command, self.shape, self.gib, self.version)
+        return fullest_weights(self.shape, self.split, max(first, again))
 
     @property
     def _encoder_ranks(self) -> int:

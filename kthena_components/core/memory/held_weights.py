@@ -12,9 +12,7 @@ to latents: process_weights_after_loading in vllm/model_executor/layers/attentio
 which takes those of the checkpoint if they have 16 bits, and post_load_weights in
 sglang/srt/models/deepseek_v2.py, which always copies them.
 
-Weights as an engine holds them, where its kernels need larger matrices than the checkpoint has.
-
-Source: vllm/model_executor/layers/fused_moe/oracle/mxfp4.py
+Kernels may need larger matrices: vllm/model_executor/layers/fused_moe/oracle/mxfp4.py
 mxfp4_round_up_hidden_size_and_intermediate_size, and sglang/srt/layers/quantization/mxfp4.py: with
 Marlin, which both take on most GPUs, widths are filled up to 128 and hidden sizes to 256. vLLM runs
 FlashInfer's TRT-LLM kernels on Blackwell's servers since 0.11, which need widths of 256 till 0.26:
@@ -308,7 +306,7 @@ and Fp8OnlineMoEMethod in vllm/model_executor/layers/quantization/fp8.py, patche
 model keeps those of 16 bits meanwhile, so that both are in memory before 0.16."""
 
 
-def weights_while_quantising(
+def while_quantising(
     command: CommandFacts, shape: ModelShape, gib: float, release: Version | None
 ) -> float:
     """Return the GiB that weights take while vLLM quantises them as it loads them; else 0.

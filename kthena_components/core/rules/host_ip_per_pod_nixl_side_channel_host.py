@@ -205,7 +205,7 @@ def _bootstrap_host(half: Half) -> Iterator[Finding]:
         return
     if host is not None and not LOOPBACK.fullmatch(host):
         return
-    stated = "127.0.0.1, the default of --host" if host is None else f"--host {host}"
+    stated = "127.0.0.1 (the default of --host)" if host is None else f"{host} (--host)"
     yield Finding(
         path=pod.command_path,
         seen=f"{half.name} sends its KV cache, and its bootstrap server listens only on {stated}, "

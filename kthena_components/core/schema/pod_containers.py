@@ -387,12 +387,10 @@ def check_port(port: object, path: str, *, named: bool = False) -> Iterator[Find
     if isinstance(port, bool) or unknown_in(port):
         return
     if isinstance(port, int) and not 1 <= port <= MAX_PORT:
-        yield say(
-            path, f"is {port}, but a port is from 1 to {MAX_PORT}", "write, for example, 8000"
-        )
+        seen, remedy = f"is {port}, but a port is from 1 to {MAX_PORT}", "write, for example, 8000"
+        yield say(path, seen, remedy)
     elif named and isinstance(port, str) and not is_port_name(port):
-        number = f"a number from 1 to {MAX_PORT}"
-        seen = f"is {display(port)}, which is neither {number} nor a port's name"
+        seen = f"is {display(port)}, but must be from 1 to {MAX_PORT}, or a port's name"
         yield say(path, seen, "write, for example, 8000, without quotes")
 
 

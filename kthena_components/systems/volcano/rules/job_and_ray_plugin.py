@@ -141,11 +141,9 @@ def _policies(listed: object, at: str) -> Iterator[Finding]:
             yield from _event(event, text(policy.get("action")), path, events)
         events.update(own)
         if code == 0 or code in codes:
-            seen = (
-                "is 0, which is not a failure" if code == 0 else f"is {code}, as in another policy"
-            )
+            why = "which is not a failure" if code == 0 else "as in another policy"
             remedy = "write another exit code, or remove it"
-            yield refuse(f"{path}.exitCode", seen, remedy)
+            yield refuse(f"{path}.exitCode", f"is {code}, {why}", remedy)
         codes.update([code] if isinstance(code, int) else [])
     if "*" in events and len(events) > 1:
         others = ", ".join(sorted(events - {"*"})[:_SHOWN])
@@ -160,11 +158,9 @@ def _event(event: str, action: object, path: str, before: set[str]) -> Iterator[
         field = f"{path}.event"
         yield refuse(path, seen, placed_at(suggest(event, _EVENTS), field))
     elif action not in _ACTIONS:
-        seen = (
-            "has no action" if action is None else f"has {display(action)}, which is not an action"
-        )
+        has = "no action" if action is None else f"{display(action)}, which is not an action"
         remedy = suggest(str(action), _ACTIONS)
-        yield refuse(path, seen, placed_at(remedy, f"{path}.action"))
+        yield refuse(path, f"has {has}", placed_at(remedy, f"{path}.action"))
     elif event in before:
         seen = f"has the event {event}, as another policy has"
         yield refuse(path, seen, "remove it from one of them")
