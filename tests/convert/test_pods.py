@@ -272,7 +272,7 @@ def test_a_volume_of_a_claim_template_is_refused() -> None:
     mounts.append({"name": "weights", "mountPath": "/models"})
     (text,) = refusals(body)
     assert text.startswith(
-        "roles[0].entry_template.spec.containers[0].volumeMounts: mounts 'weights', which is no "
+        "roles[0].entry_template.spec.containers[0].volumeMounts: mounts 'weights', which is not a "
         "volume of the template."
     )
 

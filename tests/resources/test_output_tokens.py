@@ -152,7 +152,7 @@ def test_only_text_can_stand_inside_a_text() -> None:
     assert isinstance(error, pulumi.RunError)
     assert str(error) == (
         "an Output inside the text '--port=<Output>' gave a int, but only text can be part of a "
-        "text. Convert it to text, for a number with .apply(str)."
+        "string. Convert it to text, for a number with .apply(str)."
     )
 
 

@@ -57,7 +57,7 @@ from kthena_components.systems import EMITTERS
 
 _REMOVE = regex(r"^remove (it|gang_policy)\b")
 _VALUE = regex(r"^write ([A-Za-z0-9.-]+)(?=,|$)")
-_TEXT = regex(r"^(?:write for example|put it in quotes:) '([^']*)'$")
+_TEXT = regex(r"^(?:write, for example,|put it in quotes:) '([^']*)'$")
 _BACKEND = regex(r"\b(?:(?:write|use a ModelServing with) )?backend: (?=[a-z])")
 _OF_OBJECTS = "convertible"
 """The rule of findings about what only the object states."""

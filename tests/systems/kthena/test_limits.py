@@ -152,7 +152,7 @@ def test_earlier_versions_want_a_group_outside_the_partition(
     assert said(ENGINE_RAY, "0.4", changes) == ""
 
 
-NO_LETTER = "and Kthena requires a role name that starts with a letter. Write for example"
+NO_LETTER = "and Kthena requires a role name that starts with a letter. Write, for example,"
 
 
 @pytest.mark.parametrize(

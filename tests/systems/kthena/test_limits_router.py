@@ -69,7 +69,7 @@ ROUTED: dict[str, tuple[Args, dict[str, Any], str]] = {
         (
             "backend_options.model_route.rules[0].model_match.uri.regex: is '(', but must be a "
             "regular "
-            "expression of Go (a '(' is not closed). Write such a value. [value]"
+            "expression in Go's syntax (a '(' is not closed). Write such a value. [value]"
         ),
     ),
     "no-limit": (

@@ -8,7 +8,7 @@ LATE = "\ue0007\ue001"
 LATER = "not checked, because the value is known only after the deployment."
 DNS = (
     "a DNS-1035 label: lower-case letters, digits and dashes, a letter first, no dash last. "
-    "Write for example"
+    "Write, for example,"
 )
 ROLE = "spec.template.roles.0"
 AT = "spec.template.roles[0]"

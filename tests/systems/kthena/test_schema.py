@@ -31,7 +31,7 @@ LIST = "but must be a list. Write a list."
         ("metadata.name", {}, "metadata.name: is a map, but must be a string. Write a string."),
         ("metadata.labels", {"app": 8}, f"metadata.labels.app: is 8, {TEXT}"),
         ("spec", "chat", f"spec: is 'chat', {MAP}"),
-        ("spec.replicas", "2", f"spec.replicas: is '2', {WHOLE.replace('for example 1', '2')}"),
+        ("spec.replicas", "2", f"spec.replicas: is '2', {WHOLE.replace(', for example, 1', ' 2')}"),
         ("spec.replicas", 1.5, f"spec.replicas: is 1.5, {WHOLE}"),
         ("spec.replicas", True, f"spec.replicas: is true, {WHOLE}"),
         ("spec.replicas", float("nan"), f"spec.replicas: is nan, {WHOLE}"),
