@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.engine import STATE_VARIABLES, environment
+from tests.support.engine import STATE_VARIABLES, Stack, environment
 from tests.support.forked_python import environment_folder
 
 EXEC = "pulumi-language-python-exec"
@@ -74,7 +74,7 @@ def test_the_real_interpreter_runs_what_differs(
     if kept == "other-variables":
         variables = {**variables, "PYTHONHASHSEED": "1"}
     elif kept == "read-when-loaded":
-        variables = {**variables, "TMPDIR": str(tmp_path)}
+        variables = {**variables, "PSUTIL_DEBUG": "1"}
     elif kept == "shadows":
         (program(tmp_path) / "yaml.py").touch()
     elif kept == "other-command":
@@ -120,3 +120,26 @@ def test_a_client_ends_as_its_program_does(
     with client:
         os.kill(process, signal.SIGUSR1)
         assert client.wait() == -signal.SIGUSR1
+
+
+AGAIN = f"""\
+import sys
+forked = {LOADED!r} in sys.modules
+import json, os, tempfile
+import kubernetes.config.kube_config as read
+from pulumi import export
+export("seen", json.dumps([forked, read.KUBE_CONFIG_DEFAULT_LOCATION, tempfile.gettempdir()]))
+"""
+
+
+def test_a_stack_is_forked_and_reads_its_own_variables_again(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "Pulumi.yaml").write_text("name: again\nruntime: python\n")
+    (source / "__main__.py").write_text(AGAIN)
+    for forked in (True, False):
+        folder = tmp_path / str(forked)
+        stack = Stack.make(source, "again", folder, forked=forked)
+        stack.up().require()
+        own = [str(folder / "no-kubeconfig"), str(folder / "temporary")]
+        assert json.loads(stack.outputs["seen"]) == [forked, *own]

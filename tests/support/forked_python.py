@@ -33,9 +33,12 @@ from types import ModuleType
 
 _READ_AT_IMPORT = ("PYTHON", "LANG", "LC_", "GRPC_", "OTEL_", "TRACE", "PULUMI_ERROR_", "SSL_")
 """First letters of variables that an interpreter or a library in C reads when it starts."""
-_HARMLESS = frozenset({"HOME"})
-"""Variables that modules read when they are loaded, and that programs read again."""
-_LATE = ("kthena_components.cluster.",)
+_READ_AGAIN = frozenset({"HOME", "KUBECONFIG", "TMPDIR", "TEMP", "TMP"})
+"""Variables that modules read when they are loaded, and that a fork reads again: see `_forget`.
+
+Each stack has its own KUBECONFIG and TMPDIR, so no program would be forked if they counted.
+"""
+_LATE = ("kthena_components.cluster.", "kubernetes.config")
 """Modules that programs load themselves: the client of Kubernetes keeps the KUBECONFIG of then."""
 _CLIENT = """#!{real} -IS
 import json, os, select, signal, sys
@@ -151,6 +154,7 @@ class Asked:
         if self._shadows():
             os.execv(sys.executable, [sys.executable, *self.words])  # noqa: S606
         random.seed()
+        tempfile.tempdir = None
         words = self.words[1:] if self.words[0] == "-u" else self.words
         if words[0] == "-m":
             sys.argv = ["-m", *words[2:]]
@@ -267,16 +271,29 @@ def _load() -> list[str]:
         return get(self, key)
 
     os._Environ.__getitem__ = watched  # type: ignore[assignment,method-assign]
-    for name in ("pulumi_kubernetes", "pulumi.runtime.proto.language_pb2_grpc"):
+    for name in ("pulumi_kubernetes", "pulumi.runtime.proto.language_pb2_grpc", "kubernetes"):
         importlib.import_module(name)
     package = importlib.import_module("kthena_components")
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         if not module.name.endswith("__main__") and not module.name.startswith(_LATE):
             importlib.import_module(module.name)
     os._Environ.__getitem__ = get  # type: ignore[method-assign]
+    _forget()
     gc.collect()
     gc.freeze()
-    return sorted(read - _HARMLESS)
+    return sorted(read - _READ_AGAIN)
+
+
+def _forget() -> None:
+    """Drop the modules that keep a variable of `_READ_AGAIN`, so that a program loads them anew.
+
+    What they load is most of the client of Kubernetes, and stays. `tempfile` reads its variables
+    again once its folder is unknown.
+    """
+    for name in [name for name in sys.modules if name.startswith(_LATE)]:
+        folder, _, last = name.rpartition(".")
+        delattr(sys.modules[folder], last)
+        del sys.modules[name]
 
 
 if __name__ == "__main__":
