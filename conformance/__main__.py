@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -59,6 +59,7 @@ would run alone for minutes.
 SHARED = (("lws", "booster", "emission"),)
 """Parts that need the same cluster and cannot disturb one another, because each has its own
 namespaces. They run one after another on one cluster. The last one names the tiers of the nodes.
+The report counts the processor time of the cluster in the last one.
 """
 IN_BACKGROUND = frozenset({"answers", "fuzz"})
 """Parts without a cluster, which wait for nothing and whose limits count processor time.
@@ -260,11 +261,13 @@ def run_together(task: Sequence[str], seed: int, scale: float, until: float) -> 
         return [run(task[0], seed, scale, until)]
     about = f"kthena-conformance-{'-'.join(task)}-"
     with tempfile.TemporaryDirectory(prefix=about, ignore_cleanup_errors=True) as folder:
-        shared = Clusters(Path(folder))
+        shared, parts = Clusters(Path(folder)), list[Part]()
         try:
-            return [run(name, seed, scale, until, shared) for name in task]
+            parts += [run(name, seed, scale, until, shared) for name in task]
         finally:
-            shared.stop()
+            with parts[-1].timed() if parts else nullcontext():
+                shared.stop()
+        return parts
 
 
 def _result(task: Sequence[str], future: Future[list[Part]]) -> list[Part]:

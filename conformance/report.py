@@ -63,12 +63,13 @@ class Part:
 
     @contextmanager
     def timed(self) -> Iterator[None]:
-        """Measure the duration and the processor time of the part."""
+        """Add to the duration and the processor time of the part."""
         began, used = time.monotonic(), _cpu()
         try:
             yield
         finally:
-            self.seconds, self.cpu = time.monotonic() - began, _cpu() - used
+            self.seconds += time.monotonic() - began
+            self.cpu += _cpu() - used
 
 
 def _cpu() -> float:
