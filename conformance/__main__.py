@@ -31,12 +31,13 @@ PARTS: Mapping[str, str] = {
     "faults": "pulumi.faults",
     "sandbox": "sandbox.part",
     "validation": "validation.part",
+    "lws": "lws.created_objects",
+    "load": "pulumi.load",
     "kaito": "kaito.part",
     "kills": "pulumi.kills",
     "adoption": "pulumi.adoption",
     "scheduling": "volcano.scheduling",
     "lifecycle": "pulumi.lifecycle",
-    "lws": "lws.created_objects",
     "hangs": "hangs.part",
     "monitoring": "prometheus.monitoring",
     "kserve": "kserve.part",
@@ -49,7 +50,6 @@ PARTS: Mapping[str, str] = {
     "fuzz": "reading.fuzz",
     "answers": "fit.two_answers",
     "shell": "reading.launch_scripts",
-    "load": "pulumi.load",
 }
 """Each part's module, which has a function `run(context)`.
 
@@ -66,8 +66,8 @@ IN_BACKGROUND = frozenset({"answers", "fuzz"})
 
 They run from the start, one after the other, with the processor time that the others leave.
 """
-LAST = frozenset({"load", "shell"})
-"""Parts that measure, or have limits of a few seconds. They run after the others."""
+LAST = frozenset({"shell"})
+"""Parts that have limits of a few seconds. They run after the others."""
 OWN_NETWORK = frozenset({"kaito", "kserve", "matrixinfer", "monitoring", "workerspec"})
 """Parts with programs that listen on every address. They run where only loopback exists."""
 OPTIONAL = frozenset({"kaito", "kserve", "monitoring", "workerspec"})
