@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.engine import STATE_VARIABLES, Stack, environment
+from tests.support.for_each import for_each
 from tests.support.forked_python import environment_folder
 
 EXEC = "pulumi-language-python-exec"
@@ -143,3 +144,30 @@ def test_a_stack_is_forked_and_reads_its_own_variables_again(tmp_path: Path) -> 
         stack.up().require()
         own = [str(folder / "no-kubeconfig"), str(folder / "temporary")]
         assert json.loads(stack.outputs["seen"]) == [forked, *own]
+
+
+@for_each(
+    "ends",
+    [
+        "print('said'); raise ValueError('wrong')",
+        "print('said'); sys.exit('wrong')",
+        "print('said', end=''); sys.exit(None)",
+        "sys.exit(300)",
+        "atexit.register(print, 'at the end')",
+        "threading.Thread(target=lambda: print(time.sleep(0.2))).start()",
+        "signal.raise_signal(signal.SIGINT)",
+    ],
+)
+def test_a_program_ends_as_in_a_fresh_interpreter(
+    ends: str, python: Path, script: Path, variables: dict[str, str], tmp_path: Path
+) -> None:
+    script.write_text(f"import atexit, signal, sys, threading, time\n{ends}\n")
+    words = ["-u", str(script), f"{program(tmp_path)}/."]
+    forked, fresh = (
+        subprocess.run(
+            [executable, *words], env=variables, capture_output=True, text=True, check=False
+        )
+        for executable in (python, sys.executable)
+    )
+    assert (forked.returncode, forked.stdout) == (fresh.returncode, fresh.stdout)
+    assert forked.stderr.splitlines()[-1:] == fresh.stderr.splitlines()[-1:]

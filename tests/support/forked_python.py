@@ -10,6 +10,7 @@ Tests of the start itself, such as those of wheels and of another project's envi
 this folder.
 """
 
+import atexit
 import gc
 import importlib
 import json
@@ -277,11 +278,21 @@ def _load() -> list[str]:
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         if not module.name.endswith("__main__") and not module.name.startswith(_LATE):
             importlib.import_module(module.name)
+    _use()
     os._Environ.__getitem__ = get  # type: ignore[method-assign]
     _forget()
     gc.collect()
     gc.freeze()
     return sorted(read - _READ_AGAIN)
+
+
+def _use() -> None:
+    """Compile a serving, which builds models of Pydantic and reads tables that programs need."""
+    compiler = importlib.import_module("kthena_components.compiler.compile")
+    engine = {"kind": "vllm", "image": "vllm/vllm-openai:v0.33.0", "model": "example/model"}
+    role = {"name": "serve", "engine": engine, "resources": {"gpus_per_pod": 1}}
+    for backend in ("kthena", "native"):
+        compiler.compile_serving({"name": "m", "backend": backend, "roles": [role]})
 
 
 def _forget() -> None:
@@ -296,7 +307,36 @@ def _forget() -> None:
         del sys.modules[name]
 
 
+def _run(asked: Asked) -> None:
+    """Run what is asked, and keep the status with which the interpreter will end."""
+    status: int | None = 1
+    try:
+        asked.run()
+        status = 0
+    except SystemExit as error:
+        status = error.code if isinstance(error.code, int) else int(error.code is not None)
+        raise
+    except KeyboardInterrupt:
+        status = None  # by the signal
+        raise
+    finally:
+        _STATUS.append(status)
+
+
+def _leave() -> None:
+    """End a fork without taking its modules apart: that copies most of the shared memory."""
+    if _STATUS and _STATUS[0] is not None:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(_STATUS[0] & 255)
+
+
+_STATUS: list[int | None] = []
+"""The status of a fork, once its program has ended."""
+
+
 if __name__ == "__main__":
+    atexit.register(_leave)  # the first one, which is called last
     del sys.path[0]  # this folder
     _folder = Path(sys.argv[1])
     _read = _load()
@@ -304,6 +344,6 @@ if __name__ == "__main__":
     sys.stdout.write(f"{json.dumps(_read)}\n")
     _asked = _server.serve()
     if _asked is not None:
-        _asked.run()
+        _run(_asked)
     else:
         shutil.rmtree(_folder, ignore_errors=True)
