@@ -4,11 +4,14 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from textwrap import shorten
 
+import psutil
 from tabulate import tabulate
+
+from tests.support import forked_python
 
 LONGEST = 20
 """Number of failures to show per part."""
@@ -73,8 +76,15 @@ class Part:
 
 
 def _cpu() -> float:
-    """Return the processor time of this process and of its children that have ended."""
-    return sum(os.times()[:4])
+    """Return the processor time of this process and of its children that have ended.
+
+    The servers of forked programs run until it ends, and count with their forks that have ended.
+    """
+    used = float(sum(os.times()[:4]))
+    for server in forked_python.SERVERS:
+        with suppress(psutil.NoSuchProcess):
+            used += sum(psutil.Process(server.pid).cpu_times()[:4])
+    return used
 
 
 def render(parts: list[Part]) -> str:

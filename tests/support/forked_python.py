@@ -119,11 +119,11 @@ def _started(_process: int, read: tuple[tuple[str, str], ...]) -> Path:
         )
     )
     client.chmod(0o755)
-    _SERVERS.append(server)
+    SERVERS.append(server)
     return folder
 
 
-_SERVERS: list[subprocess.Popen[bytes]] = []
+SERVERS: list[subprocess.Popen[bytes]] = []
 """The servers of this process. The end of its pipe ends one."""
 
 
