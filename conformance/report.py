@@ -11,7 +11,7 @@ from textwrap import shorten
 import psutil
 from tabulate import tabulate
 
-from tests.support import forked_python
+from tests.support.forked_python import servers
 
 LONGEST = 20
 """Number of failures to show per part."""
@@ -81,9 +81,9 @@ def _cpu() -> float:
     The servers of forked programs run until it ends, and count with their forks that have ended.
     """
     used = float(sum(os.times()[:4]))
-    for server in forked_python.SERVERS:
+    for server in servers():
         with suppress(psutil.NoSuchProcess):
-            used += sum(psutil.Process(server.pid).cpu_times()[:4])
+            used += sum(psutil.Process(server).cpu_times()[:4])
     return used
 
 

@@ -119,12 +119,17 @@ def _started(_process: int, read: tuple[tuple[str, str], ...]) -> Path:
         )
     )
     client.chmod(0o755)
-    SERVERS.append(server)
+    _SERVERS.append(server)
     return folder
 
 
-SERVERS: list[subprocess.Popen[bytes]] = []
+_SERVERS: list[subprocess.Popen[bytes]] = []
 """The servers of this process. The end of its pipe ends one."""
+
+
+def servers() -> tuple[int, ...]:
+    """Give the process ids of the servers that this process has started."""
+    return tuple(server.pid for server in _SERVERS)
 
 
 @dataclass(frozen=True, slots=True)
