@@ -9,12 +9,13 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from multiprocessing import active_children, get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -30,12 +31,13 @@ PARTS: Mapping[str, str] = {
     "faults": "pulumi.faults",
     "sandbox": "sandbox.part",
     "validation": "validation.part",
+    "lws": "lws.created_objects",
+    "load": "pulumi.load",
     "kaito": "kaito.part",
     "kills": "pulumi.kills",
     "adoption": "pulumi.adoption",
     "scheduling": "volcano.scheduling",
     "lifecycle": "pulumi.lifecycle",
-    "lws": "lws.created_objects",
     "hangs": "hangs.part",
     "monitoring": "prometheus.monitoring",
     "kserve": "kserve.part",
@@ -48,20 +50,24 @@ PARTS: Mapping[str, str] = {
     "fuzz": "reading.fuzz",
     "answers": "fit.two_answers",
     "shell": "reading.launch_scripts",
-    "load": "pulumi.load",
 }
 """Each part's module, which has a function `run(context)`.
 
 The longest come first, by the time of `--scale 0.5 --jobs 4` on two cores. Otherwise the last one
 would run alone for minutes.
 """
+SHARED = (("lws", "booster", "emission"),)
+"""Parts that need the same cluster and cannot disturb one another, because each has its own
+namespaces. They run one after another on one cluster. The last one names the tiers of the nodes.
+The report counts the processor time of the cluster in the last one.
+"""
 IN_BACKGROUND = frozenset({"answers", "fuzz"})
 """Parts without a cluster, which wait for nothing and whose limits count processor time.
 
 They run from the start, one after the other, with the processor time that the others leave.
 """
-LAST = frozenset({"load", "shell"})
-"""Parts that measure, or have limits of a few seconds. They run after the others."""
+LAST = frozenset({"shell"})
+"""Parts that have limits of a few seconds. They run after the others."""
 OWN_NETWORK = frozenset({"kaito", "kserve", "matrixinfer", "monitoring", "workerspec"})
 """Parts with programs that listen on every address. They run where only loopback exists."""
 OPTIONAL = frozenset({"kaito", "kserve", "monitoring", "workerspec"})
@@ -70,6 +76,25 @@ NICE = 10
 """Priority of the parts in the background: a tenth of the usual weight. 19 would starve them."""
 _FORK = get_context("fork")
 _KILLED = "its process was killed, perhaps because memory ran out"
+
+
+@dataclass(slots=True)
+class Clusters:
+    """Clusters that one or several parts use one after another, by size."""
+
+    folder: Path
+    _started: dict[Size, Sandbox] = field(default_factory=dict)
+
+    def get(self, size: Size, say: Callable[[str], None]) -> Sandbox:
+        """Start a cluster, or give the one of this size."""
+        if size not in self._started:
+            self._started[size] = up(self.folder / f"sandbox-{len(self._started)}", size, say)
+        return self._started[size]
+
+    def stop(self) -> None:
+        """Stop them."""
+        for sandbox in self._started.values():
+            sandbox.processes.stop_all()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +107,20 @@ class Context:
     seed: int
     scale: float
     """1 for everything, less for a smoke test."""
+    shared: Clusters | None = None
+    """The clusters of the parts that run one after another with this one."""
+
+    @contextmanager
+    def cluster(self, size: Size) -> Iterator[Sandbox]:
+        """Give a cluster, which other parts may share. All its programs must still run after it."""
+        clusters = self.shared or Clusters(self.folder)
+        try:
+            sandbox = clusters.get(size, self.part.say)
+            yield sandbox
+            sandbox.processes.check()
+        finally:
+            if self.shared is None:
+                clusters.stop()
 
     def sandbox(self, size: Size | None = None, name: str = "sandbox") -> Sandbox:
         """Start a cluster. The caller must stop it: `sandbox.processes.stop_all()`."""
@@ -140,14 +179,22 @@ def run_beside(
     collect = _start_in_background(behind, seed, scale, until)
     with ProcessPoolExecutor(jobs, _FORK, _begin) as pool:
         try:
-            found = [pool.submit(_in_child, name, seed, scale, until) for name in beside]
-            parts = [_result(name, future) for name, future in zip(beside, found, strict=True)]
-            parts += collect()
+            tasks = _tasks(beside)
+            found = [pool.submit(_in_child, task, seed, scale, until) for task in tasks]
+            results = map(_result, tasks, found)
+            parts = [*chain.from_iterable(results), *collect()]
         except BaseException:
             for child in active_children():
                 child.terminate()  # it then stops its clusters and exits
             raise
     return sorted(parts, key=lambda part: names.index(part.name))
+
+
+def _tasks(names: Sequence[str]) -> list[tuple[str, ...]]:
+    """Group the parts that share a cluster, at the place of the first one."""
+    groups = {name: group for group in SHARED for name in group}
+    of_each = (groups.get(name, (name,)) for name in names)
+    return list(dict.fromkeys(tuple(one for one in task if one in names) for task in of_each))
 
 
 def _start_in_background(
@@ -200,19 +247,34 @@ def _begin() -> None:
     signal.signal(signal.SIGTERM, _leave)
 
 
-def _in_child(name: str, seed: int, scale: float, until: float) -> Part:
-    """Run a part. Exit after a signal, because the process would otherwise run the next part."""
+def _in_child(task: Sequence[str], seed: int, scale: float, until: float) -> list[Part]:
+    """Run a task. Exit after a signal, because the process would otherwise run the next one."""
     try:
-        return run(name, seed, scale, until)
+        return run_together(task, seed, scale, until)
     except SystemExit as error:
         os._exit(int(str(error.code)))
 
 
-def _result(name: str, future: Future[Part]) -> Part:
+def run_together(task: Sequence[str], seed: int, scale: float, until: float) -> list[Part]:
+    """Run parts one after another. If there are several, they share their clusters."""
+    if len(task) == 1:
+        return [run(task[0], seed, scale, until)]
+    about = f"kthena-conformance-{'-'.join(task)}-"
+    with tempfile.TemporaryDirectory(prefix=about, ignore_cleanup_errors=True) as folder:
+        shared, parts = Clusters(Path(folder)), list[Part]()
+        try:
+            parts += [run(name, seed, scale, until, shared) for name in task]
+        finally:
+            with parts[-1].timed() if parts else nullcontext():
+                shared.stop()
+        return parts
+
+
+def _result(task: Sequence[str], future: Future[list[Part]]) -> list[Part]:
     try:
         return future.result()
     except BrokenProcessPool:
-        return _killed(name)
+        return [_killed(name) for name in task]
 
 
 def _killed(name: str) -> Part:
@@ -221,14 +283,16 @@ def _killed(name: str) -> Part:
     return part
 
 
-def run(name: str, seed: int, scale: float, until: float = math.inf) -> Part:
+def run(
+    name: str, seed: int, scale: float, until: float = math.inf, shared: Clusters | None = None
+) -> Part:
     """Run one part, in a network of its own if it needs one. Leave it out if it is too late."""
     part = Part(name)
     if time.monotonic() > until:
         part.leave_out(f"the time was up: `make conformance ARGS={name}` runs it")
         return part
     if name not in OWN_NETWORK:
-        return _run(name, seed, scale)
+        return _run(name, seed, scale, shared)
     try:
         return isolated(partial(_run, name, seed, scale))
     except NetworkError as error:
@@ -238,12 +302,12 @@ def run(name: str, seed: int, scale: float, until: float = math.inf) -> Part:
     return part
 
 
-def _run(name: str, seed: int, scale: float) -> Part:
+def _run(name: str, seed: int, scale: float, shared: Clusters | None = None) -> Part:
     """Run one part. An exception is a failure, and the next part still runs."""
     part = Part(name)
     about = f"kthena-conformance-{name}-"
     with tempfile.TemporaryDirectory(prefix=about, ignore_cleanup_errors=True) as folder:
-        context = Context(part=part, folder=Path(folder), seed=seed, scale=scale)
+        context = Context(part=part, folder=Path(folder), seed=seed, scale=scale, shared=shared)
         with part.timed():
             try:
                 importlib.import_module(f"conformance.{PARTS[name]}").run(context)

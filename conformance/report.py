@@ -4,11 +4,14 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from textwrap import shorten
 
+import psutil
 from tabulate import tabulate
+
+from tests.support.forked_python import servers
 
 LONGEST = 20
 """Number of failures to show per part."""
@@ -63,17 +66,25 @@ class Part:
 
     @contextmanager
     def timed(self) -> Iterator[None]:
-        """Measure the duration and the processor time of the part."""
+        """Add to the duration and the processor time of the part."""
         began, used = time.monotonic(), _cpu()
         try:
             yield
         finally:
-            self.seconds, self.cpu = time.monotonic() - began, _cpu() - used
+            self.seconds += time.monotonic() - began
+            self.cpu += _cpu() - used
 
 
 def _cpu() -> float:
-    """Return the processor time of this process and of its children that have ended."""
-    return sum(os.times()[:4])
+    """Return the processor time of this process and of its children that have ended.
+
+    The servers of forked programs run until it ends, and count with their forks that have ended.
+    """
+    used = float(sum(os.times()[:4]))
+    for server in servers():
+        with suppress(psutil.NoSuchProcess):
+            used += sum(psutil.Process(server).cpu_times()[:4])
+    return used
 
 
 def render(parts: list[Part]) -> str:

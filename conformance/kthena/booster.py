@@ -40,17 +40,13 @@ def run(context: Context) -> None:
     """Create ModelBoosters, compare what becomes of them, change and delete them."""
     rng = random.Random(f"booster {context.seed}")  # noqa: S311 - to repeat, not to hide
     servings = draw(rng, context.many(SPECIFICATIONS))
-    sandbox = context.sandbox(ROOM)
-    try:
+    with context.cluster(ROOM) as sandbox:
         lives = [
             Life(api=sandbox.api, space=f"booster-{number}", args=args)
             for number, args in enumerate(servings)
         ]
         # Labels of the pods have a hash of the whole backend, its replicas included.
         live_all(context, lives, _compared, keeps=False)
-        sandbox.processes.check()
-    finally:
-        sandbox.processes.stop_all()
 
 
 def draw(rng: random.Random, number: int) -> list[random_servings.Args]:

@@ -49,15 +49,11 @@ def run(context: Context) -> None:
     """Compare the servings, several at a time, and report the differences."""
     rng = random.Random(f"emission {context.seed}")  # noqa: S311 - to repeat, not to hide
     servings = draw(rng, context.many(SPECIFICATIONS))
-    sandbox = context.sandbox(ROOM)
-    try:
+    with context.cluster(ROOM) as sandbox:
         api = sandbox.api
         _prepare(api)
         with ThreadPoolExecutor(AT_ONCE) as pool:
             tried = list(pool.map(lambda item: _try(api, *item), enumerate(servings)))
-        sandbox.processes.check()
-    finally:
-        sandbox.processes.stop_all()
     tell(context, tried)
 
 
@@ -104,10 +100,16 @@ def tell(context: Context, tried: list[Tried]) -> None:
 
 def _prepare(api: Cluster) -> None:
     """Create the objects that the servings refer to."""
-    named, queue = {"name": random_servings.QUEUE}, {"weight": 1, "reclaimable": False}
-    api.create({"apiVersion": SCHEDULING, "kind": "Queue", "metadata": named, "spec": queue})
+    make_queue(api)
     for node in list(api.list("topology.volcano.sh/v1alpha1", "HyperNode")):
         api.patch(node, {"spec": {"tierName": random_servings.TIERS[node["spec"]["tier"]]}})
+
+
+def make_queue(api: Cluster) -> None:
+    """Create the Queue of random servings, unless another part has created it."""
+    named, spec = {"name": random_servings.QUEUE}, {"weight": 1, "reclaimable": False}
+    if all(found["metadata"]["name"] != named["name"] for found in api.list(SCHEDULING, "Queue")):
+        api.create({"apiVersion": SCHEDULING, "kind": "Queue", "metadata": named, "spec": spec})
 
 
 def _try(api: Cluster, number: int, args: random_servings.Args) -> Tried:

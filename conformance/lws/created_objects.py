@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from conformance.__main__ import Context
+from conformance.kthena.emission import make_queue
 from conformance.support import observe, random_servings
 from conformance.support.serving_lives import Check, Life, env_of, live_all, same_container
 from kthena_components.cluster.client import Cluster, ClusterError
@@ -29,20 +30,15 @@ def run(context: Context) -> None:
     """Create servings, compare them, update and scale them, and delete them."""
     rng = random.Random(f"lws {context.seed}")  # noqa: S311 - to repeat, not to hide
     servings = draw(rng, context.many(SPECIFICATIONS))
-    sandbox = context.sandbox(ROOM)
-    try:
+    with context.cluster(ROOM) as sandbox:
         api = sandbox.api
         _refuses(context, api)
-        named, queue = {"name": random_servings.QUEUE}, {"weight": 1, "reclaimable": False}
-        api.create({"apiVersion": SCHEDULING, "kind": "Queue", "metadata": named, "spec": queue})
+        make_queue(api)
         lives = [
             Life(api=api, space=f"lws-{number}", args=args) for number, args in enumerate(servings)
         ]
         # A DisaggregatedSet has one group.
         live_all(context, lives, _compared, scales=lambda args: len(args["roles"]) == 1)
-        sandbox.processes.check()
-    finally:
-        sandbox.processes.stop_all()
 
 
 def draw(rng: random.Random, number: int) -> list[random_servings.Args]:

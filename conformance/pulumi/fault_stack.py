@@ -41,7 +41,7 @@ class World:
     api: Cluster
     folder: Path
     forked: bool = True
-    """Whether programs are forks of one process: not where processes are killed."""
+    """Whether programs are forks of one process: not where they are killed."""
 
     @contextmanager
     def stack(self, title: str, backends: tuple[str, ...] = tuple(PODS)) -> Iterator["Tried"]:

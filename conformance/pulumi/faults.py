@@ -37,11 +37,11 @@ def run(context: Context) -> None:
     try_all(context, FAULTS)
 
 
-def try_all(context: Context, faults: tuple[Fault, ...], *, forked: bool = True) -> None:
-    """Try faults on one sandbox. Programs that are killed are not to be forks of one process."""
+def try_all(context: Context, faults: tuple[Fault, ...]) -> None:
+    """Try faults on one sandbox."""
     sandbox = context.sandbox(Size(racks=1, nodes=2))
     try:
-        world = World(context.part, sandbox, sandbox.api, context.folder, forked)
+        world = World(context.part, sandbox, sandbox.api, context.folder)
         for fault in faults:
             context.part.say((fault.__doc__ or "").splitlines()[0])
             fault(world, context.scale)

@@ -8,4 +8,4 @@ from conformance.pulumi.process_faults import api_server_killed, engine_killed, 
 def run(context: Context) -> None:
     """Try every kill on one sandbox."""
     kills = (api_server_killed, engine_killed, provider_killed)
-    try_all(context, kills, forked=False)
+    try_all(context, kills)

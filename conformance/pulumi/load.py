@@ -55,9 +55,9 @@ class Cost:
 
 
 def run(context: Context) -> None:
-    """Deploy the servings with each program, on separate clusters, and print the measurements."""
+    """Deploy the servings with each program, and print the measurements."""
     number, part = context.many(SERVINGS), context.part
-    costs = {name: _cost(context, number, name) for name in ("package", "raw")}
+    costs = _costs(context, number)
     package, raw = (_of_objects(costs[name].asked) for name in ("package", "raw"))
     same = package == raw
     part.check("both programs ask the API server the same", holds=same,
@@ -71,17 +71,19 @@ def run(context: Context) -> None:
     part.count("pods that ran", number * GROUPS * PODS)
 
 
-def _cost(context: Context, number: int, program: str) -> Cost:
-    """Start a cluster with room for the servings, and deploy them."""
+def _costs(context: Context, number: int) -> dict[str, Cost]:
+    """Start a cluster with room for the servings, and deploy them with one program after another.
+
+    The package destroys what it deployed, so the raw program finds the cluster as the package did.
+    """
     racks = -(-number * GROUPS * PODS // RACK)
-    folder = context.folder / program
-    folder.mkdir()
-    sandbox = up(folder / "sandbox", Size(racks=racks, nodes=20), context.part.say, audit=True)
+    folder, part = context.folder, context.part
+    sandbox = up(folder / "sandbox", Size(racks=racks, nodes=20), part.say, audit=True)
     try:
         deployer = Deployer.make(sandbox, folder)
         deployer.may([right.rule() for right in resources_of(["kthena"])])
-        scene = Scene(sandbox.api, context.part)
-        return Crowd(context.part, scene, deployer, folder, number).cost(program)
+        crowd = Crowd(part, Scene(sandbox.api, part), deployer, folder, number)
+        return {name: crowd.cost(name) for name in ("package", "raw")}
     finally:
         sandbox.processes.stop_all()
 

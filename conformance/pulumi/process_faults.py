@@ -3,6 +3,7 @@
 import contextlib
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import psutil
@@ -80,6 +81,7 @@ def _start_kubelets_anew(world: World) -> None:
 
 def engine_killed(world: World, scale: float) -> None:
     """The engine is killed after an object was created and before it was recorded."""
+    world = replace(world, forked=False)  # its children continue without it, as for a user
     pending = 0
     for title in RECORDED_LATE[:: max(1, round(1 / scale))]:
         with world.stack(f"engine killed at {title.partition(' ')[0]}") as tried:

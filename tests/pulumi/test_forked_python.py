@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.engine import STATE_VARIABLES, environment
+from tests.support.engine import STATE_VARIABLES, Stack, environment
+from tests.support.for_each import for_each
 from tests.support.forked_python import environment_folder
 
 EXEC = "pulumi-language-python-exec"
@@ -74,7 +75,7 @@ def test_the_real_interpreter_runs_what_differs(
     if kept == "other-variables":
         variables = {**variables, "PYTHONHASHSEED": "1"}
     elif kept == "read-when-loaded":
-        variables = {**variables, "TMPDIR": str(tmp_path)}
+        variables = {**variables, "PSUTIL_DEBUG": "1"}
     elif kept == "shadows":
         (program(tmp_path) / "yaml.py").touch()
     elif kept == "other-command":
@@ -120,3 +121,53 @@ def test_a_client_ends_as_its_program_does(
     with client:
         os.kill(process, signal.SIGUSR1)
         assert client.wait() == -signal.SIGUSR1
+
+
+AGAIN = f"""\
+import sys
+forked = {LOADED!r} in sys.modules
+import json, os, tempfile
+import kubernetes.config.kube_config as read
+from pulumi import export
+export("seen", json.dumps([forked, read.KUBE_CONFIG_DEFAULT_LOCATION, tempfile.gettempdir()]))
+"""
+
+
+def test_a_stack_is_forked_and_reads_its_own_variables_again(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "Pulumi.yaml").write_text("name: again\nruntime: python\n")
+    (source / "__main__.py").write_text(AGAIN)
+    for forked in (True, False):
+        folder = tmp_path / str(forked)
+        stack = Stack.make(source, "again", folder, forked=forked)
+        stack.up().require()
+        own = [str(folder / "no-kubeconfig"), str(folder / "temporary")]
+        assert json.loads(stack.outputs["seen"]) == [forked, *own]
+
+
+@for_each(
+    "ends",
+    [
+        "print('said'); raise ValueError('wrong')",
+        "print('said'); sys.exit('wrong')",
+        "print('said', end=''); sys.exit(None)",
+        "sys.exit(300)",
+        "atexit.register(print, 'at the end')",
+        "threading.Thread(target=lambda: print(time.sleep(0.2))).start()",
+        "signal.raise_signal(signal.SIGINT)",
+    ],
+)
+def test_a_program_ends_as_in_a_fresh_interpreter(
+    ends: str, python: Path, script: Path, variables: dict[str, str], tmp_path: Path
+) -> None:
+    script.write_text(f"import atexit, signal, sys, threading, time\n{ends}\n")
+    words = ["-u", str(script), f"{program(tmp_path)}/."]
+    forked, fresh = (
+        subprocess.run(
+            [executable, *words], env=variables, capture_output=True, text=True, check=False
+        )
+        for executable in (python, sys.executable)
+    )
+    assert (forked.returncode, forked.stdout) == (fresh.returncode, fresh.stdout)
+    assert forked.stderr.splitlines()[-1:] == fresh.stderr.splitlines()[-1:]

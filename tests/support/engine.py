@@ -23,6 +23,7 @@ import yaml
 
 from tests.support.forked_python import environment_folder
 from toolchain.locate import exports
+from toolchain.programs import cache_root
 
 ROOT = Path(__file__).resolve().parents[2]
 STACK_PROGRAM = ("Pulumi.yaml", "__main__.py", "stacks")
@@ -276,7 +277,28 @@ def environment() -> dict[str, str]:
         for key, value in os.environ.items()
         if key == "PULUMI_HOME" or not key.startswith(("PULUMI_", "KUBE"))
     }
-    return {**kept, **found}
+    usual = {**kept, **found}
+    return {**usual, "PULUMI_HOME": str(_home_without_logs(usual.get("PULUMI_HOME")))}
+
+
+def _home_without_logs(usual: str | None) -> Path:
+    """Make a PULUMI_HOME with the plugins of the usual one, in which no command leaves a log.
+
+    Otherwise each command reads the names of all earlier logs, and waits until its own is on the
+    disk, which can take seconds where other programs write, too. With a file in the place of the
+    folder of logs it goes on without one.
+
+    Source: Pulumi 3.259.0 pkg/logging/encrypted.go StartLogging and UpgradeToEncrypted.
+    """
+    home = cache_root() / "home-of-tests"
+    home.mkdir(parents=True, exist_ok=True)
+    (home / "logs").touch()
+    plugins, target = home / "plugins", Path(usual or "~/.pulumi").expanduser() / "plugins"
+    if not plugins.is_symlink() or plugins.readlink() != target:
+        fresh = home / f"plugins.{os.getpid()}"
+        fresh.symlink_to(target)
+        fresh.replace(plugins)
+    return home
 
 
 def read_events(text: str) -> list[dict[str, Any]]:

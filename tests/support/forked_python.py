@@ -10,6 +10,7 @@ Tests of the start itself, such as those of wheels and of another project's envi
 this folder.
 """
 
+import atexit
 import gc
 import importlib
 import json
@@ -33,9 +34,12 @@ from types import ModuleType
 
 _READ_AT_IMPORT = ("PYTHON", "LANG", "LC_", "GRPC_", "OTEL_", "TRACE", "PULUMI_ERROR_", "SSL_")
 """First letters of variables that an interpreter or a library in C reads when it starts."""
-_HARMLESS = frozenset({"HOME"})
-"""Variables that modules read when they are loaded, and that programs read again."""
-_LATE = ("kthena_components.cluster.",)
+_READ_AGAIN = frozenset({"HOME", "KUBECONFIG", "TMPDIR", "TEMP", "TMP"})
+"""Variables that modules read when they are loaded, and that a fork reads again: see `_forget`.
+
+Each stack has its own KUBECONFIG and TMPDIR, so no program would be forked if they counted.
+"""
+_LATE = ("kthena_components.cluster.", "kubernetes.config")
 """Modules that programs load themselves: the client of Kubernetes keeps the KUBECONFIG of then."""
 _CLIENT = """#!{real} -IS
 import json, os, select, signal, sys
@@ -123,6 +127,11 @@ _SERVERS: list[subprocess.Popen[bytes]] = []
 """The servers of this process. The end of its pipe ends one."""
 
 
+def servers() -> tuple[int, ...]:
+    """Give the process ids of the servers that this process has started."""
+    return tuple(server.pid for server in _SERVERS)
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """What a client wants to be run."""
@@ -151,6 +160,7 @@ class Asked:
         if self._shadows():
             os.execv(sys.executable, [sys.executable, *self.words])  # noqa: S606
         random.seed()
+        tempfile.tempdir = None
         words = self.words[1:] if self.words[0] == "-u" else self.words
         if words[0] == "-m":
             sys.argv = ["-m", *words[2:]]
@@ -267,19 +277,71 @@ def _load() -> list[str]:
         return get(self, key)
 
     os._Environ.__getitem__ = watched  # type: ignore[assignment,method-assign]
-    for name in ("pulumi_kubernetes", "pulumi.runtime.proto.language_pb2_grpc"):
+    for name in ("pulumi_kubernetes", "pulumi.runtime.proto.language_pb2_grpc", "kubernetes"):
         importlib.import_module(name)
     package = importlib.import_module("kthena_components")
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         if not module.name.endswith("__main__") and not module.name.startswith(_LATE):
             importlib.import_module(module.name)
+    _use()
     os._Environ.__getitem__ = get  # type: ignore[method-assign]
+    _forget()
     gc.collect()
     gc.freeze()
-    return sorted(read - _HARMLESS)
+    return sorted(read - _READ_AGAIN)
+
+
+def _use() -> None:
+    """Compile a serving, which builds models of Pydantic and reads tables that programs need."""
+    compiler = importlib.import_module("kthena_components.compiler.compile")
+    engine = {"kind": "vllm", "image": "vllm/vllm-openai:v0.33.0", "model": "example/model"}
+    role = {"name": "serve", "engine": engine, "resources": {"gpus_per_pod": 1}}
+    for backend in ("kthena", "native"):
+        compiler.compile_serving({"name": "m", "backend": backend, "roles": [role]})
+
+
+def _forget() -> None:
+    """Drop the modules that keep a variable of `_READ_AGAIN`, so that a program loads them anew.
+
+    What they load is most of the client of Kubernetes, and stays. `tempfile` reads its variables
+    again once its folder is unknown.
+    """
+    for name in [name for name in sys.modules if name.startswith(_LATE)]:
+        folder, _, last = name.rpartition(".")
+        delattr(sys.modules[folder], last)
+        del sys.modules[name]
+
+
+def _run(asked: Asked) -> None:
+    """Run what is asked, and keep the status with which the interpreter will end."""
+    status: int | None = 1
+    try:
+        asked.run()
+        status = 0
+    except SystemExit as error:
+        status = error.code if isinstance(error.code, int) else int(error.code is not None)
+        raise
+    except KeyboardInterrupt:
+        status = None  # by the signal
+        raise
+    finally:
+        _STATUS.append(status)
+
+
+def _leave() -> None:
+    """End a fork without taking its modules apart: that copies most of the shared memory."""
+    if _STATUS and _STATUS[0] is not None:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(_STATUS[0] & 255)
+
+
+_STATUS: list[int | None] = []
+"""The status of a fork, once its program has ended."""
 
 
 if __name__ == "__main__":
+    atexit.register(_leave)  # the first one, which is called last
     del sys.path[0]  # this folder
     _folder = Path(sys.argv[1])
     _read = _load()
@@ -287,6 +349,6 @@ if __name__ == "__main__":
     sys.stdout.write(f"{json.dumps(_read)}\n")
     _asked = _server.serve()
     if _asked is not None:
-        _asked.run()
+        _run(_asked)
     else:
         shutil.rmtree(_folder, ignore_errors=True)
