@@ -1,9 +1,11 @@
 """What the compiler refuses, in its words."""
 
+import pickle
+from io import BytesIO
 from typing import Any
 
 from kthena_components.compiler.compile import compile_serving
-from kthena_components.core.findings import SpecError
+from kthena_components.core.findings import Finding, SpecError
 from tests.support.specs import Args, changed
 
 
@@ -20,3 +22,23 @@ def assert_refused(args: Args, changes: dict[str, Any], message: str) -> None:
     """Check that the changes, and nothing else, are refused with these words."""
     assert refusal_of(args, {}) == ""
     assert message in refusal_of(args, changes)
+
+
+_JUDGED: dict[bytes, tuple[bool, tuple[Finding, ...]]] = {}
+
+
+def judged(args: Args) -> tuple[bool, tuple[Finding, ...]]:
+    """Return whether a serving is refused, and the findings; computed once for equal arguments.
+
+    Tests of remedies and of the table of arguments try the same servings, and a remedy leads to one
+    that is tried anyway.
+    """
+    pickler = pickle.Pickler(written := BytesIO())
+    pickler.fast = True  # equal arguments are then equal bytes, whatever parts they share
+    pickler.dump(args)
+    if (key := written.getvalue()) not in _JUDGED:
+        try:
+            _JUDGED[key] = (False, tuple(compile_serving(args).findings))
+        except SpecError as error:
+            _JUDGED[key] = (True, tuple(error.findings))
+    return _JUDGED[key]
