@@ -1,11 +1,10 @@
 """What the compiler refuses, in its words."""
 
-import pickle
-from io import BytesIO
 from typing import Any
 
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import Finding, SpecError
+from tests.support.contents import content_of
 from tests.support.specs import Args, changed
 
 
@@ -33,10 +32,7 @@ def judged(args: Args) -> tuple[bool, tuple[Finding, ...]]:
     Tests of remedies and of the table of arguments try the same servings, and a remedy leads to one
     that is tried anyway.
     """
-    pickler = pickle.Pickler(written := BytesIO())
-    pickler.fast = True  # equal arguments are then equal bytes, whatever parts they share
-    pickler.dump(args)
-    if (key := written.getvalue()) not in _JUDGED:
+    if (key := content_of(args)) not in _JUDGED:
         try:
             _JUDGED[key] = (False, tuple(compile_serving(args).findings))
         except SpecError as error:
