@@ -187,8 +187,9 @@ $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or later is required, but this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
 	@echo "installing the locked Python packages into $(VENV), about half a minute" >&2
 	@$(PYTHON) -m venv $(VENV)
-	@$(RUN) -m pip install --quiet --require-hashes --requirement requirements.lock
+	@$(RUN) -m pip install --quiet --no-compile --require-hashes --requirement requirements.lock
 	@$(RUN) -m pip install --quiet --no-build-isolation --no-deps --editable .
+	@$(RUN) -m compileall -qq -j 0 "$$($(RUN) -c '$(SITE)')" || true # with all cores, where pip takes one
 	@$(RUN) -m compileall -q -x kthena_components/templates/ kthena_components # also where the environment forbids Python to write them
 	@touch $@
 

@@ -1,6 +1,7 @@
 """The site of the documentation: it builds, holds a page for everything, and loads nothing else."""
 
 import re
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -23,15 +24,15 @@ class _Addresses(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self.links: list[str] = []
+        self.links: dict[str, None] = {}
         self.loaded: list[str] = []
-        self.anchors: set[str] = set()
+        self.anchors: set[str] = {"__skip"}
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         stated = dict(attrs)
         self.anchors.update(filter(None, [stated.get("id")]))
         if tag == "a" and stated.get("href"):
-            self.links.append(str(stated["href"]))
+            self.links[str(stated["href"])] = None
         elif tag == "link" and "stylesheet" in str(stated.get("rel")):
             self.loaded.append(str(stated["href"]))
         elif stated.get("src"):
@@ -116,13 +117,26 @@ def _read(page: Path) -> _Addresses:
 
 
 def _leads_somewhere(page: Path, address: str, read: dict[Path, _Addresses]) -> bool:
-    parts = urlsplit(address)
-    if parts.scheme or parts.netloc or page.name == "404.html":
+    path, fragment, is_inside = _split(address)
+    if not is_inside or page.name == "404.html":
         return True
-    target = (page.parent / unquote(parts.path)).resolve() if parts.path else page
+    target = _target(page.parent, path) if path else page
     if target not in read:
         return target.exists()
-    return not parts.fragment or unquote(parts.fragment) in {*read[target].anchors, "__skip"}
+    return not fragment or fragment in read[target].anchors
+
+
+@cache
+def _split(address: str) -> tuple[str, str, bool]:
+    """Give the path and the fragment, and whether the address is one of the site."""
+    parts = urlsplit(address)
+    return unquote(parts.path), unquote(parts.fragment), not (parts.scheme or parts.netloc)
+
+
+@cache
+def _target(folder: Path, path: str) -> Path:
+    """Give the file of a path: each page has the same few hundred links to all others."""
+    return (folder / path).resolve()
 
 
 def test_findings_wrap_and_tables_and_code_do_not(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The command `kthena-components`. The modules of a command are imported when it is used."""
 
 import argparse
+import gc
 import os
 import re
 import signal
@@ -44,6 +45,8 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
+    # Modules that are loaded stay. Searching them for cycles takes a tenth of the time to start.
+    gc.set_threshold(50_000, 20, 20)
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - as long as the process
     if sys.stdout is None:

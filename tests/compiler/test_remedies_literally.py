@@ -7,8 +7,9 @@ import pytest
 from kthena_components.core.findings import Finding, SpecError
 from kthena_components.systems import EMITTERS
 from tests.rules.following import Judge, faults, wrong_way
+from tests.support.refusals import judged
 from tests.support.specs import ALL, Args, changed
-from tests.systems.test_remedies import judged, servings
+from tests.systems.test_remedies import servings
 from tests.test_bad_input import CASES, BadInput
 
 

@@ -82,7 +82,8 @@ def test_a_serving_comes_back_with_the_same_pods_or_is_refused(
 ) -> None:
     args = data.draw(servings(backend))
     bodies = emitted(args)
-    assume(converted(bodies, SAME).servings)  # a native serving of no groups has no objects
+    same = converted(bodies, SAME)
+    assume(same.servings)  # a native serving of no groups has no objects
     target = data.draw(st.sampled_from([name for name in DESCRIBED if name != backend]))
     there = converted(bodies, target)
     if there.errors:
@@ -101,7 +102,7 @@ def test_a_serving_comes_back_with_the_same_pods_or_is_refused(
         if "preset" in options:
             return  # KAITO writes these pods; the result has pods of its own.
     back = converted(json.loads(json.dumps(objects)), backend, changed)
-    expected = pods_of(converted(bodies, SAME).servings[0].compiled)
+    expected = pods_of(same.servings[0].compiled)
     if target == "native":  # which has no objects for a role without copies
         expected = [engine for engine in expected if not engine.startswith("[0,")]
     assert pods_of(back.servings[0].compiled) == expected

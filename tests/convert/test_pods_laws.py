@@ -6,6 +6,7 @@ They are described by their pods, or by their engines if their controllers compl
 import copy
 import json
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import pytest
@@ -49,10 +50,16 @@ def converted(body: Mapping[str, Any], target: str = "native") -> Conversion:
     return convert([json.loads(json.dumps(body))], Changes(target=target))
 
 
+@cache
+def conversion_of(name: str, target: str = "native") -> Conversion:
+    """Convert a manifest as it is. No test changes what is in the result."""
+    return converted(OBJECTS[name], target)
+
+
 WHOLE = {
     name: body
     for name, body in OBJECTS.items()
-    if converted(body).servings and read_manifest(body) is not None
+    if conversion_of(name).servings and read_manifest(body) is not None
 }
 each_object = pytest.mark.parametrize("name", OBJECTS)
 each_whole = pytest.mark.parametrize("name", WHOLE)
@@ -95,7 +102,7 @@ def test_the_kinds_whose_pods_are_whole_are_converted() -> None:
 def test_an_object_that_serves_is_converted_or_refused_by_name(name: str) -> None:
     """Kept as it is beside the result, it would serve twice."""
     facts = read_manifest(OBJECTS[name])
-    result = converted(OBJECTS[name])
+    result = conversion_of(name)
     if name in WHOLE or facts is None or not facts.engines:
         return
     assert result.parts == ()
@@ -128,7 +135,7 @@ def test_the_checks_read_the_same_engines_from_the_objects_of_the_result(name: s
     """The emitted objects are read, and not the plan that they were written from."""
     before = read_manifest(WHOLE[name])
     assert before is not None
-    (serving,) = converted(WHOLE[name]).servings
+    (serving,) = conversion_of(name).servings
     emitter = find_emitter("native")
     assert emitter is not None
     found: dict[tuple[object, ...], Any] = {}
@@ -142,7 +149,7 @@ def test_the_checks_read_the_same_engines_from_the_objects_of_the_result(name: s
 @pytest.mark.parametrize("target", ["kthena", "lws"])
 @each_whole
 def test_other_backends_have_the_same_engines(name: str, target: str) -> None:
-    before, result = read_manifest(WHOLE[name]), converted(WHOLE[name], target)
+    before, result = read_manifest(WHOLE[name]), conversion_of(name, target)
     emitter = find_emitter(target)
     assert before is not None
     assert emitter is not None
@@ -155,9 +162,8 @@ def test_other_backends_have_the_same_engines(name: str, target: str) -> None:
     assert found == set(engines_of(before))
 
 
-def outcome(body: Mapping[str, Any]) -> object:
+def outcome(found: Conversion) -> object:
     """Give the objects of a conversion, its losses and notes, or that there are none."""
-    found = converted(body)
     made = [m.body for part in found.servings for m in part.compiled.manifests]
     losses = {loss.name for part in found.servings for loss in part.losses}
     notes = {note for part in found.servings for note in part.notes}
@@ -174,24 +180,26 @@ def test_each_field_is_in_the_result_or_is_a_loss(name: str, data: st.DataObject
     A field of a worker that says what the entry says is a loss once it says something else.
     """
     body = WHOLE[name]
-    (part,) = converted(body).parts
+    (part,) = conversion_of(name).parts
     assert isinstance(part, Converted)
     lost = tuple(loss.name for loss in part.losses)
     steps, value = data.draw(st.sampled_from([*leaves(body)]))
-    path, named = path_of(steps), {*replaced_in(body), "apiVersion", "kind"}
+    path, named = path_of(steps), {*replaced_in(name), "apiVersion", "kind"}
     inside = path.startswith((*(f"{name}." for name in lost), *(f"{name}[" for name in lost)))
     if path in {*lost, *named} or inside or "selector" in steps:
         return
-    usual = outcome(body)
-    assert any(outcome(other) != usual for other in others(body, steps, value))
+    usual = outcome(conversion_of(name))
+    assert any(outcome(converted(other)) != usual for other in others(body, steps, value))
 
 
-def replaced_in(body: Mapping[str, Any]) -> list[str]:
+@cache
+def replaced_in(name: str) -> tuple[str, ...]:
     """List the fields that the package's launcher replaces, or that say what others say."""
+    body = WHOLE[name]
     if not is_sketched(body):
-        return []
+        return ()
     joins = [path_of(steps) for steps, value in leaves(body) if joins_pods(steps, value)]
-    return [*describe_engines(body).known, *joins]
+    return (*describe_engines(body).known, *joins)
 
 
 def others(body: Mapping[str, Any], steps: tuple[str | int, ...], value: object) -> list[Any]:

@@ -26,6 +26,8 @@ from toolchain.locate import exports
 from toolchain.programs import cache_root
 
 ROOT = Path(__file__).resolve().parents[2]
+COMPILED = ROOT / "tests" / "support" / "compiled"
+"""Where copies of the package are compiled once."""
 STACK_PROGRAM = ("Pulumi.yaml", "__main__.py", "stacks")
 SECONDS = 600
 SECONDS_TO_CANCEL = 5
@@ -36,7 +38,7 @@ STATE_VARIABLES = {
     "PULUMI_SKIP_CHECKPOINTS": "true",  # the state is written once: the tests run twice as fast
     "PULUMI_SKIP_UPDATE_CHECK": "true",
     "PULUMI_DEBUG_COMMANDS": "true",  # or --event-log is not a flag
-    "PYTHONPATH": str(ROOT),
+    "PYTHONPATH": f"{COMPILED}:{ROOT}",
 }
 
 

@@ -3,7 +3,7 @@
 import copy
 import json
 from collections.abc import Mapping
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from hypothesis import settings
@@ -290,8 +290,12 @@ def _longest_name(args: Args) -> str:
     return "c" * (STATEFUL_SET_NAME - max(tails))
 
 
+@cache
 def json_trees() -> st.SearchStrategy[Any]:
-    """Draw anything that JSON or YAML can hold, late tokens and odd numbers included."""
+    """Draw anything that JSON or YAML can hold, late tokens and odd numbers included.
+
+    Hypothesis checks each strategy that is made, which takes longer than to draw from it.
+    """
     leaves = (
         st.none()
         | st.booleans()
@@ -319,8 +323,13 @@ def damaged(draw: st.DrawFn, body: Mapping[str, Any]) -> Args:
         while isinstance(holder[key], dict | list) and holder[key] and draw(st.booleans()):
             holder = holder[key]
             key = draw(_keys_of(holder))
-        holder[key] = draw(st.sampled_from(ODD_LEAVES) | json_trees())
+        holder[key] = draw(_odd())
     return result
+
+
+@cache
+def _odd() -> st.SearchStrategy[Any]:
+    return st.sampled_from(ODD_LEAVES) | json_trees()
 
 
 def _keys_of(holder: Any) -> st.SearchStrategy[Any]:

@@ -1,16 +1,14 @@
 """A remedy that names another backend: that backend does not refuse the same field."""
 
-import pickle
 import re
 from collections.abc import Iterator
-from io import BytesIO
 
 import pytest
 
-from kthena_components.compiler.compile import compile_serving
-from kthena_components.core.findings import Finding, SpecError
+from kthena_components.core.findings import Finding
 from kthena_components.systems import EMITTERS
 from tests.support.for_each import for_each
+from tests.support.refusals import judged
 from tests.support.specs import ALL, Args, changed, example_for
 from tests.systems.test_written import PROBES
 
@@ -30,25 +28,6 @@ MORE: list[Args] = [
     {"kthena_version": "0.4"},
 ]
 """What several backends reject, besides each argument alone."""
-
-
-_JUDGED: dict[bytes, tuple[bool, tuple[Finding, ...]]] = {}
-
-
-def judged(args: Args) -> tuple[bool, tuple[Finding, ...]]:
-    """Return whether a serving is refused, and the findings; computed once for equal arguments.
-
-    Three in five of the servings here are equal: a remedy leads to one that is tried anyway.
-    """
-    pickler = pickle.Pickler(written := BytesIO())
-    pickler.fast = True  # equal arguments are then equal bytes, whatever parts they share
-    pickler.dump(args)
-    if (key := written.getvalue()) not in _JUDGED:
-        try:
-            _JUDGED[key] = (False, tuple(compile_serving(args).findings))
-        except SpecError as error:
-            _JUDGED[key] = (True, tuple(error.findings))
-    return _JUDGED[key]
 
 
 def refused(args: Args) -> list[Finding]:

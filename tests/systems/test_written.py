@@ -6,13 +6,12 @@ from typing import Any, get_args
 import pytest
 from pydantic import BaseModel
 
-from kthena_components.compiler.compile import compile_serving
-from kthena_components.core.findings import SpecError
 from kthena_components.core.plan.limits import taken
 from kthena_components.core.spec.serving_spec import ModelServingSpec, RoleSpec
 from kthena_components.systems import EMITTERS, find_emitter
 from kthena_components.systems.emitter import ARGUMENTS, Emitter
 from tests.support.for_each import for_each
+from tests.support.refusals import judged
 from tests.support.specs import ALL, Args, changed, example_for
 from tests.systems.test_laws import PACKAGE
 from toolchain.pages import backends
@@ -66,11 +65,8 @@ def emitter_of(backend: str) -> Emitter:
 
 def refused(args: Args) -> list[str]:
     """Give the rules that refuse a serving."""
-    try:
-        compile_serving(args)
-    except SpecError as error:
-        return [finding.rule for finding in error.findings]
-    return []
+    is_refused, findings = judged(args)
+    return [finding.rule for finding in findings] if is_refused else []
 
 
 @cache
