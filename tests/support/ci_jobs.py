@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from tests.support.engine import COMPILED
 from tests.support.workflow import Runner
 
 ROOT = Path(__file__).parent.parent.parent
@@ -140,7 +141,7 @@ def offline(libraries: Path, temporary: Path) -> dict[str, str]:
         "PIP_NO_COMPILE": "0",  # pip reads it as the value of `compile`
         "PIP_NO_DEPS": "1",
         "PIP_NO_INDEX": "1",
-        "PYTHONPATH": str(libraries),
+        "PYTHONPATH": f"{COMPILED}:{libraries}",
         "TMPDIR": str(temporary),
     }
 
