@@ -317,7 +317,7 @@ CASES = {
         f"{UPDATE}.partition: is 5, but the serving has 2 groups; the partition counts the first "
         "groups that keep their template. Write at most 2, or a percentage such as 50%. "
         "[rollout-partition]\n"
-        f"backend: there is no backend 'helm'. Known: {BACKENDS}. [known-backend]\n"
+        f"backend: there is no backend 'helm'. Write one of {BACKENDS}. [known-backend]\n"
         f"{SIZES}: engine 'decode' starts tensor 8 × pipeline 3 = 24 ranks, but its 2 pods × 8 "
         "GPUs hold 16. Set pipeline to 2, or give the engine 3 pods (worker_replicas: 2). "
         "[world-size-equals-gpus]",

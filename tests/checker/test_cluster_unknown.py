@@ -95,7 +95,7 @@ def test_the_budget_counts_the_accelerators_of_all_pods() -> None:
     late = {"other": {"spec.replicas": LATE}}
     assert f"U {OTHER}. [gpu-budget]" in said(budget=16, **late)
     assert (
-        "M these pods request at least 16 GPUs, but the budget is 15. Request 1 fewer, or ask for a larger budget. [gpu-budget]"
+        "M these pods request at least 16 GPUs, but the budget is 15. Request at least 1 fewer, or ask for a larger budget. [gpu-budget]"
         in said(budget=15, **late)
     )
 

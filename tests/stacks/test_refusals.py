@@ -154,8 +154,8 @@ def test_a_value_that_is_secret_cannot_become_part_of_a_pod() -> None:
     assert refusal(config) == [
         (
             "servings: contains a secret value, which would be plain text in the manifests. "
-            "Give the value its own config key, name that key in secrets, and refer to the "
-            "Secret. [secret-in-config]"
+            "Give the value its own config key, name that key in secrets, and use that "
+            "Secret by secretKeyRef. [secret-in-config]"
         )
     ]
 

@@ -222,5 +222,5 @@ def test_a_plan_is_written_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [made.plural for made in index.resources_of(["kruise"])] == ["clonesets"]
     (right, *_) = requirements_of_backends("serving", ["kruise"]).rights
     assert (right.group, right.resource) == (KIND[0], "clonesets")
-    with pytest.raises(SpecError, match=f"Known: {', '.join(sorted(index.EMITTERS))}"):
+    with pytest.raises(SpecError, match=f"Write one of {', '.join(sorted(index.EMITTERS))}"):
         compile_serving(changed(serving, {"backend": "spark"}))
