@@ -12,7 +12,7 @@ import asyncio
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -140,8 +140,10 @@ def _of_another_stack(title: str, own: str, server: str, owner: str) -> Finding:
 
 
 OF_ANOTHER_CLUSTER = "state-of-another-cluster"
-STARTED = datetime.now(UTC)
-"""An object that this run creates is younger, also in a preview's dry run."""
+_WHOLE_SECONDS = timedelta(seconds=1)
+"""The API server cuts creationTimestamp to a second."""
+_begun: WeakKeyDictionary[object, datetime] = WeakKeyDictionary()
+"""When each program began. An object that it creates is younger, also in a preview's dry run."""
 _Asked = set[pulumi.ProviderResource | None]
 _known_states: WeakKeyDictionary[object, _Asked] = WeakKeyDictionary()
 
@@ -159,11 +161,12 @@ def warn_if_elsewhere(
     if access is None or not isinstance(metadata, pulumi.Output):
         return
     asked = _known_states.setdefault(running(), set())
+    begun = _begun.setdefault(running(), datetime.now(UTC) - _WHOLE_SECONDS)
 
     async def compare(resolved: Sequence[Any]) -> Any:
         """Warn once if an object of the state is not on the server that is asked now."""
         found, place = resolved
-        known = _Known.read(mapping(found))
+        known = _Known.read(mapping(found), begun)
         if known is None or provider in asked:
             return
         asked.add(provider)
@@ -183,8 +186,12 @@ class _Known:
     created: str
 
     @classmethod
-    def read(cls, metadata: Mapping[str, Any]) -> "_Known | None":
-        """Read it; None for an object that this run creates, or that is only a file."""
+    def read(cls, metadata: Mapping[str, Any], begun: datetime) -> "_Known | None":
+        """Read it; None for an object that this run creates, or that is only a file.
+
+        Args:
+            begun: When the program began.
+        """
         uid, created = metadata.get("uid"), metadata.get("creationTimestamp")
         if not isinstance(uid, str) or not isinstance(created, str):
             return None
@@ -192,7 +199,7 @@ class _Known:
             since = datetime.fromisoformat(created)
         except ValueError:
             return None
-        return cls(uid, created) if since < STARTED else None
+        return cls(uid, created) if since < begun else None
 
 
 def _missing_on(access: Access, place: Place, known: _Known) -> str | None:

@@ -4,6 +4,7 @@ conformance/pulumi/other_cluster.py does this with the real engine and two real 
 """
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,17 @@ def test_an_object_that_may_not_be_read_is_silent(warnings: Warnings) -> None:
 
 def test_an_object_of_this_run_is_silent(warnings: Warnings) -> None:
     assert not warnings(created=NEW)
+    assert not tokens
+
+
+def test_an_object_made_since_the_package_was_loaded_is_told(warnings: Warnings) -> None:
+    """A process may run several programs: those of the Automation API, or forks of one process."""
+    created = (datetime.now(UTC) - timedelta(seconds=3)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    assert len(warnings(created=created)) == 1
+
+
+def test_an_object_of_the_second_in_which_the_program_began_is_silent(warnings: Warnings) -> None:
+    assert not warnings(created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
     assert not tokens
 
 
