@@ -69,13 +69,13 @@ class Kustomization:
     bases: list[str] = field(default_factory=list)
     """Folders with kustomizations among its resources and components."""
     parts: list[str] = field(default_factory=list)
-    """Files that are not objects: patches, replacements, strings of ConfigMaps."""
+    """Files that are not objects: patches, replacements, files of ConfigMaps."""
     patches: list[str] = field(default_factory=list)
     """The parts that change objects."""
     aimed: list[str] = field(default_factory=list)
     """The patches that state which objects they change, and not only definitions."""
     texts: list[str] = field(default_factory=list)
-    """The parts that become strings of ConfigMaps and Secrets."""
+    """The parts that become contents of ConfigMaps and Secrets."""
     problem: str = ""
     """Why it must not be built; empty if it may be built."""
     stated: Mapping[str, Any] = field(default_factory=dict)

@@ -291,7 +291,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _texts(folder: Path) -> Iterator[str]:
-    """Yield the strings of a chart. A packed one is a string that asks for whatever is usual."""
+    """Yield the contents of a chart. A packed one is a text that asks for whatever is usual."""
     for file in _files(folder):
         text = read_text(str(file), named=False)
         if not isinstance(text, Unreadable):

@@ -50,7 +50,7 @@ reference_filter.rb, which ignores code; docs.github.com, Autolinked references 
 
 
 def code_and_text(text: str) -> list[str]:
-    """Split a plain string at names that look like references, such as llm-fb35f097.
+    """Split plain text at names that look like references, such as llm-fb35f097.
 
     Returns:
         Text and names in turn, the names as code, so that they can be copied.
@@ -85,7 +85,7 @@ def broken(text: str) -> str:
     """Insert MARK into each link, mention and reference.
 
     Args:
-        text: Markdown or plain string, with MARK where it is broken already.
+        text: Markdown or plain text, with MARK where it is broken already.
     """
     return _COMMIT.sub(_in_pieces, _LINKS.sub(rf"\g<0>{MARK}", text))
 

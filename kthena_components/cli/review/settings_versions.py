@@ -122,7 +122,7 @@ def kubeconfigs(stated: Iterable[str], folder: Path, main: str = "") -> Iterator
     """Yield the text of each kubeconfig that a reader may use, or why it cannot be read.
 
     Args:
-        stated: The values: paths, or strings of kubeconfigs.
+        stated: The values: paths, or contents of kubeconfigs.
         folder: The folder of the project.
         main: The `main` of the project, from its folder.
     """

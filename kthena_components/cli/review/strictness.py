@@ -234,7 +234,7 @@ class Pack:
     """The files of a project that decide how its stacks are checked, in the base or the branch."""
 
     levels: Mapping[str, str | Unreadable] = field(default_factory=dict)
-    """The strings of all files in policies/levels, by name: prod.json. Links are unreadable."""
+    """The contents of all files in policies/levels, by name: prod.json. Links are unreadable."""
     is_own: bool = False
     """Whether the project has a policies/PulumiPolicy.yaml."""
     has_levels: bool = False

@@ -77,7 +77,7 @@ class StackSpec(Spec):
 
 
 _SETTINGS = frozenset({"output", "render_directory", "kubeconfig", "context", "gpu"})
-"""Fields with plain string; all others are structured."""
+"""Fields with plain text; all others are structured."""
 _CONTENT = ("servings", "topology", "queues", "secrets")
 _ONLY_FOR = {
     OutputMode.RENDER: ("render_directory", "allow_plain_secrets"),

@@ -337,10 +337,9 @@ def _behind_server(commands: Sequence[CommandFacts], one: _Ranks, facts: Serving
     vLLM since 0.28 balances a pod that has a server and any start rank by itself (hybrid).
     """
     number, has_server = number_in_shell(facts), commands[0].headless is False
-    if one.option != _START or not has_server or not any(each.headless for each in commands[1:]):
+    behind = number and has_server and any(each.headless for each in commands[1:])
+    if one.option != _START or not behind:
         return ""
-    if not number:
-        return f"write {one.option} in the pods with --headless only, from {one.step}"
     rank = number if one.step == 1 else f"$(({number} * {one.step}))"
     return f"start the engine with `$([ {number} = 0 ] || echo {one.option} {rank})` in the script"
 

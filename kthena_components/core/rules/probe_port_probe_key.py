@@ -224,13 +224,10 @@ def _check(probe: ProbeFacts, found: Listening) -> Iterator[Finding]:
     elif probe.action == "grpc":
         yield from _of_grpc(probe, found)
     elif isinstance(probe.port, int) and not found.may_listen(probe.port):
-        remedy, is_outside = _remedy(probe, found), probe.action != "exec"
         yield Finding(
             path=probe.path,
             seen=f"{_asks(probe)}, but {found.title}, {_EFFECTS[probe.kind]}",
-            remedy=f"{remedy}, and {ON_ALL_ADDRESSES}"
-            if found.hidden_title and is_outside
-            else remedy,
+            remedy=_reached(_remedy(probe, found), probe, found),
         )
     elif probe.action == "exec":  # It is in the pod, and so reaches the loopback address.
         return
@@ -254,6 +251,7 @@ def _of_grpc(probe: ProbeFacts, found: Listening) -> Iterator[Finding]:
         seen = f"asks port {port} for gRPC, but {name} listens {where}speaks HTTP"
         remedy = f"replace it by httpGet with path {_HEALTH[0]} and port {found.answers}"
     path = probe.path.removesuffix(".port")
+    remedy = _reached(remedy, probe, found)
     yield Finding(path=path, seen=f"{seen}, {_EFFECTS[probe.kind]}", remedy=remedy)
 
 
@@ -279,7 +277,7 @@ def _of_other_rank(probe: ProbeFacts, found: Listening) -> Iterator[Finding]:
         yield Finding(
             path=probe.path,
             seen=f"{where} probes on {port}, {_EFFECTS[probe.kind]}",
-            remedy=_ask(probe, port),
+            remedy=_reached(_ask(probe, port), probe, found),
         )
     elif probe.port == port and found.hidden_title and probe.action != "exec":
         yield _hidden(probe, found)
@@ -335,6 +333,12 @@ def _ask(probe: ProbeFacts, port: MaybeInt) -> str:
     if probe.action == BY_KNATIVE:
         return f"write containerPort {port} as its only port"
     return f"ask port {port} instead" if probe.action == "exec" else write(port)
+
+
+def _reached(remedy: str, probe: ProbeFacts, found: Listening) -> str:
+    """Add the host to a remedy about the port, if the server is on its loopback address, too."""
+    is_hidden = found.hidden_title and probe.action != "exec"
+    return f"{remedy}, and {ON_ALL_ADDRESSES}" if is_hidden else remedy
 
 
 def _remedy(probe: ProbeFacts, found: Listening) -> str:
