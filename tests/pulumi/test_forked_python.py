@@ -123,6 +123,20 @@ def test_a_client_ends_as_its_program_does(
         assert client.wait() == -signal.SIGUSR1
 
 
+def test_a_client_that_is_ended_after_its_program_ends_as_that_did(
+    python: Path, script: Path, variables: dict[str, str], tmp_path: Path
+) -> None:
+    client, process = started(python, script, variables, tmp_path)
+    with client:
+        client.send_signal(signal.SIGSTOP)
+        os.kill(process, signal.SIGUSR1)
+        while Path(f"/proc/{process}").exists():
+            time.sleep(0.01)
+        for sent in (signal.SIGTERM, signal.SIGCONT):
+            client.send_signal(sent)
+        assert client.wait() == -signal.SIGUSR1
+
+
 AGAIN = f"""\
 import sys
 forked = {LOADED!r} in sys.modules
@@ -171,3 +185,20 @@ def test_a_program_ends_as_in_a_fresh_interpreter(
     )
     assert (forked.returncode, forked.stdout) == (fresh.returncode, fresh.stdout)
     assert forked.stderr.splitlines()[-1:] == fresh.stderr.splitlines()[-1:]
+
+
+@for_each("forked", [True, False])
+def test_a_program_that_is_written_again_within_a_second_runs_as_written(
+    forked: bool, tmp_path: Path
+) -> None:
+    folder = tmp_path / str(forked)
+    source = folder / "source"
+    source.mkdir(parents=True)
+    (source / "Pulumi.yaml").write_text("name: again\nruntime: python\n")
+    stack = Stack.make(source, "again", folder, forked=forked)
+    main, second = stack.project / "__main__.py", int(time.time()) + 60
+    for value in (1, 2):
+        main.write_text(f"import pulumi\n\npulumi.export('value', {value})\n")
+        os.utime(main, (second, second))
+        stack.up().require()
+        assert stack.outputs["value"] == value

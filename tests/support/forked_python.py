@@ -75,8 +75,18 @@ server.sendmsg([len(sent).to_bytes(4, "big")], [(SOL_SOCKET, SCM_RIGHTS, rights)
 while sent:
     sent = sent[server.send(sent):]
 pid = int(server.recv(20))
+
+
+def hand_on(number, _):
+    "Send a signal to the fork, unless it has just ended."
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass
+
+
 for number in (signal.SIGTERM, signal.SIGINT):
-    signal.signal(number, lambda number, _: os.kill(pid, number))
+    signal.signal(number, hand_on)
 while not select.select([server], [], [], 0.5)[0]:
     if os.getppid() != parent:
         sys.exit(1)  # the server ends the fork of a client that is gone

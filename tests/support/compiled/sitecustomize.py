@@ -8,6 +8,7 @@ import _imp
 import marshal
 import os
 import sys
+import time
 from contextlib import suppress
 from importlib.machinery import SourceFileLoader
 from types import CodeType
@@ -18,6 +19,8 @@ _HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - pat
 _CHECKOUT = _HERE.removesuffix(os.sep.join(("", "tests", "support", "compiled")))  # noqa: PTH118
 _KEPT = os.path.join(_HERE, "__pycache__")  # noqa: PTH118
 """`make clean` removes it, and git ignores it."""
+_SECONDS = 2
+"""After which no change of a source can fall into the second of its last one."""
 _ERRORS = (OSError, EOFError, ValueError, TypeError)
 _compile: Any = SourceFileLoader.source_to_code
 _write: Any = SourceFileLoader._cache_bytecode  # type: ignore[attr-defined]
@@ -49,8 +52,12 @@ def _source_to_code(loader: object, data: bytes, path: str, *, _optimize: int = 
 
 
 def _cache_bytecode(loader: object, source: str, compiled: str, data: bytes) -> None:
-    """Write a compiled module beside its source, unless it is kept here."""
-    if not _is_copy(source):
+    """Write a compiled module beside its source, unless it is kept here or may go stale unseen.
+
+    Python knows a source by its size and the second of its last change. A program that a test
+    writes, runs and writes again within a second would run as it was first.
+    """
+    if not _is_copy(source) and time.time() - os.stat(source).st_mtime > _SECONDS:  # noqa: PTH116
         _write(loader, source, compiled, data)
 
 
