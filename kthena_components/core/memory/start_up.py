@@ -29,6 +29,7 @@ from kthena_components.core.memory.sparse_attention import (
     decode_logits,
     expanded_latents,
 )
+from kthena_components.core.memory.states_and_drafts import of_descriptors
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.images import Version
 
@@ -266,9 +267,8 @@ def counts_no_graphs(start: StartUp) -> bool:
 
 def _gathered(start: StartUp, peak: float) -> float:
     """Return what the tokens of other data-parallel copies add to the peak."""
-    if start.copies == 1 or not start.gathers:
-        return 0.0
-    return peak - (_peak(replace(start, gathers=False)) or peak)
+    gathers = start.copies > 1 and start.gathers
+    return peak - (_peak(replace(start, gathers=False)) or peak) if gathers else 0.0
 
 
 def _workspace(start: StartUp) -> float:
@@ -303,11 +303,13 @@ def _dense(start: StartUp, tokens: int) -> int:
 def _driver(start: StartUp) -> float:
     if start.gpu.startswith("AMD"):
         return ROCM
+    more = of_descriptors(start.shape, start.gpu, start.version)
     if UNIFIED in start.gpu:
-        return _WITH_HOST + copies_of_host(start)
+        return _WITH_HOST + copies_of_host(start) + more
     if _counts_context(start):
         return _CONTEXT
-    return _DRIVER if start.before(_LATER) or _SMALL_GPU in start.gpu else _LATER_DRIVER
+    older = start.before(_LATER) or _SMALL_GPU in start.gpu
+    return (_DRIVER if older else _LATER_DRIVER) + more
 
 
 def _counts_context(start: StartUp) -> bool:
@@ -335,8 +337,7 @@ def _held(start: StartUp) -> float:
     ncclLaunchPrepare polls, in NCCL's enqueue.cc. vLLM looks at what is free before that, so that
     they count once more, with or without an estimate of graphs.
     """
-    since, until = _INSIDE
-    inside = start.version is not None and since <= start.version < until
+    inside = not start.before(_INSIDE[0]) and start.version and start.before(_INSIDE[1])
     if start.eager or start.copies == 1 or not start.gathers or not inside:
         return 0.0
     graphs = _MODES * min(captured_sizes(_most_captured(start)), _SAMPLED)

@@ -63,6 +63,24 @@ _MATRICES, _STATES, _WORDS, _BYTES = 3, 3, 32000, 2
 drafts (draft_vocab_size in the heads' config.json), and bytes of a number."""
 _HEAD_WIDTH = 128
 """Width of its heads where the table of models has none."""
+_WARMED, _OF_A_PROCESSOR = ((0, 18), (0, 19, 2)), 22 / 1024
+"""The first release of vLLM that runs the kernels of gated delta nets while it measures, and the
+first whose kernels build no descriptors of tensors: _warmup_prefill_kernels in qwen3_next.py of
+0.18.0 and gdn_linear_attn.py of 0.19.0 and 0.19.1, is_tma_supported in fla/ops/utils.py of 0.17.1
+to 0.20.2; and the GiB that CUDA's driver keeps for each multiprocessor from the first such kernel
+on: vllm#37088 measured 3,728 MiB on an RTX 5090 and 1,077 on a GB10, and none without them."""
+_PROCESSORS = {
+    "NVIDIA GB10": 48,
+    "NVIDIA GeForce RTX 5070 Ti": 70,
+    "NVIDIA GeForce RTX 5080": 84,
+    "NVIDIA GeForce RTX 5090": 170,
+    "NVIDIA RTX PRO 4000": 70,
+    "NVIDIA RTX PRO 4500": 82,
+    "NVIDIA RTX PRO 5000": 110,
+    "NVIDIA RTX PRO 6000": 188,
+}
+"""Multiprocessors of the GPUs of the kinds that it was measured on, as NVIDIA states them. Not on
+Hopper, which runs FlashInfer's kernels; B200 and B300 were not measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,6 +209,20 @@ def _of_request(states: States) -> int:
     named = ("--mamba-radix-cache-strategy", "--mamba-scheduler-strategy")
     plain = any(states.options.get(name) == "no_buffer" for name in named)
     return _SLOTS if plain else _SLOTS + _BUFFERED
+
+
+def of_descriptors(shape: ModelShape, gpu: str, release: Version | None) -> float:
+    """Return the GiB that CUDA's driver keeps for descriptors of tensors in gated delta nets.
+
+    Every layer of such a model has attention or states: layers of Nemotron-H may have neither, and
+    its states are those of Mamba 2.
+    """
+    since, until = _WARMED
+    full, states = shape.full_layers or 0, shape.state_layers
+    delta = full and states and full + states == shape.layers
+    if not delta or release is None or not since <= release < until:
+        return 0.0
+    return _PROCESSORS.get(gpu, 0) * _OF_A_PROCESSOR
 
 
 def loaded_part(command: CommandFacts, shape: ModelShape, release: Version | None) -> ModelShape:

@@ -12,6 +12,7 @@ from kthena_components.core.memory.states_and_drafts import (
     cache_beside_states,
     drafted_tokens,
     left_in_sglang,
+    of_descriptors,
 )
 from kthena_components.core.models import ModelShape, find_model
 from kthena_components.core.values.images import Version
@@ -113,3 +114,27 @@ def test_vllm_verifies_the_tokens_of_a_draft_at_once(
     options: dict[str, object], tokens: int
 ) -> None:
     assert drafted_tokens(CommandFacts(engine="vllm", options=options)) == tokens
+
+
+# Model, GPU, release of vLLM: MiB that CUDA's driver keeps for descriptors of tensors.
+DESCRIPTORS: list[tuple[str, str, Version | None, int]] = [
+    ("Qwen/Qwen3.5-35B-A3B-GPTQ-Int4", "NVIDIA GeForce RTX 5090", (0, 17, 1), 0),
+    ("Qwen/Qwen3.5-35B-A3B-GPTQ-Int4", "NVIDIA GeForce RTX 5090", (0, 18, 0), 3740),
+    ("Qwen/Qwen3.8-27B-FP8", "NVIDIA RTX PRO 6000", (0, 19, 0), 4136),
+    ("Qwen/Qwen3.5-35B-A3B-FP8", "NVIDIA GB10", (0, 19, 1), 1056),
+    ("Qwen/Qwen3.5-35B-A3B-FP8", "NVIDIA GB10", (0, 20, 0), 0),
+    ("Qwen/Qwen3.5-35B-A3B-FP8", "NVIDIA GB10", None, 0),
+    ("Qwen/Qwen3.5-35B-A3B-FP8", "NVIDIA H200", (0, 18, 0), 0),
+    ("Qwen/Qwen3-8B", "NVIDIA GB10", (0, 19, 0), 0),
+    ("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", "NVIDIA GB10", (0, 19, 0), 0),
+]
+
+
+@for_each(("model", "gpu", "release", "mib"), DESCRIPTORS)
+def test_descriptors_of_gated_delta_nets_take_memory_of_each_multiprocessor(
+    model: str, gpu: str, release: Version | None, mib: int
+) -> None:
+    shape = find_model(model)
+    assert isinstance(shape, ModelShape)
+
+    assert of_descriptors(shape, gpu, release) * 1024 == pytest.approx(mib)
