@@ -18,7 +18,6 @@ from kthena_components.core.memory import (
     weights_on_gpu,
 )
 from kthena_components.core.memory.held_weights import (
-    is_whole,
     loaded_weights,
     runs_encoder,
     staged_files,
@@ -30,6 +29,7 @@ from kthena_components.core.memory.sharding import (
     VLLM,
     attention_ranks,
     gathers_tokens,
+    has_whole_encoder,
     model_shape,
     switched,
 )
@@ -171,7 +171,7 @@ class Placed:
         options = self.command.options
         if not runs_encoder(options):
             return 0
-        return 1 if is_whole(self.shape, options) else self.split.tensor
+        return 1 if has_whole_encoder(self.shape, options, self.version) else self.split.tensor
 
     @property
     def _rocm_width(self) -> int | None:

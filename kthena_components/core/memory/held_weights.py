@@ -59,8 +59,8 @@ _ROPE = 64
 """Width of the part of a head that has the position, in latent attention: qk_rope_head_dim."""
 _HEAD = 128
 """Width of a head where the table of models has none."""
-_OF_ENCODER = 12
-"""Numbers of an encoder's layer for the square of its hidden size."""
+_OF_ENCODER, _GATED = 12, 16
+"""Numbers of an encoder's layer for the square of its hidden size, and with a gate."""
 _OFF = ("--language-model-only", "--skip-mm-profiling")
 """Options without which the encoder runs."""
 _MATRICES = 3
@@ -112,12 +112,12 @@ def expanding_copies(shape: ModelShape, split: Split, *, always: bool) -> float:
 def encoder_copies(shape: ModelShape, split: Split) -> float:
     """Return the GiB on a rank of a vision encoder that is not split, beyond its share.
 
-    A layer of it has about 12 times the square of its hidden size. 0 if a size is not given.
+    A layer of it has about 12 times the square of its hidden size, with a gate 16 times. 0 if a
+    size is not given.
     """
-    layers, hidden = shape.vision_layers, shape.vision_hidden
-    if layers is None or hidden is None:
-        return 0.0
-    return layers * _OF_ENCODER * hidden**2 * _BYTES / GIB * (1 - 1 / split.tensor)
+    squares = (shape.vision_layers or 0) * (shape.vision_hidden or 0) ** 2
+    numbers = squares * (_GATED if shape.image_masked else _OF_ENCODER)
+    return numbers * _BYTES / GIB * (1 - 1 / split.tensor)
 
 
 def runs_encoder(options: Mapping[str, Any], kinds: tuple[str, ...] = ("image", "video")) -> bool:
@@ -129,16 +129,6 @@ def runs_encoder(options: Mapping[str, Any], kinds: tuple[str, ...] = ("image", 
     except ValueError:
         return True
     return not isinstance(limits, dict) or any(limits.get(kind) != 0 for kind in kinds)
-
-
-def is_whole(shape: ModelShape, options: Mapping[str, Any]) -> bool:
-    """Return whether each rank has the whole encoder.
-
-    With Mistral's config vLLM runs its own encoder, whose layers are plain ones: VisionTransformer
-    in vllm/model_executor/models/pixtral.py. That of transformers' config is split.
-    """
-    stated = options.get("--mm-encoder-tp-mode") == "data"
-    return stated or options.get("--config-format") == "mistral" or shape.image_tokens is not None
 
 
 def kept_levels(shape: ModelShape) -> int:
@@ -158,7 +148,7 @@ def kept_buffers(shape: ModelShape, tokens: int, release: Version | None) -> flo
     """
     widths = (shape.head_dim or 0) + shape.full_head_dim if shape.full_head_dim else 0
     numbers = (shape.context or 0) * widths
-    if shape.image_patches is not None and shape.image_tokens is None:
+    if shape.image_patches and shape.image_tokens is None and not shape.image_masked:
         states = not shape.full_cache
         rotated = (shape.head_dim or _HEAD) // (_ROTATED if states else 1)
         numbers += _POSITIONS * (shape.context or 0) * rotated

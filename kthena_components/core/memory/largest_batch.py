@@ -24,6 +24,7 @@ the pixels of the whole batch until it ends.
 
 from enum import Enum, auto
 
+from kthena_components.core.memory.sharding import masked_numbers
 from kthena_components.core.memory.sizes import GIB, Split
 from kthena_components.core.models import ModelShape
 from kthena_components.core.values.dataclass import dataclass
@@ -189,8 +190,7 @@ def expert_numbers(start: StartUp, tokens: int, hidden: int, sparse: int) -> int
     """
     if start.shape.expert_ffn is None:
         return sparse
-    whole = _gathered(start, tokens)
-    gathered = whole * hidden if whole > tokens else 0
+    gathered = _gathered(start, tokens) * hidden if _gathered(start, tokens) > tokens else 0
     rows, kernel = _rows(start, tokens), _kernel(start)
     quantised = rows * hidden // 2 if kernel is _Kernel.DEEP_GEMM else 0
     return gathered + quantised + max(rows * _width(start, hidden), sparse)
@@ -342,14 +342,15 @@ def encoder_peak(
         memory_gib: Memory of the GPU.
     """
     patches = _images(shape, tokens) * (shape.image_patches or 0)
-    if shape.image_tokens is None:
-        at_once = patches
-        widths = max(_STATES + _WIDTHS * _INNER / ranks, _in_attention(ranks, release))
+    numbers: float = patches * (shape.vision_hidden or 0)
+    if shape.image_masked:
+        numbers = masked_numbers(shape, patches, ranks, release)
+    elif shape.image_tokens is None:
+        numbers *= max(_STATES + _WIDTHS * _INNER / ranks, _in_attention(ranks, release))
     else:
         at_once = min(patches, _pictures(release, memory_gib) * _OF_A_PICTURE)
-        widths = _STATES + _GATED * _INNER
-    numbers = patches * _pixels(shape) + at_once * widths * (shape.vision_hidden or 0)
-    return numbers * _BYTES / GIB
+        numbers = at_once * (_STATES + _GATED * _INNER) * (shape.vision_hidden or 0)
+    return (patches * _pixels(shape) + numbers) * _BYTES / GIB
 
 
 def _pictures(release: Version | None, memory_gib: float) -> int:
@@ -361,7 +362,7 @@ def _pictures(release: Version | None, memory_gib: float) -> int:
 
 def _pixels(shape: ModelShape) -> int:
     """Count the numbers of a patch as the encoder gets it."""
-    return (_PATCH if shape.image_tokens is None else _STILL) * shape.image_edge**2
+    return (_STILL if shape.image_tokens or shape.image_masked else _PATCH) * shape.image_edge**2
 
 
 def _in_attention(ranks: int, release: Version | None) -> float:

@@ -57,9 +57,13 @@ _LARGE_IMAGES = {
     "qwen3_5": (16_777_216, 16),
     "qwen3_vl": (16_777_216, 16),
     "qwen2_5_vl": (12_845_056, 14),
+    "mistral3": (1540**2, 14),
 }
 """Pixels of the largest image of these types of models, in the family's preprocessor_config.json,
-which a config.json does not state, and the edge of a patch."""
+or in the default of its VisionEncoderArgs, which a config.json may not state, and the edge of a
+patch."""
+_MASKED = "mistral3"
+"""The type of models whose encoder attends with a mask of all patches."""
 _FILM_WIDTH, _FILM, _FILM_TOKENS = 1152, 32 * 70 * 3**2, 32 * (70 + 8)
 """Hidden size of the tower of Gemma 4 from 26 B on, patches and tokens of its longest film: 32
 images of 70 tokens of 9 patches each, and 8 tokens around each. Source:
@@ -141,6 +145,8 @@ class ModelShape:
     """Layers without experts in a model with experts."""
     draft_layers: int = 0
     """Additional layers that only draft tokens; the size of the weights includes them."""
+    image_masked: bool = False
+    """Whether its encoder attends with a mask of all patches of a batch: Mistral's."""
     vision_layers: int | None = None
     """`num_hidden_layers` of the vision encoder. None: not given, as where it is called `depth`."""
     vision_hidden: int | None = None
@@ -306,7 +312,9 @@ def _images(config: Mapping[str, Any]) -> dict[str, Any]:
     kind = str(config.get("model_type"))
     sizes = (size for name, size in _LARGE_IMAGES.items() if kind.startswith(name))
     pixels, edge = next(sizes, (0, 0)) if _vision(config) else (0, 0)
-    return {"image_patches": pixels // edge**2, "image_edge": edge} if pixels else {}
+    masked = kind.startswith(_MASKED)
+    found = {"image_patches": pixels // max(edge, 1) ** 2, "image_edge": edge}
+    return {**found, "image_masked": masked} if pixels else {}
 
 
 def _has_films(config: Mapping[str, Any]) -> bool:

@@ -16,6 +16,7 @@ from kthena_components.core.memory.held_weights import (
     kept_buffers,
     loaded_weights,
 )
+from kthena_components.core.memory.sharding import has_whole_encoder
 from kthena_components.core.memory.sizes import Split, expert_weights, fullest_weights
 from kthena_components.core.memory.states_and_drafts import head_weights, without_draft
 from kthena_components.core.models import ModelShape, find_model
@@ -336,14 +337,37 @@ def test_an_encoder_is_whole_on_each_rank_if_it_is_not_split(
     assert weights("vllm", KIMI, H200, 8, args) == pytest.approx(gib, abs=0.3)
 
 
-@for_each(("form", "more"), [("mistral", 0.42), ("hf", 0.0), ("auto", 0.0)])
-def test_the_encoder_of_mistral_is_whole_with_its_own_config(form: str, more: float) -> None:
-    """0.75 of 24 layers with 12 × 1024² numbers in 16 bits: VisionTransformer of pixtral.py."""
-    model = "mistralai/Mistral-Small-3.2-24B-Instruct-2506"
-    split = weights("vllm", model, H200, 4, ())
-    found = weights("vllm", model, H200, 4, ("--config-format", form))
+MISTRAL = "mistralai/Mistral-Small-3.2-24B-Instruct-2506"
+# Maker, format of the config, release of vLLM: whether each rank has the whole encoder of images.
+MISTRALS: list[tuple[str, str | None, Version | None, bool]] = [
+    ("mistralai", "mistral", (0, 19, 1), True),
+    ("mistralai", "hf", (0, 19, 1), False),
+    ("mistralai", "auto", (0, 19, 1), True),
+    ("mistralai", None, (0, 12, 0), True),
+    ("mistralai", None, (0, 11, 0), False),
+    ("mistralai", "mistral", (0, 11, 0), True),
+    ("mistralai", None, (0, 20, 0), False),
+    ("mistralai", "mistral", None, False),
+    ("unsloth", None, (0, 19, 1), False),
+]
 
-    assert found - split == pytest.approx(more, abs=0.01)
+
+@for_each(("maker", "form", "release", "whole"), MISTRALS)
+def test_the_encoder_of_mistral_is_whole_with_its_own_config(
+    maker: str, form: str | None, release: Version | None, whole: bool
+) -> None:
+    """VisionTransformer of pixtral.py has plain layers before 0.20."""
+    shape = shape_of(MISTRAL.replace("mistralai", maker))
+
+    options = {} if form is None else {"--config-format": form}
+    assert has_whole_encoder(shape, options, release) == whole
+
+
+def test_a_whole_encoder_of_mistral_has_layers_with_a_gate() -> None:
+    """0.75 of 24 layers with 16 × 1024² numbers in 16 bits."""
+    split = weights("vllm", MISTRAL, H200, 4, ("--config-format", "hf"))
+
+    assert weights("vllm", MISTRAL, H200, 4, ()) - split == pytest.approx(0.5625)
 
 
 def test_an_encoder_without_sizes_adds_nothing() -> None:

@@ -323,3 +323,24 @@ def test_the_results_of_a_film_stay_while_the_language_model_runs(
     assert none is not None
     stays = gib or kept_images(start.shape, 2048)
     assert one.peak - none.peak == pytest.approx(stays, abs=1e-6)
+
+
+# Tokens of a batch, ranks, release: numbers of the encoder of Mistral, which are a mask, its copy, a
+# layer and pixels. A batch of 8,192 tokens has two images, whose mask needs no copy.
+MASKED: list[tuple[int, int, Version | None, float]] = [
+    (2048, 1, None, 12100**2 * 2 + 12100 * (8 * 1024 + 588)),
+    (2048, 4, None, 12100**2 * 2 + 12100 * (3.5 * 1024 + 588)),
+    (8192, 1, (0, 12, 0), 24200**2 + 24200 * (16 * 1024 + 588)),
+    (8192, 1, (0, 11, 0), 24200 * (16 * 1024 + 588)),
+]
+
+
+@for_each(("tokens", "ranks", "release", "numbers"), MASKED)
+def test_the_encoder_of_mistral_has_a_mask_of_all_patches(
+    tokens: int, ranks: int, release: Version | None, numbers: float
+) -> None:
+    shape = shape_of("mistralai/Ministral-3-8B-Instruct-2512")
+
+    found = encoder_peak(shape, tokens, ranks, release, 44.4)
+    assert found == pytest.approx(numbers * 2 / 2**30)
+    assert images_of(shape, tokens) == (tokens // 3025 or 1, 12100 * 588)

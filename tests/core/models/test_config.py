@@ -337,7 +337,7 @@ OF_LAYERS = (
     *("dense_layers", "dtype", "latent"),
     *("query_latent", "key_dim", "value_dim", "index_heads", "index_dim"),
     *("vision_layers", "vision_hidden"),
-    *("index_layers", "image_patches", "image_edge", "image_tokens"),
+    *("index_layers", "image_patches", "image_edge", "image_tokens", "image_masked"),
     *("quarter_layers", "window_layers"),
 )
 
