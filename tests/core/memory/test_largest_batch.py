@@ -325,7 +325,7 @@ def test_the_results_of_a_film_stay_while_the_language_model_runs(
     assert one.peak - none.peak == pytest.approx(stays, abs=1e-6)
 
 
-# Tokens of a batch, ranks, release: numbers of the encoder of Mistral, which are a mask, its copy, a
+# Tokens of a batch, ranks, release: numbers of the encoder of Mistral: a mask, a copy of it, a
 # layer and pixels. A batch of 8,192 tokens has two images, whose mask needs no copy.
 MASKED: list[tuple[int, int, Version | None, float]] = [
     (2048, 1, None, 12100**2 * 2 + 12100 * (8 * 1024 + 588)),
