@@ -90,7 +90,8 @@ def copied_weights(shape: ModelShape, split: Split) -> float:
     whole = shape.layers * attention * (1 / ranks - 1 / split.tensor)
     whole += shape.latent_layers * compressed * (1 - 1 / ranks)
     whole += indexers_of(shape) * indexer_numbers(shape) * (1 - 1 / split.tensor)
-    gates = _gates(shape) * (1 - 1 / split.tensor) * _BYTES
+    chosen = max(shape.layers - shape.dense_layers, 0) * (shape.experts or 0) * shape.hidden
+    gates = chosen * (1 - 1 / split.tensor) * _BYTES
     words = (shape.vocab or 0) * shape.hidden * (1 / ranks - 1 / split.tensor) * _BYTES
     return ((whole * attention_bytes(shape) + gates) / split.pipeline + words) / GIB
 
@@ -140,17 +141,16 @@ def kept_levels(shape: ModelShape) -> int:
 def kept_buffers(shape: ModelShape, tokens: int, release: Version | None) -> float:
     """Return the GiB that vLLM allocates with the weights, and that no checkpoint has.
 
-    The table of rotations has four times the positions of the longest request: MRotaryEmbedding in
-    vllm/model_executor/layers/rotary_embedding/mrope.py. Results of the encoder's layers have a
-    buffer for a batch: deepstack_input_embeds in vllm/model_executor/models/qwen3_vl.py. So do the
-    streams of DeepSeek-V4: _mtp_hidden_buffer in vllm/models/deepseek_v4/nvidia/model.py. Where
-    heads have two widths, each has a table of rotations: gemma4_rope.py beside mrope.py.
+    The table of rotations has a row for each position of the longest request that the model
+    supports, with images four times: base.py and mrope.py in vllm/model_executor/layers/
+    rotary_embedding. Results of the encoder's layers have a buffer for a batch:
+    deepstack_input_embeds in vllm/model_executor/models/qwen3_vl.py. So do the streams of
+    DeepSeek-V4: _mtp_hidden_buffer in vllm/models/deepseek_v4/nvidia/model.py. Where heads have two
+    widths, each has a table of rotations: gemma4_rope.py there.
     """
-    widths = (shape.head_dim or 0) + shape.full_head_dim if shape.full_head_dim else 0
-    numbers = (shape.context or 0) * widths
+    numbers = (shape.context or 0) * _rotated(shape)
     if shape.image_patches and shape.image_tokens is None and not shape.image_masked:
-        states = not shape.full_cache
-        rotated = (shape.head_dim or _HEAD) // (_ROTATED if states else 1)
+        rotated = (shape.head_dim or _HEAD) // (1 if shape.full_cache else _ROTATED)
         numbers += _POSITIONS * (shape.context or 0) * rotated
         numbers += kept_levels(shape) * tokens * (shape.hidden or 0)
     if shape.compresses and release is not None and release < _DRAFTED_UNTIL:
@@ -158,10 +158,19 @@ def kept_buffers(shape: ModelShape, tokens: int, release: Version | None) -> flo
     return numbers * _BYTES / GIB
 
 
-def _gates(shape: ModelShape) -> int:
-    """Count the numbers that choose experts."""
-    layers = max(shape.layers - shape.dense_layers, 0)
-    return layers * (shape.experts or 0) * (shape.hidden or 0)
+def _rotated(shape: ModelShape) -> int:
+    """Count the numbers of a position in tables of rotations, other than those with images.
+
+    Nemotron-H has none, and those of DeepSeek-V4 and GLM-5.3-Flash were not read.
+    """
+    full, width = shape.full_layers or 0, shape.head_dim or _HEAD
+    if shape.full_head_dim:
+        return width + shape.full_head_dim
+    other = shape.state_layers and full + shape.state_layers != shape.layers
+    if other or shape.compresses or (shape.image_patches and not shape.image_masked):
+        return 0
+    width //= _ROTATED if shape.state_layers else 1
+    return width if shape.latent is None else _ROPE
 
 
 def compressing_numbers(shape: ModelShape, hidden: int) -> int:
@@ -376,8 +385,10 @@ def copies_of_host(start: StartUp) -> float:
     powers of two: ATen/core/CachingHostAllocator.h.
     """
     sequences, tokens = batch_of(start)
-    numbers = tokens * (start.shape.hidden or 0) * _BYTES
-    found = _pinned(numbers) + sequences * (start.length or 0) * _OF_TOKENS
+    found = (
+        _pinned(tokens * (start.shape.hidden or 0) * _BYTES)
+        + sequences * (start.length or 0) * _OF_TOKENS
+    )
     if start.encoder_ranks:
         number, pixels = images_of(start.shape, tokens)
         found += (1 + _PROCESSED) * pixels * _BYTES
