@@ -126,7 +126,7 @@ class Placed:
         """Memory of one GPU that weights do not exceed for certain: the budget of a stated share.
 
         A share that SGLang chooses itself may be another one: in two of its start-ups without a
-        stated one, weights and cache take 2.2 and 5 GiB more. So it is with the factor of AITER,
+        stated one, weights and cache take 4.5 and 5 GiB more. So it is with the factor of AITER,
         if the backend is not stated.
         """
         stated = self.command.memory_fraction
