@@ -151,19 +151,19 @@ def kept_buffers(shape: ModelShape, tokens: int, release: Version | None) -> flo
     """Return the GiB that vLLM allocates with the weights, and that no checkpoint has.
 
     The table of rotations has a row for each position that the model knows, and four where images
-    rotate, too: vllm/model_executor/layers/rotary_embedding, base.py and mrope.py. Results of the
-    encoder's layers have a buffer for a batch: deepstack_input_embeds in vllm/model_executor/
-    models/qwen3_vl.py. So do the streams of DeepSeek-V4: _mtp_hidden_buffer in vllm/models/
-    deepseek_v4/nvidia/model.py. Where heads have two widths, each has a table: gemma4_rope.py.
+    rotate, too: vllm/model_executor/layers/rotary_embedding, base.py and mrope.py. Where heads have
+    two widths, each has a table: gemma4_rope.py. Results of the encoder's layers have a buffer for
+    a batch: deepstack_input_embeds in qwen3_vl.py. So do the streams of DeepSeek-V4:
+    _mtp_hidden_buffer in vllm/models/deepseek_v4/nvidia/model.py.
     """
-    width = _ROPE if shape.latent is not None else (shape.head_dim or _HEAD)
+    width = (shape.head_dim or _HEAD) if shape.latent is None else _ROPE
     images = shape.image_patches is not None and shape.image_tokens is None
     rotated = _POSITIONS * width if images else width + (shape.full_head_dim or 0)
-    if shape.state_layers:
-        rotated //= _ROTATED
+    if shape.state_layers and shape.latent is None:
+        whole = shape.state_layers + (shape.full_layers or 0) == shape.layers
+        rotated = rotated // _ROTATED if whole else 0  # nemotron_h.py rotates nothing
     numbers = compressed_rotations(shape) or (shape.context or 0) * rotated
-    if images:
-        numbers += kept_levels(shape) * tokens * (shape.hidden or 0)
+    numbers += kept_levels(shape) * tokens * (shape.hidden or 0)
     if shape.compresses and release is not None and release < _DRAFTED_UNTIL:
         numbers += tokens * shape.streams * (shape.hidden or 0)
     return numbers * _BYTES / GIB

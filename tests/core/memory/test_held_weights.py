@@ -101,6 +101,7 @@ BUFFERS = [
     ("Qwen/Qwen3-8B", 8192, None, 40960 * 128 * 2 / GIB),
     ("zai-org/GLM-5-FP8", 8192, None, 202752 * 64 * 2 / GIB),
     ("poolside/Laguna-S-2.1-INT4", 8192, None, 0.25),
+    ("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-FP8", 8192, None, 0.0),  # It rotates nothing.
     ("deepseek-ai/DeepSeek-V4-Flash", 16384, (0, 23, 0), 0.5 + 0.5),
     ("deepseek-ai/DeepSeek-V4-Flash", 16384, (0, 31, 0), 0.5),
 ]
