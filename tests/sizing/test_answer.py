@@ -209,13 +209,13 @@ def test_more_requests_than_the_nodes_hold_name_the_nodes_that_would() -> None:
 
 
 def test_sglang_may_reject_long_requests_where_that_is_not_certain() -> None:
-    """The weights of experts may grow on AMD, by more than its cache has beside a request."""
+    """Weights in FP4 may grow on Hopper, by more than its cache has beside a request."""
     answer = find_shapes(
         question(
-            "moonshotai/Kimi-K2.5", "mi350x", resource="amd.com/gpu", nodes=1,
-            engine=EngineKind.SGLANG, image="lmsysorg/sglang:v0.5.10-rocm700-mi35x",
+            "nvidia/Kimi-K2.5-NVFP4", "h200", nodes=1,
+            engine=EngineKind.SGLANG, image="lmsysorg/sglang:v0.5.16",
         )
     )  # fmt: skip
-    (row,) = (one for one in answer.rows if sizes(one).startswith("4 × 1 × 1 on 1 × 4"))
+    (row,) = (one for one in answer.rows if sizes(one) == "8 × 1 × 1 on 1 × 8")
     assert row.doubt is not None
     assert "may reject the longest requests" in row.doubt.seen

@@ -27,10 +27,10 @@ from kthena_components.core.memory.largest_batch import StartUp, batch_of
 from kthena_components.core.memory.sharding import (
     ENGINES,
     VLLM,
-    attention_ranks,
     gathers_tokens,
     has_whole_encoder,
     model_shape,
+    split_of,
     switched,
 )
 from kthena_components.core.memory.share import (
@@ -50,6 +50,7 @@ from kthena_components.core.memory.sparse_attention import (
 )
 from kthena_components.core.memory.states_and_drafts import (
     drafted_tokens,
+    kept_in_sglang,
     left_in_sglang,
     loaded_part,
 )
@@ -125,7 +126,7 @@ class Placed:
         """Memory of one GPU that weights do not exceed for certain: the budget of a stated share.
 
         A share that SGLang chooses itself may be another one: in two of its start-ups without a
-        stated one, weights and cache take 2.2 and 5 GiB more. So it is with the factor of AITER,
+        stated one, weights and cache take 4.5 and 5 GiB more. So it is with the factor of AITER,
         if the backend is not stated.
         """
         stated = self.command.memory_fraction
@@ -156,6 +157,9 @@ class Placed:
         gib += held_weights.expanding_copies(shape, split, always=engine == "sglang")
         if vllm:
             gib += held_weights.kept_buffers(shape, batch_of(self.start)[1], self.version)
+        if engine == "sglang":
+            release, gpu = sglang_release(self.engine), self.gpu.name
+            gib += kept_in_sglang(shape, split, self.gib, gpu, release)
         return gib + held_weights.encoder_copies(shape, split) * (self._encoder_ranks == 1)
 
     @property
@@ -334,34 +338,6 @@ def _placed(
         engine=engine, command=command, shape=shape, gpu=gpu, gib=gib, split=split, share=share,
         version=release, assumed=isinstance(stated, Unknown),
     )  # fmt: skip
-
-
-def split_of(command: CommandFacts) -> Split | Unknown:
-    """Return how many ranks share each part of the model.
-
-    vLLM distributes the experts over its data parallel ranks, too, whole or sliced.
-    """
-    spread = command.engine in VLLM
-    sizes = {
-        "tensor": command.tensor,
-        "pipeline": command.pipeline,
-        "context": command.prefill_context if spread else 1,
-        "data": command.data if spread else 1,
-        "attention": attention_ranks(command),
-        "decode": command.decode_context,
-    }
-    if (unknown := first_unknown(*sizes.values())) is not None:
-        return unknown
-    known = {name: size for name, size in sizes.items() if isinstance(size, int)}
-    if min(known.values()) < 1:
-        return Unknown("one of its sizes is below 1")
-    return Split(
-        tensor=known["tensor"],
-        pipeline=known["pipeline"],
-        experts=known["tensor"] * known["context"] * known["data"],
-        attention=known["attention"],
-        decode_context=known["decode"],
-    )
 
 
 def length_of(placed: Placed) -> MaybeInt:

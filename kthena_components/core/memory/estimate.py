@@ -38,7 +38,8 @@ SEQUENCES, _FEWER = "--max-num-seqs", (512, 256, 128, 64, 32, 16, 8, 4, 2, 1)
 _FP4 = ("mxfp4", "nvfp4")
 _REPACKED = 0.4
 """Share of weights by which they grow at most where SGLang packs them again in a way that is not
-modelled: FP4 on Hopper (a quarter in SemiAnalysisAI/InferenceX#2128), and experts with AITER."""
+modelled: FP4 on Hopper (a quarter in SemiAnalysisAI/InferenceX#2128), and experts with AITER. Those
+in 4-bit integers run in a kernel of Triton: CompressedTensorsWNA16TritonMoE."""
 _ROCM_EXPERTS = 0.05
 """The same in vLLM with experts on ROCm: 3.5 GiB of 77 at most in its start-ups."""
 _ASLEEP_UNTIL = (0, 27)
@@ -339,7 +340,7 @@ def _band(placed: Placed) -> float:
 def _repacked(placed: Placed) -> float:
     """Return the share of the weights by which they may grow."""
     gpu, shape, sglang = placed.gpu.name, placed.shape, placed.command.engine == "sglang"
-    if gpu.startswith("AMD") and shape.experts != 0:
+    if gpu.startswith("AMD") and shape.experts != 0 and not (sglang and shape.dtype == "int4"):
         return _REPACKED if sglang else _ROCM_EXPERTS
     fp4 = shape.dtype in _FP4 or expert_weights(shape) > placed.gib
     return _REPACKED if sglang and gpu.startswith("NVIDIA H") and fp4 else 0.0

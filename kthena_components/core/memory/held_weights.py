@@ -46,6 +46,8 @@ from kthena_components.core.memory.sizes import (
     part_left,
 )
 from kthena_components.core.memory.sparse_attention import (
+    compressed_copies,
+    compressed_rotations,
     indexer_numbers,
     indexers_of,
     latent_widths,
@@ -63,15 +65,13 @@ _OF_ENCODER, _GATED = 12, 16
 """Numbers of an encoder's layer for the square of its hidden size, and with a gate."""
 _OFF = ("--language-model-only", "--skip-mm-profiling")
 """Options without which the encoder runs."""
-_MATRICES = 3
-"""Matrices of a feed-forward layer."""
 _BYTES = 2
 """Bytes of a number in 16 bits."""
 _POSITIONS, _ROTATED, _LEVELS, _EDGE = 4, 4, 3, 16
-"""In the kinds of Qwen3-VL: positions of the table of rotations for each of the longest request,
-the share of a head that is rotated where layers have states, the layers of the encoder whose
-results are added to those of the language model, where they have none, and the edge of a patch:
-Qwen2.5-VL has smaller ones, and no such layers."""
+"""In the kinds of Qwen3-VL: rows of the table of rotations for each position, the share of a head
+that is rotated where layers have states, the layers of the encoder whose results are added to those
+of the language model, where they have none, and the edge of a patch: Qwen2.5-VL has smaller ones,
+and no such layers."""
 _DRAFTED_UNTIL = (0, 31)
 """The first release that was read which keeps streams for drafts with speculative decoding only."""
 _WHOLE = ("fp8", "int8", "mxfp8")
@@ -91,7 +91,7 @@ def copied_weights(shape: ModelShape, split: Split) -> float:
     whole += shape.latent_layers * compressed * (1 - 1 / ranks)
     whole += indexers_of(shape) * indexer_numbers(shape) * (1 - 1 / split.tensor)
     chosen = max(shape.layers - shape.dense_layers, 0) * (shape.experts or 0) * shape.hidden
-    gates = chosen * (1 - 1 / split.tensor) * _BYTES
+    gates = (chosen * _BYTES + compressed_copies(shape)) * (1 - 1 / split.tensor)
     words = (shape.vocab or 0) * shape.hidden * (1 / ranks - 1 / split.tensor) * _BYTES
     return ((whole * attention_bytes(shape) + gates) / split.pipeline + words) / GIB
 
@@ -141,36 +141,25 @@ def kept_levels(shape: ModelShape) -> int:
 def kept_buffers(shape: ModelShape, tokens: int, release: Version | None) -> float:
     """Return the GiB that vLLM allocates with the weights, and that no checkpoint has.
 
-    The table of rotations has a row for each position of the longest request that the model
-    supports, with images four times: base.py and mrope.py in vllm/model_executor/layers/
-    rotary_embedding. Results of the encoder's layers have a buffer for a batch:
-    deepstack_input_embeds in vllm/model_executor/models/qwen3_vl.py. So do the streams of
-    DeepSeek-V4: _mtp_hidden_buffer in vllm/models/deepseek_v4/nvidia/model.py. Where heads have two
-    widths, each has a table of rotations: gemma4_rope.py there.
+    The table of rotations has a row for each position that the model knows, and four where images
+    rotate, too: vllm/model_executor/layers/rotary_embedding, base.py and mrope.py. Where heads have
+    two widths, each has a table: gemma4_rope.py. Results of the encoder's layers have a buffer for
+    a batch: deepstack_input_embeds in qwen3_vl.py. So do the streams of DeepSeek-V4:
+    _mtp_hidden_buffer in vllm/models/deepseek_v4/nvidia/model.py.
     """
-    numbers = (shape.context or 0) * _rotated(shape)
-    if shape.image_patches and shape.image_tokens is None and not shape.image_masked:
-        rotated = (shape.head_dim or _HEAD) // (1 if shape.full_cache else _ROTATED)
-        numbers += _POSITIONS * (shape.context or 0) * rotated
-        numbers += kept_levels(shape) * tokens * (shape.hidden or 0)
+    width = (shape.head_dim or _HEAD) if shape.latent is None else _ROPE
+    images = (
+        shape.image_patches is not None and shape.image_tokens is None and not shape.image_masked
+    )
+    rotated = _POSITIONS * width if images else width + (shape.full_head_dim or 0)
+    if shape.state_layers and shape.latent is None:
+        whole = shape.state_layers + (shape.full_layers or 0) == shape.layers
+        rotated = rotated // _ROTATED if whole else 0  # nemotron_h.py rotates nothing
+    numbers = compressed_rotations(shape) or (shape.context or 0) * rotated
+    numbers += kept_levels(shape) * tokens * (shape.hidden or 0)
     if shape.compresses and release is not None and release < _DRAFTED_UNTIL:
         numbers += tokens * shape.streams * (shape.hidden or 0)
     return numbers * _BYTES / GIB
-
-
-def _rotated(shape: ModelShape) -> int:
-    """Count the numbers of a position in tables of rotations, other than those with images.
-
-    Nemotron-H has none, and those of DeepSeek-V4 and GLM-5.3-Flash were not read.
-    """
-    full, width = shape.full_layers or 0, shape.head_dim or _HEAD
-    if shape.full_head_dim:
-        return width + shape.full_head_dim
-    other = shape.state_layers and full + shape.state_layers != shape.layers
-    if other or shape.compresses or (shape.image_patches and not shape.image_masked):
-        return 0
-    width //= _ROTATED if shape.state_layers else 1
-    return width if shape.latent is None else _ROPE
 
 
 def compressing_numbers(shape: ModelShape, hidden: int) -> int:

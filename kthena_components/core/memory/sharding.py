@@ -9,11 +9,13 @@ from typing import Any
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts, ranks_of
 from kthena_components.core.findings import Finding, Level
+from kthena_components.core.memory.sizes import Split
 from kthena_components.core.models import ModelShape, find_model
 from kthena_components.core.naming import NAME_LIMIT
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.images import Version
+from kthena_components.core.values.read import first_unknown
 from kthena_components.core.values.unknown import MaybeInt, NotKnownError, Unknown
 
 VLLM = frozenset({"vllm", "huggingfaceserver"})
@@ -189,6 +191,34 @@ def attention_ranks(command: CommandFacts) -> MaybeInt:
 
 
 NO_MODEL = Unknown("its command line names no model")
+
+
+def split_of(command: CommandFacts) -> Split | Unknown:
+    """Return how many ranks share each part of the model.
+
+    vLLM distributes the experts over its data parallel ranks, too, whole or sliced.
+    """
+    spread = command.engine in VLLM
+    sizes = {
+        "tensor": command.tensor,
+        "pipeline": command.pipeline,
+        "context": command.prefill_context if spread else 1,
+        "data": command.data if spread else 1,
+        "attention": attention_ranks(command),
+        "decode": command.decode_context,
+    }
+    if (unknown := first_unknown(*sizes.values())) is not None:
+        return unknown
+    known = {name: size for name, size in sizes.items() if isinstance(size, int)}
+    if min(known.values()) < 1:
+        return Unknown("one of its sizes is below 1")
+    return Split(
+        tensor=known["tensor"],
+        pipeline=known["pipeline"],
+        experts=known["tensor"] * known["context"] * known["data"],
+        attention=known["attention"],
+        decode_context=known["decode"],
+    )
 
 
 def gathers_tokens(engine: EngineFacts, command: CommandFacts) -> bool:

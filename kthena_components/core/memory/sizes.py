@@ -125,8 +125,13 @@ def resolved_type(
     of 0.14.1 to 0.33.0, not of 0.13.0.
     """
     older = release is not None and release < _BY_CHECKPOINT_SINCE
-    states = shape.name.startswith(_STATES_TYPE) and shape.dtype in _MODELOPT and not older
+    states = is_of_modelopt(shape) and not older
     return "fp8" if states and name in (None, "auto") else name
+
+
+def is_of_modelopt(shape: ModelShape) -> bool:
+    """Return whether NVIDIA has quantised the checkpoint, which it does with ModelOpt."""
+    return shape.name.startswith(_STATES_TYPE) and shape.dtype in _MODELOPT
 
 
 _BY_CHECKPOINT_SINCE, _STATES_TYPE = (0, 14), "nvidia/"

@@ -183,8 +183,10 @@ _SM120, _POWERS = ("NVIDIA RTX PRO", "NVIDIA GeForce RTX 50", "NVIDIA GB10"), (8
 """GPUs that run FlashInfer's kernel there, and the heads to which that fills up."""
 _FILLED_SINCE = (0, 22)
 """The first release that fills up the queries while it measures, not their result alone."""
-_INDEX_QUERIES, LOGITS = 64 * 128 * 3 // 2, 2**28
-"""Numbers of a token's queries in an indexer, in 16 bits and in FP8, and those of
+_ROTATED = 64
+"""Numbers of a head that are rotated."""
+_INDEX_HEADS, _INDEX_QUERIES, LOGITS = 64, 64 * 128 * 3 // 2, 2**28
+"""Heads of an indexer, numbers of a token's queries there, in 16 bits and in FP8, and those of
 VLLM_SPARSE_INDEXER_MAX_LOGITS_MB."""
 _OF_A_LOGIT, _POOL = 4, 4
 """Bytes of a logit of the indexer in a decode, and the tokens of one key where other layers have
@@ -212,6 +214,35 @@ logits of its indexer while they measure: not 0.15.1, and not 0.18.1."""
 _LATENT_BLOCK, _BLOCKS_UNTIL = 128, (0, 28)
 """Tokens of which blocks are multiples where layers have states, and the first release that
 expands no block of each request: 0.28.0, not 0.27.1."""
+
+
+def compressed_copies(shape: ModelShape) -> int:
+    """Return the bytes of weights of compressed attention that each rank has whole.
+
+    What makes latents of queries and of tokens, and the queries of indexers, has one byte for each
+    number, compressors and the weights of an indexer's heads two: fused_wqa_wkv with disable_tp in
+    vllm/models/deepseek_v4/nvidia/model.py, fused_wkv_wgate in compressor.py, and ReplicatedLinear
+    in attention.py there, of 0.22.0 to 0.31.0.
+    """
+    if not shape.compresses:
+        return 0
+    hidden, queries, near = shape.hidden or 0, shape.query_latent or 0, shape.quarter_layers or 0
+    far = shape.layers - near - shape.window_layers
+    index = queries * _INDEX_HEADS * _BLOCK + 2 * hidden * (_INDEX_HEADS + 4 * _BLOCK)
+    compressors = 2 * hidden * _HEAD * (4 * near + 2 * far)
+    return shape.layers * hidden * (queries + _HEAD) + near * index + compressors
+
+
+def compressed_rotations(shape: ModelShape) -> int:
+    """Count the numbers of 16 bits in its tables of rotations; layers with windows have another.
+
+    DeepseekV4ScalingRotaryEmbedding in vllm/model_executor/layers/rotary_embedding/
+    deepseek_scaling_rope.py; compress_rope_theta in vllm/models/deepseek_v4, of 0.22.0 to 0.31.0.
+    """
+    if not shape.compresses:
+        return 0
+    windows = shape.window_layers or shape.draft_layers
+    return (2 if windows else 1) * (shape.context or 0) * _ROTATED * 2
 
 
 class Request(NamedTuple):

@@ -1,4 +1,4 @@
-"""Layers that draft tokens, and what SGLang leaves beside states of fixed size. Sizes in GiB.
+"""Layers that draft tokens, and what SGLang keeps beside weights and states. Sizes in GiB.
 
 Which layers draft: SpeculativeConfig in vllm/config/speculative.py of 0.9.2 to 0.33.0, and
 handle_speculative_decoding in sglang/srt/server_args.py of 0.5.9. A head of EAGLE-3 is a layer
@@ -10,6 +10,23 @@ Source: handle_max_mamba_cache in sglang/srt/model_executor/model_runner.py, lat
 model_runner_kv_cache_mixin.py, and in sglang/srt/mem_cache/kv_cache_configurator.py of the wheels
 of 0.5.3, 0.5.4, 0.5.5, 0.5.8, 0.5.9, 0.5.10, 0.5.12, 0.5.13, 0.5.14, 0.5.15, 0.5.16, 0.5.20 and
 0.5.23; sglang/srt/arg_groups/speculative_hook.py for the defaults of drafts.
+
+What SGLang keeps beside weights, in the wheels of 0.4.6 to 0.5.23:
+
+- Scales of NVFP4 (sglang/srt/layers/quantization/modelopt_quant.py). Kernels take them in another
+  order. ModelOptFp4LinearMethod keeps both copies before 0.5.12, and ModelOptNvFp4FusedMoEMethod
+  keeps both of experts in 0.4.9 and 0.5.10. From 0.5.2 to 0.5.9 it deletes the first copies after
+  all layers have both. Those of the second matrix of each layer then stay reserved: they lie in
+  half of the block in which the other scales, which are twice as large, were arranged, weights of
+  the next layer lie in the rest, and a block that is used in part cannot be returned
+  (c10/cuda/CUDACachingAllocator.cpp). A simulation of that allocator with the shapes of GLM-5,
+  DeepSeek-V3 and MiniMax-M2 over 1 to 8 ranks gives 0.97 to 1.46 times their size, with those of
+  Qwen3-235B 0.66 to 1.7. Since 0.5.12 both names are of one copy.
+- Indexes of experts in 4-bit integers on ROCm: CompressedTensorsWNA16MoE creates two arrays of 32
+  bits for each width, which its form for Marlin replaces, and CompressedTensorsWNA16TritonMoE does
+  not (compressed_tensors_wNa16_moe.py of 0.5.9 to 0.5.23).
+- Feed-forward layers of Kimi's encoder, which are whole on each rank: MLP2 in sglang/srt/models/
+  kimi_k25.py and kimi_vl_moonvit.py of 0.5.9 to 0.5.23.
 """
 
 from collections.abc import Mapping
@@ -24,7 +41,7 @@ from kthena_components.core.memory.held_weights import (
     head_numbers,
 )
 from kthena_components.core.memory.sharding import VLLM
-from kthena_components.core.memory.sizes import GIB, Split, bytes_of
+from kthena_components.core.memory.sizes import GIB, Split, bytes_of, expert_weights, is_of_modelopt
 from kthena_components.core.memory.sparse_attention import with_loaded_indexers
 from kthena_components.core.models import ModelShape
 from kthena_components.core.values.dataclass import dataclass
@@ -81,6 +98,17 @@ _PROCESSORS = {
 }
 """Multiprocessors of the GPUs of the kinds that it was measured on, as NVIDIA states them. Not on
 Hopper, which runs FlashInfer's kernels; B200 and B300 were not measured."""
+_SCALES, _SECOND = 1 / 9, 1 / 3
+"""Share of scales in NVFP4, 0.5 of 4.5 bits, and of the second matrix in those of an expert."""
+_BOTH, _ONE, _BOTH_AGAIN = (0, 5, 2), (0, 5, 10), (0, 5, 12)
+"""The first releases that delete the first scales of experts, keep both, and keep one copy."""
+_SMALLER = "mxfp4"
+"""The format of experts that have fewer bits than the rest: those of DeepSeek-V4, `expert_dtype` in
+vllm/models/deepseek_v4/nvidia/model.py."""
+_INDEXES, _OF_INDEX = 2, 4
+"""Arrays of indexes for each width, and bytes of an index."""
+_FEED_FORWARD = 8
+"""Numbers of an encoder's feed-forward layer for the square of its hidden size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +167,55 @@ def left_in_sglang(
     if not layers or (release is not None and release < _DRAFTS_SINCE):
         return left
     return left * layers / (layers + shape.draft_layers)
+
+
+def kept_in_sglang(
+    shape: ModelShape, split: Split, gib: float, gpu: str, release: Version | None
+) -> float:
+    """Return the GiB on a rank that SGLang keeps with the weights, beside them.
+
+    Args:
+        shape: The model.
+        split: Its ranks.
+        gib: All weights.
+        gpu: Name of the GPU.
+        release: The release of SGLang. None: the newest.
+    """
+    experts = min(expert_weights(shape), gib)
+    ranks = split.experts or split.tensor
+    found = 0.0
+    if is_of_modelopt(shape) and shape.dtype == "nvfp4":
+        found += experts * _SCALES * _scales_kept(release) / ranks
+        found += (
+            _dense_in_fp4(shape, gib) * _SCALES * _is_before(release, _BOTH_AGAIN) / split.tensor
+        )
+    if gpu.startswith("AMD") and shape.dtype == "int4" and experts:
+        layers = max(shape.layers - shape.dense_layers, 0)
+        width = (shape.hidden or 0) + (shape.expert_ffn or 0) // ranks
+        found += layers * (shape.experts or 0) * width * _INDEXES * _OF_INDEX / GIB
+    if shape.latent is not None and shape.vision_layers and shape.vision_hidden:
+        numbers = shape.vision_layers * _FEED_FORWARD * shape.vision_hidden**2
+        found += numbers * _BYTES / GIB * (1 - 1 / split.tensor) * split.pipeline
+    return found / split.pipeline
+
+
+def _scales_kept(release: Version | None) -> float:
+    """Return which share of the first scales of experts stays."""
+    if not _is_before(release, _BOTH_AGAIN):
+        return 0.0
+    deletes = not _is_before(release, _BOTH) and _is_before(release, _ONE)
+    return _SECOND if deletes else 1.0
+
+
+def _is_before(release: Version | None, other: Version) -> bool:
+    return release is not None and release < other
+
+
+def _dense_in_fp4(shape: ModelShape, gib: float) -> float:
+    """Return the GiB of a dense model beside its embeddings; 0 with experts, whose rest is wide."""
+    if shape.experts:
+        return 0.0
+    return max(gib - 2 * (shape.vocab or 0) * (shape.hidden or 0) * _BYTES / GIB, 0.0)
 
 
 def cache_beside_states(left: float, states: States) -> float:
@@ -299,8 +376,10 @@ def _draft_layer(shape: ModelShape) -> float:
     if hidden is None or width is None or wide.dtype is None:
         return 0.0
     numbers = _MATRICES * (wide.experts or 1) * hidden * width
+    smaller = wide is shape and expert_weights(wide) > (wide.weights_gib or 0.0)
+    each = bytes_of(_SMALLER if smaller else wide.dtype)
     attention = compressing_numbers(wide, hidden) + head_numbers(wide, hidden) + 2 * hidden**2
-    return (numbers * bytes_of(wide.dtype) + attention * attention_bytes(wide)) / GIB
+    return (numbers * each + attention * attention_bytes(wide)) / GIB
 
 
 def head_weights(shape: ModelShape, ranks: int) -> float:

@@ -92,23 +92,24 @@ def weights(engine: str, model: str, gpu: str, tensor: int, args: tuple[str, ...
 
 
 # Model, tokens of a batch, release: GiB beside the weights. 262,144 positions, four times, of 64 or
-# 128 numbers; three buffers for a batch; 262,144 positions of 256 and 512 numbers; four streams for
-# drafts.
+# 128 numbers; three buffers for a batch; 262,144 positions of 256 and 512 numbers; positions of one
+# width; four streams for drafts, and 1,048,576 positions of 64 numbers in 32 bits, twice.
 BUFFERS = [
     ("Qwen/Qwen3.5-9B", 8192, None, 0.125),
     ("Qwen/Qwen3-VL-30B-A3B-Instruct", 8192, None, 0.25 + 3 * 8192 * 2048 * 2 / GIB),
     ("google/gemma-4-26B-A4B-it", 8192, None, 0.375),
     ("google/gemma-4-E4B-it", 8192, None, 131072 * 256 * 2 / GIB),
     ("Qwen/Qwen3-8B", 8192, None, 40960 * 128 * 2 / GIB),
-    ("deepseek-ai/DeepSeek-V4-Flash", 16384, (0, 23, 0), 0.5),
-    ("deepseek-ai/DeepSeek-V4-Flash", 16384, (0, 31, 0), 0.0),
     # Tables of 262,144 and 1,048,576 positions: heads of 128, a quarter of 256, a latent's 64.
     ("Qwen/Qwen3-30B-A3B-Instruct-2507", 8192, None, 0.0625),
     ("mistralai/Ministral-3-14B-Instruct-2512", 8192, None, 0.0625),
-    ("poolside/Laguna-S-2.1-INT4", 8192, None, 0.25),
     ("Qwen/Qwen3-Next-80B-A3B-Instruct", 8192, None, 0.03125),
     ("nvidia/GLM-5.2-NVFP4", 8192, None, 0.125),
-    ("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-FP8", 8192, None, 0.0),
+    ("zai-org/GLM-5-FP8", 8192, None, 202752 * 64 * 2 / GIB),
+    ("poolside/Laguna-S-2.1-INT4", 8192, None, 0.25),
+    ("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-FP8", 8192, None, 0.0),  # It rotates nothing.
+    ("deepseek-ai/DeepSeek-V4-Flash", 16384, (0, 23, 0), 0.5 + 0.5),
+    ("deepseek-ai/DeepSeek-V4-Flash", 16384, (0, 31, 0), 0.5),
 ]
 
 

@@ -10,6 +10,7 @@ from kthena_components.core.memory.engine import Placed, placed_engines
 from kthena_components.core.memory.estimate import Estimate
 from kthena_components.core.memory.held_weights import copied_weights
 from kthena_components.core.memory.sparse_attention import (
+    compressed_copies,
     decode_logits,
     index_cache_on_gpu,
     indexer_numbers,
@@ -420,3 +421,30 @@ def test_a_release_reserves_less_for_long_requests_of_compressed_attention() -> 
         return estimate.terms.peak
 
     assert peak("0.32.0") < peak("0.31.0")
+
+
+# Model: bytes that each rank has whole. Of each layer what makes latents of 1,024 or 1,536 numbers
+# for queries and of 512 for tokens, in FP8; compressors of both kinds in 16 bits; an indexer with
+# 64 heads of 128 in each layer with a ratio of 4.
+OF_FLASH = 43 * 4096 * (1024 + 512) + 21 * 4096 * 4 * 512 * 2 + 20 * 4096 * 2 * 512 * 2
+INDEXERS_OF_FLASH = 21 * (1024 * 64 * 128 + 4096 * 64 * 2 + 4096 * 4 * 128 * 2)
+OF_PRO = 61 * 7168 * (1536 + 512) + 30 * 7168 * 4 * 512 * 2 + 31 * 7168 * 2 * 512 * 2
+INDEXERS_OF_PRO = 30 * (1536 * 64 * 128 + 7168 * 64 * 2 + 7168 * 4 * 128 * 2)
+WHOLE = [
+    ("deepseek-ai/DeepSeek-V4-Flash", OF_FLASH + INDEXERS_OF_FLASH),
+    ("deepseek-ai/DeepSeek-V4-Pro", OF_PRO + INDEXERS_OF_PRO),
+    (V32, 0),
+    ("Qwen/Qwen3-8B", 0),
+]
+
+
+@for_each(("model", "size"), WHOLE)
+def test_ranks_have_what_compresses_whole(model: str, size: int) -> None:
+    shape = find_model(model)
+    assert isinstance(shape, ModelShape)
+
+    assert compressed_copies(shape) == size
+    if size:
+        gates = shape.layers * (shape.experts or 0) * (shape.hidden or 0) * 2
+        whole = (size + gates) * 7 / 8 / GIB
+        assert copied_weights(shape, Split(tensor=8)) == pytest.approx(whole)

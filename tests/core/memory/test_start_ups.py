@@ -33,7 +33,7 @@ MORE_THAN_SHARE = {
     "j01": "79.1 GiB of weights and cache, of the 76.0 that its source states",
     "k14": "71.8 GiB of cache and 13.8 of weights at least, of the 85.5 by default",
     "k27": "70.6 GiB of weights and cache, of the 65.6 by default",
-    "p20": "84.1 GiB of weights and cache, of the 81.9 by default",
+    "p20": "86.3 GiB of weights and cache, of the 81.8 by default",
     "r34": "22.0 GiB of weights and cache, of the 21.2 by default",
     "w30": "71.9 GiB of weights and cache, of the 71.3 by default",
 }
@@ -50,8 +50,8 @@ NOT_SEEN = {
     "w06": "its source does not state what else is on the GPU",
     "w16": "graphs took more than the 7 GiB outside of its share, in a build of its own",
     "w25": "its source does not state what ran out of memory, which an older release had",
-    "w26": "939 blocks of states, of the 1,124 that are predicted for a release",
-    "w27": "1,011 blocks of states, of the 1,202 that are predicted for a release",
+    "w26": "939 blocks of states, of the 1,120 that are predicted for a release",
+    "w27": "1,011 blocks of states, of the 1,198 that are predicted for a release",
 }
 
 
@@ -63,23 +63,23 @@ def errors(starts: tuple[Measured, ...]) -> list[float]:
 # Start-ups by their ids, and the most that their errors may be: mean, median, and the least share
 # within 2.5 GiB.
 NOT_USED = [
-    ("h", 56, 0.6, 0.3, 0.95),
-    ("i", 10, 1.3, 1.3, 0.9),
+    ("h", 56, 0.53, 0.3, 0.98),
+    ("i", 10, 1.05, 0.9, 1.0),
     ("j", 30, 1.2, 0.7, 0.9),
     ("k", 24, 1.15, 0.45, 0.83),
-    ("m", 18, 0.6, 0.5, 1.0),
-    ("p", 21, 0.45, 0.2, 0.95),
-    ("q", 18, 1.0, 0.35, 0.9),
+    ("m", 18, 0.6, 0.55, 1.0),
+    ("p", 21, 0.53, 0.2, 0.95),
+    ("q", 18, 1.0, 0.3, 0.94),
     ("r", 19, 1.15, 0.8, 0.89),
     ("t", 12, 0.7, 0.4, 1.0),
-    ("u", 15, 1.1, 0.95, 0.86),
+    ("u", 15, 1.13, 0.9, 0.86),
     ("v", 14, 0.85, 0.5, 0.92),
     ("w", 14, 1.65, 0.41, 0.71),
-    ("x", 1, 3.3, 3.3, 0.0),
-    ("y", 9, 1.25, 0.75, 0.77),
+    ("x", 1, 3.4, 3.4, 0.0),
+    ("y", 9, 1.15, 0.75, 0.88),
     ("z", 21, 1.35, 0.65, 0.8),
-    ("g", 14, 1.25, 0.55, 0.85),
-    ("o", 10, 0.7, 0.4, 1.0),
+    ("g", 14, 1.3, 0.55, 0.85),
+    ("o", 10, 0.65, 0.36, 1.0),
     ("d", 10, 1.6, 0.95, 0.9),
 ]
 
@@ -104,10 +104,10 @@ def test_all_start_ups_that_were_not_used_are_predicted() -> None:
 
     assert (len(found), len(older)) == (316, 271)
     assert mean(older) <= 0.9
-    assert sum(error <= 2.5 for error in older) >= 0.91 * len(older)
-    assert mean(found) <= 0.97
-    assert median(found) <= 0.45
-    assert sum(error <= 2.5 for error in found) >= 0.9 * len(found)
+    assert sum(error <= 2.5 for error in older) >= 0.92 * len(older)
+    assert mean(found) <= 0.96
+    assert median(found) <= 0.44
+    assert sum(error <= 2.5 for error in found) >= 0.91 * len(found)
 
 
 def test_no_start_up_that_was_not_used_is_another_one_again() -> None:
@@ -184,6 +184,24 @@ def test_an_engine_of_sglang_that_started_takes_shorter_requests_at_least() -> N
     tight = {key for key, found in verdicts.items() if found is Verdict.TIGHT}
     assert tight == {"z19"}, "on GB10, whose band is wide"
     assert Verdict.TOO_SMALL not in verdicts.values()
+
+
+# Start-up: by how many GiB the weights of a rank that its log states may differ.
+WEIGHTS = [
+    ("e47", 0.45), ("e103", 0.45), ("k05", 0.1), ("m11", 0.1), ("k18", 0.2), ("u02", 0.2),
+    ("h43", 0.7), ("i09", 0.3),
+]  # fmt: skip
+
+
+@for_each(("name", "most"), WEIGHTS)
+def test_weights_of_compressed_and_latent_attention_are_as_logs_state_them(
+    name: str, most: float
+) -> None:
+    """DeepSeek-V4 without and with drafts over 1 to 8 ranks in vLLM; Kimi and GLM-5 in SGLang."""
+    (start,) = (start for start in KNOWN if start.id == name)
+
+    assert isinstance(start.estimate, Estimate)
+    assert start.estimate.weights == pytest.approx(start.weights_gib, abs=most)
 
 
 # Release, model: tokens of the longest request that fits into a stage, and into all four at once.

@@ -1,4 +1,4 @@
-"""What SGLang leaves for the KV cache beside states and drafts."""
+"""What SGLang leaves for the KV cache beside states and drafts, and keeps beside weights."""
 
 from dataclasses import replace
 
@@ -11,8 +11,10 @@ from kthena_components.core.memory.states_and_drafts import (
     States,
     cache_beside_states,
     drafted_tokens,
+    kept_in_sglang,
     left_in_sglang,
     of_descriptors,
+    without_draft,
 )
 from kthena_components.core.models import ModelShape, find_model
 from kthena_components.core.values.images import Version
@@ -138,3 +140,60 @@ def test_descriptors_of_gated_delta_nets_take_memory_of_each_multiprocessor(
     assert isinstance(shape, ModelShape)
 
     assert of_descriptors(shape, gpu, release) * 1024 == pytest.approx(mib)
+
+
+GLM, KIMI, DENSE = "nvidia/GLM-5-NVFP4", "moonshotai/Kimi-K2.5", "nvidia/Qwen3-32B-NVFP4"
+SCALES = 75 * 256 * 3 * 6144 * 2048 / 16 / 8 / GIB
+"""Scales of all experts of GLM-5 on one of eight ranks."""
+ENCODER = 27 * 8 * 1152**2 * 2 * 7 / 8 / GIB
+"""Feed-forward layers of Kimi's encoder, beyond a rank's share of eight."""
+INDEXES = 60 * 384 * (7168 + 256) * 2 * 4 / GIB
+
+# Model, GPU, release, ranks: GiB that SGLang keeps beside the weights of a rank.
+KEPT: list[tuple[str, str, Version | None, int, float]] = [
+    (GLM, "NVIDIA B200", (0, 4, 9), 8, SCALES),
+    (GLM, "NVIDIA B200", (0, 5, 9), 8, SCALES / 3),
+    (GLM, "NVIDIA B200", (0, 5, 10), 8, SCALES),
+    (GLM, "NVIDIA B200", (0, 5, 12), 8, 0.0),
+    (GLM, "NVIDIA B200", None, 8, 0.0),
+    ("zai-org/GLM-5-FP8", "NVIDIA B200", (0, 5, 9), 8, 0.0),
+    ("RedHatAI/Kimi-K2.6-NVFP4", "NVIDIA B200", (0, 5, 9), 8, ENCODER),
+    (KIMI, "NVIDIA H20", (0, 5, 12), 8, ENCODER),
+    (KIMI, "AMD Instinct MI355X", (0, 5, 9), 8, ENCODER + INDEXES),
+    (DENSE, "NVIDIA B200", (0, 5, 9), 1, 1.816),
+    (DENSE, "NVIDIA B200", (0, 5, 12), 1, 0.0),
+]
+
+
+@for_each(("model", "gpu", "version", "ranks", "gib"), KEPT)
+def test_sglang_keeps_scales_and_indexes(
+    model: str, gpu: str, version: Version | None, ranks: int, gib: float
+) -> None:
+    shape = shape_of(model)
+    weights = shape.weights_gib or 0.0
+    for stages in (1, 2):
+        split = Split(tensor=ranks, pipeline=stages)
+        kept = kept_in_sglang(shape, split, weights, gpu, version)
+        whole = ENCODER if shape.vision_layers else 0.0  # in the first stage only
+        assert kept == pytest.approx((gib - whole) / stages + whole, abs=0.001)
+
+
+# Model: GiB of its layers for drafts. Their experts have 4.25 bits, with 8 in the rest.
+DRAFTS = [
+    ("deepseek-ai/DeepSeek-V4-Flash", 1 * 256 * 3 * 4096 * 2048 * 4.25 / 8 / GIB),
+    ("deepseek-ai/DeepSeek-V4-Flash-0731", 3 * 256 * 3 * 4096 * 2048 * 4.25 / 8 / GIB),
+    ("deepseek-ai/DeepSeek-V4-Pro", 1 * 384 * 3 * 7168 * 3072 * 4.25 / 8 / GIB),
+]
+
+
+@for_each(("model", "experts"), DRAFTS)
+def test_layers_for_drafts_of_deepseek_v4_are_apart(model: str, experts: float) -> None:
+    """Both checkpoints of Flash have the same layers beside them, within 0.2 GiB."""
+    shape = shape_of(model)
+    rest = without_draft(shape)
+
+    assert rest.draft_layers == 0
+    loss = (shape.weights_gib or 0.0) - (rest.weights_gib or 0.0)
+    assert experts <= loss <= 1.04 * experts
+    if "Flash" in model:
+        assert rest.weights_gib == pytest.approx(145.65, abs=0.1)

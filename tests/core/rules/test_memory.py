@@ -158,7 +158,7 @@ PREQUANTISED = {
     "nvidia/Llama-3.3-70B-Instruct-FP8": (67.7, "modelopt modelopt_fp8 modelopt_mixed"),
     "RedHatAI/Llama-3.3-70B-Instruct-FP8-dynamic": (67.7, "compressed-tensors w8a8_fp8"),
     "meta-llama/Llama-3.1-405B-Instruct-FP8": (378, "fp8 fbgemm_fp8 FBGEMM_FP8"),
-    "deepseek-ai/DeepSeek-V4-Flash": (149, "fp8 deepseek_v4_fp8"),
+    "deepseek-ai/DeepSeek-V4-Flash": (145.7, "fp8 deepseek_v4_fp8"),
     "Qwen/Qwen3-32B-AWQ": (18, "awq awq_marlin auto_awq marlin"),
     "Qwen/Qwen3.5-122B-A10B-GPTQ-Int4": (68.5, "gptq gptq_marlin auto_gptq moe_wna16"),
     "moonshotai/Kimi-K2.5": (554.3, "compressed-tensors"),

@@ -8,8 +8,8 @@ from kthena_components.core.engines.dialects import dialect_of
 from kthena_components.core.engines.facts import OPTIONS_BY_FIELD, one_of_sizes, set_size
 from kthena_components.core.facts.serving import EngineFacts, gpus_of, ranks_of
 from kthena_components.core.memory import Split
-from kthena_components.core.memory.engine import Placed, placed_engine, split_of
-from kthena_components.core.memory.sharding import Sharding, divisors, fits, is_whole
+from kthena_components.core.memory.engine import Placed, placed_engine
+from kthena_components.core.memory.sharding import Sharding, divisors, fits, is_whole, split_of
 from kthena_components.core.remedies import Remedy, either, together
 from kthena_components.core.values.unknown import all_known
 
