@@ -221,7 +221,7 @@ def sketch(view: Model) -> Sketch:
 
 
 def kubeai_replicas(view: Model) -> Iterator[Finding]:
-    """minReplicas is from 0 to maxReplicas, which is at least 1. Without it, there is no limit.
+    """In a Model, minReplicas is from 0 to maxReplicas, which is at least 1 if it is stated.
 
     Pass: minReplicas 0, maxReplicas 3; minReplicas 2.
     Fail: minReplicas 5, maxReplicas 2; maxReplicas 0.
