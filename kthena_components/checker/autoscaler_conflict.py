@@ -74,7 +74,8 @@ def autoscaler_conflict(cluster: ClusterObjects) -> Iterator[Finding]:
     """An autoscaler's target can be scaled, and has no other autoscaler.
 
     Some objects must keep their replicas: the StatefulSets of a ServingGroup, whose pods are one
-    engine, a StatefulSet whose pods meet at one stated address with --nnodes, and an
+    engine, a StatefulSet whose pods meet at one stated address with --nnodes, the objects with the
+    first pod and the workers of an engine over Ray or of data parallel copies, and an
     InferenceService with a workerSpec, for which KServe allows no autoscaler. An autoscaler changes
     the number only by the scale subresource, which many custom resources do not have: the CRDs of
     the given release of the system tell, by default the newest known one. Kthena's
@@ -91,7 +92,8 @@ def autoscaler_conflict(cluster: ClusterObjects) -> Iterator[Finding]:
     leaderworkerset.x-k8s.io/v1alpha1, a version that LWS does not have; a ScaledObject for the
     Deployment of an LLMInferenceService that states replicas, or of an InferenceService that KServe
     scales; apiVersion v1 for a Deployment; a ScaledObject without a kind for a LeaderWorkerSet.
-    Level: mandatory; advisory for a kind that is left out.
+    Level: mandatory; advisory for a kind that is left out, and for workers over Ray that are never
+    fewer than the engine needs.
     Source: kserve pkg/apis/serving/v1beta1/inference_service_validation.go; Kubernetes
     documentation, Horizontal Pod Autoscaling; keda.sh, ScaledObject specification; the
     subresources of the CRDs in each system's crds.json, and matrixinfer-ai/matrixinfer config/crd;
