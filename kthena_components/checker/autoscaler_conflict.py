@@ -78,12 +78,12 @@ def autoscaler_conflict(cluster: ClusterObjects) -> Iterator[Finding]:
     workers of an engine over Ray or of data parallel copies, and an InferenceService with a
     workerSpec, for which KServe allows no autoscaler. An autoscaler changes the number only by the
     scale subresource, which many custom resources do not have: the CRDs of the given release of the
-    system tell, by default the newest known one. Kthena's AutoscalingPolicies and AIBrix's
-    PodAutoscalers are autoscalers, too; they may scale different roles of one object. Files may be
-    alternatives, so only autoscalers in the same file are compared, unless `--whole` says that all
-    are in one cluster. KEDA looks for a target in the API version that it is given; a
-    HorizontalPodAutoscaler finds it in any of the group. Without an apiVersion and a kind, KEDA
-    scales a Deployment, and a HorizontalPodAutoscaler finds nothing.
+    system tell. Kthena's AutoscalingPolicies and AIBrix's PodAutoscalers are autoscalers, too; they
+    may scale different roles of one object. Files may be alternatives, so only autoscalers in the
+    same file are compared, unless `--whole` says that all are in one cluster. KEDA looks for a
+    target in the API version that it is given; a HorizontalPodAutoscaler finds it in any of the
+    group. Without an apiVersion and a kind, KEDA scales a Deployment, and a HorizontalPodAutoscaler
+    finds nothing.
 
     Pass: a HorizontalPodAutoscaler for a Deployment.
     Fail: a ScaledObject for an InferenceService with a workerSpec; a HorizontalPodAutoscaler for an
