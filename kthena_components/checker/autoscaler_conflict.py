@@ -89,9 +89,8 @@ def autoscaler_conflict(cluster: ClusterObjects) -> Iterator[Finding]:
     Fail: a ScaledObject for an InferenceService with a workerSpec; a HorizontalPodAutoscaler for an
     LLMInferenceService, which has no scale subresource; two autoscalers of one target, such as a
     HorizontalPodAutoscaler and an AutoscalingPolicy of one ModelServing; a ScaledObject for
-    leaderworkerset.x-k8s.io/v1alpha1, a version that LWS does not have; a ScaledObject for the
-    Deployment of an LLMInferenceService that states replicas, or of an InferenceService that KServe
-    scales; apiVersion v1 for a Deployment.
+    leaderworkerset.x-k8s.io/v1alpha1; a ScaledObject for the Deployment of an LLMInferenceService
+    that states replicas, or of an InferenceService that KServe scales.
     Level: mandatory; advisory for a kind that is left out, and for surplus workers over Ray.
     Source: kserve pkg/apis/serving/v1beta1/inference_service_validation.go; Kubernetes
     documentation, Horizontal Pod Autoscaling; keda.sh, ScaledObject specification; the subresources
