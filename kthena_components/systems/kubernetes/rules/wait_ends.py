@@ -307,7 +307,7 @@ def _waits_for(cluster: ClusterObjects, pods: PodSet, other: PodSet) -> bool:
 def _joins(cluster: ClusterObjects, pods: PodSet, other: PodSet) -> bool:
     """Return whether all that listens in pods are the ranks of an engine that other pods start."""
     ports = cluster.listening(pods)
-    if ports is None or ports.answers is not None:
+    if ports is None or ports.answers is not None or not _may_wait(pods):
         return False
     if pods.owner is other.owner and pods.spread:
         return other.path.endswith(_LEADER.get(pods.owner.group_kind, ("", "?"))[1])
