@@ -324,6 +324,7 @@ def _known(model: Model, name: str, release: str | None) -> Iterator[Finding]:
     if not isinstance(find_instance(name), Unknown):
         return
     azure, sized = name.casefold().startswith(_AZURE), model.preset and not model.tuned
+    require_known(model.preset_path, model.preset if azure else None)
     if azure and (not sized or model.runtime == TRANSFORMERS):
         return
     level = Level.ADVISORY if azure else Level.MANDATORY
