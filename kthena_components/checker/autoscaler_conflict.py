@@ -74,28 +74,28 @@ def autoscaler_conflict(cluster: ClusterObjects) -> Iterator[Finding]:
     """An autoscaler's target can be scaled, and has no other autoscaler.
 
     Some objects must keep their replicas: the StatefulSets of a ServingGroup, whose pods are one
-    engine, a StatefulSet whose pods meet at one stated address with --nnodes, and an
-    InferenceService with a workerSpec, for which KServe allows no autoscaler. An autoscaler changes
-    the number only by the scale subresource, which many custom resources do not have: the CRDs of
-    the given release of the system tell, by default the newest known one. Kthena's
-    AutoscalingPolicies are autoscalers, too; they may scale different roles of one ModelServing.
-    Files may be alternatives, so only autoscalers in the same file are compared, unless `--whole`
-    says that all are in one cluster. KEDA looks for a target in the API version that it is given; a
-    HorizontalPodAutoscaler finds it in any of the group. Without an apiVersion and a kind, KEDA
-    scales a Deployment, and a HorizontalPodAutoscaler finds nothing.
+    engine, a StatefulSet whose pods meet at one stated address with --nnodes, the head and the
+    workers of an engine over Ray or of data parallel copies, and an InferenceService with a
+    workerSpec, for which KServe allows no autoscaler. An autoscaler changes the number only by the
+    scale subresource, which many custom resources do not have: the CRDs of the given release of the
+    system tell. Kthena's AutoscalingPolicies and AIBrix's PodAutoscalers are autoscalers, too; they
+    may scale different roles of one object. Files may be alternatives, so only autoscalers in the
+    same file are compared, unless `--whole` says that all are in one cluster. KEDA looks for a
+    target in the API version that it is given; a HorizontalPodAutoscaler finds it in any of the
+    group. Without an apiVersion and a kind, KEDA scales a Deployment, and a HorizontalPodAutoscaler
+    finds nothing.
 
     Pass: a HorizontalPodAutoscaler for a Deployment.
     Fail: a ScaledObject for an InferenceService with a workerSpec; a HorizontalPodAutoscaler for an
     LLMInferenceService, which has no scale subresource; two autoscalers of one target, such as a
     HorizontalPodAutoscaler and an AutoscalingPolicy of one ModelServing; a ScaledObject for
-    leaderworkerset.x-k8s.io/v1alpha1, a version that LWS does not have; a ScaledObject for the
-    Deployment of an LLMInferenceService that states replicas, or of an InferenceService that KServe
-    scales; apiVersion v1 for a Deployment; a ScaledObject without a kind for a LeaderWorkerSet.
-    Level: mandatory; advisory for a kind that is left out.
+    leaderworkerset.x-k8s.io/v1alpha1; a ScaledObject for the Deployment of an LLMInferenceService
+    that states replicas, or of an InferenceService that KServe scales.
+    Level: mandatory; advisory for a kind that is left out, and for surplus workers over Ray.
     Source: kserve pkg/apis/serving/v1beta1/inference_service_validation.go; Kubernetes
-    documentation, Horizontal Pod Autoscaling; keda.sh, ScaledObject specification; the
-    subresources of the CRDs in each system's crds.json, and matrixinfer-ai/matrixinfer config/crd;
-    the markers kubebuilder:subresource of the types in ai-dynamo/dynamo deploy/operator/api,
+    documentation, Horizontal Pod Autoscaling; keda.sh, ScaledObject specification; the subresources
+    of the CRDs in each system's crds.json, and matrixinfer-ai/matrixinfer config/crd; the markers
+    kubebuilder:subresource of the types in ai-dynamo/dynamo deploy/operator/api,
     kubernetes-sigs/jobset api, NVIDIA/k8s-nim-operator api and sgl-project/ome pkg/apis;
     kedacore/keda pkg/util/gvkr.go; kubernetes pkg/controller/podautoscaler/horizontal.go; kserve
     pkg/controller/v1alpha2/llmisvc/workload.go and v1beta1/inferenceservice/reconcilers/hpa.

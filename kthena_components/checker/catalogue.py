@@ -14,6 +14,7 @@ sections, each of which ends at the next one or at a blank line:
 
 import inspect
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any
@@ -201,9 +202,13 @@ def _documented(rules: Iterable[Rule] | Mapping[str, str], subject: str) -> list
     if isinstance(rules, Mapping):
         return [read_docstring(text, name=name, subject=subject) for name, text in rules.items()]
     return [
-        read_docstring(
-            inspect.getdoc(rule) or "", name=name, subject=subject, module=rule.__module__
-        )
+        read_docstring(inspect.getdoc(rule) or "", name=name, subject=subject, module=_place(rule))
         for rule in rules
         for name in _NAMES.get(rule.__name__) or (rule_name(rule),)
     ]
+
+
+def _place(rule: Rule) -> str:
+    """Return the module of a rule's function, with the name of its file if that is a package."""
+    module = rule.__module__
+    return f"{module}.__init__" if hasattr(sys.modules[module], "__path__") else module

@@ -5,6 +5,7 @@ kv_halves_parallel.py and probe_port_probe_key.py.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from kthena_components.checker.leader_selected import changes_port, leader_selected
@@ -19,7 +20,7 @@ from kthena_components.checker.members import COMPARED, COMPARED_IMAGES, PORTS
 from kthena_components.checker.pod_ranks_of_parts import pod_ranks_of_parts
 from kthena_components.core.engines.kv_transfer import BOOTSTRAP_PORT
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.facts.split_engines import EnginePart, is_whole
+from kthena_components.core.facts.split_engines import EnginePart, is_whole, spreads_copies
 from kthena_components.core.facts.split_objects import SplitObjects, join_engines, joined
 from kthena_components.core.findings import (
     Finding,
@@ -31,7 +32,7 @@ from kthena_components.core.findings import (
     refuse,
     run_rule,
 )
-from kthena_components.core.objects.object import POD_GROUP
+from kthena_components.core.objects.object import POD_GROUP, read_object
 from kthena_components.core.remedies import either, set_option
 from kthena_components.core.rules.kv_connector_and_halves import kv_halves_alike
 from kthena_components.core.rules.kv_halves_parallel import kv_halves_parallel
@@ -47,6 +48,12 @@ from kthena_components.core.values.read import (
     namespace_of,
 )
 from kthena_components.core.values.unknown import Unknown
+from kthena_components.systems.kubernetes.rules.autoscalers_and_coscheduling_pods import (
+    HPA,
+    SCALED_OBJECT,
+    replicas_of,
+    stated_target,
+)
 from kthena_components.systems.kubernetes.selectors_and_routers import POOLS
 
 
@@ -73,6 +80,7 @@ def check_parts(
     yield from run_rule(leader_left_alone, objects)
     yield from run_rule(gang_covers_parts, objects)
     yield from run_rule(pod_ranks_of_parts, objects)
+    yield from run_rule(autoscaler_of_parts, objects)
     yield from run_rule(kv_halves_of_parts, objects)
     yield from run_rule(bootstrap_of_parts, objects)
     first = {part.pod.command_path: part for part in reversed(parts)}
@@ -134,6 +142,58 @@ def _engines(objects: SplitObjects) -> Iterator[tuple[EnginePart, int]]:
     for head, workers in joined(objects):
         if head.gang and all(worker.gang == head.gang for worker in workers):
             yield head, head.count + sum(worker.count for worker in workers)
+
+
+_CONFLICT = "autoscaler-conflict"
+
+
+def autoscaler_of_parts(objects: SplitObjects) -> Iterator[Finding]:
+    """Report an autoscaler of the first pod or the workers of an engine over Ray or of copies.
+
+    autoscaler_conflict.py has the rule, and reports the pods of engines with --nnodes.
+    """
+    found = (each for each in objects.named.items() if group_kind(each[1]) in (HPA, SCALED_OBJECT))
+    scalers = [read_object(body, path) for path, body in found]
+    for head, workers in joined(objects) if scalers else ():
+        for part in (head, *workers):
+            for scaler in scalers:
+                target, (least, most) = stated_target(scaler), replicas_of(scaler)
+                named = (scaler.stated_namespace, target.get("kind"), target.get("name"))
+                at = scaler.at("spec.scaleTargetRef")
+                if not isinstance(least, int) or not isinstance(most, int) or least >= most:
+                    continue
+                is_its = named == (part.namespace, part.kind, part.name)
+                if is_its and objects.are_together(part, replace(part, path=at)):
+                    yield from _scaled(at, head, part, least)
+
+
+def _scaled(at: str, head: EnginePart, part: EnginePart, least: int) -> Iterator[Finding]:
+    """Report an autoscaler that changes the number of pods of an engine."""
+    command = head.pod.command
+    if command is None or not (command.ray_role == "head" or spreads_copies(command)):
+        return
+    shown, remedy = f"is the {part.kind} {display(part.name)}", "remove the autoscaler, and write "
+    if part is head:
+        seen = f"{shown}, whose pod is the first one of an engine: another one would start another "
+        yield refuse(
+            at, f"{seen}engine, and the workers join only one", f"{remedy}replicas 1", _CONFLICT
+        )
+        return
+    needed = part.count
+    if not spreads_copies(command):
+        world, gpus, each = command.world, head.pod.gpus, part.pod.gpus
+        if not (isinstance(world, int) and isinstance(gpus, int) and isinstance(each, int)):
+            return
+        needed = -(-(world - gpus) // each) if each else 0
+    if needed < 1:
+        return
+    seen = f"{shown}, whose pods are workers of the engine that {display(head.name)} starts: it "
+    seen += f"needs {needed} of them from its start to its end, "
+    remedy += f"replicas {needed}"
+    if least < needed or spreads_copies(command):
+        yield refuse(at, f"{seen}and the autoscaler changes their number", remedy, _CONFLICT)
+    else:
+        yield advise(at, f"{seen}and uses no others that the autoscaler adds", remedy, _CONFLICT)
 
 
 _RULES = (kv_halves_alike, kv_halves_parallel)

@@ -88,7 +88,10 @@ _KINDS: Mapping[str, Mapping[str, str]] = {
     "grove": {"grove.io": "PodCliqueSet"},
     "dynamo": {"nvidia.com": "DynamoComponentDeployment DynamoGraphDeployment"},
     "llmaz": {"inference.llmaz.io": "Playground Service"},
-    "aibrix": {"orchestration.aibrix.ai": "RayClusterFleet RoleSet StormService"},
+    "aibrix": {
+        "autoscaling.aibrix.ai": "PodAutoscaler",
+        "orchestration.aibrix.ai": "RayClusterFleet RoleSet StormService",
+    },
     "booster": {},
     "matrixinfer": {
         "workload.matrixinfer.ai": "ModelInfer",

@@ -14,22 +14,26 @@ from kthena_components.core.facts.engine_grouping import engines_among, template
 from kthena_components.core.facts.network import HostedPods, PodHosts
 from kthena_components.core.facts.serving import EngineFacts, NameFacts, ServingFacts, StartOrder
 from kthena_components.core.facts.workload import NO_SCHEDULER, admitted_together
+from kthena_components.core.findings import Finding, each_of, refuse, suggest
 from kthena_components.core.naming import DNS_LABEL
 from kthena_components.core.objects.object import Object, PodSet, copies_in, fields_of_kind, pod_set
 from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.plan.controller_variables import Told, first_pod
-from kthena_components.core.remedies import plain, remove, write
+from kthena_components.core.remedies import at_most, plain, remove, write
 from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     inside,
     is_name,
     mapping,
     name_of,
+    require_known,
     sequence,
     unknown_in,
     unknown_inside,
+    whole,
 )
-from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown, product
+from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown, known, product
 from kthena_components.systems.kubernetes.facts import (
     COMPLETION_FIELDS,
     COMPLETION_INDEX,
@@ -295,6 +299,79 @@ def tells(view: JobSet) -> Told:
     return replace(told, fields=by_job if all(job.each == 1 for job in view.jobs) else ())
 
 
+def _named(view: JobSet) -> Iterator[tuple[JobSet, str, object, list[object]]]:
+    """Yield each name of a replicated job, with those that may stand there."""
+    spec, field = view.object.spec, "targetReplicatedJobs"
+    listed = [mapping(each) for each in sequence(spec.get("replicatedJobs"))]
+    names = [each.get("name") for each in listed]
+    if (first := spec.get("coordinator")) is not None:
+        yield view, _COORDINATOR, inside(first, "replicatedJob"), names
+    rules = sequence(mapping(spec.get("failurePolicy")).get("rules"))
+    places = [("spec.successPolicy", spec.get("successPolicy"))]
+    places += [(f"spec.failurePolicy.rules[{n}]", rule) for n, rule in enumerate(rules)]
+    for at, holder in places:
+        for index, name in enumerate(sequence(mapping(holder).get(field))):
+            yield view, f"{at}.{field}[{index}]", name, names
+    for number, job in enumerate(listed):
+        for index, one in enumerate(sequence(job.get("dependsOn"))):
+            at = f"spec.replicatedJobs[{number}].dependsOn[{index}].name"
+            yield view, at, inside(one, "name"), names[:number]
+
+
+_COORDINATOR = "spec.coordinator.replicatedJob"
+
+
+@each_of(_named)
+def jobset_names(view: JobSet, path: str, name: object, names: list[object]) -> Iterator[Finding]:
+    """The coordinator, policies and dependsOn of a JobSet name its replicated jobs.
+
+    dependsOn names one that stands before. The coordinator is a pod of a Job with an index:
+    jobIndex is below the replicas of the replicated job, which states completions, and podIndex is
+    below these.
+
+    Pass: coordinator.replicatedJob engine, jobIndex 0, podIndex 0, and completions 2.
+    Fail: coordinator.replicatedJob enigne; jobIndex 1 of a replicated job with one replica;
+    podIndex 2 with completions 2; a coordinator in a Job that states no completions; dependsOn of
+    the first replicated job.
+    Level: mandatory. JobSet's webhook rejects it.
+    Source: kubernetes-sigs/jobset v0.10 pkg/webhooks/jobset_webhook.go ValidateCreate,
+    validateCoordinator and validateFailurePolicy.
+    """
+    require_known(path, name, view.object.spec.get("replicatedJobs"), *names)
+    if not isinstance(name, str):
+        return
+    if name not in names:
+        before = "" if not path.endswith("].name") else " before this one"
+        seen = f"is {display(name)}, but there is no such replicated job{before}, and JobSet's "
+        remedy = suggest(name, [each for each in names if isinstance(each, str)])
+        yield refuse(path, f"{seen}webhook rejects that", remedy if names else remove())
+    elif path == _COORDINATOR:
+        yield from _coordinator(view, view.jobs[names.index(name)], names.index(name))
+
+
+def _coordinator(view: JobSet, job: ReplicatedJob, place: int) -> Iterator[Finding]:
+    """Check the indexes of the coordinator: of its Job, and of its pod there."""
+    at, first = "spec.coordinator", mapping(view.object.spec.get("coordinator"))
+    spec = f"spec.replicatedJobs[{place}].template.spec"
+    if not job.indexed:
+        seen = "is NonIndexed, but the coordinator is a pod of this Job, and has an index"
+        yield refuse(f"{spec}.completionMode", seen, write("Indexed"))
+        return
+    if job.completions is None:
+        seen = "is missing, but the coordinator is a pod of this Job, which must state it"
+        remedy = write(job.each) if isinstance(job.each, int) else "write the number of its pods"
+        yield refuse(f"{spec}.completions", seen, remedy)
+        return
+    for field, number, part in (
+        ("jobIndex", job.jobs, "Job"),
+        ("podIndex", job.completions, "pod"),
+    ):
+        index, most = known(whole(first.get(field, 0)), f"{at}.{field}"), known(number, spec)
+        if index is not None and not 0 <= index < most:
+            has = f"the last {part} of {display(job.name)} has the index {most - 1}"
+            yield refuse(f"{at}.{field}", f"is {index}, but {has}", at_most(max(most - 1, 0)))
+
+
 SYSTEM = System(
     name="jobset",
     title="JobSet",
@@ -305,6 +382,7 @@ SYSTEM = System(
             view=read_job_set,
             facts=facts,
             pods=pods,
+            rules=(jobset_names,),
             tells=tells,
             added_fields=added_fields,
             templates=("spec.replicatedJobs[].template.spec.template",),

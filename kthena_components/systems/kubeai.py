@@ -5,7 +5,7 @@ Source: substratusai/kubeai v0.21 api/k8s/v1/model_types.go, charts/kubeai/value
 internal/modelcontroller: model_controller.go (getModelConfig), engine_vllm.go, model_source.go.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,12 +13,15 @@ from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod import DeviceFacts, PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import MOUNTED, SHARED_MEMORY, is_serving, read_single
+from kthena_components.core.findings import Finding, refuse
 from kthena_components.core.hardware import Gpu, GpuFacts, find_gpu
 from kthena_components.core.objects.engine_containers import Sketch
 from kthena_components.core.objects.object import Object, pod_set
+from kthena_components.core.remedies import or_more
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
+    count,
     count_or_unknown,
     name_of,
     pairs,
@@ -26,7 +29,14 @@ from kthena_components.core.values.read import (
     unknown_in,
 )
 from kthena_components.core.values.regex import regex
-from kthena_components.core.values.unknown import UNKNOWN_WORD, MaybeInt, Unknown, is_unresolved
+from kthena_components.core.values.unknown import (
+    UNKNOWN_WORD,
+    MaybeInt,
+    Unknown,
+    is_unresolved,
+    known,
+)
+from kthena_components.systems.kubernetes.rules.autoscalers_and_coscheduling_pods import in_order
 from kthena_components.systems.system import Kind, System
 
 VLLM = "VLLM"
@@ -210,6 +220,23 @@ def sketch(view: Model) -> Sketch:
     )
 
 
+def kubeai_replicas(view: Model) -> Iterator[Finding]:
+    """In a Model, minReplicas is from 0 to maxReplicas, which is at least 1 if it is stated.
+
+    Pass: minReplicas 0, maxReplicas 3; minReplicas 2.
+    Fail: minReplicas 5, maxReplicas 2; maxReplicas 0.
+    Level: mandatory. The API server rejects it, by the rules in KubeAI's CRD.
+    Source: substratusai/kubeai v0.21 api/k8s/v1/model_types.go ModelSpec.
+    """
+    low, high = "spec.minReplicas", "spec.maxReplicas"
+    least = known(count(view.fields.get("minReplicas"), 0), low)
+    most = known(count(view.fields.get("maxReplicas")), high)
+    if least is not None and least < 0:
+        yield refuse(low, f"is {least}, but must be at least 0", or_more(0))
+    elif least is not None and most is not None:
+        yield from in_order(low, least, high, most)
+
+
 _MADE = "KubeAI makes pods of it"
 
 SYSTEM = System(
@@ -221,6 +248,7 @@ SYSTEM = System(
             name="Model",
             view=read_model,
             facts=facts,
+            rules=(kubeai_replicas,),
             sketch=sketch,
             without={
                 "pods": _MADE,

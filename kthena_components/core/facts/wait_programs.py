@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.display import display
 from kthena_components.core.values.images import read_image
 from kthena_components.core.values.read import digits
 from kthena_components.core.values.regex import regex
@@ -51,6 +52,17 @@ class Ready:
     namespace: str = ""
     """Empty: the namespace of the pod that waits."""
 
+    @property
+    def title(self) -> str:
+        """What it waits for, as a clause."""
+        if self.labels:
+            shown = ",".join(f"{key}={value}" for key, value in self.labels.items())
+            return f"all pods with {shown} are ready"
+        if self.kind == "Service":
+            return f"all pods of Service {display(self.name)} are ready"
+        done = {"Job": "has ended", "pod": "is ready"}.get(self.kind, "is rolled out")
+        return f"{self.kind} {display(self.name)} {done}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitLoop:
@@ -62,6 +74,13 @@ class WaitLoop:
     """None: it waits until the name of the host is in DNS, or until something is ready."""
     ready: Ready | None = None
     """What must be ready. None: a host must answer, or have a name."""
+
+    @property
+    def title(self) -> str:
+        """What it waits for, as a clause."""
+        if self.ready is not None:
+            return self.ready.title
+        return f"{self.host} is in DNS" if self.port is None else f"{self.host}:{self.port} answers"
 
 
 def _of_python(words: Sequence[str]) -> WaitLoop | None:

@@ -1,4 +1,4 @@
-"""AIBrix: StormService and RoleSet, and RayClusterFleet, which uses KubeRay.
+"""AIBrix: StormService, RoleSet and PodAutoscaler, and RayClusterFleet, which uses KubeRay.
 
 A StormService or a RoleSet has roles, each of single pods or of groups of pods. A fleet is equal
 Ray clusters: its template has the metadata and the spec of a RayCluster of KubeRay.
@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import wraps
 
-from kthena_components.core import naming
 from kthena_components.core.facts.engine_grouping import engines_among, templates_of
 from kthena_components.core.facts.network import HostedPods, PodHosts
 from kthena_components.core.facts.pod_template import read_pod
@@ -26,31 +25,47 @@ from kthena_components.core.plan.controller_variables import Told, reference
 from kthena_components.core.templates import HIDDEN
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import (
+    count,
     count_or_unknown,
+    group_kind,
     inside,
     is_name,
     mapping,
     name_of,
+    text,
     unknown_in,
 )
-from kthena_components.core.values.unknown import MaybeInt, Unknown, product
+from kthena_components.core.values.unknown import MaybeInt, Unknown, known, product
 from kthena_components.systems.aibrix.role_sets_gang import (
     GROUP,
     GROUP_SIZE,
+    OF_SERVICE,
     STRATEGY,
     Role,
     RoleSets,
+    added_fields,
     aibrix_gang,
     gangs_of_role_sets,
+    is_grouped,
+    is_numbered,
     pods_of_roles,
     read_role_sets,
 )
+from kthena_components.systems.kubernetes.rules.autoscalers_and_coscheduling_pods import in_order
 from kthena_components.systems.ray.facts import facts as facts_of_cluster
 from kthena_components.systems.ray.facts import pods_of_cluster
 from kthena_components.systems.ray.facts import sketch as sketch_of_cluster
 from kthena_components.systems.ray.system import SYSTEM as RAY
 from kthena_components.systems.ray.view import RayView, read_ray
-from kthena_components.systems.system import PRODUCTION, Kind, Restart, Rollout, System
+from kthena_components.systems.system import (
+    PRODUCTION,
+    Kind,
+    Restart,
+    Rollout,
+    ScaleTarget,
+    System,
+    as_it_is,
+)
 
 _CLUSTER_TEMPLATE = "spec.template"
 
@@ -131,8 +146,6 @@ _HASHED = 6
 """Characters that AIBrix adds to the name of a RoleSet, and of a group for its template."""
 _LONGEST = 62
 """Longest name that AIBrix does not shorten, in characters."""
-_OF_SERVICE = "storm-service-name"
-"""The label of a RoleSet with the name of the Service of its pods."""
 
 
 def hosts(view: RoleSets) -> PodHosts | None:
@@ -147,7 +160,7 @@ def hosts(view: RoleSets) -> PodHosts | None:
     found, namespace = view.object, view.object.stated_namespace
     groups = [role for role in view.roles if role.size != 1]
     labels = mapping(found.metadata.get("labels"))
-    name = found.name if view.copied else labels.get(_OF_SERVICE, "")
+    name = found.name if view.copied else labels.get(OF_SERVICE, "")
     if view.gap is not None or not groups or not (is_name(name) or name == ""):
         return None
     own = ["PODSET_NAME", *(prefix for role in groups for prefix in _prefixes(role))]
@@ -243,12 +256,6 @@ def facts_of_fleet(view: Fleet) -> ServingFacts:
 
 
 _NAME_PARTS = ("ROLESET_NAME", "ROLE_NAME", "ROLE_TEMPLATE_HASH", "ROLE_REPLICA_INDEX")
-_OWN = "stormservice.orchestration.aibrix.ai/"
-_OF_GANGS = (
-    *("scheduling.x-k8s.io/pod-group", "godel.bytedance.com/pod-group-name"),
-    "scheduling.k8s.io/group-name",
-)
-"""Labels and annotations with the name of a PodGroup, by the strategy."""
 _DOMAIN = rf"-0\.{reference('STORM_SERVICE_NAME')}"
 _IN_GROUPS = ("PODSET_NAME", "POD_GROUP_INDEX", GROUP_SIZE)
 _VARIABLES = Told(
@@ -267,49 +274,52 @@ def tells(view: RoleSets) -> Told:
 
     Only a StormService numbers its RoleSets. Run on AIBrix 0.7.0.
     """
-    grouped, numbered = _grouped(view), _numbered(view)
+    grouped, numbered = is_grouped(view), is_numbered(view)
     names = (*("STORM_SERVICE_NAME", "ROLESET_NAME"), *_NAME_PARTS[1:3])
     more = (*(_NAME_PARTS[3:] if numbered else ()), *(_IN_GROUPS if grouped else ()))
     index = ("ROLESET_INDEX",) if view.copied else ()
     return replace(_VARIABLES, exactly=(*names, *index, *more))
 
 
-def _grouped(view: RoleSets) -> bool:
-    """Return whether pods may be in groups of several."""
-    return view.gap is not None or any(role.size != 1 for role in view.roles)
-
-
-def _numbered(view: RoleSets) -> bool:
-    """Return whether instances may have numbers: those of a stateful role, and groups of pods."""
-    stateful = (role.fields.get("stateful") not in (None, False) for role in view.roles)
-    return _grouped(view) or any(stateful)
-
-
-def added_fields(view: RoleSets) -> Iterator[str]:
-    """Yield the labels and annotations that AIBrix gives to the pods.
-
-    Source: vllm-project/aibrix v0.7.0 pkg/controller/roleset/utils.go renderStormServicePod and
-    podset_rollsyncer.go createPodSetForRole; podset/podset_controller.go createPodFromTemplate.
-    Run on AIBrix 0.7.0.
-    """
-    labels = ["roleset-name", "role-name", "role-template-hash", _OF_SERVICE]
-    annotations = [f"{_OWN}roleset-index"] if view.copied else []
-    if view.copied:
-        labels += [f"{_OWN}role-revision", f"{_OWN}role-revision-name"]
-    if _numbered(view):
-        labels.append(f"{_OWN}role-replica-index")
-        annotations.append(f"{_OWN}role-replica-index")
-    if _grouped(view):
-        labels += [f"{_OWN}podset-name", f"{_OWN}pod-group-index"]
-    labels += _OF_GANGS
-    annotations += _OF_GANGS
-    yield from map(naming.label_field, labels)
-    yield from map(naming.annotation_field, annotations)
-
-
 def sketch_of_fleet(view: Fleet) -> Sketch:
     """Return the engine of each cluster, with the pods of all; AIBrix makes no Service itself."""
     return replace(sketch_of_cluster(view.cluster), sets=tuple(pods_of_fleet(view)), beside={})
+
+
+_TARGET = "spec.scaleTargetRef"
+
+
+def scales(found: Object) -> Iterator[ScaleTarget]:
+    """Return what a PodAutoscaler scales: an object, or a role of a StormService.
+
+    Source: vllm-project/aibrix v0.7.0 pkg/controller/podautoscaler/workload_scale.go.
+    """
+    target = mapping(found.spec.get("scaleTargetRef"))
+    role = mapping(found.spec.get("subTargetSelector")).get("roleName")
+    yield ScaleTarget(
+        at=_TARGET,
+        group_kind=group_kind(target),
+        name=text(target.get("name")),
+        namespace=text(target.get("namespace"), ""),
+        part=text(role, ""),
+    )
+
+
+def aibrix_autoscaler(found: Object) -> Iterator[Finding]:
+    """In a PodAutoscaler, minReplicas is at most maxReplicas, which is at least 1.
+
+    Pass: minReplicas 1, maxReplicas 4.
+    Fail: minReplicas 4, maxReplicas 2; maxReplicas 0.
+    Level: mandatory. AIBrix's webhook rejects it, maxReplicas 0 after v0.7.0, and its controller
+    scales nothing.
+    Source: vllm-project/aibrix v0.7.0 pkg/webhook/podautoscaler_webhook.go;
+    pkg/controller/podautoscaler/podautoscaler_controller.go validateReplicaBounds.
+    """
+    low, high = "spec.minReplicas", "spec.maxReplicas"
+    least = known(count(found.spec.get("minReplicas"), 0), low)
+    most = known(count(found.spec.get("maxReplicas")), high)
+    if least is not None and most is not None:
+        yield from in_order(low, least, high, most)
 
 
 _CLUSTER = next(kind for kind in RAY.kinds if kind.name == "RayCluster")
@@ -346,6 +356,14 @@ SYSTEM = System(
                 ),
             )
             for name, roles in _ROLES.items()
+        ),
+        Kind(
+            group="autoscaling.aibrix.ai",
+            name="PodAutoscaler",
+            view=as_it_is,
+            rules=(aibrix_autoscaler,),
+            scales=scales,
+            title="AIBrix PodAutoscaler",
         ),
         Kind(
             group=GROUP,

@@ -327,3 +327,46 @@ def _scheduled(one: _Strategy, role: Role) -> Iterator[Finding]:
         reads = "Volcano" if wanted == VOLCANO else "Godel"
         seen += f", but only {reads} reads the PodGroup of {one.kind}, so another scheduler starts "
         yield advise(path, f"{seen}the pods one by one", write(wanted))
+
+
+_OWN = "stormservice.orchestration.aibrix.ai/"
+_OF_GANGS = (
+    *("scheduling.x-k8s.io/pod-group", "godel.bytedance.com/pod-group-name"),
+    "scheduling.k8s.io/group-name",
+)
+"""Labels and annotations with the name of a PodGroup, by the strategy."""
+OF_SERVICE = "storm-service-name"
+"""The label of a RoleSet with the name of the Service of its pods."""
+
+
+def is_grouped(view: RoleSets) -> bool:
+    """Return whether pods may be in groups of several."""
+    return view.gap is not None or any(role.size != 1 for role in view.roles)
+
+
+def is_numbered(view: RoleSets) -> bool:
+    """Return whether instances may have numbers: those of a stateful role, and groups of pods."""
+    stateful = (role.fields.get("stateful") not in (None, False) for role in view.roles)
+    return is_grouped(view) or any(stateful)
+
+
+def added_fields(view: RoleSets) -> Iterator[str]:
+    """Yield the labels and annotations that AIBrix gives to the pods.
+
+    Source: vllm-project/aibrix v0.7.0 pkg/controller/roleset/utils.go renderStormServicePod and
+    podset_rollsyncer.go createPodSetForRole; podset/podset_controller.go createPodFromTemplate.
+    Run on AIBrix 0.7.0.
+    """
+    labels = ["roleset-name", "role-name", "role-template-hash", OF_SERVICE]
+    annotations = [f"{_OWN}roleset-index"] if view.copied else []
+    if view.copied:
+        labels += [f"{_OWN}role-revision", f"{_OWN}role-revision-name"]
+    if is_numbered(view):
+        labels.append(f"{_OWN}role-replica-index")
+        annotations.append(f"{_OWN}role-replica-index")
+    if is_grouped(view):
+        labels += [f"{_OWN}podset-name", f"{_OWN}pod-group-index"]
+    labels += _OF_GANGS
+    annotations += _OF_GANGS
+    yield from map(naming.label_field, labels)
+    yield from map(naming.annotation_field, annotations)

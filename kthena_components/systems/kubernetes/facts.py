@@ -34,6 +34,7 @@ from kthena_components.core.values.read import (
     mapping,
     name_of,
     sequence,
+    whole,
 )
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown, is_unresolved
@@ -372,3 +373,13 @@ def all_before(name: str, before: Mapping[str, list[str]]) -> set[str]:
             seen.add(at)
             left += before.get(at, ())
     return seen
+
+
+def number_in(pods: PodSet, name: str) -> int | None:
+    """Return how many pods of a StatefulSet are before the one with a name; None for another."""
+    numbered = re.fullmatch(rf"{re.escape(str(pods.owner.name))}-(\d{{1,9}})", name)
+    start, count = whole(mapping(pods.owner.spec.get("ordinals")).get("start", 0)), pods.count
+    if numbered is None or not isinstance(start, int) or not isinstance(count, int):
+        return None
+    number = int(numbered[1]) - start
+    return number if 0 <= number < count else None

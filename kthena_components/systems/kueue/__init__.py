@@ -1,7 +1,12 @@
 """Kueue: the kinds of its queues, and the rules over all objects about them."""
 
 from kthena_components.core.objects.object import Object
-from kthena_components.systems.kueue.rules import kueue_queue_exists, kueue_queue_open, kueue_quota
+from kthena_components.systems.kueue.rules import (
+    kueue_queue_exists,
+    kueue_queue_open,
+    kueue_quota,
+    kueue_topology,
+)
 from kthena_components.systems.kueue.view import CLUSTER_QUEUE, GROUP, LOCAL_QUEUE, RESOURCE_FLAVOR
 from kthena_components.systems.system import Kind, System, as_it_is
 
@@ -19,5 +24,5 @@ SYSTEM = System(
         _kind(RESOURCE_FLAVOR[1], wide=True),
         _kind("Cohort", wide=True),
     ),
-    cluster_rules=(kueue_queue_exists, kueue_queue_open, kueue_quota),
+    cluster_rules=(kueue_queue_exists, kueue_queue_open, kueue_quota, kueue_topology),
 )

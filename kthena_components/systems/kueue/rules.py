@@ -7,7 +7,7 @@ from decimal import Decimal
 from kthena_components.core.findings import Finding, Level, advise, each_of, refuse, suggest
 from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import GroupKind, Object, requests_of
-from kthena_components.core.remedies import write
+from kthena_components.core.remedies import remove, write
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import is_accelerator, parse_quantity, render_quantity
@@ -23,12 +23,15 @@ from kthena_components.core.values.unknown import MaybeText, Unknown, known
 from kthena_components.systems.kueue.view import (
     CLUSTER_QUEUE,
     GROUP,
+    GROUP_NAME,
     LOCAL_QUEUE,
     RESOURCE_FLAVOR,
+    TOPOLOGY,
     Workload,
     cluster_queue,
     flavors,
     local_queue,
+    topologies,
     workloads,
 )
 
@@ -343,3 +346,42 @@ def _uncovered(wanted: Workload, queue: Object, resource: str) -> Finding:
         f"its ClusterQueue {display(queue.name)} has, and Kueue admits no such pods"
     )
     return advise(wanted.path, seen, f"add {resource} to the coveredResources, with a quota")
+
+
+@each_of(topologies)
+def kueue_topology(
+    owner: Object, templates: Mapping[str, Mapping[str, object]]
+) -> Iterator[Finding]:
+    """The leader and the workers of a LeaderWorkerSet have the same topology, and the same group.
+
+    A podset-group-name is in both templates, which state one podset-required-topology or one
+    podset-preferred-topology.
+
+    Pass: podset-required-topology rack and podset-group-name g in both templates.
+    Fail: podset-group-name in one template; required-topology rack in one, and block in the other.
+    Level: mandatory with a podset-group-name, because Kueue's webhook rejects it; else advisory.
+    Source: kubernetes-sigs/kueue v0.19.2 pkg/controller/jobframework/tas_validation.go
+    ValidatePodSetGroupingTopology and topologyRequestsValid.
+    """
+    (at, own), *rest = templates.items()
+    require_known(owner.at(at), *own.values())
+    group = own.get(GROUP_NAME)
+    if not rest:
+        if group:
+            seen = f"is {display(group)}, but the pods have one template, and Kueue's webhook "
+            path = owner.at(f"{at}.{GROUP}/{GROUP_NAME}")
+            yield refuse(path, f"{seen}rejects a group of one", remove())
+        return
+    ((other_at, other),) = rest
+    require_known(owner.at(other_at), *other.values())
+    is_group = bool(group or other.get(GROUP_NAME))
+    so = "Kueue's webhook rejects such a group" if is_group else "Kueue may place them apart"
+    for key in (GROUP_NAME, *TOPOLOGY):
+        first, second = own.get(key), other.get(key)
+        if first != second:
+            holder, wanted = (other_at, first) if first else (at, second)
+            seen = "is missing" if not (first and second) else f"is {display(second)}"
+            seen += f", but the other template states {display(wanted)}, and {so}"
+            report = refuse if is_group else advise
+            yield report(owner.at(f"{holder}.{GROUP}/{key}"), seen, write(wanted))
+            return

@@ -112,3 +112,32 @@ def flavors(queue: Object) -> Iterator[tuple[str, Mapping[str, object]]]:
     for i, group in enumerate(map(mapping, sequence(queue.spec.get("resourceGroups")))):
         for j, flavor in enumerate(map(mapping, sequence(group.get("flavors")))):
             yield f"spec.resourceGroups[{i}].flavors[{j}]", flavor
+
+
+TOPOLOGY = ("podset-required-topology", "podset-preferred-topology")
+GROUP_NAME = "podset-group-name"
+"""The annotation that puts the two pod sets of a Workload into one topology domain."""
+
+
+def topologies(cluster: ClusterObjects) -> Iterator[tuple[Object, Mapping[str, dict[str, object]]]]:
+    """Yield each LeaderWorkerSet of a queue, with Kueue's annotations of its templates, by path.
+
+    Source: pkg/controller/jobs/leaderworkerset/leaderworkerset_webhook.go validateTopologyRequest.
+    """
+    for found in cluster.of(_LWS):
+        fields, size = mapping(found.spec.get("leaderWorkerTemplate")), 0
+        if isinstance(number := count(fields.get("size"), 1), int):
+            size = number
+        if mapping(found.metadata.get("labels")).get(QUEUE_NAME) is not None and size > 1:
+            templates = {
+                f"spec.leaderWorkerTemplate.{name}.metadata.annotations": mapping(
+                    mapping(mapping(fields.get(name)).get("metadata")).get("annotations")
+                )
+                for name in ("leaderTemplate", "workerTemplate")
+                if fields.get(name) is not None
+            }
+            keys = (*TOPOLOGY, GROUP_NAME)
+            yield (
+                found,
+                {at: {k: own.get(f"{GROUP}/{k}") for k in keys} for at, own in templates.items()},
+            )

@@ -1,6 +1,6 @@
 """Kinds of NVIDIA's NIM operator."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -8,17 +8,22 @@ from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import MOUNTED, SHARED_MEMORY, read_single
+from kthena_components.core.findings import Finding, each_of, refuse
 from kthena_components.core.objects.object import Object
+from kthena_components.core.remedies import remove, write
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import (
+    count,
     count_or_unknown,
     is_name,
     mapping,
     name_of,
+    require_known,
     sequence,
     unknown_in,
 )
-from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
+from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved, known
+from kthena_components.systems.kubernetes.rules.autoscalers_and_coscheduling_pods import in_order
 from kthena_components.systems.system import Kind, Restart, System
 
 # NVIDIA's NIM operator: NIMService, and the NIMServices of a NIMPipeline.
@@ -211,6 +216,49 @@ def _size(name: str, env: Sequence[Mapping[str, Any]]) -> MaybeInt | None:
     return None
 
 
+def _scaled(view: Nims) -> Iterator[tuple[Nim]]:
+    """Yield the NIMs whose number an autoscaler changes."""
+    for nim in view.services:
+        enabled = mapping(nim.fields.get("scale")).get("enabled")
+        if enabled is True or unknown_in(enabled):
+            yield (nim,)
+
+
+@each_of(_scaled)
+def nim_scale(nim: Nim) -> Iterator[Finding]:
+    """With scale.enabled, the range of scale.hpa is not empty, and nothing else states replicas.
+
+    The operator makes a HorizontalPodAutoscaler of scale.hpa. A NIM with multiNode has no
+    autoscaler.
+
+    Pass: scale.enabled true, minReplicas 1, maxReplicas 4; minReplicas 5, maxReplicas 2 with
+    enabled false.
+    Fail: scale.enabled true, minReplicas 5, maxReplicas 2; scale.enabled true and replicas 1.
+    Level: mandatory. The API server rejects the NIMService, with replicas since v3.0.2, or the
+    autoscaler that the operator makes.
+    Source: NVIDIA/k8s-nim-operator v3.1.2 api/apps/v1alpha1/nimservice_types.go (XValidation of
+    NIMServiceSpec, GetHPAParams) and common_types.go HorizontalPodAutoscalerSpec; kubernetes
+    pkg/apis/autoscaling/validation/validation.go validateHorizontalPodAutoscalerSpec.
+    """
+    at, scale = f"{nim.path}.scale", mapping(nim.fields.get("scale"))
+    require_known(f"{at}.enabled", scale.get("enabled"))
+    if nim.fields.get("multiNode") is not None:
+        seen = "is true, but the operator scales no NIM with multiNode"
+        yield refuse(f"{at}.enabled", seen, write(False))
+        return
+    if nim.fields.get("replicas") is not None:
+        seen = "stands beside scale.enabled: true, whose autoscaler sets the number of pods, "
+        seen += "and the API server rejects both"
+        yield refuse(f"{nim.path}.replicas", seen, remove())
+    hpa, low, high = mapping(scale.get("hpa")), f"{at}.hpa.minReplicas", f"{at}.hpa.maxReplicas"
+    least, most = (
+        known(count(hpa.get("minReplicas"), 1), low),
+        known(count(hpa.get("maxReplicas")), high),
+    )
+    if least is not None and most is not None:
+        yield from in_order(low, least, high, most)
+
+
 _MADE = "the operator writes the pods of a NIM"
 
 SYSTEM = System(
@@ -222,6 +270,7 @@ SYSTEM = System(
             name=name,
             view=read_nims,
             facts=facts,
+            rules=(nim_scale,),
             unscalable="has no scale subresource",
             number_in="scale or replicas",
             not_whole="its image starts a program of NVIDIA's own, for which the package writes no "

@@ -15,11 +15,12 @@ from kthena_components.core.findings import (
 from kthena_components.core.hardware import Instance, find_instance, known_instances
 from kthena_components.core.memory import GIB, overhead
 from kthena_components.core.memory.engine import Placed, cache_of, placed_engines
+from kthena_components.core.objects.object import requests_in
 from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.rules.memory_weights_fraction_offload import memory_fraction_range
 from kthena_components.core.schema.versions import known_version, read_release
 from kthena_components.core.values.display import display, listing
-from kthena_components.core.values.read import first_unknown, require_known, whole
+from kthena_components.core.values.read import first_unknown, inside, mapping, require_known, whole
 from kthena_components.core.values.unknown import NotKnownError, Unknown, known
 from kthena_components.systems.kaito.estimator import (
     CONTEXT,
@@ -53,18 +54,21 @@ def kaito_capacity(view: View) -> Iterator[Finding]:
     numbers: the estimate ignores that layers cannot be split, and that every GPU has the whole
     cache of latent attention. With the transformers runtime, the model must fit on one node. The
     ConfigMap of inference.config overrides KAITO's own values, such as a longer max-model-len, for
-    which it creates more nodes. KAITO 0.11 creates none if a replica needs more than 3.
+    which it creates more nodes. KAITO 0.11 creates none if a replica needs more than 3. In place of
+    a preset, a pod of inference.template requests no more GPUs than a node has.
 
     Pass: Llama-3.3-70B, 131.4 GiB, count 2 of Standard_NC48ads_A100_v4, 2 × 80 GiB.
-    Fail: the same with count 1; 5 nodes with KAITO 0.11; advisory: Mistral-Large-3 on 5 nodes of
-    2 × 94 GiB.
+    Fail: the same with count 1; 5 nodes with KAITO 0.11; a template with 2 GPUs on
+    Standard_NC24ads_A100_v4, which has 1; advisory: Mistral-Large-3 on 5 nodes of 2 × 94 GiB.
     Level: mandatory; advisory for a larger count, and for insufficient memory.
     Source: kaito-project/kaito pkg/workspace/estimator/nodesestimator/estimator.go;
         api/v1beta1/workspace_validation.go; kaito#1956, kaito#2139;
-        v0.11.0 pkg/workspace/controllers/workspace_controller.go guardTargetNodeCount.
+        v0.11.0 pkg/workspace/controllers/workspace_controller.go guardTargetNodeCount;
+        pkg/workspace/manifests/manifests.go GenerateManifestWithPodTemplate.
     """
     for model in view.models:
         yield from _tuning(model) if model.tuned else _inference(model, view)
+        yield from _template(model)
 
 
 @part_of_rule
@@ -83,6 +87,31 @@ def _tuning(model: Model) -> Iterator[Finding]:
     if nodes is not None and nodes > 1:
         seen = f"is {nodes}, but tuning runs on one node"
         yield Finding(path=at, seen=seen, remedy=write(1))
+
+
+@part_of_rule
+def _template(model: Model) -> Iterator[Finding]:
+    """Check that a pod of a template fits on a node of the instance type (GPUs)."""
+    name = known(model.instance, model.instance_path)
+    instance = find_instance(name) if name and model.template is not None else None
+    if instance is None or isinstance(instance, Unknown):
+        return
+    path = f"{model.template_path}.spec"
+    spec = inside(model.template, "spec")
+    require_known(path, model.template, spec)
+    asked = known(requests_in(mapping(spec)), path)
+    number = max((int(asked.get(resource, 0)) for resource in _GPUS), default=0)
+    if number > instance.gpus:
+        yield Finding(
+            path=model.instance_path,
+            seen=f"is {display(name)}, which has {count_of(instance.gpus, 'GPU')}, but each pod of "
+            f"{model.template_path} requests {number}, so it fits on no node that KAITO creates",
+            remedy=f"choose an instance type with {count_of(number, 'GPU')}, or request "
+            f"{instance.gpus} at most",
+        )
+
+
+_GPUS = ("nvidia.com/gpu", "amd.com/gpu")
 
 
 def _one_node(sized: Sized) -> Iterator[Finding]:
@@ -295,6 +324,7 @@ def _known(model: Model, name: str, release: str | None) -> Iterator[Finding]:
     if not isinstance(find_instance(name), Unknown):
         return
     azure, sized = name.casefold().startswith(_AZURE), model.preset and not model.tuned
+    require_known(model.preset_path, model.preset if azure else None)
     if azure and (not sized or model.runtime == TRANSFORMERS):
         return
     level = Level.ADVISORY if azure else Level.MANDATORY

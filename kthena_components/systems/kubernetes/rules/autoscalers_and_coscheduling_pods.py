@@ -158,7 +158,7 @@ def autoscaler_range(entry: Object, fields: tuple[str, int, str, int | None]) ->
     is_keda = entry.group_kind == SCALED_OBJECT
     idle = known(whole(entry.spec.get("idleReplicaCount")), path) if is_keda else None
     if top is not None and least is not None:
-        yield from _bounds(entry, lower, least, upper, top)
+        yield from in_order(entry.at(f"spec.{lower}"), least, path, top)
     if least == 0 and not is_keda and not _scales_from_zero(entry):
         seen = "is 0, but only metrics of type Object or External exist without pods, and there "
         yield Finding(path=entry.at(f"spec.{lower}"), seen=f"{seen}is none", remedy=or_more(1))
@@ -175,17 +175,25 @@ def _scales_from_zero(entry: Object) -> bool:
     return hidden is not None or "Object" in kinds or "External" in kinds
 
 
-def _bounds(entry: Object, lower: str, least: int, upper: str, top: int) -> Iterator[Finding]:
-    """Check that the range of an autoscaler is not empty, and ends above 0."""
-    path = entry.at(f"spec.{upper}")
+def in_order(
+    low: str, least: int, high: str, top: int, written: Callable[[int], int | str] = int
+) -> Iterator[Finding]:
+    """Check that the range of an autoscaler is not empty, and ends above 0.
+
+    Args:
+        low: Path of its least replicas.
+        high: Path of its most replicas.
+        written: What a number is in these fields: itself, or a string.
+    """
+    name = low.rpartition("/")[2].rpartition(".")[2]
     if top < 1:
         seen = f"is {top}, but must be at least 1"
-        yield Finding(path=path, seen=seen, remedy=or_more(max(least, 1)))
+        yield Finding(path=high, seen=seen, remedy=or_more(written(max(least, 1))))
     elif least > top:
-        seen = f"is {top}, but {lower} is {least}, and no number of replicas is in that range"
-        fewer = at_most(top).then(f" as {lower}")
-        remedy = either(or_more(least), write(top, fewer, at=entry.at(f"spec.{lower}")))
-        yield Finding(path=path, seen=seen, remedy=remedy)
+        seen = f"is {top}, but {name} is {least}, and no number of replicas is in that range"
+        fewer = at_most(top).then(f" as {name}")
+        remedy = either(or_more(written(least)), write(written(top), fewer, at=low))
+        yield Finding(path=high, seen=seen, remedy=remedy)
 
 
 def autoscaler_replicas(cluster: ClusterObjects) -> Iterator[Finding]:

@@ -18,10 +18,9 @@ from kthena_components.core.values.read import (
     mapping,
     sequence,
     unknown_inside,
-    whole,
 )
 from kthena_components.core.values.regex import regex
-from kthena_components.systems.kubernetes.facts import all_before, created_later
+from kthena_components.systems.kubernetes.facts import all_before, created_later, number_in
 from kthena_components.systems.kubernetes.rules.services_and_routers import has_engine
 from kthena_components.systems.kubernetes.selectors_and_routers import owner_title
 
@@ -43,11 +42,11 @@ def wait_ends(cluster: ClusterObjects) -> Iterator[Finding]:
     StatefulSet: that one waits for itself. Nor does it wait for a worker that LWS creates later, by
     LeaderReady, a pod of a clique that Grove starts later, a role of RBG that depends on its own
     role, or a task of a Volcano Job that depends on its own task; nor a worker for a Service of the
-    server of its engine. The same applies to a loop in front of a server in its script. A name in
-    DNS is there before that with publishNotReadyAddresses only, and for a later pod of a
+    server of its engine, pods for others that wait for them, or the first pod for a port of pods
+    that only join its engine. The same applies to a loop in front of a server in its script. A name
+    in DNS is there before that with publishNotReadyAddresses only, and for a later pod of a
     StatefulSet with podManagementPolicy Parallel only. Checked are `until` and `while !` loops, and
-    `while true` with one break, that run in any case and do not count, in pods with accelerators or
-    an engine's image.
+    `while true` with one break, that run in any case and do not count, in pods of engines.
 
     Pass: an init container with `until nc -z redis 6379`, or an init container of a worker that
     waits for the head's Service; a loop that breaks after some tries.
@@ -56,11 +55,12 @@ def wait_ends(cluster: ClusterObjects) -> Iterator[Finding]:
     chat-1.chat` in StatefulSet chat with OrderedReady; k8s-wait-for with `service chat`; a
     postStart hook with `until curl chat:8000/health`; `until nslookup chat-0-1.chat` in the leader
     of LeaderWorkerSet chat with LeaderReady; `until nc -z chat 8000` in an init container of its
-    workers, and a Service chat that selects its leaders.
+    workers, and a Service chat that selects its leaders; two StatefulSets that wait so for a port
+    of each other.
     Level: mandatory; advisory for a Service whose labels other pods may have.
     Source: Kubernetes documentation, Init Containers; kubernetes
-    pkg/kubelet/kuberuntime/kuberuntime_container.go (computeInitContainerActions,
-    startContainer: the hook before the next container and the state Running),
+    pkg/kubelet/kuberuntime/kuberuntime_container.go (computeInitContainerActions, startContainer:
+    the hook before the next container and the state Running),
     pkg/controller/statefulset/stateful_set_control.go; kubernetes-sigs/lws
     pkg/controllers/pod_controller.go; ai-dynamo/grove operator/initc/internal/wait.go;
     staging/src/k8s.io/endpointslice/utils.go (ready); groundnuty/k8s-wait-for wait_for.sh;
@@ -191,7 +191,8 @@ def _never(
         return None
     if not is_hook:
         found = _of_set(cluster, pods, loop, first, rest)
-        return found or _of_service(cluster, pods, loop, first, rest)
+        found = found or _of_service(cluster, pods, loop, first, rest)
+        return found or _of_others(cluster, pods, loop)
     # A hook runs beside its container, which a Service with pods that are not ready leads to.
     service = cluster.named(_SERVICE).get((str(pods.owner.namespace), first))
     early = service is None or service.spec.get("publishNotReadyAddresses") not in (None, False)
@@ -205,7 +206,7 @@ def _of_set(
     owner, service = pods.owner, pods.owner.spec.get("serviceName")
     if owner.group_kind != _STATEFUL_SET or rest[:1] != [service] or not _is_here(owner, rest[1:]):
         return None
-    number = _number_in(pods, first)
+    number = number_in(pods, first)
     if number is None:
         return None
     if loop.port is not None:
@@ -215,16 +216,6 @@ def _of_set(
         return _Never(f"but {first} is created when the pods before it are ready")
     found = cluster.named(_SERVICE).get((str(owner.namespace), str(service)))
     return _Never(f"{_LATE} {display(service)}") if _is_late(found) else None
-
-
-def _number_in(pods: PodSet, name: str) -> int | None:
-    """Return how many pods of a StatefulSet are before the one with a name; None for another."""
-    numbered = re.fullmatch(rf"{re.escape(str(pods.owner.name))}-(\d{{1,9}})", name)
-    start, count = whole(mapping(pods.owner.spec.get("ordinals")).get("start", 0)), pods.count
-    if numbered is None or not isinstance(start, int) or not isinstance(count, int):
-        return None
-    number = int(numbered[1]) - start
-    return number if 0 <= number < count else None
 
 
 _LATE = "but only ready pods have a name below the Service"
@@ -286,6 +277,81 @@ def _of_engine(
     return _Never("which the first pod does when all pods of its engine have joined", sure=True)
 
 
+def _of_others(cluster: ClusterObjects, pods: PodSet, loop: WaitLoop) -> _Never | None:
+    """Explain that other pods open no port before these have one: each waits for the other."""
+    awaited = _awaited(cluster, pods, loop.host)
+    if loop.port is None or not awaited or any(_is_same(each, pods) for each in awaited):
+        return None
+    for each in awaited:
+        if not _waits_for(cluster, each, pods) and not _joins(cluster, each, pods):
+            return None
+    other = awaited[0]
+    named = owner_title(other) if other.owner is not pods.owner else "the other template"
+    how = "wait for these before they start" if _waits_for(cluster, other, pods) else _JOIN
+    return _Never(f"but the pods of {named} {how}")
+
+
+_JOIN = "open no port before they have joined the engine of these pods"
+
+
+def _waits_for(cluster: ClusterObjects, pods: PodSet, other: PodSet) -> bool:
+    """Return whether pods wait for a port of other pods before anything of them listens."""
+    return _may_wait(pods) and any(
+        loop.port is not None and _only(_awaited(cluster, pods, loop.host), other)
+        for _, container, when in _before_servers(pods)
+        if when != _HOOK
+        for loop in wait_loops(container)
+    )
+
+
+def _joins(cluster: ClusterObjects, pods: PodSet, other: PodSet) -> bool:
+    """Return whether all that listens in pods are the ranks of an engine that other pods start."""
+    ports = cluster.listening(pods)
+    if ports is None or ports.answers is not None or not _may_wait(pods):
+        return False
+    if pods.owner is other.owner and pods.spread:
+        return other.path.endswith(_LEADER.get(pods.owner.group_kind, ("", "?"))[1])
+    return ports.asks is not None and _only(_awaited(cluster, pods, ports.asks[0]), other)
+
+
+def _only(found: list[PodSet], wanted: PodSet) -> bool:
+    return bool(found) and all(_is_same(each, wanted) for each in found)
+
+
+def _is_same(one: PodSet, other: PodSet) -> bool:
+    return one.owner is other.owner and one.path == other.path
+
+
+def _awaited(cluster: ClusterObjects, pods: PodSet, host: str) -> list[PodSet]:
+    """Return the pods of which an address in these pods is one; none if that is not sure."""
+    owner, (first, *rest) = pods.owner, host.split(".")
+    same = cluster.pods_of.get(owner.index, ())
+    variable, field = _LEADER.get(owner.group_kind, (None, ""))
+    if variable is not None and variable.fullmatch(host):
+        return [each for each in same if each.path.endswith(field)]
+    if owner.group_kind == _LWS and _WORKER.fullmatch(first.removeprefix(f"{owner.name}-")):
+        is_own = rest[:1] == [owner.name] and _is_here(owner, rest[1:])
+        return [each for each in same if is_own and each.path.endswith("workerTemplate")]
+    service = cluster.named(_SERVICE).get((str(owner.namespace), first))
+    if service is not None and _is_here(owner, rest):
+        wanted = mapping(service.spec.get("selector"))
+        near = [each for each in cluster.pods if each.owner.namespace == owner.namespace]
+        near = [each for each in near if wanted and selects(wanted, each) is not False]
+        return near if all(_has(each, wanted) for each in near) else []
+    sets = (each for each in cluster.pods if each.owner.group_kind == _STATEFUL_SET)
+    return [
+        each
+        for each in sets
+        if each.owner.namespace == owner.namespace
+        and rest[:1] == [each.owner.spec.get("serviceName")]
+        and _is_here(owner, rest[1:])
+        and number_in(each, first) is not None
+    ]
+
+
+_WORKER = regex(r"\d{1,9}-[1-9]\d{0,8}")
+
+
 def _of_ready(cluster: ClusterObjects, pods: PodSet, wanted: Ready) -> _Never | None:
     """Explain why pods that are ready only after it are never ready."""
     owner, kind, name = pods.owner, wanted.kind, wanted.name
@@ -298,7 +364,7 @@ def _of_ready(cluster: ClusterObjects, pods: PodSet, wanted: Ready) -> _Never | 
         selector = None if service is None else service.spec.get("selector")
         own = selector and not unknown_inside(selector) and _has(pods, mapping(selector))
         return _Never("but that Service selects these pods, too") if own else None
-    if kind == "pod" and owner.group_kind == _STATEFUL_SET and _number_in(pods, name) is not None:
+    if kind == "pod" and owner.group_kind == _STATEFUL_SET and number_in(pods, name) is not None:
         return _Never(f"and {name} waits for itself")
     is_owner = owner.kind == kind and owner.group in {"apps", "batch"} and owner.name == name
     return _Never("and these are its pods") if is_owner else None
@@ -326,20 +392,8 @@ def _others(cluster: ClusterObjects, pods: PodSet) -> Iterator[PodSet]:
 
 
 def _finding(pods: PodSet, at: str, loop: WaitLoop, found: _Never, when: str) -> Finding:
-    what = f"{loop.host} is in DNS" if loop.port is None else f"{loop.host}:{loop.port} answers"
-    what = what if loop.ready is None else _readiness(loop.ready)
-    seen = f"{when}waits until {what}, {found.why}: {_THEN[when]}, so these pods never start"
+    seen = f"{when}waits until {loop.title}, {found.why}: {_THEN[when]}, so these pods never start"
     remedy = "remove the loop, or break it after some tries"
     if loop.ready is not None:
         remedy = "remove it, or wait for other pods"
     return (refuse if found.sure else advise)(pods.at(at), seen, remedy)
-
-
-def _readiness(wanted: Ready) -> str:
-    if wanted.labels:
-        shown = ",".join(f"{key}={value}" for key, value in wanted.labels.items())
-        return f"all pods with {shown} are ready"
-    if wanted.kind == "Service":
-        return f"all pods of Service {display(wanted.name)} are ready"
-    done = {"Job": "has ended", "pod": "is ready"}.get(wanted.kind, "is rolled out")
-    return f"{wanted.kind} {display(wanted.name)} {done}"
