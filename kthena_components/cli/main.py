@@ -14,10 +14,14 @@ from typing import Any, Final
 
 from kthena_components import __version__
 
-WRONG = 2
+SUCCESS, PROBLEM, ERROR, UNAPPROVED, INTERRUPTED = 0, 1, 2, 3, 128 + signal.SIGINT
+"""The exit statuses of all commands; the help of each command says when it returns which one.
+
+PROBLEM: the command did its work, and found a mistake or no answer. ERROR: wrong usage, or an input
+cannot be read. UNAPPROVED: only `review` returns it. INTERRUPTED: shells use it for a command that
+Ctrl-C ended.
+"""
 _NO_VALUE = re.compile(r"--[a-z-]+=")
-INTERRUPTED = 128 + signal.SIGINT
-"""Exit status that shells use for a command that Ctrl-C ended."""
 COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "new": ("new", "write a Pulumi project: a program, stacks, and policies and CI on request"),
     "check": ("check.options", "check manifests in files; needs no cluster"),
@@ -64,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
     except BrokenPipeError:
         _drop_output()
-        return WRONG
+        return ERROR
     except OSError as error:
         if error.filename is None:
             _drop_output()
@@ -124,7 +128,7 @@ def _told(why: str) -> int:
 
     with suppress(OSError):
         sys.stderr.write(f"kthena-components: {visible(why)}\n")
-    return WRONG
+    return ERROR
 
 
 class _Parser(argparse.ArgumentParser):
@@ -159,7 +163,7 @@ def _no_command(name: str) -> int:
     close = nearest(name, COMMANDS)
     hint = f"write {close}" if close else f"known: {', '.join(COMMANDS)}"
     sys.stderr.write(f"kthena-components: there is no command {name!a}; {hint}\n")
-    return WRONG
+    return ERROR
 
 
 def _complete(parser: argparse.ArgumentParser) -> None:

@@ -11,12 +11,12 @@ from importlib.resources import files
 from pathlib import Path
 
 from kthena_components import __version__
+from kthena_components.cli.main import ERROR, SUCCESS
 from kthena_components.cli.policy_pack import MISSING, can_run, write_pack
 from kthena_components.core.values.display import visible
 from kthena_components.core.values.regex import regex
 from kthena_components.reading.files import unwritten
 
-WROTE, WRONG = 0, 2
 TEMPLATES = Path(str(files("kthena_components"))) / "templates"
 LANGUAGES = ("python", "typescript", "yaml")
 PROGRAMS = {"typescript": ("node", "npm")}
@@ -63,9 +63,9 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     except OSError as error:
         told = unwritten(folder, error)
     if told:
-        parser.exit(WRONG, f"{parser.prog}: {visible(told)}\n")
+        parser.exit(ERROR, f"{parser.prog}: {visible(told)}\n")
     sys.stdout.write(_next_steps(folder, asked.language, with_ci=with_ci))
-    return WROTE
+    return SUCCESS
 
 
 def write_project(folder: Path, name: str, language: str, *, with_ci: bool) -> None:

@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 from kthena_components.checker.levels import Levels
 from kthena_components.checker.update_rules import check_change
 from kthena_components.checker.waivers import annotated, waive
+from kthena_components.cli.main import ERROR, PROBLEM, SUCCESS, UNAPPROVED
 from kthena_components.cli.policy_pack import PackError, complete
 from kthena_components.cli.review.branch import BranchReview, ReviewOptions, review_branch
 from kthena_components.cli.review.branch_diff import base_files, open_sides
@@ -39,7 +40,6 @@ from kthena_components.core.findings import Finding, Level, today
 from kthena_components.core.objects.object import pulumi_identity
 from kthena_components.core.values.display import visible
 
-CLEAN, FOUND, WRONG, UNAPPROVED = 0, 1, 2, 3
 _EXITS = """exit status:
   0  no mandatory findings
   1  at least one mandatory finding
@@ -168,13 +168,13 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     try:
         levels = read_settings(asked.level).levels
     except ValueError as error:
-        parser.exit(WRONG, f"{parser.prog}: {visible(str(error))}\n")
+        parser.exit(ERROR, f"{parser.prog}: {visible(str(error))}\n")
     for stated in (*asked.previews, *asked.state, *asked.inventory):
         if not all(stated.partition("=")):
             parser.error(f"write STACK=FILE instead of '{stated}'")
     if asked.judge is not None and not asked.judge.is_dir():
         told = "is not a folder" if asked.judge.exists() else "does not exist"
-        parser.exit(WRONG, f"{parser.prog}: --judge {visible(str(asked.judge))} {told}: name the "
+        parser.exit(ERROR, f"{parser.prog}: --judge {visible(str(asked.judge))} {told}: name the "
                     "folder with the files of the base, or leave it out\n")  # fmt: skip
     previews = [tuple(stated.split("=", 1)) for stated in asked.previews]
     if len(dict(previews)) < len(previews):
@@ -295,11 +295,11 @@ def _first(found: BranchReview, *, approved: bool) -> list[tuple[str, str]]:
 
 def _status(stacks: Sequence[Reviewed], found: BranchReview, *, approved: bool) -> int:
     if found.failed or any(stack.is_broken for stack in stacks):
-        return WRONG
+        return ERROR
     refused = any(said.weight is Weight.MANDATORY for said in found.said)
     if refused or any(stack.mandatory for stack in stacks):
-        return FOUND
-    return UNAPPROVED if found.reasons and not approved else CLEAN
+        return PROBLEM
+    return UNAPPROVED if found.reasons and not approved else SUCCESS
 
 
 def check_updates(preview: Preview, levels: Levels, today: date) -> Iterator[Said]:

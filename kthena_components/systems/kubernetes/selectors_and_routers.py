@@ -1,4 +1,7 @@
-"""Reads the command lines of routers: which pods or addresses they send requests to.
+"""Lists the selectors of a cluster: of Services, ModelServers, InferencePools and routers.
+
+A router states its selector or its addresses in its command line. Whether a selector matches pods
+is decided by `selects` in core/objects/cluster_objects.py.
 
 Source: sgl-project/sglang sgl-router/py_src/sglang_router/router_args.py and
 src/service_discovery.rs; vllm-project/production-stack src/vllm_router/parsers/parser.py and

@@ -75,7 +75,7 @@ from kthena_components.systems.kubernetes.rules.selectors_apart_twice_listeners_
     route_reference_grant,
     selector_matches_template,
 )
-from kthena_components.systems.kubernetes.rules.services_and_routers import (
+from kthena_components.systems.kubernetes.rules.service_selects_pods_one_model_headless import (
     headless_service,
     router_selects_pods,
     service_named_vllm,

@@ -54,7 +54,9 @@ from kthena_components.systems.kthena.view import (
     Server,
     Serving,
 )
-from kthena_components.systems.kubernetes.rules.services_and_routers import may_make_pods
+from kthena_components.systems.kubernetes.rules.service_selects_pods_one_model_headless import (
+    may_make_pods,
+)
 from kthena_components.systems.kubernetes.selectors_and_routers import Selector, selectors
 from kthena_components.systems.system import Rule
 

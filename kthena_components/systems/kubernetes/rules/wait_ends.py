@@ -22,7 +22,9 @@ from kthena_components.core.values.read import (
 )
 from kthena_components.core.values.regex import regex
 from kthena_components.systems.kubernetes.facts import all_before, created_later
-from kthena_components.systems.kubernetes.rules.services_and_routers import has_engine
+from kthena_components.systems.kubernetes.rules.service_selects_pods_one_model_headless import (
+    has_engine,
+)
 from kthena_components.systems.kubernetes.selectors_and_routers import owner_title
 
 _SERVICE, _STATEFUL_SET = ("", "Service"), ("apps", "StatefulSet")
