@@ -321,11 +321,11 @@ def _waived(
         # The policy for single objects checks waivers.
         waived += [f for f in waive([finding], heeded, today) if f.rule == finding.rule]
     for name, entries in stated.items():
-        waived += _wrong(bodies[name], entries, used, today)
+        waived += _invalid_waivers(bodies[name], entries, used, today)
     return waived
 
 
-def _wrong(
+def _invalid_waivers(
     body: Mapping[str, Any],
     entries: tuple[Stated, ...],
     used: Collection[tuple[str, str]],

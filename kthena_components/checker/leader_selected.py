@@ -307,7 +307,7 @@ def _alone(objects: SplitObjects, told: Container[str]) -> Iterator[Finding]:
         if any(_asks(objects, part, known) for part in objects.joining(head)):
             continue
         for part in (each for each in objects.workers_of(head) if each.path not in told):
-            if seen := _away(objects, part, known) or _wrong(objects, part, known, reached):
+            if seen := _away(objects, part, known) or _no_service(objects, part, known, reached):
                 yield _finding(objects, part, head, seen)
 
 
@@ -338,7 +338,7 @@ def _is_away(asked: Asked, part: EnginePart) -> bool:
     return bool(part.namespace) and asked.namespace != part.namespace
 
 
-def _wrong(
+def _no_service(
     objects: SplitObjects, part: EnginePart, known: frozenset[str], reached: set[str]
 ) -> str:
     """Say that a part asks a Service that is missing or selects other pods; empty if neither."""

@@ -275,18 +275,18 @@ def placed_waivers(root: Mapping[str, Any]) -> Iterator[Placed]:
             path = f"{part.path}.{key}".removeprefix(".")
             at = _Part(path, (*place, str(key)), subject, inner)
             if isinstance(key, str) and key.startswith(PREFIX):
-                yield _placed(at, key.removeprefix(PREFIX), path, inner)
+                yield _waiver_in_config(at, key.removeprefix(PREFIX), path, inner)
             elif key == FIELD and isinstance(stated := _structure(inner), Mapping):
                 if set(stated) == {"secure"}:
-                    yield _placed(at, "", path, stated)
+                    yield _waiver_in_config(at, "", path, stated)
                     continue
                 for rule, text in stated.items():
-                    yield _placed(at, str(rule), f"{path}.{rule}", text)
+                    yield _waiver_in_config(at, str(rule), f"{path}.{rule}", text)
             else:
                 parts.append(at)
 
 
-def _placed(part: _Part, rule: str, path: str, text: object) -> Placed:
+def _waiver_in_config(part: _Part, rule: str, path: str, text: object) -> Placed:
     return Placed(
         entry=Stated(rule=rule, path=path, text=text), place=part.place, subject=part.subject
     )

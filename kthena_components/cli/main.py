@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - as long as the process
     if sys.stdout is None:
-        return _told("standard output is closed: redirect it to a file, or to /dev/null")
+        return _fail("standard output is closed: redirect it to a file, or to /dev/null")
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         if error.filename is None:
             _drop_output()
-        return _told(_cause(error))
+        return _fail(_cause(error))
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
         return INTERRUPTED
@@ -84,7 +84,7 @@ def _run(arguments: Sequence[str]) -> int:
     if named and named not in COMMANDS and arguments[0] == named:
         return _no_command(named)
     if empty := _empty(arguments):
-        return _told(empty)
+        return _fail(empty)
     asked = _parser({named}).parse_args(arguments)
     status: int = asked.run(asked)
     return status
@@ -122,7 +122,7 @@ def _cause(error: OSError) -> str:
     return f"standard output cannot be written: {why}"
 
 
-def _told(why: str) -> int:
+def _fail(why: str) -> int:
     """Write one sentence, if anybody can read it, and return the exit status of wrong usage."""
     from kthena_components.core.values.display import visible  # noqa: PLC0415 - only for a mistake
 

@@ -79,7 +79,7 @@ def write_project(folder: Path, name: str, language: str, *, with_ci: bool) -> N
     for source in filter(Path.is_file, (TEMPLATES / language).iterdir()):
         text = source.read_text(encoding="utf-8")
         if source.name == "Pulumi.yaml":
-            text = _named(text, name)
+            text = _filled_in(text, name)
         elif source.name == "requirements.txt":
             text = text.replace(UNPINNED, requirement())
         (folder / source.name).write_text(text, encoding="utf-8")
@@ -123,7 +123,7 @@ def _obstacle(folder: Path, name: str, language: str, *, with_ci: bool) -> str:
     return MISSING if with_ci and not can_run() else ""
 
 
-def _named(text: str, name: str) -> str:
+def _filled_in(text: str, name: str) -> str:
     """Fill in Pulumi.yaml as `pulumi new` does: without the section about the template."""
     about = _ABOUT_TEMPLATE.search(text)
     described = _DESCRIPTION.search(about[0]) if about else None

@@ -63,7 +63,7 @@ def convert_pods(body: Body, changes: Changes) -> Converted:
     differences = list(_differences(described, own))
     if differences:
         raise SpecError(differences, title)
-    before, known = placed(described.facts, _most(described)), list(known_paths(body, described))
+    before, known = placed(described.facts, _largest(described)), list(known_paths(body, described))
     known += [entry.path for entry in annotated(body)]
     gang = facts_from_plan(compiled.plan).gang
     unread = find_unread(body, lambda other: _meaning(other, gang, replicas), known)
@@ -112,7 +112,7 @@ def _meaning(body: Body, gang: GangFacts | None, replicas: object) -> object:
     return described.args, kept
 
 
-def _most(described: Described) -> int:
+def _largest(described: Described) -> int:
     return max((role.pods for role in described.roles), default=0)
 
 

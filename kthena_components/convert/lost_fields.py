@@ -207,7 +207,7 @@ def find_unread(
         if all(describe(other) == usual for other in others):
             yield path
             continue
-        held = _held(value)
+        held = _yaml_fields(value)
         if held is None:
             continue
 
@@ -217,7 +217,7 @@ def find_unread(
         yield from (join_path(path, inner) for inner in find_unread(held, inside, ()))
 
 
-def _held(value: object) -> Mapping[str, Any] | None:
+def _yaml_fields(value: object) -> Mapping[str, Any] | None:
     """Return the fields of a string that contains YAML, such as a config; None for other values."""
     found = read_yaml_text(value, "") if isinstance(value, str) and "\n" in value else None
     return found if isinstance(found, Mapping) else None

@@ -196,7 +196,7 @@ def after(cluster: Cluster, scheduler: Scheduler) -> Cluster:
     placed = (task.node for job in scheduler.jobs for task in job.tasks
               if task.node is not None and not task.runs)  # fmt: skip
     taken = cluster.taken_by_others | {cluster.nodes[node].name for node in placed}
-    neighbours = (*(cluster.neighbours or ()), *_placed(cluster, scheduler))
+    neighbours = (*(cluster.neighbours or ()), *_placed_neighbours(cluster, scheduler))
     return replace(
         cluster,
         nodes=nodes,
@@ -208,7 +208,7 @@ def after(cluster: Cluster, scheduler: Scheduler) -> Cluster:
     )
 
 
-def _placed(cluster: Cluster, scheduler: Scheduler) -> Iterator[Neighbour]:
+def _placed_neighbours(cluster: Cluster, scheduler: Scheduler) -> Iterator[Neighbour]:
     """Return the pods that were placed, for what other pods ask of the pods around them."""
     for job in scheduler.jobs:
         nodes: dict[int, list[str]] = {}

@@ -128,7 +128,7 @@ def _limited(limits: _Limits, group: PodGroup, names: set[str]) -> str:
     """Say which limit counts claims in a way that is not modelled."""
     queue, seen = limits.queues.get(group.queue), set[str]()
     while queue is not None and queue.name not in seen:
-        if names & _named(queue):
+        if names & _queue_resources(queue):
             return f"how the queue {queue.name} counts claimed devices is not modelled"
         seen.add(queue.name)
         queue = limits.queues.get(queue.parent)
@@ -138,7 +138,7 @@ def _limited(limits: _Limits, group: PodGroup, names: set[str]) -> str:
     return f"the quota {quota} limits claimed devices, which is not modelled"
 
 
-def _named(queue: Queue) -> set[str]:
+def _queue_resources(queue: Queue) -> set[str]:
     return {*queue.capability, *queue.deserved, *queue.guarantee}
 
 

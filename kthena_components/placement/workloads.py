@@ -90,7 +90,7 @@ def _groups(
     """List the groups of an object's pods: a stated one, a controller's, or single pods."""
     found, view = templates.owner, cluster.views[templates.owner.index]
     if found.group_kind == POD_GROUP:
-        yield from _stated(templates, cluster)
+        yield from _stated_pod_group(templates, cluster)
     elif found.group_kind in _MAKERS:
         yield from _MAKERS[found.group_kind](templates, view)
     else:
@@ -109,7 +109,7 @@ def _group_of(pods: Template) -> tuple[str, str]:
     return str(pods.owner.namespace), str(pods.gang or "")
 
 
-def _stated(templates: Templates, cluster: ClusterObjects) -> Iterator[PodGroup]:
+def _stated_pod_group(templates: Templates, cluster: ClusterObjects) -> Iterator[PodGroup]:
     """Return a PodGroup with the pods that name it."""
     found = templates.owner
     members = cluster.gangs.get((str(found.namespace), str(found.name)), [])

@@ -101,14 +101,14 @@ class Layout:
 
     def entries(self) -> list[str]:
         """List the kustomizations in the folders that are no base of another one there."""
-        used = {each for key in self.walked for each in self._named(key)}
+        used = {each for key in self.walked for each in self._bases_of(key)}
         return [
             key
             for key in self.walked
             if key not in used and not self.kustomizations[key].is_component
         ]
 
-    def _named(self, key: str) -> set[str]:
+    def _bases_of(self, key: str) -> set[str]:
         """List the bases of a kustomization."""
         named = map(os.path.realpath, self.kustomizations[key].bases)
         return {each for each in named if each in self.kustomizations}
@@ -117,7 +117,7 @@ class Layout:
         """List a kustomization, its bases, their bases, and so on."""
         found, waiting = {key}, [key]
         while waiting:
-            further = self._named(waiting.pop()) - found
+            further = self._bases_of(waiting.pop()) - found
             waiting += further
             found |= further
         return found
@@ -126,7 +126,7 @@ class Layout:
         """List the bases to build by themselves if a kustomization cannot be built."""
         found, passed, waiting = set[str](), set[str](), [key]
         while waiting:
-            for each in self._named(waiting.pop()) - passed:
+            for each in self._bases_of(waiting.pop()) - passed:
                 passed.add(each)
                 if self.kustomizations[each].is_component:
                     waiting.append(each)

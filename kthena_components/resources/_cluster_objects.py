@@ -166,7 +166,7 @@ def warn_if_elsewhere(
     async def compare(resolved: Sequence[Any]) -> Any:
         """Warn once if an object of the state is not on the server that is asked now."""
         found, place = resolved
-        known = _Known.read(mapping(found), begun)
+        known = _RecordedObject.read(mapping(found), begun)
         if known is None or provider in asked:
             return
         asked.add(provider)
@@ -179,14 +179,14 @@ def warn_if_elsewhere(
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _RecordedObject:
     """An object as the state of a stack records it."""
 
     uid: str
     created: str
 
     @classmethod
-    def read(cls, metadata: Mapping[str, Any], begun: datetime) -> "_Known | None":
+    def read(cls, metadata: Mapping[str, Any], begun: datetime) -> "_RecordedObject | None":
         """Read it; None for an object that this run creates, or that is only a file.
 
         Args:
@@ -202,7 +202,7 @@ class _Known:
         return cls(uid, created) if since < begun else None
 
 
-def _missing_on(access: Access, place: Place, known: _Known) -> str | None:
+def _missing_on(access: Access, place: Place, known: _RecordedObject) -> str | None:
     """Return the address of the cluster that does not have an object; None if it may have it."""
     answer = live(access, place)
     if answer is None:
@@ -211,7 +211,7 @@ def _missing_on(access: Access, place: Place, known: _Known) -> str | None:
     return server if metadata is None or metadata.get("uid") != known.uid else None
 
 
-def _of_another_cluster(title: str, known: _Known, server: str) -> Finding:
+def _of_another_cluster(title: str, known: _RecordedObject, server: str) -> Finding:
     """Write the finding of an object that the state has and the cluster does not."""
     return Finding(
         path=title,

@@ -125,8 +125,8 @@ def find_shapes(question: Question) -> Answer:
         SpecError: No engine can be written for it, whatever its shape: the image, the options or
             the model are wrong.
     """
-    base = _asked(question, facts_from_plan(_plan_on_one_gpu(question)))
-    placed = _placed(base)
+    base = _with_gpu_and_model(question, facts_from_plan(_plan_on_one_gpu(question)))
+    placed = _engine_on_gpu(base)
     if isinstance(placed, Unknown):
         return Answer(rows=(), impossible=(), not_checked=placed.because)
     found = _search(question, base, question.nodes)
@@ -200,7 +200,7 @@ def _divides(base: ServingFacts, tensor: int) -> bool:
 def _look(question: Question, base: ServingFacts, shape: Shape) -> Row | Impossible:
     """Check the memory first, without a compilation: most shapes that are refused need more."""
     facts = _resized(base, shape)
-    found, placed = _too_small(facts), _placed(facts)
+    found, placed = _too_small(facts), _engine_on_gpu(facts)
     too_little = isinstance(placed, Placed) and _takes_shorter_ones(placed)
     sure = next((each for each in found if too_little or each.most is Level.MANDATORY), None)
     if isinstance(placed, Unknown):
@@ -253,7 +253,7 @@ def _plan_on_one_gpu(question: Question) -> ServingPlan:
     return build_plan(spec)
 
 
-def _asked(question: Question, facts: ServingFacts) -> ServingFacts:
+def _with_gpu_and_model(question: Question, facts: ServingFacts) -> ServingFacts:
     """Return facts with the GPU and the model that were asked for."""
     (engine,) = facts.engines
     entry = replace(engine.entry, gpu=question.gpu, shape=question.model)
@@ -280,7 +280,7 @@ def _resized(base: ServingFacts, shape: Shape) -> ServingFacts:
     return replace(base, engines=(replace(engine, entry=entry),))
 
 
-def _placed(facts: ServingFacts) -> Placed | Unknown:
+def _engine_on_gpu(facts: ServingFacts) -> Placed | Unknown:
     found = [placed for _, placed in placed_engines(facts)]
     return found[0] if found else Unknown("its command line names no model")
 

@@ -236,7 +236,7 @@ def check_sources(
         referenced=completing,
     )
     beside = _Beside(given, texts, context, released)
-    together = AllObjects(sources, _asked(given, context, sources), given.today, read=texts.read)
+    together = AllObjects(sources, _for_all(given, context, sources), given.today, read=texts.read)
     for checked in side_by_side(
         lambda number: _file(number, sources[number], beside), len(sources), jobs
     ):
@@ -257,7 +257,7 @@ def _of_all(told: LocatedFinding, source: Source, given: CheckOptions) -> Iterat
         yield _result(source, (told.file, told.line), body, left)
 
 
-def _asked(given: CheckOptions, context: Context, sources: Sequence[Source]) -> StackOptions:
+def _for_all(given: CheckOptions, context: Context, sources: Sequence[Source]) -> StackOptions:
     """Return the options for all objects together, with the installed releases that hold."""
     above = {os.path.dirname(source.name) for source in sources}  # noqa: PTH120 - of each file
     folders = {str(Path(folder)) for folder in above}

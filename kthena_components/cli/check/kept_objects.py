@@ -306,7 +306,9 @@ class AllObjects:
 
     def _located(self, finding: Finding, first: ReducedObject) -> LocatedFinding:
         """Find the object of a finding by its path. One about all objects gets the first object."""
-        named = replace(finding, seen=self._named(finding.seen), remedy=self._named(finding.remedy))
+        named = replace(
+            finding, seen=self._with_places(finding.seen), remedy=self._with_places(finding.remedy)
+        )
         match, owner = OBJECT_IN_TEXT.match(finding.path), first
         if match is not None:
             owner = self._owner(match) or first
@@ -354,7 +356,7 @@ class AllObjects:
             if asked.whole or finding.level is not Level.UNKNOWN or finding.rule in _ASKED
         ]
 
-    def _named(self, text: str) -> str:
+    def _with_places(self, text: str) -> str:
         """Replace the numbers of objects by their files and lines. Others stay a `Remedy`."""
 
         def place(match: re.Match[str]) -> str:

@@ -244,14 +244,14 @@ def _write(found: BranchReview, levels: Levels, by: ReviewOptions | None = None)
             continue
         _add_state(preview, found)
         said = list(check_updates(preview, levels, today()))
-        said += [_said(each, "") for each in levels.apply(unchecked_memory(preview))]
+        said += [_reported(each, "") for each in levels.apply(unchecked_memory(preview))]
         if waivers is not None:
             preview.said = list(waivers.apply(preview.said, preview))
             said = list(waivers.apply(said, preview))
         placed = place_with(found.inventories.get(stack), preview, found.failed)
         if placed is not None:
             told = levels.apply(check_placement(placed, today()))
-            said += [_said(finding, "") for finding in told]
+            said += [_reported(finding, "") for finding in told]
         section = () if placed is None else tuple(write_placement(placed))
         stacks.append(replace(reviewed(preview, said), placement=section))
     for reason in found.failed:
@@ -314,9 +314,9 @@ def check_updates(preview: Preview, levels: Levels, today: date) -> Iterator[Sai
         found = check_change(before, after, replaced=step.op == "replace")
         waived = waive(found, annotated(step.new), today)[: len(found)]
         for finding in levels.apply(waived):
-            yield _said(finding, step.urn)
+            yield _reported(finding, step.urn)
 
 
-def _said(finding: Finding, urn: str) -> Said:
+def _reported(finding: Finding, urn: str) -> Said:
     weight = _WEIGHTS.get(finding.level, Weight.UNKNOWN)
     return Said(weight=weight, rule=finding.rule, text=str(finding), urn=urn)

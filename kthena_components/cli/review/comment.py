@@ -186,7 +186,7 @@ def _table(pairs: Sequence[Pair], gpus: Gpus, same: int = 0) -> str:
         [
             _subject(pair), cell_text(pair.cell("role")), pair.cell("groups"),
             pair.cell("engines"), pair.cell("pods"), pair.cell("gpus_per_pod"), pair.sizes,
-            pair.cell("world_size"), _held(pair), cell_text(pair.cell("backend")),
+            pair.cell("world_size"), _gpus_of_role(pair), cell_text(pair.cell("backend")),
         ]
         for pair in pairs
     ]  # fmt: skip
@@ -212,7 +212,7 @@ def _subject(pair: Pair) -> str:
     return f"{name} (removed)" if pair.after is None else name
 
 
-def _held(pair: Pair) -> str:
+def _gpus_of_role(pair: Pair) -> str:
     """Write the GPUs of a role. A new role starts from 0, a removed one ends at 0."""
     if pair.before is None:
         return between("0", pair.cell("gpus"))

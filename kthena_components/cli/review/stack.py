@@ -51,7 +51,7 @@ class Pair:
     @property
     def is_changed(self) -> bool:
         """Whether any of its numbers changes."""
-        return self.before is None or self.after is None or _told(self.before) != _told(self.after)
+        return self.before is None or self.after is None or _key(self.before) != _key(self.after)
 
     def cell(self, key: str) -> str:
         """Write one value, or two with an arrow."""
@@ -222,7 +222,7 @@ def _numbered(rows: Iterable[Row]) -> dict[Key, Row]:
     return known
 
 
-def _told(row: Row) -> list[Any]:
+def _key(row: Row) -> list[Any]:
     return [row.get(key) for key in (*_COUNTS, *_SIZES, "backend")]
 
 

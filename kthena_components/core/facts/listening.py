@@ -164,7 +164,7 @@ def _listening(pod: PodFacts, *, first: bool | None) -> Listening | None:
         taken=_taken(pod, command),
         has_adapters=command.options.get(_ENABLED, False) is not False,
         meets=meets,
-        asks=meets or _asked(command),
+        asks=meets or _head_address(command),
     )
 
 
@@ -182,7 +182,7 @@ def _meeting(command: CommandFacts) -> tuple[str, int] | None:
     return None if is_here or not isinstance(port, int) else (str(host), port)
 
 
-def _asked(command: CommandFacts) -> tuple[str, int] | None:
+def _head_address(command: CommandFacts) -> tuple[str, int] | None:
     """Return where pods look for the first one of their engine; None if that is not known."""
     stated = command.ray_address or command.options.get("--data-parallel-address")
     later = isinstance(command.data_rank, int) and command.data_rank > 0  # It has a server, too.

@@ -145,10 +145,10 @@ def terms_of(start: StartUp) -> Terms | None:
     """Calculate the terms; None if the table of models lacks a size that they need."""
     peak = _peak(start)
     return None if peak is None else Terms(
-        peak=peak, driver=_driver(start), communication=_communication(start) + _held(start),
-        graphs=_graphs(start), staged=start.staged,
+        peak=peak, driver=_driver(start), graphs=_graphs(start), staged=start.staged,
+        communication=_communication(start) + _held_by_exchanges(start),
         doubt=_doubt(start) + (0.0 if counts_no_graphs(start) else _of_decodes(start))
-        + _gathered(start, peak) + _exchanged(start) + _held(start) + start.staged,
+        + _gathered(start, peak) + _exchanged(start) + _held_by_exchanges(start) + start.staged,
     )  # fmt: skip
 
 
@@ -328,7 +328,7 @@ def _communication(start: StartUp) -> float:
     return _MULTICAST if switched and not start.before(_FROM_MULTICAST) else _CHANNELS
 
 
-def _held(start: StartUp) -> float:
+def _held_by_exchanges(start: StartUp) -> float:
     """Return what exchanges in graphs that were captured to be measured still hold.
 
     NCCL frees their pages when it next launches something: persistentDestructor queues them, and

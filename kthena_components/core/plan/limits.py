@@ -97,7 +97,7 @@ def _both(first: When, second: When) -> When:
 def refused(plan: ServingPlan, limits: Iterable[Limit]) -> Iterator[Finding]:
     """Report the fields of a serving that a backend with these limits does not take."""
     for limit in limits:
-        for stated in _stated(plan, limit.field) if limit.seen else ():
+        for stated in _stated_fields(plan, limit.field) if limit.seen else ():
             if stated.value is not None and limit.when(stated):
                 yield Finding(
                     path=stated.path,
@@ -111,7 +111,7 @@ def _text(text: Text, stated: Stated) -> str:
     return text(stated) if callable(text) else text.format(stated.value, plan=stated.plan)
 
 
-def _stated(plan: ServingPlan, field: str) -> Iterator[Stated]:
+def _stated_fields(plan: ServingPlan, field: str) -> Iterator[Stated]:
     """Read a field of a plan, once for each role if the path begins with `roles[].`."""
     of_role = field.removeprefix(_ROLES)
     if of_role != field:

@@ -53,7 +53,7 @@ def engine_option_keys(facts: ServingFacts) -> Iterator[Finding]:
             continue
         for option in table.keyed:
             name, _, inner = option.partition(".")
-            stated = _stated(start, name)
+            stated = _option_value(start, name)
             if not is_map(stated):
                 continue
             taken = table.keys_in(option, release.version)
@@ -61,13 +61,13 @@ def engine_option_keys(facts: ServingFacts) -> Iterator[Finding]:
                 continue
             for key in _inside(stated, inner) if inner else stated:
                 if isinstance(key, str) and not _is_in(key, taken.keys):
-                    yield from _wrong(start, table, taken, key)
+                    yield from _unknown_key(start, table, taken, key)
             own = stated.get(inner) if inner else stated
             yield from _mistyped(start, taken, own if is_map(own) else {})
         yield from _words(start, table)
 
 
-def _stated(start: Start, option: str) -> Any:
+def _option_value(start: Start, option: str) -> Any:
     """Return the value of an option. SGLang's parser takes it as text, and reads it later."""
     stated = start.option(option)
     if stated is None or not isinstance(stated, str) or is_unresolved(stated):
@@ -82,7 +82,7 @@ def _words(start: Start, table: Table) -> Iterator[Finding]:
     """Report words that a release does not take in a key. Those in capitals may be lower case."""
     release = start.command.release
     for option, key in sorted({(row.option, row.key) for row in table.words if row.key}):
-        stated = _stated(start, option)
+        stated = _option_value(start, option)
         word = stated.get(key) if is_map(stated) else None
         if release is None or not isinstance(word, str) or is_unresolved(word):
             continue
@@ -156,7 +156,7 @@ def _is_in(key: str, taken: frozenset[str]) -> bool:
     return key in taken or first.replace("-", "_") in taken
 
 
-def _wrong(start: Start, table: Table, taken: Keys, key: str) -> Iterator[Finding]:
+def _unknown_key(start: Start, table: Table, taken: Keys, key: str) -> Iterator[Finding]:
     """Report a key inside an option's JSON that the release lacks; name releases that have it."""
     release = start.command.release
     sure = release is not None and release.sure and not taken.ignores

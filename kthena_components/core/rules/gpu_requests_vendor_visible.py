@@ -253,7 +253,7 @@ def _twice(items: list[str]) -> bool:
 @part_of_engine
 def _in_pod(engine: EngineFacts, pod: PodFacts, command: CommandFacts) -> Iterator[Finding]:
     """Check that CUDA_VISIBLE_DEVICES of a pod shows at least the GPUs that its ranks use."""
-    stated = _stated(command)
+    stated = _choosing_values(command)
     if not stated or not _has_whole_gpus(pod):
         return
     held, needed = pod.gpus, _ranks_here(engine, command)
@@ -273,7 +273,7 @@ def _in_pod(engine: EngineFacts, pod: PodFacts, command: CommandFacts) -> Iterat
         yield _beyond(engine, pod, seen, last)
 
 
-def _stated(command: CommandFacts) -> list[object]:
+def _choosing_values(command: CommandFacts) -> list[object]:
     """List the values that choose GPUs: of the variable, and of SGLang's options."""
     values = (command.devices, *(_option(command, name) for name in (_FIRST, _STEP)))
     return [value for value in values if value is not None]

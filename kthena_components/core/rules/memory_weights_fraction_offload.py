@@ -115,7 +115,7 @@ def _on_no_gpu(placed: Placed) -> Finding:
 def _too_large(placed: Placed, limit: str, remedy: str) -> Finding:
     """Report weights above the budget: as advice if only a share that SGLang chooses decides."""
     doubtful = placed.weights <= placed.most
-    level = Level.ADVISORY if doubtful else _most(placed)
+    level = Level.ADVISORY if doubtful else _highest_level(placed)
     share = _share(placed)
     if doubtful:
         share = f"SGLang chooses {share}{_EFFECTS[Verdict.TIGHT]}"
@@ -258,7 +258,7 @@ def _too_little(placed: Placed, estimate: Estimate) -> Finding:
         f"{_EFFECTS.get(verdict, '')}",
         remedy=either(_shorter(placed, estimate), _smaller_batch(placed, estimate), _WIDER),
         level=Level.ADVISORY,
-        most=_most(placed) if verdict is Verdict.TOO_SMALL else Level.ADVISORY,
+        most=_highest_level(placed) if verdict is Verdict.TOO_SMALL else Level.ADVISORY,
     )
 
 
@@ -290,7 +290,7 @@ def _model(placed: Placed) -> str:
     return f"{named} (if it is {placed.shape.name})" if placed.assumed else named
 
 
-def _most(placed: Placed) -> Level:
+def _highest_level(placed: Placed) -> Level:
     return Level.ADVISORY if placed.assumed else Level.MANDATORY
 
 

@@ -67,7 +67,7 @@ def refuse_config(role: RolePlan) -> Iterator[Finding]:
     """Report options that no config can state."""
     at, seen_before = join_path(role.path, "engine.extra_args"), set[str]()
     for flag, values in _flags(role):
-        for seen in _wrong(flag, values, twice=flag in seen_before):
+        for seen in _why_not_in_config(flag, values, twice=flag in seen_before):
             yield Finding(
                 path=at,
                 seen=f"has {display(flag)} {seen}",
@@ -85,7 +85,7 @@ def refuse_config(role: RolePlan) -> Iterator[Finding]:
         )
 
 
-def _wrong(flag: str, values: list[str], *, twice: bool) -> Iterator[str]:
+def _why_not_in_config(flag: str, values: list[str], *, twice: bool) -> Iterator[str]:
     """Say why a ModelBooster's config cannot hold an option with these values."""
     known = not is_unresolved(flag)
     if not known or not re.fullmatch(r"--[A-Za-z][\w.-]*", flag):

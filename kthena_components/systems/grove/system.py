@@ -282,7 +282,7 @@ def gangs(view: CliqueSet) -> Iterator[Gang]:
         owner=view.object,
         title="each copy of the set",
         pods=tuple(
-            (pods, _least(clique, held.get(str(clique.name))))
+            (pods, _pods_started_together(clique, held.get(str(clique.name))))
             for pods, clique in zip(pods_of_cliques(view), view.cliques, strict=True)
         ),
         queue=found[1],
@@ -291,7 +291,7 @@ def gangs(view: CliqueSet) -> Iterator[Gang]:
     )
 
 
-def _least(clique: Clique, group: ScalingGroup | None) -> MaybeInt:
+def _pods_started_together(clique: Clique, group: ScalingGroup | None) -> MaybeInt:
     """Return how many pods of a clique start together in one copy of the set."""
     stated = clique.spec.get("minAvailable")
     own = copies_in(clique.replicas if stated is None else stated, 1)

@@ -196,7 +196,7 @@ def _refuse_templates(role: RolePlan) -> Iterator[Finding]:
             "contains '{{', which KServe expands as a template of its own",
             elsewhere("put the text into a ConfigMap and mount it"),
         )
-    stated = [_stated(role, template) for template in templates]
+    stated = [_stated_metadata(role, template) for template in templates]
     for key in dict.fromkeys(key for one in stated for key in one["labels"]):
         if any(part in key for part in _RESERVED):
             yield loss(
@@ -220,7 +220,7 @@ def _refuse_templates(role: RolePlan) -> Iterator[Finding]:
         )
 
 
-def _stated(role: RolePlan, template: Template) -> dict[str, dict[str, str]]:
+def _stated_metadata(role: RolePlan, template: Template) -> dict[str, dict[str, str]]:
     """Return what the user states: KServe gives pods its own labels in place of the defaults."""
     overlaid = ((role.stated.overlay or {}).get("metadata") or {}).get("labels") or {}
     ours = set(labels_of(role.stated, "")) - set(overlaid) if role.engine else set[str]()

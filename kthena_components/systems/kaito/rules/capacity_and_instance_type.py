@@ -113,7 +113,7 @@ def _nodes(sized: Sized, view: View) -> Iterator[Finding]:
     deployment = sized.deployment
     if deployment is None:
         return
-    if not (refusal := [*_most(sized, deployment, view)]):
+    if not (refusal := [*_too_many_nodes(sized, deployment, view)]):
         yield from _count(sized, deployment)
     yield from refusal
     yield from _limit(deployment, view)
@@ -121,7 +121,7 @@ def _nodes(sized: Sized, view: View) -> Iterator[Finding]:
     yield from _left(sized, deployment)
 
 
-def _most(sized: Sized, deployment: Deployment, view: View) -> Iterator[Finding]:
+def _too_many_nodes(sized: Sized, deployment: Deployment, view: View) -> Iterator[Finding]:
     """Report more nodes than the release of KAITO creates for one replica."""
     release = known_version(view.object.context.versions.get("kaito") or "", "kaito")
     if release in _MOST_NODES and deployment.nodes > _MOST_NODES[release]:
@@ -181,7 +181,7 @@ def _limit(deployment: Deployment, view: View) -> Iterator[Finding]:
 def _left(sized: Sized, deployment: Deployment) -> Iterator[Finding]:
     """Report if one request of maximum length would not fit, by our own estimate."""
     start = start_of(sized, deployment)
-    placed = start if isinstance(start, Unknown) else _placed(sized, start)
+    placed = start if isinstance(start, Unknown) else _engine_on_gpu(sized, start)
     if isinstance(placed, Unknown):
         # Without a ConfigMap, the gap is in the table of models.
         if sized.model.config:
@@ -190,7 +190,7 @@ def _left(sized: Sized, deployment: Deployment) -> Iterator[Finding]:
         yield from _short(sized, start, placed)
 
 
-def _placed(sized: Sized, start: Start) -> Placed | Unknown | None:
+def _engine_on_gpu(sized: Sized, start: Start) -> Placed | Unknown | None:
     """Return the engine on its GPUs; None if there is nothing to compare.
 
     Ranks without GPUs, and a share that vLLM does not accept, are reported by kaito-config.
@@ -284,10 +284,10 @@ def kaito_instance_type(model: Model, release: str | None) -> Iterator[Finding]:
         gap = Unknown(f"{display(name)} is a placeholder for a name")
         raise NotKnownError(gap, model.instance_path)
     if name:
-        yield from _known(model, name, release)
+        yield from _check_by_name(model, name, release)
 
 
-def _known(model: Model, name: str, release: str | None) -> Iterator[Finding]:
+def _check_by_name(model: Model, name: str, release: str | None) -> Iterator[Finding]:
     """Check an instance type by its name; KAITO creates unknown ones of Azure without a count."""
     if model.resource.get("partition") is not None:
         seen = f"is {display(name)}, but a partition is for existing nodes"

@@ -77,7 +77,7 @@ def kthena_entry_names(view: Serving) -> Iterator[Finding]:
         for path, words in _texts(role):
             for found in _own_names(view.name).finditer(words) if view.name in words else ():
                 rest = (found[2] or "").strip(".")
-                seen, remedy = _wrong(view, roles, found[1], rest)
+                seen, remedy = _not_in_dns(view, roles, found[1], rest)
                 if seen and found[0] not in told and _is_host(view, words, found, rest):
                     told.add(found[0])
                     yield Finding(path=path, seen=f"has {display(found[0])}, {seen}", remedy=remedy)
@@ -119,7 +119,7 @@ def _of_container(path: str, container: Mapping[str, Any]) -> Iterator[tuple[str
             yield f"{path}.env[{index}].value", f"{item.get('name')}={item['value']}"
 
 
-def _wrong(view: Serving, roles: Mapping[str, Role], name: str, rest: str) -> tuple[str, str]:
+def _not_in_dns(view: Serving, roles: Mapping[str, Role], name: str, rest: str) -> tuple[str, str]:
     """Explain why a name is not in DNS, and what to write; two empty strings if it may be."""
     serving = str(view.name)
     own = re.fullmatch(r"(\d+)-([a-z].*)-(\d+)-(\d+)", name.removeprefix(f"{serving}-"))

@@ -257,10 +257,10 @@ def route_service_port(place: _Place, route: Object, at: str, stated: Any) -> It
     elif is_ingress:
         yield from _ingress_port(service, path, str(name), mapping(port))
     elif service.lacks(port, path):
-        yield refuse(path, f"{_seen(port)}, {_has(name, service)}", _either(service))
+        yield refuse(path, f"{_describe_value(port)}, {_has(name, service)}", _either(service))
 
 
-def _seen(stated: object) -> str:
+def _describe_value(stated: object) -> str:
     return "is missing" if stated is None else f"is {display(stated)}"
 
 
@@ -331,7 +331,7 @@ def inference_pool_picker_port(place: _Place, pool: Object) -> Iterator[Finding]
             at = pool.at(f"spec.{field_of}.name")
             yield report(at, f"{seen} {display(names[0])}", write(names[0]))
     elif service.lacks(stated, path):
-        yield refuse(path, f"{_seen(stated)}, {_has(name, service)}", _either(service))
+        yield refuse(path, f"{_describe_value(stated)}, {_has(name, service)}", _either(service))
 
 
 def _of_picker(cluster: ClusterObjects, pool: object, space: str) -> list[str]:

@@ -37,11 +37,11 @@ def resource_claim_exists(cluster: ClusterObjects) -> Iterator[Finding]:
     """
     for pods in cluster.pods:
         for index, item in enumerate(sequence(pods.spec.get("resourceClaims"))):
-            yield from _named(cluster, pods, mapping(item), f"spec.resourceClaims[{index}]")
+            yield from _check_claim(cluster, pods, mapping(item), f"spec.resourceClaims[{index}]")
 
 
 @part_of_rule
-def _named(
+def _check_claim(
     cluster: ClusterObjects, pods: PodSet, entry: Mapping[str, Any], path: str
 ) -> Iterator[Finding]:
     """Check that a claim exists which a pod names: the pod waits for it."""

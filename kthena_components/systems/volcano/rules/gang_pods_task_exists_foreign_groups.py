@@ -280,7 +280,7 @@ def _check_resources(
         asked = parse_quantity(stated)
         if asked is None or not isinstance(resource, str) or resource == "pods":
             continue
-        most = _most(member, asked_by.get(resource, []))
+        most = _sum_of_largest(member, asked_by.get(resource, []))
         if asked > most:
             yield Finding(
                 path=entry.at(join_path("spec.minResources", key_text(resource))),
@@ -291,7 +291,7 @@ def _check_resources(
             )
 
 
-def _most(member: int, amounts: list[tuple[int, Decimal]]) -> Decimal:
+def _sum_of_largest(member: int, amounts: list[tuple[int, Decimal]]) -> Decimal:
     """Add up the largest requests of a number of pods."""
     most, left = Decimal(0), member
     for number, amount in sorted(amounts, key=lambda pair: -pair[1]):
