@@ -15,7 +15,7 @@ from kthena_components.core.facts.engine_grouping import is_bare_head, is_second
 from kthena_components.core.facts.listening import waits_for_engine
 from kthena_components.core.facts.network import PORT_OPTIONS
 from kthena_components.core.facts.split_engines import (
-    Asked,
+    Address,
     EnginePart,
     first_address,
     group_of_head,
@@ -309,7 +309,7 @@ def _places(objects: SplitObjects, part: EnginePart) -> Iterator[tuple[tuple[obj
             port = command.options.get(*PORT_OPTIONS[option])
         if isinstance(port, int):
             asked = objects.asked_by(replace(part, asks=found[1]))
-            asked = asked or Asked(found[1], part.namespace)
+            asked = asked or Address(found[1], part.namespace)
             yield (command.engine, *asked, port), f"port {port} of {display(found[1])}"
 
 

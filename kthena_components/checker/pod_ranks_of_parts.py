@@ -9,7 +9,7 @@ from kthena_components.checker.leaders_apart_and_published import may_have_other
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.network import PORT_OPTIONS
 from kthena_components.core.facts.split_engines import (
-    Asked,
+    Address,
     EnginePart,
     group_of_worker,
     has_selector,
@@ -276,7 +276,7 @@ def _workers(objects: SplitObjects, head: EnginePart) -> list[EnginePart]:
     return objects.in_order(found)
 
 
-def _is_only_first(objects: SplitObjects, asked: Asked, head: EnginePart) -> bool:
+def _is_only_first(objects: SplitObjects, asked: Address, head: EnginePart) -> bool:
     """Return whether a Service selects no other pod with a first rank."""
     service = objects.service_of(asked)
     if service is None or not has_selector(service.body):

@@ -17,7 +17,7 @@ from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, SpecError, count_of, path_of
 from kthena_components.core.objects.object import VOLCANO, Object, PodSet, read_object
-from kthena_components.core.plan.controller_variables import Told
+from kthena_components.core.plan.controller_variables import PodVariables
 from kthena_components.core.plan.read_back import SERVE, described_template, stated
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import group_kind, is_name, mapping, name_of, sequence
@@ -56,7 +56,7 @@ class Described:
     facts: ServingFacts
     roles: tuple[PodRole, ...]
     args: Mapping[str, Any]
-    told: Told
+    told: PodVariables
     sets: tuple[PodSet, ...]
 
 
@@ -79,7 +79,7 @@ def describe(body: Body, replicas: object = None) -> Described:
     facts = kind.facts(view) if kind is not None and kind.facts is not None else None
     if kind is None or facts is None or kind.pods is None or not shows_pods(kind):
         raise _refusal("kind", f"is {found.kind}: {_why(kind)}", _LATER, body)
-    told = kind.tells(view) if kind.tells is not None else Told()
+    told = kind.tells(view) if kind.tells is not None else PodVariables()
     facts, sets = _counted(facts, tuple(kind.pods(view)), replicas)
     copies = _known_count(facts.copies, facts.path, body)
     roles = tuple(_roles(found, facts, sets, copies))

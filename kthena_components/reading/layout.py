@@ -14,7 +14,7 @@ from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.regex import regex
 from kthena_components.reading.files import Unreadable
-from kthena_components.reading.folders import CHART, Found
+from kthena_components.reading.folders import CHART, FoundFiles
 from kthena_components.reading.kustomization import (
     Kustomization,
     Patch,
@@ -198,7 +198,7 @@ class Layout:
         return next((str(folder.parent) for folder in above), None)
 
 
-def arrange(found: Found) -> Layout:
+def arrange(found: FoundFiles) -> Layout:
     """Sort the files of some folders."""
     layout = Layout()
     layout.add_charts({folder: boundary_of(root) for folder, root in found.charts.items()})

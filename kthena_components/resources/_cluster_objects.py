@@ -25,7 +25,7 @@ from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import is_unresolved
-from kthena_components.resources._access import Access, Place, Placed, access_of, live
+from kthena_components.resources._access import Access, Place, PlacedObject, access_of, live
 
 _KUBERNETES = "kubernetes:core/v1:Service"
 _Claims = dict[tuple[pulumi.ProviderResource | None, str], str]
@@ -87,12 +87,12 @@ OF_ANOTHER_STACK = "object-of-another-stack"
 MOST = 10
 """Components of a program that a preview asks about: the first ones."""
 _TAKES_OVER = "PULUMI_K8S_ENABLE_PATCH_FORCE"
-_asked: WeakKeyDictionary[object, list[Placed]] = WeakKeyDictionary()
+_asked: WeakKeyDictionary[object, list[PlacedObject]] = WeakKeyDictionary()
 
 
 def warn_of_rival(
     resource: pulumi.CustomResource,
-    placed: Placed,
+    placed: PlacedObject,
     own: str,
     provider: pulumi.ProviderResource | None,
 ) -> None:
@@ -149,7 +149,7 @@ _known_states: WeakKeyDictionary[object, _Asked] = WeakKeyDictionary()
 
 
 def warn_if_elsewhere(
-    resource: pulumi.CustomResource, placed: Placed, provider: pulumi.ProviderResource | None
+    resource: pulumi.CustomResource, placed: PlacedObject, provider: pulumi.ProviderResource | None
 ) -> None:
     """Warn if a component's first resource is in the state and not in its provider's cluster.
 

@@ -19,7 +19,7 @@ from kthena_components.checker.check_cluster_objects import (
 )
 from kthena_components.checker.manifest import CheckedObject, is_compared, reduce_object
 from kthena_components.checker.members import read_engine_part_of
-from kthena_components.checker.waivers import Stated, annotated, waive
+from kthena_components.checker.waivers import WaiverEntry, annotated, waive
 from kthena_components.cli.sources import KubeObject, Source, is_wanted, objects_of
 from kthena_components.core.facts.context import NO_CONTEXT, Context
 from kthena_components.core.facts.serving import GpuDemand
@@ -199,7 +199,7 @@ class AllObjects:
     _at: dict[tuple[int, int], int] = field(default_factory=dict)
     """The numbers of objects by the numbers of their sources and in them."""
     _foreign: set[tuple[object, object]] = field(default_factory=set)
-    _stated: dict[int, dict[str, list[Stated]]] = field(default_factory=dict)
+    _stated: dict[int, dict[str, list[WaiverEntry]]] = field(default_factory=dict)
 
     def add(self, found: KeptObjects) -> None:
         """Add the objects of the next source. Of each kind without rules, one is enough."""

@@ -16,7 +16,7 @@ from kthena_components.reading.files import unwritten
 
 if TYPE_CHECKING:
     from kthena_components.cli.fit.output import WhatIf
-    from kthena_components.placement.answer import Asked
+    from kthena_components.placement.answer import FitQuestion
     from kthena_components.placement.model import Cluster, Outcome
 
 WIDTH = 100
@@ -133,7 +133,7 @@ def _cluster(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> "Clu
 
 
 def _write(
-    question: "Asked",
+    question: "FitQuestion",
     outcomes: "Sequence[Outcome]",
     what_if: "WhatIf",
     asked: argparse.Namespace,
@@ -164,7 +164,7 @@ def _write(
 
 
 def _what_if(
-    question: "Asked",
+    question: "FitQuestion",
     outcomes: "Sequence[Outcome]",
     asked: argparse.Namespace,
     parser: argparse.ArgumentParser,

@@ -26,7 +26,13 @@ from kthena_components.cli.review.placement import (
     read_inventories,
     write_placement,
 )
-from kthena_components.cli.review.preview import Preview, PreviewError, Said, Weight, read_preview
+from kthena_components.cli.review.preview import (
+    Preview,
+    PreviewError,
+    PreviewFinding,
+    Weight,
+    read_preview,
+)
 from kthena_components.cli.review.stack import (
     Reviewed,
     StateError,
@@ -302,7 +308,7 @@ def _status(stacks: Sequence[Reviewed], found: BranchReview, *, approved: bool) 
     return UNAPPROVED if found.reasons and not approved else SUCCESS
 
 
-def check_updates(preview: Preview, levels: Levels, today: date) -> Iterator[Said]:
+def check_updates(preview: Preview, levels: Levels, today: date) -> Iterator[PreviewFinding]:
     """Check each object that is updated or replaced, from its old and new inputs.
 
     Invalid waivers are not reported here, because the policies report them.
@@ -317,6 +323,6 @@ def check_updates(preview: Preview, levels: Levels, today: date) -> Iterator[Sai
             yield _reported(finding, step.urn)
 
 
-def _reported(finding: Finding, urn: str) -> Said:
+def _reported(finding: Finding, urn: str) -> PreviewFinding:
     weight = _WEIGHTS.get(finding.level, Weight.UNKNOWN)
-    return Said(weight=weight, rule=finding.rule, text=str(finding), urn=urn)
+    return PreviewFinding(weight=weight, rule=finding.rule, text=str(finding), urn=urn)

@@ -25,7 +25,7 @@ from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import visible
 
 if TYPE_CHECKING:
-    from kthena_components.placement.answer import Asked
+    from kthena_components.placement.answer import FitQuestion
     from kthena_components.placement.model import Cluster, Outcome
 
 
@@ -123,7 +123,7 @@ class StackPlacement:
     """Where the pods of a stack run before and after a change."""
 
     cluster: "Cluster"
-    asked: tuple["Asked", "Asked"]
+    asked: tuple["FitQuestion", "FitQuestion"]
     old: list["Outcome"]
     new: list["Outcome"]
 

@@ -256,7 +256,7 @@ def _with_written(files: Files, written: Mapping[str, MaybeText] | Unknown) -> F
 
 def _with_env(wrappers: Sequence[str], environment: Variables) -> Variables:
     """Add the variables that `env` in front of a program sets or removes."""
-    from kthena_components.core.engines.bash.shell_state import Given  # noqa: PLC0415 - see follow
+    from kthena_components.core.engines.bash.shell_state import EnvCommand  # noqa: PLC0415 - see follow
 
     names = [base_name(word) for word in wrappers]
     own: dict[str, MaybeText | None] = {}
@@ -269,7 +269,7 @@ def _with_env(wrappers: Sequence[str], environment: Variables) -> Variables:
             own[words[at + 1]] = None
         elif word in {"-i", "-", "--ignore-environment"}:
             environment = _Declared(Scope({}, {}))
-    return Given(environment, own)
+    return EnvCommand(environment, own)
 
 
 def _interpreter(text: str) -> list[str]:

@@ -333,7 +333,7 @@ def selects(service: Mapping[str, Any], part: EnginePart) -> str:
     return name if is_its and isinstance(name, str) else ""
 
 
-class Asked(NamedTuple):
+class Address(NamedTuple):
     """The parts of an address."""
 
     name: str

@@ -22,7 +22,7 @@ from kthena_components.core.findings import Finding, run_rule
 from kthena_components.core.objects.engine_containers import Sketch
 from kthena_components.core.objects.object import VOLCANO, Object, PodSet, copies_in
 from kthena_components.core.objects.retained_fields import kept_pods
-from kthena_components.core.plan.controller_variables import Told, reference
+from kthena_components.core.plan.controller_variables import PodVariables, reference
 from kthena_components.core.templates import HIDDEN
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import (
@@ -251,7 +251,7 @@ _OF_GANGS = (
 """Labels and annotations with the name of a PodGroup, by the strategy."""
 _DOMAIN = rf"-0\.{reference('STORM_SERVICE_NAME')}"
 _IN_GROUPS = ("PODSET_NAME", "POD_GROUP_INDEX", GROUP_SIZE)
-_VARIABLES = Told(
+_VARIABLES = PodVariables(
     size=(GROUP_SIZE,),
     rank=("POD_GROUP_INDEX",),
     addresses=(reference("PODSET_NAME") + _DOMAIN, "-".join(map(reference, _NAME_PARTS)) + _DOMAIN),
@@ -262,7 +262,7 @@ _VARIABLES = Told(
 )
 
 
-def tells(view: RoleSets) -> Told:
+def tells(view: RoleSets) -> PodVariables:
     """Return the variables of the pods: those of groups only if a role has groups.
 
     Only a StormService numbers its RoleSets. Run on AIBrix 0.7.0.

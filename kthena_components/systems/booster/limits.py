@@ -13,7 +13,7 @@ from kthena_components.core.engines import write_commands
 from kthena_components.core.engines.argv import by_flag
 from kthena_components.core.engines.vllm_launch import RAY_SCRIPT_MOVED, RAY_SCRIPT_SINCE
 from kthena_components.core.findings import Finding, Level, count_of, join_path
-from kthena_components.core.plan.limits import UPDATE, Limit, Stated, loss
+from kthena_components.core.plan.limits import UPDATE, Limit, SetField, loss
 from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.remedies import elsewhere, remove, write
 from kthena_components.core.spec.enums import EngineKind, RecoveryPolicy, RolloutType
@@ -203,12 +203,12 @@ def _names(plan: ServingPlan) -> set[str]:
     return {role.name for role in plan.roles}
 
 
-def _names_of_roles(one: Stated) -> str:
+def _names_of_roles(one: SetField) -> str:
     shown = ", ".join(map(display, sorted(_names(one.plan))))
     return f"has {shown}, but Kthena names the roles of a ModelBooster itself"
 
 
-def _has_other_fields(one: Stated) -> bool:
+def _has_other_fields(one: SetField) -> bool:
     """Return whether an overlay states more than resources and variables of the engine."""
     spec = mapping(one.value.get("spec"))
     containers = [mapping(each) for each in sequence(spec.get("containers"))]

@@ -14,7 +14,7 @@ from kthena_components.core.facts.workload import fill_requests, is_serving, rel
 from kthena_components.core.findings import join_path
 from kthena_components.core.objects.cluster_objects import Gang
 from kthena_components.core.objects.object import KAI, VOLCANO, PodSet, copies_in, pod_set
-from kthena_components.core.plan.controller_variables import Told, reference
+from kthena_components.core.plan.controller_variables import PodVariables, reference
 from kthena_components.core.remedies import write
 from kthena_components.core.templates import HIDDEN
 from kthena_components.core.values.read import (
@@ -329,7 +329,7 @@ def _by_hand(body: Body) -> str:
     return "a pod restarts when it is deleted" if deleted else ""
 
 
-def tells(view: CliqueSet) -> Told:
+def tells(view: CliqueSet) -> PodVariables:
     """Return the number of a pod in its clique, and the address of the leader's.
 
     Source: ai-dynamo/grove operator/api/common/constants/constants.go, and
@@ -338,7 +338,7 @@ def tells(view: CliqueSet) -> Told:
     leaders = {engine.path for engine in facts(view).engines}
     grouped = view.grouped
     names = [c.name for c in view.cliques if is_name(c.name) and view.object.at(c.path) in leaders]
-    return Told(
+    return PodVariables(
         size=(GROUP_PODS,),
         ordinal=("GROVE_PCLQ_POD_INDEX",),
         addresses=tuple(

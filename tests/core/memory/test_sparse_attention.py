@@ -6,7 +6,7 @@ import pytest
 
 from kthena_components.core.findings import Finding
 from kthena_components.core.memory import GIB, Split
-from kthena_components.core.memory.engine import Placed, placed_engines
+from kthena_components.core.memory.engine import EngineOnGpu, engines_on_gpu
 from kthena_components.core.memory.estimate import Estimate
 from kthena_components.core.memory.held_weights import copied_weights
 from kthena_components.core.memory.sparse_attention import (
@@ -142,8 +142,8 @@ def test_sglang_allocates_more_than_it_counts(
     version: str, gpu: str, args: tuple[str, ...], allocated: int, counted: int
 ) -> None:
     measured = start(GLM_FP8, "sglang", version, gpu, args)
-    ((_, placed),) = placed_engines(measured.serving)
-    assert isinstance(placed, Placed)
+    ((_, placed),) = engines_on_gpu(measured.serving)
+    assert isinstance(placed, EngineOnGpu)
 
     assert bytes_of_a_token(measured) == 78 * allocated
     budget = placed.room - placed.loaded - placed.overhead

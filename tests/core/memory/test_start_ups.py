@@ -8,7 +8,7 @@ import pytest
 
 from kthena_components.core.findings import Level
 from kthena_components.core.memory import Split
-from kthena_components.core.memory.engine import Placed, placed_engines
+from kthena_components.core.memory.engine import EngineOnGpu, engines_on_gpu
 from kthena_components.core.memory.estimate import Estimate, Verdict
 from kthena_components.core.memory.largest_batch import StartUp, batch_of
 from kthena_components.core.memory.share import (
@@ -154,16 +154,16 @@ def test_an_engine_that_started_is_never_said_not_to_start(start: Measured) -> N
 def test_weights_and_cache_of_sglang_are_within_the_most_that_its_share_may_be(
     start: Measured,
 ) -> None:
-    ((_, placed),) = placed_engines(start.serving)
-    assert isinstance(placed, Placed)
+    ((_, placed),) = engines_on_gpu(start.serving)
+    assert isinstance(placed, EngineOnGpu)
     assert (start.weights_gib or 0.0) + (start.kv_gib or 0.0) <= placed.most
 
 
 def test_only_a_share_that_sglang_chooses_is_in_doubt() -> None:
     """Two of its start-ups hold more than the default; vLLM's default is one number."""
     for start in KNOWN:
-        ((_, placed),) = placed_engines(start.serving)
-        assert isinstance(placed, Placed)
+        ((_, placed),) = engines_on_gpu(start.serving)
+        assert isinstance(placed, EngineOnGpu)
         stated = "--mem-fraction-static" in start.args
         certain = start.engine == "vllm" or (stated and start.gpu.startswith("NVIDIA"))
         assert not certain or placed.most == placed.budget, start.id
@@ -325,8 +325,8 @@ def test_the_image_of_vllm_has_the_sampler_of_flashinfer(
     )  # fmt: skip
     variable = "VLLM_USE_FLASHINFER_SAMPLER"
     for measured, found in ((start, samples), (replace(start, own_image=False), False)):
-        ((_, placed),) = placed_engines(measured.serving)
-        assert isinstance(placed, Placed)
+        ((_, placed),) = engines_on_gpu(measured.serving)
+        assert isinstance(placed, EngineOnGpu)
         assert (variable in placed.start.on) == found
 
 
@@ -856,9 +856,9 @@ def test_an_engine_of_sglang_has_the_share_of_its_options(
         id="", source="", engine="sglang", version="0.5.8", gpu=gpu, tensor=8,
         model="moonshotai/Kimi-K2.5", args=args, started=True,
     )  # fmt: skip
-    ((_, placed),) = placed_engines(start.serving)
+    ((_, placed),) = engines_on_gpu(start.serving)
 
-    assert isinstance(placed, Placed)
+    assert isinstance(placed, EngineOnGpu)
     assert placed.share == pytest.approx(share, abs=0.01)
 
 
@@ -992,8 +992,8 @@ def test_other_transports_gather_no_tokens(
         model="deepseek-ai/DeepSeek-R1", started=True,
         args=("--data-parallel-size", "8", "--enable-expert-parallel", *args),
     )  # fmt: skip
-    ((engine, placed),) = placed_engines(start.serving)
-    assert isinstance(placed, Placed)
+    ((engine, placed),) = engines_on_gpu(start.serving)
+    assert isinstance(placed, EngineOnGpu)
     entry = replace(engine.entry, stated=frozenset({variable} if variable else ()))
     terms = replace(placed, engine=replace(engine, entry=entry)).terms
 

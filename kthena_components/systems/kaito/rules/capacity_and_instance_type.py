@@ -14,7 +14,7 @@ from kthena_components.core.findings import (
 )
 from kthena_components.core.hardware import Instance, find_instance, known_instances
 from kthena_components.core.memory import GIB, overhead
-from kthena_components.core.memory.engine import Placed, cache_of, placed_engines
+from kthena_components.core.memory.engine import EngineOnGpu, bytes_per_token, engines_on_gpu
 from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.rules.memory_weights_fraction_offload import memory_fraction_range
 from kthena_components.core.schema.versions import known_version, read_release
@@ -190,7 +190,7 @@ def _left(sized: Sized, deployment: Deployment) -> Iterator[Finding]:
         yield from _short(sized, start, placed)
 
 
-def _engine_on_gpu(sized: Sized, start: Start) -> Placed | Unknown | None:
+def _engine_on_gpu(sized: Sized, start: Start) -> EngineOnGpu | Unknown | None:
     """Return the engine on its GPUs; None if there is nothing to compare.
 
     Ranks without GPUs, and a share that vLLM does not accept, are reported by kaito-config.
@@ -200,15 +200,15 @@ def _engine_on_gpu(sized: Sized, start: Start) -> Placed | Unknown | None:
         return None
     if any(finding.level is not Level.UNKNOWN for finding in memory_fraction_range(start.facts)):
         return None
-    (_, placed), *_ = placed_engines(start.facts)
+    (_, placed), *_ = engines_on_gpu(start.facts)
     if isinstance(placed, Unknown) or placed.left is None:
         return placed if isinstance(placed, Unknown) else None
-    return first_unknown(cache_of(placed), start.command.max_model_len) or placed
+    return first_unknown(bytes_per_token(placed), start.command.max_model_len) or placed
 
 
-def _short(sized: Sized, start: Start, placed: Placed) -> Iterator[Finding]:
+def _short(sized: Sized, start: Start, placed: EngineOnGpu) -> Iterator[Finding]:
     """Report a KV cache that is too small for the longest request."""
-    stated, each = start.command.max_model_len, cache_of(placed)
+    stated, each = start.command.max_model_len, bytes_per_token(placed)
     length = sized.shape.context if stated is None else stated
     if not (isinstance(length, int) and isinstance(each, int)):
         return
