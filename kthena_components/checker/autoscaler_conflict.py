@@ -233,7 +233,7 @@ def _fields(target: _Target) -> Mapping[str, Any]:
 
 
 def _same_name(cluster: ClusterObjects, target: _Target) -> Object | None:
-    """Return an object with the name of a target, of a kind whose controller makes none of it."""
+    """Return a workload of another kind that has the name of a target."""
     key = (target.namespace, target.name)
     found = (cluster.named(kind).get(key) for kind in (*_KEPT_NAMES, ("apps", "Deployment")))
     return next((one for one in found if one is not None), None)

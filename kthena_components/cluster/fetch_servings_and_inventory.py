@@ -207,7 +207,7 @@ _SECRET = ("v1", "Secret")
 
 
 def stacks_in(cluster: Cluster) -> Counter[str]:
-    """Return the stacks that have objects in a cluster, each with their number.
+    """Return the name of each stack that has objects in a cluster, with the number of its objects.
 
     Kinds that cannot be read count as empty.
 

@@ -143,7 +143,7 @@ class Layout:
         return told or next((f"it builds on {each}, which cannot be read" for each in unread), "")
 
     def built_upon(self) -> set[str]:
-        """List the real paths of the files whose objects kustomizations may complete."""
+        """List the real paths of the files whose objects a kustomization may patch."""
         return _objects_of(self.kustomizations.values())
 
     def patched(self, built: Collection[str]) -> dict[str, list[Patch]]:

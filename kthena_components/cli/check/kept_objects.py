@@ -366,7 +366,10 @@ class AllObjects:
         return OBJECT_IN_TEXT.sub(place, text) if OBJECT_IN_TEXT.search(text) else text
 
     def _owner(self, match: re.Match[str]) -> ReducedObject | None:
-        """Find the object that is meant in a path. A user's text may look like a path: None."""
+        """Find the object of a match of OBJECT_IN_TEXT: its number, or its source and number.
+
+        None: there is no such object, because the text of a user looks like a reference.
+        """
         number = int(match[1])
         if match[2]:
             number = self._at.get((number, int(match[2])), len(self._kept))

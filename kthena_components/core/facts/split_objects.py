@@ -134,7 +134,7 @@ class SplitObjects:
         return self._parts_by_name.get((namespace, found[1])) if found else None
 
     def service_of(self, asked: Address) -> Service | None:
-        """Return the Service in an address."""
+        """Return the Service that an address names; None if it is not among the objects."""
         return self._services_by_name.get((asked.namespace, asked.name))
 
     def asked_by(self, part: EnginePart) -> Address | None:

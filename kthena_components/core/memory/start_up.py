@@ -17,8 +17,8 @@ from kthena_components.core.memory.largest_batch import (
     encoder_peak,
     expert_numbers,
     graph_numbers,
-    is_split,
     kept_images,
+    splits_prompts,
     staying_numbers,
 )
 from kthena_components.core.memory.sharding import BRIDGED, FLASHINFER, LINKED, SWITCHED
@@ -174,7 +174,7 @@ def asked_later(start: StartUp) -> float:
     context = 0.0 if _counts_context(start) else OF_CONTEXT
     if start.split.tensor * start.copies > 1 and not start.before(_RANKS_SINCE):
         context = _OF_RANKS
-    sampler = 0.0 if is_split(start) else (_sampler(start) or 0.0) + _counts(start)
+    sampler = 0.0 if splits_prompts(start) else (_sampler(start) or 0.0) + _counts(start)
     return context + _uncounted_graphs(start) + sampler
 
 
@@ -195,7 +195,7 @@ def _uncounted_graphs(start: StartUp) -> float:
 
 def _peak(start: StartUp) -> float | None:
     layers, sampler = _layers(start), _sampler(start)
-    if is_split(start):
+    if splits_prompts(start):
         return layers
     if layers is None or sampler is None:
         return None

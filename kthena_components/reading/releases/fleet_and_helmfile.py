@@ -228,6 +228,7 @@ def _sets(release: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _text(value: object) -> str:
+    """Write a value for `helm --set`, which splits at commas that have no backslash."""
     written = json.dumps(value) if isinstance(value, bool | int | float | None) else str(value)
     return written.replace(",", "\\,")
 

@@ -228,7 +228,11 @@ def _hidden(view: RoleSets, gap: Unknown) -> EngineFacts:
 
 
 def _placed_together(view: RoleSets) -> bool:
-    """Return whether a gang places the pods, by the strategy of the RoleSet or of one role."""
+    """Return whether the pods may be placed as a gang.
+
+    A strategy of the RoleSet or of a role, or the scheduler Volcano, or a scheduler that is not
+    known yet may do so.
+    """
     stated = [view.spec.get(STRATEGY), *(role.fields.get(STRATEGY) for role in view.roles)]
     schedulers = [role.scheduler for role in view.roles]
     asked = any(one is not None for one in stated) or VOLCANO in schedulers

@@ -114,7 +114,7 @@ def added_fields(found: Object) -> tuple[str, ...]:
 
 
 def _workload(name: str, group: str = "apps", **known: Any) -> Kind[Object]:
-    """Return a kind with one pod template."""
+    """Return a kind with one pod template; `known` replaces or adds fields of the `Kind`."""
     usual: dict[str, Any] = {
         "facts": facts_of_copies,
         "pods": pods_of_copies,

@@ -120,7 +120,14 @@ def _of_container(path: str, container: Mapping[str, Any]) -> Iterator[tuple[str
 
 
 def _not_in_dns(view: Serving, roles: Mapping[str, Role], name: str, rest: str) -> tuple[str, str]:
-    """Explain why a name is not in DNS, and what to write; two empty strings if it may be."""
+    """Explain why a host name is not in DNS, and what to write; two empty strings if it may be.
+
+    Args:
+        view: The serving.
+        roles: Its roles by name.
+        name: The first label of the host name.
+        rest: The labels after it.
+    """
     serving = str(view.name)
     own = re.fullmatch(r"(\d+)-([a-z].*)-(\d+)-(\d+)", name.removeprefix(f"{serving}-"))
     if own is None:

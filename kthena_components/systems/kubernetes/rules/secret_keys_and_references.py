@@ -291,7 +291,10 @@ _ByKind = dict[tuple[GroupKind, str], dict[str, None]]
 
 
 def names_by_space(cluster: ClusterObjects) -> Iterator[_ByKind]:
-    """Return the names of each kind in each namespace, without those of which some are unknown."""
+    """Yield one map: the names of claims, Secrets and service accounts, by kind and namespace.
+
+    A kind and namespace has no entry if it may have objects whose names are unknown.
+    """
     found: _ByKind = {}
     for kind in (CLAIM, SECRET, SERVICE_ACCOUNT):
         for space, name in () if cluster.name_unknown(kind) else cluster.named(kind):

@@ -268,6 +268,7 @@ def _broken(cluster: ClusterObjects, service: Object) -> Iterator[tuple[PodSet, 
 
 
 def _runs_vllm(container: Mapping[str, Any]) -> bool:
+    """Return whether a container with GPUs runs a release of vLLM that reads VLLM_PORT."""
     image = container.get("image")
     limits = mapping(mapping(container.get("resources")).get("limits"))
     has_gpus = any(is_accelerator(str(name)) for name in limits)

@@ -292,7 +292,12 @@ def _check_resources(
 
 
 def _sum_of_largest(member: int, amounts: list[tuple[int, Decimal]]) -> Decimal:
-    """Add up the largest requests of a number of pods."""
+    """Return what the `member` pods with the largest requests of a resource request together.
+
+    Args:
+        member: The number of pods.
+        amounts: Numbers of pods, each with what one of them requests.
+    """
     most, left = Decimal(0), member
     for number, amount in sorted(amounts, key=lambda pair: -pair[1]):
         taken = min(number, left)
