@@ -23,7 +23,7 @@ _META = Fields(fields=METADATA.fields, partial=True)
 
 
 def _outline(maps: str = "", lists: str = "", numbers: str = "") -> Fields:
-    """Return the shape of an object of which only some fields below spec are known."""
+    """Return the shape of an object if only some fields below spec are known."""
     known = ((maps, _MAP), (lists, _LIST), (numbers, _NUMBER))
     fields = {name: shape for names, shape in known for name in names.split()}
     spec = Fields(fields=fields, partial=True)

@@ -101,7 +101,7 @@ def may_have_workers(objects: SplitObjects, namespace: str) -> bool:
 
 @cached_last  # asked for each first pod
 def _of_other_kinds(objects: SplitObjects) -> list[Mapping[str, Any]]:
-    """Return the objects of kinds with pods of which no part of an engine is read."""
+    """Return the objects whose kind has pods, but in which no part of an engine was found."""
     parts = (*objects.parts, *objects.sleeping, *objects.stopped)
     read = {(part.kind, part.namespace, part.name) for part in parts}
     return [

@@ -94,7 +94,7 @@ def leader_alone(objects: SplitObjects) -> Iterator[Finding]:
 
 
 def may_have_others(objects: SplitObjects) -> bool:
-    """Return whether an object of which no part is read may have pods of an engine."""
+    """Return whether an object may have pods of an engine, although no part was found in it."""
     every = (*objects.parts, *objects.stopped)
     read = {(part.kind, part.namespace, part.name) for part in every}
     return any(_key(body) not in read and _may_have_ranks(body) for body in objects.named.values())

@@ -178,7 +178,7 @@ def check_manifest(
         today: The day on which its waivers are checked; without it, all are ignored.
         versions: The releases that the cluster runs, by system, as in `{"kthena": "0.4"}`; the
             newest that is known if left out.
-        asked: Names of rules that only run if they are asked for: those about production.
+        asked: Names of the rules about production that the levels enable.
     """
     return check_whole(body, path, context, today, versions, asked=asked).findings
 
@@ -265,7 +265,7 @@ def _unread(body: Body, path: str) -> list[Finding]:
 def _production(
     kind: Kind[Any], found: Object, view: Any, facts: ServingFacts | None, asked: Collection[str]
 ) -> list[Finding]:
-    """Check the pods of an object by the rules about production that are asked for."""
+    """Check the pods of an object by the enabled rules about production."""
     on = asked if ALL_PRODUCTION not in kind.without else ()
     rules = [
         rule for rule in PRODUCTION if rule_name(rule) in on and rule_name(rule) not in kind.without

@@ -71,7 +71,7 @@ def pod_ranks_of_parts(objects: SplitObjects) -> Iterator[Finding]:
 def _missing(
     objects: SplitObjects, head: EnginePart, workers: Sequence[EnginePart], ranks: set[int]
 ) -> Iterator[Finding]:
-    """Report an engine of which the objects start some ranks, each once, and not the others."""
+    """Report an engine if its objects start some of its ranks, each once, but not all."""
     parts, nodes = [head, *workers], _nodes(head)
     pods = sum(part.count for part in parts)
     if {_nodes(part) for part in parts} != {nodes} or not isinstance(nodes, int):

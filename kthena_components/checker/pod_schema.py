@@ -46,7 +46,7 @@ _INDEX = regex(r"\[(\d+)\]")
 _Move = tuple[str, str]
 """The path of a misplaced field, and the path of the map into which it belongs."""
 _MOST = 8
-"""Maximum number of misplaced fields of which each is moved by itself: each is another check."""
+"""Up to this number of misplaced fields, each is also moved alone: every move needs a check."""
 Check = Callable[[Mapping[str, Any]], Iterable[Finding]]
 
 

@@ -148,7 +148,7 @@ def labels_of(found: Object) -> dict[str, Any]:
 
 
 def scheduler_of(facts: ServingFacts, sets: Sequence[PodSet]) -> str:
-    """Return the scheduler of the pods: the one that they name, or Volcano for a gang."""
+    """Return the scheduler that the pods name, or Volcano for a gang."""
     named = [name for each in sets if is_name(name := each.spec.get("schedulerName"))]
     if named:
         return str(named[0])

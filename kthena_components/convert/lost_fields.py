@@ -60,8 +60,7 @@ def find_additions(
 ) -> Iterator[str]:
     """Yield the path of every field that only the result has.
 
-    Labels, annotations and variables that the package adds to each object are left out, unless
-    they are asked for.
+    Without `with_ours`, labels, annotations and variables that the package adds are left out.
     """
     if isinstance(result, Mapping):
         theirs = source if isinstance(source, Mapping) else {}

@@ -71,7 +71,7 @@ _NO_PRODUCT = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FitQuestion:
-    """What is asked about a cluster."""
+    """A cluster, and the groups to place into it."""
 
     cluster: Cluster
     """Without what the objects replace."""

@@ -141,7 +141,7 @@ def _freed(cluster: Cluster, names: frozenset[str]) -> Cluster:
 
 
 def queue_line(cluster: Cluster, name: str) -> list[str]:
-    """Return a queue and those above it, each of which counts what its pods request."""
+    """Return a queue and its ancestors: each counts what the pods of the queue request."""
     parents, found = {queue.name: queue.parent for queue in cluster.queues}, [name]
     while (above := parents.get(found[-1], "")) and above not in found:
         found.append(above)

@@ -36,7 +36,7 @@ def with_devices(
     """Return a cluster and groups whose claims count, or say why not, and what a reader must know.
 
     Args:
-        groups: The groups that are asked about.
+        groups: The groups to place.
     """
     asked = _keys(pods.requests for group in groups for pods in group.pods)
     if not asked:

@@ -196,7 +196,7 @@ def _over_capability(case: Case) -> Obstacle | None:
 
 
 def _exceeded(case: Case, share: Share, most: Amounts) -> dict[str, tuple[Decimal, Decimal]]:
-    """List the resources of which a group asks for more than is left, with what is used."""
+    """List the resources that a group requests beyond what is left, with the used amounts."""
     dimensions, found = case.scheduler.dimensions, dict[str, tuple[Decimal, Decimal]]()
     for at, resource in enumerate(dimensions.names):
         if resource not in most:

@@ -46,7 +46,7 @@ _MAKERS = {
     **dict.fromkeys((LEADER_WORKER_SET, DISAGGREGATED_SET), groups_of_sets),
     JOB: groups_of_job,
 }
-"""Who makes the PodGroups of which kinds."""
+"""Which controller makes the PodGroups of each kind."""
 _TEMPLATE = ("", "PodTemplate")
 """Who refers to it makes the pods."""
 NO_TEMPLATES = "its controller writes the pods, so their sizes are not known"

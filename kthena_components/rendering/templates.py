@@ -97,7 +97,7 @@ def _lines(parts: list[str]) -> Iterator[tuple[str, frozenset[str]]]:
 
 
 def _actions(text: str) -> Iterator[re.Match[str]]:
-    """Yield the actions of a template, up to one that does not end: Helm renders none of it then.
+    """Yield the actions of a template up to one without an end, with which Helm renders nothing.
 
     To look for another one behind that would take the square of the time.
     """

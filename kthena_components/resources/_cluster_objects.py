@@ -120,7 +120,7 @@ def _is_taken_over() -> bool:
 
 
 def _owner(access: Access, place: Place) -> tuple[str, str] | None:
-    """Return the cluster's address, and the stack that an object belongs to; None for nobody's."""
+    """Return the cluster's address, and the stack that owns an object; None if no stack does."""
     server, metadata = live(access, place) or ("", None)
     owner = mapping(mapping(metadata).get("annotations")).get(naming.STACK)
     return None if owner is None else (server, str(owner))

@@ -259,7 +259,7 @@ def _plan_on_one_gpu(question: Question) -> ServingPlan:
 
 
 def _with_gpu_and_model(question: Question, facts: ServingFacts) -> ServingFacts:
-    """Return facts with the GPU and the model that were asked for."""
+    """Return facts with the GPU and the model of the question."""
     (engine,) = facts.engines
     entry = replace(engine.entry, gpu=question.gpu, shape=question.model)
     return replace(facts, engines=(replace(engine, entry=entry),))

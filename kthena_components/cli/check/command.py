@@ -26,7 +26,7 @@ _OBJECTS = 1_000_000
 
 
 def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
-    """Check the files, or write what is asked about rules, and return the exit status."""
+    """Check the files, or print rules for --rules and --explain; return the exit status."""
     try:
         settings = _settings(asked)
         told = _about_rules(asked, parser)
@@ -94,7 +94,7 @@ def _releases(words: Sequence[str]) -> dict[str, str]:
 
 
 def _about_rules(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> str | None:
-    """Return the list of rules or the documentation of one; None if neither is asked for."""
+    """Return the text for --rules or --explain; None without these options."""
     if not asked.rules and asked.explain is None:
         return None
     # Imported here, because the documentation of all rules takes longer than to check an object.

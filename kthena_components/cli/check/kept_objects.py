@@ -249,7 +249,7 @@ class AllObjects:
                 yield from ((part, self.asked) for part in parts)
 
     def _rendered_again(self, numbers: Iterable[int]) -> set[int]:
-        """Return the objects of which another rendering is in the cluster.
+        """Return the objects that another rendering also contains.
 
         The last rendering of a file's object is kept; it belongs to a release if there is one. Two
         whose namespaces are not known may be in two. A chart that no release installs is another

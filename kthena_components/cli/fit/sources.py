@@ -1,4 +1,4 @@
-"""Reads the objects that `fit` is asked about: manifests, charts, and the servings of stacks."""
+"""Reads the objects that `fit` places: manifests, charts, and the servings of stacks."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -39,7 +39,7 @@ class _SourceObject(NamedTuple):
 
 
 class SourceError(ValueError):
-    """What is asked about cannot be read. One sentence for each reason."""
+    """An argument of `fit` cannot be read. One sentence for each reason."""
 
     def __init__(self, reasons: Sequence[str]) -> None:
         """Keep the sentences."""

@@ -153,7 +153,7 @@ class Preview:
     errors: int = 0
     """Errors that are not findings. They are in the log of the preview."""
     reasons: list[str] = field(default_factory=list)
-    """What may be shown of these errors; empty for one of which nothing may be."""
+    """What may be shown of each of these errors; empty for an error that is hidden."""
     hidden: tuple[str, ...] = ()
     """Values that no reason may quote."""
     gpu: str = ""

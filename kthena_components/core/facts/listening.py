@@ -87,7 +87,7 @@ class Listening:
     taken: frozenset[str] | None = None
     """All names that vLLM takes in requests, those of adapters, too. None: not known."""
     has_adapters: bool = False
-    """Whether it may load adapters, of which others can be added while it runs."""
+    """Whether it may load adapters; more can be added while it runs."""
     program: str = ""
     """What listens if it is not an engine."""
     meets: tuple[str, int] | None = None
@@ -203,7 +203,7 @@ def server_port(command: CommandFacts) -> int | None:
 
 
 def listening_by_number(pod: PodFacts, commands: Sequence[CommandFacts]) -> Listening | None:
-    """Return the ports of pods of which one answers requests; None if it is not known which.
+    """Return the ports if one pod answers requests; None if it is not known which one does.
 
     Without a probe, the others are ready, and get requests from Services, too. With one, those of
     vLLM and Ray never are; SGLang's may answer the probe, and nothing else.

@@ -44,7 +44,7 @@ class RoutingSidecar:
     target: int
     """The port of the pod to which it passes requests."""
     bootstrap: int | None = None
-    """The port of SGLang's prefill engines at which the cache is asked for. None: not known."""
+    """The port of SGLang's prefill engines for requests of their cache. None: not known."""
 
 
 def read_sidecar(

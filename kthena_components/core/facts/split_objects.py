@@ -320,13 +320,13 @@ def _listed(found: Iterable[tuple[_Key, EnginePart]]) -> Mapping[_Key, list[Engi
 
 
 def join_engines(objects: SplitObjects) -> Iterator[ServingFacts]:
-    """Yield each engine of which some objects are all parts."""
+    """Yield each engine whose parts are all in these objects."""
     for head, workers in joined(objects):
         yield from (_together(head, worker, workers) for worker in workers)
 
 
 def joined(objects: SplitObjects) -> Iterator[tuple[EnginePart, list[EnginePart]]]:
-    """Yield the head and the workers of each engine of which some objects are all parts."""
+    """Yield the head and the workers of each engine whose parts are all in these objects."""
     for head in filter(is_head, objects.parts):
         workers = objects.joining(head)
         if workers and _are_all(head, workers):

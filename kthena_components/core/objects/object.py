@@ -37,7 +37,7 @@ _LABELS: Mapping[str, tuple[str, ...]] = {
         *(naming.POD_INDEX, "statefulset.kubernetes.io/pod-name", "controller-revision-hash"),
     ),
 }
-"""Labels of which only the controller of a kind knows the values."""
+"""Labels whose values only the controller of a kind knows."""
 _OF_INDEXED = (
     *("batch.kubernetes.io/job-index-failure-count",),
     "batch.kubernetes.io/job-index-ignored-failure-count",

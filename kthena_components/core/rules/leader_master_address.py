@@ -226,7 +226,7 @@ _FIRST = "the name of the first pod"
 
 
 def _default_port(meeting: Meeting) -> int:
-    """Return a port for an address without one: that of Ray's head, or of SGLang."""
+    """Return the default port of Ray's head or of SGLang, for an address without a port."""
     return RAY_PORT if meeting.option == RAY else INIT_PORT
 
 

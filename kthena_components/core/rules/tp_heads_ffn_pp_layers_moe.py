@@ -67,7 +67,7 @@ def tp_divides_heads(facts: ServingFacts) -> Iterator[Finding]:
 
 
 def _without_model(facts: ServingFacts) -> list[EngineFacts]:
-    """Return the engines of which memory-weights-fit says that nothing names the model."""
+    """Return the engines that memory-weights-fit reports because nothing names their model."""
     without = engines_without_gpu(facts) if facts.gpu_option else ()
     found = (*engines_on_gpu(facts), *(one for one in without if one[0].entry.gpu is None))
     return [engine for engine, placed in found if placed == NO_MODEL]

@@ -123,7 +123,7 @@ _TOKEN = Whole(bits=64, least=600, most=2**32)
 
 
 def _some(**fields: Schema) -> Fields:
-    """Return the shape of a map, of which only some fields are checked."""
+    """Return the shape of a map with these fields; other fields are not checked."""
     return Fields(fields=fields, partial=True)
 
 

@@ -177,7 +177,7 @@ def hosts(view: RoleSets) -> PodHosts | None:
 
 
 def _prefixes(role: Role) -> Iterator[str]:
-    """Yield the names of a role's groups, of which variables or the object state parts."""
+    """Yield the names of a role's groups; variables or the object state parts of them."""
     last = role.instances if isinstance(role.instances, int) else 1
     for name in ("ROLE_NAME", role.name):
         for index in ("ROLE_REPLICA_INDEX", *map(str, range(min(last, _LITERAL)))):

@@ -113,7 +113,7 @@ _ALL = 100
 def restored_roles(
     after: Mapping[str, Any], live: Mapping[str, Any], stored: Iterable[Mapping[str, Any]]
 ) -> Iterator[Finding]:
-    """Report roles of which the held groups get the number that Kthena stored for them.
+    """Report roles whose held groups get back the number that Kthena stored for them.
 
     Kthena stores the roles of a revision when it creates groups. If a role is scaled later, the
     groups follow; once a partition holds groups back, they get the stored number again. A group

@@ -35,7 +35,7 @@ _WHOLE: frozenset[GroupKind] = frozenset(
 )
 """Kinds whose pods are one Workload."""
 _EACH: frozenset[GroupKind] = frozenset({("", "Pod"), ("apps", "Deployment")})
-"""Kinds of which each pod is one."""
+"""Kinds whose pods are each one Workload."""
 _LWS: GroupKind = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
 _NO_SIZE = Unknown("the size of a group is not a count")
 

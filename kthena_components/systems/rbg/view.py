@@ -104,7 +104,7 @@ class RbgView:
 
 
 def read_rbg(found: Object) -> RbgView:
-    """Read a RoleBasedGroup, or the one that a RoleBasedGroupSet copies."""
+    """Read a RoleBasedGroup, or the template that a RoleBasedGroupSet copies."""
     path, spec = "spec", found.spec
     at, annotations = "metadata.annotations", mapping(found.metadata.get("annotations"))
     if found.group_kind == RBG_SET:

@@ -28,7 +28,7 @@ UNSET, MISSING = Nothing.UNSET, Nothing.MISSING
 
 
 class Many(str):
-    """A word of which it is not known how many words it stands for, none included."""
+    """A word that stands for an unknown number of words, perhaps for none."""
 
     __slots__ = ()
 

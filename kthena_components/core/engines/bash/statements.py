@@ -124,7 +124,7 @@ class Statements:
         return Pipeline(tuple(read))
 
     def chain(self, node: Node) -> Chain:
-        """Read `a && b || c`, of which the grammar makes a tree that leans left."""
+        """Read `a && b || c`, which the grammar reads as a tree that leans left."""
         rest: list[tuple[str, Statement]] = []
         while node.type == "list":
             left, mark, right = _sides(node)

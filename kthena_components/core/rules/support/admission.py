@@ -149,7 +149,7 @@ def _has_unresolved(value: object) -> bool:
 
 
 def exactly_one(first: str, second: str, *, neither: bool) -> tuple[str, str]:
-    """Return what is wrong with two fields of which exactly one must be given, and the remedy."""
+    """Return what is wrong with two fields, and the remedy: exactly one of them must be given."""
     if neither:
         return f"has neither {first} nor {second}", f"write {first} or {second}"
     return f"has both {first} and {second}", "keep one of the two"

@@ -43,7 +43,7 @@ _LONGEST = 120
 
 @dataclass(slots=True)
 class _Services:
-    """The Services of one name, of which several files may have one each."""
+    """The Services of one name: several files may each have one."""
 
     ports: list[Mapping[str, Any]] = field(default_factory=list)
     gap: Unknown | None = None
@@ -85,7 +85,7 @@ class _Services:
 
 
 _WHOLE = ("clusterIP", "selector", "type")
-"""Fields of a Service, of which a patch that only changes ports has none."""
+"""Fields of a Service that a patch which only changes ports does not have."""
 
 
 def _with_ports(cluster: ClusterObjects) -> Iterator[tuple[Object]]:

@@ -180,7 +180,7 @@ _Template = tuple[object, object]
 
 
 def _users(cluster: ClusterObjects) -> dict[_Template, list[PodSet]]:
-    """Find the pods of each template of which a container uses the claim."""
+    """Find the pods of each template with a container that uses the claim."""
     found: dict[_Template, list[PodSet]] = {}
     for pods in cluster.pods:
         for name in _templates_used(pods):

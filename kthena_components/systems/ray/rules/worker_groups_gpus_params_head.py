@@ -106,7 +106,7 @@ def counted_in_pod(group: Group) -> MaybeInt:
 
 @part_of_rule
 def _compare_gpus(group: Group, path: str, value: object, missing: str = "") -> Iterator[Finding]:
-    """Compare the GPUs that Ray is told of with the GPUs of the group's pods."""
+    """Compare the GPUs in Ray's start parameters with the GPUs of the group's pods."""
     gpus = group.ray_gpus
     require_known(path, value, gpus)
     if not isinstance(value, str):

@@ -34,7 +34,7 @@ _USUAL = "default"
 _DEEPEST = 32
 """Longest chain of parent queues that is followed."""
 _WITHOUT_ZERO = frozenset({"cpu", "memory"})
-"""Resources of which a capability of 0 means no limit (proportion.go OnSessionOpen)."""
+"""Resources for which a capability of 0 means no limit (proportion.go OnSessionOpen)."""
 _Amounts = Mapping[str, Decimal] | Unknown
 
 
