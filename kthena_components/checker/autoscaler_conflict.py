@@ -177,9 +177,9 @@ def autoscaler_target(cluster: ClusterObjects) -> Iterator[Finding]:
 
     Otherwise the HorizontalPodAutoscaler, the VerticalPodAutoscaler or the ScaledObject changes
     nothing. A controller may create the target: a name that begins with the name of a custom
-    resource is not reported, nor one of an autoscaler in a file of its own, unless it differs from
-    a name in one letter, or in two that are swapped. A target is also reported if only an object of
-    another kind has its name.
+    resource is not reported, nor the target of an autoscaler that is alone in its file, unless it
+    differs from a name in one letter, or in two swapped letters. A target is also reported if only
+    an object of another kind has its name.
 
     Pass: a HorizontalPodAutoscaler for the Deployment chat, and a Deployment chat; one for the
     Deployment chat-predictor, and an InferenceService chat.

@@ -29,9 +29,8 @@ def engine_option_keys(facts: ServingFacts) -> Iterator[Finding]:
     --kv-transfer-config, --kv-events-config and --eplb-config of vLLM, since 0.11.0 also
     --structured-outputs-config, --pooler-config and those named attention, ec-transfer, kernel,
     profiler and reasoning, whole or as --eplb-config.num_redundant_experts, and --kv-events-config
-    of SGLang.
-    The keys are those of the classes of each release: docs/engines.md. Older releases ignore other
-    keys, so what they say has no effect; newer ones refuse them. The words are those of `method` in
+    of SGLang. Each release has its own keys (docs/engines.md). Older releases ignore other keys, so
+    what they say has no effect; newer ones refuse them. The words are those of `method` in
     --speculative-config, since vLLM 0.9.1, of cudagraph_mode in --compilation-config, since 0.10.1,
     and of publisher in --kv-events-config, since 0.11.1. SGLang ignores other keys, and does not
     start with another publisher. The types are those that vLLM's own classes refuse: a number for
@@ -238,7 +237,7 @@ def engine_option_word(start: Start) -> Iterator[Finding]:
     --reasoning-parser-plugin it does not check the parser.
 
     Pass: --quantization awq, and --tool-call-parser hermes, with vllm/vllm-openai:v0.11.0.
-    Fail: --quantization awqq with that of v0.11.0; --enable-auto-tool-choice and
+    Fail: --quantization awqq with vllm/vllm-openai:v0.11.0; --enable-auto-tool-choice and
     --tool-call-parser qwen3; --distributed-executor-backend raylet; --attention-backend FLASHATTN.
     Level: mandatory; advisory if the image states no release, if a package may have a loader or a
     quantization that vLLM itself no longer has, if the container installs packages first, and for

@@ -54,12 +54,12 @@ def memory_weights_fit(facts: ServingFacts) -> Iterator[Finding]:
     `check` says once per object, and the policy pack once per preview. If a GPU is named but
     something else is unknown (the model, the format of its weights, the part that stays in host
     memory), this rule reports it once for both rules about memory. A local path or a bucket counts
-    as the model that an init container downloads to it, else as the one that one of its parts
+    as the model that an init container downloads to it, else as the model that a part of the path
     names. Any other name counts as the model from which it, or --served-model-name, differs in
     separators only. The finding is then advice in every environment, because it may be a smaller
     copy. The default share is 0.92, or 0.9 up to vLLM 0.19. A share that SGLang chooses may be
-    another one: weights that exceed only that one, or a stated one only with the factor
-    of an attention backend that SGLang chooses, are advice in every environment as well.
+    another one: weights that exceed only that one, or a stated one only with the factor of an
+    attention backend that SGLang chooses, are advice in every environment as well.
 
     Pass: 756 GiB over tensor 8 × pipeline 2, 47.2 GiB on each H100 of 79.65 GiB.
     Fail: 756 GiB over tensor 8, 94.5 GiB on each H100 of 79.65 GiB.

@@ -286,7 +286,7 @@ def mpi_ranks(engine: EngineFacts) -> Iterator[Finding]:
     trtllm-llmapi-launch makes one session of all ranks, and the engine rejects a session of another
     size. mpirun rejects more ranks than its hosts have slots, and rank and GPU of a pod have the
     same number, so a pod cannot have more ranks than GPUs. Without trtllm-llmapi-launch, each rank
-    starts a server of its own, and only rank 0 may start the others.
+    starts its own server, but only rank 0 may do so.
 
     Pass: mpirun -n 16 -H a:8,b:8 trtllm-llmapi-launch trtllm-serve M --tp_size 8 --pp_size 2, on 2
     pods of 8 GPUs.

@@ -47,13 +47,13 @@ def kaito_capacity(view: View) -> Iterator[Finding]:
     """KAITO creates as many nodes for a preset as stated, and the model fits on them.
 
     With vLLM, KAITO calculates the nodes itself, from the size of the weight files, and ignores
-    resource.count. A smaller count means more nodes than requested; a larger one has no effect.
-    The GPUs of existing nodes are those of the labels nvidia.com/gpu.product and .count. If
-    its nodes leave too little memory for one request of the model's length, the rule reports the
-    numbers: the estimate ignores that layers cannot be split, and that every GPU has the whole
-    cache of latent attention. With the transformers runtime, the model must fit on one node. The
-    ConfigMap of inference.config overrides KAITO's own values, such as a longer max-model-len, for
-    which it creates more nodes. KAITO 0.11 creates none if a replica needs more than 3.
+    resource.count. A smaller count means more nodes than requested; a larger one has no effect. The
+    labels nvidia.com/gpu.product and .count state the GPUs of existing nodes. If its nodes leave
+    too little memory for one request of the model's length, the rule reports the numbers: the
+    estimate ignores that layers cannot be split, and that every GPU has the whole cache of latent
+    attention. With the transformers runtime, the model must fit on one node. The ConfigMap of
+    inference.config overrides KAITO's own values, such as a longer max-model-len, for which it
+    creates more nodes. KAITO 0.11 creates none if a replica needs more than 3.
 
     Pass: Llama-3.3-70B, 131.4 GiB, count 2 of Standard_NC48ads_A100_v4, 2 × 80 GiB.
     Fail: the same with count 1; 5 nodes with KAITO 0.11; advisory: Mistral-Large-3 on 5 nodes of

@@ -56,9 +56,9 @@ def model_server_model(
     """The model of a ModelServer is a name under which the engines of its pods serve theirs.
 
     Kthena's router writes spec.model into each request. Without it, requests have the modelName of
-    the ModelRoute. vLLM answers 404 for a name that is not its own; it has those of
-    --served-model-name, or the name of its model. SGLang takes any name, and engines with LoRA
-    adapters have further names: neither is compared.
+    the ModelRoute. vLLM has the names of --served-model-name, or the name of its model, and answers
+    404 for any other name. SGLang takes any name, and engines with LoRA adapters have further
+    names: neither is compared.
 
     Pass: model Qwen/Qwen3-8B, and vllm serve Qwen/Qwen3-8B.
     Fail: model Qwen/Qwen3-8B, and vllm serve Qwen/Qwen3-8B --served-model-name chat; without model,

@@ -282,7 +282,7 @@ def selector_of_serving(
 ) -> Iterator[Finding]:
     """A selector that names a ModelServing among the objects matches some of its pods.
 
-    Selectors are those of Services, ModelServers and InferencePools with the label
+    The rule reads the selectors of Services, ModelServers and InferencePools with the label
     modelserving.volcano.sh/name. Kthena gives each pod that label, and role, role-id, group-name,
     revision and role-template-hash; entry pods also have entry "true". Labels of a template replace
     these.

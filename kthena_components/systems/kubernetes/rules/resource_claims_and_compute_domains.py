@@ -61,8 +61,9 @@ def _check_claim(
 def resource_claim_used(cluster: ClusterObjects) -> Iterator[Finding]:
     """A container uses each claim of its pod for accelerators, or for the channel of a domain.
 
-    A pod reserves the devices of its claims, and a container gets those of the claims that its
-    resources name. Claims for other devices, such as network interfaces, may be for the whole pod.
+    A pod reserves the devices of its claims, and a container gets the devices of the claims that
+    its resources name. Claims for other devices, such as network interfaces, may be for the whole
+    pod.
 
     Pass: resourceClaims name channel, and a container with resources.claims name channel.
     Fail: resourceClaims name channel for a ComputeDomain, and no container with it.
@@ -158,7 +159,7 @@ def _used(pods: PodSet, used: Mapping[str, Any], at: str) -> Iterator[Finding]:
 def compute_domain_nodes(cluster: ClusterObjects) -> Iterator[Finding]:
     """The numNodes of a ComputeDomain is 0, or the number of pods that use its channel.
 
-    Each node has the channel of a domain once, so each of these pods is on a node of its own. By
+    Each node has the channel of a domain once, so two of these pods are never on one node. By
     default the driver only compares the number for the domain's status, and recommends 0. With
     IMEXDaemonsWithDNSNames=false it holds all pods back until as many nodes have joined. A domain
     that no pod uses is not checked.

@@ -149,11 +149,12 @@ def service_one_model(cluster: ClusterObjects) -> Iterator[Finding]:
     """A Service that sends requests to engines does so to engines of one model.
 
     It sends each request to any of its pods, whatever model the request names. vLLM answers 404 for
-    a name that is not its own; SGLang answers with the model that it has. Compared are the names of
-    --served-model-name, or those of the models. Engines with a common name are for the same
-    requests, as an old and a new model of a gradual change are. Not compared are headless Services,
-    those of a ServiceMonitor or with ports for metrics, engines with LoRA adapters, pods in which
-    something else may listen, and objects of several files that may be alternatives.
+    a name that is not its own; SGLang answers with the model that it has. The names of
+    --served-model-name are compared, or else the names of the models. Engines with a common name
+    are for the same requests, as an old and a new model of a gradual change are. Some are not
+    compared: headless Services, Services of a ServiceMonitor or with ports for metrics, engines
+    with LoRA adapters, pods in which something else may listen, and objects of several files that
+    may be alternatives.
 
     Pass: selector app chat, and two Deployments of it with --served-model-name chat.
     Fail: selector app chat, and two Deployments of it, with vllm serve Qwen/Qwen3-8B and
