@@ -205,7 +205,7 @@ def fit(text: str, columns: int, more: str = MORE) -> str:
     if room <= 0:
         return more[: max(0, columns)]
     tail = room // 2
-    return f"{_begin(text, room - tail)}{more}{_end(text, tail)}"
+    return f"{_begin(text, room - tail)}{more}{_begin(text[::-1], tail)[::-1]}"
 
 
 def _begin(text: str, columns: int) -> str:
@@ -215,10 +215,6 @@ def _begin(text: str, columns: int) -> str:
         if taken > columns:
             return text[:index]
     return text
-
-
-def _end(text: str, columns: int) -> str:
-    return _begin(text[::-1], columns)[::-1]
 
 
 def pad(text: str, columns: int) -> str:

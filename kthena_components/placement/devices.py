@@ -128,7 +128,7 @@ def _limited(limits: _Limits, group: PodGroup, names: set[str]) -> str:
     """Say which limit counts claims in a way that is not modelled."""
     queue, seen = limits.queues.get(group.queue), set[str]()
     while queue is not None and queue.name not in seen:
-        if names & _queue_resources(queue):
+        if names & {*queue.capability, *queue.deserved, *queue.guarantee}:
             return f"how the queue {queue.name} counts claimed devices is not modelled"
         seen.add(queue.name)
         queue = limits.queues.get(queue.parent)
@@ -136,10 +136,6 @@ def _limited(limits: _Limits, group: PodGroup, names: set[str]) -> str:
     if quota is None:
         return ""
     return f"the quota {quota} limits claimed devices, which is not modelled"
-
-
-def _queue_resources(queue: Queue) -> set[str]:
-    return {*queue.capability, *queue.deserved, *queue.guarantee}
 
 
 def _unlabelled(limits: _Limits, group: PodGroup, names: set[str]) -> str:

@@ -236,12 +236,8 @@ def _copies(own: list[PodGroup], rollout: Rollout, more: int) -> Iterator[PodGro
             group = own[number % len(own)]
             yield replace(group, name=f"{group.name}-update-{number}")
     elif len(own) == 1:
-        pods = tuple(replace(one, count=_share(one, more, replicas)) for one in own[0].pods)
+        pods = tuple(replace(one, count=-(-one.count * more // replicas)) for one in own[0].pods)
         yield replace(own[0], name=f"{own[0].name}-update", pods=pods)
-
-
-def _share(pods: PodSet, more: int, replicas: int) -> int:
-    return -(-pods.count * more // replicas)
 
 
 def notes_of(cluster: Cluster, surges: Iterable[Surge]) -> dict[str, str]:

@@ -222,7 +222,7 @@ def seen_by(text: str, held: int) -> VisibleGpus:
     if text.startswith(_BY_NAME):
         prefix = next(filter(text.startswith, _BY_NAME))
         end = next((i for i, item in enumerate(items) if not item.startswith(prefix)), len(items))
-        return VisibleGpus(0 if _twice(items[:end]) else end, by_name=True)
+        return VisibleGpus(end if len(set(items[:end])) == len(items[:end]) else 0, by_name=True)
     numbers: list[int] = []
     for item in items:
         number = _number(item.strip())
@@ -244,10 +244,6 @@ def _number(item: str) -> int:
     length = next((i for i, c in enumerate(digits) if c not in "0123456789"), len(digits))
     number = int(digits[: min(length, 9)] or -1)
     return -1 if item.startswith("-") else number
-
-
-def _twice(items: list[str]) -> bool:
-    return len(set(items)) < len(items)
 
 
 @part_of_engine

@@ -75,7 +75,7 @@ def model_server_model(
         serves = f"vLLM in the pods of {owner_title(pods)} serves {_shown(ports.models)}"
         if stated is not None and stated not in ports.models:
             seen = f"is {display(stated)}, which Kthena's router writes into requests, but {serves}"
-            found = refuse(server.at("spec.model"), seen, _either(ports.models))
+            found = refuse(server.at("spec.model"), seen, either(*map(write, sorted(ports.models))))
             yield _weighed(cluster, found, server, pods)
             return
         wrong = [] if stated is not None else _routes(cluster, server, ports.models)
@@ -161,10 +161,6 @@ def _routes_to(cluster: ClusterObjects, server: Object) -> Iterator[Object]:
 
 def _shown(names: frozenset[str]) -> str:
     return " and ".join(display(name) for name in sorted(names))
-
-
-def _either(names: frozenset[str]) -> str:
-    return either(*map(write, sorted(names)))
 
 
 @each_of(_served)

@@ -260,7 +260,7 @@ def _broken(cluster: ClusterObjects, service: Object) -> Iterator[tuple[PodSet, 
         if links is False:
             continue
         for container in map(mapping, sequence(pods.spec.get("containers"))):
-            if _runs_vllm(container) and not _states_port(container):
+            if _runs_vllm(container) and OWN_PORT not in _names(container.get("env")):
                 env, sources = container.get("env"), container.get("envFrom")
                 late = first_unknown(links, env, *sequence(env), *_names(env))
                 elsewhere = Unknown(f"{owner_title(pods)} takes variables from other objects")
@@ -277,10 +277,6 @@ def _runs_vllm(container: Mapping[str, Any]) -> bool:
         return False
     read = read_image(image)
     return read.is_own("vllm") and (read.vllm_version or OWN_PORT_SINCE) >= OWN_PORT_SINCE
-
-
-def _states_port(container: Mapping[str, Any]) -> bool:
-    return OWN_PORT in _names(container.get("env"))
 
 
 def _names(env: object) -> list[object]:
