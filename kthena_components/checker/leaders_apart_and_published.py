@@ -314,6 +314,7 @@ def _places(objects: SplitObjects, part: EnginePart) -> Iterator[tuple[tuple[obj
 
 
 def _address(command: CommandFacts) -> tuple[str, object]:
+    """Return the option with which an engine names its first pod, and the stated address."""
     if spreads_copies(command):
         return _DATA, command.options.get(_DATA) or command.options.get(_MASTER)
     meeting = meeting_of(command)

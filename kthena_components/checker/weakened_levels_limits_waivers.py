@@ -172,6 +172,7 @@ def _others(change: LevelsChange, old: "PackConfig", new: "PackConfig") -> Itera
 
 
 def _other(side: "PackConfig", policy: str) -> tuple[str, Mapping[str, Any]]:
+    """Return the level that a side states for another policy, and its settings."""
     stated, settings = side.others.get(policy, (None, {}))
     return stated or side.every or "the default of its pack", settings
 

@@ -64,6 +64,7 @@ def read_sidecar(
 
 
 def _beside(container: object, spec: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the path and the body of each other container that runs beside this one."""
     if sum(len(sequence(spec.get(name))) for name in ("initContainers", "containers")) > _MOST:
         return
     for name in ("initContainers", "containers"):

@@ -129,6 +129,7 @@ def _is_of_all(hosts: PodHosts, text: str) -> bool:
 
 
 def _meetings(engine: EngineFacts) -> Iterator[tuple[PodFacts, Meeting]]:
+    """Yield each pod with the address at which it looks for the first one, also the entry."""
     yield from meetings(engine)
     command = engine.entry.command
     own = (meeting_of(command) or _of_copies(command)) if command is not None else None

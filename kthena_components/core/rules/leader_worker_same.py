@@ -244,6 +244,7 @@ def _other_model(
 
 
 def _sizes(entry: CommandFacts, worker: CommandFacts, name: str) -> tuple[object, object]:
+    """Return a size of the entry and of the worker; 1 where none is stated."""
     mine, theirs = getattr(entry, name), getattr(worker, name)
     return (1 if mine is None else mine), (1 if theirs is None else theirs)
 

@@ -173,6 +173,7 @@ def _wrong_value(
 
 
 def _too_long(value: str, limit: int) -> tuple[str, str, str]:
+    """Return what is wrong with a string, the remedy, and the name of the rule."""
     seen = f"is {len(value)} characters long; at most {limit} are allowed"
     return seen, f"shorten it by {len(value) - limit}", "length"
 

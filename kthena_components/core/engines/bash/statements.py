@@ -224,6 +224,7 @@ def condition(reader: Statements, node: Node) -> If:
 
 
 def _branch(reader: Statements, nodes: Sequence[Node]) -> tuple[Block, Block]:
+    """Return the condition and the body of an `if` or `elif`."""
     cut = next(index for index, node in enumerate(nodes) if node.type == "then")
     return reader.block(nodes[:cut]), reader.block(nodes[cut + 1 :])
 
@@ -274,6 +275,7 @@ def case(reader: Statements, node: Node) -> Case:
 
 
 def _item(reader: Statements, node: Node) -> tuple[tuple[Word, ...], Block, str]:
+    """Return the patterns of a branch of `case`, its body, and what ends it."""
     children = node.children
     cut = next(index for index, child in enumerate(children) if child.type == ")")
     end = children[-1].type if children[-1].type in _ENDS else ";;"

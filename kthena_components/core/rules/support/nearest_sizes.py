@@ -42,6 +42,7 @@ def _tensors(placed: EngineOnGpu) -> Iterator[tuple[int, int]]:
 
 
 def _pipelines(placed: EngineOnGpu) -> Iterator[tuple[int, int]]:
+    """Yield the tensor size with each larger pipeline size."""
     most = 0 if placed.engine.one_stage else placed.shape.layers
     for pipeline in range(placed.split.pipeline + 1, most + 1):
         yield placed.split.tensor, pipeline

@@ -260,6 +260,7 @@ _AZURE = ("standard_n", "standard_d")
 
 
 def _with_release(view: View) -> Iterator[tuple[Model, str | None]]:
+    """Yield each model with the release of KAITO; None if it is not known."""
     release = known_version(view.object.context.versions.get("kaito") or "", "kaito")
     yield from ((model, release) for model in view.models)
 

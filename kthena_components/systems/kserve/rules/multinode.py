@@ -118,6 +118,7 @@ def _sizes_in_env(many: MultiNode) -> Iterator[Finding]:
 
 
 def _env(container: Container) -> Iterator[tuple[str, str]]:
+    """Yield the name and the path of each variable."""
     items = container.fields.get("env")
     for index, item in enumerate(items if isinstance(items, list | tuple) else ()):
         name = mapping(item).get("name")

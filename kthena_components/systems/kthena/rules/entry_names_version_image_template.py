@@ -111,6 +111,7 @@ def _texts(role: Role) -> Iterator[tuple[str, str]]:
 
 
 def _of_container(path: str, container: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the paths and the texts of a container that may contain host names."""
     for key in ("command", "args"):
         words = (word for word in sequence(container.get(key)) if isinstance(word, str))
         yield f"{path}.{key}", " ".join(words)

@@ -295,6 +295,7 @@ def _ingress_port(
 
 
 def _pickers(cluster: ClusterObjects) -> Iterator[tuple[_Place, Object]]:
+    """Yield each InferencePool with the cluster and its Services."""
     place = (cluster, _services(cluster))
     yield from ((place, pool) for (pool,) in pools(cluster))
 
