@@ -290,7 +290,7 @@ def engine_on_gpu(engine: EngineFacts) -> EngineOnGpu | Unknown | None:
     command, gpu = engine.entry.command, engine.entry.gpu
     if command is None or command.engine not in ENGINES or gpu is None:
         return None
-    return _placed(engine, command, gpu)
+    return _on_gpu(engine, command, gpu)
 
 
 @cached_last  # several rules ask for those of the same facts
@@ -305,11 +305,11 @@ def engines_without_gpu(facts: ServingFacts) -> Sequence[tuple[EngineFacts, Engi
         if command is None or command.engine not in ENGINES or entry.on_cpus is not False:
             continue
         if entry.gpu is None or isinstance(entry.gpu, OtherGpu):
-            found.append((engine, _placed(engine, command, largest_gpu(entry.accelerators))))
+            found.append((engine, _on_gpu(engine, command, largest_gpu(entry.accelerators))))
     return found
 
 
-def _placed(
+def _on_gpu(
     engine: EngineFacts, command: CommandFacts, gpu: GpuFacts | Unknown
 ) -> EngineOnGpu | Unknown:
     """Return an engine with its model, its GPU and its share of the GPU's memory."""

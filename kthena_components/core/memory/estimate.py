@@ -86,9 +86,9 @@ class Estimate:
     """Memory that is left for the KV cache, or stated for it; below 0 if there is none."""
     length: int
     """Tokens of the longest request."""
-    each: int
+    token_bytes: int
     """Bytes of a token. 0: not known."""
-    fixed: int
+    request_bytes: int
     """Bytes of a request beside those of its tokens: windows and states of compressed attention."""
     band: float
     """Half the width of the range in which the cache lies."""
@@ -103,7 +103,7 @@ class Estimate:
     """Weights of a GPU while they are quantised or packed, in both formats; 0 if they are not."""
     sequences: int
     """Requests that run at once."""
-    state: float
+    state_gib: float
     """Cache of one block of states, of which each of them needs one. 0: there are none, or an
     engine with too few of them starts."""
     shortens: bool
@@ -115,13 +115,13 @@ class Estimate:
     @property
     def needed(self) -> float:
         """Cache of one request of maximum length. 0: not known."""
-        return (self.length * self.each + self.fixed) / GIB
+        return (self.length * self.token_bytes + self.request_bytes) / GIB
 
     @property
     def longest(self) -> int:
         """Tokens of the longest request that fits for certain."""
-        sure = (self.cache - self.band) * GIB - self.fixed
-        return int(sure / self.each) if self.each and sure > 0 else 0
+        sure = (self.cache - self.band) * GIB - self.request_bytes
+        return int(sure / self.token_bytes) if self.token_bytes and sure > 0 else 0
 
     @property
     def holds_one(self) -> bool:
@@ -146,7 +146,7 @@ class Estimate:
     @property
     def states(self) -> int | None:
         """Requests whose states fit for certain. None: states do not limit them."""
-        return int((self.cache - self.band) / self.state) if self.state else None
+        return int((self.cache - self.band) / self.state_gib) if self.state_gib else None
 
     @property
     def lacks_states(self) -> bool:
@@ -186,15 +186,15 @@ def estimate_of(placed: EngineOnGpu) -> Estimate | Unknown:
         terms=terms,
         cache=(stated or 0) / GIB if left is None else left,
         length=length,
-        each=request.each,
-        fixed=request.fixed,
+        token_bytes=request.token_bytes,
+        request_bytes=request.request_bytes,
         band=0.0 if left is None else _band(placed),
         doubt=(terms.doubt if terms else 0.0) + placed.most - placed.budget,
         free=_too_little_free(placed),
         later=0.0 if stated else _later(placed),
         loading=placed.loading,
         sequences=batch_of(placed.start)[0],
-        state=_state(placed, request.each),
+        state_gib=_state(placed, request.token_bytes),
         shortens=placed.command.engine == "sglang",
     )
 
@@ -311,7 +311,11 @@ def smaller_batch(placed: EngineOnGpu) -> int | None:
         options = {**placed.command.options, BATCH: batch}
         smaller = replace(placed, command=replace(placed.command, options=options))
         estimate = estimate_of(smaller)
-        if isinstance(estimate, Estimate) and estimate.fixed and estimate.verdict is Verdict.FITS:
+        if (
+            isinstance(estimate, Estimate)
+            and estimate.request_bytes
+            and estimate.verdict is Verdict.FITS
+        ):
             return batch
     return None
 

@@ -217,9 +217,9 @@ expands no block of each request: 0.28.0, not 0.27.1."""
 class Request(NamedTuple):
     """The cache of one request, in bytes."""
 
-    each: int
+    token_bytes: int
     """For each of its tokens."""
-    fixed: int
+    request_bytes: int
     """What windows and states need beside that: with the tokens of a batch, as far as the request
     has so many."""
 

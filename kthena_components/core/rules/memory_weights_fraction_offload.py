@@ -194,7 +194,7 @@ def _few_states(placed: EngineOnGpu, estimate: Estimate) -> Finding:
         placed,
         f"{title(placed.engine)} leaves about {_gib(estimate.cache)} of each GPU for the KV cache "
         f"(± {_gib(estimate.band)}), and {count_of(estimate.sequences, 'sequence')} at once need "
-        f"{_gib(estimate.sequences * estimate.state)} of it for blocks of states",
+        f"{_gib(estimate.sequences * estimate.state_gib)} of it for blocks of states",
         either(most, _WIDER),
     )
 
@@ -280,7 +280,7 @@ def _shorter(placed: EngineOnGpu, estimate: Estimate) -> str:
 
 def _smaller_batch(placed: EngineOnGpu, estimate: Estimate) -> str:
     """Return the way to keep less for windows and states: they need cache for each token."""
-    found = smaller_batch(placed) if estimate.fixed else None
+    found = smaller_batch(placed) if estimate.request_bytes else None
     return _at_most(BATCH, found) if found else ""
 
 

@@ -44,7 +44,7 @@ def start(model: str, engine: str, version: str, gpu: str, args: tuple[str, ...]
 def bytes_of_a_token(measured: Measured) -> int:
     estimate = measured.estimate
     assert isinstance(estimate, Estimate)
-    return estimate.each
+    return estimate.token_bytes
 
 
 # Model: numbers of one layer's indexer. wq_b, wk and weights_proj.
@@ -254,7 +254,7 @@ def needed(
 ) -> float:
     request = request_cache(shape_of(model), length, tokens, release, drafts=drafts)
     assert request is not None
-    return (length * request.each + request.fixed) / GIB
+    return (length * request.token_bytes + request.request_bytes) / GIB
 
 
 # Model, tokens of a request and of a batch, release: GiB. The first one is what the error of k28

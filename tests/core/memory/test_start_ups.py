@@ -208,7 +208,7 @@ def test_some_releases_compare_the_cache_of_a_stage_with_all_stages(
         )  # fmt: skip
         estimate = start.estimate
         assert isinstance(estimate, Estimate)
-        return estimate.each
+        return estimate.token_bytes
 
     assert each(4) * 4 == each(1) * stages
 
@@ -276,7 +276,7 @@ def test_checkpoints_of_nvidia_state_the_type_of_their_cache(
     estimate = start.estimate
 
     assert isinstance(estimate, Estimate)
-    assert estimate.each == 64 * 8 * 128 * 2 * (1 if fp8 else 2)
+    assert estimate.token_bytes == 64 * 8 * 128 * 2 * (1 if fp8 else 2)
 
 
 # Variable of vLLM, release, GPU: bytes of each logit of 1,024 requests.
@@ -353,7 +353,7 @@ def test_a_request_takes_the_heads_of_the_layers_that_store_every_token(
     estimate = start.estimate
 
     assert isinstance(estimate, Estimate)
-    assert estimate.each == each
+    assert estimate.token_bytes == each
 
 
 @for_each("start", [start for start in KNOWN if not start.started], ids=lambda start: start.id)
@@ -433,7 +433,7 @@ def test_each_request_needs_a_block_of_states(name: str, blocks: int, off: float
     (estimate,) = (start.estimate for start in KNOWN if start.id == name)
 
     assert isinstance(estimate, Estimate)
-    assert estimate.cache / estimate.state == pytest.approx(blocks, rel=off)
+    assert estimate.cache / estimate.state_gib == pytest.approx(blocks, rel=off)
     assert estimate.lacks_states
 
 
@@ -443,8 +443,8 @@ def test_a_release_that_compares_no_blocks_of_states_needs_none() -> None:
 
     assert isinstance(older, Estimate)
     assert isinstance(first, Estimate)
-    assert (older.state, older.states, older.lacks_states) == (0, None, False)
-    assert first.state > 0
+    assert (older.state_gib, older.states, older.lacks_states) == (0, None, False)
+    assert first.state_gib > 0
 
 
 def start_up(model: str, gpu: str, memory: float, version: Version | None, tensor: int) -> StartUp:
