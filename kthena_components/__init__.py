@@ -110,7 +110,7 @@ _ENUMS = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a component, its arguments or an enum when the package is first asked for it."""
+    """Import a component, its arguments or an enum when a program first uses its name."""
     if name not in __all__:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
     if name in _ENUMS:

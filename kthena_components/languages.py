@@ -99,7 +99,7 @@ class Names:
 
 def in_words(text: str) -> str:
     """Write the names of fields in a string as other languages do."""
-    return write_names(text, _known())
+    return write_names(text, _camel_names())
 
 
 def write_names(text: str, known: Mapping[str, str]) -> str:
@@ -108,7 +108,7 @@ def write_names(text: str, known: Mapping[str, str]) -> str:
 
 
 @cache
-def _known() -> dict[str, str]:
+def _camel_names() -> dict[str, str]:
     return camel_names(read_schema())
 
 

@@ -149,7 +149,7 @@ def _in_other_group(cluster: ClusterObjects, target: _Target) -> str:
 
 
 def _not_found(target: _Target, place: str) -> Finding:
-    stated = _stated(target).get("apiVersion")
+    stated = _fields(target).get("apiVersion")
     shown = "is missing" if stated is None else f"is {display(stated)}"
     seen = f"{shown}, where the {target.scaler.kind} finds no kind {target.kind[1]}"
     return _conflict(f"{target.path}.apiVersion", seen, write(place, f"write {place}"))
@@ -158,7 +158,7 @@ def _not_found(target: _Target, place: str) -> Finding:
 def _of_other_kind(cluster: ClusterObjects, target: _Target) -> Iterator[Finding]:
     """Report a target of KEDA's default kind, if only an object of another kind has its name."""
     key = (target.namespace, target.name)
-    if target.by_its_system or "kind" in _stated(target) or key in cluster.named(target.kind):
+    if target.by_its_system or "kind" in _fields(target) or key in cluster.named(target.kind):
         return
     found = _same_name(cluster, target)
     if found is not None:
@@ -168,7 +168,7 @@ def _of_other_kind(cluster: ClusterObjects, target: _Target) -> Iterator[Finding
 
 def _name_kind(target: _Target, found: Object) -> str:
     version = str(found.body.get("apiVersion"))
-    changed = {**_stated(target), "apiVersion": version, "kind": found.kind}
+    changed = {**_fields(target), "apiVersion": version, "kind": found.kind}
     return write(changed, f"write apiVersion: {version} and kind: {found.kind}")
 
 
@@ -177,9 +177,9 @@ def autoscaler_target(cluster: ClusterObjects) -> Iterator[Finding]:
 
     Otherwise the HorizontalPodAutoscaler, the VerticalPodAutoscaler or the ScaledObject changes
     nothing. A controller may create the target: a name that begins with the name of a custom
-    resource is not reported, nor one of an autoscaler in a file of its own, unless it differs from
-    a name in one letter, or in two that are swapped. A target is also reported if only an object of
-    another kind has its name.
+    resource is not reported, nor the target of an autoscaler that is alone in its file, unless it
+    differs from a name in one letter, or in two swapped letters. A target is also reported if only
+    an object of another kind has its name.
 
     Pass: a HorizontalPodAutoscaler for the Deployment chat, and a Deployment chat; one for the
     Deployment chat-predictor, and an InferenceService chat.
@@ -212,7 +212,7 @@ def _missing_target(cluster: ClusterObjects, target: _Target) -> Iterator[Findin
     seen = f"is {display(target.name)}, but namespace {display(target.namespace)} has no such "
     seen += f"{kind} here"
     if (other := _same_name(cluster, target)) is not None:
-        if other.kind != kind and "kind" in _stated(target):  # otherwise, only the group is wrong
+        if other.kind != kind and "kind" in _fields(target):  # otherwise, only the group is wrong
             remedy = _name_kind(target, other)
             yield advise(target.path, f"{seen}: it is a {other.kind}", remedy, _TARGET)
         return
@@ -228,12 +228,12 @@ def _missing_target(cluster: ClusterObjects, target: _Target) -> Iterator[Findin
             yield advise(path, seen, suggest(target.name, beside), _TARGET)
 
 
-def _stated(target: _Target) -> Mapping[str, Any]:
+def _fields(target: _Target) -> Mapping[str, Any]:
     return mapping(target.scaler.spec.get(target.at.removeprefix("spec.")))
 
 
 def _same_name(cluster: ClusterObjects, target: _Target) -> Object | None:
-    """Return an object with the name of a target, of a kind whose controller makes none of it."""
+    """Return a workload of another kind that has the name of a target."""
     key = (target.namespace, target.name)
     found = (cluster.named(kind).get(key) for kind in (*_KEPT_NAMES, ("apps", "Deployment")))
     return next((one for one in found if one is not None), None)

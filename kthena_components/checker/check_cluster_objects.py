@@ -24,7 +24,7 @@ from kthena_components.checker.manifest import (
     read_manifest,
 )
 from kthena_components.checker.members import read_engine_part_of
-from kthena_components.checker.waivers import Stated, annotated, read_waiver, unused, waive
+from kthena_components.checker.waivers import WaiverEntry, annotated, read_waiver, unused, waive
 from kthena_components.core import naming
 from kthena_components.core.facts.context import Context, Pin, ReferencedObjects, gather
 from kthena_components.core.facts.serving import GpuDemand, ServingFacts
@@ -306,12 +306,15 @@ def owner_of(finding: Finding, names: Container[str]) -> str:
 
 
 def _waived(
-    findings: list[Finding], bodies: Bodies, stated: Mapping[str, tuple[Stated, ...]], today: date
+    findings: list[Finding],
+    bodies: Bodies,
+    stated: Mapping[str, tuple[WaiverEntry, ...]],
+    today: date,
 ) -> list[Finding]:
     """Apply the waivers of each finding's object, and report unused waivers."""
     waived: list[Finding] = []
     used: set[tuple[str, str]] = set()
-    by_rule: dict[tuple[str, str], list[Stated]] = {}
+    by_rule: dict[tuple[str, str], list[WaiverEntry]] = {}
     for name, entries in stated.items():
         for entry in entries:
             by_rule.setdefault((name, entry.rule), []).append(entry)
@@ -321,13 +324,13 @@ def _waived(
         # The policy for single objects checks waivers.
         waived += [f for f in waive([finding], heeded, today) if f.rule == finding.rule]
     for name, entries in stated.items():
-        waived += _wrong(bodies[name], entries, used, today)
+        waived += _invalid_waivers(bodies[name], entries, used, today)
     return waived
 
 
-def _wrong(
+def _invalid_waivers(
     body: Mapping[str, Any],
-    entries: tuple[Stated, ...],
+    entries: tuple[WaiverEntry, ...],
     used: Collection[tuple[str, str]],
     today: date,
 ) -> Iterable[Finding]:
@@ -350,5 +353,5 @@ def _wrong(
                 yield unused(entry)
 
 
-def _key(entry: Stated) -> tuple[str, str]:
+def _key(entry: WaiverEntry) -> tuple[str, str]:
     return entry.rule, entry.text if isinstance(entry.text, str) else ""

@@ -41,7 +41,7 @@ def cluster_rules(own: frozenset[str] = systems.COMPARING_OWN) -> tuple[ClusterR
     """List every rule that only needs the objects.
 
     Args:
-        own: The systems of which there are objects, of those whose rules need some.
+        own: The systems that have objects and whose rules need objects.
     """
     named = (name for name in systems.COMPARING if name in own or name not in systems.COMPARING_OWN)
     comparing = map(systems.find_system, named)

@@ -23,7 +23,7 @@ _META = Fields(fields=METADATA.fields, partial=True)
 
 
 def _outline(maps: str = "", lists: str = "", numbers: str = "") -> Fields:
-    """Return the shape of an object of which only some fields below spec are known."""
+    """Return the shape of an object if only some fields below spec are known."""
     known = ((maps, _MAP), (lists, _LIST), (numbers, _NUMBER))
     fields = {name: shape for names, shape in known for name in names.split()}
     spec = Fields(fields=fields, partial=True)
@@ -132,7 +132,7 @@ def crd_schema(found: Object) -> Iterator[Finding]:
         yield from _by_outline(found)
         return
     rule = SCHEMA_RULES.get(system, SCHEMA_RULE)
-    for finding, elsewhere in _found(found, system, table):
+    for finding, elsewhere in _crd_findings(found, system, table):
         # For other systems, their rules report values that are not known yet.
         if finding.level is not Level.UNKNOWN or system in SCHEMA_RULES:
             yield replace(finding, rule=_ELSEWHERE.get(system, rule) if elsewhere else rule)
@@ -149,7 +149,7 @@ def _by_outline(found: Object) -> Iterator[Finding]:
             yield replace(finding, rule=SCHEMA_RULE)
 
 
-def _found(found: Object, system: str, table: CrdTable) -> Iterable[tuple[Finding, bool]]:
+def _crd_findings(found: Object, system: str, table: CrdTable) -> Iterable[tuple[Finding, bool]]:
     """Check an object with the CRD that applies, and say whether another release accepts it."""
     own = found.context.definitions.find(found.group_kind, table)
     if own:

@@ -176,7 +176,7 @@ def read_pack(config: Mapping[str, Any]) -> PackConfig:
         told = "takes settings from environments of Pulumi ESC, which cannot be compared"
         raise SettingError(f"{_ENVIRONMENTS} {told}; write the settings themselves")
     stated = {
-        str(name): _stated(str(name), value)
+        str(name): _level_and_settings(str(name), value)
         for name, value in config.items()
         if name != _ENVIRONMENTS
     }
@@ -196,7 +196,7 @@ def read_pack(config: Mapping[str, Any]) -> PackConfig:
     )
 
 
-def _stated(policy: str, value: object) -> tuple[str | None, Mapping[str, Any]]:
+def _level_and_settings(policy: str, value: object) -> tuple[str | None, Mapping[str, Any]]:
     """Return the level that the config gives to a policy, and its settings."""
     level, settings = value, {}
     if isinstance(value, Mapping):

@@ -6,7 +6,7 @@ from typing import Any
 
 from kthena_components.core.facts.network import ServiceAsked, service_asked
 from kthena_components.core.facts.split_engines import (
-    Asked,
+    Address,
     EnginePart,
     Group,
     first_address,
@@ -101,7 +101,7 @@ def may_have_workers(objects: SplitObjects, namespace: str) -> bool:
 
 @cached_last  # asked for each first pod
 def _of_other_kinds(objects: SplitObjects) -> list[Mapping[str, Any]]:
-    """Return the objects of kinds with pods of which no part of an engine is read."""
+    """Return the objects whose kind has pods, but in which no part of an engine was found."""
     parts = (*objects.parts, *objects.sleeping, *objects.stopped)
     read = {(part.kind, part.namespace, part.name) for part in parts}
     return [
@@ -113,7 +113,7 @@ def _of_other_kinds(objects: SplitObjects) -> list[Mapping[str, Any]]:
 
 
 def _of_workers(
-    objects: SplitObjects, group: Group, asked: Asked, parts: Sequence[EnginePart]
+    objects: SplitObjects, group: Group, asked: Address, parts: Sequence[EnginePart]
 ) -> _Found:
     """Report the parts that ask an address that is shown to be no first pod's."""
     heads = objects.heads_of(group)
@@ -139,7 +139,7 @@ def _of_workers(
 
 
 def _at_worker(
-    objects: SplitObjects, group: Group, asked: Asked, parts: Sequence[EnginePart]
+    objects: SplitObjects, group: Group, asked: Address, parts: Sequence[EnginePart]
 ) -> _Found:
     """Report the address of a pod here that states another rank, wherever the first one is."""
     named = worker_asked(objects, group, asked)
@@ -154,7 +154,7 @@ def _at_worker(
 
 
 def worker_asked(
-    objects: SplitObjects, group: Group | None, asked: Asked | None
+    objects: SplitObjects, group: Group | None, asked: Address | None
 ) -> EnginePart | None:
     """Return the workers to which an address of the first pod leads; None if it may be right."""
     if group is None or asked is None or not asked.pod:
@@ -165,7 +165,7 @@ def worker_asked(
     return named if is_other(named) and may_have(named, asked.pod) else None
 
 
-def _wrong_pod(objects: SplitObjects, named: EnginePart, asked: Asked) -> str:
+def _wrong_pod(objects: SplitObjects, named: EnginePart, asked: Address) -> str:
     """Explain why a name leads to no first pod."""
     if named.kind != "StatefulSet":
         no_names = not named.own_names and number_of(asked.pod) < named.count
@@ -173,7 +173,7 @@ def _wrong_pod(objects: SplitObjects, named: EnginePart, asked: Asked) -> str:
     return _no_name(named, asked) or _wrong_service(objects, named, asked)
 
 
-def _no_name(named: EnginePart, asked: Asked) -> str:
+def _no_name(named: EnginePart, asked: Address) -> str:
     """Explain that a StatefulSet gives no pod a name."""
     title, service, first = f"StatefulSet {display(named.name)}", named.service, named.start
     if first is not None and not may_have(named, asked.pod):
@@ -186,7 +186,7 @@ def _no_name(named: EnginePart, asked: Asked) -> str:
     return ""
 
 
-def _wrong_service(objects: SplitObjects, named: EnginePart, asked: Asked) -> str:
+def _wrong_service(objects: SplitObjects, named: EnginePart, asked: Address) -> str:
     """Explain that a pod is not a first one, or that no Service names it."""
     if is_other(named):
         return f"which is a worker, in StatefulSet {display(named.name)}"
@@ -200,7 +200,7 @@ def _wrong_service(objects: SplitObjects, named: EnginePart, asked: Asked) -> st
 
 
 def _by_service(
-    objects: SplitObjects, asked: Asked, parts: Sequence[EnginePart], heads: Sequence[EnginePart]
+    objects: SplitObjects, asked: Address, parts: Sequence[EnginePart], heads: Sequence[EnginePart]
 ) -> _Found:
     """Report a Service that selects workers, or that forwards other ports only."""
     service = objects.service_of(asked)
@@ -307,7 +307,7 @@ def _alone(objects: SplitObjects, told: Container[str]) -> Iterator[Finding]:
         if any(_asks(objects, part, known) for part in objects.joining(head)):
             continue
         for part in (each for each in objects.workers_of(head) if each.path not in told):
-            if seen := _away(objects, part, known) or _wrong(objects, part, known, reached):
+            if seen := _away(objects, part, known) or _no_service(objects, part, known, reached):
                 yield _finding(objects, part, head, seen)
 
 
@@ -334,11 +334,11 @@ def _away(objects: SplitObjects, part: EnginePart, known: frozenset[str]) -> str
     return f"in the namespace {display(asked.namespace)}"
 
 
-def _is_away(asked: Asked, part: EnginePart) -> bool:
+def _is_away(asked: Address, part: EnginePart) -> bool:
     return bool(part.namespace) and asked.namespace != part.namespace
 
 
-def _wrong(
+def _no_service(
     objects: SplitObjects, part: EnginePart, known: frozenset[str], reached: set[str]
 ) -> str:
     """Say that a part asks a Service that is missing or selects other pods; empty if neither."""

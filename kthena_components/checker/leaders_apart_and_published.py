@@ -15,7 +15,7 @@ from kthena_components.core.facts.engine_grouping import is_bare_head, is_second
 from kthena_components.core.facts.listening import waits_for_engine
 from kthena_components.core.facts.network import PORT_OPTIONS
 from kthena_components.core.facts.split_engines import (
-    Asked,
+    Address,
     EnginePart,
     first_address,
     group_of_head,
@@ -94,7 +94,7 @@ def leader_alone(objects: SplitObjects) -> Iterator[Finding]:
 
 
 def may_have_others(objects: SplitObjects) -> bool:
-    """Return whether an object of which no part is read may have pods of an engine."""
+    """Return whether an object may have pods of an engine, although no part was found in it."""
     every = (*objects.parts, *objects.stopped)
     read = {(part.kind, part.namespace, part.name) for part in every}
     return any(_key(body) not in read and _may_have_ranks(body) for body in objects.named.values())
@@ -309,11 +309,12 @@ def _places(objects: SplitObjects, part: EnginePart) -> Iterator[tuple[tuple[obj
             port = command.options.get(*PORT_OPTIONS[option])
         if isinstance(port, int):
             asked = objects.asked_by(replace(part, asks=found[1]))
-            asked = asked or Asked(found[1], part.namespace)
+            asked = asked or Address(found[1], part.namespace)
             yield (command.engine, *asked, port), f"port {port} of {display(found[1])}"
 
 
 def _address(command: CommandFacts) -> tuple[str, object]:
+    """Return the option with which an engine names its first pod, and the stated address."""
     if spreads_copies(command):
         return _DATA, command.options.get(_DATA) or command.options.get(_MASTER)
     meeting = meeting_of(command)

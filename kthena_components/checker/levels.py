@@ -130,7 +130,7 @@ class Levels:
 
     @property
     def asked(self) -> frozenset[str]:
-        """The rules that only run if they are asked for: by name, never as all others."""
+        """The rules about production that these levels enable."""
         on = (rule for rule, weight in self.weights.items() if weight != LevelOverride.DISABLED)
         return PRODUCTION_NAMES.intersection(on)
 

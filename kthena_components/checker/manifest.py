@@ -75,7 +75,7 @@ def _facts(kind: Kind[Any], found: Object, view: Any) -> ServingFacts | None:
     as_stated = bool(kind.templates or kind.own_templates) and not kind.brings_model
     facts = replace(
         facts,
-        told=_told(kind, view),
+        told=_variables_of_controller(kind, view),
         added_fields=_added_fields(kind, view),
         pods_as_stated=as_stated,
         label_owners=LABEL_OWNERS,
@@ -91,7 +91,7 @@ def _facts(kind: Kind[Any], found: Object, view: Any) -> ServingFacts | None:
     return facts if engines is whole else replace(facts, engines=engines)
 
 
-def _told(kind: Kind[Any], view: Any) -> tuple[str, ...] | None:
+def _variables_of_controller(kind: Kind[Any], view: Any) -> tuple[str, ...] | None:
     """Return the variables that a kind's controller gives to pods; None if they are not known."""
     if kind.tells is None:
         return () if kind.group in _OWN_GROUPS else None
@@ -178,7 +178,7 @@ def check_manifest(
         today: The day on which its waivers are checked; without it, all are ignored.
         versions: The releases that the cluster runs, by system, as in `{"kthena": "0.4"}`; the
             newest that is known if left out.
-        asked: Names of rules that only run if they are asked for: those about production.
+        asked: Names of the rules about production that the levels enable.
     """
     return check_whole(body, path, context, today, versions, asked=asked).findings
 
@@ -221,7 +221,7 @@ def _check(
     kind = find_kind(group_kind(body))
     waived = partial(_waived, body=body, path=path, today=today, asked=asked)
     if kind is None or not kind.is_checked:
-        named = _named(found := read_object(body, path))
+        named = _name_findings(found := read_object(body, path))
         named = named if kind is None else _schema(kind, found, named)
         named = waived(named) if named else []
         findings = _unread(body, path) + [each for each in named if each.rule != WAIVER]
@@ -242,7 +242,7 @@ def _check(
         ports = _ports(kind, view, facts)
     except Exception as error:  # noqa: BLE001 - the rules of its kind may read it nevertheless
         findings.append(fault(READING, error))
-    findings += [finding.under(path) for finding in _own(kind, view)] + _named(found)
+    findings += [finding.under(path) for finding in _own(kind, view)] + _name_findings(found)
     findings = _schema(kind, found, findings)
     said = tuple(findings)
     findings += map(tidy, run_rule(part_read, kind, found, view, facts, said, name=PART_READ))
@@ -251,7 +251,7 @@ def _check(
     )
 
 
-def _named(found: Object) -> list[Finding]:
+def _name_findings(found: Object) -> list[Finding]:
     told = (each for rule in OF_KUBERNETES for each in run_rule(rule, found))
     return [tidy(finding).under(found.path) for finding in told]
 
@@ -265,7 +265,7 @@ def _unread(body: Body, path: str) -> list[Finding]:
 def _production(
     kind: Kind[Any], found: Object, view: Any, facts: ServingFacts | None, asked: Collection[str]
 ) -> list[Finding]:
-    """Check the pods of an object by the rules about production that are asked for."""
+    """Check the pods of an object by the enabled rules about production."""
     on = asked if ALL_PRODUCTION not in kind.without else ()
     rules = [
         rule for rule in PRODUCTION if rule_name(rule) in on and rule_name(rule) not in kind.without

@@ -15,7 +15,7 @@ from kthena_components.core.facts.split_engines import EnginePart, read_engine_p
 from kthena_components.core.facts.workload import OnlyTemplate
 from kthena_components.core.findings import paths_above
 from kthena_components.core.objects.object import POD_GROUP, Object, PodSet, read_object
-from kthena_components.core.plan.controller_variables import NOTHING, Told
+from kthena_components.core.plan.controller_variables import NOTHING, PodVariables
 from kthena_components.core.values.dataclass import replace
 from kthena_components.core.values.read import group_kind
 from kthena_components.core.values.unknown import total
@@ -116,7 +116,7 @@ def coscheduled(kind: Kind[Any], view: Any, facts: ServingFacts) -> ServingFacts
     return replace(facts, gang_expected=True) if placed else facts
 
 
-def _numbers(told: Told) -> Numbers:
+def _numbers(told: PodVariables) -> Numbers:
     return Numbers(
         size=told.size,
         rank=told.rank,

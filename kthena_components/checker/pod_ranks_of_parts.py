@@ -9,7 +9,7 @@ from kthena_components.checker.leaders_apart_and_published import may_have_other
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.network import PORT_OPTIONS
 from kthena_components.core.facts.split_engines import (
-    Asked,
+    Address,
     EnginePart,
     group_of_worker,
     has_selector,
@@ -71,7 +71,7 @@ def pod_ranks_of_parts(objects: SplitObjects) -> Iterator[Finding]:
 def _missing(
     objects: SplitObjects, head: EnginePart, workers: Sequence[EnginePart], ranks: set[int]
 ) -> Iterator[Finding]:
-    """Report an engine of which the objects start some ranks, each once, and not the others."""
+    """Report an engine if its objects start some of its ranks, each once, but not all."""
     parts, nodes = [head, *workers], _nodes(head)
     pods = sum(part.count for part in parts)
     if {_nodes(part) for part in parts} != {nodes} or not isinstance(nodes, int):
@@ -276,7 +276,7 @@ def _workers(objects: SplitObjects, head: EnginePart) -> list[EnginePart]:
     return objects.in_order(found)
 
 
-def _is_only_first(objects: SplitObjects, asked: Asked, head: EnginePart) -> bool:
+def _is_only_first(objects: SplitObjects, asked: Address, head: EnginePart) -> bool:
     """Return whether a Service selects no other pod with a first rank."""
     service = objects.service_of(asked)
     if service is None or not has_selector(service.body):

@@ -46,7 +46,7 @@ _INDEX = regex(r"\[(\d+)\]")
 _Move = tuple[str, str]
 """The path of a misplaced field, and the path of the map into which it belongs."""
 _MOST = 8
-"""Maximum number of misplaced fields of which each is moved by itself: each is another check."""
+"""Up to this number of misplaced fields, each is also moved alone: every move needs a check."""
 Check = Callable[[Mapping[str, Any]], Iterable[Finding]]
 
 
@@ -230,9 +230,9 @@ def follow_moves(findings: list[Finding], body: Mapping[str, Any], check: Check)
         return findings
     by: dict[tuple[_Move, ...], set[tuple[str, str]]]
     alone = moves if 1 < len(moves) <= _MOST else []
-    by = {(move,): _found(body, [move], check) for move in alone}
-    by[tuple(moves)] = _found(body, moves, check)
-    return [_named(finding, by) for finding in findings]
+    by = {(move,): _left(body, [move], check) for move in alone}
+    by[tuple(moves)] = _left(body, moves, check)
+    return [_with_moves(finding, by) for finding in findings]
 
 
 def _move(finding: Finding) -> _Move | None:
@@ -240,7 +240,7 @@ def _move(finding: Finding) -> _Move | None:
     return None if target is None else (finding.path, target)
 
 
-def _found(body: Mapping[str, Any], moves: Sequence[_Move], check: Check) -> set[tuple[str, str]]:
+def _left(body: Mapping[str, Any], moves: Sequence[_Move], check: Check) -> set[tuple[str, str]]:
     """Return the rules and paths of the findings that are left after some moves."""
     made = deepcopy(dict(body))
     for field, target in moves:
@@ -267,7 +267,7 @@ def _map_at(tree: Any, path: str) -> dict[Any, Any] | None:
     return tree if isinstance(tree, dict) else None
 
 
-def _named(finding: Finding, by: Mapping[tuple[_Move, ...], set[tuple[str, str]]]) -> Finding:
+def _with_moves(finding: Finding, by: Mapping[tuple[_Move, ...], set[tuple[str, str]]]) -> Finding:
     """Name the moves of misplaced fields after which the finding would be gone."""
     if finding.level is Level.UNKNOWN or _move(finding) is not None:
         return finding

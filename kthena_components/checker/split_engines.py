@@ -213,13 +213,13 @@ def kv_halves_of_parts(objects: SplitObjects) -> Iterator[Finding]:
     for group in (*_by_pool(objects), *_by_labels(objects.parts)):
         if len(group) < _SEVERAL:
             continue
-        alone = {_said(finding) for part in group for finding in _checked([part])}
+        alone = {_path_and_seen(finding) for part in group for finding in _checked([part])}
         for finding in _checked(group):
-            if finding.level is not Level.UNKNOWN and _said(finding) not in alone:
+            if finding.level is not Level.UNKNOWN and _path_and_seen(finding) not in alone:
                 yield finding
 
 
-def _said(finding: Finding) -> tuple[str, str]:
+def _path_and_seen(finding: Finding) -> tuple[str, str]:
     return finding.path, finding.seen
 
 

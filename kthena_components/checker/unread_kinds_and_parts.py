@@ -63,7 +63,7 @@ def kind_read(found: Object) -> Iterator[Finding]:
         if sign is not None:
             version, name = display(found.body.get("apiVersion")), key_text(found.kind)
             kind = f"{name} ({version.strip(_QUOTE)})"
-            yield _told(found, sign, f"no rule reads objects of kind {kind}; this one {sign.what}")
+            yield _skip(found, sign, f"no rule reads objects of kind {kind}; this one {sign.what}")
 
 
 def meant_kind(body: Body) -> str | None:
@@ -111,10 +111,10 @@ def part_read(
     sign = next((sign for sign in asked if not places.meet(found.at(sign.path))), None)
     if sign is not None:
         part = "an engine in the object" if empty else "this part of the object"
-        yield _told(found, sign, f"no rule reads {part}, which {sign.what}")
+        yield _skip(found, sign, f"no rule reads {part}, which {sign.what}")
 
 
-def _told(found: Object, sign: Sign, because: str) -> Finding:
+def _skip(found: Object, sign: Sign, because: str) -> Finding:
     return not_checked(found.at(sign.path), Unknown(because), _RULE)
 
 

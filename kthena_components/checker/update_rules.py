@@ -28,8 +28,8 @@ def gpu_named_larger(change: Change) -> Iterator[Finding]:
     Level: advisory.
     Source: this package: docs/security.md, Weaker checks.
     """
-    before = _named(change.before)
-    for path, pod in _named(change.after).items():
+    before = _pods_by_path(change.before)
+    for path, pod in _pods_by_path(change.after).items():
         yield from _larger(path, before.get(path), pod)
 
 
@@ -52,7 +52,7 @@ def _larger(path: str, before: PodFacts | None, after: PodFacts) -> Iterator[Fin
     yield advise(path, seen, "name the GPU of the nodes on which the pods run")
 
 
-def _named(body: Mapping[str, Any]) -> dict[str, PodFacts]:
+def _pods_by_path(body: Mapping[str, Any]) -> dict[str, PodFacts]:
     """Return the pods of an object's engines, by the paths of their GPUs."""
     facts = read_manifest(body)
     pods = [(e.entry, e.worker) for e in facts.engines] if facts is not None else []

@@ -36,7 +36,7 @@ _SHOWN, _LONGEST = 40, 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stated:
+class WaiverEntry:
     """A waiver as written."""
 
     rule: str
@@ -44,11 +44,11 @@ class Stated:
     text: object
 
 
-def annotated(body: Mapping[str, Any], path: str = "") -> tuple[Stated, ...]:
+def annotated(body: Mapping[str, Any], path: str = "") -> tuple[WaiverEntry, ...]:
     """Read the waivers among the annotations of an object."""
     annotations = mapping(mapping(body.get("metadata")).get("annotations"))
     return tuple(
-        Stated(
+        WaiverEntry(
             rule=key.removeprefix(PREFIX),
             path=join_path(path, f"metadata.annotations.{key}"),
             text=text,
@@ -62,22 +62,22 @@ def _is_waiver(key: object) -> bool:
     return isinstance(key, str) and key.startswith(PREFIX)
 
 
-def listed(waivers: object) -> tuple[Stated, ...]:
+def listed(waivers: object) -> tuple[WaiverEntry, ...]:
     """Read the waivers in a component's input, by rule."""
     return tuple(
-        Stated(rule=rule, path=f"{FIELD}.{rule}", text=text)
+        WaiverEntry(rule=rule, path=f"{FIELD}.{rule}", text=text)
         for rule, text in mapping(waivers).items()
     )
 
 
-def annotations(stated: Iterable[Stated]) -> dict[str, str]:
+def annotations(stated: Iterable[WaiverEntry]) -> dict[str, str]:
     """Write waivers as annotations."""
     return {f"{PREFIX}{entry.rule}": str(entry.text) for entry in stated}
 
 
 def waive(
     findings: Iterable[Finding],
-    stated: Sequence[Stated],
+    stated: Sequence[WaiverEntry],
     today: date,
     *,
     elsewhere: Collection[str] = (),
@@ -116,12 +116,12 @@ def _waived(finding: Finding, waivers: Mapping[str, Waiver]) -> Finding:
     return replace(finding, level=Level.WAIVED, waiver=waiver)
 
 
-def read_waiver(entry: Stated, today: date) -> Waiver | Finding:
+def read_waiver(entry: WaiverEntry, today: date) -> Waiver | Finding:
     """Read one waiver, or report what is wrong with it."""
     return next(waiver(entry, today), None) or _read(entry)
 
 
-def waiver(entry: Stated, today: date) -> Iterator[Finding]:
+def waiver(entry: WaiverEntry, today: date) -> Iterator[Finding]:
     """A waiver names a rule, the last day on which it applies, and a reason.
 
     It is an annotation of the object that the finding is about, or an entry of `waivers` in a
@@ -141,7 +141,7 @@ def waiver(entry: Stated, today: date) -> Iterator[Finding]:
         yield _refused(entry, *problem)
 
 
-def unused(entry: Stated) -> Finding:
+def unused(entry: WaiverEntry) -> Finding:
     """Report that a waiver has no effect."""
     return Finding(
         path=entry.path,
@@ -152,17 +152,17 @@ def unused(entry: Stated) -> Finding:
     )
 
 
-def unwaivable(entry: Stated) -> Finding:
+def unwaivable(entry: WaiverEntry) -> Finding:
     """Report that a finding of this rule prevents the plan of a component."""
     because = f"cannot waive '{entry.rule}': its finding prevents the plan of the component"
     return _refused(entry, because, "fix the finding, and remove the waiver")
 
 
-def _refused(entry: Stated, seen: str, remedy: str) -> Finding:
+def _refused(entry: WaiverEntry, seen: str, remedy: str) -> Finding:
     return Finding(path=entry.path, seen=seen, remedy=remedy, rule=RULE)
 
 
-def _not_known(entry: Stated) -> Finding:
+def _not_known(entry: WaiverEntry) -> Finding:
     seen = "was not checked, because only the deployment knows its text, and has no effect yet"
     return Finding(path=entry.path, seen=seen, rule=RULE, level=Level.UNKNOWN)
 
@@ -183,7 +183,7 @@ def _no_rule(rule: str) -> tuple[str, str] | None:
     return f"there is no rule '{rule[:_SHOWN]}'", remedy
 
 
-def _no_waiver(entry: Stated, today: date) -> tuple[str, str] | None:
+def _no_waiver(entry: WaiverEntry, today: date) -> tuple[str, str] | None:
     """Report what is wrong with the text of a waiver, and what to write instead."""
     day, reason = _parts(entry)
     until = _day(day)
@@ -201,13 +201,13 @@ def _no_waiver(entry: Stated, today: date) -> tuple[str, str] | None:
     return None
 
 
-def _read(entry: Stated) -> Waiver:
+def _read(entry: WaiverEntry) -> Waiver:
     """Read a valid waiver."""
     day, reason = _parts(entry)
     return Waiver(until=date.fromisoformat(day), reason=reason)
 
 
-def _parts(entry: Stated) -> tuple[str, str]:
+def _parts(entry: WaiverEntry) -> tuple[str, str]:
     """Return the day and the reason; YAML reads a day alone as a date."""
     text = entry.text
     words = str(text).split() if isinstance(text, str | date) else []
@@ -234,10 +234,10 @@ class Subject(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Placed:
+class ConfigWaiver:
     """A waiver in a config."""
 
-    entry: Stated
+    entry: WaiverEntry
     place: tuple[str, ...]
     """Its keys, and the kind, namespace and name of each map around it."""
     subject: Subject | None
@@ -252,7 +252,7 @@ class _Part:
     value: Any
 
 
-def placed_waivers(root: Mapping[str, Any]) -> Iterator[Placed]:
+def placed_waivers(root: Mapping[str, Any]) -> Iterator[ConfigWaiver]:
     """Find waivers at any depth: below `waivers`, and as annotations of an object or template."""
     parts = [_Part("", (), None, root)]
     while parts:
@@ -275,26 +275,26 @@ def placed_waivers(root: Mapping[str, Any]) -> Iterator[Placed]:
             path = f"{part.path}.{key}".removeprefix(".")
             at = _Part(path, (*place, str(key)), subject, inner)
             if isinstance(key, str) and key.startswith(PREFIX):
-                yield _placed(at, key.removeprefix(PREFIX), path, inner)
+                yield _waiver_in_config(at, key.removeprefix(PREFIX), path, inner)
             elif key == FIELD and isinstance(stated := _structure(inner), Mapping):
                 if set(stated) == {"secure"}:
-                    yield _placed(at, "", path, stated)
+                    yield _waiver_in_config(at, "", path, stated)
                     continue
                 for rule, text in stated.items():
-                    yield _placed(at, str(rule), f"{path}.{rule}", text)
+                    yield _waiver_in_config(at, str(rule), f"{path}.{rule}", text)
             else:
                 parts.append(at)
 
 
-def _placed(part: _Part, rule: str, path: str, text: object) -> Placed:
-    return Placed(
-        entry=Stated(rule=rule, path=path, text=text), place=part.place, subject=part.subject
+def _waiver_in_config(part: _Part, rule: str, path: str, text: object) -> ConfigWaiver:
+    return ConfigWaiver(
+        entry=WaiverEntry(rule=rule, path=path, text=text), place=part.place, subject=part.subject
     )
 
 
 def new_waivers(
     before: Mapping[str, Any], after: Mapping[str, Any], today: date
-) -> Iterator[tuple[Stated, Waiver | None]]:
+) -> Iterator[tuple[WaiverEntry, Waiver | None]]:
     """Yield the waivers of a branch that its base does not have, or not for as long.
 
     The waiver is None if its text cannot be read, because it is encrypted or no string.
@@ -322,7 +322,7 @@ def waived_subjects(values: Mapping[str, Any], today: date) -> Mapping[tuple[Sub
     return found
 
 
-def _parsed(entry: Stated, today: date) -> object:
+def _parsed(entry: WaiverEntry, today: date) -> object:
     """Return a waiver, None if it has no effect, or what is written if that cannot be read."""
     if isinstance(entry.text, str | date | None):
         read = read_waiver(entry, today)

@@ -138,14 +138,14 @@ def _types(path: str, before: "Reader", after: "Reader") -> Iterator[Finding]:
 
 
 def _inventory(path: str, had: str, has: str) -> Iterator[Finding]:
-    """Report another inventory, too: nobody can say which of two clusters has less room."""
+    """Report another inventory, too: it is not known which of two clusters has less room."""
     if had and had != has:
         seen = f"would be {has}" if has else "would be removed, so that no pods are placed"
         yield refuse(path, f"{seen}, and the base has {had}", f"keep {had}, {_APPROVE}", _LEVELS)
 
 
 def _releases(path: str, before: "Reader", after: "Reader") -> Iterator[Finding]:
-    """Report other releases: nobody can say which of the two has the stricter rules."""
+    """Report other releases: it is not known which of two releases has the stricter rules."""
     for system, has in after.releases.items():
         had = before.releases[system]
         if had != has:
@@ -172,6 +172,7 @@ def _others(change: LevelsChange, old: "PackConfig", new: "PackConfig") -> Itera
 
 
 def _other(side: "PackConfig", policy: str) -> tuple[str, Mapping[str, Any]]:
+    """Return the level that a side states for another policy, and its settings."""
     stated, settings = side.others.get(policy, (None, {}))
     return stated or side.every or "the default of its pack", settings
 

@@ -5,7 +5,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kthena_components.cli.shared_options import WRONG, add_cluster, opened
+from kthena_components.cli.main import ERROR
+from kthena_components.cli.shared_options import add_cluster, opened
 from kthena_components.cli.terminal import Progress, paint
 from kthena_components.core.values.display import visible, visible_lines
 
@@ -66,7 +67,7 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
                 allowed = asked.allow_exec
                 asked.kubeconfig = usable_kubeconfig(stack, asked.context, allow_exec=allowed)
         except StackFileError as error:
-            parser.exit(WRONG, f"{parser.prog}: {visible(str(error))}\n")
+            parser.exit(ERROR, f"{parser.prog}: {visible(str(error))}\n")
         need = stack.need
     with opened(asked, parser) as (cluster, version):
         from kthena_components.cluster.doctor import check_stack_file, diagnose  # noqa: PLC0415

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NoReturn
 
-from kthena_components.cli.shared_options import WRONG, add_cluster, opened
+from kthena_components.cli.main import ERROR, SUCCESS
+from kthena_components.cli.shared_options import add_cluster, opened
 from kthena_components.cli.terminal import Progress
 from kthena_components.core.values.display import visible
 
@@ -64,7 +65,7 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     with opened(asked, parser) as (api, _version):
         cluster = live_cluster(api, asked, parser)
     sys.stdout.write(write_inventory(cluster if asked.with_names else without_names(cluster)))
-    return 0
+    return SUCCESS
 
 
 def live_cluster(
@@ -98,4 +99,4 @@ def live_cluster(
 def stop(parser: argparse.ArgumentParser, reasons: Sequence[str]) -> NoReturn:
     """Write each reason on its line, and exit."""
     lines = "".join(f"{parser.prog}: {visible(reason)}\n" for reason in reasons)
-    parser.exit(WRONG, lines)
+    parser.exit(ERROR, lines)

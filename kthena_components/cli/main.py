@@ -14,10 +14,14 @@ from typing import Any, Final
 
 from kthena_components import __version__
 
-WRONG = 2
+SUCCESS, PROBLEM, ERROR, UNAPPROVED, INTERRUPTED = 0, 1, 2, 3, 128 + signal.SIGINT
+"""The exit statuses of all commands; the help of each command says when it returns which one.
+
+PROBLEM: the command did its work, and found a mistake or no answer. ERROR: wrong usage, or an input
+cannot be read. UNAPPROVED: only `review` returns it. INTERRUPTED: shells use it for a command that
+Ctrl-C ended.
+"""
 _NO_VALUE = re.compile(r"--[a-z-]+=")
-INTERRUPTED = 128 + signal.SIGINT
-"""Exit status that shells use for a command that Ctrl-C ended."""
 COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "new": ("new", "write a Pulumi project: a program, stacks, and policies and CI on request"),
     "check": ("check.options", "check manifests in files; needs no cluster"),
@@ -50,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - as long as the process
     if sys.stdout is None:
-        return _told("standard output is closed: redirect it to a file, or to /dev/null")
+        return _fail("standard output is closed: redirect it to a file, or to /dev/null")
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
@@ -64,11 +68,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
     except BrokenPipeError:
         _drop_output()
-        return WRONG
+        return ERROR
     except OSError as error:
         if error.filename is None:
             _drop_output()
-        return _told(_cause(error))
+        return _fail(_cause(error))
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
         return INTERRUPTED
@@ -80,7 +84,7 @@ def _run(arguments: Sequence[str]) -> int:
     if named and named not in COMMANDS and arguments[0] == named:
         return _no_command(named)
     if empty := _empty(arguments):
-        return _told(empty)
+        return _fail(empty)
     asked = _parser({named}).parse_args(arguments)
     status: int = asked.run(asked)
     return status
@@ -118,13 +122,13 @@ def _cause(error: OSError) -> str:
     return f"standard output cannot be written: {why}"
 
 
-def _told(why: str) -> int:
+def _fail(why: str) -> int:
     """Write one sentence, if anybody can read it, and return the exit status of wrong usage."""
     from kthena_components.core.values.display import visible  # noqa: PLC0415 - only for a mistake
 
     with suppress(OSError):
         sys.stderr.write(f"kthena-components: {visible(why)}\n")
-    return WRONG
+    return ERROR
 
 
 class _Parser(argparse.ArgumentParser):
@@ -159,7 +163,7 @@ def _no_command(name: str) -> int:
     close = nearest(name, COMMANDS)
     hint = f"write {close}" if close else f"known: {', '.join(COMMANDS)}"
     sys.stderr.write(f"kthena-components: there is no command {name!a}; {hint}\n")
-    return WRONG
+    return ERROR
 
 
 def _complete(parser: argparse.ArgumentParser) -> None:

@@ -11,12 +11,12 @@ from importlib.resources import files
 from pathlib import Path
 
 from kthena_components import __version__
+from kthena_components.cli.main import ERROR, SUCCESS
 from kthena_components.cli.policy_pack import MISSING, can_run, write_pack
 from kthena_components.core.values.display import visible
 from kthena_components.core.values.regex import regex
 from kthena_components.reading.files import unwritten
 
-WROTE, WRONG = 0, 2
 TEMPLATES = Path(str(files("kthena_components"))) / "templates"
 LANGUAGES = ("python", "typescript", "yaml")
 PROGRAMS = {"typescript": ("node", "npm")}
@@ -63,9 +63,9 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     except OSError as error:
         told = unwritten(folder, error)
     if told:
-        parser.exit(WRONG, f"{parser.prog}: {visible(told)}\n")
+        parser.exit(ERROR, f"{parser.prog}: {visible(told)}\n")
     sys.stdout.write(_next_steps(folder, asked.language, with_ci=with_ci))
-    return WROTE
+    return SUCCESS
 
 
 def write_project(folder: Path, name: str, language: str, *, with_ci: bool) -> None:
@@ -79,7 +79,7 @@ def write_project(folder: Path, name: str, language: str, *, with_ci: bool) -> N
     for source in filter(Path.is_file, (TEMPLATES / language).iterdir()):
         text = source.read_text(encoding="utf-8")
         if source.name == "Pulumi.yaml":
-            text = _named(text, name)
+            text = _filled_in(text, name)
         elif source.name == "requirements.txt":
             text = text.replace(UNPINNED, requirement())
         (folder / source.name).write_text(text, encoding="utf-8")
@@ -123,7 +123,7 @@ def _obstacle(folder: Path, name: str, language: str, *, with_ci: bool) -> str:
     return MISSING if with_ci and not can_run() else ""
 
 
-def _named(text: str, name: str) -> str:
+def _filled_in(text: str, name: str) -> str:
     """Fill in Pulumi.yaml as `pulumi new` does: without the section about the template."""
     about = _ABOUT_TEMPLATE.search(text)
     described = _DESCRIPTION.search(about[0]) if about else None

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from kthena_components import __version__
 from kthena_components.checker.levels import ENVIRONMENTS
+from kthena_components.cli.main import ERROR, SUCCESS
 from kthena_components.core.values.display import visible
 from kthena_components.reading.files import unwritten
 
 FOLDER, SETTINGS, START, LEVELS = "policies", "PulumiPolicy.yaml", "__main__.py", "levels"
-WROTE, WRONG = 0, 2
 MISSING = "pulumi-policy is not installed: pip install 'kthena-components[policy]'"
 """pip takes the extra from the metadata of the installed wheel, and asks no index for the wheel."""
 _PROGRAM = '''\
@@ -61,7 +61,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", 
 def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Write the folder, and name it."""
     if not can_run():
-        parser.exit(WRONG, f"{parser.prog}: {MISSING}\n")
+        parser.exit(ERROR, f"{parser.prog}: {MISSING}\n")
     try:
         told = (
             "" if _is_free(asked.folder) else f"{asked.folder} has another policy pack or program"
@@ -71,9 +71,9 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     except OSError as error:
         told = unwritten(asked.folder, error)
     if told:
-        parser.exit(WRONG, f"{parser.prog}: {visible(told)}\n")
+        parser.exit(ERROR, f"{parser.prog}: {visible(told)}\n")
     sys.stdout.write(f"wrote {visible(str(asked.folder))}\n")
-    return WROTE
+    return SUCCESS
 
 
 def _is_free(folder: Path) -> bool:

@@ -5,6 +5,7 @@ import sys
 
 import yaml
 
+from kthena_components.cli.main import SUCCESS
 from kthena_components.cluster.requirements import INVENTORY
 from kthena_components.core.plan.manifest import roles
 from kthena_components.core.values.regex import regex
@@ -57,11 +58,11 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     if asked.inventory:
         written = roles(INVENTORY, name="kthena-components-inventory")
         sys.stdout.write(yaml.safe_dump_all(written, sort_keys=False))
-        return 0
+        return SUCCESS
     backends = EMITTERS if asked.backend == "all" else (asked.backend,)
     written = roles(resources_of(backends, dict.fromkeys(asked.extras)), asked.namespace)
     sys.stdout.write(yaml.safe_dump_all(written, sort_keys=False))
-    return 0
+    return SUCCESS
 
 
 def _namespace(text: str) -> str:

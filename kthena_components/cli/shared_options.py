@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kthena_components.cli.main import ERROR
 from kthena_components.cli.terminal import Progress
 from kthena_components.core.values.display import visible
 
@@ -53,7 +54,6 @@ def amount_of(thing: str) -> Callable[[str], float]:
     return parse
 
 
-WRONG = 2
 NEEDS = "pip install 'kthena-components[cluster]'"
 
 
@@ -81,7 +81,7 @@ def opened(
     except ModuleNotFoundError as error:
         if str(error.name).partition(".")[0] not in {"kubernetes", "urllib3"}:
             raise
-        parser.exit(WRONG, f"{parser.prog}: the Kubernetes client is not installed: {NEEDS}\n")
+        parser.exit(ERROR, f"{parser.prog}: the Kubernetes client is not installed: {NEEDS}\n")
     try:
         with Progress(sys.stderr, "connecting to the cluster"):
             found = open_cluster(asked.kubeconfig, asked.context)
@@ -93,4 +93,4 @@ def opened(
             if "inventory" in asked
             else ""
         )
-        parser.exit(WRONG, f"{parser.prog}: {visible(str(error))}{without}\n")
+        parser.exit(ERROR, f"{parser.prog}: {visible(str(error))}{without}\n")

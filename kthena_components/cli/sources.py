@@ -69,7 +69,7 @@ class KubeObject:
         return node is not None and (node.tag == _NULL or not node.value)
 
     def is_cut(self, path: str) -> bool:
-        """Return whether a text begins or ends with what joins two parts, of which one is empty."""
+        """Return whether a text begins or ends with a separator: one of its parts is empty."""
         node, _ = _follow(self.node, path, 0, self._keys)
         text = node.value if isinstance(node, yaml.ScalarNode) else ""
         return text != text.strip("-_.")
@@ -220,7 +220,7 @@ class Source:
         return item
 
     def part_of_object(self, item: KubeObject) -> Finding | None:
-        """Return a finding for a part of an object that nobody named as a file."""
+        """Return a finding for a part of an object; the part is not a file that the user named."""
         return partial_object(item.body) if self.is_walked else None
 
     def left_open(self, item: KubeObject, finding: Finding) -> str:

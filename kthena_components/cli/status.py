@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kthena_components.cli.shared_options import WRONG, add_cluster, opened
+from kthena_components.cli.main import ERROR, PROBLEM, SUCCESS
+from kthena_components.cli.shared_options import add_cluster, opened
 from kthena_components.cli.terminal import Progress
 from kthena_components.core.findings import suggest
 from kthena_components.core.values.display import visible, visible_json, visible_lines
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from kthena_components.cluster.client import Cluster
     from kthena_components.cluster.status import Servings
 
-CLEAN, FOUND = 0, 1
 _PERIOD = 2
 """Seconds between two looks of --watch."""
 _UNCHANGED = (
@@ -71,7 +71,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", 
 
 def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Write the table to standard output and return the exit status."""
-    shown = FOUND
+    shown = PROBLEM
     with opened(asked, parser) as (cluster, _version), _ended_by_the_user(asked):
         for status, text in _looks(cluster, asked, parser):
             shown = status
@@ -114,7 +114,7 @@ def _look(
         _draw(cluster, seen, asked, parser)
     found = describe_status(seen)
     nothing = not (found["pods"] or found["waiting"])
-    status = FOUND if nothing or found["waiting"] else CLEAN
+    status = PROBLEM if nothing or found["waiting"] else SUCCESS
     if asked.output == "json":
         return status, f"{visible_json(found)}\n"
     text = render_status(seen)
@@ -147,4 +147,4 @@ def _draw(
         asked.html.write_text(draw_page(picture), encoding="utf-8")
     except OSError as error:
         told = f"{parser.prog}: --html {unwritten(asked.html, error)}"
-        parser.exit(WRONG, f"{visible(told)}\n")
+        parser.exit(ERROR, f"{visible(told)}\n")

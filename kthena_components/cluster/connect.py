@@ -37,22 +37,22 @@ def open_cluster(kubeconfig: Kubeconfig | None, context: str | None) -> tuple[Cl
         with _login_errors() as errors:
             cluster = Cluster.open(kubeconfig, context)
     except ClusterError as error:
-        raise _told(_no_kubeconfig(_flat(str(error)), file)) from None
+        raise _not_usable(_no_kubeconfig(_flat(str(error)), file)) from None
     except (yaml.YAMLError, AttributeError, KeyError, TypeError, ValueError):
         where = file or "the kubeconfig"
-        raise _told(f"{where} cannot be read as a kubeconfig. {_CHOOSE}") from None
+        raise _not_usable(f"{where} cannot be read as a kubeconfig. {_CHOOSE}") from None
     except Exception as error:  # noqa: BLE001 - each way to log in raises its own
         why = type(error).__name__  # and its text may contain a credential
-        raise _told(f"the login of the kubeconfig has failed: {why}. {_CHOOSE}") from None
+        raise _not_usable(f"the login of the kubeconfig has failed: {why}. {_CHOOSE}") from None
     # Disabled verification is set in the kubeconfig on purpose; kubectl does not warn either.
     urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
     if errors:
-        raise _told(_no_login(errors[0], cluster.server))
+        raise _not_usable(_no_login(errors[0], cluster.server))
     try:
         answer = cluster.ask("GET", "/version")
         cluster.ask("GET", "/api/v1")  # every authenticated user may read it
     except ClusterError as error:
-        raise _told(_refused(error, cluster.server)) from None
+        raise _not_usable(_refused(error, cluster.server)) from None
     return cluster, str(mapping(answer).get("gitVersion", "?"))
 
 
@@ -119,7 +119,7 @@ def _refused(error: ClusterError, server: str) -> str:
     return f"{server} does not answer: {_NOISE.sub('', said)}. Start it or connect to it. {_CHOOSE}"
 
 
-def _told(text: str) -> ClusterError:
+def _not_usable(text: str) -> ClusterError:
     return ClusterError(0, "NotUsable", text)
 
 

@@ -90,16 +90,16 @@ def _served(cluster: Cluster, kinds: Iterable[Kind]) -> dict[str, list[str]]:
     """List the served kinds of our groups, in all versions."""
     found: dict[str, list[str]] = {}
     for group in sorted({kind[0].partition("/")[0] for kind in kinds}):
-        versions = _asked(cluster, f"/apis/{group}")
+        versions = _get_if_exists(cluster, f"/apis/{group}")
         for item in sequence(versions.get("versions")):
             name = str(mapping(item).get("groupVersion"))
-            answer = _asked(cluster, f"/apis/{name}")
+            answer = _get_if_exists(cluster, f"/apis/{name}")
             resources = map(mapping, sequence(answer.get("resources")))
             found[name] = [str(r["kind"]) for r in resources if "/" not in str(r.get("name"))]
     return found
 
 
-def _asked(cluster: Cluster, path: str) -> Body:
+def _get_if_exists(cluster: Cluster, path: str) -> Body:
     """Request something that may not exist."""
     try:
         return mapping(cluster.ask("GET", path))

@@ -63,7 +63,7 @@ def fetch_inventory(cluster: Cluster) -> Fetched:
         objects, unread = _listed(cluster)
         if _node_names(objects) == {name_of(body) for body in cluster.list("v1", "Node")}:
             system, notes = _system(cluster)
-            return Fetched([*_placed(objects), *system], (*notes, *unread))
+            return Fetched([*_without_lost_pods(objects), *system], (*notes, *unread))
     told = (
         f"nodes came or went each of the {_TRIES} times that the cluster was read: run this again"
     )
@@ -104,7 +104,7 @@ def _node_names(objects: Sequence[Body]) -> set[str]:
     return {name_of(body) for body in objects if body.get("kind") == "Node"}
 
 
-def _placed(objects: Sequence[Body]) -> Iterator[Body]:
+def _without_lost_pods(objects: Sequence[Body]) -> Iterator[Body]:
     """Leave out pods of nodes that are gone: Kubernetes deletes them soon."""
     nodes = _node_names(objects)
     for body in objects:
@@ -207,7 +207,7 @@ _SECRET = ("v1", "Secret")
 
 
 def stacks_in(cluster: Cluster) -> Counter[str]:
-    """Return the stacks that have objects in a cluster, each with their number.
+    """Return the name of each stack that has objects in a cluster, with the number of its objects.
 
     Kinds that cannot be read count as empty.
 

@@ -1,4 +1,4 @@
-"""Reads servings of controllers from a cluster, as somebody applied them.
+"""Reads servings of controllers from a cluster, without the fields that controllers added.
 
 A live object also has what the API server, webhooks and controllers have set. Its managedFields and
 the annotation of `kubectl apply` tell them apart.

@@ -57,7 +57,7 @@ def condition_of(body: Body, kind: str) -> Body:
 
 
 def known(listed: Listed) -> Sequence[Body]:
-    """Listed objects; an empty list when they could not be listed."""
+    """Return the listed objects; an empty list if they could not be listed."""
     return () if isinstance(listed, Unknown) else listed
 
 

@@ -104,7 +104,7 @@ class Servings:
             pods=own,
             pod_groups=_keep(self.pod_groups, serving, none=True),
             stateful_sets=_keep(self.stateful_sets, serving),
-            model_servings=_named(self.model_servings, serving),
+            model_servings=_with_name(self.model_servings, serving),
         )
 
     def pod_group(self, namespace: str, name: str) -> Body | None:
@@ -128,7 +128,7 @@ def _keep(listed: Listed, serving: str, *, none: bool = False) -> Listed:
     return [body for body in listed if labels_of(body).get(naming.NAME) in wanted]
 
 
-def _named(listed: Listed, name: str) -> Listed:
+def _with_name(listed: Listed, name: str) -> Listed:
     """Return the objects with a name."""
     return listed if isinstance(listed, Unknown) else [b for b in listed if name_of(b) == name]
 

@@ -10,7 +10,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from kthena_components import systems
-from kthena_components.checker.waivers import Stated, annotations, listed, unwaivable, waive
+from kthena_components.checker.waivers import WaiverEntry, annotations, listed, unwaivable, waive
 from kthena_components.compiler.refusals import name_takers, read_options, refuse
 from kthena_components.core.findings import Finding, Level, SpecError, nearest, rule_name
 from kthena_components.core.hardware import NO_CHOICE, GpuChoice
@@ -310,7 +310,7 @@ def _no_pod_group(scheduler: str) -> Finding:
 
 
 def _annotate(
-    manifests: tuple[Manifest, ...], stated: Sequence[Stated]
+    manifests: tuple[Manifest, ...], stated: Sequence[WaiverEntry]
 ) -> tuple[tuple[Manifest, ...], frozenset[str]]:
     """Annotate each manifest with the waivers of its findings.
 

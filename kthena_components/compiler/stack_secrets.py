@@ -84,6 +84,7 @@ def secrets_of(role: RolePlan) -> Iterator[tuple[str, str]]:
 
 
 def _needed(source: object, field: str, key: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the name of a required object that a source names, with the key."""
     stated = mapping(source)
     if isinstance(stated.get(field), str) and stated.get("optional") is not True:
         yield stated[field], key

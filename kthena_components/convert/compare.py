@@ -80,11 +80,11 @@ def _commands(before: CommandFacts, after: CommandFacts) -> Iterator[Pair]:
 # Compares how many pods there are, and how many are scheduled together, in a conversion. Pure.
 
 
-Placed = tuple[int, str]
+GangSize = tuple[int, str]
 """How many pods are scheduled together, and which, in words."""
 
 
-def placed(facts: ServingFacts, most: int) -> Placed:
+def gang_size(facts: ServingFacts, most: int) -> GangSize:
     """Return how many pods of a serving are scheduled together.
 
     Args:
@@ -99,24 +99,24 @@ def placed(facts: ServingFacts, most: int) -> Placed:
     return 1, "each pod by itself"
 
 
-def placed_by_plan(compiled: Compiled) -> Placed:
+def planned_gang_size(compiled: Compiled) -> GangSize:
     """Return how many pods of a plan are scheduled together."""
     emitter = systems.find_emitter(compiled.plan.backend)
     planned = emitter.planned(compiled.plan) if emitter is not None else []
     most = max(role.pods for role in compiled.plan.roles)
-    return placed(planned[0], most) if planned else (0, "")
+    return gang_size(planned[0], most) if planned else (0, "")
 
 
-def lost_gang(before: Placed, after: Compiled) -> Iterator[Loss]:
+def lost_gang(before: GangSize, after: Compiled) -> Iterator[Loss]:
     """Report that fewer pods are scheduled together than before."""
-    (pods, said), (fewer, now) = before, placed_by_plan(after)
+    (pods, said), (fewer, now) = before, planned_gang_size(after)
     if 0 < fewer < pods:
         yield Loss(name="gang", seen=f"the pods are scheduled {now}, and were {said}")
 
 
-def gained_gang(before: Placed, after: Compiled) -> Iterator[str]:
+def gained_gang(before: GangSize, after: Compiled) -> Iterator[str]:
     """Yield a note if more pods are scheduled together than before."""
-    (pods, said), (more, now) = before, placed_by_plan(after)
+    (pods, said), (more, now) = before, planned_gang_size(after)
     if 0 < pods < more:
         yield f"the pods are scheduled {now}, and were {said}"
 

@@ -15,7 +15,7 @@ from kthena_components import systems
 from kthena_components.checker.waivers import annotated
 from kthena_components.compiler.compile import Compiled, compile_serving
 from kthena_components.convert.argument_sources import origin, read_beside
-from kthena_components.convert.compare import gained_gang, lost_gang, lost_pods, placed_by_plan
+from kthena_components.convert.compare import gained_gang, lost_gang, lost_pods, planned_gang_size
 from kthena_components.convert.conversion import (
     SAME,
     TEMPLATES,
@@ -189,7 +189,7 @@ def _convert(
     compiled = _compile(for_target, title_of(body), changes, defaults, behind)
     losses = list(find_losses(source, result))
     losses += [] if same else _lost_options(args, converter, changes.target, behind)
-    losses += [*lost_gang(placed_by_plan(own), compiled), *([] if same else lost_pods(compiled))]
+    losses += [*lost_gang(planned_gang_size(own), compiled), *([] if same else lost_pods(compiled))]
     losses += changed_by_adoption(source, result) if changes.adopts and same else []
     converted = Converted(
         source=body,
@@ -201,7 +201,7 @@ def _convert(
             *_included(list(merged.others.values()), compiled),
             *(f"adds {path}" for path in find_additions(source, result)),
             *notes,
-            *gained_gang(placed_by_plan(own), compiled),
+            *gained_gang(planned_gang_size(own), compiled),
         ),
     )
     return converted, beside.used

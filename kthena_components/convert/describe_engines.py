@@ -135,7 +135,7 @@ def _described(
         at = role.lead.set.path
         args, missing = arguments_of(role, sketch.roles.get(at, {}))
         unsaid = [Gap(argument=k, because=v) for k, v in sketch.unsaid.get(at, {}).items()]
-        gaps += [_placed(gap, f"roles[{index}]") for gap in _once(unsaid, missing)]
+        gaps += [_gap_below(gap, f"roles[{index}]") for gap in _once(unsaid, missing)]
         made.append({**args, "replicas": 1} if alone else args)
     if alone:
         gaps = [_alone(gap) for gap in gaps]
@@ -183,7 +183,7 @@ def _once(unsaid: Sequence[Gap], missing: Sequence[Gap]) -> list[Gap]:
     return [*unsaid, *(gap for gap in missing if gap.argument not in named)]
 
 
-def _placed(gap: Gap, at: str) -> Gap:
+def _gap_below(gap: Gap, at: str) -> Gap:
     return replace(gap, argument=join_path(at, gap.argument))
 
 

@@ -17,7 +17,7 @@ from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, SpecError, count_of, path_of
 from kthena_components.core.objects.object import VOLCANO, Object, PodSet, read_object
-from kthena_components.core.plan.controller_variables import Told
+from kthena_components.core.plan.controller_variables import PodVariables
 from kthena_components.core.plan.read_back import SERVE, described_template, stated
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import group_kind, is_name, mapping, name_of, sequence
@@ -56,7 +56,7 @@ class Described:
     facts: ServingFacts
     roles: tuple[PodRole, ...]
     args: Mapping[str, Any]
-    told: Told
+    told: PodVariables
     sets: tuple[PodSet, ...]
 
 
@@ -79,9 +79,9 @@ def describe(body: Body, replicas: object = None) -> Described:
     facts = kind.facts(view) if kind is not None and kind.facts is not None else None
     if kind is None or facts is None or kind.pods is None or not shows_pods(kind):
         raise _refusal("kind", f"is {found.kind}: {_why(kind)}", _LATER, body)
-    told = kind.tells(view) if kind.tells is not None else Told()
+    told = kind.tells(view) if kind.tells is not None else PodVariables()
     facts, sets = _counted(facts, tuple(kind.pods(view)), replicas)
-    copies = _known(facts.copies, facts.path, body)
+    copies = _known_count(facts.copies, facts.path, body)
     roles = tuple(_roles(found, facts, sets, copies))
     alone = len(roles) == 1 and facts.gang is None
     groups = roles[0].replicas * copies if alone else copies
@@ -128,7 +128,7 @@ def _refusal(path: str, seen: str, remedy: str, body: Body) -> SpecError:
     return SpecError([finding], title_of(body))
 
 
-def _known(number: MaybeInt, path: str, body: Body, *, is_set: bool = False) -> int:
+def _known_count(number: MaybeInt, path: str, body: Body, *, is_set: bool = False) -> int:
     """Return a number of pods.
 
     Args:
@@ -148,7 +148,7 @@ def labels_of(found: Object) -> dict[str, Any]:
 
 
 def scheduler_of(facts: ServingFacts, sets: Sequence[PodSet]) -> str:
-    """Return the scheduler of the pods: the one that they name, or Volcano for a gang."""
+    """Return the scheduler that the pods name, or Volcano for a gang."""
     named = [name for each in sets if is_name(name := each.spec.get("schedulerName"))]
     if named:
         return str(named[0])
@@ -166,7 +166,7 @@ def _roles(
         made[first] = role
     for index in free:
         each = sets[index]
-        number = _known(each.count, each.path, found.body, is_set=len(sets) == 1)
+        number = _known_count(each.count, each.path, found.body, is_set=len(sets) == 1)
         if copies and number:
             made[index] = PodRole(
                 name=_name(found, each, None),
@@ -183,9 +183,9 @@ def _engine(
 ) -> tuple[int, PodRole]:
     """Take the pods of an engine out of the pods that belong to no engine yet."""
     body = found.body
-    pods = _known(engine.pods, engine.path, body)
+    pods = _known_count(engine.pods, engine.path, body)
     is_set = len(sets) == 1 and isinstance(sets[0].count, Unknown)
-    replicas = _known(engine.replicas, engine.path, body, is_set=is_set)
+    replicas = _known_count(engine.replicas, engine.path, body, is_set=is_set)
     engines = replicas * copies
     if not engines:
         free = [*range(len(sets))]
@@ -207,7 +207,7 @@ def _engine(
 
 
 def _count(each: PodSet, body: Body) -> int:
-    return _known(each.count, each.path, body)
+    return _known_count(each.count, each.path, body)
 
 
 def _take(

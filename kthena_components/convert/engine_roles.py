@@ -261,23 +261,23 @@ def refused_role(role: EngineRole) -> Iterator[Finding]:
     command, engine = role.command, role.engine
     for problem in command.problems:
         if problem.hard:
-            yield _wrong(engine.entry.command_path, problem.text)
+            yield _refused(engine.entry.command_path, problem.text)
     if command.engine not in {*EngineKind}:
         seen = f"starts {command.engine}, for which the package writes no command line"
         hidden = command.hidden.because if command.hidden else "its command starts another program"
-        yield _wrong(engine.path, seen if command.engine else f"shows no engine: {hidden}")
+        yield _refused(engine.path, seen if command.engine else f"shows no engine: {hidden}")
         return
     own = engine.worker
     several = own is not None and not role.folded and role.pods > 1
     if several and own and _differ(own.gpus, engine.entry.gpus):
         seen = f"has pods of {engine.entry.gpus} and of {count_of(own.gpus, 'GPU')} in one engine"
-        yield _wrong(engine.path, seen)
+        yield _refused(engine.path, seen)
     if role.lead.shares_claims:
         seen = "has a resource claim that pods share, or single requests of one"
-        yield _wrong(engine.path, seen)
+        yield _refused(engine.path, seen)
     named = {d.resource for d in engine.entry.devices if is_accelerator(d.resource)}
     if len(named) > 1:
-        yield _wrong(engine.path, f"asks for several accelerators: {', '.join(sorted(named))}")
+        yield _refused(engine.path, f"asks for several accelerators: {', '.join(sorted(named))}")
 
 
 def _differ(one: MaybeInt, other: MaybeInt) -> bool:
@@ -285,6 +285,6 @@ def _differ(one: MaybeInt, other: MaybeInt) -> bool:
     return one != other and not (isinstance(one, Unknown) and isinstance(other, Unknown))
 
 
-def _wrong(path: str, seen: str) -> Finding:
+def _refused(path: str, seen: str) -> Finding:
     remedy = "write the role of a ModelServing by hand"
     return Finding(path=path, seen=seen, remedy=remedy, rule="convertible")

@@ -14,9 +14,9 @@ from kthena_components.compiler.compile import Compiled, compile_serving
 from kthena_components.convert.compare import (
     find_differences,
     gained_gang,
+    gang_size,
     lost_gang,
     lost_pods,
-    placed,
 )
 from kthena_components.convert.conversion import (
     SAME,
@@ -204,7 +204,7 @@ def convert_engines(body: Body, changes: Changes, objects: Sequence[Body] = ()) 
     """
     described = describe_engines(body, context_of(objects))
     compiled, args = _compiled(body, described, changes)
-    before = placed(described.facts, max(role.pods for role in described.roles))
+    before = gang_size(described.facts, max(role.pods for role in described.roles))
     return Converted(
         source=body,
         backend="",

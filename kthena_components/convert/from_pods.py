@@ -11,7 +11,7 @@ from typing import Any
 
 from kthena_components.checker.waivers import annotated
 from kthena_components.compiler.compile import Compiled, compile_serving
-from kthena_components.convert.compare import gained_gang, lost_gang, lost_pods, placed
+from kthena_components.convert.compare import gained_gang, gang_size, lost_gang, lost_pods
 from kthena_components.convert.conversion import (
     SAME,
     TEMPLATES,
@@ -63,7 +63,10 @@ def convert_pods(body: Body, changes: Changes) -> Converted:
     differences = list(_differences(described, own))
     if differences:
         raise SpecError(differences, title)
-    before, known = placed(described.facts, _most(described)), list(known_paths(body, described))
+    before, known = (
+        gang_size(described.facts, _largest(described)),
+        list(known_paths(body, described)),
+    )
     known += [entry.path for entry in annotated(body)]
     gang = facts_from_plan(compiled.plan).gang
     unread = find_unread(body, lambda other: _meaning(other, gang, replicas), known)
@@ -112,7 +115,7 @@ def _meaning(body: Body, gang: GangFacts | None, replicas: object) -> object:
     return described.args, kept
 
 
-def _most(described: Described) -> int:
+def _largest(described: Described) -> int:
     return max((role.pods for role in described.roles), default=0)
 
 

@@ -60,8 +60,7 @@ def find_additions(
 ) -> Iterator[str]:
     """Yield the path of every field that only the result has.
 
-    Labels, annotations and variables that the package adds to each object are left out, unless
-    they are asked for.
+    Without `with_ours`, labels, annotations and variables that the package adds are left out.
     """
     if isinstance(result, Mapping):
         theirs = source if isinstance(source, Mapping) else {}
@@ -207,7 +206,7 @@ def find_unread(
         if all(describe(other) == usual for other in others):
             yield path
             continue
-        held = _held(value)
+        held = _yaml_fields(value)
         if held is None:
             continue
 
@@ -217,7 +216,7 @@ def find_unread(
         yield from (join_path(path, inner) for inner in find_unread(held, inside, ()))
 
 
-def _held(value: object) -> Mapping[str, Any] | None:
+def _yaml_fields(value: object) -> Mapping[str, Any] | None:
     """Return the fields of a string that contains YAML, such as a config; None for other values."""
     found = read_yaml_text(value, "") if isinstance(value, str) and "\n" in value else None
     return found if isinstance(found, Mapping) else None

@@ -260,6 +260,7 @@ def _labels(converter: Converter, body: Body, moved: Moved) -> Iterator[Pair | N
 
 
 def _pairs(value: object) -> Iterator[tuple[str, object]]:
+    """Yield the key and the value of all maps at any depth."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             yield str(key), item

@@ -51,7 +51,7 @@ Fix = tuple[Change, ...]
 
 
 class Remedy(str):
-    """The text of a remedy with its fixes, each of which is enough.
+    """The text of a remedy with its fixes: apply any one of them.
 
     It is a string, so that a rule may use it wherever it may use a plain one. What is derived from
     it as a string, such as an f-string, has no fixes.
@@ -183,7 +183,7 @@ def without(*names: str, text: str = "") -> Remedy:
 
 
 def either(*remedies: str, word: str = ", or ") -> Remedy:
-    """Join remedies, each of which is enough. Those that are empty are left out."""
+    """Join remedies: apply any one of them. Those that are empty are left out."""
     given = [each for each in remedies if each]
     return Remedy(word.join(given), [fix for each in given for fix in fixes_of(each)])
 

@@ -45,7 +45,7 @@ def picture_of(
     lost: Collection[str] = (),
     before: Picture | None = None,
 ) -> Picture:
-    """Draw what runs on a cluster together with the groups that are asked about.
+    """Draw what runs on a cluster, together with the groups that `fit` places.
 
     Args:
         cluster: What is there. A group that runs there and is placed again is drawn twice.

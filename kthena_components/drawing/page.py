@@ -126,7 +126,7 @@ def _groups(main: Element, picture: Picture, numbers: Numbers) -> None:
         tag(section, "h3", "Removed")
         rows = _scrolled_table(section, "Removed groups", ["Group", "Made by", "Before"])
         for group in removed:
-            _cells(rows, [group.title, group.serving, _said(group)])
+            _cells(rows, [group.title, group.serving, _sign(group)])
 
 
 def _group_rows(
@@ -151,13 +151,13 @@ def _group_row(
     reason = group.reason
     if group.unplaced:
         reason = f"{count_of(len(group.unplaced), 'pod')} without a node. {reason}".strip()
-    cells = [number, group.title, group.serving, _said(group), str(group.gpus), group.where, reason]
+    cells = [number, group.title, group.serving, _sign(group), str(group.gpus), group.where, reason]
     if before is not None:
-        cells.insert(3, _said(before[group.title]) if group.title in before else "new")
+        cells.insert(3, _sign(before[group.title]) if group.title in before else "new")
     _cells(rows, cells)
 
 
-def _said(group: GroupRow) -> str:
+def _sign(group: GroupRow) -> str:
     return _SIGNS.get(group.verdict, group.verdict)
 
 
@@ -302,16 +302,16 @@ def _nodes(main: Element, picture: Picture) -> None:
     for rack in picture.racks:
         for node in rack.nodes:
             name = f"{node.name} ({node.closed})" if node.closed else node.name
-            pods = "; ".join(_told(node.pods, asked))
+            pods = "; ".join(_pod_lines(node.pods, asked))
             gpus, used = str(node.gpus), str(node.used)
             _cells(rows, [rack.name or "none", name, gpus, used, node.product, pods])
     for group in picture.groups:
         if group.unplaced:
-            told = "; ".join(_told(group.unplaced, asked))
+            told = "; ".join(_pod_lines(group.unplaced, asked))
             _cells(rows, ["", "none", "", "", "", told])
 
 
-def _told(pods: Sequence[PodBox], asked: frozenset[str]) -> Iterator[str]:
+def _pod_lines(pods: Sequence[PodBox], asked: frozenset[str]) -> Iterator[str]:
     for pod in sorted(pods, key=lambda pod: pod.group not in asked):
         state = "" if pod.state == "running" else f", {pod.state}"
         yield f"{pod.group} {pod.engine}: {pod.name} ({count_of(pod.gpus, 'GPU')}{state})"

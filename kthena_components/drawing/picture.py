@@ -29,7 +29,7 @@ class PodBox:
 
     name: str
     group: str
-    """Title of its PodGroup: `serving/chat-0`. Empty: somebody else's pod."""
+    """Title of its PodGroup: `serving/chat-0`. Empty: a pod of another owner."""
     engine: str
     """The engine of its group that it belongs to: `prefill-0`."""
     gpus: int
@@ -91,7 +91,7 @@ class GroupRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """A cluster with its racks, nodes and pods, and the groups that are asked about."""
+    """A cluster with its racks, nodes and pods, and the groups that `fit` places."""
 
     title: str
     racks: Sequence[RackBox]
@@ -159,7 +159,7 @@ def _around(rack: Domain, domains: Sequence[Domain]) -> tuple[str, ...]:
 
 
 def asked_titles(groups: Iterable[GroupRow]) -> frozenset[str]:
-    """Return the titles of the groups that are asked about."""
+    """Return the titles of the groups that `fit` places."""
     return frozenset(group.title for group in groups)
 
 
@@ -205,7 +205,7 @@ def fit(text: str, columns: int, more: str = MORE) -> str:
     if room <= 0:
         return more[: max(0, columns)]
     tail = room // 2
-    return f"{_begin(text, room - tail)}{more}{_end(text, tail)}"
+    return f"{_begin(text, room - tail)}{more}{_begin(text[::-1], tail)[::-1]}"
 
 
 def _begin(text: str, columns: int) -> str:
@@ -215,10 +215,6 @@ def _begin(text: str, columns: int) -> str:
         if taken > columns:
             return text[:index]
     return text
-
-
-def _end(text: str, columns: int) -> str:
-    return _begin(text[::-1], columns)[::-1]
 
 
 def pad(text: str, columns: int) -> str:

@@ -92,7 +92,7 @@ def choose(picture: Picture, most: int = _MOST) -> tuple[list[RackBox], list[Rac
 
 
 def _weight(rack: RackBox, asked: frozenset[str]) -> int:
-    """Return how much of a rack the groups that are asked about hold."""
+    """Return how much of a rack the groups hold that `fit` places."""
     held = (pod.gpus + 1 for node in rack.nodes for pod in node.pods if pod.group in asked)
     return sum(held) + sum(node.closed == "lost" for node in rack.nodes)
 

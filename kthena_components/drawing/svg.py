@@ -39,7 +39,7 @@ _PADDING = 3
 _HEADER, _MARGIN = 24, 16
 
 Numbers = Mapping[str, int]
-"""The number of each group that is asked about, by title. It stands in the boxes of its pods."""
+"""The number of each group that `fit` places, by title. It stands in the boxes of its pods."""
 
 
 def numbers_of(groups: Sequence[GroupRow]) -> Numbers:

@@ -70,8 +70,8 @@ _NO_PRODUCT = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What is asked about a cluster."""
+class FitQuestion:
+    """A cluster, and the groups to place into it."""
 
     cluster: Cluster
     """Without what the objects replace."""
@@ -90,7 +90,7 @@ class Asked:
         return without(self.cluster, list(self.staying.values()))
 
 
-def ask(cluster: Cluster, objects: Iterable[Body]) -> Asked:
+def ask(cluster: Cluster, objects: Iterable[Body]) -> FitQuestion:
     """Prepare the question whether the pods of some objects fit."""
     bodies = list(objects)
     groups = pod_groups_of(bodies, cluster.priorities)
@@ -121,7 +121,7 @@ def ask(cluster: Cluster, objects: Iterable[Body]) -> Asked:
     left = replace(without(named, gone), waiting=waits)
     replaced = {running.group.owner for running in gone if any(running.nodes)}
     surges = surges_of(bodies, groups) if replaced else []
-    return Asked(cluster=left, groups=tuple(compared), staying=staying, before=named,
+    return FitQuestion(cluster=left, groups=tuple(compared), staying=staying, before=named,
                  surges=tuple(one for one in surges if one.owner in replaced))  # fmt: skip
 
 
@@ -176,7 +176,7 @@ def _unselected(spec: Body, labels: frozenset[str]) -> Body:
     return {**left, "affinity": {**affinity, "nodeAffinity": others}}
 
 
-def answer(asked: Asked) -> list[Outcome]:
+def answer(asked: FitQuestion) -> list[Outcome]:
     """Return the answer for each group, in the order of the objects."""
     new = [group for index, group in enumerate(asked.groups) if index not in asked.staying]
     placed = iter(place(asked.cluster, new))
@@ -197,7 +197,7 @@ def _noted(outcome: Outcome, notes: dict[str, str]) -> Outcome:
     return replace(outcome, note=". ".join(filter(None, told)))
 
 
-def _stays(asked: Asked, group: PodGroup, running: Running) -> Outcome:
+def _stays(asked: FitQuestion, group: PodGroup, running: Running) -> Outcome:
     domain = lowest(asked.cluster.domains, frozenset(filter(None, running.nodes)))
     where = Placement(nodes=running.nodes, domain=domain)
     return Outcome(group=group, verdict=Verdict.FITS, placement=where, exists=True, note=STAYS)

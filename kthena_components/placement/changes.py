@@ -141,7 +141,7 @@ def _freed(cluster: Cluster, names: frozenset[str]) -> Cluster:
 
 
 def queue_line(cluster: Cluster, name: str) -> list[str]:
-    """Return a queue and those above it, each of which counts what its pods request."""
+    """Return a queue and its ancestors: each counts what the pods of the queue request."""
     parents, found = {queue.name: queue.parent for queue in cluster.queues}, [name]
     while (above := parents.get(found[-1], "")) and above not in found:
         found.append(above)
@@ -196,7 +196,7 @@ def after(cluster: Cluster, scheduler: Scheduler) -> Cluster:
     placed = (task.node for job in scheduler.jobs for task in job.tasks
               if task.node is not None and not task.runs)  # fmt: skip
     taken = cluster.taken_by_others | {cluster.nodes[node].name for node in placed}
-    neighbours = (*(cluster.neighbours or ()), *_placed(cluster, scheduler))
+    neighbours = (*(cluster.neighbours or ()), *_placed_neighbours(cluster, scheduler))
     return replace(
         cluster,
         nodes=nodes,
@@ -208,7 +208,7 @@ def after(cluster: Cluster, scheduler: Scheduler) -> Cluster:
     )
 
 
-def _placed(cluster: Cluster, scheduler: Scheduler) -> Iterator[Neighbour]:
+def _placed_neighbours(cluster: Cluster, scheduler: Scheduler) -> Iterator[Neighbour]:
     """Return the pods that were placed, for what other pods ask of the pods around them."""
     for job in scheduler.jobs:
         nodes: dict[int, list[str]] = {}

@@ -110,6 +110,7 @@ def _newest(slices: Sequence[Body]) -> Iterator[Body]:
 
 
 def _pool(body: Body) -> tuple[tuple[object, object], int]:
+    """Return the pool of a ResourceSlice (driver and name), and its generation."""
     spec = mapping(body.get("spec"))
     pool = mapping(spec.get("pool"))
     generation = pool.get("generation")

@@ -36,7 +36,7 @@ def with_devices(
     """Return a cluster and groups whose claims count, or say why not, and what a reader must know.
 
     Args:
-        groups: The groups that are asked about.
+        groups: The groups to place.
     """
     asked = _keys(pods.requests for group in groups for pods in group.pods)
     if not asked:
@@ -128,7 +128,7 @@ def _limited(limits: _Limits, group: PodGroup, names: set[str]) -> str:
     """Say which limit counts claims in a way that is not modelled."""
     queue, seen = limits.queues.get(group.queue), set[str]()
     while queue is not None and queue.name not in seen:
-        if names & _named(queue):
+        if names & {*queue.capability, *queue.deserved, *queue.guarantee}:
             return f"how the queue {queue.name} counts claimed devices is not modelled"
         seen.add(queue.name)
         queue = limits.queues.get(queue.parent)
@@ -136,10 +136,6 @@ def _limited(limits: _Limits, group: PodGroup, names: set[str]) -> str:
     if quota is None:
         return ""
     return f"the quota {quota} limits claimed devices, which is not modelled"
-
-
-def _named(queue: Queue) -> set[str]:
-    return {*queue.capability, *queue.deserved, *queue.guarantee}
 
 
 def _unlabelled(limits: _Limits, group: PodGroup, names: set[str]) -> str:

@@ -1,4 +1,4 @@
-"""Whether an assignment of pods that differ, or that form subgroups, exists: asked of CP-SAT.
+"""Uses CP-SAT to find out whether unequal pods, or pods in subgroups, have a placement.
 
 The extra `exact` installs OR-Tools. Without it, and where the solver finds no answer within its
 limit, the answer is not known. The limit counts steps and not seconds, so that each machine gives

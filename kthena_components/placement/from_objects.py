@@ -96,7 +96,7 @@ def cluster_of(
     devices = devices_of(kinds.get(SLICE, []), kinds.get(RESOURCE_CLAIM, []), pods)
     running, waiting = groups_in(kinds.get(POD_GROUP, []), map(devices.asking, pods), priorities)
     cluster = Cluster(
-        nodes=list(map(devices.of, _nodes(nodes, _held(pods)))),
+        nodes=list(map(devices.of, _nodes(nodes, _requests_by_node(pods)))),
         domains=domains,
         hyper_nodes=tuple(hyper_nodes),
         queues=tuple(_queues(kinds.get(QUEUE, []), running)),
@@ -151,7 +151,7 @@ def _nodes(bodies: Iterable[Body], held: Mapping[str, Amounts]) -> Iterator[Node
         )
 
 
-def _held(pods: Iterable[Body]) -> dict[str, dict[str, Decimal]]:
+def _requests_by_node(pods: Iterable[Body]) -> dict[str, dict[str, Decimal]]:
     """Add up what the pods of each node request, with their slots."""
     found: dict[str, dict[str, Decimal]] = {}
     for pod in pods:

@@ -41,7 +41,7 @@ class InventoryError(ValueError):
 
 
 @dataclass(slots=True)
-class _Found:
+class _FilesContent:
     """What the files contain."""
 
     inventories: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
@@ -59,7 +59,7 @@ def read_inventory(paths: Iterable[str], *, racks_from: Sequence[str] = ()) -> C
     Raises:
         InventoryError: With all reasons at once.
     """
-    asked, found = list(paths), _Found()
+    asked, found = list(paths), _FilesContent()
     for file in find_files(asked).files:
         text = file if isinstance(file, Unreadable) else read_text(file)
         name = STDIN_NAME if file == STDIN else str(file)
@@ -80,12 +80,12 @@ def parse_inventory(
     Raises:
         InventoryError: With all reasons at once.
     """
-    found = _Found()
+    found = _FilesContent()
     _add(text, file, found)
     return _cluster(found, file, racks_from)
 
 
-def _add(text: str, file: str, found: _Found) -> None:
+def _add(text: str, file: str, found: _FilesContent) -> None:
     """Add what a string contains."""
     if _MARK.search(text) or (_OURS in text and f'"{KIND}"' in text):
         body = parse_kube_map(text, file)
@@ -127,7 +127,7 @@ def _items(body: Any) -> Iterator[Mapping[str, Any]]:
             yield from _items(item if kind == _LIST else {**typed, **item})
 
 
-def _cluster(found: _Found, source: str, racks_from: Sequence[str]) -> Cluster:
+def _cluster(found: _FilesContent, source: str, racks_from: Sequence[str]) -> Cluster:
     """Read the cluster from one inventory or from objects; both together are an error."""
     if found.wrong:
         raise InventoryError(found.wrong)

@@ -101,7 +101,7 @@ def place(cluster: Cluster, groups: Sequence[PodGroup]) -> list[Outcome]:
     scheduler, found = among_others(cluster, known)
     scheduler.run()
     jobs = iter(found)
-    asked = _Asked(cluster, scheduler)
+    asked = _Answers(cluster, scheduler)
     return [
         Outcome(group=group, verdict=Verdict.UNKNOWN, note=group.unknown.because)
         if group.unknown is not None
@@ -121,7 +121,7 @@ def emptied(cluster: Cluster) -> Cluster:
     )  # fmt: skip
 
 
-class _Asked:
+class _Answers:
     """What is asked about one cluster. Equal groups get equal answers."""
 
     def __init__(self, cluster: Cluster, scheduler: Scheduler) -> None:

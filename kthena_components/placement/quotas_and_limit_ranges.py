@@ -224,26 +224,26 @@ def _outside(item: Body, requests: Amounts, limits: Amounts) -> Iterator[tuple[s
     for key, least in amounts_of(item.get("min")).items():
         lower = min(requests.get(key, Decimal(0)), limits.get(key, least))
         if lower < least:
-            text = f"requests or is limited to {_told(lower, key)}, below min {_told(least)}"
-            yield text, f"lower min {key} to {_told(lower)}"
+            text = f"requests or is limited to {_shown(lower, key)}, below min {_shown(least)}"
+            yield text, f"lower min {key} to {_shown(lower)}"
     for key, most in amounts_of(item.get("max")).items():
         upper = max(limits.get(key, Decimal(0)), requests.get(key, Decimal(0)))
         if key not in limits:
-            yield f"has no limit of {key}, and max is {_told(most)}", f"remove max {key}"
+            yield f"has no limit of {key}, and max is {_shown(most)}", f"remove max {key}"
         elif upper > most:
-            text = f"requests or is limited to {_told(upper, key)}, above max {_told(most)}"
-            yield text, f"raise max {key} to {_told(upper)}"
+            text = f"requests or is limited to {_shown(upper, key)}, above max {_shown(most)}"
+            yield text, f"raise max {key} to {_shown(upper)}"
     for key, most in amounts_of(item.get("maxLimitRequestRatio")).items():
         request, limit = requests.get(key), limits.get(key)
         if not request or not limit:
             lacking = "limit" if request else "request"
-            text = f"has no {lacking} of {key}, and maxLimitRequestRatio is {_told(most)}"
+            text = f"has no {lacking} of {key}, and maxLimitRequestRatio is {_shown(most)}"
             yield text, f"remove maxLimitRequestRatio {key}"
         elif limit > most * request:
             ratio = (limit / request).quantize(Decimal("0.001"), rounding=ROUND_CEILING)
             told = f"{ratio.normalize():f}"
             text = f"has a limit of {key} that is {told} times its request, above "
-            text += f"maxLimitRequestRatio {_told(most)}"
+            text += f"maxLimitRequestRatio {_shown(most)}"
             yield text, f"raise maxLimitRequestRatio {key} to {told}"
 
 
@@ -252,11 +252,11 @@ def _crossed(item: Body, requests: Amounts, limits: Amounts) -> Iterator[tuple[s
     for key, usual in amounts_of(item.get("default")).items():
         if limits.get(key) == usual and requests.get(key, Decimal(0)) > usual:
             asked = requests[key]
-            text = f"requests {_told(asked, key)}, above its limit {_told(usual)}, the default"
-            yield text, f"raise default {key} to {_told(asked)}"
+            text = f"requests {_shown(asked, key)}, above its limit {_shown(usual)}, the default"
+            yield text, f"raise default {key} to {_shown(asked)}"
 
 
-def _told(amount: Decimal, key: str = "") -> str:
+def _shown(amount: Decimal, key: str = "") -> str:
     return f"{render_quantity(amount.normalize())} {key}".strip()
 
 

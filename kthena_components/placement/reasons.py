@@ -237,7 +237,7 @@ _CAUSES = {"cpu": Cause.CPU, "memory": Cause.MEMORY, "pods": Cause.PODS}
 
 
 def _room(case: Case) -> Iterator[Obstacle]:
-    """Find the resources of which too little is left."""
+    """Find the resources that are short."""
     changes = freed_or_added_nodes(case.cluster, case.group)
     short = lacking(case.cluster, case.group)
     for names in short:

@@ -190,13 +190,13 @@ def _over_capability(case: Case) -> Obstacle | None:
                         queue=replace(queue, capability=capability))  # fmt: skip
         above = "" if queue.name == name else f", which is above {name},"
         text = f"the queue {queue.name}{above} has reached its capability: "
-        text += _told(limits, queue.capability)
+        text += _usage_text(limits, queue.capability)
         return Obstacle(cause=Cause.QUEUE, text=text, changes=case.changes(change))
     return None
 
 
 def _exceeded(case: Case, share: Share, most: Amounts) -> dict[str, tuple[Decimal, Decimal]]:
-    """List the resources of which a group asks for more than is left, with what is used."""
+    """List the resources that a group requests beyond what is left, with the used amounts."""
     dimensions, found = case.scheduler.dimensions, dict[str, tuple[Decimal, Decimal]]()
     for at, resource in enumerate(dimensions.names):
         if resource not in most:
@@ -210,7 +210,7 @@ def _exceeded(case: Case, share: Share, most: Amounts) -> dict[str, tuple[Decima
     return found
 
 
-def _told(limits: Mapping[str, tuple[Decimal, Decimal]], most: Amounts) -> str:
+def _usage_text(limits: Mapping[str, tuple[Decimal, Decimal]], most: Amounts) -> str:
     return "; ".join(
         f"of {most[key]} {_short(key)}, {held} are used and {asked} are asked for"
         for key, (held, asked) in limits.items()
@@ -231,7 +231,7 @@ def _over_promises(case: Case) -> Obstacle:
         limit = share.deserved if queues.by_deserved else share.real
         most = {resource: dimensions.amount(resource, int(limit[at]))
                 for at, resource in enumerate(dimensions.names) if at}  # fmt: skip
-        told = _told(_exceeded(case, share, most), most)
+        told = _usage_text(_exceeded(case, share, most), most)
         text += f": {told}" if told else ""
     smaller = Change(text="Leave out minResources",
                      group=replace(case.group, min_resources=None))  # fmt: skip

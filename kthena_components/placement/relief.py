@@ -60,7 +60,7 @@ def free_nodes(scheduler: Scheduler, cap: int | None, resources: Sequence[str] =
         some = sum(bool(number) for number in within.values())
         text += f" in {count_of(some, 'HyperNode')} of tier {cap}; at most "
         text += f"{max(within.values(), default=0)} in one"
-    return text + (_most(scheduler, shape, resources) if resources else "")
+    return text + (_compare_with_freest_node(scheduler, shape, resources) if resources else "")
 
 
 def _finding(found: int, needed: int) -> str:
@@ -73,7 +73,7 @@ def _finding(found: int, needed: int) -> str:
     return f"{min(found, needed)} of {count_of(needed, 'pod')} can be placed"
 
 
-def _most(scheduler: Scheduler, shape: Shape, resources: Sequence[str]) -> str:
+def _compare_with_freest_node(scheduler: Scheduler, shape: Shape, resources: Sequence[str]) -> str:
     """Say how much of some resources each pod requests, and what the freest node has of each."""
     dimensions, room = scheduler.dimensions, scheduler.room
     wanted, scarce = [], {}
@@ -173,7 +173,7 @@ def opened_nodes(cluster: Cluster, group: PodGroup) -> tuple[Change, ...]:
     if not fits(opened, group):
         return ()
     changes = (
-        Change(text=f"Uncordon or repair {_named(where, names)}", opened_nodes=tuple(names))
+        Change(text=f"Uncordon or repair {_node_list(where, names)}", opened_nodes=tuple(names))
         for where, names in _fewest(opened, group, lambda node: node.name in closed, frees=False)
     )
     found = next((one for one in changes if helps(cluster, group, one)), None)
@@ -188,13 +188,13 @@ def freed_nodes(cluster: Cluster, group: PodGroup) -> tuple[Change, ...]:
         return bool(node.used) and node.name not in cluster.taken_by_others
 
     changes = (
-        Change(text=f"Free {_named(where, names)}", freed_nodes=tuple(names))
+        Change(text=f"Free {_node_list(where, names)}", freed_nodes=tuple(names))
         for where, names in _fewest(cluster, group, usable, frees=True)
     )
     return tuple(islice((one for one in changes if helps(cluster, group, one)), 1))
 
 
-def _named(where: str, names: Sequence[str]) -> str:
+def _node_list(where: str, names: Sequence[str]) -> str:
     nodes = "one node" if len(names) == 1 else count_of(len(names), "node")
     return f"{nodes}{f' in {where}' if where else ''}: {', '.join(names)}"
 
@@ -259,14 +259,14 @@ class _Sets:
                 have = {shape: sum(now[node] for node in one.nodes)
                         for shape, now in self._now.items()}  # fmt: skip
             name = one.domain.name if one.domain else ""
-            least = self._least(within, have)
+            least = self._nodes_needed(within, have)
             for number in range(least, min(len(within), self._most) + 1):
                 yield name, within[:number]
 
     def _gain(self, node: int) -> int:
         return sum(min(number, self._gains[shape][node]) for shape, number in self._shapes.items())
 
-    def _least(self, within: Sequence[int], have: Mapping[Shape, int]) -> int:
+    def _nodes_needed(self, within: Sequence[int], have: Mapping[Shape, int]) -> int:
         """Return how many of some nodes may suffice; more than there are if they never do."""
         slots_left = dict(have)
         for number in range(len(within) + 1):

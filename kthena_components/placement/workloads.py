@@ -46,7 +46,7 @@ _MAKERS = {
     **dict.fromkeys((LEADER_WORKER_SET, DISAGGREGATED_SET), groups_of_sets),
     JOB: groups_of_job,
 }
-"""Who makes the PodGroups of which kinds."""
+"""Which controller makes the PodGroups of each kind."""
 _TEMPLATE = ("", "PodTemplate")
 """Who refers to it makes the pods."""
 NO_TEMPLATES = "its controller writes the pods, so their sizes are not known"
@@ -90,7 +90,7 @@ def _groups(
     """List the groups of an object's pods: a stated one, a controller's, or single pods."""
     found, view = templates.owner, cluster.views[templates.owner.index]
     if found.group_kind == POD_GROUP:
-        yield from _stated(templates, cluster)
+        yield from _stated_pod_group(templates, cluster)
     elif found.group_kind in _MAKERS:
         yield from _MAKERS[found.group_kind](templates, view)
     else:
@@ -109,7 +109,7 @@ def _group_of(pods: Template) -> tuple[str, str]:
     return str(pods.owner.namespace), str(pods.gang or "")
 
 
-def _stated(templates: Templates, cluster: ClusterObjects) -> Iterator[PodGroup]:
+def _stated_pod_group(templates: Templates, cluster: ClusterObjects) -> Iterator[PodGroup]:
     """Return a PodGroup with the pods that name it."""
     found = templates.owner
     members = cluster.gangs.get((str(found.namespace), str(found.name)), [])
@@ -236,12 +236,8 @@ def _copies(own: list[PodGroup], rollout: Rollout, more: int) -> Iterator[PodGro
             group = own[number % len(own)]
             yield replace(group, name=f"{group.name}-update-{number}")
     elif len(own) == 1:
-        pods = tuple(replace(one, count=_share(one, more, replicas)) for one in own[0].pods)
+        pods = tuple(replace(one, count=-(-one.count * more // replicas)) for one in own[0].pods)
         yield replace(own[0], name=f"{own[0].name}-update", pods=pods)
-
-
-def _share(pods: PodSet, more: int, replicas: int) -> int:
-    return -(-pods.count * more // replicas)
 
 
 def notes_of(cluster: Cluster, surges: Iterable[Surge]) -> dict[str, str]:

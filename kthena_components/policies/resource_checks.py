@@ -123,7 +123,7 @@ COMPONENTS = frozenset(f"kthena:index:{name}" for name in ("ModelServing", "Serv
 _MADE_OF_OTHERS = tuple(
     f"{KUBERNETES}:{name}" for name in ("yaml", "kustomize", "helm.sh/v3:Chart", "helm.sh/v4:Chart")
 )
-"""Types whose objects are resources of their own, each of which is checked."""
+"""Types whose objects are separate resources; each is checked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +144,7 @@ _kept: dict[str, _Kept] = {}
 
 @cache
 def is_checked(resource_type: str) -> bool:
-    """Tell whether there are rules for a type, or it may make pods that nobody reads.
+    """Return whether a type has rules, or is unknown and may make pods.
 
     No rule reads a patch: its type is `DeploymentPatch`, and it shows a part of an object only.
     """
@@ -175,7 +175,7 @@ def check_resource(
         fields: Its properties as plain data, with secrets in `Sealed`.
         versions: The releases that the cluster runs, by system; the newest if left out.
         today: The day on which its waivers are checked; without it, all are ignored.
-        asked: Names of rules that only run if they are asked for.
+        asked: Names of the rules about production that the levels enable.
         gpus: The GPUs of pods whose manifests name none.
         urn: Its URN, by which the result is kept for `kept_of`; empty keeps nothing.
     """

@@ -174,14 +174,14 @@ def _read_yaml(
             finally:
                 loader.dispose()
         except Exception as error:  # noqa: BLE001 - PyYAML raises all sorts for odd scalars
-            told = _told(error, piece, before, file)
+            told = _unreadable_document(error, piece, before, file)
             # Once for each file.
             if told.because != _TOLD_TEMPLATE or not is_template:
                 yield told
             is_template = is_template or told.because == _TOLD_TEMPLATE
 
 
-def _told(error: Exception, piece: str, before: int, file: str) -> Unreadable:
+def _unreadable_document(error: Exception, piece: str, before: int, file: str) -> Unreadable:
     """Report a document that cannot be read, and whether kubectl may read it as an object."""
     why = error.why if isinstance(error, _ObjectError) else error
     told = unreadable(why, piece, before, file)

@@ -30,7 +30,7 @@ _WIDE = "seems to be UTF-16 or UTF-32, of which only UTF-16 with a byte order ma
 _UTF32 = (b"\xff\xfe\0\0", b"\0\0\xfe\xff")
 _START = 1000
 WAITS = 5.0
-"""Seconds after which it is said that a pipe is waited for. Nobody knows how slow its writer is."""
+"""Seconds after which a message says that a pipe has no data yet: its writer may be slow."""
 _AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 """Flags for opening a file that may have been replaced by a pipe or a terminal."""
 _KINDS = (

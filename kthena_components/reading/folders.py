@@ -25,7 +25,7 @@ KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 
 
 @dataclass(slots=True)
-class Found:
+class FoundFiles:
     """The files to read, and what is skipped."""
 
     files: list[str | Unreadable] = field(default_factory=list)
@@ -62,9 +62,9 @@ class _Link:
     """The named folder."""
 
 
-def find_files(paths: Iterable[str]) -> Found:
+def find_files(paths: Iterable[str]) -> FoundFiles:
     """List the files to read: named files, and the contents of folders, sorted."""
-    found, roots = Found(), list[str]()
+    found, roots = FoundFiles(), list[str]()
     listed: list[str | Unreadable | _Link] = []
     read: set[str] = set()
     for path in dict.fromkeys(paths):  # a file that is named twice is one file
@@ -92,7 +92,7 @@ def find_files(paths: Iterable[str]) -> Found:
     return found
 
 
-def _below(root: str, found: Found) -> Iterator[str | Unreadable | _Link]:
+def _below(root: str, found: FoundFiles) -> Iterator[str | Unreadable | _Link]:
     """List one folder, level by level.
 
     Not with os.walk, which recurses for each level and so can raise a RecursionError.
@@ -115,7 +115,7 @@ def _below(root: str, found: Found) -> Iterator[str | Unreadable | _Link]:
         waiting += [entry.path for entry in reversed(folders)]
 
 
-def _note_source(entry: os.DirEntry[str], root: str, found: Found) -> None:
+def _note_source(entry: os.DirEntry[str], root: str, found: FoundFiles) -> None:
     """Record a chart or a kustomization, also if its file is a link: both programs follow one."""
     if entry.name.endswith(PACKED):
         folder = Path(entry).parent
@@ -140,7 +140,7 @@ def _may_deploy(entry: os.DirEntry[str]) -> bool:
     return entry.name.startswith(HELMFILE) or Path(entry).parent.name == HELMFILES
 
 
-def _is_folder(entry: os.DirEntry[str], root: str, found: Found) -> bool:
+def _is_folder(entry: os.DirEntry[str], root: str, found: FoundFiles) -> bool:
     """Return whether an entry is a folder to read; note the others."""
     if not _leads_to_folder(entry):
         return False

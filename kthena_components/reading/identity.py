@@ -199,14 +199,14 @@ _PASSED = r"(?>(?:[ ]*+(?:#[^\n]*+)?\n)*)"
 _END = r"[ ]*+(?:(?<=[ ])#[^\n]*+)?(?:\n|\Z)"
 
 
-def _stated(key: str, value: str) -> str:
+def _line_with_key(key: str, value: str) -> str:
     """Match a line that states a key, with or without quotes around the value."""
     quote = f"quote_of_{key}"
     return rf"{key}:[ ]++(?P<{quote}>[\"']?)(?P<{key}>{value})(?P={quote}){_END}"
 
 
-_VERSION_LINE = _stated("apiVersion", r"[A-Za-z0-9][A-Za-z0-9./-]*+")
-_KIND_LINE = _stated("kind", r"[A-Za-z][A-Za-z0-9]*+")
+_VERSION_LINE = _line_with_key("apiVersion", r"[A-Za-z0-9][A-Za-z0-9./-]*+")
+_KIND_LINE = _line_with_key("kind", r"[A-Za-z][A-Za-z0-9]*+")
 _HEADS = tuple(
     regex(rf"{_PASSED}(?:---{_END}{_PASSED})?(?P<first>){one}{_PASSED}{other}{_PASSED}")
     for one, other in ((_VERSION_LINE, _KIND_LINE), (_KIND_LINE, _VERSION_LINE))

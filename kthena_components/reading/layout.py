@@ -14,7 +14,7 @@ from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.regex import regex
 from kthena_components.reading.files import Unreadable
-from kthena_components.reading.folders import CHART, Found
+from kthena_components.reading.folders import CHART, FoundFiles
 from kthena_components.reading.kustomization import (
     Kustomization,
     Patch,
@@ -101,14 +101,14 @@ class Layout:
 
     def entries(self) -> list[str]:
         """List the kustomizations in the folders that are no base of another one there."""
-        used = {each for key in self.walked for each in self._named(key)}
+        used = {each for key in self.walked for each in self._bases_of(key)}
         return [
             key
             for key in self.walked
             if key not in used and not self.kustomizations[key].is_component
         ]
 
-    def _named(self, key: str) -> set[str]:
+    def _bases_of(self, key: str) -> set[str]:
         """List the bases of a kustomization."""
         named = map(os.path.realpath, self.kustomizations[key].bases)
         return {each for each in named if each in self.kustomizations}
@@ -117,7 +117,7 @@ class Layout:
         """List a kustomization, its bases, their bases, and so on."""
         found, waiting = {key}, [key]
         while waiting:
-            further = self._named(waiting.pop()) - found
+            further = self._bases_of(waiting.pop()) - found
             waiting += further
             found |= further
         return found
@@ -126,7 +126,7 @@ class Layout:
         """List the bases to build by themselves if a kustomization cannot be built."""
         found, passed, waiting = set[str](), set[str](), [key]
         while waiting:
-            for each in self._named(waiting.pop()) - passed:
+            for each in self._bases_of(waiting.pop()) - passed:
                 passed.add(each)
                 if self.kustomizations[each].is_component:
                     waiting.append(each)
@@ -143,7 +143,7 @@ class Layout:
         return told or next((f"it builds on {each}, which cannot be read" for each in unread), "")
 
     def built_upon(self) -> set[str]:
-        """List the real paths of the files whose objects kustomizations may complete."""
+        """List the real paths of the files whose objects a kustomization may patch."""
         return _objects_of(self.kustomizations.values())
 
     def patched(self, built: Collection[str]) -> dict[str, list[Patch]]:
@@ -198,7 +198,7 @@ class Layout:
         return next((str(folder.parent) for folder in above), None)
 
 
-def arrange(found: Found) -> Layout:
+def arrange(found: FoundFiles) -> Layout:
     """Sort the files of some folders."""
     layout = Layout()
     layout.add_charts({folder: boundary_of(root) for folder, root in found.charts.items()})

@@ -133,7 +133,7 @@ class ChartSources:
         return self.seen.get(real, Counter())
 
     def _of_templates(self, group: _Group) -> Iterator[tuple[str, str]]:
-        """List templates of which no rendering contains all, each with the reason."""
+        """List templates that no rendering contains in full, each with the reason."""
         for real, (file, because) in group.unreadable.items():
             if not self._seen(real):
                 yield file, f"it {because}"

@@ -65,13 +65,13 @@ def render_releases(
     waiting = [*texts.stating, *map(_text_of, made.renderings)]
     for _ in range(_ROUNDS):
         known = len(made.renderings)
-        rendering.add(_stated(waiting, texts, made))
+        rendering.add(_stated_releases(waiting, texts, made))
         waiting = [_text_of(each) for each in made.renderings[known:]]
-    rendering.refuse(_stated(waiting, texts, made))
+    rendering.refuse(_stated_releases(waiting, texts, made))
     rendering.tell()
 
 
-def _stated(
+def _stated_releases(
     waiting: list[Text], texts: Texts, made: Rendered
 ) -> Iterator[tuple[Statement, Mapping[str, Any]]]:
     """Yield the releases that some strings state, whose values may be in all others."""

@@ -96,8 +96,8 @@ def _lines(parts: list[str]) -> Iterator[tuple[str, frozenset[str]]]:
             yield kind, frozenset(line for line in lines if times[line] == 1)
 
 
-def _found(text: str) -> Iterator[re.Match[str]]:
-    """Yield the actions of a template, up to one that does not end: Helm renders none of it then.
+def _actions(text: str) -> Iterator[re.Match[str]]:
+    """Yield the actions of a template up to one without an end, with which Helm renders nothing.
 
     To look for another one behind that would take the square of the time.
     """
@@ -109,13 +109,13 @@ def _found(text: str) -> Iterator[re.Match[str]]:
 
 def actions(text: str) -> list[str]:
     """List what is inside of the actions of a template."""
-    return [found["inside"] or "" for found in _found(text)]
+    return [found["inside"] or "" for found in _actions(text)]
 
 
 def in_actions(text: str, change: Callable[[re.Match[str]], str]) -> str:
     """Change the actions of a template, and nothing between them."""
     made, at = list[str](), 0
-    for found in _found(text):
+    for found in _actions(text):
         made += [text[at : found.start()], change(found)]
         at = found.end()
     return "".join([*made, text[at:]])
@@ -125,7 +125,7 @@ def _divided(text: str) -> tuple[str, str]:
     """Return the text of a template itself, and the text of its definitions."""
     own, defined, at = list[str](), list[str](), 0
     open_blocks: list[str] = []
-    for found in _found(text):
+    for found in _actions(text):
         side = defined if "define" in open_blocks else own
         side.append(text[at : found.start()])
         at = found.end()

@@ -220,6 +220,7 @@ def _count(
 
 
 def _objects_in(file: str) -> list[tuple[str, Any]]:
+    """Return what `_kinds_in` reads from a file; nothing if it cannot be read."""
     text = read_text(file, named=False)
     return [] if isinstance(text, Unreadable) else list(_kinds_in(text))
 

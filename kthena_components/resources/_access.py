@@ -54,7 +54,7 @@ class Place:
         return f"{self.kind} {self.namespace}{'/' if self.namespace else ''}{self.name}"
 
 
-class Placed:
+class PlacedObject:
     """An object of a component, whose place may be known only later."""
 
     def __init__(self, manifest: Manifest, outputs: Outputs) -> None:

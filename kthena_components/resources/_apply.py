@@ -17,7 +17,7 @@ from kthena_components.core import naming
 from kthena_components.core.naming import group_name, resource_name
 from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.values.dataclass import dataclass
-from kthena_components.resources._access import Placed, provider_version, warn_of_untested
+from kthena_components.resources._access import PlacedObject, provider_version, warn_of_untested
 from kthena_components.resources._cluster_objects import (
     warn_if_elsewhere,
     warn_if_unreachable,
@@ -103,7 +103,7 @@ def apply(
             ),
         )
         if len(resources) == 1:
-            placed = Placed(manifest, outputs)
+            placed = PlacedObject(manifest, outputs)
             warn_of_rival(resources[manifest.key], placed, own_stack(), provider)
             warn_if_elsewhere(resources[manifest.key], placed, provider)
     _await_registrations_first()

@@ -40,17 +40,17 @@ def refuse_call(
             yield _unknown(init, kind, name)
         elif name in _ORDER[: len(stated)]:
             seen = "is given twice, by position and by keyword"
-            yield _wrong(name, seen, "keep one of the two")
+            yield _refused(name, seen, "keep one of the two")
     yield from _missing(given, kind, example)
     yield from _endless(given.get("args"))
     opts = given.get("opts")
     if opts is not None and not isinstance(opts, pulumi.ResourceOptions):
         if isinstance(given.get("args"), pulumi.ResourceOptions):
-            yield _wrong("opts", "is in the place of args", example)
+            yield _refused("opts", "is in the place of args", example)
         else:
             what = "a map" if isinstance(opts, Mapping) else f"of the type {type(opts).__name__}"
             seen = f"is {what}, but must be pulumi.ResourceOptions"
-            yield _wrong("opts", seen, _options(opts))
+            yield _refused("opts", seen, _options(opts))
 
 
 def _unknown(init: Callable[..., None], kind: str, name: str) -> Finding:
@@ -72,7 +72,7 @@ def _missing(given: Mapping[str, Any], kind: str, example: str) -> Iterator[Find
     """Report a missing name or args, or args in the place of the name."""
     if isinstance(given.get("name"), Mapping) and "args" not in given:
         seen = "is a map, but must be text; args come after it"
-        yield _wrong("name", seen, example)
+        yield _refused("name", seen, example)
         return
     for needed in ("name", "args"):
         if needed not in given:
@@ -95,11 +95,11 @@ def _endless(args: object) -> Iterator[Finding]:
             continue
         below = (*path, key)
         if id(item) in within:
-            yield _wrong(path_of(below), "contains itself", "write a copy of its fields, or less")
+            yield _refused(path_of(below), "contains itself", "write a copy of its fields, or less")
             return
         if len(below) > _DEEPEST:
             seen = f"is more than {_DEEPEST} maps and lists deep"
-            yield _wrong(str(path[0]), seen, "write less of them into each other")
+            yield _refused(str(path[0]), seen, "write less of them into each other")
             return
         if isinstance(item, Mapping | list | tuple) and id(item) not in done:
             within.add(id(item))
@@ -122,7 +122,7 @@ def _options(stated: object) -> str:
     return f"write pulumi.ResourceOptions({written or '…'})"
 
 
-def _wrong(path: str, seen: str, remedy: str) -> Finding:
+def _refused(path: str, seen: str, remedy: str) -> Finding:
     return Finding(path=path, seen=seen, remedy=remedy, rule="type")
 
 

@@ -25,7 +25,7 @@ from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import is_unresolved
-from kthena_components.resources._access import Access, Place, Placed, access_of, live
+from kthena_components.resources._access import Access, Place, PlacedObject, access_of, live
 
 _KUBERNETES = "kubernetes:core/v1:Service"
 _Claims = dict[tuple[pulumi.ProviderResource | None, str], str]
@@ -87,12 +87,12 @@ OF_ANOTHER_STACK = "object-of-another-stack"
 MOST = 10
 """Components of a program that a preview asks about: the first ones."""
 _TAKES_OVER = "PULUMI_K8S_ENABLE_PATCH_FORCE"
-_asked: WeakKeyDictionary[object, list[Placed]] = WeakKeyDictionary()
+_asked: WeakKeyDictionary[object, list[PlacedObject]] = WeakKeyDictionary()
 
 
 def warn_of_rival(
     resource: pulumi.CustomResource,
-    placed: Placed,
+    placed: PlacedObject,
     own: str,
     provider: pulumi.ProviderResource | None,
 ) -> None:
@@ -120,7 +120,7 @@ def _is_taken_over() -> bool:
 
 
 def _owner(access: Access, place: Place) -> tuple[str, str] | None:
-    """Return the cluster's address, and the stack that an object belongs to; None for nobody's."""
+    """Return the cluster's address, and the stack that owns an object; None if no stack does."""
     server, metadata = live(access, place) or ("", None)
     owner = mapping(mapping(metadata).get("annotations")).get(naming.STACK)
     return None if owner is None else (server, str(owner))
@@ -149,7 +149,7 @@ _known_states: WeakKeyDictionary[object, _Asked] = WeakKeyDictionary()
 
 
 def warn_if_elsewhere(
-    resource: pulumi.CustomResource, placed: Placed, provider: pulumi.ProviderResource | None
+    resource: pulumi.CustomResource, placed: PlacedObject, provider: pulumi.ProviderResource | None
 ) -> None:
     """Warn if a component's first resource is in the state and not in its provider's cluster.
 
@@ -166,7 +166,7 @@ def warn_if_elsewhere(
     async def compare(resolved: Sequence[Any]) -> Any:
         """Warn once if an object of the state is not on the server that is asked now."""
         found, place = resolved
-        known = _Known.read(mapping(found), begun)
+        known = _RecordedObject.read(mapping(found), begun)
         if known is None or provider in asked:
             return
         asked.add(provider)
@@ -179,14 +179,14 @@ def warn_if_elsewhere(
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _RecordedObject:
     """An object as the state of a stack records it."""
 
     uid: str
     created: str
 
     @classmethod
-    def read(cls, metadata: Mapping[str, Any], begun: datetime) -> "_Known | None":
+    def read(cls, metadata: Mapping[str, Any], begun: datetime) -> "_RecordedObject | None":
         """Read it; None for an object that this run creates, or that is only a file.
 
         Args:
@@ -202,7 +202,7 @@ class _Known:
         return cls(uid, created) if since < begun else None
 
 
-def _missing_on(access: Access, place: Place, known: _Known) -> str | None:
+def _missing_on(access: Access, place: Place, known: _RecordedObject) -> str | None:
     """Return the address of the cluster that does not have an object; None if it may have it."""
     answer = live(access, place)
     if answer is None:
@@ -211,7 +211,7 @@ def _missing_on(access: Access, place: Place, known: _Known) -> str | None:
     return server if metadata is None or metadata.get("uid") != known.uid else None
 
 
-def _of_another_cluster(title: str, known: _Known, server: str) -> Finding:
+def _of_another_cluster(title: str, known: _RecordedObject, server: str) -> Finding:
     """Write the finding of an object that the state has and the cluster does not."""
     return Finding(
         path=title,

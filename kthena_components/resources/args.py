@@ -265,7 +265,7 @@ class ServingGroupArgs(TypedDict):
     """PriorityClass of the pods, unless a template states one, and of the PodGroups that the
     package writes. Default: the cluster's."""
     spread_over: NotRequired[str]
-    """Label of nodes: each group prefers values without pods of the others. Default
+    """Node label: each group prefers nodes with a value that no other group has. Default
     topology.kubernetes.io/zone for roles with an engine, unless their overlay has a
     podAntiAffinity; nothing for templates."""
     gang_policy: NotRequired[GangPolicyArgs]
@@ -276,8 +276,8 @@ class ServingGroupArgs(TypedDict):
     """Seconds that `up` waits until the group is ready. Default: the longest startup_seconds
     of its roles, and 1800 for templates."""
     labels: NotRequired[Mapping[str, pulumi.Input[str]]]
-    """Labels of every object. Those of the pods are in their templates. Default: none but the
-    package's own.
+    """Labels of every object except the pods, which have the labels of their templates. Default:
+    only the package's own.
     """
     waivers: NotRequired[Mapping[str, str]]
     """Findings to suppress, by rule: the last day as YYYY-MM-DD, then the reason. They are logged
@@ -315,8 +315,9 @@ class ModelServingArgs(TypedDict):
     backend_options: NotRequired[Mapping[str, Any]]
     """Fields that only this backend has: docs/backends.md lists them. Default: none."""
     kthena_version: NotRequired[VersionWord]
-    """Version of the Kthena controller for which the kthena backend writes. Default 1.0. Another
-    one needs that backend."""
+    """Version of the Kthena controller for which the kthena backend writes. Default 1.0. Any other
+    version needs the backend kthena.
+    """
     scheduler_name: NotRequired[str]
     """Scheduler of the pods. Default volcano; others support no gang, topology or queue. A preset
     of KAITO needs default-scheduler.
@@ -329,7 +330,7 @@ class ModelServingArgs(TypedDict):
     """PriorityClass of the pods, unless a template states one, and of the PodGroups that the
     package writes. Default: the cluster's."""
     spread_over: NotRequired[str]
-    """Label of nodes: each group prefers values without pods of the others. Default
+    """Node label: each group prefers nodes with a value that no other group has. Default
     topology.kubernetes.io/zone for roles with an engine, unless their overlay has a
     podAntiAffinity; nothing for templates."""
     gang_policy: NotRequired[GangPolicyArgs]
@@ -342,7 +343,7 @@ class ModelServingArgs(TypedDict):
     """How a changed template reaches running groups. Default: one group at a time."""
     recovery_policy: NotRequired[RecoveryWord]
     """What is recreated when a pod fails. Default: the backend's own: RoleRecreate in Kthena,
-    MatrixInfer and LWS, only the pod natively and in an InferenceService. RoleRecreate needs
+    MatrixInfer and LWS, only the pod with native and in an InferenceService. RoleRecreate needs
     Kthena, MatrixInfer, LWS or an LLMInferenceService; ServingGroupRecreate needs Kthena or
     MatrixInfer, or one engine per group.
     """
@@ -366,8 +367,8 @@ class ModelServingArgs(TypedDict):
     """Seconds that `up` waits until a group is ready. Default: the longest startup_seconds of
     its roles, and 1800 for templates."""
     labels: NotRequired[Mapping[str, pulumi.Input[str]]]
-    """Labels of every object. Those of the pods are in their templates. Default: none but the
-    package's own.
+    """Labels of every object except the pods, which have the labels of their templates. Default:
+    only the package's own.
     """
     pod_disruption_budget: NotRequired[bool]
     """Whether a PodDisruptionBudget allows the eviction of only one pod at a time. Default: true if

@@ -205,7 +205,7 @@ def _chosen(files: list[tuple[str, Any]], stated: str | None) -> _Cluster:
     sources = " and ".join(source for source, _ in files)
     secret = sources == _IN_CONFIG
     try:
-        contexts, clusters, users = (_named(files, kind) for kind in ("context", "cluster", "user"))
+        contexts, clusters, users = (_index(files, kind) for kind in ("context", "cluster", "user"))
         name = stated or next(filter(None, (c.get("current-context") for _, c in files)), None)
         context = contexts.get(name, {})
         cluster = clusters.get(context.get("cluster"), {})
@@ -227,7 +227,7 @@ def _chosen(files: list[tuple[str, Any]], stated: str | None) -> _Cluster:
                     opened=opened, refreshing=bool(user.get("auth-provider")))  # fmt: skip
 
 
-def _named(files: list[tuple[str, Any]], kind: str) -> dict[Any, Any]:
+def _index(files: list[tuple[str, Any]], kind: str) -> dict[Any, Any]:
     return {
         item["name"]: item[kind]
         for _, content in reversed(files)

@@ -110,7 +110,7 @@ class ModelServing(_Component):
         report(self, notes)
         _publish(self, made.outputs)
         ready = awaited(made.manifests, resources)
-        self.endpoint = _given(pulumi.Output.all(*ready), made.outputs["endpoint"])
+        self.endpoint = _resolved_after(pulumi.Output.all(*ready), made.outputs["endpoint"])
 
 
 class ServingGroup(_Component):
@@ -203,7 +203,7 @@ class Queue(_Component):
         super().__init__(QUEUE, name, made.inputs, opts)
         scope = Scope(root=self, name=name, serving=made.name, timeouts=_timeouts(opts))
         (queue,) = apply(scope, made.manifests, late).values()
-        self.name = _given(queue.id, made.name)
+        self.name = _resolved_after(queue.id, made.name)
         self.register_outputs(dict(made.outputs))
 
 
@@ -256,11 +256,11 @@ def _publish(component: pulumi.ComponentResource, outputs: Mapping[str, Any]) ->
     """Set a component's outputs, and register them."""
     at_once = pulumi.Output.all()
     for key, value in outputs.items():
-        setattr(component, key, _given(at_once, value))
+        setattr(component, key, _resolved_after(at_once, value))
     component.register_outputs(outputs)
 
 
-def _given(there: pulumi.Output[Any], value: T) -> pulumi.Output[T]:
+def _resolved_after(there: pulumi.Output[Any], value: T) -> pulumi.Output[T]:
     """Create an Output of a known value; its users wait until `there` resolves."""
     return there.apply(lambda _: value)
 

@@ -59,7 +59,7 @@ class KvTransferArgs(TypedDict):
 
     role: TransferRoleWord
     """prefill: computes prompts and sends their KV cache. decode: receives it and generates. both:
-    either, as each request says; vLLM only.
+    does either, as each request asks; vLLM only.
     """
     connector: ConnectorWord
     """What carries the cache. vLLM: nixl (NixlConnector), mooncake (MooncakeConnector) or lmcache
@@ -69,7 +69,7 @@ class KvTransferArgs(TypedDict):
     port: NotRequired[int]
     """First port on which the other half asks for the cache. Default: the engine's own, 5600 for
     nixl in vLLM, 8998 otherwise. NIXL adds one port per copy of the model. With SGLang, give both
-    halves and the router the same. Not with lmcache.
+    halves and the router the same port. Not with lmcache.
     """
 
 
@@ -128,7 +128,7 @@ class SecretKeyArgs(TypedDict):
 
 
 class ResourceClaimArgs(TypedDict):
-    """Devices of each pod by dynamic resource allocation. Each pod gets a claim of its own.
+    """Devices of each pod by dynamic resource allocation. Each pod gets its own claim.
 
     Either template or device_class is given.
     """
@@ -173,12 +173,12 @@ class ResourcesArgs(TypedDict):
     """Devices by dynamic resource allocation, which needs Kubernetes 1.34. Default: none, and the
     GPUs are requested as gpu_resource."""
     cpu: NotRequired[str]
-    """Processors, as a Kubernetes quantity: 125 or 500m. Default: one for each process of the
-    engine, 2 and one per GPU. Source: vLLM's docs/configuration/optimization.md.
+    """Processors, as a Kubernetes quantity: 125 or 500m. Default: 2, and one for each GPU: one for
+    each process of the engine. Source: vLLM's docs/configuration/optimization.md.
     """
     memory: NotRequired[str]
-    """Memory, as a Kubernetes quantity: 1124Gi. Default: 4Gi, 4Gi per GPU, and the pod's part of
-    the weights, if the model is known. /dev/shm counts into it.
+    """Memory, as a Kubernetes quantity: 1124Gi. Default: 4Gi, plus 4Gi for each GPU, plus the pod's
+    part of the weights if the model is known. /dev/shm counts into it.
     """
     ephemeral_storage: NotRequired[str]
     """Local disk, as a Kubernetes quantity. Default: none stated."""
@@ -290,7 +290,7 @@ class RoleArgs(RoleFields):
 class StandaloneRoleArgs(RoleFields):
     """A standalone Role: its pods and Services, without its own PodGroup.
 
-    It has all fields of a role, and those that place it in a serving.
+    It has all fields of a role, and the fields that place it in a serving.
     """
 
     serving: str
@@ -314,8 +314,8 @@ class StandaloneRoleArgs(RoleFields):
     priority_class: NotRequired[str]
     """PriorityClass of the pods, unless a template states one. Default: the cluster's."""
     labels: NotRequired[Mapping[str, pulumi.Input[str]]]
-    """Labels of every object. Those of the pods are in their templates. Default: none but the
-    package's own.
+    """Labels of every object except the pods, which have the labels of their templates. Default:
+    only the package's own.
     """
     waivers: NotRequired[Mapping[str, str]]
     """Findings to suppress, by rule: the last day as YYYY-MM-DD, then the reason. They are logged

@@ -8,7 +8,12 @@ from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level, SpecError, checked_by, count_of
 from kthena_components.core.memory import GIB, cache_per_token_on_gpu
-from kthena_components.core.memory.engine import Placed, cache_of, length_of, placed_engines
+from kthena_components.core.memory.engine import (
+    EngineOnGpu,
+    bytes_per_token,
+    engines_on_gpu,
+    longest_request,
+)
 from kthena_components.core.memory.estimate import Estimate, Verdict, estimate_of
 from kthena_components.core.memory.sharding import Sharding, fits
 from kthena_components.core.plan.build import build_plan
@@ -125,8 +130,8 @@ def find_shapes(question: Question) -> Answer:
         SpecError: No engine can be written for it, whatever its shape: the image, the options or
             the model are wrong.
     """
-    base = _asked(question, facts_from_plan(_plan_on_one_gpu(question)))
-    placed = _placed(base)
+    base = _with_gpu_and_model(question, facts_from_plan(_plan_on_one_gpu(question)))
+    placed = _engine_on_gpu(base)
     if isinstance(placed, Unknown):
         return Answer(rows=(), impossible=(), not_checked=placed.because)
     found = _search(question, base, question.nodes)
@@ -200,8 +205,8 @@ def _divides(base: ServingFacts, tensor: int) -> bool:
 def _look(question: Question, base: ServingFacts, shape: Shape) -> Row | Impossible:
     """Check the memory first, without a compilation: most shapes that are refused need more."""
     facts = _resized(base, shape)
-    found, placed = _too_small(facts), _placed(facts)
-    too_little = isinstance(placed, Placed) and _takes_shorter_ones(placed)
+    found, placed = _too_small(facts), _engine_on_gpu(facts)
+    too_little = isinstance(placed, EngineOnGpu) and _takes_shorter_ones(placed)
     sure = next((each for each in found if too_little or each.most is Level.MANDATORY), None)
     if isinstance(placed, Unknown):
         return Impossible(shape=shape, seen=placed.because, rule=None)
@@ -224,13 +229,13 @@ def _refused(question: Question, shape: Shape) -> Finding | None:
     return None
 
 
-def _cache(placed: Placed) -> float:
+def _cache(placed: EngineOnGpu) -> float:
     """Return GiB of cache on a GPU; if none is left, the cache without the terms in doubt."""
     left, estimate = placed.left or 0.0, estimate_of(placed)
     return left if left > 0 or isinstance(estimate, Unknown) else left + estimate.doubt
 
 
-def _longest(placed: Placed) -> int:
+def _longest(placed: EngineOnGpu) -> int:
     """Return the tokens of the longest request that an engine holds for certain."""
     estimate = estimate_of(placed)
     if isinstance(estimate, Unknown) or placed.weights > placed.budget:
@@ -238,7 +243,7 @@ def _longest(placed: Placed) -> int:
     return estimate.longest // _ROUND * _ROUND
 
 
-def _takes_shorter_ones(placed: Placed) -> bool:
+def _takes_shorter_ones(placed: EngineOnGpu) -> bool:
     """Return whether an engine starts, but its cache does not hold the requests that are asked."""
     estimate = estimate_of(placed)
     return isinstance(estimate, Estimate) and estimate.verdict is Verdict.SHORTER
@@ -253,8 +258,8 @@ def _plan_on_one_gpu(question: Question) -> ServingPlan:
     return build_plan(spec)
 
 
-def _asked(question: Question, facts: ServingFacts) -> ServingFacts:
-    """Return facts with the GPU and the model that were asked for."""
+def _with_gpu_and_model(question: Question, facts: ServingFacts) -> ServingFacts:
+    """Return facts with the GPU and the model of the question."""
     (engine,) = facts.engines
     entry = replace(engine.entry, gpu=question.gpu, shape=question.model)
     return replace(facts, engines=(replace(engine, entry=entry),))
@@ -280,8 +285,8 @@ def _resized(base: ServingFacts, shape: Shape) -> ServingFacts:
     return replace(base, engines=(replace(engine, entry=entry),))
 
 
-def _placed(facts: ServingFacts) -> Placed | Unknown:
-    found = [placed for _, placed in placed_engines(facts)]
+def _engine_on_gpu(facts: ServingFacts) -> EngineOnGpu | Unknown:
+    found = [placed for _, placed in engines_on_gpu(facts)]
     return found[0] if found else Unknown("its command line names no model")
 
 
@@ -293,9 +298,13 @@ def _impossible(shape: Shape, finding: Finding) -> Impossible:
     return Impossible(shape=shape, seen=finding.seen, rule=finding.rule)
 
 
-def _measured(question: Question, shape: Shape, placed: Placed, doubt: Finding | None) -> Row:
+def _measured(question: Question, shape: Shape, placed: EngineOnGpu, doubt: Finding | None) -> Row:
     """Measure a shape: GiB of weights and cache, tokens, and requests at once."""
-    cache, each, length = max(_cache(placed), 0.0), _bytes_of_a_token(placed), length_of(placed)
+    cache, each, length = (
+        max(_cache(placed), 0.0),
+        _bytes_of_a_token(placed),
+        longest_request(placed),
+    )
     tokens = int(cache * GIB / each) if each else None
     at_once = None
     if tokens is not None and isinstance(length, int) and length:
@@ -316,11 +325,11 @@ def _measured(question: Question, shape: Shape, placed: Placed, doubt: Finding |
     )
 
 
-def _bytes_of_a_token(placed: Placed) -> int | None:
+def _bytes_of_a_token(placed: EngineOnGpu) -> int | None:
     """Return the bytes of a token on a GPU, as if every layer stored it."""
     if not placed.shape.full_cache:
         return cache_per_token_on_gpu(placed.shape, placed.split)
-    each = cache_of(placed)
+    each = bytes_per_token(placed)
     return None if isinstance(each, Unknown) else each
 
 

@@ -1,4 +1,4 @@
-"""What is asked about a model, and the shapes that are worth a look."""
+"""The question of `size` about a model, and the shapes to try."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping

@@ -18,7 +18,7 @@ from kthena_components.core.findings import Finding, each_of, refuse, suggest
 from kthena_components.core.naming import DNS_LABEL
 from kthena_components.core.objects.object import Object, PodSet, copies_in, fields_of_kind, pod_set
 from kthena_components.core.objects.retained_fields import kept_pods
-from kthena_components.core.plan.controller_variables import Told, first_pod
+from kthena_components.core.plan.controller_variables import PodVariables, first_pod
 from kthena_components.core.remedies import at_most, plain, remove, write
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
@@ -279,7 +279,7 @@ def added_fields(view: JobSet) -> Iterator[str]:
     yield from fields_of_kind("Job", indexed=any(job.indexed for job in view.jobs))
 
 
-def tells(view: JobSet) -> Told:
+def tells(view: JobSet) -> PodVariables:
     """Return the number of a pod in its Job, or of its Job if each has one pod.
 
     JobSet itself sets no variables. Run on JobSet 0.12.0.
@@ -292,7 +292,7 @@ def tells(view: JobSet) -> Told:
         for domain in (network.get("subdomain") or name,)
         if len(engines) == 1 and indexed
     ]
-    told = Told(addresses=tuple(addresses), others=(COMPLETION_INDEX,) if indexed else ())
+    told = PodVariables(addresses=tuple(addresses), others=(COMPLETION_INDEX,) if indexed else ())
     if all(job.jobs == 1 for job in view.jobs):
         return replace(told, ordinal=told.others, fields=COMPLETION_FIELDS if indexed else ())
     by_job = (f"metadata.labels['{_JOB}']", f"metadata.annotations['{_JOB}']")

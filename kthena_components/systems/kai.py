@@ -36,7 +36,7 @@ _AT_PARENT = f"spec.{_PARENT}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Wanted:
+class _Demand:
     """What KAI schedules at once."""
 
     path: str
@@ -47,13 +47,13 @@ class _Wanted:
     amounts: Mapping[str, Decimal] | Unknown
 
 
-def _everything(cluster: ClusterObjects) -> Iterator[_Wanted]:
+def _everything(cluster: ClusterObjects) -> Iterator[_Demand]:
     """Yield the gangs of controllers and the single pods that KAI schedules in a named queue."""
     made = set[int]()
     for gang in cluster.made_gangs:
         if gang.scheduler == KAI:
             made.add(gang.owner.index)
-            yield _Wanted(
+            yield _Demand(
                 path=gang.owner.at(gang.queue_path),
                 owner=gang.owner,
                 queue=gang.queue,
@@ -68,7 +68,7 @@ def _everything(cluster: ClusterObjects) -> Iterator[_Wanted]:
         stated = labels.get(LABEL) if of_owner else pods.labels.get(LABEL)
         if stated is not None:
             at = f"metadata.labels.{LABEL}"
-            yield _Wanted(
+            yield _Demand(
                 path=pods.owner.at(at) if of_owner else pods.at(at),
                 owner=pods.owner,
                 queue=text(stated, ""),
@@ -77,7 +77,7 @@ def _everything(cluster: ClusterObjects) -> Iterator[_Wanted]:
             )
 
 
-def _named(cluster: ClusterObjects) -> Iterator[tuple[ClusterObjects, str, MaybeText | None]]:
+def _queue_names(cluster: ClusterObjects) -> Iterator[tuple[ClusterObjects, str, MaybeText | None]]:
     """Return the path of each name of a queue, and the name."""
     if cluster.of(QUEUE):
         paths = {one.path: one.queue for one in cluster.once(_everything)}
@@ -87,7 +87,7 @@ def _named(cluster: ClusterObjects) -> Iterator[tuple[ClusterObjects, str, Maybe
             yield cluster, path, text(queue.spec.get(_PARENT), "")
 
 
-@each_of(_named)
+@each_of(_queue_names)
 def kai_queue_exists(
     cluster: ClusterObjects, path: str, stated: MaybeText | None
 ) -> Iterator[Finding]:
@@ -144,7 +144,7 @@ def kai_queue_limit(cluster: ClusterObjects) -> Iterator[Finding]:
 
 @part_of_rule
 def _within(
-    cluster: ClusterObjects, wanted: _Wanted, queues: Mapping[str, Object]
+    cluster: ClusterObjects, wanted: _Demand, queues: Mapping[str, Object]
 ) -> Iterator[Finding]:
     """Compare what starts together with the limits of its queue and of those above."""
     for name in upwards(known(wanted.queue, wanted.path), queues, _PARENT):

@@ -57,11 +57,14 @@ def facts(found: Object) -> ServingFacts:
     """Return the facts of a Knative Service, with as many engines as pods."""
     made, number = facts_of_copies(found), _number(found.spec.get("template"))
     spec = mapping(mapping(found.spec.get("template")).get("spec"))
-    engines = (replace(one, replicas=number, entry=_asked(one.entry, spec)) for one in made.engines)
+    engines = (
+        replace(one, replicas=number, entry=_with_served_port(one.entry, spec))
+        for one in made.engines
+    )
     return replace(made, engines=tuple(engines))
 
 
-def _asked(pod: PodFacts, spec: Mapping[str, Any]) -> PodFacts:
+def _with_served_port(pod: PodFacts, spec: Mapping[str, Any]) -> PodFacts:
     """Add what Knative asks: the port of the container that has one, else 8080 of the only one.
 
     It waits until something listens there, and sends requests there.

@@ -17,7 +17,7 @@ from kthena_components.core.values.read import count, mapping
 
 if TYPE_CHECKING:  # who checks files has no plan and no input
     from kthena_components.core.objects.engine_containers import Sketch
-    from kthena_components.core.plan.controller_variables import Told
+    from kthena_components.core.plan.controller_variables import PodVariables
     from kthena_components.core.plan.manifest import Resource
     from kthena_components.core.values.unknown import MaybeInt, MaybeText
 
@@ -140,7 +140,7 @@ class Scaling(Generic[V]):
 class ConvertInput(Generic[V]):
     """What `convert` needs to read a kind beside its facts and pods."""
 
-    tells: Callable[[V], Told] | None = None
+    tells: Callable[[V], PodVariables] | None = None
     """What its controller tells pods, for `convert` and the ranks of pods. None: nothing."""
     not_whole: str = ""
     """Why its pods are more than `pods` shows, so `convert` cannot read it. Empty: not."""

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kthena_components.checker.catalogue import rule_names
 from kthena_components.checker.manifest import check_manifest
-from kthena_components.checker.waivers import PREFIX, RULE, Stated, annotated, waive
+from kthena_components.checker.waivers import PREFIX, RULE, WaiverEntry, annotated, waive
 from kthena_components.core.findings import Finding, Level, Waiver
 from kthena_components.core.values.unknown import Unknown
 from tests.support.strategies import LATE, json_trees
@@ -21,9 +21,9 @@ FOUND = Finding(path="spec", seen="starts 16 ranks on 24 GPUs", remedy="write 8"
 Body = dict[str, Any]
 
 
-def stated(text: object, rule: str = WORLD) -> Stated:
+def stated(text: object, rule: str = WORLD) -> WaiverEntry:
     """Give a waiver as it is written on an object."""
-    return Stated(rule=rule, path=f"metadata.annotations.{PREFIX}{rule}", text=text)
+    return WaiverEntry(rule=rule, path=f"metadata.annotations.{PREFIX}{rule}", text=text)
 
 
 def told(text: object, rule: str = WORLD, found: Finding = FOUND) -> list[str]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kthena_components.cli.review.preview import Preview, Said, Weight, parse_preview
+from kthena_components.cli.review.preview import Preview, PreviewFinding, Weight, parse_preview
 from kthena_components.cli.review.strictness import BaseStack, BaseWaivers, is_code
 from tests.cli.previews import events, step, urn
 
@@ -54,7 +54,7 @@ def weight(
     rule: str = RULE,
 ) -> Weight:
     text = f"spec: has no /dev/shm. Mount one. Waived until {until}: {reason}. [{rule}]"
-    said = Said(weight=Weight.WAIVED, rule=rule, text=text, urn=at)
+    said = PreviewFinding(weight=Weight.WAIVED, rule=rule, text=text, urn=at)
     waivers = BaseWaivers(code=lambda: code, stacks=lambda _: base, today=TODAY)
     return next(waivers.apply([said], of)).weight
 
@@ -147,7 +147,7 @@ def test_without_a_state_nobody_knows_which_objects_are_new() -> None:
         code=lambda: [CODE], stacks=lambda _: BaseStack(values={}, text=""), today=TODAY
     )
     text = f"spec: x. Waived until 2026-12-31: {REASON}. [{RULE}]"
-    said = Said(weight=Weight.WAIVED, rule=RULE, text=text, urn=SERVING)
+    said = PreviewFinding(weight=Weight.WAIVED, rule=RULE, text=text, urn=SERVING)
     (told,) = waivers.apply([said], of)
     assert told.text == (
         f"spec: x. Waived until 2026-12-31: {REASON}. Whether the base waives it for this object "

@@ -24,7 +24,7 @@ from kthena_components.drawing.from_outcomes_and_servings import picture_of
 from kthena_components.drawing.page import draw_page
 from kthena_components.drawing.rows_and_mermaid import draw_mermaid
 from kthena_components.drawing.svg import draw_svg
-from kthena_components.placement.answer import Asked, answer, ask
+from kthena_components.placement.answer import FitQuestion, answer, ask
 from kthena_components.placement.from_objects import cluster_of
 
 PIECES = (
@@ -126,7 +126,7 @@ def objects(names: Mapping[str, str]) -> list[dict[str, Any]]:
     return made
 
 
-def judged(names: Mapping[str, str]) -> tuple[Asked, list[Any]]:
+def judged(names: Mapping[str, str]) -> tuple[FitQuestion, list[Any]]:
     cluster, wrong = cluster_of(dump(names), source="a dump")
     assume(not wrong)
     asked = ask(cluster, objects(names))

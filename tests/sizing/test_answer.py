@@ -12,7 +12,7 @@ from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.hardware import Gpu, GpuFacts
 from kthena_components.core.hardware.gpu_table import find_gpu
-from kthena_components.core.memory.engine import Placed, placed_engines
+from kthena_components.core.memory.engine import EngineOnGpu, engines_on_gpu
 from kthena_components.core.memory.estimate import Verdict, estimate_of
 from kthena_components.core.models import ModelShape, find_model
 from kthena_components.core.plan.facts import facts_from_plan
@@ -71,7 +71,7 @@ STEP_ON_AMD = question(
 )
 
 
-def cache_left(placed: Placed) -> float:
+def cache_left(placed: EngineOnGpu) -> float:
     """Return GiB of cache: what is left, or without the doubtful terms if nothing is."""
     estimate = estimate_of(placed)
     left = placed.left or 0
@@ -84,8 +84,8 @@ def test_the_memory_of_a_row_is_that_of_its_compiled_serving() -> None:
     doubtful = 0
     for asked in [*DRAWN, STEP_ON_AMD]:
         for row in find_shapes(asked).rows:
-            ((_, placed),) = placed_engines(compiled_facts(asked, row))
-            assert isinstance(placed, Placed)
+            ((_, placed),) = engines_on_gpu(compiled_facts(asked, row))
+            assert isinstance(placed, EngineOnGpu)
             assert (row.weights, row.cache) == (placed.loaded, cache_left(placed))
             if row.doubt is None:
                 assert row.cache == placed.left

@@ -12,6 +12,7 @@ from kthena_components.cli.check.files import CheckOptions, check
 from kthena_components.cli.check.reports import FORMATS, Report
 from kthena_components.cli.check.results import Summary
 from kthena_components.cli.check.workers import WorkerError
+from kthena_components.cli.main import ERROR, PROBLEM, SUCCESS
 from kthena_components.cli.settings import ModelConfigError, read_settings, read_shapes
 from kthena_components.cli.terminal import Progress
 from kthena_components.core.findings import count_of, suggest, today
@@ -21,21 +22,20 @@ from kthena_components.core.values.display import visible
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.reading.files import Unreadable
 
-CLEAN, FOUND, WRONG = 0, 1, 2
 _OBJECTS = 1_000_000
 
 
 def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
-    """Check the files, or write what is asked about rules, and return the exit status."""
+    """Check the files, or print rules for --rules and --explain; return the exit status."""
     try:
         settings = _settings(asked)
         told = _about_rules(asked, parser)
         shapes = read_shapes(asked.model_config)
     except (ModelConfigError, SettingError) as error:
-        parser.exit(WRONG, f"{parser.prog}: {visible(str(error))}\n")
+        parser.exit(ERROR, f"{parser.prog}: {visible(str(error))}\n")
     if told is not None:
         sys.stdout.write(f"{told}\n")
-        return CLEAN
+        return SUCCESS
     if not asked.paths:
         parser.error("give a file, a folder, or - for standard input")
     # Almost all objects are freed with their document and none is in a cycle, so the collector
@@ -60,7 +60,7 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     try:
         return _run(asked.paths, given, FORMATS[asked.format](sys.stdout.write))
     except WorkerError as error:
-        parser.exit(WRONG, f"{parser.prog}: {error}\n")
+        parser.exit(ERROR, f"{parser.prog}: {error}\n")
 
 
 def _settings(asked: argparse.Namespace) -> Settings:
@@ -94,7 +94,7 @@ def _releases(words: Sequence[str]) -> dict[str, str]:
 
 
 def _about_rules(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> str | None:
-    """Return the list of rules or the documentation of one; None if neither is asked for."""
+    """Return the text for --rules or --explain; None without these options."""
     if not asked.rules and asked.explain is None:
         return None
     # Imported here, because the documentation of all rules takes longer than to check an object.
@@ -103,7 +103,7 @@ def _about_rules(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> 
     try:
         told = "" if asked.explain is None else explain(find_rule(asked.explain))
     except UnknownRuleError as error:
-        parser.exit(WRONG, f"{parser.prog}: {visible(str(error))}\n")
+        parser.exit(ERROR, f"{parser.prog}: {visible(str(error))}\n")
     return list_rules() if asked.rules else told
 
 
@@ -125,5 +125,5 @@ def _run(paths: Sequence[str], given: CheckOptions, report: Report) -> int:
     report.close(summary)
     sys.stdout.flush()
     if summary.unreadable or summary.faults:
-        return WRONG
-    return FOUND if summary.mandatory else CLEAN
+        return ERROR
+    return PROBLEM if summary.mandatory else SUCCESS

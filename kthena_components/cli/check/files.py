@@ -41,7 +41,7 @@ from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping
 from kthena_components.reading.documents import read_documents
 from kthena_components.reading.files import Unreadable, shown_name
-from kthena_components.reading.folders import Found, find_files
+from kthena_components.reading.folders import FoundFiles, find_files
 from kthena_components.reading.kustomization import Patch
 from kthena_components.reading.layout import Layout, arrange
 from kthena_components.reading.releases.find import states_releases, texts_of
@@ -101,7 +101,7 @@ def check(
 
 @contextmanager
 def rendered_in(
-    layout: Layout, found: Found, given: CheckOptions, texts: Texts
+    layout: Layout, found: FoundFiles, given: CheckOptions, texts: Texts
 ) -> Iterator[Rendered]:
     """Render the charts and kustomizations. The output is deleted when the context ends."""
     files = (*_walked(found), *found.deploying)
@@ -122,12 +122,12 @@ def rendered_in(
         yield rendered
 
 
-def _walked(found: Found) -> list[str]:
+def _walked(found: FoundFiles) -> list[str]:
     return [each for each in found.files if isinstance(each, str) and each not in found.named]
 
 
 def _told_once(
-    found: Found,
+    found: FoundFiles,
     layout: Layout,
     rendered: Rendered,
     given: CheckOptions,
@@ -170,7 +170,7 @@ def _told_once(
 
 def _plain(
     file: str,
-    found: Found,
+    found: FoundFiles,
     bases: Container[str],
     charts: Collection[str],
     patched: Mapping[str, Collection[Patch]],
@@ -189,7 +189,7 @@ def _plain(
 
 
 def _weighed(
-    told: Unreadable, found: Found, rendered: Rendered, given: CheckOptions, summary: Summary
+    told: Unreadable, found: FoundFiles, rendered: Rendered, given: CheckOptions, summary: Summary
 ) -> Unreadable:
     """Count something that was not read, and decide whether the run fails."""
     is_rendering = told in rendered.notes
@@ -236,7 +236,7 @@ def check_sources(
         referenced=completing,
     )
     beside = _Beside(given, texts, context, released)
-    together = AllObjects(sources, _asked(given, context, sources), given.today, read=texts.read)
+    together = AllObjects(sources, _for_all(given, context, sources), given.today, read=texts.read)
     for checked in side_by_side(
         lambda number: _file(number, sources[number], beside), len(sources), jobs
     ):
@@ -257,7 +257,7 @@ def _of_all(told: LocatedFinding, source: Source, given: CheckOptions) -> Iterat
         yield _result(source, (told.file, told.line), body, left)
 
 
-def _asked(given: CheckOptions, context: Context, sources: Sequence[Source]) -> StackOptions:
+def _for_all(given: CheckOptions, context: Context, sources: Sequence[Source]) -> StackOptions:
     """Return the options for all objects together, with the installed releases that hold."""
     above = {os.path.dirname(source.name) for source in sources}  # noqa: PTH120 - of each file
     folders = {str(Path(folder)) for folder in above}

@@ -19,7 +19,7 @@ from kthena_components.checker.check_cluster_objects import (
 )
 from kthena_components.checker.manifest import CheckedObject, is_compared, reduce_object
 from kthena_components.checker.members import read_engine_part_of
-from kthena_components.checker.waivers import Stated, annotated, waive
+from kthena_components.checker.waivers import WaiverEntry, annotated, waive
 from kthena_components.cli.sources import KubeObject, Source, is_wanted, objects_of
 from kthena_components.core.facts.context import NO_CONTEXT, Context
 from kthena_components.core.facts.serving import GpuDemand
@@ -199,7 +199,7 @@ class AllObjects:
     _at: dict[tuple[int, int], int] = field(default_factory=dict)
     """The numbers of objects by the numbers of their sources and in them."""
     _foreign: set[tuple[object, object]] = field(default_factory=set)
-    _stated: dict[int, dict[str, list[Stated]]] = field(default_factory=dict)
+    _stated: dict[int, dict[str, list[WaiverEntry]]] = field(default_factory=dict)
 
     def add(self, found: KeptObjects) -> None:
         """Add the objects of the next source. Of each kind without rules, one is enough."""
@@ -249,7 +249,7 @@ class AllObjects:
                 yield from ((part, self.asked) for part in parts)
 
     def _rendered_again(self, numbers: Iterable[int]) -> set[int]:
-        """Return the objects of which another rendering is in the cluster.
+        """Return the objects that another rendering also contains.
 
         The last rendering of a file's object is kept; it belongs to a release if there is one. Two
         whose namespaces are not known may be in two. A chart that no release installs is another
@@ -306,7 +306,9 @@ class AllObjects:
 
     def _located(self, finding: Finding, first: ReducedObject) -> LocatedFinding:
         """Find the object of a finding by its path. One about all objects gets the first object."""
-        named = replace(finding, seen=self._named(finding.seen), remedy=self._named(finding.remedy))
+        named = replace(
+            finding, seen=self._with_places(finding.seen), remedy=self._with_places(finding.remedy)
+        )
         match, owner = OBJECT_IN_TEXT.match(finding.path), first
         if match is not None:
             owner = self._owner(match) or first
@@ -354,7 +356,7 @@ class AllObjects:
             if asked.whole or finding.level is not Level.UNKNOWN or finding.rule in _ASKED
         ]
 
-    def _named(self, text: str) -> str:
+    def _with_places(self, text: str) -> str:
         """Replace the numbers of objects by their files and lines. Others stay a `Remedy`."""
 
         def place(match: re.Match[str]) -> str:
@@ -364,7 +366,10 @@ class AllObjects:
         return OBJECT_IN_TEXT.sub(place, text) if OBJECT_IN_TEXT.search(text) else text
 
     def _owner(self, match: re.Match[str]) -> ReducedObject | None:
-        """Find the object that is meant in a path. A user's text may look like a path: None."""
+        """Find the object of a match of OBJECT_IN_TEXT: its number, or its source and number.
+
+        None: there is no such object, because the text of a user looks like a reference.
+        """
         number = int(match[1])
         if match[2]:
             number = self._at.get((number, int(match[2])), len(self._kept))

@@ -84,7 +84,7 @@ class GithubReport:
         self._command(_COMMANDS[finding.level], stated, f"{result.subject}: {finding}")
 
     def skip(self, unreadable: Unreadable) -> None:
-        """Write an error with the place in the file, or a warning if nobody named it."""
+        """Write an error with the place in the file, or a warning if the user did not name it."""
         stated = {"file": unreadable.file, "line": unreadable.line, "col": unreadable.column}
         name = "warning" if unreadable.is_note else "error"
         self._command(name, {**stated, "title": "unreadable"}, str(unreadable))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from kthena_components.core.findings import RULE_FAULT, Finding, count_of
 from kthena_components.core.values.dataclass import dataclass
-from kthena_components.reading.folders import Found
+from kthena_components.reading.folders import FoundFiles
 
 _SHOWN = 2
 
@@ -73,7 +73,7 @@ class Summary:
         self.faults += finding.rule == RULE_FAULT
         setattr(self, finding.level.value, getattr(self, finding.level.value) + 1)
 
-    def pass_over(self, found: Found) -> None:
+    def pass_over(self, found: FoundFiles) -> None:
         """Copy the counts of what was skipped."""
         self.hidden, self.linked, self.again = found.hidden, found.linked, found.again
         self.packed = found.packed

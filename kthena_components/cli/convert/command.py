@@ -30,6 +30,7 @@ from kthena_components.cli.convert.sources import (
     from_cluster,
     from_file,
 )
+from kthena_components.cli.main import ERROR, PROBLEM, SUCCESS
 from kthena_components.cli.shared_options import add_cluster, opened
 from kthena_components.cli.terminal import Progress
 from kthena_components.convert.conversion import (
@@ -179,7 +180,6 @@ def _for_convert(finding: Finding) -> Finding:
     return replace(finding, remedy=_BACKEND.sub("convert it to ", remedy))
 
 
-DONE, REFUSED, WRONG = 0, 1, 2
 PYTHON, STACK = "python", "stack"
 TYPESCRIPT = "typescript"
 _PROGRAMS = {PYTHON: ("__main__.py", write_program), TYPESCRIPT: ("index.ts", write_typescript)}
@@ -267,7 +267,7 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
             return _convert([source], asked, changes)
     except (UsageError, ChangeError, ProofError, OSError) as error:
         sys.stderr.write(f"kthena-components convert: {visible(str(error))}\n")
-        return WRONG
+        return ERROR
 
 
 def _convert(files: Sequence[Source], asked: argparse.Namespace, changes: Changes) -> int:
@@ -287,14 +287,14 @@ def _convert(files: Sequence[Source], asked: argparse.Namespace, changes: Change
         say(str(clash))
     if refused or open_losses or clashes:
         refuse(open_losses)
-        return REFUSED
+        return PROBLEM
     with Progress(sys.stderr, "writing the result"):
         texts = _written(files, asked.to, changes)
     if asked.to_folder is None:
         sys.stdout.write("---\n".join(texts.values()))
     else:
         _write(Path(asked.to_folder), texts)
-    return DONE
+    return SUCCESS
 
 
 def _nothing(files: Sequence[Source]) -> str:

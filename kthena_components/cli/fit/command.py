@@ -8,17 +8,17 @@ from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
 from kthena_components.cli.inventory import add_racks_from, live_cluster, stop
-from kthena_components.cli.shared_options import WRONG, add_cluster, opened
+from kthena_components.cli.main import ERROR, PROBLEM, SUCCESS
+from kthena_components.cli.shared_options import add_cluster, opened
 from kthena_components.cli.terminal import Progress, paint
 from kthena_components.core.values.display import visible, visible_json
 from kthena_components.reading.files import unwritten
 
 if TYPE_CHECKING:
     from kthena_components.cli.fit.output import WhatIf
-    from kthena_components.placement.answer import Asked
+    from kthena_components.placement.answer import FitQuestion
     from kthena_components.placement.model import Cluster, Outcome
 
-FITS, MISFITS = 0, 1
 WIDTH = 100
 """Columns of the racks where there is no terminal."""
 _EXITS = """exit status:
@@ -112,7 +112,7 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     what_if = _what_if(question, outcomes, asked, parser)
     _write(question, outcomes, what_if, asked, parser)
     misfits = {Verdict.PARTLY, Verdict.WAITS, Verdict.NEVER}
-    return MISFITS if any(outcome.verdict in misfits for outcome in outcomes) else FITS
+    return PROBLEM if any(outcome.verdict in misfits for outcome in outcomes) else SUCCESS
 
 
 def _cluster(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> "Cluster":
@@ -133,7 +133,7 @@ def _cluster(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> "Clu
 
 
 def _write(
-    question: "Asked",
+    question: "FitQuestion",
     outcomes: "Sequence[Outcome]",
     what_if: "WhatIf",
     asked: argparse.Namespace,
@@ -150,7 +150,7 @@ def _write(
         try:
             asked.html.write_text(draw_page(picture), encoding="utf-8")
         except OSError as error:
-            parser.exit(WRONG, f"{parser.prog}: --html {visible(unwritten(asked.html, error))}\n")
+            parser.exit(ERROR, f"{parser.prog}: --html {visible(unwritten(asked.html, error))}\n")
     if asked.output == "json":
         sys.stdout.write(
             f"{visible_json({**describe(question.drawn, outcomes), **what_if.data})}\n"
@@ -164,7 +164,7 @@ def _write(
 
 
 def _what_if(
-    question: "Asked",
+    question: "FitQuestion",
     outcomes: "Sequence[Outcome]",
     asked: argparse.Namespace,
     parser: argparse.ArgumentParser,
@@ -175,7 +175,7 @@ def _what_if(
     try:
         return what_if(question.drawn, outcomes, lose=asked.lose, grow_to=asked.grow)
     except NothingToLoseError as error:
-        parser.exit(WRONG, f"{parser.prog}: --lose: {visible(str(error))}\n")
+        parser.exit(ERROR, f"{parser.prog}: --lose: {visible(str(error))}\n")
 
 
 def _in_colour(state: str, text: str) -> str:

@@ -48,7 +48,7 @@ def render(cluster: Cluster, outcomes: Sequence[Outcome], rows: Sequence[str]) -
     table = [[*map(visible, _row(outcome))] for outcome in outcomes]
     parts = [
         tabulate(table, HEADERS, "simple", disable_numparse=True),
-        "\n".join(map(visible, _told(outcomes))),
+        "\n".join(map(visible, _reason_lines(outcomes))),
         "\n".join(rows),
         "\n".join(map(visible, [summary(outcomes), *_about(cluster)])),
     ]
@@ -90,7 +90,7 @@ def _first(names: Sequence[str]) -> str:
     return f"{', '.join(names[:_SHOWN])}{more}"
 
 
-def _told(outcomes: Sequence[Outcome]) -> Iterator[str]:
+def _reason_lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
     """Say why groups do not fit, and the smallest change after which each does: equal ones once."""
     titles: dict[tuple[str, str], list[str]] = {}
     for outcome in outcomes:

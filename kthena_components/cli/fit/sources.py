@@ -1,4 +1,4 @@
-"""Reads the objects that `fit` is asked about: manifests, charts, and the servings of stacks."""
+"""Reads the objects that `fit` places: manifests, charts, and the servings of stacks."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -31,7 +31,7 @@ _EMPTY = f"lists no servings, so a program makes its manifests, if there are any
 _APART = "ask about one folder, file or values file at a time, or rename one of the two"
 
 
-class _Found(NamedTuple):
+class _SourceObject(NamedTuple):
     """An object, and the file, the rendering or the stack that has it."""
 
     source: str
@@ -39,7 +39,7 @@ class _Found(NamedTuple):
 
 
 class SourceError(ValueError):
-    """What is asked about cannot be read. One sentence for each reason."""
+    """An argument of `fit` cannot be read. One sentence for each reason."""
 
     def __init__(self, reasons: Sequence[str]) -> None:
         """Keep the sentences."""
@@ -55,14 +55,14 @@ def objects_asked(asked: Iterable[str], folder: Path) -> tuple[list[Body], list[
     Raises:
         SourceError: With all reasons at once.
     """
-    paths, found, wrong = list[str](), list[_Found](), list[str]()
+    paths, found, wrong = list[str](), list[_SourceObject](), list[str]()
     for word in dict.fromkeys(asked):
         if word == STDIN or "/" in word or Path(word).suffix:
             paths.append(word)
             continue
         try:
             stack = read_stack_file(folder, word)
-            found += (_Found(f"stack {word}", body) for body in stack_objects(stack))
+            found += (_SourceObject(f"stack {word}", body) for body in stack_objects(stack))
         except SourceError as error:
             wrong += error.reasons
         except StackFileError as error:
@@ -87,7 +87,7 @@ def objects_asked(asked: Iterable[str], folder: Path) -> tuple[list[Body], list[
     return [one.body for one in found], notes
 
 
-def _twice(found: Iterable[_Found]) -> Iterator[str]:
+def _twice(found: Iterable[_SourceObject]) -> Iterator[str]:
     """Report objects with pods that are there twice, as in the overlays of two clusters."""
     first = dict[tuple[object, ...], str]()
     again = dict[tuple[str, str], list[str]]()
@@ -121,18 +121,18 @@ def _is_project(path: str) -> bool:
     return any(Path(path, name).exists() for name in PROJECT_FILES)
 
 
-def _has_objects(path: str, paths: Sequence[str], read: Sequence[_Found]) -> bool:
+def _has_objects(path: str, paths: Sequence[str], read: Sequence[_SourceObject]) -> bool:
     """Return whether some of the objects that were read are of this path."""
     if not read or len(paths) == 1:
         return bool(read)
     return any(not isinstance(each, Unreadable) for each in _in_paths([path]))
 
 
-def _read(paths: Sequence[str]) -> tuple[list[_Found], list[str], list[str]]:
+def _read(paths: Sequence[str]) -> tuple[list[_SourceObject], list[str], list[str]]:
     """Return the objects in paths, notes, and what cannot be read."""
-    found, notes, wrong = list[_Found](), list[str](), list[str]()
+    found, notes, wrong = list[_SourceObject](), list[str](), list[str]()
     for each in _in_paths(paths) if paths else ():
-        if isinstance(each, _Found):
+        if isinstance(each, _SourceObject):
             found.append(each)
         elif each.is_note:
             notes.append(str(each))
@@ -160,7 +160,7 @@ def stack_objects(stack: ReadStack) -> list[Body]:
     ]
 
 
-def _in_paths(paths: Sequence[str]) -> Iterator[_Found | Unreadable]:
+def _in_paths(paths: Sequence[str]) -> Iterator[_SourceObject | Unreadable]:
     """Yield the objects in files, folders, charts and kustomizations, and what cannot be read."""
     found = find_files(paths)
     layout = arrange(found)
@@ -177,7 +177,7 @@ def _in_paths(paths: Sequence[str]) -> Iterator[_Found | Unreadable]:
             yield from _in_text(str(rendering.output), rendering.name, named=False)
 
 
-def _in_text(path: str, name: str, *, named: bool) -> Iterator[_Found | Unreadable]:
+def _in_text(path: str, name: str, *, named: bool) -> Iterator[_SourceObject | Unreadable]:
     """List the objects in a file, and what of it cannot be read."""
     text = read_text(path, named=named)
     if isinstance(text, Unreadable):
@@ -190,4 +190,4 @@ def _in_text(path: str, name: str, *, named: bool) -> Iterator[_Found | Unreadab
             told = f"contains {half}, half a character, which no cluster can store: remove it"
             yield Unreadable(file=name, because=told, line=document.line, is_object=True)
         else:
-            yield from (_Found(name, item.body) for item in objects_of(document))
+            yield from (_SourceObject(name, item.body) for item in objects_of(document))

@@ -17,7 +17,7 @@ from kthena_components.cli.review.branch_diff import Sides, changes_of
 from kthena_components.cli.review.changed_paths import Branch, Layout, named, sort_branch
 from kthena_components.cli.review.git import GitError
 from kthena_components.cli.review.git_tree import Tree
-from kthena_components.cli.review.preview import Said, Weight
+from kthena_components.cli.review.preview import PreviewFinding, Weight
 from kthena_components.cli.review.preview_runner import NoPulumiError, Previewer, state_of
 from kthena_components.cli.review.settings_versions import (
     base_project,
@@ -48,7 +48,7 @@ class BranchReview:
     """The commit that supplies the policies, levels and waivers."""
     reasons: list[str] = field(default_factory=list)
     """Why a person must approve it: each entry completes "it changes"."""
-    said: list[Said] = field(default_factory=list)
+    said: list[PreviewFinding] = field(default_factory=list)
     """Findings that do not belong to one stack."""
     notes: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
@@ -222,7 +222,7 @@ def _levels(sides: Sides, tree: Tree) -> dict[str, str]:
 def _weigh(made: BranchReview, options: ReviewOptions, findings: Iterator[Finding]) -> None:
     weight = Weight.ADVISORY if options.approved else Weight.MANDATORY
     for finding in findings:
-        made.said.append(Said(weight=weight, rule=finding.rule, text=str(finding)))
+        made.said.append(PreviewFinding(weight=weight, rule=finding.rule, text=str(finding)))
 
 
 def _preview(made: BranchReview, options: ReviewOptions, branch: Branch, project: Project) -> None:

@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 from kthena_components.checker.levels import Levels
 from kthena_components.checker.update_rules import check_change
 from kthena_components.checker.waivers import annotated, waive
+from kthena_components.cli.main import ERROR, PROBLEM, SUCCESS, UNAPPROVED
 from kthena_components.cli.policy_pack import PackError, complete
 from kthena_components.cli.review.branch import BranchReview, ReviewOptions, review_branch
 from kthena_components.cli.review.branch_diff import base_files, open_sides
@@ -25,7 +26,13 @@ from kthena_components.cli.review.placement import (
     read_inventories,
     write_placement,
 )
-from kthena_components.cli.review.preview import Preview, PreviewError, Said, Weight, read_preview
+from kthena_components.cli.review.preview import (
+    Preview,
+    PreviewError,
+    PreviewFinding,
+    Weight,
+    read_preview,
+)
 from kthena_components.cli.review.stack import (
     Reviewed,
     StateError,
@@ -39,7 +46,6 @@ from kthena_components.core.findings import Finding, Level, today
 from kthena_components.core.objects.object import pulumi_identity
 from kthena_components.core.values.display import visible
 
-CLEAN, FOUND, WRONG, UNAPPROVED = 0, 1, 2, 3
 _EXITS = """exit status:
   0  no mandatory findings
   1  at least one mandatory finding
@@ -168,13 +174,13 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     try:
         levels = read_settings(asked.level).levels
     except ValueError as error:
-        parser.exit(WRONG, f"{parser.prog}: {visible(str(error))}\n")
+        parser.exit(ERROR, f"{parser.prog}: {visible(str(error))}\n")
     for stated in (*asked.previews, *asked.state, *asked.inventory):
         if not all(stated.partition("=")):
             parser.error(f"write STACK=FILE instead of '{stated}'")
     if asked.judge is not None and not asked.judge.is_dir():
         told = "is not a folder" if asked.judge.exists() else "does not exist"
-        parser.exit(WRONG, f"{parser.prog}: --judge {visible(str(asked.judge))} {told}: name the "
+        parser.exit(ERROR, f"{parser.prog}: --judge {visible(str(asked.judge))} {told}: name the "
                     "folder with the files of the base, or leave it out\n")  # fmt: skip
     previews = [tuple(stated.split("=", 1)) for stated in asked.previews]
     if len(dict(previews)) < len(previews):
@@ -244,14 +250,14 @@ def _write(found: BranchReview, levels: Levels, by: ReviewOptions | None = None)
             continue
         _add_state(preview, found)
         said = list(check_updates(preview, levels, today()))
-        said += [_said(each, "") for each in levels.apply(unchecked_memory(preview))]
+        said += [_reported(each, "") for each in levels.apply(unchecked_memory(preview))]
         if waivers is not None:
             preview.said = list(waivers.apply(preview.said, preview))
             said = list(waivers.apply(said, preview))
         placed = place_with(found.inventories.get(stack), preview, found.failed)
         if placed is not None:
             told = levels.apply(check_placement(placed, today()))
-            said += [_said(finding, "") for finding in told]
+            said += [_reported(finding, "") for finding in told]
         section = () if placed is None else tuple(write_placement(placed))
         stacks.append(replace(reviewed(preview, said), placement=section))
     for reason in found.failed:
@@ -295,14 +301,14 @@ def _first(found: BranchReview, *, approved: bool) -> list[tuple[str, str]]:
 
 def _status(stacks: Sequence[Reviewed], found: BranchReview, *, approved: bool) -> int:
     if found.failed or any(stack.is_broken for stack in stacks):
-        return WRONG
+        return ERROR
     refused = any(said.weight is Weight.MANDATORY for said in found.said)
     if refused or any(stack.mandatory for stack in stacks):
-        return FOUND
-    return UNAPPROVED if found.reasons and not approved else CLEAN
+        return PROBLEM
+    return UNAPPROVED if found.reasons and not approved else SUCCESS
 
 
-def check_updates(preview: Preview, levels: Levels, today: date) -> Iterator[Said]:
+def check_updates(preview: Preview, levels: Levels, today: date) -> Iterator[PreviewFinding]:
     """Check each object that is updated or replaced, from its old and new inputs.
 
     Invalid waivers are not reported here, because the policies report them.
@@ -314,9 +320,9 @@ def check_updates(preview: Preview, levels: Levels, today: date) -> Iterator[Sai
         found = check_change(before, after, replaced=step.op == "replace")
         waived = waive(found, annotated(step.new), today)[: len(found)]
         for finding in levels.apply(waived):
-            yield _said(finding, step.urn)
+            yield _reported(finding, step.urn)
 
 
-def _said(finding: Finding, urn: str) -> Said:
+def _reported(finding: Finding, urn: str) -> PreviewFinding:
     weight = _WEIGHTS.get(finding.level, Weight.UNKNOWN)
-    return Said(weight=weight, rule=finding.rule, text=str(finding), urn=urn)
+    return PreviewFinding(weight=weight, rule=finding.rule, text=str(finding), urn=urn)

@@ -18,7 +18,7 @@ from kthena_components.cli.review.planned_changes import (
     shown_paths,
 )
 from kthena_components.cli.review.post_comment import MARK, fitting
-from kthena_components.cli.review.preview import Said, Weight, title_of
+from kthena_components.cli.review.preview import PreviewFinding, Weight, title_of
 from kthena_components.cli.review.stack import (
     ARROW,
     Gpus,
@@ -59,7 +59,7 @@ def write_comment(
     notes: Sequence[str] = (),
     *,
     first: Sequence[tuple[str, str]] = (),
-    said: Sequence[Said] = (),
+    said: Sequence[PreviewFinding] = (),
     log: Log = lambda _: None,
 ) -> str:
     """Write the whole comment, and shorten it if it is too long for the host.
@@ -84,7 +84,7 @@ def write_comment(
 
 
 def write_check(
-    first: Sequence[tuple[str, str]], said: Sequence[Said], log: Log = lambda _: None
+    first: Sequence[tuple[str, str]], said: Sequence[PreviewFinding], log: Log = lambda _: None
 ) -> str:
     """Write the result for a branch that was not previewed. The log gets what is shortened."""
     told = [f"**{words}** {cell_text(why)}" for words, why in first] + _of_the_branch(said, log)
@@ -92,13 +92,15 @@ def write_check(
     return "\n\n".join([*(told or [nothing]), MARK]) + "\n"
 
 
-def _of_the_branch(said: Sequence[Said], log: Log) -> list[str]:
+def _of_the_branch(said: Sequence[PreviewFinding], log: Log) -> list[str]:
     refused = sum(item.weight is Weight.MANDATORY for item in said)
     told = f"**fails**, {count_of(refused, 'mandatory finding')}" if refused else "**approved**"
     return [f"### Weaker checks: {told}", *_by_weight(said, {}, log)] if said else []
 
 
-def _summary(stacks: Sequence[Reviewed], first: Sequence[object], said: Sequence[Said]) -> str:
+def _summary(
+    stacks: Sequence[Reviewed], first: Sequence[object], said: Sequence[PreviewFinding]
+) -> str:
     """Write the first line of the comment: stacks, findings, and GPUs before and after."""
     weaker = sum(item.weight is Weight.MANDATORY for item in said)
     if not stacks:
@@ -186,7 +188,7 @@ def _table(pairs: Sequence[Pair], gpus: Gpus, same: int = 0) -> str:
         [
             _subject(pair), cell_text(pair.cell("role")), pair.cell("groups"),
             pair.cell("engines"), pair.cell("pods"), pair.cell("gpus_per_pod"), pair.sizes,
-            pair.cell("world_size"), _held(pair), cell_text(pair.cell("backend")),
+            pair.cell("world_size"), _gpus_of_role(pair), cell_text(pair.cell("backend")),
         ]
         for pair in pairs
     ]  # fmt: skip
@@ -212,7 +214,7 @@ def _subject(pair: Pair) -> str:
     return f"{name} (removed)" if pair.after is None else name
 
 
-def _held(pair: Pair) -> str:
+def _gpus_of_role(pair: Pair) -> str:
     """Write the GPUs of a role. A new role starts from 0, a removed one ends at 0."""
     if pair.before is None:
         return between("0", pair.cell("gpus"))
@@ -266,7 +268,9 @@ def _findings(stack: Reviewed, log: Log) -> Iterator[str]:
     yield from _by_weight(stack.said, {Weight.UNKNOWN: list(_unseen(stack))}, log)
 
 
-def _by_weight(said: Sequence[Said], extra: Mapping[Weight, list[str]], log: Log) -> Iterator[str]:
+def _by_weight(
+    said: Sequence[PreviewFinding], extra: Mapping[Weight, list[str]], log: Log
+) -> Iterator[str]:
     """Write the findings by weight; those beyond the limit go to the log only."""
     for weight, title in _TITLES.items():
         items = [item for item in said if item.weight is weight]
@@ -288,7 +292,7 @@ def _unseen(stack: Reviewed) -> Iterator[str]:
         yield f"- GPUs of {count_of(missing, 'role')}: known only after the update, or secret"
 
 
-def _finding(item: Said) -> str:
+def _finding(item: PreviewFinding) -> str:
     """Write a finding in one line; a rule's name is only marked as one if it looks like one."""
     subject = title_of(item.urn) if item.urn else item.of
     of = f"{cell_text(subject)}: " if subject else ""

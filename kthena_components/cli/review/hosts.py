@@ -131,7 +131,7 @@ def ask(header: tuple[str, str], method: str, url: str, body: object = None) -> 
     try:
         return json.loads(load(header, method, url, body))
     except ValueError as error:
-        raise HostError(f"{_asked(method, url)} does not answer with JSON") from error
+        raise HostError(f"{_request_text(method, url)} does not answer with JSON") from error
 
 
 def ask_all(header: tuple[str, str], url: str, what: str) -> Iterator[Mapping[str, Any]]:
@@ -166,7 +166,7 @@ def load(
     headers = {header[0]: header[1], "Content-Type": "application/json"}
     # The URL comes from the pipeline's host.
     request = urllib.request.Request(url, data, headers, method=method)  # noqa: S310
-    asked = _asked(method, url)
+    asked = _request_text(method, url)
     try:
         with urllib.request.urlopen(request, timeout=SECONDS) as answer:  # noqa: S310
             found: bytes = answer.read(most)
@@ -178,7 +178,7 @@ def load(
         raise HostError(f"{asked}: {error}", may_pass=True) from error
 
 
-def _asked(method: str, url: str) -> str:
+def _request_text(method: str, url: str) -> str:
     return f"{method} {url.partition('?')[0]}"
 
 

@@ -25,7 +25,7 @@ from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import visible
 
 if TYPE_CHECKING:
-    from kthena_components.placement.answer import Asked
+    from kthena_components.placement.answer import FitQuestion
     from kthena_components.placement.model import Cluster, Outcome
 
 
@@ -123,7 +123,7 @@ class StackPlacement:
     """Where the pods of a stack run before and after a change."""
 
     cluster: "Cluster"
-    asked: tuple["Asked", "Asked"]
+    asked: tuple["FitQuestion", "FitQuestion"]
     old: list["Outcome"]
     new: list["Outcome"]
 
@@ -191,7 +191,7 @@ def write_placement(found: StackPlacement) -> Iterator[str]:
     from kthena_components.drawing.rows_and_mermaid import draw_mermaid  # noqa: PLC0415
 
     changed, before = found.changed, found.before
-    yield f"Placement on {_named(found.cluster)}: {_counted(found.new)}"
+    yield f"Placement on {_cluster_title(found.cluster)}: {_counted(found.new)}"
     rows = [_row(outcome, before.get(outcome.group.title)) for outcome in changed]
     if rows:
         more = [[f"{len(rows) - _MOST_ROWS} more", "", "", ""]] if len(rows) > _MOST_ROWS else []
@@ -216,7 +216,7 @@ def _objects(preview: Preview, *, is_new: bool) -> list[Mapping[str, Any]]:
     return [{**body, **pulumi_identity(step.type)} for step, body in found if body]
 
 
-def _named(cluster: "Cluster") -> str:
+def _cluster_title(cluster: "Cluster") -> str:
     taken = "" if cluster.taken is None else f" (snapshot of {cluster.taken:%Y-%m-%d})"
     return f"{cell_text(cluster.source)}{taken}"
 

@@ -110,7 +110,7 @@ def title_of(urn: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class PreviewFinding:
     """A finding as a policy, the program or the review reported it."""
 
     weight: Weight
@@ -142,7 +142,7 @@ class Preview:
     """By URN. A replacement is one step."""
     deployed: dict[str, Step] = field(default_factory=dict)
     """By URN, the resources of its state, if that is known."""
-    said: list[Said] = field(default_factory=list)
+    said: list[PreviewFinding] = field(default_factory=list)
     packs: int = 0
     """Number of policy packs that ran."""
     ended: bool = False
@@ -153,7 +153,7 @@ class Preview:
     errors: int = 0
     """Errors that are not findings. They are in the log of the preview."""
     reasons: list[str] = field(default_factory=list)
-    """What may be shown of these errors; empty for one of which nothing may be."""
+    """What may be shown of each of these errors; empty for an error that is hidden."""
     hidden: tuple[str, ...] = ()
     """Values that no reason may quote."""
     gpu: str = ""
@@ -333,7 +333,7 @@ def _say(preview: Preview, text: str, weight: Weight, rule: str, urn: str, *, of
         # Policies and diagnostics have no level for these, so the text decides.
         weight = Weight.UNKNOWN if _NOT_CHECKED.search(text) else weight
         weight = Weight.WAIVED if _WAIVED.search(text) else weight
-    preview.said.append(Said(weight=weight, rule=rule, text=text, urn=urn, of=of))
+    preview.said.append(PreviewFinding(weight=weight, rule=rule, text=text, urn=urn, of=of))
 
 
 def _text(value: object) -> str:

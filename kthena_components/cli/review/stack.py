@@ -10,7 +10,7 @@ from kthena_components.checker.check_cluster_objects import memory_unchecked_in
 from kthena_components.checker.manifest import read_manifest
 from kthena_components.checker.secrecy import SECRET_SIGNATURE, SIGNATURE, check_sealed
 from kthena_components.checker.sizes import sizes_of
-from kthena_components.cli.review.preview import STACK_TYPE, Preview, Said, Step, Weight
+from kthena_components.cli.review.preview import STACK_TYPE, Preview, PreviewFinding, Step, Weight
 from kthena_components.core.findings import RULE_FAULT, Finding, count_of
 from kthena_components.core.hardware import NO_CHOICE, parse_choice
 from kthena_components.core.objects.object import pulumi_identity
@@ -51,7 +51,7 @@ class Pair:
     @property
     def is_changed(self) -> bool:
         """Whether any of its numbers changes."""
-        return self.before is None or self.after is None or _told(self.before) != _told(self.after)
+        return self.before is None or self.after is None or _key(self.before) != _key(self.after)
 
     def cell(self, key: str) -> str:
         """Write one value, or two with an arrow."""
@@ -222,7 +222,7 @@ def _numbered(rows: Iterable[Row]) -> dict[Key, Row]:
     return known
 
 
-def _told(row: Row) -> list[Any]:
+def _key(row: Row) -> list[Any]:
     return [row.get(key) for key in (*_COUNTS, *_SIZES, "backend")]
 
 
@@ -241,7 +241,7 @@ class Reviewed:
     """The review of one stack."""
 
     preview: Preview
-    said: Sequence[Said]
+    said: Sequence[PreviewFinding]
     """Findings of the policies, the program and the review, without duplicates."""
     pairs: Sequence[Pair]
     gpus: Gpus
@@ -274,7 +274,7 @@ class Reviewed:
         return "**not checked**, the preview failed" if self.is_broken else "**passes**"
 
 
-def reviewed(preview: Preview, more: Iterable[Said] = ()) -> Reviewed:
+def reviewed(preview: Preview, more: Iterable[PreviewFinding] = ()) -> Reviewed:
     """Review a stack from its preview and further findings."""
     pairs = pairs_of(preview)
     if pairs and (preview.refusals or preview.errors):
@@ -301,13 +301,13 @@ def unchecked_memory(preview: Preview) -> list[Finding]:
     return check_sealed(lambda found: list(memory_unchecked_in(found.values(), gpus)), bodies)
 
 
-def _once(said: Iterable[Said]) -> list[Said]:
+def _once(said: Iterable[PreviewFinding]) -> list[PreviewFinding]:
     """Keep one of several resources' equal findings, and count the others.
 
     It keeps the finding that is closest to the user's code: of the program, then of a component.
     The result is sorted, because the order of the engine's events is not stable.
     """
-    found: dict[tuple[Weight, str, str, str], list[Said]] = {}
+    found: dict[tuple[Weight, str, str, str], list[PreviewFinding]] = {}
     for item in said:
         found.setdefault((item.weight, item.rule, item.sentence, item.of), []).append(item)
     ordered = [sorted(items, key=_nearness) for items in found.values()]
@@ -316,11 +316,11 @@ def _once(said: Iterable[Said]) -> list[Said]:
     return sorted(kept, key=lambda item: (weights.index(item.weight), item.urn, item.of, item.text))
 
 
-def _nearness(item: Said) -> tuple[int, str, str]:
+def _nearness(item: PreviewFinding) -> tuple[int, str, str]:
     return item.urn.count("$") + bool(item.urn), item.urn, item.text
 
 
-def _others(items: Sequence[Said]) -> int:
+def _others(items: Sequence[PreviewFinding]) -> int:
     """Count the other findings. A program reports all findings of its servings at one resource."""
     first = items[0]
     others = len({item.urn for item in items if item.urn} - {first.urn})

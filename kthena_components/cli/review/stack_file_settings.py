@@ -158,10 +158,10 @@ def _require_count(own: Mapping[str, Any], file: str) -> None:
 def _differing(
     after: Mapping[str, Any], before: Mapping[str, Any], keys: tuple[str, ...] | list[str]
 ) -> list[str]:
-    return [key for key in keys if _given(after.get(key)) != _given(before.get(key))]
+    return [key for key in keys if _text(after.get(key)) != _text(before.get(key))]
 
 
-def _given(value: object) -> object:
+def _text(value: object) -> object:
     """Return a number or a truth value as the text that Pulumi makes of it.
 
     `pulumi stack init` and `pulumi config set` write these strings into the file.

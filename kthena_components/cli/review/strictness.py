@@ -27,7 +27,7 @@ from kthena_components.checker.waivers import (
 )
 from kthena_components.checker.weakened_levels_limits_waivers import LEVEL_RULES, LevelsChange
 from kthena_components.cli.policy_pack import FOLDER, LEVELS, levels_of
-from kthena_components.cli.review.preview import Preview, Said, Step, Weight
+from kthena_components.cli.review.preview import Preview, PreviewFinding, Step, Weight
 from kthena_components.cli.review.stack_file_settings import stack_values
 from kthena_components.cli.settings import read_policies
 from kthena_components.core.findings import Finding, Waiver
@@ -87,7 +87,7 @@ class BaseWaivers:
         """
         self._code, self._stacks, self._today = code, stacks, today
 
-    def apply(self, said: Iterable[Said], preview: Preview) -> Iterator[Said]:
+    def apply(self, said: Iterable[PreviewFinding], preview: Preview) -> Iterator[PreviewFinding]:
         """Make waived findings mandatory again if the base does not waive them for this object.
 
         A preview without a state does not tell which objects existed before. A finding is then not
@@ -106,11 +106,11 @@ class BaseWaivers:
 
     def _checked(
         self,
-        said: Said,
+        said: PreviewFinding,
         preview: Preview,
         stack: BaseStack | None,
         days: Mapping[tuple[Subject, str], date],
-    ) -> Said:
+    ) -> PreviewFinding:
         """Keep a finding waived only if the base's code or state shows the same waiver."""
         clause = _clause(said.text)
         if clause is None or stack is None:

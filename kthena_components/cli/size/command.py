@@ -4,6 +4,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
+from kthena_components.cli.main import ERROR, PROBLEM, SUCCESS
 from kthena_components.cli.shared_options import amount_of, number_of
 from kthena_components.cli.terminal import Progress
 from kthena_components.core.values.display import shell_word, visible, visible_json, visible_lines
@@ -11,7 +12,6 @@ from kthena_components.core.values.display import shell_word, visible, visible_j
 if TYPE_CHECKING:
     from kthena_components.sizing import Answer, Question
 
-FOUND, NOTHING, WRONG = 0, 1, 2
 _EXITS = """exit status:
   0  at least one shape fits
   1  no shape fits, or the backend of --write does not take it
@@ -131,12 +131,12 @@ def run(asked: argparse.Namespace) -> int:
         text = _written(question, answer, asked)
     except UsageError as error:
         sys.stderr.write(f"kthena-components size: {visible(str(error))}\n")
-        return WRONG
+        return ERROR
     except SpecError as error:
         sys.stderr.write(f"{visible_lines(str(error))}\n")
-        return NOTHING
+        return PROBLEM
     sys.stdout.write(text)
-    return FOUND if answer.rows else NOTHING
+    return SUCCESS if answer.rows else PROBLEM
 
 
 def _written(question: "Question", answer: "Answer", asked: argparse.Namespace) -> str:

@@ -41,7 +41,7 @@ class UsageError(ValueError):
 
 
 def read_question(asked: argparse.Namespace) -> Question:
-    """Read what is asked.
+    """Read the question from the options.
 
     Raises:
         UsageError: It is wrong.
@@ -150,7 +150,7 @@ def _weighed(asked: argparse.Namespace, model: ModelShape) -> ModelShape:
 
 
 def _in_table(asked: argparse.Namespace) -> ModelShape:
-    """Find the model in the table, in the precision that is asked for."""
+    """Find the model in the table, with the precision of --precision."""
     model = find_model(asked.model)
     if isinstance(model, Unknown):
         close = _meant(asked.model)

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from kthena_components.core.engines.argv import (
-    Said,
+    WrittenField,
     following,
     is_flag,
     is_line,
@@ -298,18 +298,20 @@ class Reading:
 
     def _state(self, option: Option, head: str, value: Any, written: str, shown: str = "") -> None:
         if option.use is not None:
-            self._set(option, option.field, Said(head, value, self.scope.show(written), shown))
+            self._set(
+                option, option.field, WrittenField(head, value, self.scope.show(written), shown)
+            )
 
-    def _set(self, option: Option, name: str, said: Said) -> None:
+    def _set(self, option: Option, name: str, said: WrittenField) -> None:
         """Set the field of an option."""
         self.flags.append((said.head, option))
         if name in self.dialect.firsts and name in self.values:
             self.options[option.name] = self.values[name]
         else:
-            self.values[name] = said.told
+            self.values[name] = said.value
             self.where[name] = said.written
-        if not isinstance(said.told, Unknown):
-            self._given.setdefault(name, {})[repr(said.told)] = said.shown or said.head
+        if not isinstance(said.value, Unknown):
+            self._given.setdefault(name, {})[repr(said.value)] = said.shown or said.head
 
     def problem(self, flag: str, mistake: Mistake) -> Unknown:
         """Record a mistake. Returns the value of the mistaken flag: Unknown."""

@@ -103,12 +103,12 @@ _LONGEST = 80
 """Characters of the longest word that is cached. Messages show such words in full."""
 
 
-class Said(NamedTuple):
+class WrittenField(NamedTuple):
     """The value of a field on a command line, and the words that state it."""
 
     head: str
     """The option as written."""
-    told: Any
+    value: Any
     """The value of the field."""
     written: str
     """The option and its value, as a message shows them."""
@@ -125,7 +125,7 @@ class Plain(NamedTuple):
     taken: int
     """Number of words after it that belong to it."""
     value: Any
-    said: Said
+    said: WrittenField
 
 
 def read_plain(dialect: Dialect, word: str, after: str, *, in_shell: bool) -> Plain | None:
@@ -160,7 +160,7 @@ def _read(dialect: Dialect, word: str, after: str, in_shell: bool) -> Plain | No
         return None
     if option.arity == "0" and attached is None and option.type != REFUSED:
         on = not option.off
-        return Plain(option, option.field, 0, on, Said(head, on, Scope({}).show(head), ""))
+        return Plain(option, option.field, 0, on, WrittenField(head, on, Scope({}).show(head), ""))
     text = after if attached is None else attached
     if option.arity != "1" or not text or ("$" in text and not in_shell):
         return None
@@ -170,7 +170,7 @@ def _read(dialect: Dialect, word: str, after: str, in_shell: bool) -> Plain | No
     told = stated(option.use, read) if option.use else read
     taken = 1 if attached is None else 0
     written = Scope({}).show(f"{head} {text}" if taken else word)
-    return Plain(option, option.field, taken, read, Said(head, told, written, text))
+    return Plain(option, option.field, taken, read, WrittenField(head, told, written, text))
 
 
 def rejects_rest(dialect: Dialect, word: str) -> bool:

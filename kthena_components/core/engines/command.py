@@ -265,7 +265,7 @@ def _options(engines: Sequence[CommandFacts], differs: Unknown) -> Mapping[str, 
 
 
 def _blank(facts: CommandFacts, because: str) -> CommandFacts:
-    """Return facts of which only the engine and its problems are known."""
+    """Return facts that contain only the engine and its problems."""
     unknown = Unknown(because)
     nothing: dict[str, Any] = dict.fromkeys(_VALUES, unknown)
     none: Mapping[str, Any] = MappingProxyType({})

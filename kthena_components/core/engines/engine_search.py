@@ -123,7 +123,7 @@ class Search:
             self.shared.other_programs |= self.may_launch(words)
             return self.mounted(words, run)
         if start.at and "env" in map(base_name, words[: start.at]):
-            run = replace(run, environment=_given(words[: start.at], run.environment))
+            run = replace(run, environment=_with_env(words[: start.at], run.environment))
         arguments = words[start.arguments :]
         if start.program is Program.SHELL:
             return self.shell(words[start.at], arguments, run)
@@ -254,9 +254,9 @@ def _with_written(files: Files, written: Mapping[str, MaybeText] | Unknown) -> F
     return (*made, *files) if known else files
 
 
-def _given(wrappers: Sequence[str], environment: Variables) -> Variables:
+def _with_env(wrappers: Sequence[str], environment: Variables) -> Variables:
     """Add the variables that `env` in front of a program sets or removes."""
-    from kthena_components.core.engines.bash.shell_state import Given  # noqa: PLC0415 - see follow
+    from kthena_components.core.engines.bash.shell_state import EnvCommand  # noqa: PLC0415 - see follow
 
     names = [base_name(word) for word in wrappers]
     own: dict[str, MaybeText | None] = {}
@@ -269,7 +269,7 @@ def _given(wrappers: Sequence[str], environment: Variables) -> Variables:
             own[words[at + 1]] = None
         elif word in {"-i", "-", "--ignore-environment"}:
             environment = _Declared(Scope({}, {}))
-    return Given(environment, own)
+    return EnvCommand(environment, own)
 
 
 def _interpreter(text: str) -> list[str]:

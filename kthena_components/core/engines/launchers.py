@@ -193,7 +193,7 @@ def read_ray(words: Sequence[str], scope: Scope) -> Ray:
         ray = Ray(
             "head" if head else joins,
             problems=problems,
-            port=_stated(words, "--port", scope, str(RAY_PORT)) if head else None,
+            port=_flag_or_default(words, "--port", scope, str(RAY_PORT)) if head else None,
             blocks="--block" in flags,
             may_block=_may_block(words),
             joins_and_returns=joins is not None and not head and not _may_block(words),
@@ -228,7 +228,7 @@ def _script_port(words: Sequence[str], scope: Scope) -> MaybeText:
     return scope.read(stated[-1].partition("=")[2]) if stated else str(RAY_PORT)
 
 
-def _stated(words: Sequence[str], name: str, scope: Scope, usual: str) -> MaybeText:
+def _flag_or_default(words: Sequence[str], name: str, scope: Scope, usual: str) -> MaybeText:
     found = flag_value(words, (name,))
     if found is not None:
         return scope.read(found[1])

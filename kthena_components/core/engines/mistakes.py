@@ -123,15 +123,15 @@ EQUIVALENTS: Mapping[str, Mapping[str, str]] = {
 
 def successor(flag: str, dialect: Dialect) -> str | None:
     """Return what to write for a removed option; None if the release has nothing in its place."""
-    return _stated(SUCCESSORS, flag, dialect)
+    return _remedy_of(SUCCESSORS, flag, dialect)
 
 
 def equivalent(flag: str, dialect: Dialect) -> str | None:
     """Return what to write for another engine's option; None if there is nothing in its place."""
-    return _stated(EQUIVALENTS, flag, dialect)
+    return _remedy_of(EQUIVALENTS, flag, dialect)
 
 
-def _stated(table: Mapping[str, Mapping[str, str]], flag: str, dialect: Dialect) -> str | None:
+def _remedy_of(table: Mapping[str, Mapping[str, str]], flag: str, dialect: Dialect) -> str | None:
     remedy = table.get(dialect.engine, {}).get(flag)
     named = _OPTION.search(remedy) if remedy else None
     known = named is None or named[0] in dialect.options

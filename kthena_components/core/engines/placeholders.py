@@ -74,7 +74,7 @@ _PREFIXES: Mapping[str, str] = {
     "VC_": "a plugin of a Volcano Job",
     "VK_": "a plugin of a Volcano Job",
 }
-"""Beginnings of names, some of which contain those of tasks."""
+"""Prefixes of names; some names contain the name of a task."""
 _BEGINNINGS = tuple(_PREFIXES)
 _COMPLETE: Mapping[str, frozenset[str]] = {
     "LWS_": frozenset(_OF_LWS),
@@ -92,7 +92,7 @@ _COMPLETE: Mapping[str, frozenset[str]] = {
         }.items()
     },
 }
-"""Beginnings of which all names are known: lws api/leaderworkerset/v1/leaderworkerset_types.go,
+"""Prefixes whose names are all known: lws api/leaderworkerset/v1/leaderworkerset_types.go,
 grove operator/api/common/constants/constants.go, rbg api/workloads/constants/env.go, and aibrix
 pkg/controller/constants/stormservice.go."""
 _APPENDED = frozenset({_BY_KTHENA, "a plugin of a Volcano Job", "an indexed Job"})

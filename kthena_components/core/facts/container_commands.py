@@ -104,7 +104,7 @@ class Inputs:
             self.missing.append(MissingKey(path=path, because=why_missing(found, key)))
 
     def misspell(self, path: str, found: Unknown, meant: str | None) -> None:
-        """Record a ConfigMap that is not there, with a name like that of another one."""
+        """Record a ConfigMap that is missing, if another one has a similar name."""
         if meant is not None:
             because = f"{found.because}, but '{meant}' is"
             self.missing.append(MissingKey(path=path, because=because, meant=meant))

@@ -37,7 +37,7 @@ _NO_WEIGHTS = regex(r"/(?:dev|etc|proc|run|sys|usr|var/run|var/log)(?:/|$)")
 class MissingKey:
     """A key that a container uses and that a known ConfigMap does not have.
 
-    Or a ConfigMap that is not there, with a name like that of another one.
+    Or a ConfigMap that is missing, if another one has a similar name.
     """
 
     path: str = field(compare=False)

@@ -87,7 +87,7 @@ class Listening:
     taken: frozenset[str] | None = None
     """All names that vLLM takes in requests, those of adapters, too. None: not known."""
     has_adapters: bool = False
-    """Whether it may load adapters, of which others can be added while it runs."""
+    """Whether it may load adapters; more can be added while it runs."""
     program: str = ""
     """What listens if it is not an engine."""
     meets: tuple[str, int] | None = None
@@ -164,7 +164,7 @@ def _listening(pod: PodFacts, *, first: bool | None) -> Listening | None:
         taken=_taken(pod, command),
         has_adapters=command.options.get(_ENABLED, False) is not False,
         meets=meets,
-        asks=meets or _asked(command),
+        asks=meets or _head_address(command),
     )
 
 
@@ -182,7 +182,7 @@ def _meeting(command: CommandFacts) -> tuple[str, int] | None:
     return None if is_here or not isinstance(port, int) else (str(host), port)
 
 
-def _asked(command: CommandFacts) -> tuple[str, int] | None:
+def _head_address(command: CommandFacts) -> tuple[str, int] | None:
     """Return where pods look for the first one of their engine; None if that is not known."""
     stated = command.ray_address or command.options.get("--data-parallel-address")
     later = isinstance(command.data_rank, int) and command.data_rank > 0  # It has a server, too.
@@ -203,7 +203,7 @@ def server_port(command: CommandFacts) -> int | None:
 
 
 def listening_by_number(pod: PodFacts, commands: Sequence[CommandFacts]) -> Listening | None:
-    """Return the ports of pods of which one answers requests; None if it is not known which.
+    """Return the ports if one pod answers requests; None if it is not known which one does.
 
     Without a probe, the others are ready, and get requests from Services, too. With one, those of
     vLLM and Ray never are; SGLang's may answer the probe, and nothing else.

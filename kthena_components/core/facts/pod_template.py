@@ -316,7 +316,7 @@ def downloaded_model(spec: Mapping[str, Any], folder: object) -> ModelShape | No
     for container in map(mapping, sequence(spec.get("initContainers"))):
         words = set(_words(read_argv(container)))
         if any(_holds(word, folder) for word in words):
-            found = {shape.name: shape for word in words if (shape := _named(word))}
+            found = {shape.name: shape for word in words if (shape := _model_named(word))}
             if len(found) == 1:
                 return next(iter(found.values()))
     return None
@@ -335,7 +335,7 @@ def _holds(word: str, folder: str) -> bool:
     )
 
 
-def _named(word: str) -> ModelShape | None:
+def _model_named(word: str) -> ModelShape | None:
     if word.startswith("/"):
         return None
     shape = find_model(word) if "://" not in word and "/" in word else find_by_folder(word)

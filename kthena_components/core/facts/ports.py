@@ -116,7 +116,7 @@ def read_ports(
     variables = (item.get("value") for item in env if item.get("name") != _OF_SCRIPTS)
     # The pattern goes over no end of a line, so all strings are searched at once.
     texts = "\n".join([*words, *(value for value in variables if isinstance(value, str))])
-    named = dict(_named(container))
+    named = dict(_named_ports(container))
     beside, sidecar = read_sidecar(container, spec, path)
     mentioned = frozenset(map(int, _NUMBER.findall(texts)))
     others = _others(container, spec, beside)
@@ -124,14 +124,14 @@ def read_ports(
         mentioned |= frozenset(number for one in others for number in _states(one))
     return PortFacts(
         named=named,
-        beside={name: port for one in others or () for name, port in _named(one)},
+        beside={name: port for one in others or () for name, port in _named_ports(one)},
         mentioned=mentioned if sidecar is None else mentioned | {sidecar.port},
         alone=others is not None and not any(map(_may_listen, words)) and not _hides(container),
         probes=tuple(_probes(container, path, named)),
         of_first=tuple(_of_first(container, path)),
         on_host=spec.get("hostNetwork") not in (None, False),
         sidecar=sidecar,
-        stated=frozenset(_stated(container)),
+        stated=frozenset(_port_numbers(container)),
         filled=dict(_filled(container)),
     )
 
@@ -251,14 +251,14 @@ def resolved(stated: object, named: Mapping[str, int]) -> MaybeInt | None:
     return whole(stated)
 
 
-def _named(container: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+def _named_ports(container: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
     for item in map(mapping, sequence(container.get("ports"))):
         name, number = item.get("name"), whole(item.get("containerPort"))
         if isinstance(name, str) and isinstance(number, int):
             yield name, number
 
 
-def _stated(container: Mapping[str, Any]) -> Iterator[int]:
+def _port_numbers(container: Mapping[str, Any]) -> Iterator[int]:
     numbers = (whole(mapping(i).get("containerPort")) for i in sequence(container.get("ports")))
     yield from (number for number in numbers if isinstance(number, int))
 

@@ -44,7 +44,7 @@ class RoutingSidecar:
     target: int
     """The port of the pod to which it passes requests."""
     bootstrap: int | None = None
-    """The port of SGLang's prefill engines at which the cache is asked for. None: not known."""
+    """The port of SGLang's prefill engines for requests of their cache. None: not known."""
 
 
 def read_sidecar(
@@ -64,6 +64,7 @@ def read_sidecar(
 
 
 def _beside(container: object, spec: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the path and the body of each other container that runs beside this one."""
     if sum(len(sequence(spec.get(name))) for name in ("initContainers", "containers")) > _MOST:
         return
     for name in ("initContainers", "containers"):

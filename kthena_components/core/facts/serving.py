@@ -146,7 +146,7 @@ class ServingFacts:
     """The namespace of pods that have no names but those of their controller. Empty: it is not
     known, or a template states a name."""
     servers: tuple[ServerFacts, ...] = field(default=(), compare=False)
-    """Servers in pod templates that are not engines, or of which these facts alone say the port."""
+    """Servers in pod templates that are not engines, or whose port only these facts state."""
     copies: MaybeInt = field(default=1, compare=False)
     """Number of copies of all of this, such as groups. Only rules about names and sums use it."""
 

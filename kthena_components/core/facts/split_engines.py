@@ -145,7 +145,7 @@ def _part(
     name = str(metadata.get("name"))
     commands = _commands(read, made.body, body, context)
     pod = replace(read, command=commands[0]) if len(commands) == count == 1 else read
-    asks, port = _asked(pod, text)
+    asks, port = _head_host_and_port(pod, text)
     return EnginePart(
         path="",
         name=name,
@@ -206,7 +206,7 @@ def _commands(
     return read or (() if pod.command is None else (pod.command,))
 
 
-def _asked(pod: PodFacts, text: str) -> tuple[str, int | None]:
+def _head_host_and_port(pod: PodFacts, text: str) -> tuple[str, int | None]:
     """Return the host and the port at which a pod looks for the head, or has it."""
     command = pod.command
     if command is not None and command.engine is not None and command.ray_role == "head":
@@ -333,7 +333,7 @@ def selects(service: Mapping[str, Any], part: EnginePart) -> str:
     return name if is_its and isinstance(name, str) else ""
 
 
-class Asked(NamedTuple):
+class Address(NamedTuple):
     """The parts of an address."""
 
     name: str

@@ -26,7 +26,7 @@ from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.split_engines import (
     NUMBERED,
     SERVICE,
-    Asked,
+    Address,
     EnginePart,
     Group,
     group_of_head,
@@ -133,26 +133,26 @@ class SplitObjects:
         found = NUMBERED.fullmatch(pod)
         return self._parts_by_name.get((namespace, found[1])) if found else None
 
-    def service_of(self, asked: Asked) -> Service | None:
-        """Return the Service in an address."""
+    def service_of(self, asked: Address) -> Service | None:
+        """Return the Service that an address names; None if it is not among the objects."""
         return self._services_by_name.get((asked.namespace, asked.name))
 
-    def asked_by(self, part: EnginePart) -> Asked | None:
+    def asked_by(self, part: EnginePart) -> Address | None:
         """Return what a part asks; None if its address may name something else."""
         first, *rest = part.asks.split(".")
         if _NUMBERS.fullmatch(part.asks):
             return None
         if not rest:
-            return Asked(first, part.namespace)
+            return Address(first, part.namespace)
         if rest[1:2] == [_SVC]:
-            return Asked(first, rest[0])
+            return Address(first, rest[0])
         if rest[2:3] == [_SVC]:
-            return Asked(rest[0], rest[1], first)
+            return Address(rest[0], rest[1], first)
         # The name of a Service and its namespace look like the name of a pod and its Service.
         service, *namespace = rest
         if self.part_named(first, part.namespace) is None or len(namespace) > 1:
             return None
-        return Asked(service, namespace[0] if namespace else part.namespace, first)
+        return Address(service, namespace[0] if namespace else part.namespace, first)
 
     # By labels.
 
@@ -237,7 +237,7 @@ class SplitObjects:
         return _listed((group, part) for part in self.parts if (group := group_of_worker(part)))
 
     @cached_property
-    def asking(self) -> Mapping[tuple[Group, Asked], list[EnginePart]]:
+    def asking(self) -> Mapping[tuple[Group, Address], list[EnginePart]]:
         """The parts without a first rank, by what they ask."""
         return _listed(
             ((group, asked), part)
@@ -272,9 +272,9 @@ class SplitObjects:
         )
 
     @cached_property
-    def _pods_asked(self) -> Mapping[EnginePart, list[Asked]]:
+    def _pods_asked(self) -> Mapping[EnginePart, list[Address]]:
         """The addresses of pods, by the part that surely has the pod."""
-        found: dict[EnginePart, list[Asked]] = defaultdict(list)
+        found: dict[EnginePart, list[Address]] = defaultdict(list)
         for asked in {asked: None for _, asked in self.asking if asked.pod}:
             part = self.part_named(asked.pod, asked.namespace)
             if part is not None and part.service == asked.name and may_have(part, asked.pod):
@@ -293,13 +293,13 @@ class SplitObjects:
         found = {part for name in names for part in self._by_names.get((group, name), ())}
         return self.in_order(found - {head})
 
-    def meeting(self, head: EnginePart) -> Iterator[tuple[Asked, list[EnginePart]]]:
+    def meeting(self, head: EnginePart) -> Iterator[tuple[Address, list[EnginePart]]]:
         """Yield each address that leads to a head, with the parts without a first rank that ask it.
 
         It is the name of its pod, or of a Service that selects the pod.
         """
         group = group_of_head(head)
-        by_service = (Asked(name, head.namespace) for name in sorted(self.reached(head)))
+        by_service = (Address(name, head.namespace) for name in sorted(self.reached(head)))
         for asked in (*by_service, *self._pods_asked.get(head, ())):
             service = self.service_of(asked)
             leads = bool(asked.pod) or (service is not None and selects(service.body, head))
@@ -320,13 +320,13 @@ def _listed(found: Iterable[tuple[_Key, EnginePart]]) -> Mapping[_Key, list[Engi
 
 
 def join_engines(objects: SplitObjects) -> Iterator[ServingFacts]:
-    """Yield each engine of which some objects are all parts."""
+    """Yield each engine whose parts are all in these objects."""
     for head, workers in joined(objects):
         yield from (_together(head, worker, workers) for worker in workers)
 
 
 def joined(objects: SplitObjects) -> Iterator[tuple[EnginePart, list[EnginePart]]]:
-    """Yield the head and the workers of each engine of which some objects are all parts."""
+    """Yield the head and the workers of each engine whose parts are all in these objects."""
     for head in filter(is_head, objects.parts):
         workers = objects.joining(head)
         if workers and _are_all(head, workers):

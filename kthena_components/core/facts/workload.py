@@ -156,7 +156,7 @@ def engine_of(
     path: str,
     spec: Mapping[str, Any],
 ) -> EngineFacts:
-    """Return the engine of a pod, of which spec states the copies; size is its GROUP_SIZE."""
+    """Return the engine of a pod. `spec` states its copies; `size` is its GROUP_SIZE."""
     joins = _joins(pod.command, labels_of(template))
     pods = ELSEWHERE if joins else pods_of(size, pod.command)
     return EngineFacts(

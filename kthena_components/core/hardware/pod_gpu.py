@@ -275,9 +275,10 @@ NO_CHOICE = GpuChoice()
 
 
 def parse_choice(stated: Iterable[str]) -> GpuChoice | Unknown:
-    """Read names of GPUs: `h100` for all pods, `POOL=h100` for those of a node selector's value.
+    """Read the words of --gpu: `h100` for all pods, `POOL=h100` for pods of one node pool.
 
-    A string may have several, with commas.
+    POOL is a value in the node selector of these pods. A string may have several words, separated
+    by commas. Unknown: a word is wrong; its reason says why.
     """
     default: Gpu | None = None
     pools: dict[str, Gpu] = {}

@@ -98,7 +98,7 @@ _LENGTH_FLAGS = {"sglang": "--context-length", "trtllm": "--max_seq_len"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Placed:
+class EngineOnGpu:
     """An engine whose model and GPU are known. Sizes in GiB."""
 
     engine: EngineFacts
@@ -279,14 +279,14 @@ class Placed:
         return _LENGTH_FLAGS.get(self.command.engine or "", "--max-model-len")
 
 
-def placed_engines(facts: ServingFacts) -> Iterator[tuple[EngineFacts, Placed | Unknown]]:
+def engines_on_gpu(facts: ServingFacts) -> Iterator[tuple[EngineFacts, EngineOnGpu | Unknown]]:
     """Return each engine whose pods state a GPU, or why its memory cannot be checked."""
     for engine in facts.engines:
-        if (placed := placed_engine(engine)) is not None:
+        if (placed := engine_on_gpu(engine)) is not None:
             yield engine, placed
 
 
-def placed_engine(engine: EngineFacts) -> Placed | Unknown | None:
+def engine_on_gpu(engine: EngineFacts) -> EngineOnGpu | Unknown | None:
     """Return an engine whose pods state a GPU, or why its memory cannot be checked.
 
     None if they state no GPU, or run no engine whose command line names the model.
@@ -294,28 +294,28 @@ def placed_engine(engine: EngineFacts) -> Placed | Unknown | None:
     command, gpu = engine.entry.command, engine.entry.gpu
     if command is None or command.engine not in ENGINES or gpu is None:
         return None
-    return _placed(engine, command, gpu)
+    return _on_gpu(engine, command, gpu)
 
 
 @cached_last  # several rules ask for those of the same facts
-def engines_without_gpu(facts: ServingFacts) -> Sequence[tuple[EngineFacts, Placed | Unknown]]:
+def engines_without_gpu(facts: ServingFacts) -> Sequence[tuple[EngineFacts, EngineOnGpu | Unknown]]:
     """Return each engine without a GPU by name, on the largest GPU that its pods may request.
 
     Nothing names its GPU, or the GPU named for all pods cannot be the GPU of these pods.
     """
-    found: list[tuple[EngineFacts, Placed | Unknown]] = []
+    found: list[tuple[EngineFacts, EngineOnGpu | Unknown]] = []
     for engine in facts.engines:
         entry, command = engine.entry, engine.entry.command
         if command is None or command.engine not in ENGINES or entry.on_cpus is not False:
             continue
         if entry.gpu is None or isinstance(entry.gpu, OtherGpu):
-            found.append((engine, _placed(engine, command, largest_gpu(entry.accelerators))))
+            found.append((engine, _on_gpu(engine, command, largest_gpu(entry.accelerators))))
     return found
 
 
-def _placed(
+def _on_gpu(
     engine: EngineFacts, command: CommandFacts, gpu: GpuFacts | Unknown
-) -> Placed | Unknown:
+) -> EngineOnGpu | Unknown:
     """Return an engine with its model, its GPU and its share of the GPU's memory."""
     entry = engine.entry
     stated = model_shape(command, entry.shape)
@@ -334,13 +334,13 @@ def _placed(
     gib = weights_of(command, shape, release)
     if isinstance(gib, Unknown):
         return gib
-    return Placed(
+    return EngineOnGpu(
         engine=engine, command=command, shape=shape, gpu=gpu, gib=gib, split=split, share=share,
         version=release, assumed=isinstance(stated, Unknown),
     )  # fmt: skip
 
 
-def length_of(placed: Placed) -> MaybeInt:
+def longest_request(placed: EngineOnGpu) -> MaybeInt:
     """Return the length of the longest request, in tokens."""
     if (stated := placed.command.max_model_len) is not None:
         return stated
@@ -351,7 +351,7 @@ def length_of(placed: Placed) -> MaybeInt:
     return placed.shape.context
 
 
-def cache_of(placed: Placed) -> MaybeInt:
+def bytes_per_token(placed: EngineOnGpu) -> MaybeInt:
     """Return the bytes of a token on one GPU, in the layers that store every token.
 
     0 if the table of models does not have how many of its layers do.

@@ -8,7 +8,7 @@ import math
 from dataclasses import replace
 from enum import StrEnum
 
-from kthena_components.core.memory.engine import Placed, cache_of, length_of
+from kthena_components.core.memory.engine import EngineOnGpu, bytes_per_token, longest_request
 from kthena_components.core.memory.largest_batch import ENGINE_V1, UNIFIED, batch_of
 from kthena_components.core.memory.sharding import VLLM
 from kthena_components.core.memory.share import HOST
@@ -87,9 +87,9 @@ class Estimate:
     """Memory that is left for the KV cache, or stated for it; below 0 if there is none."""
     length: int
     """Tokens of the longest request."""
-    each: int
+    token_bytes: int
     """Bytes of a token. 0: not known."""
-    fixed: int
+    request_bytes: int
     """Bytes of a request beside those of its tokens: windows and states of compressed attention."""
     band: float
     """Half the width of the range in which the cache lies."""
@@ -104,7 +104,7 @@ class Estimate:
     """Weights of a GPU while they are quantised or packed, in both formats; 0 if they are not."""
     sequences: int
     """Requests that run at once."""
-    state: float
+    state_gib: float
     """Cache of one block of states, of which each of them needs one. 0: there are none, or an
     engine with too few of them starts."""
     shortens: bool
@@ -116,13 +116,13 @@ class Estimate:
     @property
     def needed(self) -> float:
         """Cache of one request of maximum length. 0: not known."""
-        return (self.length * self.each + self.fixed) / GIB
+        return (self.length * self.token_bytes + self.request_bytes) / GIB
 
     @property
     def longest(self) -> int:
         """Tokens of the longest request that fits for certain."""
-        sure = (self.cache - self.band) * GIB - self.fixed
-        return int(sure / self.each) if self.each and sure > 0 else 0
+        sure = (self.cache - self.band) * GIB - self.request_bytes
+        return int(sure / self.token_bytes) if self.token_bytes and sure > 0 else 0
 
     @property
     def holds_one(self) -> bool:
@@ -147,7 +147,7 @@ class Estimate:
     @property
     def states(self) -> int | None:
         """Requests whose states fit for certain. None: states do not limit them."""
-        return int((self.cache - self.band) / self.state) if self.state else None
+        return int((self.cache - self.band) / self.state_gib) if self.state_gib else None
 
     @property
     def lacks_states(self) -> bool:
@@ -168,9 +168,9 @@ class Estimate:
         return Verdict.TIGHT if spare > -self.band - self.doubt else Verdict.TOO_SMALL
 
 
-def estimate_of(placed: Placed) -> Estimate | Unknown:
+def estimate_of(placed: EngineOnGpu) -> Estimate | Unknown:
     """Estimate the memory of an engine; Unknown if the length or the cache of a request is."""
-    length, each, stated = length_of(placed), _checked(placed), placed.command.kv_cache_bytes
+    length, each, stated = longest_request(placed), _checked(placed), placed.command.kv_cache_bytes
     if isinstance(length, Unknown):
         return length
     if isinstance(each, Unknown):
@@ -187,20 +187,20 @@ def estimate_of(placed: Placed) -> Estimate | Unknown:
         terms=terms,
         cache=(stated or 0) / GIB if left is None else left,
         length=length,
-        each=request.each,
-        fixed=request.fixed,
+        token_bytes=request.token_bytes,
+        request_bytes=request.request_bytes,
         band=0.0 if left is None else _band(placed),
         doubt=(terms.doubt if terms else 0.0) + placed.most - placed.budget,
         free=_too_little_free(placed),
         later=0.0 if stated else _later(placed),
         loading=placed.loading,
         sequences=batch_of(placed.start)[0],
-        state=_state(placed, request.each),
+        state_gib=_state(placed, request.token_bytes),
         shortens=placed.command.engine == "sglang",
     )
 
 
-def _too_little_free(placed: Placed) -> float | None:
+def _too_little_free(placed: EngineOnGpu) -> float | None:
     """Return what is free on an idle GPU if vLLM asks for more: it does not start then."""
     version, gpu = placed.version, placed.gpu.name
     if placed.command.engine not in VLLM or not gpu.startswith(_CUDA):
@@ -210,7 +210,7 @@ def _too_little_free(placed: Placed) -> float | None:
     return free if checked and placed.room > free else None
 
 
-def _compressed(placed: Placed, length: int) -> Request | None:
+def _compressed(placed: EngineOnGpu, length: int) -> Request | None:
     """Return what a request of compressed attention needs; None of others, and if not modelled."""
     command, split, options = placed.command, placed.split, placed.command.options
     stated, block = command.kv_cache_dtype or "auto", options.get("--block-size", BLOCK)
@@ -224,7 +224,7 @@ def _compressed(placed: Placed, length: int) -> Request | None:
     return request_cache(placed.shape, length, tokens, placed.version, drafts=drafts)
 
 
-def _later(placed: Placed) -> float:
+def _later(placed: EngineOnGpu) -> float:
     """Return what it asks for after its cache, with what graphs of compressed attention may take.
 
     As the band has them, if its model runner counts none.
@@ -236,7 +236,7 @@ def _later(placed: Placed) -> float:
     return asked_later(placed.start) + asleep + (_COMPRESSED * placed.usable if graphs else 0.0)
 
 
-def sleep_mode_oversizes(placed: Placed) -> bool:
+def sleep_mode_oversizes(placed: EngineOnGpu) -> bool:
     """Return whether vLLM may size the cache too large in sleep mode, by all weights at most.
 
     Integers of four bits are packed again for Marlin. use_memory_pool in vllm/device_allocator/
@@ -247,11 +247,11 @@ def sleep_mode_oversizes(placed: Placed) -> bool:
     return asleep and placed.command.engine in VLLM and placed.start.before(_ASLEEP_UNTIL)
 
 
-def _captures_compressed(placed: Placed) -> bool:
+def _captures_compressed(placed: EngineOnGpu) -> bool:
     return bool(placed.shape.quarter_layers) and not placed.start.eager
 
 
-def _state(placed: Placed, each: int) -> float:
+def _state(placed: EngineOnGpu, each: int) -> float:
     """Return the memory of one block of states, in as many layers as a group has; 0 if not known.
 
     A block of attention is as large: as many tokens as a layer's states need. Layers are in groups
@@ -274,7 +274,7 @@ def _state(placed: Placed, each: int) -> float:
     return page * (few if many >= _UNEVEN * few else many) / GIB
 
 
-def smaller_share(placed: Placed, estimate: Estimate) -> float | None:
+def smaller_share(placed: EngineOnGpu, estimate: Estimate) -> float | None:
     """Return the share that leaves what vLLM asks for later; None if too little then remains.
 
     Args:
@@ -287,7 +287,7 @@ def smaller_share(placed: Placed, estimate: Estimate) -> float | None:
     return share if fits else None
 
 
-def with_fewer_sequences(placed: Placed) -> Estimate | None:
+def with_fewer_sequences(placed: EngineOnGpu) -> Estimate | None:
     """Estimate with the most sequences at once that fit; None if no number of them does.
 
     They decide how large the sampler is, how many graphs are captured, and how many blocks of
@@ -302,7 +302,7 @@ def with_fewer_sequences(placed: Placed) -> Estimate | None:
     return None
 
 
-def smaller_batch(placed: Placed) -> int | None:
+def smaller_batch(placed: EngineOnGpu) -> int | None:
     """Return the tokens of a batch with which a request of compressed attention fits for certain.
 
     Windows and states need cache for each token of a batch. None: with no batch.
@@ -312,21 +312,25 @@ def smaller_batch(placed: Placed) -> int | None:
         options = {**placed.command.options, BATCH: batch}
         smaller = replace(placed, command=replace(placed.command, options=options))
         estimate = estimate_of(smaller)
-        if isinstance(estimate, Estimate) and estimate.fixed and estimate.verdict is Verdict.FITS:
+        if (
+            isinstance(estimate, Estimate)
+            and estimate.request_bytes
+            and estimate.verdict is Verdict.FITS
+        ):
             return batch
     return None
 
 
-def _checked(placed: Placed) -> MaybeInt:
+def _checked(placed: EngineOnGpu) -> MaybeInt:
     """Return the bytes of a token with which the engine compares its cache when it starts."""
     first, end = _ALL_STAGES
     release = placed.version if placed.command.engine == "vllm" else None
     if release is None or not first <= release < end or not placed.shape.full_cache:
-        return cache_of(placed)
-    return cache_of(replace(placed, split=replace(placed.split, pipeline=1)))
+        return bytes_per_token(placed)
+    return bytes_per_token(replace(placed, split=replace(placed.split, pipeline=1)))
 
 
-def _band(placed: Placed) -> float:
+def _band(placed: EngineOnGpu) -> float:
     """Return by how much the estimate may be wrong."""
     band = min(_BAND + _BAND_SHARE * placed.usable, _WIDEST)
     share = _UNIFIED if UNIFIED in placed.gpu.name else 0.0
@@ -337,7 +341,7 @@ def _band(placed: Placed) -> float:
     return band + share * placed.usable + _repacked(placed) * placed.loaded
 
 
-def _repacked(placed: Placed) -> float:
+def _repacked(placed: EngineOnGpu) -> float:
     """Return the share of the weights by which they may grow."""
     gpu, shape, sglang = placed.gpu.name, placed.shape, placed.command.engine == "sglang"
     if gpu.startswith("AMD") and shape.experts != 0 and not (sglang and shape.dtype == "int4"):

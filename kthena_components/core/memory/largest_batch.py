@@ -114,7 +114,7 @@ def _defaults(start: StartUp) -> tuple[int, int]:
     Source: vllm/engine/arg_utils.py _set_default_args of the releases in the constants.
     """
     if start.before(ENGINE_V1):
-        if is_split(start):
+        if splits_prompts(start):
             return _SMALL[0], _CHUNK if start.before(_CHUNK_UNTIL) else _SMALL[1]
         return _SMALL[0], max(start.length or 0, _SMALL[1])
     if start.before(_BY_NAME_UNTIL):
@@ -127,7 +127,7 @@ def _defaults(start: StartUp) -> tuple[int, int]:
     return _LARGE if start.memory_gib >= _LARGE_GPU and not small else _SMALL
 
 
-def is_split(start: StartUp) -> bool:
+def splits_prompts(start: StartUp) -> bool:
     """Return whether V0 splits prompts by default."""
     return start.before(ENGINE_V1) and (start.length or 0) > _LONGEST_WHOLE
 

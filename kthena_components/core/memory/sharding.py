@@ -336,7 +336,7 @@ def _dense_ranks(command: CommandFacts, shape: ModelShape) -> MaybeInt:
 
     Source: sglang/srt/layers/dp_attention.py, --moe-dense-tp-size.
     """
-    whole = bool(shape.experts) and _stated(command, "--moe-dense-tp-size") == 1
+    whole = bool(shape.experts) and _integer_option(command, "--moe-dense-tp-size") == 1
     return 1 if whole else command.tensor
 
 
@@ -353,12 +353,12 @@ def _expert_ranks(command: CommandFacts) -> MaybeInt:
         return command.expert
     if command.engine not in VLLM:
         ranks = _share(command.tensor, "expert parallel", command.expert_size)
-        copies = _stated(command, "--moe-dp-size", "--moe-data-parallel-size")
+        copies = _integer_option(command, "--moe-dp-size", "--moe-data-parallel-size")
         return ranks if copies is None else _share(ranks, "MoE data", copies)
     return 1 if command.expert else replace(command, expert=True).expert_size
 
 
-def _stated(command: CommandFacts, *names: str) -> int | None:
+def _integer_option(command: CommandFacts, *names: str) -> int | None:
     values = (command.options.get(name) for name in names)
     return next((value for value in values if type(value) is int), None)
 

@@ -170,7 +170,7 @@ def _of_drafts(start: SglangStart) -> float:
 
 
 def _class_of(start: SglangStart) -> tuple[float, int, int, int]:
-    """Return the class of a GPU: its upper limit of memory, and SGLang's defaults for it."""
+    """Return the row of `_CLASSES` for a GPU, as its release of SGLang has it."""
     found = next(row for row in _CLASSES if start.memory_gib < row[0])
     older = start.before(_LARGER_CHUNKS_SINCE)
     return _SMALLER if older and found[0] == _SMALLER[0] else found

@@ -119,7 +119,7 @@ def cache_type(name: str | None) -> CacheType | Unknown:
 def resolved_type(
     name: str | Unknown | None, shape: ModelShape, release: Version | None
 ) -> str | Unknown | None:
-    """Return the type of vLLM's cache: by default the one that NVIDIA's checkpoints state.
+    """Return the type of vLLM's cache; the default is what NVIDIA's checkpoints state.
 
     Their `kv_cache_quant_algo` is FP8: resolve_kv_cache_dtype_string in vllm/utils/torch_utils.py
     of 0.14.1 to 0.33.0, not of 0.13.0.

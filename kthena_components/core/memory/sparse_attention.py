@@ -248,9 +248,9 @@ def compressed_rotations(shape: ModelShape) -> int:
 class Request(NamedTuple):
     """The cache of one request, in bytes."""
 
-    each: int
+    token_bytes: int
     """For each of its tokens."""
-    fixed: int
+    request_bytes: int
     """What windows and states need beside that: with the tokens of a batch, as far as the request
     has so many."""
 

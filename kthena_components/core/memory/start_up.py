@@ -17,8 +17,8 @@ from kthena_components.core.memory.largest_batch import (
     encoder_peak,
     expert_numbers,
     graph_numbers,
-    is_split,
     kept_images,
+    splits_prompts,
     staying_numbers,
 )
 from kthena_components.core.memory.sharding import BRIDGED, FLASHINFER, LINKED, SWITCHED
@@ -146,10 +146,10 @@ def terms_of(start: StartUp) -> Terms | None:
     """Calculate the terms; None if the table of models lacks a size that they need."""
     peak = _peak(start)
     return None if peak is None else Terms(
-        peak=peak, driver=_driver(start), communication=_communication(start) + _held(start),
-        graphs=_graphs(start), staged=start.staged,
+        peak=peak, driver=_driver(start), graphs=_graphs(start), staged=start.staged,
+        communication=_communication(start) + _held_by_exchanges(start),
         doubt=_doubt(start) + (0.0 if counts_no_graphs(start) else _of_decodes(start))
-        + _gathered(start, peak) + _exchanged(start) + _held(start) + start.staged,
+        + _gathered(start, peak) + _exchanged(start) + _held_by_exchanges(start) + start.staged,
     )  # fmt: skip
 
 
@@ -175,7 +175,7 @@ def asked_later(start: StartUp) -> float:
     context = 0.0 if _counts_context(start) else OF_CONTEXT
     if start.split.tensor * start.copies > 1 and not start.before(_RANKS_SINCE):
         context = _OF_RANKS
-    sampler = 0.0 if is_split(start) else (_sampler(start) or 0.0) + _counts(start)
+    sampler = 0.0 if splits_prompts(start) else (_sampler(start) or 0.0) + _counts(start)
     return context + _uncounted_graphs(start) + sampler
 
 
@@ -196,7 +196,7 @@ def _uncounted_graphs(start: StartUp) -> float:
 
 def _peak(start: StartUp) -> float | None:
     layers, sampler = _layers(start), _sampler(start)
-    if is_split(start):
+    if splits_prompts(start):
         return layers
     if layers is None or sampler is None:
         return None
@@ -330,7 +330,7 @@ def _communication(start: StartUp) -> float:
     return _MULTICAST if switched and not start.before(_FROM_MULTICAST) else _CHANNELS
 
 
-def _held(start: StartUp) -> float:
+def _held_by_exchanges(start: StartUp) -> float:
     """Return what exchanges in graphs that were captured to be measured still hold.
 
     NCCL frees their pages when it next launches something: persistentDestructor queues them, and

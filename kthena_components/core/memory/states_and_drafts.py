@@ -115,7 +115,7 @@ _FEED_FORWARD = 8
 class States:
     """What decides how much memory states take."""
 
-    each: float | None
+    state_gib: float | None
     """GiB of one request's states on a rank. None: not known."""
     options: Mapping[str, Any]
     """The options of the command line."""
@@ -156,7 +156,7 @@ def left_in_sglang(
         ranks = split.attention or split.tensor
         each = shape.state_bytes
         states = States(
-            each=None if each is None else each / ranks / split.pipeline / GIB,
+            state_gib=None if each is None else each / ranks / split.pipeline / GIB,
             options=options,
             release=release,
             copies=max(split.tensor // ranks, 1),
@@ -225,7 +225,7 @@ def cache_beside_states(left: float, states: States) -> float:
         left: GiB for cache and states together.
         states: What decides about the states.
     """
-    each, drafted = states.each, _drafted(states)
+    each, drafted = states.state_gib, _drafted(states)
     slots = _slots(states)
     if each is None or (slots is None and not drafted):
         return left / (1 + _ratio(states))
@@ -244,7 +244,7 @@ def cache_beside_states(left: float, states: States) -> float:
 
 def _jointly(left: float, states: States, padding: int) -> float:
     """Return the same where drafts and states share the ratio's part."""
-    each, drafted, of_request = states.each or 0.0, _drafted(states), _of_request(states)
+    each, drafted, of_request = states.state_gib or 0.0, _drafted(states), _of_request(states)
     part = left * _ratio(states) / (1 + _ratio(states)) - padding * each * (1 + drafted)
     slots = part / (each * (1 + drafted / of_request))
     running = min(_requests(states), slots // of_request)

@@ -153,7 +153,7 @@ def short_name(name: str) -> str:
 def _roots() -> Mapping[str, str]:
     """Return the first name of the row with the sizes of each name, in lower case."""
     roots: dict[str, str] = {}
-    for row in _stated():
+    for row in _table_rows():
         first = row["of"].casefold() if "of" in row else row["names"][0].casefold()
         root = roots.get(first, first)
         roots |= {name.casefold(): root for name in row["names"]}
@@ -187,7 +187,7 @@ def _rows() -> tuple[tuple[tuple[str, ...], ModelShape], ...]:
     """Read the rows of the table; a row with `of` takes what it omits from an earlier row."""
     rows: dict[str, dict[str, Any]] = {}
     found = []
-    for stated in _stated():
+    for stated in _table_rows():
         names = tuple(stated.pop("names"))
         row = {**stated, "name": names[0]}
         if "of" in row:
@@ -197,7 +197,7 @@ def _rows() -> tuple[tuple[tuple[str, ...], ModelShape], ...]:
     return tuple(found)
 
 
-def _stated() -> list[dict[str, Any]]:
+def _table_rows() -> list[dict[str, Any]]:
     text = resources.files(__package__).joinpath("known_models.json").read_text(encoding="utf-8")
     return [dict(row) for row in json.loads(text)]
 

@@ -136,7 +136,7 @@ class ClusterObjects:
 
     @property
     def hidden_pods(self) -> Unknown | None:
-        """Why there may be pods of which neither labels nor namespace are known; None if none."""
+        """Why there may be pods with unknown labels and namespace; None if there are none."""
         shown = {id(pods.owner) for pods in self.pods}
         for pods in self.pods:
             if gap := unknown_in(pods.owner.namespace):

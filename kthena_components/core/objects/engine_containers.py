@@ -35,7 +35,7 @@ class EngineContainer:
     serves: bool
     """Whether it is known to answer requests: it is the entry of an engine."""
     copies: MaybeInt
-    """Number of engines of which it is the entry; 0 in a worker."""
+    """Number of engines whose entry it is; 0 in a worker."""
 
     @property
     def pod(self) -> Mapping[str, Any]:

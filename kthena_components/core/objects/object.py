@@ -37,7 +37,7 @@ _LABELS: Mapping[str, tuple[str, ...]] = {
         *(naming.POD_INDEX, "statefulset.kubernetes.io/pod-name", "controller-revision-hash"),
     ),
 }
-"""Labels of which only the controller of a kind knows the values."""
+"""Labels whose values only the controller of a kind knows."""
 _OF_INDEXED = (
     *("batch.kubernetes.io/job-index-failure-count",),
     "batch.kubernetes.io/job-index-ignored-failure-count",
@@ -174,7 +174,11 @@ class PodSet:
     """How many of them their controller numbers together, from 0. None: all."""
 
     def at(self, path: str) -> str:
-        """Return a path of their template in the caller's input: `spec.containers[0]`."""
+        """Return the path in the caller's input of a field of the pod template.
+
+        Args:
+            path: The field in the template, such as `spec.containers[0]`.
+        """
         inner = join_path(self.path, path) if self.written is None else self.written(path)
         return self.owner.at(inner)
 

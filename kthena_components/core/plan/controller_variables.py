@@ -26,7 +26,7 @@ _FIELD = regex(r"metadata\.(labels|annotations)\['([^']*)'\]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class PodVariables:
     """What the pods of an engine learn from a controller, by variables and by names."""
 
     size: tuple[str, ...] = ()
@@ -52,11 +52,11 @@ class Told:
     None: those above."""
 
 
-NOTHING = Told()
-TOLD_BY_KTHENA = Told(
+NOTHING = PodVariables()
+TOLD_BY_KTHENA = PodVariables(
     size=(naming.GROUP_SIZE,), leader=(naming.ENTRY_ADDRESS,), rank=(naming.WORKER_INDEX,)
 )
-TOLD_BY_LWS = Told(
+TOLD_BY_LWS = PodVariables(
     size=(naming.LWS_GROUP_SIZE,),
     leader=(_FIRST[naming.ENTRY_ADDRESS],),
     rank=(_FIRST[naming.WORKER_INDEX],),
@@ -93,7 +93,7 @@ def reference(name: str) -> str:
     return rf"\$(?:\({name}\)|\{{{name}\}}|{name}\b)"
 
 
-def rewrite(template: Template, told: Told, *, after: int, pods: int) -> Rewritten:
+def rewrite(template: Template, told: PodVariables, *, after: int, pods: int) -> Rewritten:
     """Rewrite what a controller tells the pods of a template.
 
     Args:
@@ -126,7 +126,7 @@ class _Container:
     stated: Mapping[str, Any]
     metadata: Mapping[str, Any]
     """The metadata of the template."""
-    told: Told
+    told: PodVariables
     after: int
     pods: int
     notes: list[str] = field(default_factory=list)

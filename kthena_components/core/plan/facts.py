@@ -62,6 +62,7 @@ def facts_without_groups(plan: ServingPlan, sizes: tuple[str, ...]) -> ServingFa
 
 
 def _templates(role: RolePlan, groups: int) -> tuple[Template, Template | None]:
+    """Return the templates of the entry and of the workers, with their numbers of pods."""
     engines = groups * role.replicas
     entry = Template(body=role.entry, count=engines)
     if role.worker is None or not role.worker_replicas:

@@ -19,7 +19,7 @@ _ROLES = "roles[]."
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
+class SetField:
     """A field of a serving that has a value."""
 
     plan: ServingPlan
@@ -33,8 +33,8 @@ class Stated:
         return len(self.plan.roles) > 1
 
 
-Text = str | Callable[[Stated], str]
-When = Callable[[Stated], object]
+Text = str | Callable[[SetField], str]
+When = Callable[[SetField], object]
 REMOVE = elsewhere(remove())
 
 
@@ -80,7 +80,7 @@ _FIELDS: Mapping[str, Callable[[ServingPlan], object]] = {
 """How a plan has a field of the serving; the fields of roles have the same names in a plan."""
 
 
-def above_zero(stated: Stated) -> bool:
+def above_zero(stated: SetField) -> bool:
     """Return whether a number is not 0, as a condition of a limit."""
     return bool(stated.value)
 
@@ -97,7 +97,7 @@ def _both(first: When, second: When) -> When:
 def refused(plan: ServingPlan, limits: Iterable[Limit]) -> Iterator[Finding]:
     """Report the fields of a serving that a backend with these limits does not take."""
     for limit in limits:
-        for stated in _stated(plan, limit.field) if limit.seen else ():
+        for stated in _stated_fields(plan, limit.field) if limit.seen else ():
             if stated.value is not None and limit.when(stated):
                 yield Finding(
                     path=stated.path,
@@ -107,21 +107,21 @@ def refused(plan: ServingPlan, limits: Iterable[Limit]) -> Iterator[Finding]:
                 )
 
 
-def _text(text: Text, stated: Stated) -> str:
+def _text(text: Text, stated: SetField) -> str:
     return text(stated) if callable(text) else text.format(stated.value, plan=stated.plan)
 
 
-def _stated(plan: ServingPlan, field: str) -> Iterator[Stated]:
+def _stated_fields(plan: ServingPlan, field: str) -> Iterator[SetField]:
     """Read a field of a plan, once for each role if the path begins with `roles[].`."""
     of_role = field.removeprefix(_ROLES)
     if of_role != field:
         for role in plan.roles:
-            yield Stated(plan, join_path(role.path, of_role), _read(role, of_role), role)
+            yield SetField(plan, join_path(role.path, of_role), _read(role, of_role), role)
     elif field.startswith("backend_options."):
         value = _read(plan, field.removeprefix("backend_"))
-        yield Stated(plan, field, value, plan.roles[0])
+        yield SetField(plan, field, value, plan.roles[0])
     else:
-        yield Stated(plan, field, _FIELDS[field](plan), plan.roles[0])
+        yield SetField(plan, field, _FIELDS[field](plan), plan.roles[0])
 
 
 def _read(part: object, field: str) -> object:
@@ -147,7 +147,7 @@ def _is_part(one: str, other: str) -> bool:
     return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
 
 
-def gang_copies(stated: Stated) -> int:
+def gang_copies(stated: SetField) -> int:
     """Count the copies that the gangs of all roles contain."""
     return sum(role.gang_replicas for role in stated.plan.roles)
 

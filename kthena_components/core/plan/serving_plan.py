@@ -188,7 +188,7 @@ def _digest(*parts: Any) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """Equal sets of pods, each of which serves as a whole: ServingGroups, or single engines."""
+    """Equal sets of pods. Each set serves as a whole: it is a ServingGroup or a single engine."""
 
     roles: tuple[str, ...]
     """Roles whose pods they have."""

@@ -77,7 +77,7 @@ def architecture_on_gpu(facts: ServingFacts) -> Iterator[Finding]:
 def _check_image(start: Start) -> Iterator[Finding]:
     """Refuse a GPU whose compute capability is below what the engine's image is built for."""
     found = old_gpu(start.pod)
-    least = None if found is None else _least(start)
+    least = None if found is None else _least_capability(start)
     if found is None or least is None:
         return
     (name, capability), (needed, why, level) = found, least
@@ -86,7 +86,7 @@ def _check_image(start: Start) -> Iterator[Finding]:
         yield from start.refused(seen, _remedy(start, needed), level)
 
 
-def _least(start: Start) -> tuple[Capability, str, Level] | None:
+def _least_capability(start: Start) -> tuple[Capability, str, Level] | None:
     """Return the capability that an engine needs, why, and the level; None if it takes any."""
     if start.command.engine == "trtllm":
         why = "NVIDIA neither develops nor tests TensorRT-LLM on GPUs before Ampere (8.0)"

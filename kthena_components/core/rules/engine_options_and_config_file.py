@@ -29,9 +29,8 @@ def engine_option_keys(facts: ServingFacts) -> Iterator[Finding]:
     --kv-transfer-config, --kv-events-config and --eplb-config of vLLM, since 0.11.0 also
     --structured-outputs-config, --pooler-config and those named attention, ec-transfer, kernel,
     profiler and reasoning, whole or as --eplb-config.num_redundant_experts, and --kv-events-config
-    of SGLang.
-    The keys are those of the classes of each release: docs/engines.md. Older releases ignore other
-    keys, so what they say has no effect; newer ones refuse them. The words are those of `method` in
+    of SGLang. Each release has its own keys (docs/engines.md). Older releases ignore other keys, so
+    what they say has no effect; newer ones refuse them. The words are those of `method` in
     --speculative-config, since vLLM 0.9.1, of cudagraph_mode in --compilation-config, since 0.10.1,
     and of publisher in --kv-events-config, since 0.11.1. SGLang ignores other keys, and does not
     start with another publisher. The types are those that vLLM's own classes refuse: a number for
@@ -53,7 +52,7 @@ def engine_option_keys(facts: ServingFacts) -> Iterator[Finding]:
             continue
         for option in table.keyed:
             name, _, inner = option.partition(".")
-            stated = _stated(start, name)
+            stated = _option_value(start, name)
             if not is_map(stated):
                 continue
             taken = table.keys_in(option, release.version)
@@ -61,13 +60,13 @@ def engine_option_keys(facts: ServingFacts) -> Iterator[Finding]:
                 continue
             for key in _inside(stated, inner) if inner else stated:
                 if isinstance(key, str) and not _is_in(key, taken.keys):
-                    yield from _wrong(start, table, taken, key)
+                    yield from _unknown_key(start, table, taken, key)
             own = stated.get(inner) if inner else stated
             yield from _mistyped(start, taken, own if is_map(own) else {})
         yield from _words(start, table)
 
 
-def _stated(start: Start, option: str) -> Any:
+def _option_value(start: Start, option: str) -> Any:
     """Return the value of an option. SGLang's parser takes it as text, and reads it later."""
     stated = start.option(option)
     if stated is None or not isinstance(stated, str) or is_unresolved(stated):
@@ -82,7 +81,7 @@ def _words(start: Start, table: Table) -> Iterator[Finding]:
     """Report words that a release does not take in a key. Those in capitals may be lower case."""
     release = start.command.release
     for option, key in sorted({(row.option, row.key) for row in table.words if row.key}):
-        stated = _stated(start, option)
+        stated = _option_value(start, option)
         word = stated.get(key) if is_map(stated) else None
         if release is None or not isinstance(word, str) or is_unresolved(word):
             continue
@@ -156,7 +155,7 @@ def _is_in(key: str, taken: frozenset[str]) -> bool:
     return key in taken or first.replace("-", "_") in taken
 
 
-def _wrong(start: Start, table: Table, taken: Keys, key: str) -> Iterator[Finding]:
+def _unknown_key(start: Start, table: Table, taken: Keys, key: str) -> Iterator[Finding]:
     """Report a key inside an option's JSON that the release lacks; name releases that have it."""
     release = start.command.release
     sure = release is not None and release.sure and not taken.ignores
@@ -238,7 +237,7 @@ def engine_option_word(start: Start) -> Iterator[Finding]:
     --reasoning-parser-plugin it does not check the parser.
 
     Pass: --quantization awq, and --tool-call-parser hermes, with vllm/vllm-openai:v0.11.0.
-    Fail: --quantization awqq with that of v0.11.0; --enable-auto-tool-choice and
+    Fail: --quantization awqq with vllm/vllm-openai:v0.11.0; --enable-auto-tool-choice and
     --tool-call-parser qwen3; --distributed-executor-backend raylet; --attention-backend FLASHATTN.
     Level: mandatory; advisory if the image states no release, if a package may have a loader or a
     quantization that vLLM itself no longer has, if the container installs packages first, and for

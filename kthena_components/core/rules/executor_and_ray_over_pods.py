@@ -122,7 +122,7 @@ def _beside_nodes(engine: EngineFacts, command: CommandFacts) -> Iterator[Findin
     yield Finding(
         path=engine.entry.command_path,
         seen=f"{title(engine)} has --nnodes {nodes} with the executor {executor}, and vLLM"
-        f"{_stated(version)} supports only {listed} there",
+        f"{_release(version)} supports only {listed} there",
         remedy=either(set_option(_EXECUTOR, "mp"), newer if executor in _allowed(None) else alone),
     )
 
@@ -146,7 +146,7 @@ def _chooses_uni(engine: EngineFacts, command: CommandFacts, version: Version) -
         yield Finding(
             path=engine.entry.command_path,
             seen=f"{title(engine)} has --nnodes {nodes} and states no executor, and vLLM"
-            f"{_stated(version)} chooses uni for a copy of 1 rank, which it rejects over several "
+            f"{_release(version)} chooses uni for a copy of 1 rank, which it rejects over several "
             "nodes",
             remedy=either(
                 set_option(_EXECUTOR, "mp", f"add {_EXECUTOR} mp"),
@@ -155,7 +155,7 @@ def _chooses_uni(engine: EngineFacts, command: CommandFacts, version: Version) -
         )
 
 
-def _stated(version: Version | None) -> str:
+def _release(version: Version | None) -> str:
     return "" if version is None or version < STATED_SINCE else f" {write_version(version)}"
 
 

@@ -69,7 +69,7 @@ def fp8_block_multiple(sharding: Sharding) -> Iterator[Finding]:
         hard = Level.MANDATORY in levels.values()
         level = Level.MANDATORY if hard else Level.ADVISORY
         start = Start(sharding.engine, sharding.command)
-        yield from start.refused(_seen(sharding, cut), _whole_blocks(sharding), level)
+        yield from start.refused(_describe_cuts(sharding, cut), _whole_blocks(sharding), level)
 
 
 def breaks_blocks(sharding: Sharding) -> bool:
@@ -108,7 +108,7 @@ def _finest(sharding: Sharding, part: Part) -> int:
     return math.gcd(shape.fp8_block or 0, part.piece, shape.hidden or 0)
 
 
-def _seen(sharding: Sharding, cut: list[Part]) -> str:
+def _describe_cuts(sharding: Sharding, cut: list[Part]) -> str:
     pieces = ", ".join(f"{p.what} {p.size} ÷ {p.ranks} = {p.piece}" for p in cut)
     return (
         "gives its ranks parts of FP8 blocks, but each rank needs a multiple of "

@@ -40,7 +40,7 @@ def gang_covers_engine(facts: ServingFacts) -> Iterator[Finding]:
     if facts.gang is None:
         yield from _without_gang(facts)
         return
-    wanted = _wanted(facts)
+    wanted = _least_pods(facts)
     member = facts.gang.min_member
     unknown = next((value for value in (wanted, member) if isinstance(value, Unknown)), None)
     if unknown is not None:
@@ -101,7 +101,7 @@ def _members(gang: GangFacts, wanted: MaybeInt) -> str:
     return f"write minMember {wanted}"
 
 
-def _wanted(facts: ServingFacts) -> MaybeInt:
+def _least_pods(facts: ServingFacts) -> MaybeInt:
     """Return the pods of each role's minimum. The instances of a role may differ."""
     roles: dict[str, list[EngineFacts]] = {}
     for engine in facts.engines:

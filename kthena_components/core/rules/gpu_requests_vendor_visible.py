@@ -206,7 +206,7 @@ def visible_gpus(engine: EngineFacts) -> Iterator[Finding]:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class VisibleGpus:
     """The GPUs that a variable shows."""
 
     count: int
@@ -216,26 +216,26 @@ class Seen:
     """Whether they are named by UUIDs, which may not exist."""
 
 
-def seen_by(text: str, held: int) -> Seen:
+def seen_by(text: str, held: int) -> VisibleGpus:
     """Return how many of a container's GPUs a value of CUDA_VISIBLE_DEVICES shows."""
     items = text.split(",")
     if text.startswith(_BY_NAME):
         prefix = next(filter(text.startswith, _BY_NAME))
         end = next((i for i, item in enumerate(items) if not item.startswith(prefix)), len(items))
-        return Seen(0 if _twice(items[:end]) else end, by_name=True)
+        return VisibleGpus(end if len(set(items[:end])) == len(items[:end]) else 0, by_name=True)
     numbers: list[int] = []
     for item in items:
         number = _number(item.strip())
         if number in numbers:
-            return Seen(0, f"names GPU {number} twice, and CUDA then shows none")
+            return VisibleGpus(0, f"names GPU {number} twice, and CUDA then shows none")
         if number < 0:
             break
         numbers.append(number)
     for at, number in enumerate(numbers):
         if number >= held:
             why = f"names GPU {number}, which the container does not have: it counts from 0"
-            return Seen(at, why)
-    return Seen(len(numbers))
+            return VisibleGpus(at, why)
+    return VisibleGpus(len(numbers))
 
 
 def _number(item: str) -> int:
@@ -246,14 +246,10 @@ def _number(item: str) -> int:
     return -1 if item.startswith("-") else number
 
 
-def _twice(items: list[str]) -> bool:
-    return len(set(items)) < len(items)
-
-
 @part_of_engine
 def _in_pod(engine: EngineFacts, pod: PodFacts, command: CommandFacts) -> Iterator[Finding]:
     """Check that CUDA_VISIBLE_DEVICES of a pod shows at least the GPUs that its ranks use."""
-    stated = _stated(command)
+    stated = _choosing_values(command)
     if not stated or not _has_whole_gpus(pod):
         return
     held, needed = pod.gpus, _ranks_here(engine, command)
@@ -261,7 +257,7 @@ def _in_pod(engine: EngineFacts, pod: PodFacts, command: CommandFacts) -> Iterat
         return
     if needed > held:
         return  # world-size-equals-gpus reports it
-    seen = seen_by(command.devices, held) if isinstance(command.devices, str) else Seen(held)
+    seen = seen_by(command.devices, held) if isinstance(command.devices, str) else VisibleGpus(held)
     require_known(pod.command_path, *stated, pod.sees_more)
     if seen.by_name and needed <= seen.count:
         known(Unknown(f"{_VARIABLE} has UUIDs, which only their node knows"), pod.command_path)
@@ -273,7 +269,7 @@ def _in_pod(engine: EngineFacts, pod: PodFacts, command: CommandFacts) -> Iterat
         yield _beyond(engine, pod, seen, last)
 
 
-def _stated(command: CommandFacts) -> list[object]:
+def _choosing_values(command: CommandFacts) -> list[object]:
     """List the values that choose GPUs: of the variable, and of SGLang's options."""
     values = (command.devices, *(_option(command, name) for name in (_FIRST, _STEP)))
     return [value for value in values if value is not None]
@@ -319,7 +315,7 @@ def _last(command: CommandFacts, first: int, step: int) -> int | None:
     return first + before + (stages - 1) * width + (width - 1) * step
 
 
-def _hidden(engine: EngineFacts, pod: PodFacts, seen: Seen, needed: int) -> Finding:
+def _hidden(engine: EngineFacts, pod: PodFacts, seen: VisibleGpus, needed: int) -> Finding:
     """Report ranks that see fewer GPUs than they need, with the numbers to write instead."""
     text = display(str(pod.command.devices) if pod.command else "")
     why = f", because it {seen.why}" if seen.why else ""
@@ -333,7 +329,7 @@ def _hidden(engine: EngineFacts, pod: PodFacts, seen: Seen, needed: int) -> Find
     )
 
 
-def _beyond(engine: EngineFacts, pod: PodFacts, seen: Seen, last: int) -> Finding:
+def _beyond(engine: EngineFacts, pod: PodFacts, seen: VisibleGpus, last: int) -> Finding:
     return Finding(
         path=pod.command_path,
         seen=f"{title(engine)} uses GPUs up to number {last} ({_FIRST}, {_STEP}), but "

@@ -129,8 +129,8 @@ _TWO = 2
 def headless_workers(facts: ServingFacts) -> Iterator[Finding]:
     """Of a vLLM engine over several pods (--nnodes), only the first pod serves HTTP.
 
-    The others need --headless. Without it they start a server with an engine of its own, which
-    stops because it is not the first. With --headless in the first pod, no pod has a server, unless
+    The others need --headless. Without it they start a server with another engine, which stops
+    because its rank is not 0. With --headless in the first pod, no pod has a server, unless
     --data-parallel-address leads to one elsewhere. Only `vllm serve` reads --headless: the module
     api_server starts a server all the same. Engines with several copies are not checked.
 

@@ -292,6 +292,7 @@ def config_map_key_exists(facts: ServingFacts) -> Iterator[Finding]:
 
 
 def _missing(pod: PodFacts) -> Iterator[tuple[str, str, str]]:
+    """Yield where a file is missing, why, and the name that may be meant."""
     for key in pod.missing:
         yield key.path, key.because, key.meant
     for because in pod.command.missing_files if pod.command else ():

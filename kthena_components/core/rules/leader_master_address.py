@@ -75,8 +75,8 @@ def leader_address(facts: ServingFacts) -> Iterator[Finding]:
     $(GROVE_PCS_NAME)-$(GROVE_PCS_INDEX)-engine-0-leader-0.$(GROVE_HEADLESS_SERVICE) in a scaling
     group with 2 replicas; --dist-init-addr http://chat-0.chat:5000; $(CHAT_SERVICE_HOST) with
     enableServiceLinks: false.
-    Level: mandatory; advisory for a $NAME that an image of your own may set, and for a name that
-    begins like those of LeaderWorkerSet or Grove, which newer releases may set.
+    Level: mandatory; advisory for a $NAME that an image of your own may set, and for a name with a
+    prefix of LeaderWorkerSet or Grove, which newer releases may set.
     Source: Kubernetes documentation, Define Dependent Environment Variables; volcano-sh/kthena
     v1.0.0 pkg/apis/workload/v1alpha1/model_serving_types.go and pkg/model-serving-controller/utils/
     utils.go addEnvVars; volcano v1.14 pkg/controllers/job/plugins/svc OnPodCreate;
@@ -226,7 +226,7 @@ _FIRST = "the name of the first pod"
 
 
 def _default_port(meeting: Meeting) -> int:
-    """Return a port for an address without one: that of Ray's head, or of SGLang."""
+    """Return the default port of Ray's head or of SGLang, for an address without a port."""
     return RAY_PORT if meeting.option == RAY else INIT_PORT
 
 

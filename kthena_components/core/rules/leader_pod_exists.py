@@ -57,7 +57,7 @@ def leader_pod_exists(facts: ServingFacts) -> Iterator[Finding]:
     set in a LeaderWorkerSet set, or $(GROVE_HEADLESS_SERVICE); other-0.other in the namespace
     models, if all ranks are pods of this object.
     Level: mandatory; advisory for another name than AIBrix 0.5 to 0.7 gives, and for the Service of
-    one copy, of which some libraries try all addresses.
+    one copy, because some libraries try all its addresses.
     Source: Volcano v1.14 pkg/controllers/job/plugins/svc/svc.go; kubernetes-sigs/jobset v0.10
     pkg/controllers/jobset_controller.go; kubernetes-sigs/lws v0.9.0 pkg/webhooks/pod_webhook.go
     (Subdomain) and pkg/controllers/pod_controller.go; ai-dynamo/grove
@@ -129,6 +129,7 @@ def _is_of_all(hosts: PodHosts, text: str) -> bool:
 
 
 def _meetings(engine: EngineFacts) -> Iterator[tuple[PodFacts, Meeting]]:
+    """Yield each pod with the address at which it looks for the first one, also the entry."""
     yield from meetings(engine)
     command = engine.entry.command
     own = (meeting_of(command) or _of_copies(command)) if command is not None else None

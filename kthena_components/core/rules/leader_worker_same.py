@@ -111,9 +111,9 @@ def leader_worker_same_parallelism(facts: ServingFacts) -> Iterator[Finding]:
     state nothing. Each pod needs its own rank: the entry has 0, and one literal number for several
     workers is wrong. A rank from the pod's index is correct. The same applies to copies of vLLM:
     all pods together start --data-parallel-size of them (--data-parallel-size-local in each), and
-    those of the workers (--headless) begin behind the entry's, at --data-parallel-start-rank.
-    The options that distribute experts and attention are those of the entry, too: since 0.12 the
-    entry of vLLM's copies refuses workers with others, and before they wait for each other.
+    the copies of the workers (--headless) follow the entry's copies, at --data-parallel-start-rank.
+    The workers have the entry's options for distributing experts and attention, too. Since 0.12 the
+    entry of vLLM's copies refuses workers with other values; before, they wait for each other.
 
     Pass: -tp 8 -pp 2 --nnodes 2 in both, --node-rank $(WORKER_INDEX).
     Fail: -tp 8 in the entry and -tp 4 in the worker; --node-rank 0, or none, in the worker; two
@@ -244,6 +244,7 @@ def _other_model(
 
 
 def _sizes(entry: CommandFacts, worker: CommandFacts, name: str) -> tuple[object, object]:
+    """Return a size of the entry and of the worker; 1 where none is stated."""
     mine, theirs = getattr(entry, name), getattr(worker, name)
     return (1 if mine is None else mine), (1 if theirs is None else theirs)
 

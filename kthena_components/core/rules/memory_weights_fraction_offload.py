@@ -8,9 +8,9 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, advise, count_of, part_of_rule
 from kthena_components.core.memory.engine import (
-    Placed,
+    EngineOnGpu,
+    engines_on_gpu,
     engines_without_gpu,
-    placed_engines,
     served_name,
 )
 from kthena_components.core.memory.estimate import (
@@ -54,12 +54,12 @@ def memory_weights_fit(facts: ServingFacts) -> Iterator[Finding]:
     `check` says once per object, and the policy pack once per preview. If a GPU is named but
     something else is unknown (the model, the format of its weights, the part that stays in host
     memory), this rule reports it once for both rules about memory. A local path or a bucket counts
-    as the model that an init container downloads to it, else as the one that one of its parts
+    as the model that an init container downloads to it, else as the model that a part of the path
     names. Any other name counts as the model from which it, or --served-model-name, differs in
     separators only. The finding is then advice in every environment, because it may be a smaller
     copy. The default share is 0.92, or 0.9 up to vLLM 0.19. A share that SGLang chooses may be
-    another one: weights that exceed only that one, or a stated one only with the factor
-    of an attention backend that SGLang chooses, are advice in every environment as well.
+    another one: weights that exceed only that one, or a stated one only with the factor of an
+    attention backend that SGLang chooses, are advice in every environment as well.
 
     Pass: 756 GiB over tensor 8 × pipeline 2, 47.2 GiB on each H100 of 79.65 GiB.
     Fail: 756 GiB over tensor 8, 94.5 GiB on each H100 of 79.65 GiB.
@@ -70,9 +70,9 @@ def memory_weights_fit(facts: ServingFacts) -> Iterator[Finding]:
     on_none = [
         placed
         for _, placed in engines_without_gpu(facts)
-        if isinstance(placed, Placed) and placed.weights > placed.budget
+        if isinstance(placed, EngineOnGpu) and placed.weights > placed.budget
     ]
-    for engine, placed in placed_engines(facts):
+    for engine, placed in engines_on_gpu(facts):
         if any(one.engine is engine for one in on_none):
             continue
         if isinstance(placed, Unknown):
@@ -89,12 +89,12 @@ def memory_unchecked(facts: ServingFacts) -> Iterator[Finding]:
     """Report once what was not checked because nothing names the GPU, if there is a way to."""
     path, modelless = "", False
     for engine, placed in engines_without_gpu(facts):
-        too_large = isinstance(placed, Placed) and placed.weights > placed.budget
+        too_large = isinstance(placed, EngineOnGpu) and placed.weights > placed.budget
         if too_large or engine.entry.gpu is not None:
             continue
-        if isinstance(placed, Placed) or placed == NO_MODEL:
+        if isinstance(placed, EngineOnGpu) or placed == NO_MODEL:
             path = path or engine.entry.command_path
-            modelless = modelless or not isinstance(placed, Placed)
+            modelless = modelless or not isinstance(placed, EngineOnGpu)
     if path and facts.gpu_option:
         what = f"the GPU: name it with {facts.gpu_option}"
         if modelless:
@@ -106,16 +106,16 @@ def memory_unchecked(facts: ServingFacts) -> Iterator[Finding]:
         )
 
 
-def _on_no_gpu(placed: Placed) -> Finding:
+def _on_no_gpu(placed: EngineOnGpu) -> Finding:
     least = f"no known GPU that its pods may request has more than {_gib(placed.budget)} for it"
     smaller = "use a smaller model, or one with fewer bits"
     return _too_large(placed, least, _wider_split(placed) or smaller)
 
 
-def _too_large(placed: Placed, limit: str, remedy: str) -> Finding:
+def _too_large(placed: EngineOnGpu, limit: str, remedy: str) -> Finding:
     """Report weights above the budget: as advice if only a share that SGLang chooses decides."""
     doubtful = placed.weights <= placed.most
-    level = Level.ADVISORY if doubtful else _most(placed)
+    level = Level.ADVISORY if doubtful else _highest_level(placed)
     share = _share(placed)
     if doubtful:
         share = f"SGLang chooses {share}{_EFFECTS[Verdict.TIGHT]}"
@@ -155,7 +155,7 @@ def memory_one_sequence(facts: ServingFacts) -> Iterator[Finding]:
         resolve_cudagraph_mode_and_sizes in vllm/config/compilation.py;
         sglang/srt/arg_groups/memory_hook.py; max_req_len in sglang/srt/managers/tp_worker.py.
     """
-    for engine, placed in placed_engines(facts):
+    for engine, placed in engines_on_gpu(facts):
         if isinstance(placed, Unknown) or placed.weights > placed.budget or placed.left is None:
             continue
         estimate = estimate_of(placed)
@@ -173,7 +173,7 @@ def memory_one_sequence(facts: ServingFacts) -> Iterator[Finding]:
             yield _crowded(placed, estimate)
 
 
-def _unquantised(placed: Placed, estimate: Estimate) -> Finding:
+def _unquantised(placed: EngineOnGpu, estimate: Estimate) -> Finding:
     """Report that vLLM may run out of memory while it quantises the weights, or packs them."""
     sleeps = placed.command.options.get(SLEEPS) is True
     verb = "packs them again in sleep mode" if sleeps else "quantises them"
@@ -185,7 +185,7 @@ def _unquantised(placed: Placed, estimate: Estimate) -> Finding:
     )
 
 
-def _few_states(placed: Placed, estimate: Estimate) -> Finding:
+def _few_states(placed: EngineOnGpu, estimate: Estimate) -> Finding:
     """Report that vLLM may have fewer blocks of states than requests at once."""
     most = _fewer(placed)
     if estimate.states and not estimate.is_crowded:
@@ -194,12 +194,12 @@ def _few_states(placed: Placed, estimate: Estimate) -> Finding:
         placed,
         f"{title(placed.engine)} leaves about {_gib(estimate.cache)} of each GPU for the KV cache "
         f"(± {_gib(estimate.band)}), and {count_of(estimate.sequences, 'sequence')} at once need "
-        f"{_gib(estimate.sequences * estimate.state)} of it for blocks of states",
+        f"{_gib(estimate.sequences * estimate.state_gib)} of it for blocks of states",
         either(most, _WIDER),
     )
 
 
-def _crowded(placed: Placed, estimate: Estimate) -> Finding:
+def _crowded(placed: EngineOnGpu, estimate: Estimate) -> Finding:
     """Report that vLLM may ask for more than its share leaves, after it has sized the cache."""
     share, asleep = smaller_share(placed, estimate), sleep_mode_oversizes(placed)
     smaller = _at_most(_SHARES["vllm"], f"{share:g}") if share else ""
@@ -214,7 +214,7 @@ def _crowded(placed: Placed, estimate: Estimate) -> Finding:
     )
 
 
-def _fewer(placed: Placed) -> str:
+def _fewer(placed: EngineOnGpu) -> str:
     """Return the way to run fewer sequences at once."""
     found = with_fewer_sequences(placed)
     return _at_most(SEQUENCES, found.sequences) if found else ""
@@ -224,13 +224,13 @@ def _at_most(option: str, value: int | str) -> Remedy:
     return set_option(option, value, f"set {option} to {value} or less")
 
 
-def _doubtful(placed: Placed, seen: str, remedy: str) -> Finding:
+def _doubtful(placed: EngineOnGpu, seen: str, remedy: str) -> Finding:
     path, level = placed.engine.entry.command_path, Level.ADVISORY
     seen += _EFFECTS[Verdict.TIGHT]
     return Finding(path=path, seen=seen, remedy=remedy, level=level, most=level)
 
 
-def _busy(placed: Placed, estimate: Estimate, free: float) -> Finding:
+def _busy(placed: EngineOnGpu, estimate: Estimate, free: float) -> Finding:
     """Report that vLLM asks for more than an idle GPU has free."""
     share = math.floor(100 * free / placed.usable) / 100
     below = smaller_share(placed, estimate) if estimate.is_crowded else share
@@ -243,7 +243,7 @@ def _busy(placed: Placed, estimate: Estimate, free: float) -> Finding:
     )
 
 
-def _too_little(placed: Placed, estimate: Estimate) -> Finding:
+def _too_little(placed: EngineOnGpu, estimate: Estimate) -> Finding:
     """Write the finding of too little memory for the KV cache, with each term in GiB."""
     cache, verdict = estimate.cache, estimate.verdict
     leaves = f"leaves about {_gib(cache)} of each GPU" if cache > 0 else "leaves nothing of a GPU"
@@ -258,11 +258,11 @@ def _too_little(placed: Placed, estimate: Estimate) -> Finding:
         f"{_EFFECTS.get(verdict, '')}",
         remedy=either(_shorter(placed, estimate), _smaller_batch(placed, estimate), _WIDER),
         level=Level.ADVISORY,
-        most=_most(placed) if verdict is Verdict.TOO_SMALL else Level.ADVISORY,
+        most=_highest_level(placed) if verdict is Verdict.TOO_SMALL else Level.ADVISORY,
     )
 
 
-def _shorter(placed: Placed, estimate: Estimate) -> str:
+def _shorter(placed: EngineOnGpu, estimate: Estimate) -> str:
     """Write the remedy: a shorter maximum, and fewer sequences at once if they are too many."""
     many = estimate.is_crowded or estimate.lacks_states
     found = with_fewer_sequences(placed) if many else estimate
@@ -278,28 +278,28 @@ def _shorter(placed: Placed, estimate: Estimate) -> str:
     return together(shorter, fewer) if tokens else ""
 
 
-def _smaller_batch(placed: Placed, estimate: Estimate) -> str:
+def _smaller_batch(placed: EngineOnGpu, estimate: Estimate) -> str:
     """Return the way to keep less for windows and states: they need cache for each token."""
-    found = smaller_batch(placed) if estimate.fixed else None
+    found = smaller_batch(placed) if estimate.request_bytes else None
     return _at_most(BATCH, found) if found else ""
 
 
-def _model(placed: Placed) -> str:
+def _model(placed: EngineOnGpu) -> str:
     model = placed.command.model
     named = model if isinstance(model, str) else str(served_name(placed.command))
     return f"{named} (if it is {placed.shape.name})" if placed.assumed else named
 
 
-def _most(placed: Placed) -> Level:
+def _highest_level(placed: EngineOnGpu) -> Level:
     return Level.ADVISORY if placed.assumed else Level.MANDATORY
 
 
-def _share(placed: Placed) -> str:
+def _share(placed: EngineOnGpu) -> str:
     memory = f"{_gib(placed.gpu.memory_gib)} of {placed.gpu.name}"
     return memory if placed.share == 1 else f"{placed.share:g} × {memory}"
 
 
-def _split(placed: Placed) -> str:
+def _split(placed: EngineOnGpu) -> str:
     command = placed.engine.entry.command
     if command is None:
         return "its GPUs"
@@ -308,13 +308,13 @@ def _split(placed: Placed) -> str:
     return " × ".join(words)
 
 
-def _more_gpus(placed: Placed) -> str:
+def _more_gpus(placed: EngineOnGpu) -> str:
     bigger = f"use GPUs of {math.ceil(placed.weights / placed.share)} GiB or more"
     more = "" if placed.budget <= 0 else _wider_split(placed)
     return f"{more}, or {bigger}" if more else bigger
 
 
-def _wider_split(placed: Placed) -> str:
+def _wider_split(placed: EngineOnGpu) -> str:
     sizes = larger_sizes(placed)
     if not sizes:
         return ""

@@ -76,8 +76,8 @@ def network_interface(facts: ServingFacts) -> Iterator[Finding]:
     """GLOO_SOCKET_IFNAME has names of interfaces, and no loopback connects several pods.
 
     Gloo makes one device for each name between the commas, and fails if there is no such interface.
-    NCCL_SOCKET_IFNAME has a form of its own: prefixes, `=` before exact names, `^` before names to
-    leave out. Through `lo` alone, no process reaches another pod.
+    NCCL_SOCKET_IFNAME has another form: prefixes, `=` before exact names, `^` before names to leave
+    out. Through `lo` alone, no process reaches another pod.
 
     An address, or a network such as 10.0.0.0/16, is the name of no interface: Gloo and NCCL then
     find none.

@@ -286,7 +286,7 @@ def mpi_ranks(engine: EngineFacts) -> Iterator[Finding]:
     trtllm-llmapi-launch makes one session of all ranks, and the engine rejects a session of another
     size. mpirun rejects more ranks than its hosts have slots, and rank and GPU of a pod have the
     same number, so a pod cannot have more ranks than GPUs. Without trtllm-llmapi-launch, each rank
-    starts a server of its own, and only rank 0 may start the others.
+    starts its own server, but only rank 0 may do so.
 
     Pass: mpirun -n 16 -H a:8,b:8 trtllm-llmapi-launch trtllm-serve M --tp_size 8 --pp_size 2, on 2
     pods of 8 GPUs.
@@ -316,7 +316,7 @@ def _session(engine: EngineFacts, command: CommandFacts) -> Iterator[Finding]:
         return
     require_known("", ranks, world)
     if isinstance(ranks, int) and isinstance(world, int) and ranks != world:
-        yield _wrong(
+        yield _engine_finding(
             engine,
             f"needs {count_of(world, 'rank')} (tensor {command.tensor} × pipeline "
             f"{command.pipeline} × context {command.prefill_context}), but mpirun starts {ranks}",
@@ -332,7 +332,7 @@ def _servers(engine: EngineFacts, command: CommandFacts) -> Iterator[Finding]:
         return
     require_known("", ranks, world, command.hidden)
     if isinstance(ranks, int) and ranks == world and ranks > 1:
-        yield _wrong(
+        yield _engine_finding(
             engine,
             f"is started {ranks} times by mpirun, and each of these ranks is a server, of which "
             "only rank 0 may start a session",
@@ -356,14 +356,14 @@ def _slots(engine: EngineFacts, command: CommandFacts) -> Iterator[Finding]:
         return
     hosts = count_of(len(slots), "host")
     if isinstance(ranks, int) and ranks > sum(slots):
-        yield _wrong(
+        yield _engine_finding(
             engine,
             f"starts {count_of(ranks, 'rank')}, but {hosts} of -H "
             f"{'has' if len(slots) == 1 else 'have'} {count_of(sum(slots), 'slot')}",
             "write host:slots for each host, with as many slots as its pod has GPUs",
         )
     elif isinstance(pods, int) and pods != len(slots):
-        yield _wrong(
+        yield _engine_finding(
             engine,
             f"has {count_of(pods, 'pod')}, but mpirun starts ranks on {hosts} of -H",
             "name each pod of the engine once",
@@ -377,7 +377,7 @@ def _per_host(engine: EngineFacts, command: CommandFacts) -> Iterator[Finding]:
     most = stated if isinstance(stated, int) else max(slots, default=0)
     gpus = engine.entry.gpus
     if isinstance(gpus, int) and 0 < gpus < most:
-        yield _wrong(
+        yield _engine_finding(
             engine,
             f"starts up to {count_of(most, 'rank')} on a host, but a pod has "
             f"{count_of(gpus, 'GPU')}",
@@ -385,6 +385,6 @@ def _per_host(engine: EngineFacts, command: CommandFacts) -> Iterator[Finding]:
         )
 
 
-def _wrong(engine: EngineFacts, seen: str, remedy: str) -> Finding:
+def _engine_finding(engine: EngineFacts, seen: str, remedy: str) -> Finding:
     path = engine.entry.command_path
     return Finding(path=path, seen=f"{title(engine)} {seen}", remedy=remedy)

@@ -46,7 +46,7 @@ class _Load:
     pod: float
     """The part of one pod."""
     assumed: bool
-    """Whether the model is the one that a folder is named after, which may be a copy."""
+    """Whether the model is assumed from the name of its folder, which may hold a copy."""
 
 
 def probe_covers_loading(facts: ServingFacts) -> Iterator[Finding]:

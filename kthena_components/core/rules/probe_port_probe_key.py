@@ -353,10 +353,10 @@ def _remedy(probe: ProbeFacts, found: Listening) -> str:
 def routing_sidecar_port(facts: ServingFacts) -> Iterator[Finding]:
     """The routing sidecar of llm-d passes requests to the port of the engine in its pod.
 
-    It passes them to --vllm-port, 8001 by default, of its own pod. The engine listens on its
+    It passes requests to --vllm-port of its own pod, 8001 by default. The engine listens on its
     --port. With --connector=sglang, SGLANG_BOOTSTRAP_PORT, 8998 by default, is the
-    --disaggregation-bootstrap-port of the prefill engines: compared with those of the same model in
-    the namespace, if all state the same port.
+    --disaggregation-bootstrap-port of the prefill engines. It is compared with prefill engines of
+    the same model in the namespace, if all state the same port.
 
     Pass: --port=8000 and --vllm-port=8200 of the sidecar, and vllm serve --port 8200.
     Fail: --vllm-port=8200, and vllm serve without --port; --vllm-port=8000 and --port=8000;

@@ -146,11 +146,11 @@ def ray_num_gpus(engine: EngineFacts) -> Iterator[Finding]:
     """
     for pod in pods_of(engine):
         if pod.command is not None and pod.command.ray_gpus is not None:
-            yield from _stated(engine, pod, pod.command)
+            yield from _num_gpus(engine, pod, pod.command)
 
 
 @part_of_engine
-def _stated(engine: EngineFacts, pod: PodFacts, command: CommandFacts) -> Iterator[Finding]:
+def _num_gpus(engine: EngineFacts, pod: PodFacts, command: CommandFacts) -> Iterator[Finding]:
     """Compare --num-gpus of Ray with the visible GPUs of its container."""
     stated, held = command.ray_gpus, pod.gpus
     own = [device for device in pod.devices if device.container in {None, pod.container}]
@@ -161,7 +161,7 @@ def _stated(engine: EngineFacts, pod: PodFacts, command: CommandFacts) -> Iterat
         named = len([item for item in command.devices.split(",") if item.strip()])
         if stated > named:
             told = f"CUDA_VISIBLE_DEVICES names {named}, so Ray exits"
-            yield _wrong(engine, pod, stated, told, most=min(named, held))
+            yield _wrong_num_gpus(engine, pod, stated, told, most=min(named, held))
     elif isinstance(stated, int) and stated > held and pod.sees_more is not None:
         yield from cannot_check(engine, pod.sees_more, path=pod.command_path)
     elif isinstance(stated, int) and stated != held:
@@ -170,7 +170,7 @@ def _stated(engine: EngineFacts, pod: PodFacts, command: CommandFacts) -> Iterat
             "the rest stays idle" if stated < held else "Ray places ranks on GPUs that do not exist"
         )
         told = f"its container has {count_of(held, 'GPU')}: {what}"
-        yield _wrong(engine, pod, stated, told, Level.ADVISORY if few else Level.MANDATORY)
+        yield _wrong_num_gpus(engine, pod, stated, told, Level.ADVISORY if few else Level.MANDATORY)
 
 
 def _needs_more(engine: EngineFacts) -> bool:
@@ -190,7 +190,7 @@ def _counted(pod: PodFacts) -> int | None:
     return count if isinstance(count, int) else None
 
 
-def _wrong(
+def _wrong_num_gpus(
     engine: EngineFacts,
     pod: PodFacts,
     stated: int,

@@ -94,12 +94,12 @@ def _by_controller(engine: EngineFacts, port: int) -> Iterator[Finding]:
         return
     yield Finding(
         path=order.path,
-        seen=f"{order.why}, but {_never(engine, port)}, and its {_named(probe)} waits for that",
+        seen=f"{order.why}, but {_never(engine, port)}, and its {_described(probe)} waits for that",
         remedy=order.remedy,
     )
 
 
-def _named(probe: ProbeFacts) -> str:
+def _described(probe: ProbeFacts) -> str:
     return f"{probe.kind} (port {probe.port})"
 
 

@@ -8,7 +8,7 @@ from kthena_components.core.engines.facts import set_size
 from kthena_components.core.engines.trtllm import CONTEXT_KIND, MOE_CLUSTER, MOE_TENSOR, SPREAD
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of
-from kthena_components.core.memory.engine import engines_without_gpu, placed_engines
+from kthena_components.core.memory.engine import engines_on_gpu, engines_without_gpu
 from kthena_components.core.memory.sharding import (
     NO_MODEL,
     Sharding,
@@ -67,9 +67,9 @@ def tp_divides_heads(facts: ServingFacts) -> Iterator[Finding]:
 
 
 def _without_model(facts: ServingFacts) -> list[EngineFacts]:
-    """Return the engines of which memory-weights-fit says that nothing names the model."""
+    """Return the engines that memory-weights-fit reports because nothing names their model."""
     without = engines_without_gpu(facts) if facts.gpu_option else ()
-    found = (*placed_engines(facts), *(one for one in without if one[0].entry.gpu is None))
+    found = (*engines_on_gpu(facts), *(one for one in without if one[0].entry.gpu is None))
     return [engine for engine, placed in found if placed == NO_MODEL]
 
 

@@ -45,9 +45,10 @@ def world_size_equals_gpus(engine: EngineFacts) -> Iterator[Finding]:
     A pod of vLLM that joins an engine of another object (--headless, without --nnodes) is counted
     alone: by the copies that it starts.
 
-    GPUs by resource claims count if the claim or its template is among the objects: those of a
-    ResourceClaim once for all pods that name it. Their number is not known for allocationMode All,
-    adminAccess, alternatives that differ, parts of a device, and unknown classes of devices.
+    GPUs by resource claims count if the claim or its template is among the objects. All pods that
+    name one ResourceClaim share its GPUs, which count once. Their number is not known for
+    allocationMode All, adminAccess, alternatives that differ, parts of a device, and unknown
+    classes of devices.
 
     Pods that each start the same whole server on all of their GPUs, and that nothing joins, are
     advisory: each is an engine alone.

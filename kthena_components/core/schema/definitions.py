@@ -75,7 +75,7 @@ def _read(schema: Mapping[str, Any], number: Number) -> Node:
 
 
 def _object(schema: Mapping[str, Any], number: Number) -> Node:
-    """Read an object: a map of equal values, or fields of which some are required."""
+    """Read an object: a map of equal values, or fields, some of them required."""
     values, properties = schema.get("additionalProperties"), schema.get("properties")
     if isinstance(values, Mapping):
         return number({"map": _read(values, number)})

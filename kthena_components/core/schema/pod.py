@@ -123,11 +123,11 @@ _TOKEN = Whole(bits=64, least=600, most=2**32)
 
 
 def _some(**fields: Schema) -> Fields:
-    """Return the shape of a map, of which only some fields are checked."""
+    """Return the shape of a map with these fields; other fields are not checked."""
     return Fields(fields=fields, partial=True)
 
 
-def _named(name: str = "name", **fields: Schema) -> Fields:
+def _with_required_name(name: str = "name", **fields: Schema) -> Fields:
     """Return the same, with a required name: OpenAPI calls it optional."""
     return Fields(fields={name: _STATED, **fields}, required=(name,), partial=True)
 
@@ -143,7 +143,7 @@ _SECURITY: dict[str, Schema] = {
     "seccompProfile": _PROFILE,
     "appArmorProfile": _PROFILE,
 }
-_KEY = _named(key=_STATED)
+_KEY = _with_required_name(key=_STATED)
 _CONTAINER = _some(
     securityContext=_some(**_SECURITY, procMount=_one_of("Default", "Unmasked")),
     resizePolicy=Items(
@@ -153,7 +153,7 @@ _CONTAINER = _some(
         )
     ),
     env=Items(of=_some(valueFrom=_some(configMapKeyRef=_KEY, secretKeyRef=_KEY))),
-    envFrom=Items(of=_some(configMapRef=_named(), secretRef=_named())),
+    envFrom=Items(of=_some(configMapRef=_with_required_name(), secretRef=_with_required_name())),
     volumeMounts=Items(
         of=_some(
             mountPropagation=_one_of("None", "HostToContainer", "Bidirectional"),
@@ -170,8 +170,8 @@ _HOST_TYPES = (
 )  # fmt: skip
 _VOLUME = _some(
     hostPath=_some(path=_STATED, type=_one_of(*_HOST_TYPES)),
-    configMap=_named(items=_FILES),
-    secret=_named("secretName", items=_FILES),
+    configMap=_with_required_name(items=_FILES),
+    secret=_with_required_name("secretName", items=_FILES),
     persistentVolumeClaim=_some(claimName=_STATED),
     nfs=_some(server=_STATED, path=_STATED),
     csi=_some(driver=_STATED),
@@ -183,8 +183,8 @@ _VOLUME = _some(
     projected=_some(
         sources=Items(
             of=_some(
-                configMap=_named(items=_FILES),
-                secret=_named(items=_FILES),
+                configMap=_with_required_name(items=_FILES),
+                secret=_with_required_name(items=_FILES),
                 downwardAPI=_OF_THE_POD,
                 serviceAccountToken=_some(path=_STATED, expirationSeconds=_TOKEN),
             )
@@ -215,7 +215,7 @@ _POD = _some(
     affinity=_some(nodeAffinity=_NODES, podAffinity=_AMONG_PODS, podAntiAffinity=_AMONG_PODS),
     containers=Items(of=_CONTAINER),
     initContainers=Items(of=_CONTAINER),
-    dnsConfig=_some(nameservers=Items(of=Text(), most=3), options=Items(of=_named())),
+    dnsConfig=_some(nameservers=Items(of=Text(), most=3), options=Items(of=_with_required_name())),
     os=_some(name=_one_of("linux", "windows")),
     securityContext=_some(
         **_SECURITY,

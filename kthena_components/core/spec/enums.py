@@ -20,7 +20,7 @@ class Launcher(StrEnum):
 
 
 class KvRole(StrEnum):
-    """Half of a pair of engines, of which one fills the KV cache and the other generates."""
+    """Half of a pair of engines: one fills the KV cache, and the other generates."""
 
     PREFILL = "prefill"
     DECODE = "decode"

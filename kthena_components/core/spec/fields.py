@@ -282,7 +282,7 @@ def _list(name: str, value: object) -> Remedy | None:
         return None
     if name == "extra_args" and all(map(_is_plain, value.values())):
         return _words([word for flag, each in value.items() for word in _option(str(flag), each)])
-    return write([value], "write a list with it: [ … ]") if "name" in value else _named(name, value)
+    return write([value], "write a list with it: [ … ]") if "name" in value else _items(name, value)
 
 
 def _words(words: list[str]) -> Remedy | None:
@@ -290,7 +290,7 @@ def _words(words: list[str]) -> Remedy | None:
     return write(words, f"write a list: {shown}") if words and len(shown) <= _SHORT else None
 
 
-def _named(name: str, value: Mapping[str, Any]) -> Remedy | None:
+def _items(name: str, value: Mapping[str, Any]) -> Remedy | None:
     """Return the items of a list that a map has by name."""
     first = next(iter(value))
     if name == "env" and all(map(_is_plain, value.values())):

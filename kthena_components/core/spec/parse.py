@@ -173,6 +173,7 @@ def _wrong_value(
 
 
 def _too_long(value: str, limit: int) -> tuple[str, str, str]:
+    """Return what is wrong with a string, the remedy, and the name of the rule."""
     seen = f"is {len(value)} characters long; at most {limit} are allowed"
     return seen, f"shorten it by {len(value) - limit}", "length"
 
@@ -274,18 +275,18 @@ def unwritable(data: object) -> Iterator[Finding]:
     for path, value in waiting:
         if isinstance(value, Mapping):
             waiting += [((*path, key), item) for key, item in value.items()]
-            found = next(filter(None, map(_wrong, value)), None)
+            found = next(filter(None, map(_unwritable, value)), None)
         elif isinstance(value, list | tuple):
             waiting += [((*path, index), item) for index, item in enumerate(value)]
             continue
         else:
-            found = _wrong(value)
+            found = _unwritable(value)
         if found is not None:
             seen, remedy = found
             yield Finding(path=path_of(path), seen=seen, remedy=remedy, rule="value")
 
 
-def _wrong(value: object) -> tuple[str, str] | None:
+def _unwritable(value: object) -> tuple[str, str] | None:
     """Return what is wrong with a value, and what to do; None if it can be written."""
     if isinstance(value, str):
         return None if value.isascii() and _NUL not in value else _wrong_text(value)

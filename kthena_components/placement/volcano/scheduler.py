@@ -153,7 +153,7 @@ class Scheduler:
         return (-job.group.priority, job.enough, self._share(job), job.order)
 
     def _share(self, job: Job) -> float:
-        """Return the part of the cluster that a job holds, of the resource of which it is most."""
+        """Return the largest share that a job holds of any resource of the cluster."""
         if not self._drf or not job.placed:
             return 0.0
         whole = self.room.hyper_allocatable[self.tree.root]

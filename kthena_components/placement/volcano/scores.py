@@ -42,14 +42,14 @@ class Scores:
         """Score a node for a pod, without its HyperNodes."""
         score = 0.0
         if self.least:
-            score += self.least * self._least(request, used, allocatable)
+            score += self.least * self._least_allocated(request, used, allocatable)
         if self.balanced:
             score += self.balanced * self._balanced(request, used, allocatable)
         if self.packing:
             score += self.packing * _FULL * packed(self.packed, request, used, allocatable)
         return score
 
-    def _least(self, request: Vector, used: Vector, allocatable: Vector) -> int:
+    def _least_allocated(self, request: Vector, used: Vector, allocatable: Vector) -> int:
         """Score a node for spreading: the mean free share of CPU and memory, from 0 to 100."""
         found, number = 0, 0
         for at, usual in zip((self.cpu, self.memory), self.usual, strict=True):

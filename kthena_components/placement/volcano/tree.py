@@ -152,7 +152,7 @@ class Tree:
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """Turns a topology into the highest tier that holds, as a version of Volcano does."""
+    """Computes the cap of a topology: the highest tier within which all pods must be."""
 
     tree: Tree
     active: bool
@@ -171,7 +171,7 @@ class Caps:
         return self.tree.tier_named(topology.highest_tier_name or "")
 
     def of_subgroup(self, topology: Topology | None, group_cap: int | None) -> int | None:
-        """Return the cap of a subgroup.
+        """Return the cap of a subgroup; None if it may use the whole cluster.
 
         Before v1.15, a subgroup copies its topology before the name is resolved, so that a cap
         by name does not hold: `NewSubJobInfo` in pkg/scheduler/api/sub_job_info.go.

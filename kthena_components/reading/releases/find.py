@@ -94,7 +94,7 @@ def find_releases(texts: Texts) -> Iterator[tuple[Statement, Mapping[str, Any]]]
             yield from ((each, {}) for each in read(content, place, repository))
         if has_releases(content):
             stating += ((text, body) for body in _objects(content, _STATING))
-    named = _Named(texts.all)
+    named = _NamedObjects(texts.all)
     for text, body in stating:
         name = mapping(body.get("metadata")).get("name")
         place = Place(file=text.name, what=f"{body.get('kind')} {name}", boundary=text.boundary)
@@ -115,7 +115,7 @@ def _by_name(path: str) -> Iterator[tuple[str, _Reader]]:
 
 
 def _read(
-    body: Mapping[str, Any], place: Place, repository: Repository, named: "_Named"
+    body: Mapping[str, Any], place: Place, repository: Repository, named: "_NamedObjects"
 ) -> list[Statement]:
     """Read the statements of an object by its kind: Argo CD's or Flux's."""
     kind = group_kind(body)
@@ -128,7 +128,7 @@ def _read(
     return flux_kustomization(body, place, repository, named.find)
 
 
-class _Named:
+class _NamedObjects:
     """The objects that a release may name. They are read when the first one is asked for."""
 
     def __init__(self, texts: Iterable[Text]) -> None:

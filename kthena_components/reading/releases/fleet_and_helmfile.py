@@ -76,7 +76,7 @@ class _Bundle:
         return {**mapping(self.content.get("helm")), **own}
 
     def chart(self, folder: str) -> ChartRelease:
-        """Read a release of a chart, of which both the bundle and the target state values."""
+        """Read a release of a chart; both the bundle and the target state values."""
         fields = ("namespace", "defaultNamespace")
         spaces = (each.get(key) for key in fields for each in (self.target, self.content))
         both = [mapping(self.content.get("helm")), mapping(self.target.get("helm"))]
@@ -228,6 +228,7 @@ def _sets(release: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _text(value: object) -> str:
+    """Write a value for `helm --set`, which splits at commas that have no backslash."""
     written = json.dumps(value) if isinstance(value, bool | int | float | None) else str(value)
     return written.replace(",", "\\,")
 

@@ -111,7 +111,7 @@ class _HelmRelease:
         for each in map(mapping, sequence(self._spec.get("valuesFrom"))):
             text, path = self._text(each), each.get("targetPath")
             if text is not None:
-                yield _placed(str(path), text) if path else text
+                yield _values_at_path(str(path), text) if path else text
 
     def _text(self, named: Mapping[str, Any]) -> str | None:
         """Read values from a ConfigMap among the files; None if it may be missing."""
@@ -139,7 +139,7 @@ class _HelmRelease:
         return stated_patches(only.get("patches")) | images_of(only.get("images"))
 
 
-def _placed(path: str, text: str) -> str:
+def _values_at_path(path: str, text: str) -> str:
     """Return values with one of them at a path, of the type that `helm --set` gives it."""
     # Only for a targetPath.
     from kthena_components.core.values.values_in_text import typed  # noqa: PLC0415

@@ -160,7 +160,7 @@ def find_pins(
         if isinstance(text, Unreadable):
             continue
         if not path.endswith(TERRAFORM):
-            stated = _stated(text, path)
+            stated = _installed_charts(text, path)
         elif any(each in text.replace("_", "-") for each in CHARTS):
             folder = str(Path(path).parent)
             if folder not in known:
@@ -177,7 +177,7 @@ def find_pins(
     return {system: tuple(pins) for system, pins in found.items()}
 
 
-def _stated(text: str, path: str) -> Iterable[tuple[str, str, object]]:
+def _installed_charts(text: str, path: str) -> Iterable[tuple[str, str, object]]:
     """Return chart, address and version of what a file installs that is none of Terraform."""
     name = os.path.basename(path)  # noqa: PTH119 - of each file
     if name.endswith(SCRIPTS):

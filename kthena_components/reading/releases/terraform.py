@@ -163,7 +163,7 @@ class _Release:
                 case Call("templatefile", (path, Mapping() as variables)):
                     yield _filled(self._file(path), variables, folder)
                 case Call("yamlencode" | "jsonencode", (stated,)):
-                    yield json.dumps(_known(stated, folder, ""))
+                    yield json.dumps(_placeholders(stated, folder, ""))
                 case Expression(text):
                     yield _filled(text, {}, folder)
                 case _:
@@ -208,7 +208,7 @@ def _set(value: object, folder: str, name: str) -> str:
     """Return a value as `--set` takes it."""
     if isinstance(value, list):
         return f"{{{','.join(_set(each, folder, name) for each in value)}}}"
-    known = _known(value, folder, name)
+    known = _placeholders(value, folder, name)
     return json.dumps(known) if isinstance(known, bool | int | float | None) else str(known)
 
 
@@ -239,15 +239,15 @@ def _require_written(value: object, folder: str, name: str) -> None:
         for each in value:
             _require_written(each, folder, name)
     elif isinstance(value, str) and _LATE in value:
-        _known(Expression(value), folder, name)
+        _placeholders(Expression(value), folder, name)
 
 
-def _known(value: object, folder: str, name: str) -> Any:
+def _placeholders(value: object, folder: str, name: str) -> Any:
     """Return a value with placeholders for what is not known and what the chart only writes."""
     if isinstance(value, Mapping):
-        return {key: _known(each, folder, f"{name}.{key}") for key, each in value.items()}
+        return {key: _placeholders(each, folder, f"{name}.{key}") for key, each in value.items()}
     if isinstance(value, list):
-        return [_known(each, folder, name) for each in value]
+        return [_placeholders(each, folder, name) for each in value]
     if isinstance(value, Expression | Call | Block):
         if not _is_written(folder, name):
             stated = name.lstrip(".")

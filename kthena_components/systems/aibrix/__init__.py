@@ -21,7 +21,7 @@ from kthena_components.core.findings import Finding, run_rule
 from kthena_components.core.objects.engine_containers import Sketch
 from kthena_components.core.objects.object import VOLCANO, Object, PodSet, copies_in
 from kthena_components.core.objects.retained_fields import kept_pods
-from kthena_components.core.plan.controller_variables import Told, reference
+from kthena_components.core.plan.controller_variables import PodVariables, reference
 from kthena_components.core.templates import HIDDEN
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import (
@@ -190,7 +190,7 @@ def hosts(view: RoleSets) -> PodHosts | None:
 
 
 def _prefixes(role: Role) -> Iterator[str]:
-    """Yield the names of a role's groups, of which variables or the object state parts."""
+    """Yield the names of a role's groups; variables or the object state parts of them."""
     last = role.instances if isinstance(role.instances, int) else 1
     for name in ("ROLE_NAME", role.name):
         for index in ("ROLE_REPLICA_INDEX", *map(str, range(min(last, _LITERAL)))):
@@ -241,7 +241,11 @@ def _hidden(view: RoleSets, gap: Unknown) -> EngineFacts:
 
 
 def _placed_together(view: RoleSets) -> bool:
-    """Return whether a gang places the pods, by the strategy of the RoleSet or of one role."""
+    """Return whether the pods may be placed as a gang.
+
+    A strategy of the RoleSet or of a role, or the scheduler Volcano, or a scheduler that is not
+    known yet may do so.
+    """
     stated = [view.spec.get(STRATEGY), *(role.fields.get(STRATEGY) for role in view.roles)]
     schedulers = [role.scheduler for role in view.roles]
     asked = any(one is not None for one in stated) or VOLCANO in schedulers
@@ -258,7 +262,7 @@ def facts_of_fleet(view: Fleet) -> ServingFacts:
 _NAME_PARTS = ("ROLESET_NAME", "ROLE_NAME", "ROLE_TEMPLATE_HASH", "ROLE_REPLICA_INDEX")
 _DOMAIN = rf"-0\.{reference('STORM_SERVICE_NAME')}"
 _IN_GROUPS = ("PODSET_NAME", "POD_GROUP_INDEX", GROUP_SIZE)
-_VARIABLES = Told(
+_VARIABLES = PodVariables(
     size=(GROUP_SIZE,),
     rank=("POD_GROUP_INDEX",),
     addresses=(reference("PODSET_NAME") + _DOMAIN, "-".join(map(reference, _NAME_PARTS)) + _DOMAIN),
@@ -269,7 +273,7 @@ _VARIABLES = Told(
 )
 
 
-def tells(view: RoleSets) -> Told:
+def tells(view: RoleSets) -> PodVariables:
     """Return the variables of the pods: those of groups only if a role has groups.
 
     Only a StormService numbers its RoleSets. Run on AIBrix 0.7.0.

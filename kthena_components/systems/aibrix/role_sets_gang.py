@@ -172,13 +172,13 @@ def _strategies(view: RoleSets) -> Iterator[_Strategy]:
     rest = [role for role in view.roles if role not in own]
     if view.gap is None:
         numbers = tuple(map(_left, rest))
-        yield from _stated(view.path, view.spec, "each RoleSet", tuple(rest), numbers)
+        yield from _stated_strategies(view.path, view.spec, "each RoleSet", tuple(rest), numbers)
     for role in own:
         title = f"each group of role {display(role.name)}"
-        yield from _stated(role.path, role.fields, title, (role,), (role.size,))
+        yield from _stated_strategies(role.path, role.fields, title, (role,), (role.size,))
 
 
-def _stated(
+def _stated_strategies(
     path: str,
     holder: Mapping[str, Any],
     title: str,

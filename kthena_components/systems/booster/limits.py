@@ -13,7 +13,7 @@ from kthena_components.core.engines import write_commands
 from kthena_components.core.engines.argv import by_flag
 from kthena_components.core.engines.vllm_launch import RAY_SCRIPT_MOVED, RAY_SCRIPT_SINCE
 from kthena_components.core.findings import Finding, Level, count_of, join_path
-from kthena_components.core.plan.limits import UPDATE, Limit, Stated, loss
+from kthena_components.core.plan.limits import UPDATE, Limit, SetField, loss
 from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.remedies import elsewhere, remove, write
 from kthena_components.core.spec.enums import EngineKind, RecoveryPolicy, RolloutType
@@ -67,7 +67,7 @@ def refuse_config(role: RolePlan) -> Iterator[Finding]:
     """Report options that no config can state."""
     at, seen_before = join_path(role.path, "engine.extra_args"), set[str]()
     for flag, values in _flags(role):
-        for seen in _wrong(flag, values, twice=flag in seen_before):
+        for seen in _why_not_in_config(flag, values, twice=flag in seen_before):
             yield Finding(
                 path=at,
                 seen=f"has {display(flag)} {seen}",
@@ -85,7 +85,7 @@ def refuse_config(role: RolePlan) -> Iterator[Finding]:
         )
 
 
-def _wrong(flag: str, values: list[str], *, twice: bool) -> Iterator[str]:
+def _why_not_in_config(flag: str, values: list[str], *, twice: bool) -> Iterator[str]:
     """Say why a ModelBooster's config cannot hold an option with these values."""
     known = not is_unresolved(flag)
     if not known or not re.fullmatch(r"--[A-Za-z][\w.-]*", flag):
@@ -203,12 +203,12 @@ def _names(plan: ServingPlan) -> set[str]:
     return {role.name for role in plan.roles}
 
 
-def _names_of_roles(one: Stated) -> str:
+def _names_of_roles(one: SetField) -> str:
     shown = ", ".join(map(display, sorted(_names(one.plan))))
     return f"has {shown}, but Kthena names the roles of a ModelBooster itself"
 
 
-def _has_other_fields(one: Stated) -> bool:
+def _has_other_fields(one: SetField) -> bool:
     """Return whether an overlay states more than resources and variables of the engine."""
     spec = mapping(one.value.get("spec"))
     containers = [mapping(each) for each in sequence(spec.get("containers"))]

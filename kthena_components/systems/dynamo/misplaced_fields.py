@@ -19,7 +19,7 @@ from kthena_components.systems.dynamo.view import LEAST_NODES, Component, templa
 
 def misplaced_nodes(item: Component) -> Iterator[Finding]:
     """Report the fields of a component that state a number of nodes in a wrong place."""
-    stated = dict(_stated(item))
+    stated = dict(_misplaced_counts(item))
     if not stated:
         return
     seen = "is not a field of Dynamo's CRD"
@@ -27,7 +27,7 @@ def misplaced_nodes(item: Component) -> Iterator[Finding]:
     yield refuse(next(iter(stated)), seen, _remedy(item, stated))
 
 
-def _stated(item: Component) -> Iterator[tuple[str, object]]:
+def _misplaced_counts(item: Component) -> Iterator[tuple[str, object]]:
     """List the fields of a component that other APIs use for its number of nodes."""
     multinode = mapping(item.fields.get("multinode"))
     for path, fields, names in (

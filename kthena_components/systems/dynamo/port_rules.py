@@ -71,7 +71,7 @@ def _worker(item: Component) -> Iterator[Finding]:
     probes = {kind: _probe(item, index, main, kind) for kind in PROBES}
     listens = f"a worker answers on its system port {port} only"
     for path, probe in probes.values():
-        yield from _asked(f"{path}.httpGet.port", probe, named, port, main, listens=listens)
+        yield from _compare(f"{path}.httpGet.port", probe, named, port, main, listens=listens)
     if place is not None and named[_PORT_NAME] != port and not all(p for _, p in probes.values()):
         field = written(item, f"spec.containers[{index}].env[{place}].value")
         seen = f"is {display(stated)}, but the probes of the operator ask port {named[_PORT_NAME]}"
@@ -80,7 +80,7 @@ def _worker(item: Component) -> Iterator[Finding]:
 
 
 @part_of_rule
-def _asked(
+def _compare(
     path: str,
     probe: Mapping[str, Any],
     named: Mapping[str, int],
@@ -168,7 +168,7 @@ def _frontend(item: Component) -> Iterator[Finding]:
     listens = f"the frontend listens on {port}"
     for path, probe in probes:
         for action in ("httpGet", "tcpSocket"):
-            yield from _asked(f"{path}.{action}.port", probe, named, port, main, listens=listens)
+            yield from _compare(f"{path}.{action}.port", probe, named, port, main, listens=listens)
     asked = named.get(HTTP)
     if port is None or asked in {None, port} or all(probe for _, probe in probes[1:]):
         return

@@ -14,7 +14,7 @@ from kthena_components.core.facts.workload import fill_requests, is_serving, rel
 from kthena_components.core.findings import join_path
 from kthena_components.core.objects.cluster_objects import Gang
 from kthena_components.core.objects.object import KAI, VOLCANO, PodSet, copies_in, pod_set
-from kthena_components.core.plan.controller_variables import Told, reference
+from kthena_components.core.plan.controller_variables import PodVariables, reference
 from kthena_components.core.remedies import write
 from kthena_components.core.templates import HIDDEN
 from kthena_components.core.values.read import (
@@ -282,7 +282,7 @@ def gangs(view: CliqueSet) -> Iterator[Gang]:
         owner=view.object,
         title="each copy of the set",
         pods=tuple(
-            (pods, _least(clique, held.get(str(clique.name))))
+            (pods, _pods_started_together(clique, held.get(str(clique.name))))
             for pods, clique in zip(pods_of_cliques(view), view.cliques, strict=True)
         ),
         queue=found[1],
@@ -291,7 +291,7 @@ def gangs(view: CliqueSet) -> Iterator[Gang]:
     )
 
 
-def _least(clique: Clique, group: ScalingGroup | None) -> MaybeInt:
+def _pods_started_together(clique: Clique, group: ScalingGroup | None) -> MaybeInt:
     """Return how many pods of a clique start together in one copy of the set."""
     stated = clique.spec.get("minAvailable")
     own = copies_in(clique.replicas if stated is None else stated, 1)
@@ -329,7 +329,7 @@ def _by_hand(body: Body) -> str:
     return "a pod restarts when it is deleted" if deleted else ""
 
 
-def tells(view: CliqueSet) -> Told:
+def tells(view: CliqueSet) -> PodVariables:
     """Return the number of a pod in its clique, and the address of the leader's.
 
     Source: ai-dynamo/grove operator/api/common/constants/constants.go, and
@@ -338,7 +338,7 @@ def tells(view: CliqueSet) -> Told:
     leaders = {engine.path for engine in facts(view).engines}
     grouped = view.grouped
     names = [c.name for c in view.cliques if is_name(c.name) and view.object.at(c.path) in leaders]
-    return Told(
+    return PodVariables(
         size=(GROUP_PODS,),
         ordinal=("GROVE_PCLQ_POD_INDEX",),
         addresses=tuple(

@@ -17,7 +17,7 @@ from kthena_components.core.findings import Finding, count_of, join_path
 from kthena_components.core.hardware import stated_gpu
 from kthena_components.core.objects.object import Object, read_object
 from kthena_components.core.plan.facts import facts_from_plan
-from kthena_components.core.plan.limits import UPDATE, Limit, Stated, above_zero, loss
+from kthena_components.core.plan.limits import UPDATE, Limit, SetField, above_zero, loss
 from kthena_components.core.plan.manifest import (
     BUDGETS,
     CONFIG_MAPS,
@@ -94,7 +94,7 @@ _SUFFIX = "-00000"
 _HEADLESS = "-headless"
 
 
-def _preset_instead(one: Stated) -> str:
+def _preset_instead(one: SetField) -> str:
     preset = f": {one.role.engine.model}" if one.role.engine else " and an engine"
     return elsewhere(f"write backend_options.preset{preset}, for pods that KAITO writes")
 

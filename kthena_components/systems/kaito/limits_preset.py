@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.findings import Finding, count_of, join_path, nearest
 from kthena_components.core.objects.object import read_object
-from kthena_components.core.plan.limits import Limit, Stated, loss, only_if, wrong_option
+from kthena_components.core.plan.limits import Limit, SetField, loss, only_if, wrong_option
 from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.remedies import either, elsewhere, remove
 from kthena_components.core.rules.engine_options_and_config_file import OPTIONS
@@ -58,7 +58,7 @@ def has_preset(plan: ServingPlan) -> bool:
     return options_of(plan).preset is not None
 
 
-def _is_written(one: Stated) -> bool:
+def _is_written(one: SetField) -> bool:
     """Return whether KAITO writes the pods of an engine."""
     return has_preset(one.plan) and not one.several and one.role.engine is not None
 

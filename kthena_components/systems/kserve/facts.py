@@ -99,15 +99,15 @@ def _many(view: Service, many: MultiNode) -> EngineFacts:
     )
     if not isinstance(nodes, RayNodes):
         gap = REFUSED if isinstance(nodes, Shortage) else nodes
-        entry = _stated(_pod(gap, head, at, command), _pods(view, found.at(view.path)))
+        entry = _with_written(_pod(gap, head, at, command), _pods(view, found.at(view.path)))
         return EngineFacts(
             path=at, name=name, pods=gap, replicas=1, entry=entry, worker=None, ray_started=True
         )
     entry = _pod(nodes.head_gpus, head, at, command)
     rest = _pod(nodes.worker_gpus, found.at(f"{many.worker.path}.resources"), at, _JOINS)
-    entry = _stated(entry, _pods(view, found.at(view.path)))
-    workers = [*_placed({"spec": many.fields}, f"{at}.", view)]
-    worker = _joining(_stated(rest, workers), workers) if nodes.pods > 1 else None
+    entry = _with_written(entry, _pods(view, found.at(view.path)))
+    workers = [*_bare_pods({"spec": many.fields}, f"{at}.", view)]
+    worker = _joining(_with_written(rest, workers), workers) if nodes.pods > 1 else None
     return EngineFacts(
         path=at,
         name=name,
@@ -119,7 +119,7 @@ def _many(view: Service, many: MultiNode) -> EngineFacts:
     )
 
 
-def _stated(pod: PodFacts, written: Iterable[PodFacts]) -> PodFacts:
+def _with_written(pod: PodFacts, written: Iterable[PodFacts]) -> PodFacts:
     """Add the containers that are written in the object, whose resources KServe replaces."""
     found = tuple(written)
     containers = (c for one in found for c in (one.own, *one.others) if c is not None)
@@ -211,11 +211,11 @@ def _written(view: Service, base: str) -> Iterator[PodFacts]:
             yield _or_runtime(fill_requests(moved), f"{base}.{key}.resources")
         return
     template = {"metadata": metadata, "spec": predictor}
-    for pod in _placed(template, f"{base}.", view):
+    for pod in _bare_pods(template, f"{base}.", view):
         yield _probed(fill_requests(pod), predictor)
 
 
-def _placed(template: object, base: str, view: Service) -> Iterator[PodFacts]:
+def _bare_pods(template: object, base: str, view: Service) -> Iterator[PodFacts]:
     """Read pods whose spec stands in the object without a template around it."""
     for pod in read_pods(template, "", context=view.object.context):
         yield _moved(pod, "spec.", base)
@@ -259,7 +259,7 @@ def _runtime(view: Service) -> Iterator[EngineFacts]:
     spec, at = view.holder, view.object.at(view.path)
     if not sequence(spec.get("containers")):
         return
-    for pod in _placed({"spec": spec}, f"{at}.", view):
+    for pod in _bare_pods({"spec": spec}, f"{at}.", view):
         if pod.asks_for_gpus:
             moved = fill_requests(pod)
             yield EngineFacts(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from kthena_components.core import naming
 from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, count_of, join_path
-from kthena_components.core.plan.limits import UPDATE, Limit, Stated, above_zero, only_if
+from kthena_components.core.plan.limits import UPDATE, Limit, SetField, above_zero, only_if
 from kthena_components.core.plan.serving_plan import ServingPlan
 from kthena_components.core.remedies import either, elsewhere, remove
 from kthena_components.core.spec.enums import RecoveryPolicy
@@ -32,7 +32,7 @@ from kthena_components.systems.kubernetes.backends import (
 _IN_WORKERS = "1 engine in a `workerSpec`"
 
 
-def _recreated_together(one: Stated) -> int:
+def _recreated_together(one: SetField) -> int:
     """Return how many pods are recreated together. Deployments recreate the failed pod alone."""
     together = {
         RecoveryPolicy.ROLE_RECREATE: max(role.pods for role in one.plan.roles),
@@ -41,12 +41,12 @@ def _recreated_together(one: Stated) -> int:
     return together.get(one.value, 1)
 
 
-def _has_workers(one: Stated) -> bool:
+def _has_workers(one: SetField) -> bool:
     """Return whether an InferenceService has a workerSpec."""
     return not one.several and one.plan.roles[0].worker_replicas > 0
 
 
-def _too_many(one: Stated) -> str:
+def _too_many(one: SetField) -> str:
     """Describe several engines: KServe counts the workers of one head, whatever minReplicas is."""
     role = one.plan.roles[0]
     return (

@@ -11,7 +11,7 @@ from kthena_components.core.facts.context import MODEL_CONFIG
 from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, count_of, join_path
-from kthena_components.core.plan.limits import UPDATE, Limit, Stated, gang_copies, loss, only_if
+from kthena_components.core.plan.limits import UPDATE, Limit, SetField, gang_copies, loss, only_if
 from kthena_components.core.plan.pod_additions import labels_of
 from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.remedies import elsewhere, remove
@@ -34,15 +34,15 @@ _RESERVED = ("app.kubernetes.io/", "kserve.io/", "llm-d.ai/")
 _MOST_ROLES = len(("main", PREFILL))
 
 
-def _names(one: Stated) -> list[str]:
+def _names(one: SetField) -> list[str]:
     return [role.name for role in one.plan.roles]
 
 
-def _other_roles(one: Stated) -> bool:
+def _other_roles(one: SetField) -> bool:
     return len(_names(one)) > _MOST_ROLES or (one.several and PREFILL not in _names(one))
 
 
-def _other_recovery(one: Stated) -> bool:
+def _other_recovery(one: SetField) -> bool:
     engines = sum(role.replicas for role in one.plan.roles)
     whole = one.value is RecoveryPolicy.SERVING_GROUP_RECREATE and engines > 1
     return one.value is RecoveryPolicy.NONE or whole
@@ -196,7 +196,7 @@ def _refuse_templates(role: RolePlan) -> Iterator[Finding]:
             "contains '{{', which KServe expands as a template of its own",
             elsewhere("put the text into a ConfigMap and mount it"),
         )
-    stated = [_stated(role, template) for template in templates]
+    stated = [_stated_metadata(role, template) for template in templates]
     for key in dict.fromkeys(key for one in stated for key in one["labels"]):
         if any(part in key for part in _RESERVED):
             yield loss(
@@ -220,7 +220,7 @@ def _refuse_templates(role: RolePlan) -> Iterator[Finding]:
         )
 
 
-def _stated(role: RolePlan, template: Template) -> dict[str, dict[str, str]]:
+def _stated_metadata(role: RolePlan, template: Template) -> dict[str, dict[str, str]]:
     """Return what the user states: KServe gives pods its own labels in place of the defaults."""
     overlaid = ((role.stated.overlay or {}).get("metadata") or {}).get("labels") or {}
     ours = set(labels_of(role.stated, "")) - set(overlaid) if role.engine else set[str]()

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from kthena_components.core.naming import DNS_LABEL
 from kthena_components.core.objects.retained_fields import kept_pods
-from kthena_components.core.plan.controller_variables import TOLD_BY_LWS, Told
+from kthena_components.core.plan.controller_variables import TOLD_BY_LWS, PodVariables
 from kthena_components.core.values.read import mapping, whole
 from kthena_components.core.values.unknown import is_unresolved
 from kthena_components.systems.kserve.facts import facts
@@ -151,7 +151,7 @@ def makes_llm(view: LlmService) -> Made | None:
 
 
 # pkg/controller/v1beta1/inferenceservice/components/predictor.go.
-_TOLD = Told(
+_TOLD = PodVariables(
     size=("RAY_NODE_COUNT",),
     leader=("HEAD_SVC",),
     others=(

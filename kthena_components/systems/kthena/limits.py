@@ -10,7 +10,7 @@ from kthena_components.core.facts.context import GPU, MODEL_CONFIG
 from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.objects.object import VOLCANO
-from kthena_components.core.plan.limits import UPDATE, Limit, Stated, loss
+from kthena_components.core.plan.limits import UPDATE, Limit, SetField, loss
 from kthena_components.core.plan.lws_variables import unset_lws_names
 from kthena_components.core.plan.serving_plan import ServingPlan
 from kthena_components.core.plan.templates import gpu_annotations
@@ -121,7 +121,10 @@ def _or_later(version: KthenaVersion) -> str:
 
 
 def _added(
-    version: KthenaVersion, field: str, what: str, when: Callable[[Stated], object] = lambda _: True
+    version: KthenaVersion,
+    field: str,
+    what: str,
+    when: Callable[[SetField], object] = lambda _: True,
 ) -> Limit:
     """Return the limit of a field, or of a value of it, that a version added."""
     return Limit(
@@ -133,14 +136,14 @@ def _added(
     )
 
 
-def _partition_of_all(one: Stated) -> str:
+def _partition_of_all(one: SetField) -> str:
     return (
         f"is {one.value} of {count_of(one.plan.groups, 'group')}, and Kthena "
         f"{one.plan.kthena_version} requires that at least one group is updated"
     )
 
 
-def _smaller_partition(one: Stated) -> str:
+def _smaller_partition(one: SetField) -> str:
     instead = f"write at most {one.plan.groups - 1}" if one.plan.groups else remove()
     return f"{instead}, or write kthena_version: '{KthenaVersion.V0_4}'"
 

@@ -113,7 +113,7 @@ _ALL = 100
 def restored_roles(
     after: Mapping[str, Any], live: Mapping[str, Any], stored: Iterable[Mapping[str, Any]]
 ) -> Iterator[Finding]:
-    """Report roles of which the held groups get the number that Kthena stored for them.
+    """Report roles whose held groups get back the number that Kthena stored for them.
 
     Kthena stores the roles of a revision when it creates groups. If a role is scaled later, the
     groups follow; once a partition holds groups back, they get the stored number again. A group
@@ -368,18 +368,18 @@ def _units(found: Object, key: str) -> Iterator[Scaled]:
         for index, param in enumerate(sequence(fields.get("params"))):
             yield _whole(f"{path}.params[{index}]", mapping(param))
     else:
-        for name, role in _stated(fields.get("roles")).items():
+        for name, role in _without_null(fields.get("roles")).items():
             yield Scaled(
                 path=f"{path}.roles.{name}",
                 fields=mapping(role),
-                sources=_stated(mapping(role).get("metricSources")),
+                sources=_without_null(mapping(role).get("metricSources")),
                 ref=mapping(fields.get("targetRef")),
                 ref_path=f"{path}.targetRef",
                 role=name if isinstance(name, str) else None,
             )
 
 
-def _stated(values: object) -> dict[Any, Any]:
+def _without_null(values: object) -> dict[Any, Any]:
     """Return the entries of a map without null, which the API server drops."""
     return {key: value for key, value in mapping(values).items() if value is not None}
 
@@ -390,7 +390,7 @@ def _whole(path: str, fields: Mapping[str, Any]) -> Scaled:
     return Scaled(
         path=path,
         fields=fields,
-        sources=_stated(target.get("metricSources")),
+        sources=_without_null(target.get("metricSources")),
         ref=mapping(target.get("targetRef")),
         ref_path=f"{path}.target.targetRef",
         role=text(mapping(target.get("subTargets")).get("name"), ""),

@@ -162,7 +162,7 @@ def emit_budget(plan: ServingPlan, pods: Mapping[str, str], *, is_counted: bool)
         },
         "spec": {**limit, "selector": {"matchLabels": dict(pods)}},
     }
-    # A serving of one engine has none.
+    # A serving that is scaled down to one engine has no budget, so the update deletes it.
     return Manifest(body=body, renewed=True)
 
 

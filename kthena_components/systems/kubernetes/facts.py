@@ -22,7 +22,7 @@ from kthena_components.core.facts.workload import (
     pods_of_template,
 )
 from kthena_components.core.objects.object import Object, PodSet, copies_in, pod_set
-from kthena_components.core.plan.controller_variables import Told, first_pod
+from kthena_components.core.plan.controller_variables import PodVariables, first_pod
 from kthena_components.core.remedies import write
 from kthena_components.core.values.caches import cached_last
 from kthena_components.core.values.dataclass import replace
@@ -246,25 +246,25 @@ COMPLETION_FIELDS = tuple(
 )
 
 
-def tells_of_set(found: Object) -> Told:
+def tells_of_set(found: Object) -> PodVariables:
     """Return what a StatefulSet tells its pods: their names end with their numbers."""
     first = mapping(found.spec.get("ordinals")).get("start")
     if first is not None and first != 0:
-        return Told()
+        return PodVariables()
     domain = found.spec.get("serviceName")
     address = first_pod(f"{name_of(found.body)}-0", domain, found.metadata.get("namespace"))
-    return Told(
+    return PodVariables(
         fields=(f"metadata.labels['{naming.POD_INDEX}']",),
         numbered_names=True,
         addresses=(address,) if is_name(domain) else (),
     )
 
 
-def tells_of_job(found: Object) -> Told:
+def tells_of_job(found: Object) -> PodVariables:
     """Return what a Job tells its pods: their index, if it is an indexed one."""
     if _is_plain(found):
-        return Told()
-    return Told(ordinal=(COMPLETION_INDEX,), fields=COMPLETION_FIELDS)
+        return PodVariables()
+    return PodVariables(ordinal=(COMPLETION_INDEX,), fields=COMPLETION_FIELDS)
 
 
 def _is_plain(found: Object) -> bool:

@@ -1,4 +1,7 @@
-"""Reads the command lines of routers: which pods or addresses they send requests to.
+"""Lists the selectors of a cluster: of Services, ModelServers, InferencePools and routers.
+
+A router states its selector or its addresses in its command line. Whether a selector matches pods
+is decided by `selects` in core/objects/cluster_objects.py.
 
 Source: sgl-project/sglang sgl-router/py_src/sglang_router/router_args.py and
 src/service_discovery.rs; vllm-project/production-stack src/vllm_router/parsers/parser.py and
@@ -37,7 +40,7 @@ _DEFAULT_PORTS = {STACK: 8000, SGLANG: 80}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class RouterLabels:
     """Labels by which a router looks for pods, and the port at which it asks them."""
 
     option: str
@@ -97,7 +100,7 @@ class Router:
             stated = self.value("--service-discovery-namespace")
         return None if stated is None or _is_late(stated) else stated
 
-    def finds(self) -> Iterator[Found]:
+    def finds(self) -> Iterator[RouterLabels]:
         """Return the labels of the pods that it looks for."""
         if self.program == PICKER:
             yield from self._found("--endpoint-selector", "", ",")
@@ -109,7 +112,7 @@ class Router:
             for option in pair if "--pd-disaggregation" in self.options else ("--selector",):
                 yield from self._found(option, "--service-discovery-port", "")
 
-    def _found(self, option: str, port: str, between: str) -> Iterator[Found]:
+    def _found(self, option: str, port: str, between: str) -> Iterator[RouterLabels]:
         """Read the labels that an option of a router states, and the port that it asks."""
         words = self.options.get(option, ())
         if not words:
@@ -123,7 +126,7 @@ class Router:
         stated = self.value(port) if port else None
         default = _DEFAULT_PORTS.get(self.program)
         number: object = default if stated is None else _number(stated)
-        yield Found(
+        yield RouterLabels(
             option=option,
             labels=labels,
             port=number if port else None,

@@ -75,7 +75,7 @@ from kthena_components.systems.kubernetes.rules.selectors_apart_twice_listeners_
     route_reference_grant,
     selector_matches_template,
 )
-from kthena_components.systems.kubernetes.rules.services_and_routers import (
+from kthena_components.systems.kubernetes.rules.service_selects_pods_one_model_headless import (
     headless_service,
     router_selects_pods,
     service_named_vllm,
@@ -114,7 +114,7 @@ def added_fields(found: Object) -> tuple[str, ...]:
 
 
 def _workload(name: str, group: str = "apps", **known: Any) -> Kind[Object]:
-    """Return a kind with one pod template."""
+    """Return a kind with one pod template; `known` replaces or adds fields of the `Kind`."""
     usual: dict[str, Any] = {
         "facts": facts_of_copies,
         "pods": pods_of_copies,

@@ -43,7 +43,7 @@ _LENT = Unknown("the cohort may lend more, and the queue has no borrowingLimit")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Named:
+class _Reference:
     """A name of a queue or a flavor, and where it should be."""
 
     path: str
@@ -57,27 +57,27 @@ class _Named:
     """Names that stand beside it, and must differ from it."""
 
 
-def _names(cluster: ClusterObjects) -> Iterator[tuple[ClusterObjects, _Named]]:
+def _names(cluster: ClusterObjects) -> Iterator[tuple[ClusterObjects, _Reference]]:
     """Yield each name of another object of Kueue, and what happens if there is none."""
     for wanted in workloads(cluster):
         so = "so Kueue never admits it"
         yield (
             cluster,
-            _Named(
+            _Reference(
                 path=wanted.path, name=wanted.queue, kind=LOCAL_QUEUE, space=wanted.owner, so=so
             ),
         )
     for queue in cluster.of(LOCAL_QUEUE):
         path, name = queue.at("spec.clusterQueue"), text(queue.spec.get("clusterQueue"))
         so = "so Kueue admits nothing of this LocalQueue"
-        yield cluster, _Named(path=path, name=name, kind=CLUSTER_QUEUE, space=queue, so=so)
+        yield cluster, _Reference(path=path, name=name, kind=CLUSTER_QUEUE, space=queue, so=so)
     for queue in cluster.of(CLUSTER_QUEUE):
         so, beside = "so this ClusterQueue is inactive", frozenset(_flavor_names(queue))
         for at, flavor in flavors(queue):
             path, name = queue.at(f"{at}.name"), text(flavor.get("name"))
             yield (
                 cluster,
-                _Named(
+                _Reference(
                     path=path, name=name, kind=RESOURCE_FLAVOR, space=queue, so=so, beside=beside
                 ),
             )
@@ -88,7 +88,7 @@ def _flavor_names(queue: Object) -> Iterator[object]:
 
 
 @each_of(_names)
-def kueue_queue_exists(cluster: ClusterObjects, named: _Named) -> Iterator[Finding]:
+def kueue_queue_exists(cluster: ClusterObjects, named: _Reference) -> Iterator[Finding]:
     """The LocalQueue of a workload exists in its namespace, its ClusterQueue, and the flavors.
 
     The label kueue.x-k8s.io/queue-name of a Job, a LeaderWorkerSet, a RayCluster and others names a
@@ -114,7 +114,7 @@ def kueue_queue_exists(cluster: ClusterObjects, named: _Named) -> Iterator[Findi
     yield advise(named.path, seen, suggest(str(name), names) if names else f"add a {kind[1]}")
 
 
-def _find(cluster: ClusterObjects, named: _Named, name: object) -> Object | None:
+def _find(cluster: ClusterObjects, named: _Reference, name: object) -> Object | None:
     if named.kind == LOCAL_QUEUE:
         require_known(named.path, named.space.namespace)
         return local_queue(cluster, named.space, str(name))
@@ -169,7 +169,7 @@ class _Quota:
     """The cohort whose other queues are among the objects, and whose sum is the most."""
 
 
-def _placed(cluster: ClusterObjects) -> Iterator[tuple[ClusterObjects, Workload, Object]]:
+def _with_queue(cluster: ClusterObjects) -> Iterator[tuple[ClusterObjects, Workload, Object]]:
     """Yield what Kueue admits at once, with its ClusterQueue."""
     for wanted in workloads(cluster):
         queue = known(wanted.queue, wanted.path) if isinstance(wanted.queue, str) else None
@@ -179,7 +179,7 @@ def _placed(cluster: ClusterObjects) -> Iterator[tuple[ClusterObjects, Workload,
             yield cluster, wanted, above
 
 
-@each_of(_placed)
+@each_of(_with_queue)
 def kueue_quota(cluster: ClusterObjects, wanted: Workload, queue: Object) -> Iterator[Finding]:
     """What Kueue admits at once requests at most the quota of its ClusterQueue.
 
@@ -201,7 +201,7 @@ def kueue_quota(cluster: ClusterObjects, wanted: Workload, queue: Object) -> Ite
     """
     same = cluster.source_of(queue) == cluster.source_of(wanted.owner)
     quotas = _quotas(cluster, queue)
-    asked, largest = _asked(wanted)
+    asked, largest = _requested_amounts(wanted)
     for resource, amount in asked.items():
         own = quotas.get(resource, [])
         if not own:
@@ -218,7 +218,7 @@ def kueue_quota(cluster: ClusterObjects, wanted: Workload, queue: Object) -> Ite
         yield found if sure else replace(found, level=Level.ADVISORY)
 
 
-def _asked(wanted: Workload) -> tuple[dict[str, Decimal], dict[str, Decimal]]:
+def _requested_amounts(wanted: Workload) -> tuple[dict[str, Decimal], dict[str, Decimal]]:
     """Return what all pods request, and the most that equal ones do."""
     asked: dict[str, Decimal] = {}
     largest: dict[str, Decimal] = {}

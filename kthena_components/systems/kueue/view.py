@@ -35,7 +35,7 @@ _WHOLE: frozenset[GroupKind] = frozenset(
 )
 """Kinds whose pods are one Workload."""
 _EACH: frozenset[GroupKind] = frozenset({("", "Pod"), ("apps", "Deployment")})
-"""Kinds of which each pod is one."""
+"""Kinds whose pods are each one Workload."""
 _LWS: GroupKind = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
 _NO_SIZE = Unknown("the size of a group is not a count")
 
@@ -78,12 +78,12 @@ def _parts(found: Object, pods: Sequence[PodSet]) -> tuple[str, list[tuple[PodSe
         read: MaybeInt = _NO_SIZE if size is None else size
         rest: MaybeInt = read if isinstance(read, Unknown) else max(read - 1, 0)
         return "each group", list(zip(pods, (1, rest), strict=False))
-    least = _least(found)
+    least = _least_pods(found)
     numbers = [(one, one.count if least is None else least) for one in pods]
     return f"the {found.kind}", numbers
 
 
-def _least(found: Object) -> MaybeInt | None:
+def _least_pods(found: Object) -> MaybeInt | None:
     """Return the pods with which a Job starts, where it states them."""
     stated = mapping(found.metadata.get("annotations")).get(_LEAST)
     if found.group_kind != ("batch", "Job") or stated is None:

@@ -202,10 +202,10 @@ def _planned(plan: ServingPlan) -> list[ServingFacts]:
 def _read_back(bodies: Sequence[Mapping[str, Any]]) -> list[ServingFacts]:
     kinds = {LEADER_WORKER_SET, DISAGGREGATED_SET}
     found = map(read_object, bodies)
-    return [_named(facts(read_sets(one)), one.body) for one in found if one.group_kind in kinds]
+    return [_by_role(facts(read_sets(one)), one.body) for one in found if one.group_kind in kinds]
 
 
-def _named(found: ServingFacts, body: Mapping[str, Any]) -> ServingFacts:
+def _by_role(found: ServingFacts, body: Mapping[str, Any]) -> ServingFacts:
     """Name a LeaderWorkerSet's only engine by its role, as the plan does."""
     labels = mapping(mapping(body.get("metadata")).get("labels"))
     role, name = labels.get(naming.ROLE), labels.get(naming.NAME)

@@ -16,7 +16,7 @@ from kthena_components.core.objects.object import VOLCANO
 from kthena_components.core.plan.limits import (
     UPDATE,
     Limit,
-    Stated,
+    SetField,
     above_zero,
     gang_copies,
     only_if,
@@ -190,11 +190,11 @@ def set_name(plan: ServingPlan, role: RolePlan) -> str:
     return options_of(plan).set_name or f"{plan.name}-{role.name}"
 
 
-def _engines(one: Stated) -> int:
+def _engines(one: SetField) -> int:
     return sum(role.replicas for role in one.plan.roles)
 
 
-def _filled(one: Stated) -> str | None:
+def _filled(one: SetField) -> str | None:
     """Return another role that has engines."""
     return next((role.name for role in one.plan.roles if role.replicas), None)
 

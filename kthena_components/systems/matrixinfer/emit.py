@@ -16,7 +16,7 @@ from kthena_components.core import naming
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, count_of, refuse
 from kthena_components.core.objects.object import VOLCANO, read_object
-from kthena_components.core.plan.limits import UPDATE, Limit, Stated
+from kthena_components.core.plan.limits import UPDATE, Limit, SetField
 from kthena_components.core.plan.manifest import (
     BACKGROUND,
     BUDGETS,
@@ -62,11 +62,11 @@ from kthena_components.systems.volcano import emit as volcano
 # manageInferGroupRollingUpdate, which reads only the partition and updates one group at a time.
 
 
-def _surges(one: Stated) -> bool:
+def _surges(one: SetField) -> bool:
     return scale_budget(one.value, one.plan.groups, up=True) != 0
 
 
-def _earlier_partition(one: Stated) -> str:
+def _earlier_partition(one: SetField) -> str:
     return elsewhere(f"write at most {one.plan.groups - 1}" if one.plan.groups > 1 else remove())
 
 

@@ -126,6 +126,7 @@ def _in_order(name: str) -> tuple[str, int, str]:
 
 
 def _is_entry(body: Body) -> bool:
+    """Return whether an object is the StatefulSet of the entry pods."""
     selector = mapping(mapping(mapping(body.get("spec")).get("selector")).get("matchLabels"))
     return group_kind(body) == STATEFUL_SET and naming.ENTRY in selector
 

@@ -49,7 +49,7 @@ class Nim:
     tensor: MaybeInt | None
     """Tensor size of a NIM on several nodes. None: it is on one, and the NIM chooses."""
     stages: MaybeInt
-    """Pods of one replica, each of which runs a pipeline stage."""
+    """Pods of one replica; each runs a pipeline stage."""
 
     @property
     def replicas(self) -> MaybeInt:

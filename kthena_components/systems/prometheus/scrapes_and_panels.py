@@ -165,7 +165,7 @@ def _rate(title: str, metric: str) -> Panel:
     return Panel(title, "cps", (Query(f"sum {_BY} (rate({metric}{{$own}}[{_RATE}]))"),))
 
 
-def _most(title: str, *metrics: str) -> Panel:
+def _highest_share(title: str, *metrics: str) -> Panel:
     """Show the highest share of any engine. Of several names, a release has one."""
     series = " or ".join(f"{metric}{{$own}}" for metric in metrics)
     return Panel(title, "percentunit", (Query(f"max {_BY} ({series})"),))
@@ -185,7 +185,7 @@ PANELS: Mapping[str, tuple[Panel, ...]] = {
     "vllm": (
         _sum("Requests running", "vllm:num_requests_running"),
         _sum("Requests waiting", "vllm:num_requests_waiting"),
-        _most("KV cache used", "vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc"),
+        _highest_share("KV cache used", "vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc"),
         _rate("Prompt tokens per second", "vllm:prompt_tokens_total"),
         _rate("Generated tokens per second", "vllm:generation_tokens_total"),
         _rate("Preemptions per second", "vllm:num_preemptions_total"),
@@ -200,10 +200,10 @@ PANELS: Mapping[str, tuple[Panel, ...]] = {
     "sglang": (
         _sum("Requests running", "sglang:num_running_reqs"),
         _sum("Requests waiting", "sglang:num_queue_reqs"),
-        _most("KV cache used", "sglang:token_usage"),
+        _highest_share("KV cache used", "sglang:token_usage"),
         _rate("Prompt tokens per second", "sglang:prompt_tokens_total"),
         _rate("Generated tokens per second", "sglang:generation_tokens_total"),
-        _most("Prefix cache hits", "sglang:cache_hit_rate"),
+        _highest_share("Prefix cache hits", "sglang:cache_hit_rate"),
         _times("Time to first token", "sglang:time_to_first_token_seconds"),
         _times("Time between tokens", "sglang:inter_token_latency_seconds"),
         _times("Time of a request", "sglang:e2e_request_latency_seconds"),

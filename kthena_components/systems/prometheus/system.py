@@ -53,7 +53,7 @@ def write_dashboard(
         "refresh": "30s",
         "time": {"from": "now-3h", "to": "now"},
         "templating": {"list": [_sources(), _choice("role", own), _choice("group", own)]},
-        "panels": list(_placed(panels)),
+        "panels": list(_side_by_side(panels)),
     }
 
 
@@ -110,7 +110,7 @@ def _row(title: str) -> dict[str, Any]:
     return {"type": "row", "title": title, "collapsed": False, "panels": []}
 
 
-def _placed(panels: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _side_by_side(panels: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Place three panels side by side; a single row gets its own line."""
     x, y = 0, 0
     for number, panel in enumerate(panels, 1):
@@ -157,7 +157,7 @@ RESTARTS = 3
 def write_alerts(plan: ServingPlan, targets: ScrapeTargets) -> list[dict[str, Any]]:
     """Write the alerts of all units. Those of several units differ in the label `roles`."""
     return [
-        _named(plan, unit, alert)
+        _with_serving_labels(plan, unit, alert)
         for unit in targets.units
         for alert in (*_not_whole(plan, unit), _waiting(plan, unit), *_failing(plan, unit))
     ]
@@ -256,7 +256,7 @@ def _alert(name: str, expr: str, summary: str, description: str, after: str = ""
     return {"alert": name, "expr": expr, **wait, "annotations": annotations}
 
 
-def _named(plan: ServingPlan, unit: Unit, alert: dict[str, Any]) -> dict[str, Any]:
+def _with_serving_labels(plan: ServingPlan, unit: Unit, alert: dict[str, Any]) -> dict[str, Any]:
     """Add the serving and its roles, by which a user finds the unit."""
     labels = {"severity": "warning", "serving": plan.name, "roles": " ".join(unit.roles)}
     notes = {**alert["annotations"], "summary": f"{plan.name}: {alert['annotations']['summary']}"}

@@ -5,7 +5,7 @@ from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.objects.object import fields_of_kind
-from kthena_components.core.plan.controller_variables import Told
+from kthena_components.core.plan.controller_variables import PodVariables
 from kthena_components.core.values.read import unknown_within
 from kthena_components.systems.rbg.facts import (
     GROUP_SIZE,
@@ -46,7 +46,7 @@ _PARTS = (
 _ONE_BY_ONE = "instance after instance of each role restarts"
 
 # v1alpha1 makes LeaderWorkerSets, whose pods have LeaderWorkerSet's variables, too.
-_TOLD = Told(
+_TOLD = PodVariables(
     size=(GROUP_SIZE, "LWS_GROUP_SIZE"),
     leader=("RBG_LWP_LEADER_ADDRESS", "LWS_LEADER_ADDRESS"),
     rank=("RBG_LWP_WORKER_INDEX", "LWS_WORKER_INDEX"),
@@ -86,7 +86,7 @@ def _makes_instances(role: RbgRole) -> bool:
     return not role.legacy and not unknown_within(annotations) and _LWS not in str(annotations)
 
 
-def tells(view: RbgView) -> Told:
+def tells(view: RbgView) -> PodVariables:
     """Return the variables of the leader-worker pattern, first those of its release.
 
     Only the pods of a LeaderWorkerSet have LeaderWorkerSet's variables. A role of v1alpha2 is a

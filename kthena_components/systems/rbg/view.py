@@ -104,7 +104,7 @@ class RbgView:
 
 
 def read_rbg(found: Object) -> RbgView:
-    """Read a RoleBasedGroup, or the one that a RoleBasedGroupSet copies."""
+    """Read a RoleBasedGroup, or the template that a RoleBasedGroupSet copies."""
     path, spec = "spec", found.spec
     at, annotations = "metadata.annotations", mapping(found.metadata.get("annotations"))
     if found.group_kind == RBG_SET:
@@ -126,6 +126,7 @@ def read_rbg(found: Object) -> RbgView:
 
 
 def _shared(spec: Mapping[str, Any], path: str) -> dict[str, tuple[str, object]]:
+    """Return the path and the template of each shared role template, by name."""
     found: dict[str, tuple[str, object]] = {}
     for index, item in enumerate(sequence(spec.get("roleTemplates"))):
         name, at = text(mapping(item).get("name")), f"{path}.roleTemplates[{index}].template"
@@ -153,6 +154,7 @@ def _roles(spec: Mapping[str, Any], path: str) -> Iterator[RbgRole]:
 
 
 def _pattern(fields: Mapping[str, Any]) -> tuple[str, bool]:
+    """Return the pattern of a role, and whether the older fields of a role state it."""
     stated = next((name for name in PATTERNS if fields.get(name) is not None), None)
     if stated is not None:
         return stated, False

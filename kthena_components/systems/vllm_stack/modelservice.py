@@ -40,7 +40,7 @@ _FIRST, _DATA, _SIZES_STATED, _STATED_WINS = (0, 3, 0), (0, 3, 6), (0, 3, 14), (
 """The first release that is read, the first that passes the data sizes, the first whose values.yaml
 states all sizes as 1, and the first that keeps the GPUs that resources state."""
 _RESOURCES = {"nvidia": "nvidia.com/gpu", "amd": "amd.com/gpu", "intel-gaudi": "habana.ai/gaudi"}
-"""Types of accelerators of which each rank has a whole one. A TPU may hold two."""
+"""Types of accelerators that ranks do not share: each has a whole one. A TPU may hold two."""
 _FLAGS = {
     "tensor": "--tensor-parallel-size",
     "data": "--data-parallel-size",

@@ -60,7 +60,7 @@ def facts(found: Object) -> ServingFacts:
     """Read the facts of a Volcano Job."""
     parts = _parts(found)
     serving = [part for part in parts if part.pods]
-    engines, placed = _engines(found, serving), _placed(found, serving)
+    engines, placed = _engines(found, serving), _scheduled_by_volcano(found, serving)
     return ServingFacts(
         path=found.at("spec"),
         name=name_of(found.body),
@@ -189,7 +189,7 @@ def _with_variables(container: Any, variables: Variables) -> Any:
     return {**container, "env": [*(env or ()), *variables]}
 
 
-def _placed(found: Object, parts: Sequence[_Part]) -> MaybeBool:
+def _scheduled_by_volcano(found: Object, parts: Sequence[_Part]) -> MaybeBool:
     """Return whether Volcano schedules the pods: by default, unless template or Job differ."""
     usual = found.spec.get("schedulerName") or _VOLCANO
     specs = [mapping(mapping(part.template).get("spec")) for part in parts]
@@ -211,7 +211,7 @@ def _gang(
         return None
     ours = total([product(engine.replicas, engine.pods) for engine in engines])
     made = total([part.count for part in parts if part.pods])
-    every, least = total([part.count for part in parts]), _least(found, parts)
+    every, least = total([part.count for part in parts]), _least_pods(found, parts)
     names = {engine.name for engine in engines}
     if not engines or isinstance(ours, Unknown) or ours != made or len(names) != len(engines):
         return None
@@ -225,7 +225,7 @@ def _gang(
     return GangFacts(path=found.at("spec.minAvailable"), min_member=least, minima=minima)
 
 
-def _least(found: Object, parts: Sequence[_Part]) -> MaybeInt:
+def _least_pods(found: Object, parts: Sequence[_Part]) -> MaybeInt:
     """Return how many pods the Job waits for; the default is the sum of its tasks' minima."""
     stated = _count(found.spec, "minAvailable", 0)
     minima = (_count(part.task.fields, "minAvailable", -1) for part in parts)

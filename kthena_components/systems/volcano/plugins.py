@@ -51,7 +51,7 @@ def task_names(found: Object) -> list[str]:
     return [name if is_name(name) else f"default{index}" for index, name in named]
 
 
-def _stated(found: Object) -> Mapping[str, object] | None:
+def _plugins_of(found: Object) -> Mapping[str, object] | None:
     """Return the plugins; None if they are not known."""
     plugins, names = found.spec.get("plugins"), [t.fields.get("name") for t in tasks_of(found)]
     hidden = unknown_inside(plugins) or unknown_in(found.spec.get("tasks"))
@@ -71,7 +71,7 @@ def injects_hosts(plugins: Mapping[str, object]) -> bool:
 
 def variables(found: Object) -> tuple[str, ...]:
     """Return the variables that the plugins set, or beginnings of them if that is not known."""
-    plugins = _stated(found)
+    plugins = _plugins_of(found)
     return _ANY if plugins is None else tuple(_variables(plugins, task_names(found)))
 
 
@@ -100,7 +100,7 @@ class PytorchPlugin(NamedTuple):
     @classmethod
     def read(cls, found: Object) -> "PytorchPlugin | None":
         """Read the plugin; None if the Job does not have it, or its arguments are not known."""
-        plugins = _stated(found)
+        plugins = _plugins_of(found)
         if plugins is None or "pytorch" not in plugins:
             return None
         given = arguments(plugins["pytorch"])
@@ -154,7 +154,7 @@ def _key(task: str) -> str:
 
 def hosts(found: Object) -> PodHosts | None:
     """Return the names of the pods; None if a template states its own, or they are not known."""
-    plugins, tasks = _stated(found), tasks_of(found)
+    plugins, tasks = _plugins_of(found), tasks_of(found)
     if plugins is None or not is_name(found.name) or any(map(_has_own, tasks)):
         return None
     job, names = str(found.name), task_names(found)

@@ -20,7 +20,7 @@ from kthena_components.core.objects.object import (
     pod_set,
 )
 from kthena_components.core.objects.retained_fields import kept_pods, kept_spec, only
-from kthena_components.core.plan.controller_variables import Told, first_pod, reference
+from kthena_components.core.plan.controller_variables import PodVariables, first_pod, reference
 from kthena_components.core.plan.read_back import stated
 from kthena_components.core.values.read import count, mapping, name_of, text
 from kthena_components.core.values.unknown import total
@@ -109,7 +109,7 @@ def gangs(found: Object) -> Iterator[Gang]:
     )
 
 
-def tells(found: Object) -> Told:
+def tells(found: Object) -> PodVariables:
     """Return the variables of the plugins env and svc, with one engine in the Job.
 
     Source: Volcano v1.14 pkg/controllers/job/plugins/env/env.go (VC_TASK_INDEX),
@@ -122,7 +122,7 @@ def tells(found: Object) -> Told:
     # `convert` rewrites and names them all, whether a plugin sets them or not.
     plugin = PytorchPlugin.read(found)
     others = ("VC_", "VK_", *(() if plugin is None else PYTORCH))
-    told = Told(ordinal=INDEX, others=others, exactly=exactly)
+    told = PodVariables(ordinal=INDEX, others=others, exactly=exactly)
     if plugin is not None and len(engines) == 1 and _is_ranked(found, engines[0], plugin):
         told = replace(told, leader=("MASTER_ADDR",), size=("WORLD_SIZE",), rank=("RANK",))
     if len(engines) != 1 or first not in tasks:

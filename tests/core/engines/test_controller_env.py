@@ -6,7 +6,7 @@ import pytest
 
 from kthena_components.core.engines.placeholders import LATE_VARIABLES, misspelled, numbers_pods
 from kthena_components.core.objects.object import read_object
-from kthena_components.core.plan.controller_variables import Told
+from kthena_components.core.plan.controller_variables import PodVariables
 from kthena_components.core.values.read import group_kind
 from kthena_components.systems import find_kind
 from tests.support.for_each import for_each
@@ -16,7 +16,7 @@ ONLY_THERE = {"PORT": "Knative sets it; elsewhere, scripts name a variable of th
 """Variables that are late in the objects of one system only, each with the reason."""
 
 
-def told() -> Iterator[tuple[str, Told]]:
+def told() -> Iterator[tuple[str, PodVariables]]:
     for name, body in bases().items():
         kind = find_kind(group_kind(body))
         if kind is not None and kind.tells is not None:

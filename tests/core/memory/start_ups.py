@@ -16,7 +16,7 @@ from typing import Any
 from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, run_rule
-from kthena_components.core.memory.engine import placed_engines
+from kthena_components.core.memory.engine import engines_on_gpu
 from kthena_components.core.memory.estimate import Estimate, estimate_of
 from kthena_components.core.rules.memory_weights_fraction_offload import (
     memory_one_sequence,
@@ -78,7 +78,7 @@ class Measured:
     @property
     def estimate(self) -> Estimate | Unknown:
         """What the model says about it."""
-        for _, placed in placed_engines(self.serving):
+        for _, placed in engines_on_gpu(self.serving):
             return placed if isinstance(placed, Unknown) else estimate_of(placed)
         return Unknown("no engine of a known GPU")
 

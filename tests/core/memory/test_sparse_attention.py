@@ -6,7 +6,7 @@ import pytest
 
 from kthena_components.core.findings import Finding
 from kthena_components.core.memory import GIB, Split
-from kthena_components.core.memory.engine import Placed, placed_engines
+from kthena_components.core.memory.engine import EngineOnGpu, engines_on_gpu
 from kthena_components.core.memory.estimate import Estimate
 from kthena_components.core.memory.held_weights import copied_weights
 from kthena_components.core.memory.sparse_attention import (
@@ -45,7 +45,7 @@ def start(model: str, engine: str, version: str, gpu: str, args: tuple[str, ...]
 def bytes_of_a_token(measured: Measured) -> int:
     estimate = measured.estimate
     assert isinstance(estimate, Estimate)
-    return estimate.each
+    return estimate.token_bytes
 
 
 # Model: numbers of one layer's indexer. wq_b, wk and weights_proj.
@@ -143,8 +143,8 @@ def test_sglang_allocates_more_than_it_counts(
     version: str, gpu: str, args: tuple[str, ...], allocated: int, counted: int
 ) -> None:
     measured = start(GLM_FP8, "sglang", version, gpu, args)
-    ((_, placed),) = placed_engines(measured.serving)
-    assert isinstance(placed, Placed)
+    ((_, placed),) = engines_on_gpu(measured.serving)
+    assert isinstance(placed, EngineOnGpu)
 
     assert bytes_of_a_token(measured) == 78 * allocated
     budget = placed.room - placed.loaded - placed.overhead
@@ -255,7 +255,7 @@ def needed(
 ) -> float:
     request = request_cache(shape_of(model), length, tokens, release, drafts=drafts)
     assert request is not None
-    return (length * request.each + request.fixed) / GIB
+    return (length * request.token_bytes + request.request_bytes) / GIB
 
 
 # Model, tokens of a request and of a batch, release: GiB. The first one is what the error of k28

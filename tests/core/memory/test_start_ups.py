@@ -8,7 +8,7 @@ import pytest
 
 from kthena_components.core.findings import Level
 from kthena_components.core.memory import Split
-from kthena_components.core.memory.engine import Placed, placed_engines
+from kthena_components.core.memory.engine import EngineOnGpu, engines_on_gpu
 from kthena_components.core.memory.estimate import Estimate, Verdict
 from kthena_components.core.memory.largest_batch import StartUp, batch_of
 from kthena_components.core.memory.share import (
@@ -154,16 +154,16 @@ def test_an_engine_that_started_is_never_said_not_to_start(start: Measured) -> N
 def test_weights_and_cache_of_sglang_are_within_the_most_that_its_share_may_be(
     start: Measured,
 ) -> None:
-    ((_, placed),) = placed_engines(start.serving)
-    assert isinstance(placed, Placed)
+    ((_, placed),) = engines_on_gpu(start.serving)
+    assert isinstance(placed, EngineOnGpu)
     assert (start.weights_gib or 0.0) + (start.kv_gib or 0.0) <= placed.most
 
 
 def test_only_a_share_that_sglang_chooses_is_in_doubt() -> None:
     """Two of its start-ups hold more than the default; vLLM's default is one number."""
     for start in KNOWN:
-        ((_, placed),) = placed_engines(start.serving)
-        assert isinstance(placed, Placed)
+        ((_, placed),) = engines_on_gpu(start.serving)
+        assert isinstance(placed, EngineOnGpu)
         stated = "--mem-fraction-static" in start.args
         certain = start.engine == "vllm" or (stated and start.gpu.startswith("NVIDIA"))
         assert not certain or placed.most == placed.budget, start.id
@@ -226,7 +226,7 @@ def test_some_releases_compare_the_cache_of_a_stage_with_all_stages(
         )  # fmt: skip
         estimate = start.estimate
         assert isinstance(estimate, Estimate)
-        return estimate.each
+        return estimate.token_bytes
 
     assert each(4) * 4 == each(1) * stages
 
@@ -294,7 +294,7 @@ def test_checkpoints_of_nvidia_state_the_type_of_their_cache(
     estimate = start.estimate
 
     assert isinstance(estimate, Estimate)
-    assert estimate.each == 64 * 8 * 128 * 2 * (1 if fp8 else 2)
+    assert estimate.token_bytes == 64 * 8 * 128 * 2 * (1 if fp8 else 2)
 
 
 # Variable of vLLM, release, GPU: bytes of each logit of 1,024 requests.
@@ -343,8 +343,8 @@ def test_the_image_of_vllm_has_the_sampler_of_flashinfer(
     )  # fmt: skip
     variable = "VLLM_USE_FLASHINFER_SAMPLER"
     for measured, found in ((start, samples), (replace(start, own_image=False), False)):
-        ((_, placed),) = placed_engines(measured.serving)
-        assert isinstance(placed, Placed)
+        ((_, placed),) = engines_on_gpu(measured.serving)
+        assert isinstance(placed, EngineOnGpu)
         assert (variable in placed.start.on) == found
 
 
@@ -371,7 +371,7 @@ def test_a_request_takes_the_heads_of_the_layers_that_store_every_token(
     estimate = start.estimate
 
     assert isinstance(estimate, Estimate)
-    assert estimate.each == each
+    assert estimate.token_bytes == each
 
 
 @for_each("start", [start for start in KNOWN if not start.started], ids=lambda start: start.id)
@@ -451,7 +451,7 @@ def test_each_request_needs_a_block_of_states(name: str, blocks: int, off: float
     (estimate,) = (start.estimate for start in KNOWN if start.id == name)
 
     assert isinstance(estimate, Estimate)
-    assert estimate.cache / estimate.state == pytest.approx(blocks, rel=off)
+    assert estimate.cache / estimate.state_gib == pytest.approx(blocks, rel=off)
     assert estimate.lacks_states
 
 
@@ -461,8 +461,8 @@ def test_a_release_that_compares_no_blocks_of_states_needs_none() -> None:
 
     assert isinstance(older, Estimate)
     assert isinstance(first, Estimate)
-    assert (older.state, older.states, older.lacks_states) == (0, None, False)
-    assert first.state > 0
+    assert (older.state_gib, older.states, older.lacks_states) == (0, None, False)
+    assert first.state_gib > 0
 
 
 def start_up(model: str, gpu: str, memory: float, version: Version | None, tensor: int) -> StartUp:
@@ -874,9 +874,9 @@ def test_an_engine_of_sglang_has_the_share_of_its_options(
         id="", source="", engine="sglang", version="0.5.8", gpu=gpu, tensor=8,
         model="moonshotai/Kimi-K2.5", args=args, started=True,
     )  # fmt: skip
-    ((_, placed),) = placed_engines(start.serving)
+    ((_, placed),) = engines_on_gpu(start.serving)
 
-    assert isinstance(placed, Placed)
+    assert isinstance(placed, EngineOnGpu)
     assert placed.share == pytest.approx(share, abs=0.01)
 
 
@@ -1010,8 +1010,8 @@ def test_other_transports_gather_no_tokens(
         model="deepseek-ai/DeepSeek-R1", started=True,
         args=("--data-parallel-size", "8", "--enable-expert-parallel", *args),
     )  # fmt: skip
-    ((engine, placed),) = placed_engines(start.serving)
-    assert isinstance(placed, Placed)
+    ((engine, placed),) = engines_on_gpu(start.serving)
+    assert isinstance(placed, EngineOnGpu)
     entry = replace(engine.entry, stated=frozenset({variable} if variable else ()))
     terms = replace(placed, engine=replace(engine, entry=entry)).terms
 

@@ -58,20 +58,22 @@ LEFT: list[tuple[dict[str, object], Version | None, bool, float]] = [
 def test_states_take_their_part(
     options: dict[str, object], release: Version | None, drafts: bool, left: float
 ) -> None:
-    states = States(each=0.5, options=options, release=release, copies=1, drafts=drafts)
+    states = States(state_gib=0.5, options=options, release=release, copies=1, drafts=drafts)
 
     assert cache_beside_states(38.0, states) == pytest.approx(left, abs=0.01)
 
 
 def test_without_their_size_states_take_their_ratio() -> None:
-    states = States(each=None, options={**FEW, **NO_RADIX}, release=None, copies=1, drafts=True)
+    states = States(
+        state_gib=None, options={**FEW, **NO_RADIX}, release=None, copies=1, drafts=True
+    )
 
     assert cache_beside_states(38.0, states) == pytest.approx(20.0)
 
 
 def test_copies_of_the_attention_share_the_requests() -> None:
     options = {"--max-running-requests": 8, **NO_RADIX}
-    states = States(each=0.5, options=options, release=(0, 5, 16), copies=4, drafts=False)
+    states = States(state_gib=0.5, options=options, release=(0, 5, 16), copies=4, drafts=False)
 
     assert cache_beside_states(38.0, states) == pytest.approx(37.0)
 

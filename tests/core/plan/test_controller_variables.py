@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from kthena_components.core.plan.controller_variables import Rewritten, Told, rewrite
+from kthena_components.core.plan.controller_variables import PodVariables, Rewritten, rewrite
 from tests.support.for_each import for_each
 from tests.support.specs import template
 
-TOLD = Told(
+TOLD = PodVariables(
     size=("THEIR_SIZE",),
     leader=("THEIR_LEADER",),
     rank=("THEIR_RANK",),

@@ -7,7 +7,7 @@ import pytest
 
 from kthena_components.checker.manifest import check_manifest
 from kthena_components.core.findings import Finding, Level
-from kthena_components.core.memory.engine import Placed, placed_engines
+from kthena_components.core.memory.engine import EngineOnGpu, engines_on_gpu
 from kthena_components.core.models import ModelShape
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN
@@ -80,8 +80,8 @@ def budget_of(sized: Sized) -> float:
     assert deployment is not None
     start = start_of(sized, deployment)
     assert isinstance(start, Start)
-    ((_, placed),) = placed_engines(start.facts)
-    assert isinstance(placed, Placed)
+    ((_, placed),) = engines_on_gpu(start.facts)
+    assert isinstance(placed, EngineOnGpu)
     return placed.budget
 
 

@@ -65,7 +65,7 @@ def both(left: Truth, right: Callable[[], Truth]) -> Truth:
 
 
 def either(left: Truth, right: Callable[[], Truth]) -> Truth:
-    """Join two conditions of which one must hold."""
+    """Join two conditions: at least one must hold."""
     return negated(both(negated(left), lambda: negated(right())))
 
 

@@ -118,7 +118,7 @@ def _table(shell: Shell, name: str, items: Sequence[Word], found: Value | None) 
 
 
 def _with_element(shell: Shell, made: Assignment, text: str) -> Value:
-    """Return an array of which one element is set."""
+    """Return the array of a variable with one element set."""
     expander = Expander(shell)
     name, index = made.name, expander.text(made.index or ())
     found = value_of(shell, name)

@@ -190,7 +190,10 @@ def compiled(pattern: str) -> re.Pattern[str] | None:
 
 
 def _expression(text: str, pattern: str) -> re.Pattern[str] | None:
-    """Return the expression of a pattern; None also if it depends on the locale what it fits."""
+    """Return the regular expression of a shell pattern.
+
+    None: the pattern is not supported, or its matches in this text depend on the locale.
+    """
     by_character = not text.isascii() and ("?" in pattern or "[" in pattern)
     return None if by_character else compiled(pattern)
 

@@ -115,7 +115,7 @@ def _unclear(
     once: Callable[[], Flow],
     last: Status = 0,
 ) -> Flow:
-    """Run a loop of which it is not known how often it runs.
+    """Run a loop whose number of runs is not known.
 
     Its status is the status of its last round, or 0 if it has none.
     """

@@ -126,7 +126,7 @@ def _seq(call: Call) -> str | None:
 
 def read(call: Call) -> Flow:
     """Set variables to the fields of a line."""
-    flags, names, array = _given(call)
+    flags, names, array = _read_arguments(call)
     if not call.known:
         call.shell.state.forget("the script reads a variable with an unknown name")
     line = (
@@ -147,7 +147,7 @@ def read(call: Call) -> Flow:
     return call.shell.done()
 
 
-def _given(call: Call) -> tuple[set[str], list[str], str]:
+def _read_arguments(call: Call) -> tuple[set[str], list[str], str]:
     """Read the words of `read`: the letters of its flags, its variables, and the array of -a."""
     flags, names, array = set[str](), list[str](), ""
     words = list(call.words[1:])

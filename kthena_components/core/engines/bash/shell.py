@@ -137,7 +137,7 @@ class Shell:
         return Flow.ENDED
 
     def branch(self, ways: Sequence[Way], doubt: Doubt = Doubt.OPEN) -> Flow:
-        """Run alternatives, of which one happens, and join their states.
+        """Run alternatives and join their states: one of them happens.
 
         A program that one of them starts is sure if each of them starts one or fails, and so is
         what follows.
@@ -263,7 +263,7 @@ class Shell:
         return result
 
     def settle(self, body: Way) -> Flow:
-        """Run the body of a loop of which it is not known how often it runs.
+        """Run the body of a loop whose number of runs is not known.
 
         What it changes is forgotten before it runs, until it changes nothing else.
         """

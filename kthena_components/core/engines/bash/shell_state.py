@@ -28,7 +28,7 @@ UNSET, MISSING = Nothing.UNSET, Nothing.MISSING
 
 
 class Many(str):
-    """A word of which it is not known how many words it stands for, none included."""
+    """A word that stands for an unknown number of words, perhaps for none."""
 
     __slots__ = ()
 
@@ -70,7 +70,7 @@ that is read; why any variable may have changed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class EnvCommand:
     """An environment with some variables set or removed, as `env` starts a program."""
 
     around: Variables
@@ -84,7 +84,7 @@ class Given:
         """Return whether there is surely no such variable."""
         if name in self.own:
             return self.own[name] is None
-        return isinstance(self.around, Given | Passed) and self.around.kept(name)
+        return isinstance(self.around, EnvCommand | Passed) and self.around.kept(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class Passed:
         """Return whether there is surely no such variable: the shell keeps or has removed it."""
         around = self.state.environment
         known = name in self.assigned or self.state.noted(name) is not MISSING
-        return known or (isinstance(around, Given | Passed) and around.kept(name))
+        return known or (isinstance(around, EnvCommand | Passed) and around.kept(name))
 
 
 @dataclass(slots=True)
@@ -161,7 +161,7 @@ class State:
         """Return what the shell was started with; UNSET for what another shell kept to itself."""
         around = self.environment
         found = around.look_up(name)
-        kept = found is None and isinstance(around, Given | Passed) and around.kept(name)
+        kept = found is None and isinstance(around, EnvCommand | Passed) and around.kept(name)
         return UNSET if kept else found
 
     def exported(self, name: str) -> bool | None:

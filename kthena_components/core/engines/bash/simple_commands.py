@@ -45,7 +45,7 @@ class Commands:
         """Read assignments, words and redirections, which may stand in any order."""
         assignments: list[Assignment] = []
         loose: list[Node] = []
-        found = Found([], [], [])
+        found = Redirections([], [], [])
         self._check_lines(nodes)
         for node in nodes:
             if node.type == "variable_assignment" and not loose:
@@ -192,7 +192,7 @@ class Behind:
 
 
 @dataclass(slots=True)
-class Found:
+class Redirections:
     """Redirections of one command, and what the grammar counted to them."""
 
     redirects: list[Redirect]

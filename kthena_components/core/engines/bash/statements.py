@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 
-from kthena_components.core.engines.bash.simple_commands import REDIRECTS, Commands, Found
+from kthena_components.core.engines.bash.simple_commands import REDIRECTS, Commands, Redirections
 from kthena_components.core.engines.bash.syntax import (
     Block,
     Case,
@@ -66,7 +66,7 @@ class Statements:
         inside = node.children[1:-1]
         if len(inside) != 1 or inside[0].type != "file_redirect":
             return self.block(inside)
-        found = Found([], [], [])
+        found = Redirections([], [], [])
         found.read(self.words, inside[0])
         redirect = found.redirects[0]
         if found.words or redirect.mark != "<":
@@ -124,7 +124,7 @@ class Statements:
         return Pipeline(tuple(read))
 
     def chain(self, node: Node) -> Chain:
-        """Read `a && b || c`, of which the grammar makes a tree that leans left."""
+        """Read `a && b || c`, which the grammar reads as a tree that leans left."""
         rest: list[tuple[str, Statement]] = []
         while node.type == "list":
             left, mark, right = _sides(node)
@@ -135,7 +135,7 @@ class Statements:
     def redirected(self, node: Node) -> Statement:
         """Read a command with redirections, which belong to the last command of a list."""
         body, *others = written(node)
-        found = Found([], [], [])
+        found = Redirections([], [], [])
         if body.type in REDIRECTS:
             return self.commands.command(node.children)
         for redirect in others:
@@ -145,7 +145,7 @@ class Statements:
             made = self._behind(made, behind.mark, behind.node)
         return made
 
-    def _redirect(self, node: Node, found: Found) -> Statement:
+    def _redirect(self, node: Node, found: Redirections) -> Statement:
         """Attach redirections to their command: the last one of a list or pipeline."""
         if node.type == "list":
             left, mark, right = _sides(node)
@@ -224,6 +224,7 @@ def condition(reader: Statements, node: Node) -> If:
 
 
 def _branch(reader: Statements, nodes: Sequence[Node]) -> tuple[Block, Block]:
+    """Return the condition and the body of an `if` or `elif`."""
     cut = next(index for index, node in enumerate(nodes) if node.type == "then")
     return reader.block(nodes[:cut]), reader.block(nodes[cut + 1 :])
 
@@ -274,6 +275,7 @@ def case(reader: Statements, node: Node) -> Case:
 
 
 def _item(reader: Statements, node: Node) -> tuple[tuple[Word, ...], Block, str]:
+    """Return the patterns of a branch of `case`, its body, and what ends it."""
     children = node.children
     cut = next(index for index, child in enumerate(children) if child.type == ")")
     end = children[-1].type if children[-1].type in _ENDS else ";;"
@@ -300,7 +302,7 @@ def function(reader: Statements, node: Node) -> Function:
     """Read the definition of a function."""
     parts = [child for child in node.children if child.is_named and child.type != "comment"]
     name, body, *redirects = parts
-    found = Found([], [], [])
+    found = Redirections([], [], [])
     for redirect in redirects:
         if redirect.type not in REDIRECTS:
             raise UnreadError("a function has something after its body")

@@ -56,16 +56,16 @@ def unique(
 def dns_label(path: str, name: object, rule: str = "") -> Iterator[Finding]:
     """Check a DNS-1123 label, such as a role's name."""
     wanted = f"a DNS-1123 label of at most {naming.DNS_LABEL} characters"
-    yield from _named(path, name, rule, wanted, _is_label)
+    yield from _check_name(path, name, rule, wanted, _is_label)
 
 
 def subdomain(path: str, name: object, rule: str = "") -> Iterator[Finding]:
     """Check a DNS-1123 subdomain, such as the name of most objects."""
     wanted = f"a DNS-1123 subdomain of at most {_SUBDOMAIN} characters"
-    yield from _named(path, name, rule, wanted, _is_subdomain)
+    yield from _check_name(path, name, rule, wanted, _is_subdomain)
 
 
-def _named(
+def _check_name(
     path: str, name: object, rule: str, wanted: str, fits: Callable[[str], bool]
 ) -> Iterator[Finding]:
     """Check an object's name with `fits`; `wanted` says in words what the name must be."""
@@ -149,7 +149,7 @@ def _has_unresolved(value: object) -> bool:
 
 
 def exactly_one(first: str, second: str, *, neither: bool) -> tuple[str, str]:
-    """Return what is wrong with two fields of which exactly one must be given, and the remedy."""
+    """Return what is wrong with two fields, and the remedy: exactly one of them must be given."""
     if neither:
         return f"has neither {first} nor {second}", f"write {first} or {second}"
     return f"has both {first} and {second}", "keep one of the two"

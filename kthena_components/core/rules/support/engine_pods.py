@@ -375,7 +375,7 @@ def _only_joins(pod: PodFacts, joins: CommandFacts) -> bool:
 
 
 def needs_gang(engine: EngineFacts) -> bool:
-    """Return whether an engine has several pods, of which one may have GPUs or starts an engine.
+    """Return whether an engine has several pods, and one may have GPUs or starts an engine.
 
     Others, such as web servers, do not wait for each other.
     """

@@ -13,7 +13,7 @@ from kthena_components.core.engines.facts import OPTIONS_BY_FIELD, set_size
 from kthena_components.core.facts.pod import DeviceFacts, PodFacts
 from kthena_components.core.facts.serving import EngineFacts, starts_later_copies
 from kthena_components.core.findings import Finding, count_of
-from kthena_components.core.memory.engine import Placed, placed_engine
+from kthena_components.core.memory.engine import EngineOnGpu, engine_on_gpu
 from kthena_components.core.memory.sharding import Sharding, fits, is_whole, model_shape
 from kthena_components.core.models.config import ModelShape
 from kthena_components.core.remedies import Change, Remedy, either, mapped, remove, together, write
@@ -208,8 +208,8 @@ def _suits(engine: EngineFacts, command: CommandFacts, sizes: Mapping[str, int])
         data=sizes.get("data", command.data),
     )
     split = Sharding(engine, made, shape)
-    placed = placed_engine(replace(engine, entry=replace(engine.entry, command=made)))
-    if isinstance(placed, Placed) and placed.weights > placed.budget:
+    placed = engine_on_gpu(replace(engine, entry=replace(engine.entry, command=made)))
+    if isinstance(placed, EngineOnGpu) and placed.weights > placed.budget:
         return False
     return fits(split) and sizes.get("pipeline", 1) <= shape.layers and not breaks_blocks(split)
 

@@ -8,13 +8,13 @@ from kthena_components.core.engines.dialects import dialect_of
 from kthena_components.core.engines.facts import OPTIONS_BY_FIELD, one_of_sizes, set_size
 from kthena_components.core.facts.serving import EngineFacts, gpus_of, ranks_of
 from kthena_components.core.memory import Split
-from kthena_components.core.memory.engine import Placed, placed_engine
+from kthena_components.core.memory.engine import EngineOnGpu, engine_on_gpu
 from kthena_components.core.memory.sharding import Sharding, divisors, fits, is_whole, split_of
 from kthena_components.core.remedies import Remedy, either, together
 from kthena_components.core.values.unknown import all_known
 
 
-def larger_sizes(placed: Placed) -> list[tuple[int, int]]:
+def larger_sizes(placed: EngineOnGpu) -> list[tuple[int, int]]:
     """Return the tensor and pipeline sizes of the fewest GPUs on which the weights fit.
 
     One of both sizes is the present one, and the other is larger. The model has to divide by them,
@@ -27,7 +27,7 @@ def larger_sizes(placed: Placed) -> list[tuple[int, int]]:
     return [(tensor, pipeline) for tensor, pipeline in found if tensor * pipeline == least]
 
 
-def _tensors(placed: Placed) -> Iterator[tuple[int, int]]:
+def _tensors(placed: EngineOnGpu) -> Iterator[tuple[int, int]]:
     """List larger tensor sizes, with the pipeline, that fit heads, blocks and whole pods."""
     command, gpus = placed.command, placed.engine.entry.gpus
     data, context = command.attention_data, command.attention_context
@@ -41,13 +41,14 @@ def _tensors(placed: Placed) -> Iterator[tuple[int, int]]:
             yield tensor, placed.split.pipeline
 
 
-def _pipelines(placed: Placed) -> Iterator[tuple[int, int]]:
+def _pipelines(placed: EngineOnGpu) -> Iterator[tuple[int, int]]:
+    """Yield the tensor size with each larger pipeline size."""
     most = 0 if placed.engine.one_stage else placed.shape.layers
     for pipeline in range(placed.split.pipeline + 1, most + 1):
         yield placed.split.tensor, pipeline
 
 
-def has_room(placed: Placed, tensor: int, pipeline: int) -> bool:
+def has_room(placed: EngineOnGpu, tensor: int, pipeline: int) -> bool:
     """Return whether the weights fit into the GPUs with other sizes."""
     command = replace(placed.command, tensor=tensor, pipeline=pipeline)
     split = split_of(command)
@@ -129,8 +130,8 @@ def _has_pipeline(engine: EngineFacts, command: CommandFacts) -> bool:
 
 def _has_room(sharding: Sharding, tensor: int, pipeline: int) -> bool:
     """Return whether the weights fit into the GPUs, as far as that is known."""
-    placed = placed_engine(sharding.engine)
-    return not isinstance(placed, Placed) or has_room(placed, tensor, pipeline)
+    placed = engine_on_gpu(sharding.engine)
+    return not isinstance(placed, EngineOnGpu) or has_room(placed, tensor, pipeline)
 
 
 def _both(sharding: Sharding, tensor: int, pipeline: int) -> Remedy:

@@ -14,7 +14,7 @@ from kthena_components.core.findings import (
 )
 from kthena_components.core.hardware import Instance, find_instance, known_instances
 from kthena_components.core.memory import GIB, overhead
-from kthena_components.core.memory.engine import Placed, cache_of, placed_engines
+from kthena_components.core.memory.engine import EngineOnGpu, bytes_per_token, engines_on_gpu
 from kthena_components.core.objects.object import requests_in
 from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.rules.memory_weights_fraction_offload import memory_fraction_range
@@ -48,14 +48,14 @@ def kaito_capacity(view: View) -> Iterator[Finding]:
     """KAITO creates as many nodes for a preset as stated, and the model fits on them.
 
     With vLLM, KAITO calculates the nodes itself, from the size of the weight files, and ignores
-    resource.count. A smaller count means more nodes than requested; a larger one has no effect.
-    The GPUs of existing nodes are those of the labels nvidia.com/gpu.product and .count. If
-    its nodes leave too little memory for one request of the model's length, the rule reports the
-    numbers: the estimate ignores that layers cannot be split, and that every GPU has the whole
-    cache of latent attention. With the transformers runtime, the model must fit on one node. The
-    ConfigMap of inference.config overrides KAITO's own values, such as a longer max-model-len, for
-    which it creates more nodes. KAITO 0.11 creates none if a replica needs more than 3. In place of
-    a preset, a pod of inference.template requests no more GPUs than a node has.
+    resource.count. A smaller count means more nodes than requested; a larger one has no effect. The
+    labels nvidia.com/gpu.product and .count state the GPUs of existing nodes. If its nodes leave
+    too little memory for one request of the model's length, the rule reports the numbers: the
+    estimate ignores that layers cannot be split, and that every GPU has the whole cache of latent
+    attention. With the transformers runtime, the model must fit on one node. The ConfigMap of
+    inference.config overrides KAITO's own values, such as a longer max-model-len, for which it
+    creates more nodes. KAITO 0.11 creates none if a replica needs more than 3. In place of a
+    preset, a pod of inference.template requests no more GPUs than a node has.
 
     Pass: Llama-3.3-70B, 131.4 GiB, count 2 of Standard_NC48ads_A100_v4, 2 × 80 GiB.
     Fail: the same with count 1; 5 nodes with KAITO 0.11; a template with 2 GPUs on
@@ -142,7 +142,7 @@ def _nodes(sized: Sized, view: View) -> Iterator[Finding]:
     deployment = sized.deployment
     if deployment is None:
         return
-    if not (refusal := [*_most(sized, deployment, view)]):
+    if not (refusal := [*_too_many_nodes(sized, deployment, view)]):
         yield from _count(sized, deployment)
     yield from refusal
     yield from _limit(deployment, view)
@@ -150,7 +150,7 @@ def _nodes(sized: Sized, view: View) -> Iterator[Finding]:
     yield from _left(sized, deployment)
 
 
-def _most(sized: Sized, deployment: Deployment, view: View) -> Iterator[Finding]:
+def _too_many_nodes(sized: Sized, deployment: Deployment, view: View) -> Iterator[Finding]:
     """Report more nodes than the release of KAITO creates for one replica."""
     release = known_version(view.object.context.versions.get("kaito") or "", "kaito")
     if release in _MOST_NODES and deployment.nodes > _MOST_NODES[release]:
@@ -210,7 +210,7 @@ def _limit(deployment: Deployment, view: View) -> Iterator[Finding]:
 def _left(sized: Sized, deployment: Deployment) -> Iterator[Finding]:
     """Report if one request of maximum length would not fit, by our own estimate."""
     start = start_of(sized, deployment)
-    placed = start if isinstance(start, Unknown) else _placed(sized, start)
+    placed = start if isinstance(start, Unknown) else _engine_on_gpu(sized, start)
     if isinstance(placed, Unknown):
         # Without a ConfigMap, the gap is in the table of models.
         if sized.model.config:
@@ -219,7 +219,7 @@ def _left(sized: Sized, deployment: Deployment) -> Iterator[Finding]:
         yield from _short(sized, start, placed)
 
 
-def _placed(sized: Sized, start: Start) -> Placed | Unknown | None:
+def _engine_on_gpu(sized: Sized, start: Start) -> EngineOnGpu | Unknown | None:
     """Return the engine on its GPUs; None if there is nothing to compare.
 
     Ranks without GPUs, and a share that vLLM does not accept, are reported by kaito-config.
@@ -229,15 +229,15 @@ def _placed(sized: Sized, start: Start) -> Placed | Unknown | None:
         return None
     if any(finding.level is not Level.UNKNOWN for finding in memory_fraction_range(start.facts)):
         return None
-    (_, placed), *_ = placed_engines(start.facts)
+    (_, placed), *_ = engines_on_gpu(start.facts)
     if isinstance(placed, Unknown) or placed.left is None:
         return placed if isinstance(placed, Unknown) else None
-    return first_unknown(cache_of(placed), start.command.max_model_len) or placed
+    return first_unknown(bytes_per_token(placed), start.command.max_model_len) or placed
 
 
-def _short(sized: Sized, start: Start, placed: Placed) -> Iterator[Finding]:
+def _short(sized: Sized, start: Start, placed: EngineOnGpu) -> Iterator[Finding]:
     """Report a KV cache that is too small for the longest request."""
-    stated, each = start.command.max_model_len, cache_of(placed)
+    stated, each = start.command.max_model_len, bytes_per_token(placed)
     length = sized.shape.context if stated is None else stated
     if not (isinstance(length, int) and isinstance(each, int)):
         return
@@ -289,6 +289,7 @@ _AZURE = ("standard_n", "standard_d")
 
 
 def _with_release(view: View) -> Iterator[tuple[Model, str | None]]:
+    """Yield each model with the release of KAITO; None if it is not known."""
     release = known_version(view.object.context.versions.get("kaito") or "", "kaito")
     yield from ((model, release) for model in view.models)
 
@@ -313,10 +314,10 @@ def kaito_instance_type(model: Model, release: str | None) -> Iterator[Finding]:
         gap = Unknown(f"{display(name)} is a placeholder for a name")
         raise NotKnownError(gap, model.instance_path)
     if name:
-        yield from _known(model, name, release)
+        yield from _check_by_name(model, name, release)
 
 
-def _known(model: Model, name: str, release: str | None) -> Iterator[Finding]:
+def _check_by_name(model: Model, name: str, release: str | None) -> Iterator[Finding]:
     """Check an instance type by its name; KAITO creates unknown ones of Azure without a count."""
     if model.resource.get("partition") is not None:
         seen = f"is {display(name)}, but a partition is for existing nodes"

@@ -160,7 +160,7 @@ def _options(file: _File, *, check_length: bool) -> Iterator[Finding]:
 
 
 def _facts(file: _File, words: Sequence[str]) -> ServingFacts:
-    """Return a serving that starts with the flags, of which nothing else is known."""
+    """Return the facts of a serving that starts with the flags; nothing else is known about it."""
     name, shape = str(file.model.preset), _shape(file.model)
     pod = PodFacts(
         devices=(),

@@ -143,7 +143,10 @@ def _one_metric(kind: str, fields: Fields) -> Iterator[tuple[str, str, str]]:
 
 
 def _resource(name: object, target: Fields) -> Iterator[tuple[str, str, str]]:
-    """Check the target of CPU (a utilisation) or of memory (at least 1Mi, or a utilisation)."""
+    """Yield mistakes in a target for CPU or memory: the field, what is wrong, and the remedy.
+
+    CPU needs a utilisation. Memory needs a utilisation, or an amount of 1Mi or more.
+    """
     wanted, amount = target.get("type"), parse_quantity(target.get("averageValue"))
     if name == "cpu" and wanted != "Utilization":
         remedy = "write Utilization, with averageUtilization in place of its value"

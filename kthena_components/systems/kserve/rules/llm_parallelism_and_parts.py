@@ -283,6 +283,7 @@ def _cache(cache: Mapping[str, Any], at: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _confidential(fields: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yield the path, what is wrong and the remedy of a key that is not a key's address."""
     key = text(fields.get("resourceId"), "")
     if fields.get("enabled") is not True or not isinstance(key, str) or not key:
         return

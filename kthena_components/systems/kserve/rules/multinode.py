@@ -118,6 +118,7 @@ def _sizes_in_env(many: MultiNode) -> Iterator[Finding]:
 
 
 def _env(container: Container) -> Iterator[tuple[str, str]]:
+    """Yield the name and the path of each variable."""
     items = container.fields.get("env")
     for index, item in enumerate(items if isinstance(items, list | tuple) else ()):
         name = mapping(item).get("name")
@@ -181,7 +182,7 @@ def _storage(view: Service, many: MultiNode) -> Iterator[Finding]:
 
 @part_of_rule
 def _autoscaler(view: Service) -> Iterator[Finding]:
-    """Check that the autoscaler class is the one that KServe's release takes on several nodes."""
+    """Check that KServe's release takes the autoscaler class on several nodes."""
     given, at = view.annotations.get(_AUTOSCALER), f"metadata.annotations.{_AUTOSCALER}"
     require_known(at, given)
     release = view.object.context.versions.get("kserve")

@@ -86,7 +86,7 @@ def kserve_one_gpu_type(view: Service) -> Iterator[Finding]:
     many = view.many
     if many is None or not isinstance(many.nodes, RayNodes) or many.nodes.pods < _SEVERAL:
         return
-    head, worker = (_named(view, one) for one in (many.head, many.worker))
+    head, worker = (_gpu_resource(view, one) for one in (many.head, many.worker))
     if isinstance(head, Unknown) or isinstance(worker, Unknown):
         return  # kserve-node-arithmetic reports it: the requests are unknown, too.
     if head and worker and {_vendor(head), _vendor(worker)} <= _VENDORS:
@@ -127,7 +127,7 @@ def _is_damaged(container: Container) -> bool:
     return not all(each is None or is_map(each) for each in (resources, *amounts))
 
 
-def _named(view: Service, container: Container) -> str | Unknown:
+def _gpu_resource(view: Service, container: Container) -> str | Unknown:
     """Return the GPUs that a container names, as KServe looks for them; empty if it names none."""
     if isinstance(container.request, Unknown) or isinstance(container.limit, Unknown):
         return Unknown("its GPUs are not known")

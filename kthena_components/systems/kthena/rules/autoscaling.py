@@ -65,7 +65,7 @@ def kthena_autoscaling_metrics(view: Policy) -> Iterator[Finding]:
     """
     stated = view.spec.get("metrics")
     require_known("spec.metrics", stated, unknown_inside(stated))
-    yield from _named(stated, "spec.metrics", view.metric_name)
+    yield from _check_metrics(stated, "spec.metrics", view.metric_name)
     for unit in view.units:
         yield from _sources(unit)
     if {ONE, SEVERAL}.intersection(view.targets) and view.has_targets and not sequence(stated):
@@ -83,7 +83,7 @@ def _names(stated: object, key: str) -> list[object]:
     return [mapping(metric).get(key) for metric in sequence(stated)]
 
 
-def _named(stated: object, path: str, key: str) -> Iterator[Finding]:
+def _check_metrics(stated: object, path: str, key: str) -> Iterator[Finding]:
     """Check metrics with names: values above 0, and no name twice."""
     first: dict[str, int] = {}
     for index, metric in enumerate(map(mapping, sequence(stated))):
@@ -128,7 +128,7 @@ def _of_role(unit: Scaled, common: list[object]) -> Iterator[Finding]:
     bounds = [count(unit.fields.get(key), 0) for key in ("minReplicas", "maxReplicas")]
     own = _names(stated, "name")
     require_known(f"{unit.path}.metrics", stated, *bounds, *common, *own, unknown_inside(stated))
-    yield from _named(stated, f"{unit.path}.metrics", "name")
+    yield from _check_metrics(stated, f"{unit.path}.metrics", "name")
     if bounds[0] == bounds[1] and bounds[1] != 0:
         return
     names = [name for name in own or common if isinstance(name, str)]

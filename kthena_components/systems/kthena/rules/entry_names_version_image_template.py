@@ -77,7 +77,7 @@ def kthena_entry_names(view: Serving) -> Iterator[Finding]:
         for path, words in _texts(role):
             for found in _own_names(view.name).finditer(words) if view.name in words else ():
                 rest = (found[2] or "").strip(".")
-                seen, remedy = _wrong(view, roles, found[1], rest)
+                seen, remedy = _not_in_dns(view, roles, found[1], rest)
                 if seen and found[0] not in told and _is_host(view, words, found, rest):
                     told.add(found[0])
                     yield Finding(path=path, seen=f"has {display(found[0])}, {seen}", remedy=remedy)
@@ -111,6 +111,7 @@ def _texts(role: Role) -> Iterator[tuple[str, str]]:
 
 
 def _of_container(path: str, container: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the paths and the texts of a container that may contain host names."""
     for key in ("command", "args"):
         words = (word for word in sequence(container.get(key)) if isinstance(word, str))
         yield f"{path}.{key}", " ".join(words)
@@ -119,8 +120,15 @@ def _of_container(path: str, container: Mapping[str, Any]) -> Iterator[tuple[str
             yield f"{path}.env[{index}].value", f"{item.get('name')}={item['value']}"
 
 
-def _wrong(view: Serving, roles: Mapping[str, Role], name: str, rest: str) -> tuple[str, str]:
-    """Explain why a name is not in DNS, and what to write; two empty strings if it may be."""
+def _not_in_dns(view: Serving, roles: Mapping[str, Role], name: str, rest: str) -> tuple[str, str]:
+    """Explain why a host name is not in DNS, and what to write; two empty strings if it may be.
+
+    Args:
+        view: The serving.
+        roles: Its roles by name.
+        name: The first label of the host name.
+        rest: The labels after it.
+    """
     serving = str(view.name)
     own = re.fullmatch(r"(\d+)-([a-z].*)-(\d+)-(\d+)", name.removeprefix(f"{serving}-"))
     if own is None:

@@ -56,9 +56,9 @@ def model_server_model(
     """The model of a ModelServer is a name under which the engines of its pods serve theirs.
 
     Kthena's router writes spec.model into each request. Without it, requests have the modelName of
-    the ModelRoute. vLLM answers 404 for a name that is not its own; it has those of
-    --served-model-name, or the name of its model. SGLang takes any name, and engines with LoRA
-    adapters have further names: neither is compared.
+    the ModelRoute. vLLM has the names of --served-model-name, or the name of its model, and answers
+    404 for any other name. SGLang takes any name, and engines with LoRA adapters have further
+    names: neither is compared.
 
     Pass: model Qwen/Qwen3-8B, and vllm serve Qwen/Qwen3-8B.
     Fail: model Qwen/Qwen3-8B, and vllm serve Qwen/Qwen3-8B --served-model-name chat; without model,
@@ -75,7 +75,7 @@ def model_server_model(
         serves = f"vLLM in the pods of {owner_title(pods)} serves {_shown(ports.models)}"
         if stated is not None and stated not in ports.models:
             seen = f"is {display(stated)}, which Kthena's router writes into requests, but {serves}"
-            found = refuse(server.at("spec.model"), seen, _either(ports.models))
+            found = refuse(server.at("spec.model"), seen, either(*map(write, sorted(ports.models))))
             yield _weighed(cluster, found, server, pods)
             return
         wrong = [] if stated is not None else _routes(cluster, server, ports.models)
@@ -161,10 +161,6 @@ def _routes_to(cluster: ClusterObjects, server: Object) -> Iterator[Object]:
 
 def _shown(names: frozenset[str]) -> str:
     return " and ".join(display(name) for name in sorted(names))
-
-
-def _either(names: frozenset[str]) -> str:
-    return either(*map(write, sorted(names)))
 
 
 @each_of(_served)

@@ -54,7 +54,9 @@ from kthena_components.systems.kthena.view import (
     Server,
     Serving,
 )
-from kthena_components.systems.kubernetes.rules.services_and_routers import may_make_pods
+from kthena_components.systems.kubernetes.rules.service_selects_pods_one_model_headless import (
+    may_make_pods,
+)
 from kthena_components.systems.kubernetes.selectors_and_routers import Selector, selectors
 from kthena_components.systems.system import Rule
 
@@ -199,7 +201,7 @@ def autoscaling_target_exists(cluster: ClusterObjects) -> Iterator[Finding]:
             if found.group_kind == BINDING:
                 name = text(mapping(found.spec.get("policyRef")).get("name"), "")
                 missing = _missing(cluster, POLICY, name, found.namespace)
-                yield from _told(found, "spec.policyRef.name", missing, POLICY[1])
+                yield from _absent(found, "spec.policyRef.name", missing, POLICY[1])
 
 
 @part_of_rule
@@ -208,7 +210,7 @@ def _target(cluster: ClusterObjects, found: Object, unit: Scaled) -> Iterator[Fi
     name = text(unit.ref.get("name"), "")
     namespace = text(unit.ref.get("namespace"), "") or found.namespace
     missing = _missing(cluster, MODEL_SERVING, name, namespace)
-    yield from _told(found, f"{unit.ref_path}.name", missing, MODEL_SERVING[1])
+    yield from _absent(found, f"{unit.ref_path}.name", missing, MODEL_SERVING[1])
     serving = cluster.named(MODEL_SERVING).get((str(namespace), str(name)))
     view = None if serving is None else cluster.views[serving.index]
     if not isinstance(view, Serving) or unit.role in ("", None):
@@ -233,7 +235,7 @@ def _missing(
 
 
 @part_of_rule
-def _told(found: Object, path: str, stated: str | Unknown | None, kind: str) -> Iterator[Finding]:
+def _absent(found: Object, path: str, stated: str | Unknown | None, kind: str) -> Iterator[Finding]:
     missing = known(stated, found.at(path))
     if missing is not None:
         seen = f"is {display(missing)}, but there is no {kind} of that name in its namespace"
@@ -255,7 +257,7 @@ def model_route_has_servers(cluster: ClusterObjects) -> Iterator[Finding]:
                 name = text(target.get("modelServerName"), "")
                 path = f"{rule.path}.targetModels[{index}].modelServerName"
                 missing = _missing(cluster, MODEL_SERVER, name, found.namespace)
-                yield from _told(found, path, missing, MODEL_SERVER[1])
+                yield from _absent(found, path, missing, MODEL_SERVER[1])
 
 
 _SHOWN = 5
@@ -280,7 +282,7 @@ def selector_of_serving(
 ) -> Iterator[Finding]:
     """A selector that names a ModelServing among the objects matches some of its pods.
 
-    Selectors are those of Services, ModelServers and InferencePools with the label
+    The rule reads the selectors of Services, ModelServers and InferencePools with the label
     modelserving.volcano.sh/name. Kthena gives each pod that label, and role, role-id, group-name,
     revision and role-template-hash; entry pods also have entry "true". Labels of a template replace
     these.
@@ -296,7 +298,7 @@ def selector_of_serving(
     found = [selects(each.labels, one) for one in pods]
     require_known(at, each.gap, *(() if True in found else (*found, _hidden(serving))))
     if True not in found and pods:
-        wrong = _wrong(each.labels, pods)
+        wrong = _unmatched_labels(each.labels, pods)
         shown = ", ".join(f"{k}={display(v)}" for k, v in list(each.labels.items())[:_SHOWN])
         seen = f"selects {shown}, which no pod of ModelServing {display(serving.name)} has"
         if wrong:
@@ -310,7 +312,7 @@ def _hidden(serving: Object) -> Unknown | None:
     return first_unknown(roles, *sequence(roles))
 
 
-def _wrong(labels: Mapping[str, Any], pods: Sequence[PodSet]) -> list[str]:
+def _unmatched_labels(labels: Mapping[str, Any], pods: Sequence[PodSet]) -> list[str]:
     """Return the labels that no pod has; empty if only no pod has all of them."""
     return [
         key

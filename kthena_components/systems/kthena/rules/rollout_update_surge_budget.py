@@ -30,7 +30,7 @@ GROUP_RECREATE, SURGE = "ServingGroupRecreate", "maxSurge"
 def kthena_rolling_update(view: Serving) -> Iterator[Finding]:
     """A rollout by groups has a budget above 0, and a valid partition.
 
-    Both are counts or percentages; those of maxUnavailable round down, so 50% of 1 is rejected. A
+    Both are counts or percentages; maxUnavailable is rounded down, so 50% of 1 is rejected. A
     rollout by roles has neither (rejected since 1.0). Before 0.4 the partition is a number below
     replicas. Before 0.3 maxUnavailable may be 0 if maxSurge is not.
 

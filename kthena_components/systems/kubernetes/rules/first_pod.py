@@ -58,7 +58,7 @@ def first_pod_named(found: Object) -> Iterator[Finding]:
     """
     if not isinstance(found.name, str) or not isinstance(found.spec.get("serviceName", ""), str):
         return
-    for engine, pod, meeting in _asked(facts_of_copies(found)):
+    for engine, pod, meeting in _looked_up_addresses(facts_of_copies(found)):
         host = _HOST.fullmatch(str(meeting.address))
         path = pod.command_path.removeprefix(f"{found.path}.")
         wrong = host and next(_wrong_name(found, engine, meeting, host, path), None)
@@ -124,7 +124,7 @@ def _numbers(spec: Mapping[str, Any]) -> range:
     return range(first, first + max(replicas if isinstance(replicas, int) else 1, 1))
 
 
-def _asked(facts: ServingFacts) -> Iterator[tuple[EngineFacts, PodFacts, Meeting]]:
+def _looked_up_addresses(facts: ServingFacts) -> Iterator[tuple[EngineFacts, PodFacts, Meeting]]:
     """Return the addresses at which pods look for another one, if they are strings."""
     for engine in facts.engines:
         for pod, meeting in meetings(engine):
@@ -132,7 +132,7 @@ def _asked(facts: ServingFacts) -> Iterator[tuple[EngineFacts, PodFacts, Meeting
                 yield engine, pod, meeting
 
 
-class _Asked(NamedTuple):
+class _ServiceUse(NamedTuple):
     """The Service by which the pods of a StatefulSet find each other."""
 
     service: str
@@ -152,7 +152,7 @@ def service_asked(found: Object) -> Mapping[str, Any]:
     return {} if asked is None else {_ASKED: asked}
 
 
-def _asks(cluster: ClusterObjects) -> Iterator[tuple[Object, Object, _Asked]]:
+def _asks(cluster: ClusterObjects) -> Iterator[tuple[Object, Object, _ServiceUse]]:
     """Return each StatefulSet with the Service that its pods ask, and how they ask."""
     services = cluster.named(_SERVICE)
     for entry in cluster.of(_STATEFUL_SET):
@@ -162,7 +162,7 @@ def _asks(cluster: ClusterObjects) -> Iterator[tuple[Object, Object, _Asked]]:
             yield entry, service, asked
 
 
-def _find_service(found: Object) -> _Asked | None:
+def _find_service(found: Object) -> _ServiceUse | None:
     """Return the Service that pods ask: the one for which they wait, if there is one."""
     replicas = whole(found.spec.get("replicas"))
     if not isinstance(replicas, int) or replicas <= 1:
@@ -170,8 +170,8 @@ def _find_service(found: Object) -> _Asked | None:
     template = mapping(mapping(found.spec.get("template")).get("spec"))
     containers = [mapping(each) for each in sequence(template.get("containers"))]
     probed = any(c.get("readinessProbe") or c.get("startupProbe") for c in containers)
-    first: _Asked | None = None
-    for _, pod, meeting in _asked(facts_of_copies(found)):
+    first: _ServiceUse | None = None
+    for _, pod, meeting in _looked_up_addresses(facts_of_copies(found)):
         host = _HOST.fullmatch(str(meeting.address))
         named = host and re.fullmatch(rf"{re.escape(str(found.name))}-\d+", host["pod"])
         match = host if named else _ALONE.fullmatch(str(meeting.address))
@@ -181,7 +181,7 @@ def _find_service(found: Object) -> _Asked | None:
             )
             path = pod.command_path.removeprefix(f"{found.path}.")
             waits = probed and waits_for_engine(pod)
-            asked = _Asked(match["domain"], waits, bool(named), path, bool(own))
+            asked = _ServiceUse(match["domain"], waits, bool(named), path, bool(own))
             if asked.waits:
                 return asked
             first = first or asked
@@ -319,9 +319,9 @@ def _starts(cluster: ClusterObjects, pods: PodSet) -> bool:
     return ports is not None and ports.answers is not None
 
 
-def _asked_by(entry: Object) -> _Asked | None:
+def _asked_by(entry: Object) -> _ServiceUse | None:
     kept = entry.spec.get(_ASKED)
-    return kept if isinstance(kept, _Asked) else _find_service(entry)
+    return kept if isinstance(kept, _ServiceUse) else _find_service(entry)
 
 
 def other_pods_selected(cluster: ClusterObjects) -> Iterator[Finding]:

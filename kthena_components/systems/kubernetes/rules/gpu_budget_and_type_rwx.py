@@ -91,7 +91,7 @@ def gpu_budget(cluster: ClusterObjects, budget: int) -> Iterator[Finding]:
 
     Counted are Pods, the pods that Kubernetes, Volcano, Kthena and LeaderWorkerSet create from
     templates, and the servings of the other supported systems, each with all its replicas. GPUs by
-    resource claims count as well, those of a ResourceClaim that several pods name once.
+    resource claims count as well. If several pods name one ResourceClaim, its GPUs count once.
 
     Pass: a budget of 16, two pods of 8 GPUs.
     Fail: a budget of 8, two pods of 8 GPUs.

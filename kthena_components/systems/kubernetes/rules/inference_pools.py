@@ -87,7 +87,7 @@ def inference_pool_fields(pool: Object) -> Iterator[Finding]:
 
 
 def _field(pool: Object, has: str, lacks: str) -> Iterator[Finding]:
-    """Check one field of a pool's group, and the one that only the other group has."""
+    """Check one field of a pool's API group, and its counterpart in the other API group."""
     path, wrong = pool.at(f"spec.{has}"), pool.at(f"spec.{lacks}")
     require_known(path, pool.spec.get(has), pool.spec.get(lacks))
     if pool.spec.get(lacks) is not None:

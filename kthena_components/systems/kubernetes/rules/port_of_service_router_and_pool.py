@@ -43,7 +43,7 @@ _LONGEST = 120
 
 @dataclass(slots=True)
 class _Services:
-    """The Services of one name, of which several files may have one each."""
+    """The Services of one name: several files may each have one."""
 
     ports: list[Mapping[str, Any]] = field(default_factory=list)
     gap: Unknown | None = None
@@ -85,7 +85,7 @@ class _Services:
 
 
 _WHOLE = ("clusterIP", "selector", "type")
-"""Fields of a Service, of which a patch that only changes ports has none."""
+"""Fields of a Service that a patch which only changes ports does not have."""
 
 
 def _with_ports(cluster: ClusterObjects) -> Iterator[tuple[Object]]:
@@ -257,10 +257,10 @@ def route_service_port(place: _Place, route: Object, at: str, stated: Any) -> It
     elif is_ingress:
         yield from _ingress_port(service, path, str(name), mapping(port))
     elif service.lacks(port, path):
-        yield refuse(path, f"{_seen(port)}, {_has(name, service)}", _either(service))
+        yield refuse(path, f"{_describe_value(port)}, {_has(name, service)}", _either(service))
 
 
-def _seen(stated: object) -> str:
+def _describe_value(stated: object) -> str:
     return "is missing" if stated is None else f"is {display(stated)}"
 
 
@@ -295,6 +295,7 @@ def _ingress_port(
 
 
 def _pickers(cluster: ClusterObjects) -> Iterator[tuple[_Place, Object]]:
+    """Yield each InferencePool with the cluster and its Services."""
     place = (cluster, _services(cluster))
     yield from ((place, pool) for (pool,) in pools(cluster))
 
@@ -331,7 +332,7 @@ def inference_pool_picker_port(place: _Place, pool: Object) -> Iterator[Finding]
             at = pool.at(f"spec.{field_of}.name")
             yield report(at, f"{seen} {display(names[0])}", write(names[0]))
     elif service.lacks(stated, path):
-        yield refuse(path, f"{_seen(stated)}, {_has(name, service)}", _either(service))
+        yield refuse(path, f"{_describe_value(stated)}, {_has(name, service)}", _either(service))
 
 
 def _of_picker(cluster: ClusterObjects, pool: object, space: str) -> list[str]:

@@ -37,11 +37,11 @@ def resource_claim_exists(cluster: ClusterObjects) -> Iterator[Finding]:
     """
     for pods in cluster.pods:
         for index, item in enumerate(sequence(pods.spec.get("resourceClaims"))):
-            yield from _named(cluster, pods, mapping(item), f"spec.resourceClaims[{index}]")
+            yield from _check_claim(cluster, pods, mapping(item), f"spec.resourceClaims[{index}]")
 
 
 @part_of_rule
-def _named(
+def _check_claim(
     cluster: ClusterObjects, pods: PodSet, entry: Mapping[str, Any], path: str
 ) -> Iterator[Finding]:
     """Check that a claim exists which a pod names: the pod waits for it."""
@@ -61,8 +61,9 @@ def _named(
 def resource_claim_used(cluster: ClusterObjects) -> Iterator[Finding]:
     """A container uses each claim of its pod for accelerators, or for the channel of a domain.
 
-    A pod reserves the devices of its claims, and a container gets those of the claims that its
-    resources name. Claims for other devices, such as network interfaces, may be for the whole pod.
+    A pod reserves the devices of its claims, and a container gets the devices of the claims that
+    its resources name. Claims for other devices, such as network interfaces, may be for the whole
+    pod.
 
     Pass: resourceClaims name channel, and a container with resources.claims name channel.
     Fail: resourceClaims name channel for a ComputeDomain, and no container with it.
@@ -158,7 +159,7 @@ def _used(pods: PodSet, used: Mapping[str, Any], at: str) -> Iterator[Finding]:
 def compute_domain_nodes(cluster: ClusterObjects) -> Iterator[Finding]:
     """The numNodes of a ComputeDomain is 0, or the number of pods that use its channel.
 
-    Each node has the channel of a domain once, so each of these pods is on a node of its own. By
+    Each node has the channel of a domain once, so two of these pods are never on one node. By
     default the driver only compares the number for the domain's status, and recommends 0. With
     IMEXDaemonsWithDNSNames=false it holds all pods back until as many nodes have joined. A domain
     that no pod uses is not checked.
@@ -180,7 +181,7 @@ _Template = tuple[object, object]
 
 
 def _users(cluster: ClusterObjects) -> dict[_Template, list[PodSet]]:
-    """Find the pods of each template of which a container uses the claim."""
+    """Find the pods of each template with a container that uses the claim."""
     found: dict[_Template, list[PodSet]] = {}
     for pods in cluster.pods:
         for name in _templates_used(pods):

@@ -255,11 +255,11 @@ _Named = tuple[str, GroupKind, Any]
 def reference_exists(cluster: ClusterObjects) -> Iterator[Finding]:
     """The claims, Secrets and ServiceAccounts that pods name are not misspelled.
 
-    Reported is a name that none of the objects has, and that differs in one letter, or in two that
-    are swapped, from one of the same kind in the same namespace. Another name may be that of an
-    object that is elsewhere, and so may one that differs in a digit. Optional ones are not
-    compared. Without its claim a pod stays Pending, without a Secret its containers do not start,
-    and without its ServiceAccount it is not created.
+    A name is reported if no object has it, and if it differs in one letter, or in two swapped
+    letters, from the name of an object of the same kind in the same namespace. Any other name may
+    belong to an object in other files, and so may a name that differs in a digit. Optional ones are
+    not compared. Without its claim a pod stays Pending, without a Secret its containers do not
+    start, and without its ServiceAccount it is not created.
 
     Pass: claimName models-pvc, and a PersistentVolumeClaim models-pvc; claimName models-2, and one
     models-1.
@@ -291,7 +291,10 @@ _ByKind = dict[tuple[GroupKind, str], dict[str, None]]
 
 
 def names_by_space(cluster: ClusterObjects) -> Iterator[_ByKind]:
-    """Return the names of each kind in each namespace, without those of which some are unknown."""
+    """Yield one map: the names of claims, Secrets and service accounts, by kind and namespace.
+
+    A kind and namespace has no entry if it may have objects whose names are unknown.
+    """
     found: _ByKind = {}
     for kind in (CLAIM, SECRET, SERVICE_ACCOUNT):
         for space, name in () if cluster.name_unknown(kind) else cluster.named(kind):

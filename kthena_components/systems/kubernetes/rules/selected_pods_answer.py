@@ -242,7 +242,7 @@ def _is_hidden(each: Selector, ports: Listening) -> bool:
 
 
 def _is_for_silent(each: Selector, pods: PodSet, ports: Listening) -> bool:
-    """Return whether requests are sent to pods of a template of which another one answers."""
+    """Return whether requests are sent to pods that do not answer, as another one does."""
     label = _NUMBER_LABELS.get(pods.owner.kind)
     if ports.only is None or label is None or ports.answers not in _numbers(each, ports):
         return False

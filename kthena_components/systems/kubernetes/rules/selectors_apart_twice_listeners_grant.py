@@ -335,9 +335,9 @@ def route_reference_grant(
     """A ReferenceGrant allows a route to name a backend of another namespace.
 
     It is in the namespace of the backend, and names the route's kind and namespace, and the
-    backend's kind. Otherwise the gateway answers requests for it with status 500, and those of
-    gRPC with UNAVAILABLE. AIBrix makes one for HTTPRoutes of aibrix-system in a namespace of its
-    models. Backends that are elsewhere are not compared.
+    backend's kind. Otherwise the gateway answers HTTP requests for it with status 500, and gRPC
+    requests with UNAVAILABLE. AIBrix makes one for HTTPRoutes of aibrix-system in a namespace of
+    its models. Backends that are elsewhere are not compared.
 
     Pass: a route in web, a Service in chat, and in chat a ReferenceGrant from HTTPRoutes of web to
     Services.

@@ -21,7 +21,9 @@ from kthena_components.core.values.read import (
 )
 from kthena_components.core.values.regex import regex
 from kthena_components.systems.kubernetes.facts import all_before, created_later, number_in
-from kthena_components.systems.kubernetes.rules.services_and_routers import has_engine
+from kthena_components.systems.kubernetes.rules.service_selects_pods_one_model_headless import (
+    has_engine,
+)
 from kthena_components.systems.kubernetes.selectors_and_routers import owner_title
 
 _SERVICE, _STATEFUL_SET = ("", "Service"), ("apps", "StatefulSet")
@@ -37,10 +39,10 @@ _OWNER_LABELS = {_LWS: naming.LWS_NAME, MODEL_SERVING: naming.NAME}
 def wait_ends(cluster: ClusterObjects) -> Iterator[Finding]:
     """No container of an engine's pod waits for what starts only after it.
 
-    The containers of a pod start when its init containers have ended. So none of these waits for a
-    port of its own pod, of a Service that selects only such pods, or of a pod of its own
-    StatefulSet: that one waits for itself. Nor does it wait for a worker that LWS creates later, by
-    LeaderReady, a pod of a clique that Grove starts later, a role of RBG that depends on its own
+    The containers of a pod start when its init containers have ended. So an init container never
+    waits for a port of its own pod, of a Service that selects only such pods, or of a pod of its
+    own StatefulSet: it would wait for itself. Nor does it wait for a worker that LWS creates later,
+    by LeaderReady, a pod of a clique that Grove starts later, a role of RBG that depends on its own
     role, or a task of a Volcano Job that depends on its own task; nor a worker for a Service of the
     server of its engine, pods for others that wait for them, or the first pod for a port of pods
     that only join its engine. The same applies to a loop in front of a server in its script. A name

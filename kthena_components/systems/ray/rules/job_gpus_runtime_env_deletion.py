@@ -276,7 +276,7 @@ def ray_deletion(view: RayView) -> Iterator[Finding]:
     is_selected = bool(mapping(selector))
     for name in old:
         path, policy = f"{_DELETION_AT}.{name}.policy", mapping(strategy[name]).get("policy")
-        yield from _stated(policy, path, shut)
+        yield from _check_policy(policy, path, shut)
         yield from _possible(policy, path, is_selected=is_selected, scaled=scaled)
     read: dict[tuple[str, str], dict[str, int]] = {}
     for index, rule in enumerate(map(mapping, sequence(rules))):
@@ -303,7 +303,7 @@ def _beside(rules: object, old: Sequence[str], shut: object) -> Iterator[Finding
         yield refuse(at, "are given beside shutdownAfterJobFinishes", remedy)
 
 
-def _stated(policy: object, path: str, shut: object) -> Iterator[Finding]:
+def _check_policy(policy: object, path: str, shut: object) -> Iterator[Finding]:
     if policy is None:
         yield refuse(path, "is missing", "write, for example, DeleteCluster")
     elif policy == "DeleteNone" and shut is True:

@@ -257,7 +257,7 @@ _LAST_ARGUMENT = {"disable_log_requests": "0.10.0"}
 def ray_engine_kwargs(view: RayView) -> Iterator[Finding]:
     """Each of the engine_kwargs of a model of Ray Serve is an argument of vLLM's engine or server.
 
-    Their names are those of the options of `vllm serve`, with underscores. Ray Serve refuses other
+    They are the options of `vllm serve`, with underscores in their names. Ray Serve refuses other
     names when it starts the model. The image of a cluster states no release of vLLM. Since 2.48 Ray
     Serve sets the model, its name and the executor itself, and refuses these of others.
 

@@ -67,7 +67,7 @@ def ray_start_params(view: RayView) -> Iterator[Finding]:
                 yield not_checked(at, gap)
             elif mapping(holder).get(key) is not None:
                 missing = "" if view.cluster is None else _missing_gpus(view, view.cluster)
-                yield from _told(group, f"{at}.{key}", mapping(holder)[key], missing)
+                yield from _compare_gpus(group, f"{at}.{key}", mapping(holder)[key], missing)
 
 
 def _missing_gpus(view: RayView, cluster: Cluster) -> str:
@@ -105,8 +105,8 @@ def counted_in_pod(group: Group) -> MaybeInt:
 
 
 @part_of_rule
-def _told(group: Group, path: str, value: object, missing: str = "") -> Iterator[Finding]:
-    """Compare the GPUs that Ray is told of with the GPUs of the group's pods."""
+def _compare_gpus(group: Group, path: str, value: object, missing: str = "") -> Iterator[Finding]:
+    """Compare the GPUs in Ray's start parameters with the GPUs of the group's pods."""
     gpus = group.ray_gpus
     require_known(path, value, gpus)
     if not isinstance(value, str):
@@ -234,7 +234,7 @@ _OWN_START = "$(FQ_RAY_IP):6379"
 """The address in the command that view.py gives a group of workers without one."""
 
 
-class _Asked(NamedTuple):
+class _Address(NamedTuple):
     """An address of the head, and its path in the object."""
 
     at: str
@@ -250,24 +250,24 @@ def head_asked(found: Object) -> Mapping[str, Any]:
     return {_HEAD: asked} if asked else {}
 
 
-def _addresses(view: RayView, above: str) -> Iterator[_Asked]:
+def _addresses(view: RayView, above: str) -> Iterator[_Address]:
     """List addresses of a head that variables, parameters and commands state."""
     for group in view.groups:
         for number, one in enumerate(map(mapping, sequence(group.container.get("env")))):
             if one.get("name") == "RAY_ADDRESS" and isinstance(one.get("value"), str):
                 at = f"{group.path}.template.spec.containers[0].env[{number}].value"
-                yield _Asked(at, one["value"])
+                yield _Address(at, one["value"])
     for group in view.workers:
         stated, command = group.params.get("address"), group.pod.command
         if isinstance(stated, str):
-            yield _Asked(f"{group.path}.rayStartParams.address", stated)
+            yield _Address(f"{group.path}.rayStartParams.address", stated)
         asked = command.ray_address if command is not None else None
         if command is None or not isinstance(asked, str) or _states_own(group):
             continue
         if asked != _OWN_START or asked in json.dumps(
             group.pod_spec.get("containers"), default=str
         ):
-            yield _Asked(group.pod.command_path.removeprefix(f"{above}."), asked)
+            yield _Address(group.pod.command_path.removeprefix(f"{above}."), asked)
 
 
 def _states_own(group: Group) -> bool:
@@ -332,7 +332,7 @@ def _head_services(entry: Object, inner: str) -> set[str] | None:
     return set() if entry.kind == "RayJob" else {f"{entry.name}-head-svc"}
 
 
-def _elsewhere(cluster: ClusterObjects, entry: Object, one: _Asked, names: set[str]) -> Finding:
+def _elsewhere(cluster: ClusterObjects, entry: Object, one: _Address, names: set[str]) -> Finding:
     """Write the finding of an address that is not a Service of KubeRay's head."""
     seen = f"looks for the head at {display(one.address)}, but "
     if names:

@@ -280,7 +280,7 @@ def _check_resources(
         asked = parse_quantity(stated)
         if asked is None or not isinstance(resource, str) or resource == "pods":
             continue
-        most = _most(member, asked_by.get(resource, []))
+        most = _sum_of_largest(member, asked_by.get(resource, []))
         if asked > most:
             yield Finding(
                 path=entry.at(join_path("spec.minResources", key_text(resource))),
@@ -291,8 +291,13 @@ def _check_resources(
             )
 
 
-def _most(member: int, amounts: list[tuple[int, Decimal]]) -> Decimal:
-    """Add up the largest requests of a number of pods."""
+def _sum_of_largest(member: int, amounts: list[tuple[int, Decimal]]) -> Decimal:
+    """Return what the `member` pods with the largest requests of a resource request together.
+
+    Args:
+        member: The number of pods.
+        amounts: Numbers of pods, each with what one of them requests.
+    """
     most, left = Decimal(0), member
     for number, amount in sorted(amounts, key=lambda pair: -pair[1]):
         taken = min(number, left)

@@ -39,10 +39,10 @@ def gang_starts(cluster: ClusterObjects) -> Iterator[Finding]:
 
     A StatefulSet with the podManagementPolicy OrderedReady, the default, creates a pod when the one
     before it is ready, but Volcano places no pod before minMember of them exist. The gang is a
-    PodGroup that the pods name, or the one that Volcano creates for the annotation
+    PodGroup that the pods name, or the PodGroup that Volcano creates for the annotation
     scheduling.volcano.sh/group-min-member of the StatefulSet. A Volcano Job creates the pods of a
-    task with dependsOn when those of the other tasks are ready, and waits for minAvailable pods, by
-    default for all.
+    task with dependsOn when the pods of the other tasks are ready, and waits for minAvailable pods,
+    by default for all.
 
     Pass: minMember 2, a StatefulSet of 2 replicas with podManagementPolicy Parallel.
     Fail: minMember 2, a StatefulSet of 2 replicas without podManagementPolicy; a Job of a leader

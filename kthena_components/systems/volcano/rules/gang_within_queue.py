@@ -34,12 +34,12 @@ _USUAL = "default"
 _DEEPEST = 32
 """Longest chain of parent queues that is followed."""
 _WITHOUT_ZERO = frozenset({"cpu", "memory"})
-"""Resources of which a capability of 0 means no limit (proportion.go OnSessionOpen)."""
+"""Resources for which a capability of 0 means no limit (proportion.go OnSessionOpen)."""
 _Amounts = Mapping[str, Decimal] | Unknown
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _Demand:
     """What must be free in a queue at the same time."""
 
     owner: Object
@@ -91,7 +91,7 @@ def _as_advice(found: Finding) -> Finding:
     return replace(found, level=Level.ADVISORY) if found.level is Level.MANDATORY else found
 
 
-def _everything(cluster: ClusterObjects) -> Iterator[_Wanted]:
+def _everything(cluster: ClusterObjects) -> Iterator[_Demand]:
     """List what takes room of a queue at once: PodGroups, gangs of controllers, and single pods."""
     hidden = [pods for pods in cluster.pods if first_unknown(pods.gang) and not pods.by_controller]
     for (namespace, name), entry in cluster.named(POD_GROUP).items():
@@ -99,14 +99,14 @@ def _everything(cluster: ClusterObjects) -> Iterator[_Wanted]:
         near = (pods.gang for pods in hidden if may_be(pods.owner.namespace, namespace))
         pods_of = cluster.gangs.get((namespace, name), [])
         amounts = _of_pod_group(entry, pods_of, first_unknown(*near))
-        yield _Wanted(entry, path, queue, "the gang", amounts)
+        yield _Demand(entry, path, queue, "the gang", amounts)
     made = {gang.owner.index for gang in cluster.made_gangs}
     for gang in cluster.made_gangs:
         if gang.queue_path and gang.scheduler == VOLCANO:
             path = gang.owner.at(gang.queue_path)
             stated = gang.resources
             amounts = of_gang(gang) if stated is None else _amounts(stated)
-            yield _Wanted(gang.owner, path, gang.queue, gang.title, amounts, gang.sure)
+            yield _Demand(gang.owner, path, gang.queue, gang.title, amounts, gang.sure)
     for pods in cluster.pods:
         queue = text(pods.annotations.get(naming.QUEUE_NAME), "")
         if pods.owner.index in made or pods.gang or pods.count == 0:
@@ -116,7 +116,7 @@ def _everything(cluster: ClusterObjects) -> Iterator[_Wanted]:
             least = member_of(pods, DEPLOYMENT, STATEFUL_SET) or 1
             title = "each pod" if least == 1 else "its gang (group-min-member)"
             amounts = _times(requests_of(pods), least)
-            yield _Wanted(pods.owner, pods.at(at), queue, title, amounts)
+            yield _Demand(pods.owner, pods.at(at), queue, title, amounts)
 
 
 def _times(amounts: _Amounts, number: int) -> _Amounts:
@@ -168,7 +168,7 @@ def _amounts(stated: object) -> _Amounts:
 
 
 @part_of_rule
-def _check_gang(wanted: _Wanted, name: str, queues: Mapping[str, Object]) -> Iterator[Finding]:
+def _check_gang(wanted: _Demand, name: str, queues: Mapping[str, Object]) -> Iterator[Finding]:
     """Compare a gang's requests with the capability of its queue and of the queues above."""
     for resource, amount in known(wanted.amounts, wanted.path).items():
         for above in upwards(name, queues, "parent"):
@@ -194,7 +194,7 @@ def upwards(name: MaybeText | None, queues: Mapping[str, Object], field: str) ->
 
 
 def _finding(
-    wanted: _Wanted, name: str, queue: Object, resource: str, numbers: tuple[Decimal, Decimal]
+    wanted: _Demand, name: str, queue: Object, resource: str, numbers: tuple[Decimal, Decimal]
 ) -> Finding:
     """Write the finding of a gang above a capability; `numbers` are requested and allowed."""
     asked, limit = map(render_quantity, numbers)

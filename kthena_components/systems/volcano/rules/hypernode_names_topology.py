@@ -203,9 +203,9 @@ def hypernode_name(found: Object) -> Iterator[Finding]:
     if not name and isinstance(stem, str) and stem and not unknown_in(stem):
         name = object_name(metadata)
     if isinstance(name, str):
-        yield from _told(check_name(name, "metadata.name"), "hypernode-name")
-    for path, child in _named(found, "HyperNode"):
-        yield from _told(check_name(child, path), "hypernode-name")
+        yield from _late_as_not_checked(check_name(name, "metadata.name"), "hypernode-name")
+    for path, child in _exact_names(found, "HyperNode"):
+        yield from _late_as_not_checked(check_name(child, path), "hypernode-name")
 
 
 def hypernode_node_name(found: Object) -> Iterator[Finding]:
@@ -216,11 +216,11 @@ def hypernode_node_name(found: Object) -> Iterator[Finding]:
     Level: mandatory.
     Source: Volcano v1.14 config/crd/volcano/bases, topology.volcano.sh_hypernodes.yaml.
     """
-    for path, node in _named(found, "Node"):
-        yield from _told(check_node_name(node, path), "hypernode-node-name")
+    for path, node in _exact_names(found, "Node"):
+        yield from _late_as_not_checked(check_node_name(node, path), "hypernode-node-name")
 
 
-def _named(found: Object, wanted: str) -> Iterator[tuple[str, str]]:
+def _exact_names(found: Object, wanted: str) -> Iterator[tuple[str, str]]:
     for path, kind, selector in _members(found):
         exact = mapping(selector.get("exactMatch")).get("name")
         if isinstance(exact, str) and (kind == "HyperNode") is (wanted == "HyperNode"):
@@ -245,7 +245,7 @@ def hypernode_node_regex(found: Object) -> Iterator[Finding]:
             seen = f"it has {len(pattern)} characters, and at most {_LONGEST_PATTERN} are read"
             yield not_checked(at, Unknown(seen))
         elif isinstance(pattern, str) and (kind == "Node" or trouble_in_go(pattern)):
-            yield from _told(check_regex(pattern, at), rule)
+            yield from _late_as_not_checked(check_regex(pattern, at), rule)
 
 
 def hypernode_discovery_label(found: Object) -> Iterator[Finding]:
@@ -275,7 +275,7 @@ def _members(found: Object) -> Iterator[tuple[str, object, Mapping[str, Any]]]:
         yield f"spec.members[{i}].selector", member.get("type"), mapping(member.get("selector"))
 
 
-def _told(found: Iterator[Finding], rule: str) -> Iterator[Finding]:
+def _late_as_not_checked(found: Iterator[Finding], rule: str) -> Iterator[Finding]:
     """Return findings; those about values that are not known yet become "not checked"."""
     for finding in found:
         late = finding.rule in {"known-when-planned", "hypernode-late-value"}

@@ -303,7 +303,7 @@ def job_partitions(found: Object) -> Iterator[Finding]:
                 continue
             if gap := first_unknown(stated, number, size):
                 yield not_checked(path, gap)
-            elif not _equal(stated, number, size):
+            elif stated != known_product(number, size):
                 yield Finding(
                     path=path,
                     seen=f"is {stated}, but {counted}Partitions {number} × partitionSize {size} = "
@@ -380,12 +380,6 @@ def _order(tasks: list[Task], named: list[MaybeText | None]) -> Iterator[Finding
         shown = " -> ".join(cycle[:_SHOWN])
         seen = f"is part of a cycle, {shown}, so none of these tasks ever starts"
         yield refuse(places[cycle[0]], seen, "remove one of the dependencies")
-
-
-def _equal(
-    stated: int | Unknown | None, number: int | Unknown | None, size: int | Unknown | None
-) -> bool:
-    return stated == known_product(number, size)
 
 
 JOB_RULES: tuple[Rule, ...] = (

@@ -45,10 +45,10 @@ def pod_fits_node(cluster: ClusterObjects) -> Iterator[Finding]:
             yield not_checked(pods.at("spec.containers"), asked)
         elif pods.count != 0 and any(map(is_accelerator, asked)):
             same = sources == {cluster.source_of(pods.owner)}
-            yield from _placed(pods, asked, choice, sizes, same=same, whole=cluster.complete)
+            yield from _check_nodes(pods, asked, choice, sizes, same=same, whole=cluster.complete)
 
 
-def _placed(
+def _check_nodes(
     pods: PodSet,
     asked: Mapping[str, Decimal],
     choice: NodeChoice,

@@ -137,9 +137,9 @@ def queue_quantities(found: Object) -> Iterator[Finding]:
     """
     spec, newer = found.spec, caps_only_what_it_names(found)
     lists = {
-        "guarantee.resource": _given(mapping(spec.get("guarantee")).get("resource")),
-        "deserved": _given(spec.get("deserved")),
-        "capability": _given(spec.get("capability")),
+        "guarantee.resource": _without_null(mapping(spec.get("guarantee")).get("resource")),
+        "deserved": _without_null(spec.get("deserved")),
+        "capability": _without_null(spec.get("capability")),
     }
     for where, stated in lists.items():
         for resource, amount in mapping(stated).items():
@@ -175,7 +175,7 @@ def caps_only_what_it_names(found: Object) -> bool:
     return has_since(found.context.versions, "volcano", "1.14.2")
 
 
-def _given(listed: object) -> object:
+def _without_null(listed: object) -> object:
     """Drop null values, as the API server does."""
     if not isinstance(listed, dict):
         return listed

@@ -149,11 +149,12 @@ def service_one_model(cluster: ClusterObjects) -> Iterator[Finding]:
     """A Service that sends requests to engines does so to engines of one model.
 
     It sends each request to any of its pods, whatever model the request names. vLLM answers 404 for
-    a name that is not its own; SGLang answers with the model that it has. Compared are the names of
-    --served-model-name, or those of the models. Engines with a common name are for the same
-    requests, as an old and a new model of a gradual change are. Not compared are headless Services,
-    those of a ServiceMonitor or with ports for metrics, engines with LoRA adapters, pods in which
-    something else may listen, and objects of several files that may be alternatives.
+    a name that is not its own; SGLang answers with the model that it has. The names of
+    --served-model-name are compared, or else the names of the models. Engines with a common name
+    are for the same requests, as an old and a new model of a gradual change are. Some are not
+    compared: headless Services, Services of a ServiceMonitor or with ports for metrics, engines
+    with LoRA adapters, pods in which something else may listen, and objects of several files that
+    may be alternatives.
 
     Pass: selector app chat, and two Deployments of it with --served-model-name chat.
     Fail: selector app chat, and two Deployments of it, with vllm serve Qwen/Qwen3-8B and
@@ -259,7 +260,7 @@ def _broken(cluster: ClusterObjects, service: Object) -> Iterator[tuple[PodSet, 
         if links is False:
             continue
         for container in map(mapping, sequence(pods.spec.get("containers"))):
-            if _runs_vllm(container) and not _states_port(container):
+            if _runs_vllm(container) and OWN_PORT not in _names(container.get("env")):
                 env, sources = container.get("env"), container.get("envFrom")
                 late = first_unknown(links, env, *sequence(env), *_names(env))
                 elsewhere = Unknown(f"{owner_title(pods)} takes variables from other objects")
@@ -268,6 +269,7 @@ def _broken(cluster: ClusterObjects, service: Object) -> Iterator[tuple[PodSet, 
 
 
 def _runs_vllm(container: Mapping[str, Any]) -> bool:
+    """Return whether a container with GPUs runs a release of vLLM that reads VLLM_PORT."""
     image = container.get("image")
     limits = mapping(mapping(container.get("resources")).get("limits"))
     has_gpus = any(is_accelerator(str(name)) for name in limits)
@@ -275,10 +277,6 @@ def _runs_vllm(container: Mapping[str, Any]) -> bool:
         return False
     read = read_image(image)
     return read.is_own("vllm") and (read.vllm_version or OWN_PORT_SINCE) >= OWN_PORT_SINCE
-
-
-def _states_port(container: Mapping[str, Any]) -> bool:
-    return OWN_PORT in _names(container.get("env"))
 
 
 def _names(env: object) -> list[object]:
