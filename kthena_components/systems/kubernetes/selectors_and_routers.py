@@ -19,6 +19,8 @@ from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import MODEL_SERVER, Object, PodSet
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
+from kthena_components.core.values.images import read_image
+from kthena_components.core.values.quantity import is_accelerator
 from kthena_components.core.values.read import (
     digits,
     first_unknown,
@@ -364,6 +366,18 @@ def _of_pool(found: Object) -> _Read:
 
 
 _READERS = {_SERVICE: _of_service, MODEL_SERVER: _of_server} | dict.fromkeys(POOLS, _of_pool)
+
+
+def has_engine(pods: PodSet) -> bool:
+    """Return whether pods ask for accelerators, or have an engine's own image."""
+    for container in map(mapping, sequence(pods.spec.get("containers"))):
+        image, resources = container.get("image"), mapping(container.get("resources"))
+        asked = (*mapping(resources.get("limits")), *mapping(resources.get("requests")))
+        if any(is_accelerator(str(name)) for name in asked):
+            return True
+        if isinstance(image, str) and read_image(image).engine is not None:
+            return True
+    return False
 
 
 def owner_title(pods: PodSet) -> str:

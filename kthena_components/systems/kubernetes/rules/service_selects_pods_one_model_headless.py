@@ -33,6 +33,7 @@ from kthena_components.systems.kubernetes.rules.first_pod import other_pods_sele
 from kthena_components.systems.kubernetes.selectors_and_routers import (
     POOLS,
     Selector,
+    has_engine,
     owner_title,
     selectors,
 )
@@ -82,18 +83,6 @@ def headless_service(cluster: ClusterObjects) -> Iterator[Finding]:
             seen += "server has names for the pods"
             found = advise(path, seen, "write clusterIP: None there")
             yield replace(found, most=Level.ADVISORY)
-
-
-def has_engine(pods: PodSet) -> bool:
-    """Return whether pods ask for accelerators, or have an engine's own image."""
-    for container in map(mapping, sequence(pods.spec.get("containers"))):
-        image, resources = container.get("image"), mapping(container.get("resources"))
-        asked = (*mapping(resources.get("limits")), *mapping(resources.get("requests")))
-        if any(is_accelerator(str(name)) for name in asked):
-            return True
-        if isinstance(image, str) and read_image(image).engine is not None:
-            return True
-    return False
 
 
 def service_selects_pods(cluster: ClusterObjects) -> Iterator[Finding]:

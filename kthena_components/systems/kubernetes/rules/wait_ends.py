@@ -21,10 +21,7 @@ from kthena_components.core.values.read import (
 )
 from kthena_components.core.values.regex import regex
 from kthena_components.systems.kubernetes.facts import all_before, created_later, number_in
-from kthena_components.systems.kubernetes.rules.service_selects_pods_one_model_headless import (
-    has_engine,
-)
-from kthena_components.systems.kubernetes.selectors_and_routers import owner_title
+from kthena_components.systems.kubernetes.selectors_and_routers import has_engine, owner_title
 
 _SERVICE, _STATEFUL_SET = ("", "Service"), ("apps", "StatefulSet")
 _LWS = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
