@@ -1,7 +1,8 @@
 """Inputs of the memory rules: an engine's model, weights, parallelism and GPU."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod import PodFacts
@@ -28,7 +29,6 @@ from kthena_components.core.memory.sharding import (
     ENGINES,
     VLLM,
     gathers_tokens,
-    has_whole_encoder,
     model_shape,
     split_of,
     switched,
@@ -60,6 +60,11 @@ from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.images import Version
 from kthena_components.core.values.read import first_unknown
 from kthena_components.core.values.unknown import MaybeInt, Unknown
+
+_OWN_CONFIG, _OWN_RELEASES = "mistralai/", ((0, 12), (0, 20))
+"""Repositories with Mistral's config, the first release of vLLM that was read which prefers it by
+default (get_config in vllm/transformers_utils/config.py of 0.12.0, not of 0.11.0), and the first
+whose encoder for it is split: pixtral.py of 0.20.0, not of 0.19.1."""
 
 
 def assumed_model(pod: PodFacts, command: CommandFacts) -> ModelShape | None:
@@ -338,6 +343,22 @@ def _on_gpu(
         engine=engine, command=command, shape=shape, gpu=gpu, gib=gib, split=split, share=share,
         version=release, assumed=isinstance(stated, Unknown),
     )  # fmt: skip
+
+
+def has_whole_encoder(
+    shape: ModelShape, options: Mapping[str, Any], release: Version | None
+) -> bool:
+    """Return whether each rank has the whole encoder.
+
+    With Mistral's config vLLM runs an encoder of its own, with plain layers before 0.20: Attention
+    in vllm/model_executor/models/pixtral.py. That of transformers' config is split.
+    """
+    stated, (since, until) = options.get("--config-format", "auto"), _OWN_RELEASES
+    repository = shape.image_masked and shape.name.startswith(_OWN_CONFIG)
+    by_default = stated == "auto" and repository and (release is None or release >= since)
+    plain = (stated == "mistral" or by_default) and release is not None and release < until
+    data = options.get("--mm-encoder-tp-mode") == "data"
+    return data or plain or shape.image_tokens is not None
 
 
 def longest_request(placed: EngineOnGpu) -> MaybeInt:

@@ -1,10 +1,9 @@
 """How parallel sizes split a model's layers; shared by the rules about shapes."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache, wraps
-from typing import Any
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts, ranks_of
@@ -47,10 +46,6 @@ LINKED = (*SWITCHED, "NVIDIA A100", "NVIDIA A800", "NVIDIA V100")
 """GPUs by the starts of their names: with a switch of NVLink, and with direct links."""
 
 
-_OWN_CONFIG, _OWN_RELEASES = "mistralai/", ((0, 12), (0, 20))
-"""Repositories with Mistral's config, the first release of vLLM that was read which prefers it by
-default (get_config in vllm/transformers_utils/config.py of 0.12.0, not of 0.11.0), and the first
-whose encoder for it is split: pixtral.py of 0.20.0, not of 0.19.1."""
 _MASKED_SINCE, _ROW = (0, 12), 8
 """The first release of vLLM that was read which installs no xformers, and of what PyTorch needs the
 numbers of a mask's row to be a multiple: preprocess_mask in ATen/native/transformers/attention.cpp.
@@ -370,22 +365,6 @@ def _share(tensor: MaybeInt, what: str, size: MaybeInt) -> MaybeInt:
     if size < 1 or tensor % size:
         return Unknown(f"tensor {tensor} is not a multiple of {what} {size}")
     return tensor // size
-
-
-def has_whole_encoder(
-    shape: ModelShape, options: Mapping[str, Any], release: Version | None
-) -> bool:
-    """Return whether each rank has the whole encoder.
-
-    With Mistral's config vLLM runs an encoder of its own, with plain layers before 0.20: Attention
-    in vllm/model_executor/models/pixtral.py. That of transformers' config is split.
-    """
-    stated, (since, until) = options.get("--config-format", "auto"), _OWN_RELEASES
-    repository = shape.image_masked and shape.name.startswith(_OWN_CONFIG)
-    by_default = stated == "auto" and repository and (release is None or release >= since)
-    plain = (stated == "mistral" or by_default) and release is not None and release < until
-    data = options.get("--mm-encoder-tp-mode") == "data"
-    return data or plain or shape.image_tokens is not None
 
 
 def masked_numbers(shape: ModelShape, patches: int, ranks: int, release: Version | None) -> float:

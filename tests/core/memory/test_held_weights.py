@@ -7,6 +7,7 @@ import pytest
 
 from kthena_components.core.findings import Level
 from kthena_components.core.memory import GIB
+from kthena_components.core.memory.engine import has_whole_encoder
 from kthena_components.core.memory.estimate import Estimate
 from kthena_components.core.memory.held_weights import (
     copied_weights,
@@ -16,7 +17,6 @@ from kthena_components.core.memory.held_weights import (
     kept_buffers,
     loaded_weights,
 )
-from kthena_components.core.memory.sharding import has_whole_encoder
 from kthena_components.core.memory.sizes import Split, expert_weights, fullest_weights
 from kthena_components.core.memory.states_and_drafts import head_weights, without_draft
 from kthena_components.core.models import ModelShape, find_model
