@@ -41,6 +41,7 @@ FINE = {
     "pvc-models-0 spec.predictor.workerSpec.pipelineParallelSize": "adds a node",
     # The NIM operator makes a pod for each stage, and nothing of a service that is switched off.
     "nim-service-0 spec.multiNode.parallelism.pipeline": "adds a node",
+    "nim-scaled-0 spec.resources.limits.nvidia.com/gpu": "NIM chooses a profile for its GPUs",
     "nim-pipeline-0 spec.services.1.spec.resources.limits.nvidia.com/gpu": "is not enabled",
     "playground-0 spec.backendRuntimeConfig.args.1 --tensor-parallel-size": (
         "the flavors of its OpenModel say how many GPUs there are"

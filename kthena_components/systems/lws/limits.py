@@ -5,13 +5,14 @@ config/crd/bases.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from enum import StrEnum
 from typing import Annotated
 
 from pydantic import Field
 
 from kthena_components.core.facts.serving import NameFacts
-from kthena_components.core.findings import Finding, count_of, join_path, nearest
+from kthena_components.core.findings import Finding, Level, count_of, join_path, nearest
 from kthena_components.core.objects.object import VOLCANO
 from kthena_components.core.plan.limits import (
     UPDATE,
@@ -102,6 +103,7 @@ def refuse_options(plan: ServingPlan) -> Iterator[Finding]:
         if role.name in options.subgroups:
             yield from _refuse_subgroup(role, options.subgroups[role.name])
     yield from _refuse_exclusive(plan, options)
+    yield from _advise_created(plan, options)
     yield from _refuse_set_name(plan, options)
     if options.recreate_after_start and plan.recovery is RecoveryPolicy.NONE:
         yield wrong_option(
@@ -179,6 +181,23 @@ def _refuse_exclusive(plan: ServingPlan, options: LwsOptions) -> Iterator[Findin
             "so none is ever scheduled",
             either("write scheduler_name: default-scheduler", remove()),
         )
+
+
+def _advise_created(plan: ServingPlan, options: LwsOptions) -> Iterator[Finding]:
+    """Report a gang that contains only the leader, as the rule lws-gang-startup does of objects.
+
+    Source: pkg/schedulerprovider/volcano_provider.go; with LeaderReady, minMember is 1.
+    """
+    ready = options.startup_policy is StartupPolicy.LEADER_READY
+    together = [role for role in plan.roles if role.worker_replicas]
+    if ready and plan.scheduler == VOLCANO and together:
+        found = wrong_option(
+            "startup_policy",
+            "is LeaderReady, so Volcano schedules the leader of an engine alone, and not the "
+            f"{count_of(together[0].pods, 'pod')} of role '{together[0].name}' together",
+            either(remove(), "write scheduler_name: default-scheduler"),
+        )
+        yield replace(found, rule="lws-gang-startup", level=Level.ADVISORY)
 
 
 _MOST_ROLES = 10

@@ -6,7 +6,9 @@ import pytest
 
 from kthena_components.checker.check_cluster_objects import check_objects_together
 from kthena_components.compiler.compile import compile_serving
+from kthena_components.core.findings import Level
 from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
+from tests.support.for_each import for_each
 from tests.support.specs import REMOVED, Args, changed, example_for
 
 UPDATE = "rollout_strategy.rolling_update_configuration"
@@ -82,8 +84,27 @@ def test_the_options_reach_the_set() -> None:
 def test_workers_may_wait_for_a_leader_that_does_not_wait_for_them() -> None:
     probe = "roles[0].entry_template.spec.containers[0].readinessProbe"
     changes = {"backend_options": {"startup_policy": "LeaderReady"}, probe: REMOVED}
-    spec = spec_of(GUIDE, changes)
-    assert spec["startupPolicy"] == "LeaderReady"
+    compiled = compile_serving(changed(GUIDE, changes))
+    assert compiled.manifests[0].body["spec"]["startupPolicy"] == "LeaderReady"
+    (found,) = (each for each in compiled.findings if each.rule == "lws-gang-startup")
+    assert (found.path, found.level) == ("backend_options.startup_policy", Level.ADVISORY)
+    assert "not the 2 pods of role" in found.seen
+
+
+@for_each(
+    "changes",
+    [
+        {"backend_options": {"startup_policy": "LeaderCreated"}},
+        {
+            "backend_options": {"startup_policy": "LeaderReady"},
+            "scheduler_name": "default-scheduler",
+        },
+    ],
+)
+def test_a_gang_of_all_pods_or_none_says_nothing(changes: dict[str, Any]) -> None:
+    probe = "roles[0].entry_template.spec.containers[0].readinessProbe"
+    found = compile_serving(changed(GUIDE, {**changes, probe: REMOVED})).findings
+    assert [each for each in found if each.rule == "lws-gang-startup"] == []
 
 
 def test_a_pod_without_workers_has_one_template() -> None:
