@@ -63,7 +63,11 @@ def test_the_options_reach_the_set() -> None:
         "recreate_after_start": True,
         "subdomain_policy": "UniquePerReplica",
     }
-    changes = {"backend_options": options, "scheduler_name": "default-scheduler"}
+    changes = {
+        "backend_options": options,
+        "gang_policy": REMOVED,
+        "scheduler_name": "default-scheduler",
+    }
 
     body = emitted(ENGINE, changes).body
 
