@@ -63,11 +63,7 @@ def test_the_options_reach_the_set() -> None:
         "recreate_after_start": True,
         "subdomain_policy": "UniquePerReplica",
     }
-    changes = {
-        "backend_options": options,
-        "gang_policy": REMOVED,
-        "scheduler_name": "default-scheduler",
-    }
+    changes = {"backend_options": options, "scheduler_name": "default-scheduler"}
 
     body = emitted(ENGINE, changes).body
 
@@ -101,6 +97,7 @@ def test_workers_may_wait_for_a_leader_that_does_not_wait_for_them() -> None:
         {"backend_options": {"startup_policy": "LeaderCreated"}},
         {
             "backend_options": {"startup_policy": "LeaderReady"},
+            "gang_policy": REMOVED,
             "scheduler_name": "default-scheduler",
         },
     ],
