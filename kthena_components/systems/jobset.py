@@ -19,7 +19,7 @@ from kthena_components.core.naming import DNS_LABEL
 from kthena_components.core.objects.object import Object, PodSet, copies_in, fields_of_kind, pod_set
 from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.plan.controller_variables import PodVariables, first_pod
-from kthena_components.core.remedies import at_most, plain, remove, write
+from kthena_components.core.remedies import or_more, plain, remove, write
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
@@ -131,6 +131,7 @@ def facts(view: JobSet) -> ServingFacts:
     ]
     places = {found.at(job.path): number for number, job in enumerate(view.jobs)}
     engines = engines_among(parts, found.context)
+    numbered = next((_numbered(view, job) for job in view.jobs if not job.indexed), ("", ""))
     return ServingFacts(
         path=found.at("spec"),
         name=name_of(found.body),
@@ -138,9 +139,7 @@ def facts(view: JobSet) -> ServingFacts:
         gang_expected=_placed_together(view),
         hosts=hosts(view),
         names=tuple(_names(view)),
-        numbered_with=next(
-            (_numbered(view, job) for job in view.jobs if not job.indexed), ("", "")
-        ),
+        numbered_with=numbered,
     )
 
 
@@ -362,14 +361,17 @@ def _coordinator(view: JobSet, job: ReplicatedJob, place: int) -> Iterator[Findi
         remedy = write(job.each) if isinstance(job.each, int) else "write the number of its pods"
         yield refuse(f"{spec}.completions", seen, remedy)
         return
-    for field, number, part in (
-        ("jobIndex", job.jobs, "Job"),
-        ("podIndex", job.completions, "pod"),
-    ):
-        index, most = known(whole(first.get(field, 0)), f"{at}.{field}"), known(number, spec)
-        if index is not None and not 0 <= index < most:
+    paths = (f"spec.replicatedJobs[{place}].replicas", f"{spec}.completions")
+    fields, counts = ("jobIndex", "podIndex"), (job.jobs, job.completions)
+    for field, part, path, number in zip(fields, ("Job", "pod"), paths, counts, strict=True):
+        index, most = known(whole(first.get(field, 0)), f"{at}.{field}"), known(number, path)
+        if most == 0:
+            seen = f"is 0, but the coordinator is a pod of {display(job.name)}"
+            yield refuse(path, seen, or_more(max(index or 0, 0) + 1))
+        elif index is not None and not 0 <= index < most:
             has = f"the last {part} of {display(job.name)} has the index {most - 1}"
-            yield refuse(f"{at}.{field}", f"is {index}, but {has}", at_most(max(most - 1, 0)))
+            fix = write(most - 1, f"write a number from 0 to {most - 1}" if most > 1 else "")
+            yield refuse(f"{at}.{field}", f"is {index}, but {has}", fix)
 
 
 SYSTEM = System(
