@@ -127,7 +127,7 @@ def knative_scale(found: Object) -> Iterator[Finding]:
             numbers[place] = int(value)
         elif value is not None:
             seen = f"is {display(value)}, but must be a number of pods in quotes, from '0' on"
-            yield refuse(path, seen, write("1"))
+            yield refuse(path, seen, write(str(max(1, numbers[0]))))
             return
     if numbers[1]:
         yield from in_order(bounds[0][0], numbers[0], bounds[1][0], numbers[1], str)
