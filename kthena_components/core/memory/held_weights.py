@@ -155,7 +155,8 @@ def kept_buffers(shape: ModelShape, tokens: int, release: Version | None) -> flo
     if shape.state_layers and shape.latent is None:
         whole = shape.state_layers + (shape.full_layers or 0) == shape.layers
         rotated = rotated // _ROTATED if whole else 0  # nemotron_h.py rotates nothing
-    numbers = compressed_rotations(shape) or (shape.context or 0) * rotated
+    positions = shape.context or 0 if shape.rotates else 0
+    numbers = compressed_rotations(shape) or positions * rotated
     numbers += kept_levels(shape) * tokens * (shape.hidden or 0)
     if shape.compresses and release is not None and release < _DRAFTED_UNTIL:
         numbers += tokens * shape.streams * (shape.hidden or 0)

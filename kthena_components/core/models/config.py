@@ -62,6 +62,9 @@ _LARGE_IMAGES = {
 """Pixels of the largest image of these types of models, in the family's preprocessor_config.json,
 or in the default of its VisionEncoderArgs, which a config.json may not state, and the edge of a
 patch."""
+_UNROTATED = ("inkling", "kimi_linear", "kimi_k3")
+"""The types of models without rotations: vllm/models/inkling and kimi_k3 of 0.33.0, and
+model_executor/models/kimi_linear.py of 0.26.0."""
 _MASKED = "mistral3"
 """The type of models whose encoder attends with a mask of all patches."""
 _FILM_WIDTH, _FILM, _FILM_TOKENS = 1152, 32 * 70 * 3**2, 32 * (70 + 8)
@@ -145,6 +148,9 @@ class ModelShape:
     """Layers without experts in a model with experts."""
     draft_layers: int = 0
     """Additional layers that only draft tokens; the size of the weights includes them."""
+    rotates: bool = True
+    """Whether attention rotates queries and keys by position. False: Inkling, whose heads add
+    logits of distances, and the latent attention of Kimi-Linear and Kimi-K3."""
     image_masked: bool = False
     """Whether its encoder attends with a mask of all patches of a batch: Mistral's."""
     vision_layers: int | None = None
@@ -231,6 +237,7 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
         **_images(config),
         context=longest_request(text),
         dtype=weights_format(config, text),
+        rotates=not str(config.get("model_type")).startswith(_UNROTATED),
         source=_SOURCE,
     )
 

@@ -110,6 +110,15 @@ BUFFERS = [
     ("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-FP8", 8192, None, 0.0),  # It rotates nothing.
     ("deepseek-ai/DeepSeek-V4-Flash", 16384, (0, 23, 0), 0.5 + 0.5),
     ("deepseek-ai/DeepSeek-V4-Flash", 16384, (0, 31, 0), 0.5),
+    # One table without layers with windows, another one for a layer that drafts.
+    ("nvidia/DeepSeek-V4-Pro-NVFP4", 8192, None, 0.25),
+    ("deepseek-ai/DeepSeek-V4-Pro", 8192, None, 0.5),
+    ("zai-org/GLM-5.3-Flash", 8192, None, 0.125),  # Not a quarter of 64 beside its states.
+    # They rotate nothing: distances or states stand for positions.
+    ("thinkingmachines/Inkling", 8192, None, 0.0),
+    ("thinkingmachines/Inkling-Small-NVFP4", 8192, None, 0.0),
+    ("moonshotai/Kimi-Linear-48B-A3B-Instruct", 8192, None, 0.0),
+    ("moonshotai/Kimi-K3", 8192, None, 0.0),
 ]
 
 

@@ -131,6 +131,8 @@ DESCRIPTORS: list[tuple[str, str, Version | None, int]] = [
     ("Qwen/Qwen3.5-35B-A3B-FP8", "NVIDIA H200", (0, 18, 0), 0),
     ("Qwen/Qwen3-8B", "NVIDIA GB10", (0, 19, 0), 0),
     ("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", "NVIDIA GB10", (0, 19, 0), 0),
+    ("Qwen/Qwen3.8-27B-FP8", "NVIDIA GeForce RTX 5080", (0, 19, 0), 84 * 22),
+    ("Qwen/Qwen3.8-27B-FP8", "NVIDIA RTX PRO 5000", (0, 19, 0), 110 * 22),
 ]
 
 
@@ -164,6 +166,13 @@ KEPT: list[tuple[str, str, Version | None, int, float]] = [
     (KIMI, "AMD Instinct MI355X", (0, 5, 9), 8, ENCODER + INDEXES),
     (DENSE, "NVIDIA B200", (0, 5, 9), 1, 1.816),
     (DENSE, "NVIDIA B200", (0, 5, 12), 1, 0.0),
+    (GLM, "NVIDIA B200", (0, 5, 1), 8, SCALES),
+    (GLM, "NVIDIA B200", (0, 5, 2), 8, SCALES / 3),
+    (GLM, "NVIDIA B200", (0, 5, 11), 8, SCALES),
+    (DENSE, "NVIDIA B200", (0, 5, 9), 2, 1.816 / 2),
+    ("nvidia/Llama-4-Scout-17B-16E-Instruct-FP8", "NVIDIA B200", (0, 5, 9), 1, 0.0),
+    ("zai-org/GLM-5-FP8", "AMD Instinct MI355X", (0, 5, 9), 8, 0.0),
+    ("mistralai/Mistral-Small-3.2-24B-Instruct-2506", "NVIDIA H200", (0, 5, 9), 8, 0.0),
 ]
 
 
@@ -176,8 +185,17 @@ def test_sglang_keeps_scales_and_indexes(
     for stages in (1, 2):
         split = Split(tensor=ranks, pipeline=stages)
         kept = kept_in_sglang(shape, split, weights, gpu, version)
-        whole = ENCODER if shape.vision_layers else 0.0  # in the first stage only
+        whole = ENCODER if shape.latent and shape.vision_layers else 0.0  # in the first stage only
         assert kept == pytest.approx((gib - whole) / stages + whole, abs=0.001)
+
+
+def test_sglang_keeps_scales_of_the_experts_that_a_rank_has() -> None:
+    """With attention on each rank whole, 16 ranks share the experts."""
+    shape = shape_of(GLM)
+    split = Split(tensor=8, pipeline=1, experts=16)
+    kept = kept_in_sglang(shape, split, shape.weights_gib or 0.0, "NVIDIA B200", (0, 5, 10))
+
+    assert kept == pytest.approx(SCALES / 2, abs=0.001)
 
 
 # Model: GiB of its layers for drafts. Their experts have 4.25 bits, with 8 in the rest.

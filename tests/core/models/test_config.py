@@ -422,3 +422,18 @@ def test_the_format_of_weights_is_what_quantises_them(
 @for_each("config", [*LAYERED.values(), *(config for _, config in FAMILIES)])
 def test_the_part_that_is_read_gives_the_same_shape(config: Config) -> None:
     assert shape_from_config(shape_keys(config)) == shape_from_config(config)
+
+
+def test_a_config_gives_the_patches_of_mistral_and_what_does_not_rotate() -> None:
+    text = {"num_attention_heads": 32, "num_hidden_layers": 40}
+    shape = shape_from_config(
+        {"model_type": "mistral3", "text_config": text, "vision_config": {"hidden_size": 1024}}
+    )
+    assert isinstance(shape, ModelShape)
+    assert (shape.image_patches, shape.image_edge, shape.image_masked) == (12100, 14, True)
+    assert shape.rotates
+
+    for kind in ("inkling", "kimi_linear", "kimi_k3"):
+        unrotated = shape_from_config({"model_type": kind, **text})
+        assert isinstance(unrotated, ModelShape)
+        assert not unrotated.rotates
