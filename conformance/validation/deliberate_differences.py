@@ -105,6 +105,7 @@ SANDBOX = Differences(stricter=DELIBERATE, silent=SILENT, elsewhere=ELSEWHERE)
 KAITO = Differences(
     stricter=(
         Stricter("kaito-capacity", "but KAITO counts", "the controller creates other nodes"),
+        Stricter("kaito-capacity", "it fits on no node", "its pods stay pending"),
         Stricter("kaito-parallelism", "", "vLLM does not start"),
         Stricter("kaito-adapters", "has no name", "the pod's container has none", either=True),
         Stricter("kaito-adapters", "the text of a number", "every update fails", either=True),
