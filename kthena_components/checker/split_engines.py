@@ -152,19 +152,32 @@ def autoscaler_of_parts(objects: SplitObjects) -> Iterator[Finding]:
 
     autoscaler_conflict.py has the rule, and reports the pods of engines with --nnodes.
     """
-    found = (each for each in objects.named.items() if group_kind(each[1]) in (HPA, SCALED_OBJECT))
-    scalers = [read_object(body, path) for path, body in found]
+    scalers = _scalers(objects)
     for head, workers in joined(objects) if scalers else ():
         for part in (head, *workers):
-            for scaler in scalers:
-                target, (least, most) = stated_target(scaler), replicas_of(scaler)
-                named = (scaler.stated_namespace, target.get("kind"), target.get("name"))
-                at = scaler.at("spec.scaleTargetRef")
-                if not isinstance(least, int) or not isinstance(most, int) or least >= most:
-                    continue
-                is_its = named == (part.namespace, part.kind, part.name)
-                if is_its and objects.are_together(part, replace(part, path=at)):
+            for at, least in scalers.get((part.namespace, part.kind, part.name), ()):
+                if objects.are_together(part, replace(part, path=at)):
                     yield from _scaled(at, head, part, least)
+
+
+def _scalers(objects: SplitObjects) -> Mapping[tuple[str, str, str], list[tuple[str, int]]]:
+    """Return the paths and least replicas of autoscalers, by namespace, kind and name of targets.
+
+    Autoscalers whose range is one number, or not known, are left out.
+    """
+    found: dict[tuple[str, str, str], list[tuple[str, int]]] = {}
+    for path, body in objects.named.items():
+        if group_kind(body) not in (HPA, SCALED_OBJECT):
+            continue
+        scaler = read_object(body, path)
+        target, (least, most) = stated_target(scaler), replicas_of(scaler)
+        kind, name = target.get("kind"), target.get("name")
+        if not (isinstance(least, int) and isinstance(most, int) and least < most):
+            continue
+        if isinstance(kind, str) and isinstance(name, str):
+            places = found.setdefault((scaler.stated_namespace, kind, name), [])
+            places.append((scaler.at("spec.scaleTargetRef"), least))
+    return found
 
 
 def _scaled(at: str, head: EnginePart, part: EnginePart, least: int) -> Iterator[Finding]:

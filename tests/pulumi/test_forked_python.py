@@ -147,6 +147,7 @@ export("seen", json.dumps([forked, read.KUBE_CONFIG_DEFAULT_LOCATION, tempfile.g
 """
 
 
+@pytest.mark.programs
 def test_a_stack_is_forked_and_reads_its_own_variables_again(tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.mkdir()
@@ -187,6 +188,7 @@ def test_a_program_ends_as_in_a_fresh_interpreter(
     assert forked.stderr.splitlines()[-1:] == fresh.stderr.splitlines()[-1:]
 
 
+@pytest.mark.programs
 @for_each("forked", [True, False])
 def test_a_program_that_is_written_again_within_a_second_runs_as_written(
     forked: bool, tmp_path: Path

@@ -7,7 +7,7 @@ from decimal import Decimal
 from kthena_components.core.findings import Finding, Level, advise, each_of, refuse, suggest
 from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import GroupKind, Object, requests_of
-from kthena_components.core.remedies import remove, write
+from kthena_components.core.remedies import remove, together, write
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import is_accelerator, parse_quantity, render_quantity
@@ -382,6 +382,10 @@ def kueue_topology(
             holder, wanted = (other_at, first) if first else (at, second)
             seen = "is missing" if not (first and second) else f"is {display(second)}"
             seen += f", but the other template states {display(wanted)}, and {so}"
-            report = refuse if is_group else advise
-            yield report(owner.at(f"{holder}.{GROUP}/{key}"), seen, write(wanted))
+            report, remedy = refuse if is_group else advise, write(wanted)
+            beside = templates[holder].get(TOPOLOGY[1]) if key == TOPOLOGY[0] else None
+            if beside is not None:  # a pod set states one of the two
+                place = owner.at(f"{holder}.{GROUP}/{TOPOLOGY[1]}")
+                remedy = together(remedy, remove(f"remove {TOPOLOGY[1]}", at=place))
+            yield report(owner.at(f"{holder}.{GROUP}/{key}"), seen, remedy)
             return
