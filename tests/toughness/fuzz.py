@@ -57,14 +57,14 @@ def main() -> int:
 def _run(name: str, numbers: range, folder: Path) -> Iterator[str]:
     target = TARGETS[name]
     for number in range(-_WARM, 0):
-        _first(target, drawn(name, number), folder)
+        _first(target, name, number, folder)
     watch, told = Watch(folder), set[str]()
     faulthandler.register(signal.SIGPROF, chain=True)  # tells the place, and then the process ends
     for number in numbers:
         if number % 500 == 0:
             signal.setitimer(signal.ITIMER_PROF, _STUCK)
             faulthandler.dump_traceback_later(_ASLEEP, exit=True)
-        given = target.make(drawn(name, number), folder)
+        given = target.make(drawn(name, number), folder, number)
         error = _take(target, given, folder, watch)
         place = "".join(traceback.format_tb(error.__traceback__)[-2:]) if error else ""
         if error and place not in told:
@@ -79,9 +79,9 @@ def _run(name: str, numbers: range, folder: Path) -> Iterator[str]:
         yield f"KTHENA_SEED={SEED} {name}: touched {watch.seen}"
 
 
-def _first(target: Target, draw: random.Random, folder: Path) -> None:
+def _first(target: Target, name: str, number: int, folder: Path) -> None:
     try:
-        target.take(target.make(draw, folder), folder)
+        target.take(target.make(drawn(name, number), folder, number), folder)
     except (Exception, RuleFaultError):  # noqa: BLE001 - another one will show it as well
         return
 

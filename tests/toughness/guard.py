@@ -10,7 +10,8 @@ from kthena_components.core.findings import Finding, Level
 SEED = os.environ.get("KTHENA_SEED", "1")
 """Of everything that is drawn here."""
 TOTALS: Mapping[str, int] = {
-    "manifests": 100_000,
+    "manifests": 75_000,
+    "places": 75_000,
     "scripts": 100_000,
     "previews": 10_000,
     "stack files": 10_000,

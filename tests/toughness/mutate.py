@@ -9,7 +9,7 @@ from typing import Any
 from tests.rules.cases import documents
 from tests.rules.test_cases import CASES
 from tests.support.specs import changed
-from tests.toughness.corpus import LATE, ODD, bases, goldens, places
+from tests.toughness.corpus import LATE, ODD, Place, at, bases, goldens, places
 
 Body = dict[str, Any]
 STRANGE = (
@@ -39,9 +39,41 @@ def stored() -> tuple[bytes, ...]:
 def _made(base: str, changes: Body) -> list[Body]:
     found = documents(base)
     if len(found) > 1:
-        named = {str(body.get("metadata", body).get("name")): body for body in found}
+        named = {_name(body): body for body in found}
         return list(changed(named, changes).values())
     return [changed(found[0], changes)]
+
+
+@cache
+def case_places() -> list[tuple[bytes, int, Place]]:
+    """List every place of every case that its base has not, or has with something else.
+
+    Returns:
+        The objects of the case (pickled), the index of one of them, and a place in it.
+    """
+    found = []
+    for case in CASES:
+        if case.none is None and "apiVersion" in (before := documents(case.base))[0]:
+            made, known = _made(case.base, case.set), {_name(body): body for body in before}
+            stored = pickle.dumps(made)
+            for index, body in enumerate(made):
+                base = known.get(_name(body), {})
+                found += [
+                    (stored, index, each) for each in places(body) if _other(base, body, each)
+                ]
+    return found
+
+
+def _name(body: Body) -> str:
+    metadata = body.get("metadata", body)
+    return str(metadata.get("name") if isinstance(metadata, dict) else metadata)
+
+
+def _other(base: Body, body: Body, place: Place) -> bool:
+    try:
+        return bool(at(base, place) != at(body, place))
+    except (KeyError, IndexError, TypeError):
+        return True
 
 
 @cache

@@ -32,8 +32,9 @@ from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.schema.versions import KTHENA_VERSIONS
 from kthena_components.core.values.unknown import Blank
 from kthena_components.reading.files import Unreadable
+from tests.toughness.corpus import put
 from tests.toughness.guard import check as guarded
-from tests.toughness.mutate import Body, change, manifest, text
+from tests.toughness.mutate import Body, case_places, change, manifest, text
 from tests.toughness.previews import preview
 from tests.toughness.scripts import started
 
@@ -45,8 +46,8 @@ ROOT = Path(__file__).parents[2]
 class Target:
     """Something that takes inputs of a kind."""
 
-    make: Callable[[random.Random, Path], Any]
-    """Draw an input. It may write files into the folder."""
+    make: Callable[[random.Random, Path, int], Any]
+    """Draw an input, or give one by its number. It may write files into the folder."""
     take: Callable[[Any, Path], object]
     """Take an input in. It may read files of the folder, and raises nothing."""
 
@@ -63,7 +64,7 @@ class Manifests:
     whole: bool = False
 
 
-def _manifests(draw: random.Random, _: Path) -> Manifests:
+def _manifests(draw: random.Random, _folder: Path, _number: int) -> Manifests:
     way = draw.randrange(30)
     many = 1 if way > 1 else draw.randrange(2, 7)
     bodies = [manifest(draw) for _ in range(many)]
@@ -147,7 +148,20 @@ def _check(given: Manifests) -> None:
     assert not summary.faults
 
 
-def _scripts(draw: random.Random, _: Path) -> tuple[Body, Body]:
+def _places(_draw: random.Random, _folder: Path, number: int) -> Manifests:
+    """Give objects of a case of which one place holds what cannot be a key, nor a word."""
+    where = case_places()
+    bodies, index, place = where[number % len(where)]
+    objects: list[Body] = pickle.loads(bodies)  # noqa: S301 - from above
+    value = _NO_KEYS[(number + number // len(where)) % len(_NO_KEYS)]
+    objects[index] = put(objects[index], place, value)
+    return Manifests(bodies=objects, version=KTHENA_VERSIONS[-1], whole=number % 2 == 0)
+
+
+_NO_KEYS: tuple[Any, ...] = ({"a": {"b": []}}, [{"a": 1}], [["x"]])
+
+
+def _scripts(draw: random.Random, _folder: Path, _number: int) -> tuple[Body, Body]:
     return started(draw)
 
 
@@ -157,7 +171,7 @@ def _read_script(given: tuple[Body, Body], _: Path) -> None:
     guarded(given, lambda: check_manifest(body, context=around))
 
 
-def _previews(draw: random.Random, _: Path) -> str:
+def _previews(draw: random.Random, _folder: Path, _number: int) -> str:
     return preview(draw)
 
 
@@ -180,7 +194,7 @@ def _stacks() -> tuple[bytes, ...]:
     return tuple(pickle.dumps((project, stack)) for stack in stacks)
 
 
-def _stack_files(draw: random.Random, folder: Path) -> tuple[str, str]:
+def _stack_files(draw: random.Random, folder: Path, _number: int) -> tuple[str, str]:
     project, stack = pickle.loads(draw.choice(_stacks()))  # noqa: S301 - from above
     if draw.randrange(6) == 0:
         _, other = pickle.loads(draw.choice(_stacks()))  # noqa: S301 - from above
@@ -209,6 +223,7 @@ def _read_stack(_: tuple[str, str], folder: Path) -> None:
 
 TARGETS: Mapping[str, Target] = {
     "manifests": Target(make=_manifests, take=_judge),
+    "places": Target(make=_places, take=_judge),
     "scripts": Target(make=_scripts, take=_read_script),
     "previews": Target(make=_previews, take=_review),
     "stack files": Target(make=_stack_files, take=_read_stack),

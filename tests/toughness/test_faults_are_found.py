@@ -43,7 +43,7 @@ with tempfile.TemporaryDirectory() as name:
     for fault in json.load(sys.stdin):
         own.touch()
         take = eval(f"lambda given, folder: {fault}")
-        make = lambda draw, folder: "the input"
+        make = lambda draw, folder, number: "the input"
         fuzz.TARGETS["own"] = Target(make=make, take=take)
         found[fault] = "".join(fuzz._run("own", range(1), folder))
 print(json.dumps(found))

@@ -167,7 +167,7 @@ def spreads(spec: Body, labels: Mapping[Any, Any]) -> Iterator[Spread]:
     for index, item in enumerate(stated):
         key, most = item.get("topologyKey"), item.get("maxSkew")
         domains, selector = item.get("minDomains"), item.get("labelSelector")
-        same = {str(each): labels.get(each) for each in sequence(item.get("matchLabelKeys"))}
+        same = {name: labels.get(name) for name in map(str, sequence(item.get("matchLabelKeys")))}
         added = {each for each, value in same.items() if value is None}
         late = unknown_within([*stated, *same.values()])
         if late or item not in binding or not added <= _OF_TEMPLATES:
@@ -245,7 +245,7 @@ def _holds(item: object, labels: Labels) -> bool:
         return holds(expression, labels)
     try:
         seen = int(labels[str(expression.get("key"))])
-        (bound,) = map(int, sequence(expression.get("values")))
+        (bound,) = (int(str(value)) for value in sequence(expression.get("values")))
     except (KeyError, ValueError):
         return False
     return seen > bound if operator == "Gt" else seen < bound
@@ -288,8 +288,11 @@ _Test = Callable[[Body], bool]
 
 
 def labels_of(node: Body) -> Labels:
-    """Return the labels of a node."""
-    return mapping(mapping(node.get("metadata")).get("labels"))
+    """Return the labels of a node. Values that are no strings are left out: no cluster has them."""
+    labels = mapping(mapping(node.get("metadata")).get("labels"))
+    if all(isinstance(value, str) for value in labels.values()):
+        return labels
+    return {key: value for key, value in labels.items() if isinstance(value, str)}
 
 
 class NodeChoice:
