@@ -91,7 +91,7 @@ class RuleDoc:
 def read_docstring(text: str, *, name: str, subject: str, module: str = "") -> RuleDoc:
     """Read a rule's documentation from its docstring."""
     summary, *lines = text.splitlines() or [""]
-    told: list[str] = []
+    shown_lines: list[str] = []
     sections: list[tuple[str, list[str]]] = []
     inside = False
     for line in lines:
@@ -101,7 +101,7 @@ def read_docstring(text: str, *, name: str, subject: str, module: str = "") -> R
         elif line and inside:
             sections[-1][1].append(line)
         else:
-            told.append(line)
+            shown_lines.append(line)
         inside = bool(begun) or (inside and bool(line))
     stated = [(kind, " ".join(" ".join(parts).split())) for kind, parts in sections]
     weighs = next((at for kind, at in stated if kind == "Level"), Level.MANDATORY.value)
@@ -110,7 +110,7 @@ def read_docstring(text: str, *, name: str, subject: str, module: str = "") -> R
         name=name,
         subject=subject,
         summary=summary,
-        body=re.sub(r"\n{3,}", "\n\n", "\n".join(told)).strip(),
+        body=re.sub(r"\n{3,}", "\n\n", "\n".join(shown_lines)).strip(),
         level=_level(weighs),
         weighs=weighs.rstrip("."),
         sources=tuple(at for kind, at in stated if kind == "Source"),

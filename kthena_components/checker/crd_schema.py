@@ -98,10 +98,10 @@ def served_versions(group_kind: GroupKind) -> list[str]:
 
 def once_a_place(schema: Iterable[Finding], findings: list[Finding]) -> list[Finding]:
     """Add the findings of a schema, except at places where a rule reports something as severe."""
-    told: dict[str, int] = {}
+    heaviest: dict[str, int] = {}
     for finding in findings:
-        told[finding.path] = max(told.get(finding.path, 0), WEIGHT[finding.level])
-    new = (finding for finding in schema if WEIGHT[finding.level] > told.get(finding.path, -1))
+        heaviest[finding.path] = max(heaviest.get(finding.path, 0), WEIGHT[finding.level])
+    new = (finding for finding in schema if WEIGHT[finding.level] > heaviest.get(finding.path, -1))
     return [*new, *findings]
 
 

@@ -111,12 +111,12 @@ class Reader:
     @property
     def budget(self) -> int | None:
         """The accelerators beyond which something is reported; None if nothing ever is."""
-        told = (
+        enabled = (
             self.outcome(rule, own) != "disabled"
             for rule, levels in _BUDGET_RULES.items()
             for own in levels
         )
-        return self.settings.gpu_budget if any(told) else None
+        return self.settings.gpu_budget if any(enabled) else None
 
     @property
     def types(self) -> tuple[frozenset[str], ...]:
@@ -134,8 +134,8 @@ class Reader:
     @property
     def inventory(self) -> str:
         """The inventory into which pods must fit. Empty: none, or nothing is reported of it."""
-        told = (self.outcome(_PLACEMENT_RULE, own) for own in ("mandatory", "advisory"))
-        return self.settings.inventory if any(end != "disabled" for end in told) else ""
+        outcome = (self.outcome(_PLACEMENT_RULE, own) for own in ("mandatory", "advisory"))
+        return self.settings.inventory if any(end != "disabled" for end in outcome) else ""
 
     @property
     def releases(self) -> dict[str, Release]:
@@ -173,8 +173,8 @@ def read_pack(config: Mapping[str, Any]) -> PackConfig:
         SettingError: Pulumi or a policy would not use it, or this cannot tell how.
     """
     if config.get(_ENVIRONMENTS, []) != []:
-        told = "takes settings from environments of Pulumi ESC, which cannot be compared"
-        raise SettingError(f"{_ENVIRONMENTS} {told}; write the settings themselves")
+        message = "takes settings from environments of Pulumi ESC, which cannot be compared"
+        raise SettingError(f"{_ENVIRONMENTS} {message}; write the settings themselves")
     stated = {
         str(name): _level_and_settings(str(name), value)
         for name, value in config.items()
@@ -182,8 +182,8 @@ def read_pack(config: Mapping[str, Any]) -> PackConfig:
     }
     every, more = stated.pop(_ALL, (None, {}))
     if more:
-        told = f"has the setting '{next(iter(more))}', but it sets only the level of policies"
-        raise SettingError(f"{_ALL} {told}; write the setting for each policy")
+        message = f"has the setting '{next(iter(more))}', but it sets only the level of policies"
+        raise SettingError(f"{_ALL} {message}; write the setting for each policy")
     enforced = {name: stated.get(name, (None,))[0] or every or ENFORCED[name] for name in ENFORCED}
     settings = {name: _settings(name, stated.get(name, (None, {}))[1]) for name in ENFORCED}
     pairs = [_reader(leader, name, enforced, settings) for name, leader in LED_BY.items()]

@@ -124,9 +124,9 @@ def _of_workers(
         return
     service = objects.service_of(asked)
     if service is not None and is_without_address(service.body):
-        told = {part: service_asked(part.pod.joined or part.pod.command) for part in parts}
-        yield from ((part, _without_address(part, by)) for part, by in told.items() if by)
-        parts = [part for part, by in told.items() if by is None]
+        services = {part: service_asked(part.pod.joined or part.pod.command) for part in parts}
+        yield from ((part, _without_address(part, by)) for part, by in services.items() if by)
+        parts = [part for part, by in services.items() if by is None]
     if not asked.pod:
         yield from _by_service(objects, asked, parts, heads)
         return
@@ -295,7 +295,7 @@ def _only(head: EnginePart, workers: Sequence[EnginePart]) -> str:
     return "give the pod with the first rank a label of its own, and add it to the selector"
 
 
-def _alone(objects: SplitObjects, told: Container[str]) -> Iterator[Finding]:
+def _alone(objects: SplitObjects, named: Container[str]) -> Iterator[Finding]:
     """Report workers that look elsewhere than at the only pod to which they can belong."""
     heads = [*filter(is_head, objects.parts)]
     number = Counter(head.namespace for head in heads)
@@ -306,7 +306,7 @@ def _alone(objects: SplitObjects, told: Container[str]) -> Iterator[Finding]:
         known = frozenset(reached | head.names)
         if any(_asks(objects, part, known) for part in objects.joining(head)):
             continue
-        for part in (each for each in objects.workers_of(head) if each.path not in told):
+        for part in (each for each in objects.workers_of(head) if each.path not in named):
             if seen := _away(objects, part, known) or _no_service(objects, part, known, reached):
                 yield _finding(objects, part, head, seen)
 
@@ -366,10 +366,10 @@ def _finding(objects: SplitObjects, part: EnginePart, head: EnginePart, seen: st
         remedy = f"write {name}.{part.namespace}.svc as the host of the address"
     else:
         remedy = "write the labels of that pod in the selector of the Service"
-    told = f"looks for its first rank at {display(host)}, {seen}"
+    advice = f"looks for its first rank at {display(host)}, {seen}"
     if not seen.startswith("but "):
-        told += f", but that rank is in the pod of {display(head.name)}"
-    return refuse(part.pod.command_path, told, remedy)
+        advice += f", but that rank is in the pod of {display(head.name)}"
+    return refuse(part.pod.command_path, advice, remedy)
 
 
 def _several(objects: SplitObjects) -> Iterator[Finding]:

@@ -187,8 +187,8 @@ def _join(objects: SplitObjects, head: EnginePart) -> str:
     rank = f"the {'first copy' if copies else 'rank'} of each pod as "
     rank += "--data-parallel-start-rank" if copies else "--node-rank"
     headless = " --headless," if command is not None and command.engine == "vllm" else ""
-    told = f"start the engine in these pods, too, with the options of {display(head.name)}"
-    return f"{told},{headless} and {rank}"
+    message = f"start the engine in these pods, too, with the options of {display(head.name)}"
+    return f"{message},{headless} and {rank}"
 
 
 def _second_heads(objects: SplitObjects, head: EnginePart) -> Iterator[EnginePart]:
@@ -282,7 +282,7 @@ def leaders_apart(objects: SplitObjects) -> Iterator[Finding]:
     for part in objects.parts:
         where, shown = next(_places(objects, part), ((), ""))
         other = first.setdefault(where, part) if where else part
-        if is_one(other, part) or _is_told(objects, part, other):
+        if is_one(other, part) or _is_reported(objects, part, other):
             continue
         is_its = objects.part_named(str(where[3]), part.namespace) is part
         wrong, right = (other, part) if is_its else (part, other)
@@ -321,7 +321,7 @@ def _address(command: CommandFacts) -> tuple[str, object]:
     return (meeting.option, meeting.address) if meeting is not None else ("", None)
 
 
-def _is_told(objects: SplitObjects, part: EnginePart, other: EnginePart) -> bool:
+def _is_reported(objects: SplitObjects, part: EnginePart, other: EnginePart) -> bool:
     """Return whether another rule reports that two pods have one address."""
     both = (
         asked
@@ -374,15 +374,15 @@ def leader_published(objects: SplitObjects) -> Iterator[Finding]:
 
     The rule is documented in systems/kubernetes/rules/first_pod.py.
     """
-    told: set[str] = set()
+    reported: set[str] = set()
     for head in filter(is_head, objects.parts):
         if not waits_for_engine(head.pod) or not needs_workers(head):
             continue
         for asked, _ in objects.meeting(head):
             service = objects.service_of(asked)
-            if service is None or not selects(service.body, head) or service.path in told:
+            if service is None or not selects(service.body, head) or service.path in reported:
                 continue
-            told.add(service.path)
+            reported.add(service.path)
             yield from _check(service, head)
 
 

@@ -75,7 +75,7 @@ def _facts(kind: Kind[Any], found: Object, view: Any) -> ServingFacts | None:
     as_stated = bool(kind.templates or kind.own_templates) and not kind.brings_model
     facts = replace(
         facts,
-        told=_variables_of_controller(kind, view),
+        controller_env=_variables_of_controller(kind, view),
         added_fields=_added_fields(kind, view),
         pods_as_stated=as_stated,
         label_owners=LABEL_OWNERS,
@@ -93,11 +93,17 @@ def _facts(kind: Kind[Any], found: Object, view: Any) -> ServingFacts | None:
 
 def _variables_of_controller(kind: Kind[Any], view: Any) -> tuple[str, ...] | None:
     """Return the variables that a kind's controller gives to pods; None if they are not known."""
-    if kind.tells is None:
+    if kind.pod_variables is None:
         return () if kind.group in _OWN_GROUPS else None
-    told = kind.tells(view)
-    every = (*told.size, *told.leader, *told.rank, *told.ordinal, *told.others)
-    return every if told.exactly is None else told.exactly
+    variables = kind.pod_variables(view)
+    every = (
+        *variables.size,
+        *variables.leader,
+        *variables.rank,
+        *variables.ordinal,
+        *variables.others,
+    )
+    return every if variables.exactly is None else variables.exactly
 
 
 def _added_fields(kind: Kind[Any], view: Any) -> frozenset[str] | None:
@@ -252,8 +258,8 @@ def _check(
 
 
 def _name_findings(found: Object) -> list[Finding]:
-    told = (each for rule in OF_KUBERNETES for each in run_rule(rule, found))
-    return [tidy(finding).under(found.path) for finding in told]
+    findings = (each for rule in OF_KUBERNETES for each in run_rule(rule, found))
+    return [tidy(finding).under(found.path) for finding in findings]
 
 
 def _unread(body: Body, path: str) -> list[Finding]:

@@ -80,8 +80,8 @@ def with_pods(kind: Kind[Any], found: Object, view: Any, facts: ServingFacts) ->
     unread = (engine for engine in facts.engines if engine.siblings is None)
     if kind.pods is None or not any(map(needs_rank, unread)):
         return facts
-    told = NOTHING if kind.tells is None else kind.tells(view)
-    numbers, owned, engines = _numbers(told), dict[int, list[PodSet]](), list[EngineFacts]()
+    variables = NOTHING if kind.pod_variables is None else kind.pod_variables(view)
+    numbers, owned, engines = _numbers(variables), dict[int, list[PodSet]](), list[EngineFacts]()
     places = Places(facts.engines)
     for pods in kind.pods(view):
         by = places.owners(pods)
@@ -116,13 +116,13 @@ def coscheduled(kind: Kind[Any], view: Any, facts: ServingFacts) -> ServingFacts
     return replace(facts, gang_expected=True) if placed else facts
 
 
-def _numbers(told: PodVariables) -> Numbers:
+def _numbers(variables: PodVariables) -> Numbers:
     return Numbers(
-        size=told.size,
-        rank=told.rank,
-        rank_fields=told.rank_fields,
-        ordinal=told.ordinal,
-        fields=told.fields,
+        size=variables.size,
+        rank=variables.rank,
+        rank_fields=variables.rank_fields,
+        ordinal=variables.ordinal,
+        fields=variables.fields,
     )
 
 

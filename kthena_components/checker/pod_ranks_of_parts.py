@@ -202,7 +202,7 @@ def _copies(objects: SplitObjects, head: EnginePart, command: CommandFacts) -> I
     started = [first_copies(part) for part in parts]
     if not workers or not isinstance(data, int) or None in started:
         return
-    if any(_is_told(part, data) for part in workers):
+    if any(_is_reported(part, data) for part in workers):
         return
     other = next((part for part in workers if _data(part) != data), None)
     if other is not None:
@@ -225,7 +225,7 @@ def _copies(objects: SplitObjects, head: EnginePart, command: CommandFacts) -> I
     yield report(workers[-1].pod.command_path, seen, remedy, _RULE)
 
 
-def _is_told(part: EnginePart, data: int) -> bool:
+def _is_reported(part: EnginePart, data: int) -> bool:
     """Return whether the rule reports the pods of an object alone."""
     command = part.pod.command
     if part.count == 1 or command is None:

@@ -109,8 +109,8 @@ def pod_schema(manifest: Mapping[str, Any], templates: Iterable[str]) -> Iterato
             moved = dict(moves(template, shape, path)) if unknown else {}
             for finding in findings:
                 if finding.seen == UNDECLARED:
-                    told = unknown_field(finding, RULE)
-                    yield replace(told, remedy=moved.get(finding.path, told.remedy))
+                    unknown_name = unknown_field(finding, RULE)
+                    yield replace(unknown_name, remedy=moved.get(finding.path, unknown_name.remedy))
                 elif finding.level is not Level.UNKNOWN:
                     yield replace(finding, rule=RULE)
 
@@ -277,8 +277,8 @@ def _with_moves(finding: Finding, by: Mapping[tuple[_Move, ...], set[tuple[str, 
     moves = min(ends, key=len)
     if len(moves) > _MOST:
         return replace(finding, remedy=f"move the {len(moves)} misplaced fields first")
-    told = listing(f"{field} to {target}" for field, target in moves)
-    return replace(finding, remedy=f"move {told}")
+    moves_text = listing(f"{field} to {target}" for field, target in moves)
+    return replace(finding, remedy=f"move {moves_text}")
 
 
 def _is_left(finding: Finding, moves: Iterable[_Move], left: Container[tuple[str, str]]) -> bool:

@@ -141,11 +141,11 @@ def conceal(
         shown = list(check(shadow))
     except Exception:  # noqa: BLE001 - then nothing may be shown
         shown = []
-    retold = _Retold(shown, frozenset(found), shadow if tree is None else tree)
-    return list(dict.fromkeys(map(retold.tell, found)))
+    replacements = _Replacements(shown, frozenset(found), shadow if tree is None else tree)
+    return list(dict.fromkeys(map(replacements.shown_for, found)))
 
 
-class _Retold:
+class _Replacements:
     """Findings that may be shown instead."""
 
     def __init__(self, shown: Sequence[Finding], found: Collection[Finding], tree: Any) -> None:
@@ -154,7 +154,7 @@ class _Retold:
         self._paths = {finding.path for finding in shown}
         self._tree = tree
 
-    def tell(self, finding: Finding) -> Finding:
+    def shown_for(self, finding: Finding) -> Finding:
         """Return a finding if it does not depend on a secret, else one that may be shown."""
         if finding in self._shown or finding.rule == RULE_FAULT:
             # A fix may hold a value that the text does not quote.

@@ -84,14 +84,14 @@ def check_parts(
     yield from run_rule(kv_halves_of_parts, objects)
     yield from run_rule(bootstrap_of_parts, objects)
     first = {part.pod.command_path: part for part in reversed(parts)}
-    told: set[Finding] = set()
+    reported: set[Finding] = set()
     for facts in join_engines(objects):
         for finding in run_checks(facts):
-            is_new = _is_compared(finding) and finding not in told
+            is_new = _is_compared(finding) and finding not in reported
             asking = first.get(finding.path) if finding.rule == PORTS else None
             mapped = asking is not None and changes_port(objects, asking)
             if is_new and finding.level is not Level.UNKNOWN and not mapped:
-                told.add(finding)
+                reported.add(finding)
                 yield finding
 
 
@@ -115,15 +115,15 @@ def gang_covers_parts(objects: SplitObjects) -> Iterator[Finding]:
         return
     named = objects.named
     groups = {_key(body): path for path, body in named.items() if group_kind(body) == POD_GROUP}
-    told: set[str] = set()
+    reported: set[str] = set()
     for head, pods in _engines(objects):
         path = groups.get((head.namespace, head.gang), "")
         spec = mapping(named[path].get("spec")) if path else {}
         member = count(spec.get("minMember"), 0)
         other = any(spec.get(field) for field in _OTHER_MINIMA)
-        if other or path in told or not isinstance(member, int) or not 0 < member < pods:
+        if other or path in reported or not isinstance(member, int) or not 0 < member < pods:
             continue
-        told.add(path)
+        reported.add(path)
         seen = f"the gang needs {count_of(member, 'pod')} to start, but the engine of {head.kind} "
         seen += f"{display(head.name)} has {pods} that must start together"
         at = join_path(path, "spec.minMember")
@@ -238,7 +238,7 @@ def _path_and_seen(finding: Finding) -> tuple[str, str]:
 
 def _checked(group: Sequence[EnginePart]) -> list[Finding]:
     engines = tuple(map(_engine, group))
-    facts = ServingFacts(path="", name="", engines=engines, told=(), unread=_ELSEWHERE)
+    facts = ServingFacts(path="", name="", engines=engines, controller_env=(), unread=_ELSEWHERE)
     return [placed(finding) for finding in checked_by(_RULES, facts)]
 
 

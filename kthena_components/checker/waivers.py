@@ -95,18 +95,18 @@ def waive(
     findings = list(findings)
     found = {finding.rule for finding in findings} | set(elsewhere)
     waivers: dict[str, Waiver] = {}
-    told: list[Finding] = []
+    refused: list[Finding] = []
     for entry in stated:
         read = read_waiver(entry, today)
         if isinstance(read, Finding):
-            told.append(read)
+            refused.append(read)
         elif (
             entry.rule in found or RULE_FAULT in found
         ):  # the findings of a failed rule are unknown
             waivers[entry.rule] = read
         else:
-            told.append(unused(entry))
-    return [*(_waived(finding, waivers) for finding in findings), *told]
+            refused.append(unused(entry))
+    return [*(_waived(finding, waivers) for finding in findings), *refused]
 
 
 def _waived(finding: Finding, waivers: Mapping[str, Waiver]) -> Finding:

@@ -117,10 +117,10 @@ def _rules(change: LevelsChange, before: "Reader", after: "Reader") -> Iterator[
         yield refuse(path, seen + _gone(change), f"write {had}, {_APPROVE}", _LEVELS)
     own = before.in_force().lowered(after.in_force(), change.rules) if ends else found
     if own:
-        told = [f"{rule} ({had} → {has})" for rule, (had, has) in sorted(own.items())]
-        more = f" and {len(told) - _SHOWN} more" if len(told) > _SHOWN else ""
-        seen = f"would lower the level of {count_of(len(told), 'rule')}: "
-        seen += f"{', '.join(told[:_SHOWN])}{more}{_gone(change)}"
+        names = [f"{rule} ({had} → {has})" for rule, (had, has) in sorted(own.items())]
+        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+        seen = f"would lower the level of {count_of(len(names), 'rule')}: "
+        seen += f"{', '.join(names[:_SHOWN])}{more}{_gone(change)}"
         path = f"{change.file}: {before.title}"
         yield refuse(path, seen, f"keep the levels of the base, {_APPROVE}", _LEVELS)
 

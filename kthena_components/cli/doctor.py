@@ -21,11 +21,13 @@ _EXITS = """exit status:
 Each line begins with ok, warn, fail, or unknown if the result could not be determined."""
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", told: str) -> None:
+def add_parser(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", help_text: str
+) -> None:
     """Add the command to the parser of `kthena-components`."""
     parser = commands.add_parser(
         "doctor",
-        help=told,
+        help=help_text,
         description="Check a cluster: Volcano and Kthena with their versions and controllers, "
         "the scheduler's plugins, queues, HyperNodes, GPUs and your RBAC permissions. This "
         "changes nothing in the cluster.",

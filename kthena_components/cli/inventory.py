@@ -22,11 +22,13 @@ _EXITS = """exit status:
 docs/inventory.md explains the format, which can also be written by hand."""
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", told: str) -> None:
+def add_parser(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", help_text: str
+) -> None:
     """Add the command to the parser of `kthena-components`."""
     parser = commands.add_parser(
         "inventory",
-        help=told,
+        help=help_text,
         description="Write the nodes of a cluster with what its pods use of them, its HyperNodes, "
         "queues, quotas and PodGroups as a file for `fit --inventory`. Names of workloads are "
         "replaced by fingerprints. This changes nothing in the cluster.",

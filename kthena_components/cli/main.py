@@ -185,9 +185,9 @@ def _parser(used: Container[str]) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
-    for name, (module, told) in COMMANDS.items():
+    for name, (module, help_text) in COMMANDS.items():
         if name in used:
-            import_module(f"kthena_components.cli.{module}").add_parser(commands, told)
+            import_module(f"kthena_components.cli.{module}").add_parser(commands, help_text)
         else:
-            commands.add_parser(name, help=told)
+            commands.add_parser(name, help=help_text)
     return parser

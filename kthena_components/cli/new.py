@@ -31,11 +31,13 @@ _ABOUT_TEMPLATE = regex(r"^template:\n(?:  .*\n)*", re.MULTILINE)
 _DESCRIPTION = regex(r"^  description: (.*)$", re.MULTILINE)
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", told: str) -> None:
+def add_parser(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", help_text: str
+) -> None:
     """Add the command to the parser of `kthena-components`."""
     parser = commands.add_parser(
         "new",
-        help=told,
+        help=help_text,
         description="Write a Pulumi project with one serving and the stacks dev, staging and prod. "
         "The stack dev renders manifests, so it needs no cluster.",
     )
@@ -57,13 +59,13 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     name = Path(folder).absolute().name if name is None else name
     with_ci = asked.extent == "ci"
     try:
-        told = _obstacle(folder, name, asked.language, with_ci=with_ci)
-        if not told:
+        problem = _obstacle(folder, name, asked.language, with_ci=with_ci)
+        if not problem:
             write_project(folder, name, asked.language, with_ci=with_ci)
     except OSError as error:
-        told = unwritten(folder, error)
-    if told:
-        parser.exit(ERROR, f"{parser.prog}: {visible(told)}\n")
+        problem = unwritten(folder, error)
+    if problem:
+        parser.exit(ERROR, f"{parser.prog}: {visible(problem)}\n")
     sys.stdout.write(_next_steps(folder, asked.language, with_ci=with_ci))
     return SUCCESS
 
@@ -144,10 +146,10 @@ def _next_steps(folder: Path, language: str, *, with_ci: bool) -> str:
         steps.append(PLUGIN + program)
     steps += ["pulumi install", "pulumi stack init dev", "pulumi up"]
     name = folder.resolve().name if is_here else folder
-    told = [
+    text = [
         f"wrote {name}. To deploy its stack dev, which only writes manifests to rendered/:",
         *(f"  {step}" for step in steps),
     ]
     if with_ci:
-        told.append("Before you commit, write an address that CI can reach into requirements.txt.")
-    return "".join(f"{visible(line)}\n" for line in told)
+        text.append("Before you commit, write an address that CI can reach into requirements.txt.")
+    return "".join(f"{visible(line)}\n" for line in text)

@@ -45,11 +45,13 @@ class PackError(Exception):
     """The policies cannot run. The text is for the user."""
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", told: str) -> None:
+def add_parser(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", help_text: str
+) -> None:
     """Add the command to the parser of `kthena-components`."""
     parser = commands.add_parser(
         "policy-pack",
-        help=told,
+        help=help_text,
         description="Write a folder for `pulumi preview --policy-pack FOLDER`, and the levels of "
         "each environment for `--policy-pack-config FOLDER/levels/prod.json`. Files of levels that "
         "exist already stay as they are.",
@@ -63,15 +65,15 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     if not can_run():
         parser.exit(ERROR, f"{parser.prog}: {MISSING}\n")
     try:
-        told = (
+        problem = (
             "" if _is_free(asked.folder) else f"{asked.folder} has another policy pack or program"
         )
-        if not told:
+        if not problem:
             write_pack(asked.folder)
     except OSError as error:
-        told = unwritten(asked.folder, error)
-    if told:
-        parser.exit(ERROR, f"{parser.prog}: {visible(told)}\n")
+        problem = unwritten(asked.folder, error)
+    if problem:
+        parser.exit(ERROR, f"{parser.prog}: {visible(problem)}\n")
     sys.stdout.write(f"wrote {visible(str(asked.folder))}\n")
     return SUCCESS
 

@@ -14,11 +14,13 @@ from kthena_components.systems import EMITTERS, extras, resources_of
 _NAMESPACE = regex(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", told: str) -> None:
+def add_parser(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", help_text: str
+) -> None:
     """Add the command to the parser of `kthena-components`."""
     parser = commands.add_parser(
         "rights",
-        help=told,
+        help=help_text,
         description="Print the minimal RBAC permissions of the user that runs Pulumi, as YAML for "
         "kubectl apply: a ClusterRole, or with --namespace a Role and, for cluster-scoped "
         "resources, a ClusterRole. Bind them to your user.",

@@ -49,5 +49,5 @@ def explain(rule: RuleDoc) -> str:
 
 def _by_environment(rule: RuleDoc) -> list[str]:
     weights = {name: environment_levels(name).weights.get(rule.name) for name in ENVIRONMENTS}
-    told = [f"{name} {weight}" for name, weight in weights.items() if weight is not None]
-    return [f"environments: {', '.join(told)}"] if told else []
+    weights_set = [f"{name} {weight}" for name, weight in weights.items() if weight is not None]
+    return [f"environments: {', '.join(weights_set)}"] if weights_set else []

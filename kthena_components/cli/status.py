@@ -32,11 +32,13 @@ _EXITS = """exit status:
   2  wrong usage, or the cluster cannot be read"""
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", told: str) -> None:
+def add_parser(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", help_text: str
+) -> None:
     """Add the command to the parser of `kthena-components`."""
     parser = commands.add_parser(
         "status",
-        help=told,
+        help=help_text,
         description="Show the pods of all servings of the backends native, kthena and lws: the "
         "node and rack of each pod, the lowest HyperNode tier that contains its whole group, and "
         "the scheduler's reason for pods that wait. This changes nothing in the cluster.",
@@ -146,5 +148,5 @@ def _draw(
     try:
         asked.html.write_text(draw_page(picture), encoding="utf-8")
     except OSError as error:
-        told = f"{parser.prog}: --html {unwritten(asked.html, error)}"
-        parser.exit(ERROR, f"{visible(told)}\n")
+        message = f"{parser.prog}: --html {unwritten(asked.html, error)}"
+        parser.exit(ERROR, f"{visible(message)}\n")

@@ -65,17 +65,19 @@ class Cluster:
         else:
             if kubeconfig and os.pathsep in str(kubeconfig):
                 # The client's library would read several files, which nobody has looked through.
-                told = f"the path '{kubeconfig}' contains '{os.pathsep}'"
-                raise ClusterError(0, "NoKubeconfig", f"{told}, which separates paths: rename it")
+                message = f"the path '{kubeconfig}' contains '{os.pathsep}'"
+                raise ClusterError(
+                    0, "NoKubeconfig", f"{message}, which separates paths: rename it"
+                )
             source = {"config_file": str(kubeconfig) if kubeconfig else None}
             open_client = config.new_client_from_config
         try:
             client = open_client(**source, context=context)
         except (ConfigException, OSError) as error:
-            told = str(error)
+            message = str(error)
             if isinstance(error, OSError) and error.filename is not None:
-                told = f"{error.filename} cannot be read: {error.strerror}"
-            raise ClusterError(0, "NoKubeconfig", told) from error
+                message = f"{error.filename} cannot be read: {error.strerror}"
+            raise ClusterError(0, "NoKubeconfig", message) from error
         client.configuration.retries = False
         _trim_tokens(client.configuration)
         return cls(client)
@@ -241,5 +243,5 @@ def _refusal(status: int, content: bytes) -> ClusterError:
 def _words(error: Exception) -> str:
     """Explain why there was no answer, without passwords and the addresses of objects in memory."""
     reason = getattr(error, "reason", None)
-    told = str(reason if isinstance(reason, Exception) else error)
-    return without_login(told.rpartition(">: ")[2])
+    text = str(reason if isinstance(reason, Exception) else error)
+    return without_login(text.rpartition(">: ")[2])

@@ -94,9 +94,9 @@ def _no_login(error: str, server: str) -> str:
             f"the kubeconfig gets the credentials for {server} from the program '{missing[1]}', "
             "which is not installed. Install it, or put it on PATH"
         )
-    told = _flat(error).removeprefix("exec: ")
+    why = _flat(error).removeprefix("exec: ")
     return (
-        f"the program in the kubeconfig that gets the credentials for {server} has failed: {told}. "
+        f"the program in the kubeconfig that gets the credentials for {server} has failed: {why}. "
         "Log in again"
     )
 

@@ -56,8 +56,8 @@ def check_network(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
             mark, SUBJECT, f"{text}topology of the stack, or enable Volcano's discovery"
         )
         return
-    told = list(_tree(seen, need))
-    yield from told
+    lines = list(_tree(seen, need))
+    yield from lines
     if isinstance(domains, Unknown):
         yield Diagnostic(Status.UNKNOWN, SUBJECT, f"their nodes are unknown: {domains.because}")
         return
@@ -68,7 +68,7 @@ def check_network(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
             Status.WARN, SUBJECT, f"{text}Compare their selectors with `kubectl get nodes`"
         )
     yield from _outside(seen, domains)
-    if not any(line.mark is Status.FAIL for line in told):
+    if not any(line.mark is Status.FAIL for line in lines):
         yield Diagnostic(Status.OK, SUBJECT, _tiers(domains))
 
 
@@ -105,13 +105,13 @@ def _outside(seen: Snapshot, domains: list[Domain]) -> Iterator[Diagnostic]:
 
 
 def _tiers(domains: list[Domain]) -> str:
-    told = []
+    counts = []
     for tier in sorted({domain.tier for domain in domains}):
         sizes = [len(domain.nodes) for domain in domains if domain.tier == tier]
         least, most = min(sizes), max(sizes)
         each = count_of(most, "node") if least == most else f"{least} to {count_of(most, 'node')}"
-        told.append(f"{len(sizes)} of tier {tier} with {each}{' each' if len(sizes) > 1 else ''}")
-    return ", ".join(told)
+        counts.append(f"{len(sizes)} of tier {tier} with {each}{' each' if len(sizes) > 1 else ''}")
+    return ", ".join(counts)
 
 
 def check_tiers(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:

@@ -64,10 +64,10 @@ def fetch_inventory(cluster: Cluster) -> Fetched:
         if _node_names(objects) == {name_of(body) for body in cluster.list("v1", "Node")}:
             system, notes = _system(cluster)
             return Fetched([*_without_lost_pods(objects), *system], (*notes, *unread))
-    told = (
+    message = (
         f"nodes came or went each of the {_TRIES} times that the cluster was read: run this again"
     )
-    raise ClusterError(HTTPStatus.CONFLICT, "Changing", told)
+    raise ClusterError(HTTPStatus.CONFLICT, "Changing", message)
 
 
 def _listed(cluster: Cluster) -> tuple[list[Body], list[str]]:
@@ -79,8 +79,8 @@ def _listed(cluster: Cluster) -> tuple[list[Body], list[str]]:
                 found += cluster.list(each.api_version, each.kind)
         except ClusterError as error:
             if error.status == HTTPStatus.GONE:
-                told = f"the list of {each.plural} changed while it was read: run this again"
-                raise ClusterError(error.status, error.reason, told) from error
+                message = f"the list of {each.plural} changed while it was read: run this again"
+                raise ClusterError(error.status, error.reason, message) from error
             if error.status != HTTPStatus.FORBIDDEN:
                 raise
             if each.group == _DEVICES:

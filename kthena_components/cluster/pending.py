@@ -95,9 +95,9 @@ def plain(message: str) -> str:
     nodes = (
         f"the only node{where}" if total == 1 else f"any of the {count_of(total, 'node')}{where}"
     )
-    told = f"{origin['pod']} does not fit on {nodes}: {_lacks(origin['why'])}"
+    text = f"{origin['pod']} does not fit on {nodes}: {_lacks(origin['why'])}"
     would = int(split["would"] or 0) if split else 0
-    return short(f"{count_of(would, 'pod')} would fit, but {told}" if would else told)
+    return short(f"{count_of(would, 'pod')} would fit, but {text}" if would else text)
 
 
 def _scheduler(group: Body, pods: Sequence[Body]) -> str:
@@ -106,9 +106,9 @@ def _scheduler(group: Body, pods: Sequence[Body]) -> str:
     said = condition_of(group, "Unschedulable")
     if said.get("status") == "True" and said.get("message"):
         return f"Scheduler: {plain(str(said['message']))}"
-    told = next(filter(None, (why_pod_waits(pod) for pod in pods)), None)
-    if told is not None:
-        return f"Scheduler: {told}"
+    reason = next(filter(None, (why_pod_waits(pod) for pod in pods)), None)
+    if reason is not None:
+        return f"Scheduler: {reason}"
     if not status.get("phase"):
         return "No scheduler has reported on it: is Volcano's scheduler running?"
     return "The scheduler has given no reason yet"

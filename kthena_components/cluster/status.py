@@ -224,20 +224,20 @@ def _phase(seen: Servings, pod: Body) -> str:
 
 def waits(seen: Servings) -> Iterator[tuple[str, str]]:
     """Explain what does not run: first gangs, then single pods, then owners without pods."""
-    told: set[str] = set()
+    listed: set[str] = set()
     for gang, pods in _gangs(seen).items():
         namespace, name = gang
         group = seen.pod_group(namespace, name)
         unplaced = [pod for pod in pods if not node_of(pod)]
         if group is None and pods and not isinstance(seen.pod_groups, Unknown):
-            told.update(map(title_of, pods))
+            listed.update(map(title_of, pods))
             yield f"{namespace}/{name}", missing_group(name, pods)
         elif group is not None and (unplaced or not pods):
-            told.update(map(title_of, unplaced))
+            listed.update(map(title_of, unplaced))
             yield f"{namespace}/{name}", why_gang_waits(group, pods)
     for pod in sorted(seen.pods, key=lambda pod: in_order(title_of(pod))):
         state = state_of(pod)
-        if state not in _ENDED and title_of(pod) not in told:
+        if state not in _ENDED and title_of(pod) not in listed:
             held = why_node_holds(pod, seen.by_name.get(node_of(pod)))
             warned = seen.warnings.get(key_of("Pod", pod))
             yield title_of(pod), held or why_pod_waits(pod) or warned or f"is {state}"

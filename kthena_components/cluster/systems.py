@@ -101,14 +101,14 @@ def check_kthena(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
 
 def _lacks(seen: Snapshot, kinds: list[Kind]) -> str:
     """List missing kinds, and the other versions in which the cluster serves them."""
-    told = []
+    missing = []
     for api_version, name in kinds:
         group = api_version.partition("/")[0]
         others = [gv.partition("/")[2] for gv, names in seen.served.items()
                   if gv.partition("/")[0] == group and name in names]  # fmt: skip
         also = f" (only {', '.join(others)})" if others else ""
-        told.append(f"{name} {api_version}{also}")
-    return f"the cluster has no {' and no '.join(told)}"
+        missing.append(f"{name} {api_version}{also}")
+    return f"the cluster has no {' and no '.join(missing)}"
 
 
 def _has(seen: Snapshot, kind: Kind, path: Field) -> bool | Unknown:
@@ -153,8 +153,8 @@ def _has_status(body: Body) -> bool:
 
 
 def _served(seen: Snapshot) -> str | None:
-    told = [title_of(body) for body in known(seen.model_servings) if _has_status(body)]
-    return f"ModelServing {told[0]} has a status" if told else None
+    with_status = [title_of(body) for body in known(seen.model_servings) if _has_status(body)]
+    return f"ModelServing {with_status[0]} has a status" if with_status else None
 
 
 def _unserved(seen: Snapshot) -> str | None:

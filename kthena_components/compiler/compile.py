@@ -125,8 +125,8 @@ def _of_other_roles(
     try:
         compile_serving(some, today=today, gpus=gpus)
     except SpecError as error:
-        told = [each for each in error.findings if _PLACE.match(each.path)]
-        moved = (each.at(place) for each in told if each.rule in _OF_ONE_ROLE)
+        located = [each for each in error.findings if _PLACE.match(each.path)]
+        moved = (each.at(place) for each in located if each.rule in _OF_ONE_ROLE)
         return [
             replace(f, seen=place(f.seen), remedy=Remedy(place(f.remedy), fixes_of(f.remedy)))
             for f in moved
@@ -199,7 +199,7 @@ def _compile(
     if mandatory or plan is None or backend is None:
         raise SpecError(mandatory, subject)
     mirrored = any(note.rule == "requests-mirrored" for note in plan.notes)
-    told = dict.fromkeys(
+    findings_left = dict.fromkeys(
         finding
         for finding in (*plan.notes, *findings)
         if not (_about_a_private_model(finding) or (mirrored and _about_no_request(finding)))
@@ -207,7 +207,7 @@ def _compile(
     return Compiled(
         plan=plan,
         manifests=labelled(manifests or write(plan, backend), spec.labels),
-        findings=tuple(told),
+        findings=tuple(findings_left),
         waivers=spec.waivers,
     )
 
@@ -262,9 +262,9 @@ def _waived(
     """
     firm = {finding.rule for finding in findings if finding.level is Level.MANDATORY}
     stated = [entry for entry in listed(waivers) if entry.rule not in firm]
-    told = [unwaivable(entry) for entry in listed(waivers) if entry.rule in firm]
+    refused = [unwaivable(entry) for entry in listed(waivers) if entry.rule in firm]
     manifests, found = _annotate(manifests, stated)
-    return [*waive(found_in_plan, stated, today, elsewhere=found), *told], manifests
+    return [*waive(found_in_plan, stated, today, elsewhere=found), *refused], manifests
 
 
 def check_plan(
@@ -277,7 +277,7 @@ def check_plan(
     facts, order = facts_from_plan(plan, backend.sizes, gpus), backend.order(plan)
     engines = tuple(replace(engine, order=order) for engine in facts.engines)
     names = tuple(backend.names(plan))
-    facts = replace(facts, engines=engines, names=names, told=backend.told)
+    facts = replace(facts, engines=engines, names=names, controller_env=backend.controller_env)
     return [*values, *run_checks(facts)]
 
 

@@ -257,8 +257,8 @@ def _compile(
 
 
 def _from(finding: Finding, behind: Callable[[str], str]) -> Finding:
-    told = behind(finding.path) if finding.path else ""
-    return replace(finding, seen=f"{finding.seen} ({told})") if told else finding
+    cause = behind(finding.path) if finding.path else ""
+    return replace(finding, seen=f"{finding.seen} ({cause})") if cause else finding
 
 
 def _assumed(args: Mapping[str, Any], changes: Changes) -> list[str]:
@@ -277,8 +277,8 @@ def _lost_options(
     for option in map(str, mapping(args.get("backend_options"))):
         if option in converter.only_here:
             name = f"backend_options.{option}"
-            told = behind(name)
-            what = f"is not kept ({told})" if told else "is not kept"
+            cause = behind(name)
+            what = f"is not kept ({cause})" if cause else "is not kept"
             found.append(Loss(name=name, seen=f"{what}: {target} has no such option"))
     return found
 

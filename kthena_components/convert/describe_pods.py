@@ -56,7 +56,7 @@ class Described:
     facts: ServingFacts
     roles: tuple[PodRole, ...]
     args: Mapping[str, Any]
-    told: PodVariables
+    variables: PodVariables
     sets: tuple[PodSet, ...]
 
 
@@ -79,7 +79,7 @@ def describe(body: Body, replicas: object = None) -> Described:
     facts = kind.facts(view) if kind is not None and kind.facts is not None else None
     if kind is None or facts is None or kind.pods is None or not shows_pods(kind):
         raise _refusal("kind", f"is {found.kind}: {_why(kind)}", _LATER, body)
-    told = kind.tells(view) if kind.tells is not None else PodVariables()
+    variables = kind.pod_variables(view) if kind.pod_variables is not None else PodVariables()
     facts, sets = _counted(facts, tuple(kind.pods(view)), replicas)
     copies = _known_count(facts.copies, facts.path, body)
     roles = tuple(_roles(found, facts, sets, copies))
@@ -95,7 +95,7 @@ def describe(body: Body, replicas: object = None) -> Described:
         **(kind.states(view) if kind.states is not None else {}),
         roles=[_arguments(role, scheduler, alone=alone) for role in roles],
     )
-    return Described(facts=facts, roles=roles, args=args, told=told, sets=sets)
+    return Described(facts=facts, roles=roles, args=args, variables=variables, sets=sets)
 
 
 def _counted(

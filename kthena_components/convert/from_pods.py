@@ -132,7 +132,7 @@ def _rewritten(described: Described, notes: list[str], title: str) -> list[dict[
         result = dict(args)
         for name in (name for name in TEMPLATES if name in args):
             after = role.after if name == "worker_template" else 0
-            made = rewrite(args[name], described.told, after=after, pods=role.pods)
+            made = rewrite(args[name], described.variables, after=after, pods=role.pods)
             result[name], at = made.template, f"roles[{index}].{name}"
             notes += [_placed_note(note, at) for note in made.notes]
             unset += [_unset(f"{at}.{path}", what) for path, what in made.unset]

@@ -177,8 +177,8 @@ def keep(body: Body, moved: Sequence[Moved]) -> tuple[Body, tuple[Loss, ...], tu
         if not each.backend:
             lost = list(_lost_selection(body, each))
         elif group_kind(body) in _SELECTORS:
-            body, lost, told = _reselect(body, each)
-            notes += told
+            body, lost, more_notes = _reselect(body, each)
+            notes += more_notes
         else:
             lost = [
                 f"names the label {label}, which no pod has with {each.target}"
@@ -207,7 +207,7 @@ def _reselect(body: Body, moved: Moved) -> tuple[Body, list[str], list[str]]:
     named = [pair for pair, same in mapped.items() if same and same[0] == naming.NAME]
     if not any(value == moved.was for _, value in named):
         return body, [], []
-    found, lost, told = dict[str, str](), list[str](), list[str]()
+    found, lost, notes = dict[str, str](), list[str](), list[str]()
     for pair in selector.items():
         same = mapped.get(pair, pair)
         if same is not None and same[0] == naming.NAME:
@@ -216,10 +216,10 @@ def _reselect(body: Body, moved: Moved) -> tuple[Body, list[str], list[str]]:
             lost.append(f"selects by {pair[0]}: {pair[1]}, which no pod has with {moved.target}")
             same = pair
         elif same != pair:
-            told.append(f"selects by {same[0]}: {same[1]} instead of {pair[0]}: {pair[1]}")
+            notes.append(f"selects by {same[0]}: {same[1]} instead of {pair[0]}: {pair[1]}")
         found[same[0]] = same[1]
     whole = {**stated, "matchLabels": found} if "matchLabels" in stated else found
-    return {**body, "spec": {**spec, "selector": whole}}, lost, told
+    return {**body, "spec": {**spec, "selector": whole}}, lost, notes
 
 
 def _lost_selection(body: Body, moved: Moved) -> Iterator[str]:

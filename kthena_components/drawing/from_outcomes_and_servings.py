@@ -196,8 +196,8 @@ def picture_of_servings(
     domains: Sequence[Domain] = () if isinstance(seen.domains, Unknown) else seen.domains
     reasons = dict(waits(seen))
     groups = [_row(group, owned, boxes[group], domains, reasons) for group, owned in asked.items()]
-    told = {title for group, owned in asked.items() for title in _titles(group, owned)}
-    others = (f"{title}: {why}" for title, why in reasons.items() if title not in told)
+    drawn = {title for group, owned in asked.items() for title in _titles(group, owned)}
+    others = (f"{title}: {why}" for title, why in reasons.items() if title not in drawn)
     return Picture(
         title=title,
         racks=racks_of(_nodes(seen, pods, held), domains),

@@ -90,13 +90,13 @@ def _header(body: Element, picture: Picture) -> None:
     tag(header, "h1", picture.title)
     gpus, used = sum(r.gpus for r in picture.racks), sum(r.used for r in picture.racks)
     nodes = sum(len(rack.nodes) for rack in picture.racks)
-    told = f"{used} of {count_of(gpus, 'GPU')} in use on {count_of(nodes, 'node')}."
+    text = f"{used} of {count_of(gpus, 'GPU')} in use on {count_of(nodes, 'node')}."
     if picture.groups:
         placed = sum(not group.unplaced for group in picture.groups)
         of = count_of(len(picture.groups), "group")
         have = "has" if 1 in {placed, len(picture.groups)} else "have"
-        told = f"{placed} of {of} {have} a node for every pod. {told}"
-    tag(header, "p", told)
+        text = f"{placed} of {of} {have} a node for every pod. {text}"
+    tag(header, "p", text)
     read = f"{picture.taken:%Y-%m-%d %H:%M %Z}".strip() if picture.taken else ""
     origin = ", ".join(filter(None, (picture.source, read and f"read {read}")))
     if origin:
@@ -307,8 +307,8 @@ def _nodes(main: Element, picture: Picture) -> None:
             _cells(rows, [rack.name or "none", name, gpus, used, node.product, pods])
     for group in picture.groups:
         if group.unplaced:
-            told = "; ".join(_pod_lines(group.unplaced, asked))
-            _cells(rows, ["", "none", "", "", "", told])
+            reasons = "; ".join(_pod_lines(group.unplaced, asked))
+            _cells(rows, ["", "none", "", "", "", reasons])
 
 
 def _pod_lines(pods: Sequence[PodBox], asked: frozenset[str]) -> Iterator[str]:

@@ -241,10 +241,10 @@ def parts_of(node: NodeBox) -> list[Part]:
     A lost pod is drawn, although it no longer holds its GPUs, if the node has room for it.
     """
     parts = [Part(state=pod.state, gpus=pod.gpus, pod=pod) for pod in node.pods if pod.gpus > 0]
-    told = sum(part.gpus for part in parts)
-    if node.used > told:
-        parts.append(Part(state=OTHERS, gpus=node.used - told))
-    left = node.gpus - max(node.used, told)
+    counted = sum(part.gpus for part in parts)
+    if node.used > counted:
+        parts.append(Part(state=OTHERS, gpus=node.used - counted))
+    left = node.gpus - max(node.used, counted)
     if left > 0:
         parts.append(Part(state=FREE, gpus=left))
     return parts

@@ -100,23 +100,23 @@ def _weight(rack: RackBox, asked: frozenset[str]) -> int:
 class _Row:
     """What one row shows."""
 
-    def __init__(self, name: str, racks: Sequence[RackBox], told: Sequence[str]) -> None:
-        self.name, self.told, self.is_one = name, told, len(racks) == 1
+    def __init__(self, name: str, racks: Sequence[RackBox], notes: Sequence[str]) -> None:
+        self.name, self.notes, self.is_one = name, notes, len(racks) == 1
         self.gpus, self.used = sum(r.gpus for r in racks), sum(r.used for r in racks)
         self.totals = totals_of(list(chain.from_iterable(rack.nodes for rack in racks)))
 
     @classmethod
     def of(cls, rack: RackBox, names: Mapping[str, str]) -> "_Row":
         """Describe one rack with the groups in it and its nodes that take no pods."""
-        told = [*_closed_in(rack.nodes), *_groups_in(rack.nodes, names)]
-        return cls(rack.name or _OUTSIDE, [rack], told)
+        notes = [*_closed_in(rack.nodes), *_groups_in(rack.nodes, names)]
+        return cls(rack.name or _OUTSIDE, [rack], notes)
 
     @classmethod
     def together(cls, racks: Sequence[RackBox]) -> "_Row":
         """Describe all racks that are not drawn one by one."""
         full = sum(rack.used >= rack.gpus > 0 for rack in racks)
-        told = [f"{full} of them full"] if full else []
-        return cls(count_of(len(racks), "more rack"), racks, told)
+        notes = [f"{full} of them full"] if full else []
+        return cls(count_of(len(racks), "more rack"), racks, notes)
 
     @property
     def count(self) -> str:
@@ -176,14 +176,14 @@ class _Form:
         name = pad(self._fit(row.name, self._name), self._name)
         begin = f"{name} {bar}{' ' * (self._bar - sum(parts))} {row.count:>{self._count}}"
         left = self._width - self._name - self._bar - self._count - 4
-        return f"{begin}  {self._list(row.told, left)}".rstrip()
+        return f"{begin}  {self._list(row.notes, left)}".rstrip()
 
-    def _list(self, told: Sequence[str], columns: int) -> str:
+    def _list(self, notes: Sequence[str], columns: int) -> str:
         """Write as many of some strings as there is room for, and the number of the others."""
-        for number in range(len(told), 0, -1):
-            others = len(told) - number
+        for number in range(len(notes), 0, -1):
+            others = len(notes) - number
             more = [f"and {others} more"] if others else []
-            text = ", ".join([*told[:number], *more])
+            text = ", ".join([*notes[:number], *more])
             if width_of(self._fit(text, len(text))) <= columns or number == 1:
                 return self._fit(text, columns)
         return ""
@@ -228,11 +228,11 @@ def draw_mermaid(picture: Picture, *, most: int = MOST) -> str:
 
 def _block(picture: Picture, groups: Sequence[GroupRow], left_out: int) -> str:
     lines = [_TITLES, "flowchart LR", *_lines(picture, groups, left_out), _STYLES]
-    told = f"{count_of(len(groups) + left_out, 'changed group')} in the racks"
+    counts = f"{count_of(len(groups) + left_out, 'changed group')} in the racks"
     waiting = sum(group.changed and bool(group.unplaced) for group in picture.groups)
     if waiting:
-        told += f", {waiting} with pods that have no node"
-    summary = f"<details>\n<summary>Picture: {told}</summary>\n\n"
+        counts += f", {waiting} with pods that have no node"
+    summary = f"<details>\n<summary>Picture: {counts}</summary>\n\n"
     return "\n".join((f"{summary}```mermaid", *lines, "```", "", "</details>", ""))
 
 
@@ -252,8 +252,8 @@ def _lines(picture: Picture, groups: Sequence[GroupRow], left_out: int) -> Itera
     others = len(picture.racks) - len(held)
     if others:
         free = sum(rack.gpus - rack.used for rack in picture.racks if rack not in held)
-        told = f"{count_of(free, 'GPU')} free"
-        yield f"  others[{_label(count_of(others, 'more rack'), told)}]:::others"
+        free_gpus = f"{count_of(free, 'GPU')} free"
+        yield f"  others[{_label(count_of(others, 'more rack'), free_gpus)}]:::others"
     for index, group in enumerate(groups):
         yield from _group(index, group, held)
     if any(group.unplaced for group in groups):
@@ -286,12 +286,12 @@ def _rack_with_nodes(
             for pod in node.pods
             if pod.group in asked
         )
-        told = [*engines][:8]
-        if len(engines) > len(told):
-            told.append(f"{len(engines) - len(told)} more")
+        listed = [*engines][:8]
+        if len(engines) > len(listed):
+            listed.append(f"{len(engines) - len(listed)} more")
         used = _change(before[node.name].used if node.name in before else None, node.used)
-        told_of = f"{used} of {count_of(node.gpus, 'GPU')}"
-        yield f"    r{index}n{number}[{_label(node.name, told_of, *told)}]"
+        used_of = f"{used} of {count_of(node.gpus, 'GPU')}"
+        yield f"    r{index}n{number}[{_label(node.name, used_of, *listed)}]"
     yield "  end"
 
 

@@ -74,15 +74,15 @@ def draw_node(parent: Element, node: NodeBox, numbers: Numbers) -> None:
     """Draw a node: its name and GPUs, and below them a bar with its pods."""
     tag(parent, "title", describe_node(node))
     small = sum(pod.gpus == 0 for pod in node.pods)
-    told = f"{node.used}/{node.gpus}"
+    count = f"{node.used}/{node.gpus}"
     if small:
-        told = f"+{small} without GPU  {told}"
+        count = f"+{small} without GPU  {count}"
     if node.closed:
-        told = f"{node.closed}  {told}"
-    told = fit(told, int(WIDTH / CHAR) - 8)
-    room = int(WIDTH / CHAR) - width_of(told) - 1
+        count = f"{node.closed}  {count}"
+    count = fit(count, int(WIDTH / CHAR) - 8)
+    room = int(WIDTH / CHAR) - width_of(count) - 1
     tag(parent, "text", fit(node.name, room), x=0, y=NAME - 4, class_="name")
-    tag(parent, "text", told, x=WIDTH, y=NAME - 4, class_="count", text_anchor="end")
+    tag(parent, "text", count, x=WIDTH, y=NAME - 4, class_="count", text_anchor="end")
     bar = tag(parent, "g", transform=f"translate(0 {NAME})")
     _draw_bar(bar, node, numbers)
 
@@ -140,9 +140,9 @@ def _short(number: float) -> str:
 
 def describe_node(node: NodeBox) -> str:
     """Describe a node in a sentence."""
-    told = f"{node.name}: {node.used} of {count_of(node.gpus, 'GPU')} in use"
+    text = f"{node.name}: {node.used} of {count_of(node.gpus, 'GPU')} in use"
     product = f", {node.product}" if node.product else ""
-    return f"{told}{product}{f', {node.closed}' if node.closed else ''}"
+    return f"{text}{product}{f', {node.closed}' if node.closed else ''}"
 
 
 def describe_part(part: Part) -> str:
@@ -204,10 +204,10 @@ def _draw_column(parent: Element, column: Column, left: int, top: int, numbers: 
     """Draw a column of racks from the top; sizes are in pixels."""
     for rack in column.racks:
         place = tag(parent, "g", transform=f"translate({left} {top})")
-        told = f"{rack.used}/{rack.gpus}"
-        name = fit(rack.name or "in no rack", int(WIDTH / CHAR) - len(told) - 1)
+        count = f"{rack.used}/{rack.gpus}"
+        name = fit(rack.name or "in no rack", int(WIDTH / CHAR) - len(count) - 1)
         tag(place, "text", name, x=0, y=12, class_="heading")
-        tag(place, "text", told, x=WIDTH, y=12, class_="count", text_anchor="end")
+        tag(place, "text", count, x=WIDTH, y=12, class_="count", text_anchor="end")
         inside = tag(place, "g", transform=f"translate(0 {_HEADER})")
         draw_nodes(inside, rack.nodes, numbers)
         top += _HEADER + height_of(rack.nodes)

@@ -97,8 +97,8 @@ def ask(cluster: Cluster, objects: Iterable[Body]) -> FitQuestion:
     named = with_stated(with_names_of(cluster, groups), bodies)
     if named.limit_ranges:  # their namespaces are known only now
         groups = pod_groups_of(bodies, cluster.priorities, named.limit_ranges)
-    named, groups, told = with_devices(named, groups)
-    named = replace(named, notes=(*named.notes, *told, *not_known(named.scheduler)))
+    named, groups, notes = with_devices(named, groups)
+    named = replace(named, notes=(*named.notes, *notes, *not_known(named.scheduler)))
     staying = _staying(named, groups)
     stays = {id(running) for running in staying.values()}
     owners = {group.owner for group in groups} | {group.title for group in groups}
@@ -193,8 +193,8 @@ def _noted(outcome: Outcome, notes: dict[str, str]) -> Outcome:
     """Add what the update needs to the first group of an object that fits."""
     if outcome.verdict is not Verdict.FITS:
         return outcome
-    told = [outcome.note, notes.pop(outcome.group.owner, "")]
-    return replace(outcome, note=". ".join(filter(None, told)))
+    notes_of_both = [outcome.note, notes.pop(outcome.group.owner, "")]
+    return replace(outcome, note=". ".join(filter(None, notes_of_both)))
 
 
 def _stays(asked: FitQuestion, group: PodGroup, running: Running) -> Outcome:

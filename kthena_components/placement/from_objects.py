@@ -252,8 +252,8 @@ def _listed_twice(kinds: Mapping[GroupKind, Sequence[Body]]) -> Iterator[Finding
         twice = [title for title, number in titles.items() if title and number > 1]
         if twice:
             more = f", and {len(twice) - 1} more like it" if len(twice) > 1 else ""
-            told = f"{kind} '{twice[0]}' is listed twice{more}"
-            yield _finding(told, "list each object once")
+            message = f"{kind} '{twice[0]}' is listed twice{more}"
+            yield _finding(message, "list each object once")
 
 
 def _check_objects(kinds: Mapping[GroupKind, Sequence[Body]]) -> Iterator[Finding]:
@@ -279,9 +279,9 @@ def _check_pods(pods: Iterable[Body], nodes: Mapping[str, Labels]) -> Iterator[F
     lost = [pod for pod in pods if node_of(pod) and node_of(pod) not in nodes
             and status_of(pod).get("phase") not in _ENDED]  # fmt: skip
     if lost:
-        told = f"{title_of(lost[0])} runs on node '{node_of(lost[0])}', which is not listed"
+        message = f"{title_of(lost[0])} runs on node '{node_of(lost[0])}', which is not listed"
         more = f", and {len(lost) - 1} more pods are alike" if len(lost) > 1 else ""
-        yield _finding(f"{told}{more}", "read nodes and pods again, at the same time")
+        yield _finding(f"{message}{more}", "read nodes and pods again, at the same time")
 
 
 def _finding(seen: str, remedy: str) -> Finding:

@@ -134,8 +134,8 @@ def _cluster(found: _FilesContent, source: str, racks_from: Sequence[str]) -> Cl
     files = [file for file, _ in found.inventories]
     if len(files) > 1 or (files and found.objects):
         others = files[1:] or ["objects of a cluster"]
-        told = f"{files[0]} is an inventory, and {others[0]} is given, too: name one of them."
-        raise InventoryError([told])
+        message = f"{files[0]} is an inventory, and {others[0]} is given, too: name one of them."
+        raise InventoryError([message])
     if files:
         return _described(*found.inventories[0], racks_from)
     cluster, findings = cluster_of(found.objects, racks_from=racks_from, source=source)
@@ -151,9 +151,9 @@ def _described(file: str, body: Mapping[str, Any], racks_from: Sequence[str]) ->
     if version != API_VERSION:
         newer = isinstance(version, str) and _NEWER.fullmatch(version)
         remedy = "update kthena-components" if newer else f"write {API_VERSION}"
-        told = "is missing" if version is None else f"is {version!r}"
-        told = f"apiVersion {told}, but this version reads {API_VERSION}"
-        wrong.append(Finding(path="", seen=told, remedy=remedy))
+        problem = "is missing" if version is None else f"is {version!r}"
+        problem = f"apiVersion {problem}, but this version reads {API_VERSION}"
+        wrong.append(Finding(path="", seen=problem, remedy=remedy))
         if newer:
             _raise(wrong, file)
     stated = {**body, "apiVersion": API_VERSION}

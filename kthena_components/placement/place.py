@@ -56,13 +56,13 @@ def stale(cluster: Cluster, today: date) -> Iterator[Finding]:
     if cluster.taken is None:
         return
     days, read = (today - cluster.taken.date()).days, f"the snapshot of {cluster.source}"
-    told = f"{read} is {count_of(days, 'day')} old, and may be out of date after {MOST_DAYS}"
+    message = f"{read} is {count_of(days, 'day')} old, and may be out of date after {MOST_DAYS}"
     if days < 0:
-        told = f"{read} is dated {cluster.taken.date()}, after today, so its age is not known"
+        message = f"{read} is dated {cluster.taken.date()}, after today, so its age is not known"
     if not 0 <= days <= MOST_DAYS:
         yield Finding(
             path="",
-            seen=told,
+            seen=message,
             remedy="run `kthena-components inventory` again",
             rule=RULE,
             level=Level.ADVISORY,

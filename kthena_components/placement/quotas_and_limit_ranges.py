@@ -94,9 +94,9 @@ def _in_scope(scope: Scope, pods: PodSet) -> bool:
         affinity = mapping(spec.get("affinity"))
         others = str([affinity.get(key) for key in ("podAffinity", "podAntiAffinity")])
         return "'namespaces'" in others or "'namespaceSelector'" in others
-    told = {"Terminating": ends, "NotTerminating": not ends,
+    matches = {"Terminating": ends, "NotTerminating": not ends,
             "BestEffort": not effort, "NotBestEffort": effort}  # fmt: skip
-    return told.get(scope.name, False)
+    return matches.get(scope.name, False)
 
 
 def released(quotas: Iterable[Quota], gone: Mapping[str, Sequence[PodSet]]) -> list[Quota]:
@@ -241,10 +241,10 @@ def _outside(item: Body, requests: Amounts, limits: Amounts) -> Iterator[tuple[s
             yield text, f"remove maxLimitRequestRatio {key}"
         elif limit > most * request:
             ratio = (limit / request).quantize(Decimal("0.001"), rounding=ROUND_CEILING)
-            told = f"{ratio.normalize():f}"
-            text = f"has a limit of {key} that is {told} times its request, above "
+            ratio_text = f"{ratio.normalize():f}"
+            text = f"has a limit of {key} that is {ratio_text} times its request, above "
             text += f"maxLimitRequestRatio {_shown(most)}"
-            yield text, f"raise maxLimitRequestRatio {key} to {told}"
+            yield text, f"raise maxLimitRequestRatio {key} to {ratio_text}"
 
 
 def _crossed(item: Body, requests: Amounts, limits: Amounts) -> Iterator[tuple[str, str]]:

@@ -231,8 +231,8 @@ def _over_promises(case: Case) -> Obstacle:
         limit = share.deserved if queues.by_deserved else share.real
         most = {resource: dimensions.amount(resource, int(limit[at]))
                 for at, resource in enumerate(dimensions.names) if at}  # fmt: skip
-        told = _usage_text(_exceeded(case, share, most), most)
-        text += f": {told}" if told else ""
+        usage = _usage_text(_exceeded(case, share, most), most)
+        text += f": {usage}" if usage else ""
     smaller = Change(text="Leave out minResources",
                      group=replace(case.group, min_resources=None))  # fmt: skip
     relief = case.changes(smaller) or freed_or_added_nodes(case.cluster, case.group)

@@ -74,7 +74,7 @@ Body = dict[str, Any]
 keep_marks()  # here, so that it also works in another pack that imports POLICIES
 keep_gpu()
 _last = local()
-_told: set[tuple[str, str]] = set()
+_reported: set[tuple[str, str]] = set()
 _alone: list[Settings] = []
 """The settings by which single resources were checked last. Empty: none was."""
 
@@ -91,9 +91,9 @@ def validate_resource(
     for finding in settings.levels.apply(_safely(check)):
         if finding.level not in levels:
             continue
-        told = advice_of_component(args.urn, args.props, finding)
-        if told is not None:
-            report(_text(told), None)
+        advice = advice_of_component(args.urn, args.props, finding)
+        if advice is not None:
+            report(_text(advice), None)
 
 
 def _settings(
@@ -121,8 +121,8 @@ def _settings(
 
 
 def _tell_once(policy: str, problem: str, report: ReportViolation) -> None:
-    if (policy, problem) not in _told:
-        _told.add((policy, problem))
+    if (policy, problem) not in _reported:
+        _reported.add((policy, problem))
         report(f"{problem}. [{CONFIG}]", None)
 
 

@@ -174,22 +174,22 @@ def _read_yaml(
             finally:
                 loader.dispose()
         except Exception as error:  # noqa: BLE001 - PyYAML raises all sorts for odd scalars
-            told = _unreadable_document(error, piece, before, file)
+            unreadable = _unreadable_document(error, piece, before, file)
             # Once for each file.
-            if told.because != _TOLD_TEMPLATE or not is_template:
-                yield told
-            is_template = is_template or told.because == _TOLD_TEMPLATE
+            if unreadable.because != _TOLD_TEMPLATE or not is_template:
+                yield unreadable
+            is_template = is_template or unreadable.because == _TOLD_TEMPLATE
 
 
 def _unreadable_document(error: Exception, piece: str, before: int, file: str) -> Unreadable:
     """Report a document that cannot be read, and whether kubectl may read it as an object."""
     why = error.why if isinstance(error, _ObjectError) else error
-    told = unreadable(why, piece, before, file)
+    result = unreadable(why, piece, before, file)
     said = {getattr(why, "context", None), getattr(why, "problem", None)}
     is_strict = not said.isdisjoint(_ONLY_HERE) and may_name_object(piece.encode())
     if isinstance(why, _REFUSED) or not (is_strict or isinstance(error, _OBJECTS)):
-        return told
-    return replace(told, because=_reason(why), is_object=True)
+        return result
+    return replace(result, because=_reason(why), is_object=True)
 
 
 def _without_bom(found: re.Match[str]) -> str:
@@ -268,12 +268,12 @@ def _reason(error: Exception) -> str:
 
 def _mistake(error: yaml.MarkedYAMLError) -> str:
     """Say what is wrong in a YAML text."""
-    told = " ".join(part for part in (error.context, error.problem) if part)
-    if _TABBED.search(told):
+    message = " ".join(part for part in (error.context, error.problem) if part)
+    if _TABBED.search(message):
         return "is not valid YAML: has a tab before a field: indent with blanks only"
-    if "found another document" in told:
+    if "found another document" in message:
         return "has a second document after ---, and is read as one: remove all but one"
-    return f"is not valid YAML: {' '.join(told.split())}"
+    return f"is not valid YAML: {' '.join(message.split())}"
 
 
 def broken_json(error: Exception) -> str:

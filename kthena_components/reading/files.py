@@ -151,7 +151,7 @@ def read_regular(path: Path) -> bytes | None:
 def _bytes(path: str, *, named: bool) -> bytes:
     """Read a file, or a pipe if the user named it; never a device that the user did not name."""
     if path == STDIN and named:
-        with _told_if_slow(STDIN_NAME):
+        with _warned_if_slow(STDIN_NAME):
             return sys.stdin.buffer.read(MOST_BYTES + 1)
     # Check before opening, because opening may already affect a device.
     there = os.stat(path)  # noqa: PTH116 - a Path takes as long as opening the file
@@ -160,7 +160,7 @@ def _bytes(path: str, *, named: bool) -> bytes:
     if not named:
         _require_regular(there)
     if stat.S_ISFIFO(there.st_mode):
-        with _told_if_slow(path), Path(path).open("rb") as pipe:
+        with _warned_if_slow(path), Path(path).open("rb") as pipe:
             return pipe.read(MOST_BYTES + 1)
     with open(path, "rb", opener=None if named else _open_at_once) as file:
         seen = os.fstat(file.fileno())
@@ -173,10 +173,10 @@ def _bytes(path: str, *, named: bool) -> bytes:
 
 
 @contextmanager
-def _told_if_slow(name: str) -> Iterator[None]:
+def _warned_if_slow(name: str) -> Iterator[None]:
     """Say on standard error that a pipe is waited for, which may have no writer at all."""
-    told = f"waiting for {visible(name)}, which has not ended: it is a pipe or a terminal\n"
-    timer = Timer(WAITS, lambda: sys.stderr and sys.stderr.write(told))
+    message = f"waiting for {visible(name)}, which has not ended: it is a pipe or a terminal\n"
+    timer = Timer(WAITS, lambda: sys.stderr and sys.stderr.write(message))
     timer.daemon = True
     timer.start()
     try:

@@ -32,9 +32,9 @@ _SHOWN = 60
 class IdentityError(ValueError):
     """A document whose apiVersion and kind are in doubt."""
 
-    def __init__(self, told: str, mark: Any = None) -> None:
+    def __init__(self, message: str, mark: Any = None) -> None:
         """Keep the position, as PyYAML's own errors do."""
-        super().__init__(told)
+        super().__init__(message)
         self.problem_mark = mark
 
 
@@ -70,8 +70,8 @@ def top_fields(node: yaml.Node) -> dict[str, yaml.Node]:
                 _add(found, name, merged, key)
         elif key.tag not in _PLAIN and type(key) is yaml.ScalarNode:
             tag = key.tag.replace(PREFIX, "!!", 1)[:_SHOWN]
-            told = f"has the tag '{tag}' on a key, which not every program reads"
-            raise IdentityError(f"{told}: write the key without it", key.start_mark)
+            message = f"has the tag '{tag}' on a key, which not every program reads"
+            raise IdentityError(f"{message}: write the key without it", key.start_mark)
     if len(found) < len(_FOLDED) and type(node) is yaml.MappingNode:
         _check_case(node, found)
     return found
@@ -79,8 +79,8 @@ def top_fields(node: yaml.Node) -> dict[str, yaml.Node]:
 
 def _add(found: dict[str, yaml.Node], name: str, value: yaml.Node, key: yaml.Node) -> None:
     if name in found and found[name] is not value:
-        told = f"states '{name}' twice, and not every program reads the same one: remove one"
-        raise IdentityError(told, key.start_mark)
+        message = f"states '{name}' twice, and not every program reads the same one: remove one"
+        raise IdentityError(message, key.start_mark)
     found[name] = value
 
 
@@ -106,8 +106,8 @@ def _check_case(node: yaml.MappingNode, found: Mapping[str, yaml.Node]) -> None:
     if odd and {*odd, *found} >= {_VERSION, _KIND}:
         for meant, key in odd.items():
             if meant not in found:
-                told = f"has the key '{key.value}', which kubectl does not read: write '{meant}'"
-                raise NoObjectError(told, key.start_mark)
+                message = f"has the key '{key.value}', which kubectl does not read: write '{meant}'"
+                raise NoObjectError(message, key.start_mark)
 
 
 def named(fields: Mapping[str, yaml.Node]) -> tuple[str | None, str | None]:
@@ -121,10 +121,12 @@ def named(fields: Mapping[str, yaml.Node]) -> tuple[str | None, str | None]:
         return _text(version), _text(kind)
     for name, value in ((_VERSION, version), (_KIND, kind)):
         if not _text(value):
-            told = f"has {_shown(value)} as its {name}, which not every program reads as a string"
+            message = (
+                f"has {_shown(value)} as its {name}, which not every program reads as a string"
+            )
             has_tag = type(value) is yaml.ScalarNode and value.tag not in {STR, *_PLAIN}
             made = IdentityError if has_tag else NoObjectError
-            raise made(f"{told}: write a string, without a tag", value.start_mark)
+            raise made(f"{message}: write a string, without a tag", value.start_mark)
     return version.value, kind.value
 
 
@@ -151,8 +153,8 @@ def check_body(body: Any) -> None:
         return
     for name in (_VERSION, _KIND):
         if name not in body:
-            told = f"has the key '{odd[name]}', which kubectl does not read: write '{name}'"
-            raise NoObjectError(told)
+            message = f"has the key '{odd[name]}', which kubectl does not read: write '{name}'"
+            raise NoObjectError(message)
         _require_text(body, name, name)
     check_items(body)
 
@@ -183,8 +185,8 @@ def _is_text(value: object) -> bool:
 
 def _require_text(body: Mapping[Any, Any], name: str, path: str) -> None:
     if not _is_text(body[name]):
-        told = f"has no string as {path}, and kubectl requires one"
-        raise NoObjectError(f"{told}: write a string, without a tag")
+        message = f"has no string as {path}, and kubectl requires one"
+        raise NoObjectError(f"{message}: write a string, without a tag")
 
 
 Wanted = Callable[[object, object, str], bool]

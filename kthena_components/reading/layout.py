@@ -137,10 +137,12 @@ class Layout:
     def problem(self, key: str) -> str:
         """Explain why a kustomization must not be built; empty if it may be built."""
         made = [self.kustomizations[each] for each in (key, *sorted(self.built_of(key)))]
-        told = next((each.problem for each in made if each.problem), "")
+        problem_text = next((each.problem for each in made if each.problem), "")
         bases = (base for each in made for base in each.bases)
         unread = (base for base in bases if os.path.realpath(base) not in self.kustomizations)
-        return told or next((f"it builds on {each}, which cannot be read" for each in unread), "")
+        return problem_text or next(
+            (f"it builds on {each}, which cannot be read" for each in unread), ""
+        )
 
     def built_upon(self) -> set[str]:
         """List the real paths of the files whose objects a kustomization may patch."""
@@ -224,8 +226,8 @@ def _missing_submodules(root: str) -> Iterator[Unreadable]:
         names = [each.name for each in place.iterdir()] if place.is_dir() else []
         if not {*names} - {_GIT}:
             shown = str(Path(root, place.relative_to(real)))
-            told = "is a submodule that is not here: fetch it by `git submodule update --init`"
-            yield Unreadable(file=shown, because=told, is_note=True)
+            message = "is a submodule that is not here: fetch it by `git submodule update --init`"
+            yield Unreadable(file=shown, because=message, is_note=True)
 
 
 def _objects_of(made: Iterable[Kustomization]) -> set[str]:

@@ -124,8 +124,12 @@ class MergeError(ValueError):
 
     def __init__(self, name: object, key: yaml.Node) -> None:
         """Keep the position, as PyYAML's own errors do."""
-        told = f"states '{str(name)[:_SHOWN]}', and adds it by a merge key (<<) with another value"
-        super().__init__(f"{told}, and programs differ in which of the two they read: remove one")
+        message = (
+            f"states '{str(name)[:_SHOWN]}', and adds it by a merge key (<<) with another value"
+        )
+        super().__init__(
+            f"{message}, and programs differ in which of the two they read: remove one"
+        )
         self.problem_mark = key.start_mark
 
 
@@ -273,8 +277,8 @@ def _timestamp(loader: Any, node: yaml.ScalarNode) -> str:
     return str(node.value)
 
 
-def _problem(told: str, node: yaml.Node) -> yaml.constructor.ConstructorError:
-    return yaml.constructor.ConstructorError(None, None, told, node.start_mark)
+def _problem(message: str, node: yaml.Node) -> yaml.constructor.ConstructorError:
+    return yaml.constructor.ConstructorError(None, None, message, node.start_mark)
 
 
 Loader.add_constructor(f"{PREFIX}binary", _binary)

@@ -90,11 +90,11 @@ def only_project_file(names: Sequence[str], folder: str) -> str:
         ProjectError: There is none, or there are several.
     """
     if not names:
-        told = "for manifests without a Pulumi program, use `kthena-components check`"
-        raise ProjectError(f"{folder} contains no Pulumi project; {told}")
+        message = "for manifests without a Pulumi program, use `kthena-components check`"
+        raise ProjectError(f"{folder} contains no Pulumi project; {message}")
     if len(names) > 1:
-        told = f"{folder} contains {' and '.join(names)}, of which Pulumi reads the first"
-        raise ProjectError(f"{told}: remove the others")
+        message = f"{folder} contains {' and '.join(names)}, of which Pulumi reads the first"
+        raise ProjectError(f"{message}: remove the others")
     return names[0]
 
 
@@ -152,8 +152,8 @@ def config_of(content: Mapping[str, Any], project: str, file: str) -> dict[str, 
     _require_spelling(content, _STACK_KEYS, file)
     stated = content.get("config")
     if not isinstance(stated, Mapping | None):
-        told = f"config is {shown(stated)}, but must be a map of config keys"
-        raise ProjectError(f"{file}: {told}")
+        message = f"config is {shown(stated)}, but must be a map of config keys"
+        raise ProjectError(f"{file}: {message}")
     return _by_key((stated or {}).items(), project, file)
 
 

@@ -78,8 +78,8 @@ _SURROGATE = regex("[\ud800-\udfff]")
 def read_below(path: Path, root: Path) -> str | Unreadable:
     """Read a file that was found below a folder: it must be inside the folder and not block."""
     if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root)):
-        told = f"leads out of {root.absolute()}, and is not read: put the file itself there"
-        return Unreadable(file=str(path), because=told)
+        message = f"leads out of {root.absolute()}, and is not read: put the file itself there"
+        return Unreadable(file=str(path), because=message)
     return read_text(str(path), named=False)
 
 
@@ -107,9 +107,9 @@ def _parsed(text: str, file: str, *, is_settings: bool) -> Mapping[str, Any] | U
         because = f"is not JSON: {error.msg}" if text.strip() else "is empty: write at least {}"
         return Unreadable(file=file, because=because, line=error.lineno, column=error.colno)
     except Exception as error:  # noqa: BLE001 - PyYAML raises all sorts for odd scalars
-        told = unreadable(error, text, 0, file)
+        message = unreadable(error, text, 0, file)
         # Other programs may read what is stated twice, or beyond a limit.
-        return replace(told, is_object=isinstance(error, LimitError))
+        return replace(message, is_object=isinstance(error, LimitError))
     if not isinstance(content, Mapping):
         return Unreadable(file=file, because="contains no map of settings")
     return content
@@ -187,10 +187,10 @@ def _check_map(node: yaml.MappingNode) -> None:
     for key, _ in node.value:
         if isinstance(key, yaml.ScalarNode):
             if key.tag.rpartition(":")[2] not in _KEYS:
-                told = (
+                message = (
                     f"has a key, '{key.value[:_SHOWN]}', that JSON does not support: write a string"
                 )
-                raise LimitError(told, key.start_mark)
+                raise LimitError(message, key.start_mark)
             if (key.tag, key.value) in stated:
                 raise _twice(key.value, key.start_mark)
             stated.add((key.tag, key.value))
@@ -224,9 +224,9 @@ class Place:
 class DisputedError(ValueError):
     """Two programs may read a setting differently."""
 
-    def __init__(self, told: str, mark: Any) -> None:
+    def __init__(self, message: str, mark: Any) -> None:
         """Keep the position, as PyYAML's own errors do."""
-        super().__init__(told)
+        super().__init__(message)
         self.problem_mark = mark
 
 
@@ -264,8 +264,10 @@ def check_yaml(text: str) -> None:
     """
     odd = _BREAKS.search(text)
     if odd:
-        told = f"contains the character U+{ord(odd[0]):04X}, which not every program treats as"
-        _refuse(f"{told} a line end: write a line feed, or an escape", Place.at(text, odd.start()))
+        message = f"contains the character U+{ord(odd[0]):04X}, which not every program treats as"
+        _refuse(
+            f"{message} a line end: write a line feed, or an escape", Place.at(text, odd.start())
+        )
     parts: list[_Open] = []
     for event in yaml.parse(text, Loader=Loader):
         _check_event(event, parts[-1] if parts else None)
@@ -285,8 +287,8 @@ def _check_event(event: Any, inside: _Open | None) -> None:
         _refuse("has a directive, which not every program reads: remove it", event.start_mark)
     if getattr(event, "tag", None) is not None:
         tag = event.tag.replace(PREFIX, "!!", 1)[:_SHOWN]
-        told = f"has the tag '{tag}', which not every program reads in the same way"
-        _refuse(f"{told}: write the value without it", event.start_mark)
+        message = f"has the tag '{tag}', which not every program reads in the same way"
+        _refuse(f"{message}: write the value without it", event.start_mark)
     if isinstance(event, yaml.ScalarEvent) and (why := why_unsaid(event.value)):
         _refuse(f"has a string that {why}: remove it there", event.start_mark)
     if inside is not None and inside.is_map and inside.at_key:
@@ -308,8 +310,8 @@ def _check_key(event: Any, inside: _Open) -> None:
         # Quoted, too: Pulumi merges what such a key has, whatever its form.
         _refuse(f"has a merge key ({_MERGE}): write the keys that it adds", mark)
     if event.implicit[0] and not is_text(key):
-        told = f"has the key {key[:_SHOWN]}, which not every program reads as a string"
-        _refuse(f"{told}: write it in quotes", mark)
+        message = f"has the key {key[:_SHOWN]}, which not every program reads as a string"
+        _refuse(f"{message}: write it in quotes", mark)
     _stated_once(key, inside, mark)
 
 
@@ -326,8 +328,10 @@ def _check_plain(value: str, mark: Any) -> None:
         _refuse(f"has {_MERGE} as a value: {_QUOTE}", mark)
     if _is_number(value):
         if not _is_same_number(value):
-            told = f"has the number {shown}, which not every program reads in the same way"
-            _refuse(f"{told}: write it as a decimal number, or in quotes if it is a string", mark)
+            message = f"has the number {shown}, which not every program reads in the same way"
+            _refuse(
+                f"{message}: write it as a decimal number, or in quotes if it is a string", mark
+            )
     elif _DATE.fullmatch(value):
         _refuse(f"has {shown}, which some programs read as a date: {_QUOTE}", mark)
     elif value not in _CONSTANTS and resolve(value)[0] not in {STR, NULL}:
@@ -382,9 +386,9 @@ def _check_token(said: str, inside: _Open | None, place: Place) -> None:
         if inside is not None and inside.is_map and inside.at_key:
             _stated_once(value, inside, place)
     elif said[0] in "-0123456789NI" and not _is_same_number(said):
-        told = f"has the number {said[:_SHOWN]}, which not every program reads in the same way"
-        _refuse(f"{told}: write it as a decimal number, or in quotes if it is a string", place)
+        message = f"has the number {said[:_SHOWN]}, which not every program reads in the same way"
+        _refuse(f"{message}: write it as a decimal number, or in quotes if it is a string", place)
 
 
-def _refuse(told: str, mark: Any) -> NoReturn:
-    raise DisputedError(told, mark)
+def _refuse(message: str, mark: Any) -> NoReturn:
+    raise DisputedError(message, mark)

@@ -80,7 +80,7 @@ class ChartSources:
             for name in sorted(names):
                 count += 1
                 if count > _MOST:
-                    return group  # the copy of the chart is refused for its size, which is told
+                    return group  # the copy of the chart is refused for its size, which is reported
                 self._add(str(Path(above, name)), group)
         return group
 
@@ -89,7 +89,7 @@ class ChartSources:
         real = os.path.realpath(file)
         text = read_text(real, named=False)
         chart = self.layout.chart_of(real)
-        if chart is not None and self._is_told(chart):
+        if chart is not None and self._is_reported(chart):
             return
         if isinstance(text, Unreadable):
             if file.endswith(PACKED) and Path(file).parent.name == SUBCHARTS:
@@ -125,7 +125,7 @@ class ChartSources:
         if is_hinted_inside and not any(real.startswith(folders) for real in self.seen):
             group.packed.append(file)
 
-    def _is_told(self, chart: str) -> bool:
+    def _is_reported(self, chart: str) -> bool:
         above = map(str, (Path(chart), *Path(chart).parents))
         return not self.failed.isdisjoint(above)
 

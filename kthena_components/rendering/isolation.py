@@ -270,12 +270,12 @@ def _limit(pid: int) -> None:
             resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
 
 
-def _unlogged(told: str) -> str:
+def _unlogged(output: str) -> str:
     """Return the message in a record of kubectl's log, without its time and process."""
-    found = _LOGGED.search(told)
+    found = _LOGGED.search(output)
     if found is None:
-        return told
-    rest = told[found.end() :].strip()
+        return output
+    rest = output[found.end() :].strip()
     if found[1]:
         return f"{_ERROR} {rest.removesuffix('>')}"
     with suppress(ValueError):
@@ -286,12 +286,12 @@ def _unlogged(told: str) -> str:
 def _reason(errors: Path, status: int) -> str:
     """Return the error message of a program in one line."""
     with errors.open("rb") as file:
-        told = _unlogged(file.read(MOST_BYTES).decode(errors="replace"))
-    lines = [line.strip() for line in told.splitlines() if line.strip()]
+        output = _unlogged(file.read(MOST_BYTES).decode(errors="replace"))
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
     crash = next((line for line in lines if line.startswith(_CRASHES)), "")
     first = next((n for n, line in enumerate(lines) if line.startswith(_ERROR)), len(lines) - 1)
     reason = crash or " ".join(lines[max(first, 0) :]).removeprefix(_ERROR).strip()
     reason = reason or f"it ended with {status}"
-    if "out of memory" in told:
+    if "out of memory" in output:
         reason = f"it took more than {MOST_MEMORY // 2**30} GiB of memory"
     return visible(reason)

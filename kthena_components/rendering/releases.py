@@ -101,7 +101,7 @@ class _Releases:
             if is_output_hinted(each.output)
         }
         """The real paths of what is rendered with signs, of which its files may have parts only."""
-        self._told: dict[str, list[str]] = {}
+        self._problems: dict[str, list[str]] = {}
 
     def add(self, statements: Iterable[tuple[Statement, Mapping[str, Any]]]) -> None:
         """Render each release, unless the same objects are rendered already."""
@@ -185,14 +185,14 @@ class _Releases:
 
     def tell(self) -> None:
         """Add one note for each file with releases that are not rendered."""
-        for file, told in self._told.items():
-            more = f"; and {len(told) - 1} more" if len(told) > 1 else ""
-            self._made.fail(file, f"{told[0]}{more}")
+        for file, problems in self._problems.items():
+            more = f"; and {len(problems) - 1} more" if len(problems) > 1 else ""
+            self._made.fail(file, f"{problems[0]}{more}")
 
     def _fail(self, statement: Statement, why: str) -> None:
-        told = self._told.setdefault(statement.place.file, [])
-        if (line := f"{statement.place.what}: {why}") not in told:
-            told.append(line)
+        problems = self._problems.setdefault(statement.place.file, [])
+        if (line := f"{statement.place.what}: {why}") not in problems:
+            problems.append(line)
 
     def _serves(self, statement: ChartRelease | Overlay) -> bool:
         """Return whether a release may contain a serving, or further releases."""
@@ -207,7 +207,7 @@ class _Releases:
             shown = os.path.relpath(file)
             self._layout.add_kustomization(shown, statement.place.boundary, walked=False)
         if key not in self._layout.kustomizations:
-            return False  # it cannot be read, which is told
+            return False  # it cannot be read, which is reported
         every = (self._layout.kustomizations[each] for each in self._layout.built_of(key))
         stated = (*texts_in(statement.fields), *statement.variables.values())
         return any(map(is_hinted, stated)) or may_serve(every, self._serving)

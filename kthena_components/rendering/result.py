@@ -64,8 +64,8 @@ class Rendered:
     def fail(self, where: str, why: str, boundary: str = "") -> None:
         """Add a note about something that is not rendered."""
         self.failed += 1
-        told = why.replace(f"{boundary}/", "") if boundary else why
-        shown = told if len(told) <= _SHOWN else f"{told[:_SHOWN]}…"
+        reason = why.replace(f"{boundary}/", "") if boundary else why
+        shown = reason if len(reason) <= _SHOWN else f"{reason[:_SHOWN]}…"
         self._note(where, f"not rendered: {shown}")
 
     def leave_out(self, where: str, names: Iterable[str]) -> None:

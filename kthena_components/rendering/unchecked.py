@@ -120,9 +120,9 @@ class _Reach:
     def of_file(self, real: str) -> str:
         """Explain why a file in the folders is not checked; empty if it is, or has no serving."""
         if self.layout.chart_of(real) is not None:
-            return ""  # it is told with its chart
-        told = self._of_object(real) if real in self._built else self._of_part(real)
-        return told if told and holds_serving(real) else ""
+            return ""  # it is reported with its chart
+        reason = self._of_object(real) if real in self._built else self._of_part(real)
+        return reason if reason and holds_serving(real) else ""
 
     def of_others(self, known: Collection[str]) -> Iterator[tuple[str, str]]:
         """Yield the other files that a kustomization is made of and that is not built.
@@ -146,8 +146,8 @@ class _Reach:
 
     def _of_object(self, real: str) -> str:
         lost = Counter(kind for kind, _ in _objects_in(real)) - self._seen(real)
-        told = " and the ".join(sorted(lost))
-        return f"no kustomization that builds on it keeps the {told} in it" if lost else ""
+        parts = " and the ".join(sorted(lost))
+        return f"no kustomization that builds on it keeps the {parts} in it" if lost else ""
 
     def _of_part(self, real: str) -> str:
         users = {key: self.layout.kustomizations[key] for key in self._users.get(real, ())}

@@ -232,8 +232,8 @@ def _describe(
         args = without_objects(args)
         described, late = made(args)
     except SpecError as error:
-        told = shown_of_args(error.findings, check, args)
-        raise RefusedError(told, f"{kind} '{name}'") from None
+        findings = shown_of_args(error.findings, check, args)
+        raise RefusedError(findings, f"{kind} '{name}'") from None
     refused = [*refuse_options(opts, described.manifests)]
     if refused:
         raise RefusedError(refused, f"{kind} '{name}'")

@@ -267,9 +267,9 @@ def _require_cluster(stack: Stack, config: StackConfig) -> None:
     if not findings:
         return
     if pulumi.runtime.is_dry_run() and (found is None or found.rule == UNREACHABLE):
-        told = "\n".join(str(config.located(finding)) for finding in findings)
+        lines = "\n".join(str(config.located(finding)) for finding in findings)
         until = "This preview only uses the state; an" if found else "An"
-        pulumi.log.warn(f"{told}\n{until} update fails until then.")
+        pulumi.log.warn(f"{lines}\n{until} update fails until then.")
     else:
         raise refusal(findings, config)
 

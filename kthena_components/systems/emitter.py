@@ -179,7 +179,7 @@ class PodDetails:
 
     sizes: tuple[str, ...] = (naming.GROUP_SIZE,)
     """Variables in every container with the number of pods of its engine."""
-    told: tuple[str, ...] | None = (*naming.INJECTED_ENV, *naming.LWS_ENV)
+    controller_env: tuple[str, ...] | None = (*naming.INJECTED_ENV, *naming.LWS_ENV)
     """Variables that the pods get beside those of their templates, and prefixes of them. None: not
     known. A backend that does not set LeaderWorkerSet's refuses them by itself."""
     drops: tuple[str, ...] = ()

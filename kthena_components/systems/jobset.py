@@ -291,11 +291,15 @@ def tells(view: JobSet) -> PodVariables:
         for domain in (network.get("subdomain") or name,)
         if len(engines) == 1 and indexed
     ]
-    told = PodVariables(addresses=tuple(addresses), others=(COMPLETION_INDEX,) if indexed else ())
+    variables = PodVariables(
+        addresses=tuple(addresses), others=(COMPLETION_INDEX,) if indexed else ()
+    )
     if all(job.jobs == 1 for job in view.jobs):
-        return replace(told, ordinal=told.others, fields=COMPLETION_FIELDS if indexed else ())
+        return replace(
+            variables, ordinal=variables.others, fields=COMPLETION_FIELDS if indexed else ()
+        )
     by_job = (f"metadata.labels['{_JOB}']", f"metadata.annotations['{_JOB}']")
-    return replace(told, fields=by_job if all(job.each == 1 for job in view.jobs) else ())
+    return replace(variables, fields=by_job if all(job.each == 1 for job in view.jobs) else ())
 
 
 def _named(view: JobSet) -> Iterator[tuple[JobSet, str, object, list[object]]]:
@@ -385,7 +389,7 @@ SYSTEM = System(
             facts=facts,
             pods=pods,
             rules=(jobset_names,),
-            tells=tells,
+            pod_variables=tells,
             added_fields=added_fields,
             templates=("spec.replicatedJobs[].template.spec.template",),
             kept=kept_pods,

@@ -160,8 +160,8 @@ def _within(
             seen = f"is {display(wanted.queue)}, and {wanted.title} requests {least}{title} of "
             seen += f"{resource} at once, but the {key} limit of {display(queue.name)} {has}, so "
             field = f"spec.resources.{key}.limit"
-            told = f"write {field}: {least} in Queue {display(queue.name)}"
-            remedy = write(least, told, at=queue.at(field))
+            message = f"write {field}: {least} in Queue {display(queue.name)}"
+            remedy = write(least, message, at=queue.at(field))
             report = refuse if same else advise
             yield report(wanted.path, f"{seen}it never starts", remedy)
 

@@ -15,7 +15,7 @@ from kthena_components.core.facts.workload import MOUNTED, SHARED_MEMORY, read_s
 from kthena_components.core.objects.engine_containers import Sketch
 from kthena_components.core.objects.object import Object, PodSet, pod_set
 from kthena_components.core.objects.retained_fields import kept_pods
-from kthena_components.core.plan.controller_variables import TOLD_BY_LWS
+from kthena_components.core.plan.controller_variables import LWS_POD_VARIABLES
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import count_or_unknown, inside, mapping, name_of
 from kthena_components.core.values.unknown import Unknown
@@ -186,7 +186,7 @@ SYSTEM = System(
             view=read_service,
             facts=facts,
             pods=pods,
-            tells=lambda _: TOLD_BY_LWS,
+            pod_variables=lambda _: LWS_POD_VARIABLES,
             added_fields=lambda view: added_fields(view.sets),
             sketch=sketch,
             templates=tuple(f"spec.{TEMPLATE}.{part}Template" for part in ("leader", "worker")),

@@ -140,8 +140,8 @@ class Scaling(Generic[V]):
 class ConvertInput(Generic[V]):
     """What `convert` needs to read a kind beside its facts and pods."""
 
-    tells: Callable[[V], PodVariables] | None = None
-    """What its controller tells pods, for `convert` and the ranks of pods. None: nothing."""
+    pod_variables: Callable[[V], PodVariables] | None = None
+    """Variables that its controller sets in pods, for `convert` and ranks. None: it sets none."""
     not_whole: str = ""
     """Why its pods are more than `pods` shows, so `convert` cannot read it. Empty: not."""
     states: Callable[[V], Mapping[str, Any]] | None = None

@@ -1,4 +1,4 @@
-"""The pack is a process for one operation, and keeps what it told and checked; each test is one."""
+"""The pack is a process for one operation, and keeps what it reported; each test is a process."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from kthena_components.policies import pack, resource_checks
 
 
 @pytest.fixture(autouse=True)
-def nothing_told() -> None:
-    pack._told.clear()
+def nothing_reported() -> None:
+    pack._reported.clear()
     pack._alone.clear()
     resource_checks._kept.clear()

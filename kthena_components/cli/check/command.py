@@ -29,12 +29,12 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Check the files, or print rules for --rules and --explain; return the exit status."""
     try:
         settings = _settings(asked)
-        told = _about_rules(asked, parser)
+        text = _about_rules(asked, parser)
         shapes = read_shapes(asked.model_config)
     except (ModelConfigError, SettingError) as error:
         parser.exit(ERROR, f"{parser.prog}: {visible(str(error))}\n")
-    if told is not None:
-        sys.stdout.write(f"{told}\n")
+    if text is not None:
+        sys.stdout.write(f"{text}\n")
         return SUCCESS
     if not asked.paths:
         parser.error("give a file, a folder, or - for standard input")
@@ -101,10 +101,10 @@ def _about_rules(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> 
     from kthena_components.cli.rules import UnknownRuleError, explain, find_rule, list_rules  # noqa: PLC0415
 
     try:
-        told = "" if asked.explain is None else explain(find_rule(asked.explain))
+        text = "" if asked.explain is None else explain(find_rule(asked.explain))
     except UnknownRuleError as error:
         parser.exit(ERROR, f"{parser.prog}: {visible(str(error))}\n")
-    return list_rules() if asked.rules else told
+    return list_rules() if asked.rules else text
 
 
 def _run(paths: Sequence[str], given: CheckOptions, report: Report) -> int:

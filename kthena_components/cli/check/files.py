@@ -90,7 +90,7 @@ def check(
     unread: set[Unreadable] = set()
     texts = Texts(found.named)
     with rendered_in(layout, found, given, texts) as rendered:
-        for result in _told_once(found, layout, rendered, given, summary, texts=texts):
+        for result in _each_once(found, layout, rendered, given, summary, texts=texts):
             if isinstance(result, Result):
                 summary.count(result.finding)
                 yield result
@@ -126,7 +126,7 @@ def _walked(found: FoundFiles) -> list[str]:
     return [each for each in found.files if isinstance(each, str) and each not in found.named]
 
 
-def _told_once(
+def _each_once(
     found: FoundFiles,
     layout: Layout,
     rendered: Rendered,
@@ -189,20 +189,24 @@ def _plain(
 
 
 def _weighed(
-    told: Unreadable, found: FoundFiles, rendered: Rendered, given: CheckOptions, summary: Summary
+    unreadable: Unreadable,
+    found: FoundFiles,
+    rendered: Rendered,
+    given: CheckOptions,
+    summary: Summary,
 ) -> Unreadable:
     """Count something that was not read, and decide whether the run fails."""
-    is_rendering = told in rendered.notes
+    is_rendering = unreadable in rendered.notes
     strict = given.strict_read or (is_rendering and given.render is True)
-    is_named = told.file in found.folders or told.file in map(shown_name, found.named)
-    if strict or told.is_object or (is_named and not (is_rendering or told.is_note)):
+    is_named = unreadable.file in found.folders or unreadable.file in map(shown_name, found.named)
+    if strict or unreadable.is_object or (is_named and not (is_rendering or unreadable.is_note)):
         summary.unreadable += 1
-        return replace(told, is_note=False)
+        return replace(unreadable, is_note=False)
     if is_rendering:
         summary.not_rendered = rendered.failed
     else:
         summary.not_read += 1
-    return replace(told, is_note=True)
+    return replace(unreadable, is_note=True)
 
 
 def check_sources(
@@ -246,15 +250,15 @@ def check_sources(
         summary.definitions |= checked.definitions
         together.add(checked.kept)
         yield from checked.results
-    for told in together.check():
-        yield from _of_all(told, together.source(told.kept), given)
+    for result in together.check():
+        yield from _of_all(result, together.source(result.kept), given)
 
 
-def _of_all(told: LocatedFinding, source: Source, given: CheckOptions) -> Iterator[Result]:
-    body = {} if told.of_all else told.kept.body
-    for finding in given.settings.levels.apply([told.finding]):
-        left = _left_open(finding, may_mend(source.patched, told.file, body, finding))
-        yield _result(source, (told.file, told.line), body, left)
+def _of_all(located: LocatedFinding, source: Source, given: CheckOptions) -> Iterator[Result]:
+    body = {} if located.of_all else located.kept.body
+    for finding in given.settings.levels.apply([located.finding]):
+        left = _left_open(finding, may_mend(source.patched, located.file, body, finding))
+        yield _result(source, (located.file, located.line), body, left)
 
 
 def _for_all(given: CheckOptions, context: Context, sources: Sequence[Source]) -> StackOptions:
@@ -320,8 +324,8 @@ def _values_alone(source: Source, text: str, beside: _Beside) -> list[Unreadable
     """Return a note if a file has the values of a chart that is elsewhere, and no object."""
     if source.is_of_chart or text in beside.released:
         return []
-    told = values_alone(source.name, text)
-    return [told] if told is not None else []
+    results = values_alone(source.name, text)
+    return [results] if results is not None else []
 
 
 def _object(source: Source, shift: int, item: KubeObject, beside: _Beside, made: _Checked) -> None:

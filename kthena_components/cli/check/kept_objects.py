@@ -219,9 +219,9 @@ class AllObjects:
 
     def check(self) -> Iterator[LocatedFinding]:
         """Check the objects of each cluster together, and yield the findings by file."""
-        told = [one for cluster in self._clusters() for one in self._check(*cluster)]
+        findings = [one for cluster in self._clusters() for one in self._check(*cluster)]
         by_file: dict[str, list[LocatedFinding]] = {}
-        for one in sorted(told, key=lambda one: not one.of_all):
+        for one in sorted(findings, key=lambda one: not one.of_all):
             by_file.setdefault(self.source(one.kept).path, []).append(one)
         for found in by_file.values():
             yield from self._with_lines(self.source(found[0].kept), found)

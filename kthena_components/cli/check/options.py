@@ -13,11 +13,13 @@ _EXITS = """exit status:
      (rule-fault); everything else is still checked, and 2 takes precedence over 1"""
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", told: str) -> None:
+def add_parser(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", help_text: str
+) -> None:
     """Add the command to the parser of `kthena-components`."""
     parser = commands.add_parser(
         "check",
-        help=told,
+        help=help_text,
         description="Check Kubernetes manifests: each engine must start as many ranks as its pods "
         "request GPUs, and each object must satisfy its CRD and the admission rules that --rules "
         "lists.",

@@ -96,19 +96,19 @@ class Summary:
     def passed_over(self) -> str:
         """List what was skipped without a finding. The text is empty if nothing was skipped."""
         kinds = ((self.hidden, "hidden"), (self.linked, "linked"))
-        told: list[str] = []
+        parts: list[str] = []
         if self.hidden or self.linked:
             each = ", ".join(f"{count} {kind}" for count, kind in kinds if count)
-            told.append(f"{count_of(self.hidden + self.linked, 'folder')} not read ({each})")
+            parts.append(f"{count_of(self.hidden + self.linked, 'folder')} not read ({each})")
         if self.packed:
-            told.append(f"{count_of(self.packed, '.tgz file')} not read")
+            parts.append(f"{count_of(self.packed, '.tgz file')} not read")
         if self.again:
-            told.append(f"{count_of(self.again, 'link')} not read twice")
+            parts.append(f"{count_of(self.again, 'link')} not read twice")
         if self.not_read:
-            told.append(f"{count_of(self.not_read, 'file')} not read")
+            parts.append(f"{count_of(self.not_read, 'file')} not read")
         if self.not_rendered:
-            told.append(f"{self.not_rendered} not rendered")
-        return ", ".join(told)
+            parts.append(f"{self.not_rendered} not rendered")
+        return ", ".join(parts)
 
     def __str__(self) -> str:
         """Return the summary line."""

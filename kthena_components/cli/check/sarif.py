@@ -71,8 +71,8 @@ class SarifReport:
     def close(self, summary: Summary) -> None:
         """Write the log."""
         if summary.passed_over:
-            told = {"level": "note", "message": {"text": summary.passed_over}}
-            self.notifications.append(told)
+            notification = {"level": "note", "message": {"text": summary.passed_over}}
+            self.notifications.append(notification)
         driver = {"name": "kthena-components", "rules": [_rule(rule) for rule in all_rules()]}
         invocation = {
             "executionSuccessful": not (summary.unreadable or summary.faults),

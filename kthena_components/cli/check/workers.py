@@ -150,11 +150,11 @@ class _Team:
         found: dict[int, Any] = {}
         while self._running:
             for connection in wait([*self._running]):
-                told = self._receive(connection)
-                if isinstance(told, Exception):
-                    raise told
-                if told is not None:
-                    found.update(enumerate(told[1], told[0]))
+                reply = self._receive(connection)
+                if isinstance(reply, Exception):
+                    raise reply
+                if reply is not None:
+                    found.update(enumerate(reply[1], reply[0]))
         return found
 
     def _receive(self, connection: Any) -> Any:

@@ -70,7 +70,7 @@ _LISTED = 20
 
 def report(files: Sequence[Source], accepted: Sequence[str], *, as_yaml: bool) -> Iterator[Loss]:
     """Tell what became of each object, and yield the losses that were not accepted."""
-    for file, part in _told_parts(files):
+    for file, part in _reported_parts(files):
         source = part.source
         say(f"{file.place_of(source)}: {title_of(source)} {_fate(part, as_yaml=as_yaml)}")
         if as_yaml or isinstance(part, Converted):
@@ -84,7 +84,7 @@ def report(files: Sequence[Source], accepted: Sequence[str], *, as_yaml: bool) -
                 yield loss
 
 
-def _told_parts(files: Sequence[Source]) -> Iterator[tuple[Source, Converted | Kept]]:
+def _reported_parts(files: Sequence[Source]) -> Iterator[tuple[Source, Converted | Kept]]:
     for file in files:
         for part in file.conversion.parts:
             # What happens to a kept object depends on the servings.
@@ -105,7 +105,7 @@ def require_losses(files: Sequence[Source], accepted: Sequence[str], *, as_yaml:
     Raises:
         UsageError: With the losses that there are.
     """
-    parts = [part for _, part in _told_parts(files)]
+    parts = [part for _, part in _reported_parts(files)]
     names = [loss.name for part in parts for loss in _losses_of(part, as_yaml=as_yaml)]
     unknown = [
         name
@@ -192,11 +192,13 @@ _EXITS = """exit status:
   2  nothing was written: wrong usage, or a file that cannot be read or has nothing to convert"""
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", told: str) -> None:
+def add_parser(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", help_text: str
+) -> None:
     """Add the command to the parser of `kthena-components`."""
     parser = commands.add_parser(
         "convert",
-        help=told,
+        help=help_text,
         description="Convert servings in files, of most kinds that `check` reads, to the objects "
         "of a backend, to a Pulumi program or to a stack file. What the result does not keep is "
         "listed by name, and must be accepted.",
@@ -341,10 +343,10 @@ def _argument(text: str) -> tuple[str, Any]:
     try:
         found = yaml.load(value, Loader=Loader)  # noqa: S506 - it builds only plain values
     except yaml.YAMLError:
-        told = (
+        message = (
             "the value is not valid YAML: put a string with special characters into double quotes"
         )
-        raise UsageError(f"--set {text}: {told}") from None
+        raise UsageError(f"--set {text}: {message}") from None
     if half := lone_surrogate(found):
         raise UsageError(f"--set {text}: the value has {half}, half a character: write it in UTF-8")
     return path, found

@@ -126,8 +126,8 @@ def _as_setting(value: Any, place: str, path: str) -> Any:
     """
     if isinstance(value, Mapping):
         if is_encrypted(value):
-            told = "has only the key 'secure', whose value Pulumi decrypts"
-            raise ProofError(f"{place}{path} {told}: {_ELSEWHERE}")
+            message = "has only the key 'secure', whose value Pulumi decrypts"
+            raise ProofError(f"{place}{path} {message}: {_ELSEWHERE}")
         below = {key: f"{path}.{key}".lstrip(".") for key in value}
         return {
             _as_setting(key, place, below[key]): _as_setting(each, place, below[key])

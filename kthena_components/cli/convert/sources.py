@@ -80,8 +80,8 @@ def from_file(path: str, changes: Changes) -> Source:
 
 def _require_unicode(body: Body, place: str) -> None:
     if half := lone_surrogate(body):
-        told = f"{title_of(body)} contains {half}, half a character, which no cluster can store"
-        raise UsageError(f"{place}: {told}: remove it, or write the whole character")
+        message = f"{title_of(body)} contains {half}, half a character, which no cluster can store"
+        raise UsageError(f"{place}: {message}: remove it, or write the whole character")
 
 
 def from_cluster(cluster: "Cluster", namespace: str | None, changes: Changes) -> Source:

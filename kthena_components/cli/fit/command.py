@@ -29,11 +29,13 @@ _EXITS = """exit status:
 docs/fit.md explains what is modelled. Nothing is applied, and the cluster is not changed."""
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", told: str) -> None:
+def add_parser(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", help_text: str
+) -> None:
     """Add the command to the parser of `kthena-components`."""
     parser = commands.add_parser(
         "fit",
-        help=told,
+        help=help_text,
         description="Show for each group of pods whether it fits into a cluster, in which "
         "HyperNode and on which nodes; if not, why, and the smallest change after which it does.",
         epilog=_EXITS,

@@ -58,10 +58,10 @@ def render(cluster: Cluster, outcomes: Sequence[Outcome], rows: Sequence[str]) -
 def summary(outcomes: Sequence[Outcome]) -> str:
     """Count the groups by their answers."""
     counted = Counter(outcome.verdict for outcome in outcomes)
-    told = [
+    counts = [
         f"{counted[each]} {_WORDS[each][counted[each] > 1]}" for each in _WORDS if counted[each]
     ]
-    return f"{count_of(len(outcomes), 'group')}: {', '.join(told)}."
+    return f"{count_of(len(outcomes), 'group')}: {', '.join(counts)}."
 
 
 def _row(outcome: Outcome) -> list[str]:
@@ -185,7 +185,7 @@ def racks_left(cluster: Cluster, outcomes: Sequence[Outcome]) -> Iterator[Mappin
 WORST = "1"
 """The single node whose loss strands the most."""
 _GROWTH = "{owner}: groups that fit: {fit} of {groups}, with room for {more} more."
-_GROWN = _GROWTH + " {factor}x needs {needed} more: {told}."
+_GROWN = _GROWTH + " {factor}x needs {needed} more: {fits}."
 _FIT = {True: "they fit", False: "they do not fit", None: "so many are not counted"}
 
 
@@ -220,12 +220,12 @@ def what_if(
     placed = with_placed(cluster, outcomes)
     if lose is not None:
         loss = worst(placed) if lose == WORST else _lose(placed, lose)
-        lines += ["", *_told_of_loss(loss, lose)]
+        lines += ["", *_loss_lines(loss, lose)]
         data["lose"] = {"nodes": list(loss.nodes), "groups": [_hit(hit) for hit in loss.hits]}
     if grow_to is not None:
         growth = list(_growth(placed, outcomes, grow_to))
         data["grow"] = growth
-        lines += ["", *map(_told_of_growth, growth)]
+        lines += ["", *map(_growth_line, growth)]
     return WhatIf(lines, data)
 
 
@@ -259,7 +259,7 @@ def _lost(cluster: Cluster, wanted: str) -> tuple[str, ...]:
     return found
 
 
-def _told_of_loss(loss: Loss, wanted: str) -> Iterator[str]:
+def _loss_lines(loss: Loss, wanted: str) -> Iterator[str]:
     """Say which groups a loss of nodes hits, and where their pods come back."""
     if not loss.nodes:
         yield "No pod of these groups or of a PodGroup is on a node, so no loss strands one."
@@ -299,10 +299,10 @@ def _names(nodes: Sequence[str]) -> str:
     return f"{', '.join(names[:_SHOWN])}{more}"
 
 
-def _told_of_growth(row: dict[str, Any]) -> str:
+def _growth_line(row: dict[str, Any]) -> str:
     if "factor" not in row:
         return _GROWTH.format(**row)
-    return _GROWN.format(**row, told=_FIT[row["fits"]])
+    return _GROWN.format(**{**row, "fits": _FIT[row["fits"]]})
 
 
 def _growth(cluster: Cluster, outcomes: Sequence[Outcome], factor: int) -> Iterator[dict[str, Any]]:

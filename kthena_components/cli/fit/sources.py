@@ -187,7 +187,7 @@ def _in_text(path: str, name: str, *, named: bool) -> Iterator[_SourceObject | U
         if isinstance(document, Unreadable):
             yield document
         elif half := lone_surrogate(document.body):
-            told = f"contains {half}, half a character, which no cluster can store: remove it"
-            yield Unreadable(file=name, because=told, line=document.line, is_object=True)
+            message = f"contains {half}, half a character, which no cluster can store: remove it"
+            yield Unreadable(file=name, because=message, line=document.line, is_object=True)
         else:
             yield from (_SourceObject(name, item.body) for item in objects_of(document))

@@ -270,8 +270,8 @@ def _problem(options: ReviewOptions, stack: str, file: str, project: Project) ->
     found = kubeconfigs(after.kubeconfigs(), options.tree, project.main)
     new = [content for content in found if content not in known]
     programs = dict.fromkeys(clause for content in new for clause in clauses_of(content))
-    told = f"its kubeconfig comes from the branch, and {'; '.join(programs)}"
-    return f"{told}. To allow this, use --allow-exec" if programs else ""
+    message = f"its kubeconfig comes from the branch, and {'; '.join(programs)}"
+    return f"{message}. To allow this, use --allow-exec" if programs else ""
 
 
 def _waits(options: ReviewOptions, stack: str, file: str, project: Project) -> str:

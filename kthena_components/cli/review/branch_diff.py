@@ -128,8 +128,8 @@ def open_sides(repository: Repository, base: str, head: str, project: str) -> Si
         odd = tree.odd_part(project)
         if odd:
             kind = "a link" if tree.entries[odd].is_link else "no folder"
-            told = f"{shown(odd)} is {kind} in commit {commit[:12]}"
-            raise GitError(f"{told}, and the project must be in a real folder on both sides")
+            message = f"{shown(odd)} is {kind} in commit {commit[:12]}"
+            raise GitError(f"{message}, and the project must be in a real folder on both sides")
     if not after.is_folder(project):
         raise GitError(f"commit {head[:12]} has no folder {shown(project)}")
     known = {base: before, head: after}
@@ -217,6 +217,8 @@ def base_files(sides: Sides, folder: Path) -> Path:
     """
     left = sides.before.export(folder, sides.project)
     if lost := sorted(path for path in left if is_below(path, FOLDER)):
-        told = "is a submodule or a link out of the project, so these checks cannot be read"
-        raise GitError(f"{shown(lost[0])} in commit {sides.base[:12]} {told}: put the files there")
+        message = "is a submodule or a link out of the project, so these checks cannot be read"
+        raise GitError(
+            f"{shown(lost[0])} in commit {sides.base[:12]} {message}: put the files there"
+        )
     return folder

@@ -61,11 +61,13 @@ _WEIGHTS = {
 }
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", told: str) -> None:
+def add_parser(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", help_text: str
+) -> None:
     """Add the command to the parser of `kthena-components`."""
     parser = commands.add_parser(
         "review",
-        help=told,
+        help=help_text,
         description="Write a Markdown comment that shows what a change does to each stack: sizes "
         "and GPUs before and after, restarts and replacements, and all findings.",
         epilog=_EXITS,
@@ -179,8 +181,8 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         if not all(stated.partition("=")):
             parser.error(f"write STACK=FILE instead of '{stated}'")
     if asked.judge is not None and not asked.judge.is_dir():
-        told = "is not a folder" if asked.judge.exists() else "does not exist"
-        parser.exit(ERROR, f"{parser.prog}: --judge {visible(str(asked.judge))} {told}: name the "
+        why = "is not a folder" if asked.judge.exists() else "does not exist"
+        parser.exit(ERROR, f"{parser.prog}: --judge {visible(str(asked.judge))} {why}: name the "
                     "folder with the files of the base, or leave it out\n")  # fmt: skip
     previews = [tuple(stated.split("=", 1)) for stated in asked.previews]
     if len(dict(previews)) < len(previews):
@@ -256,8 +258,8 @@ def _write(found: BranchReview, levels: Levels, by: ReviewOptions | None = None)
             said = list(waivers.apply(said, preview))
         placed = place_with(found.inventories.get(stack), preview, found.failed)
         if placed is not None:
-            told = levels.apply(check_placement(placed, today()))
-            said += [_reported(finding, "") for finding in told]
+            findings = levels.apply(check_placement(placed, today()))
+            said += [_reported(finding, "") for finding in findings]
         section = () if placed is None else tuple(write_placement(placed))
         stacks.append(replace(reviewed(preview, said), placement=section))
     for reason in found.failed:
@@ -287,16 +289,16 @@ def _add_state(preview: Preview, found: BranchReview) -> None:
 
 def _first(found: BranchReview, *, approved: bool) -> list[tuple[str, str]]:
     """Return the lines at the top of the comment: a string in bold, and the text after it."""
-    told = [("Not checked:", f"{reason}.") for reason in found.failed]
+    notes = [("Not checked:", f"{reason}.") for reason in found.failed]
     if found.reasons:
         by = f"The checks are those of its base, {found.base[:12]}."
         words = "has approved" if approved else "must approve"
         if not approved:
             by += " To approve it, set the label judge-approved (docs/ci), or give --approved."
-        told.append(
+        notes.append(
             (f"A person {words} this branch.", f"It changes {'; '.join(found.reasons)}. {by}")
         )
-    return told
+    return notes
 
 
 def _status(stacks: Sequence[Reviewed], found: BranchReview, *, approved: bool) -> int:

@@ -87,15 +87,15 @@ def write_check(
     first: Sequence[tuple[str, str]], said: Sequence[PreviewFinding], log: Log = lambda _: None
 ) -> str:
     """Write the result for a branch that was not previewed. The log gets what is shortened."""
-    told = [f"**{words}** {cell_text(why)}" for words, why in first] + _of_the_branch(said, log)
+    parts = [f"**{words}** {cell_text(why)}" for words, why in first] + _of_the_branch(said, log)
     nothing = "The branch does not change its own checks or any code."
-    return "\n\n".join([*(told or [nothing]), MARK]) + "\n"
+    return "\n\n".join([*(parts or [nothing]), MARK]) + "\n"
 
 
 def _of_the_branch(said: Sequence[PreviewFinding], log: Log) -> list[str]:
     refused = sum(item.weight is Weight.MANDATORY for item in said)
-    told = f"**fails**, {count_of(refused, 'mandatory finding')}" if refused else "**approved**"
-    return [f"### Weaker checks: {told}", *_by_weight(said, {}, log)] if said else []
+    message = f"**fails**, {count_of(refused, 'mandatory finding')}" if refused else "**approved**"
+    return [f"### Weaker checks: {message}", *_by_weight(said, {}, log)] if said else []
 
 
 def _summary(
@@ -114,9 +114,9 @@ def _summary(
         "weaker checks": weaker,
     }
     bad = [f"{number} {word}" for word, number in counted.items() if number]
-    told = f"**{', '.join(bad)}**" if bad else "**no mandatory findings**"
+    message = f"**{', '.join(bad)}**" if bad else "**no mandatory findings**"
     known = "" if any(stack.is_stopped for stack in stacks) else f" GPUs: {total}."
-    return f"{count_of(len(stacks), 'stack')} affected: {told}.{known}"
+    return f"{count_of(len(stacks), 'stack')} affected: {message}.{known}"
 
 
 def _section(stack: Reviewed, log: Log) -> str:
@@ -165,20 +165,24 @@ def _shapes(stack: Reviewed) -> Iterator[str]:
 
 def _stopped(stack: Reviewed) -> str:
     """Write a note about what the list and the total leave out."""
-    told = "The program stopped early, so the list of changes is incomplete."
+    message = "The program stopped early, so the list of changes is incomplete."
     if stack.preview.deployed:
         missing = any(not pair.is_registered for pair in stack.pairs)
-        return f"{told} Servings that it did not register count as deployed." if missing else told
-    return f"{told} The GPUs are those of the servings that it registered."
+        return (
+            f"{message} Servings that it did not register count as deployed."
+            if missing
+            else message
+        )
+    return f"{message} The GPUs are those of the servings that it registered."
 
 
 def _before(stack: Reviewed) -> Iterator[str]:
     pairs = deployed(stack.preview)
-    told = "The program stopped before it registered a serving, so the new sizes are unknown."
+    message = "The program stopped before it registered a serving, so the new sizes are unknown."
     if all(pair.before is None for pair in pairs):
-        yield f"{told} The deployed sizes are unknown, too."
+        yield f"{message} The deployed sizes are unknown, too."
         return
-    yield f"{told} Currently deployed:"
+    yield f"{message} Currently deployed:"
     yield _table(pairs, gpus_of(pairs))
 
 
@@ -236,8 +240,8 @@ def _effects(found: Sequence[PlannedChange]) -> Iterator[str]:
         for item in items:
             grouped.setdefault((item.step.kind, item.words), []).append(item)
         if effect in {Effect.CREATED, Effect.ADOPTED} and items:
-            told = (count_of(len(alike), cell_text(kind)) for (kind, _), alike in grouped.items())
-            lines.append(f"- **{effect}** {', '.join(told)}")
+            counts = (count_of(len(alike), cell_text(kind)) for (kind, _), alike in grouped.items())
+            lines.append(f"- **{effect}** {', '.join(counts)}")
         else:
             lines += [_line(effect, kind, alike) for (kind, _), alike in grouped.items()]
     yield "Planned changes:"
@@ -300,9 +304,9 @@ def _finding(item: PreviewFinding) -> str:
     # A preview that is forged names any rule.
     plain = _RULE.fullmatch(item.rule) and cell_text(item.rule) == item.rule
     shown = f"[{item.rule}]" if plain else cell_text(f"[{item.rule}]")
-    told = f"{cell_text(text if rule == f'[{item.rule}]' else item.text)} {shown}"
+    message = f"{cell_text(text if rule == f'[{item.rule}]' else item.text)} {shown}"
     more = f" (and {item.more} more)" if item.more else ""
-    return f"- {of}{told}{more}"
+    return f"- {of}{message}{more}"
 
 
 def _listed(lines: Sequence[str]) -> str:

@@ -45,7 +45,7 @@ _TOO_MANY = (
 )
 _MOST_FORKS = 16
 """Best common ancestors of a branch and its base. All files of each of them are listed."""
-_MOST_TOLD = 64 * 2**10
+_MOST_OUTPUT = 64 * 2**10
 """Bytes of another answer of git."""
 
 
@@ -119,8 +119,8 @@ class Repository:
         if first or _PART_OF_HASH.fullmatch(branch):
             meant = visible(first) if first else "the whole hash"
             seen = "is a tag, and a remote has a branch" if first else "is a tag, and may be a hash"
-            told = f"'{visible(branch)}' {seen} of this name" if first else f"'{branch}' {seen}"
-            raise GitError(f"{told}; write {meant}, or {visible(tag)}")
+            message = f"'{visible(branch)}' {seen} of this name" if first else f"'{branch}' {seen}"
+            raise GitError(f"{message}; write {meant}, or {visible(tag)}")
 
     def forks(self, base: str, head: str) -> list[str]:
         """Return the best common ancestors of two commits.
@@ -155,8 +155,8 @@ class Repository:
             raise GitError(f"commit {commit[:12]} {_TOO_MANY}")
         listed = list(_entries(raw))
         if odd := odd_path(path for path, _ in listed):
-            told = "which no working tree can contain beside its other entries"
-            raise GitError(f"commit {commit[:12]} contains {shown(odd)[:_SHOWN]}, {told}")
+            message = "which no working tree can contain beside its other entries"
+            raise GitError(f"commit {commit[:12]} contains {shown(odd)[:_SHOWN]}, {message}")
         return Tree(entries=dict(listed), load=self.blobs, sizes=self.sizes)
 
     def sizes(self, oids: Iterable[str]) -> list[int]:
@@ -167,9 +167,9 @@ class Repository:
         """
         wanted = list(oids)
         stdin = "".join(f"{oid}\n" for oid in wanted).encode()
-        most = _MOST_TOLD + 256 * len(wanted)
-        told = self._git("cat-file", "--batch-check", stdin=stdin, most=most).splitlines()
-        return [_size(line.split(), oid) for oid, line in zip(wanted, told, strict=True)]
+        most = _MOST_OUTPUT + 256 * len(wanted)
+        lines = self._git("cat-file", "--batch-check", stdin=stdin, most=most).splitlines()
+        return [_size(line.split(), oid) for oid, line in zip(wanted, lines, strict=True)]
 
     def blobs(self, oids: Iterable[str], most: int = MOST_BYTES) -> Iterator[bytes | None]:
         """Read the contents of files, in order. One with more than `most` bytes is None.
@@ -193,7 +193,7 @@ class Repository:
     def _blobs(self, wanted: Sequence[str | None], size: int) -> Iterator[bytes | None]:
         """Read the contents of objects from git, in the order asked for; None stays None."""
         stdin = "".join(f"{oid}\n" for oid in wanted if oid is not None).encode()
-        most = size + _MOST_TOLD + 256 * len(wanted)
+        most = size + _MOST_OUTPUT + 256 * len(wanted)
         raw = self._git("cat-file", "--batch", stdin=stdin, most=most) if stdin else b""
         at = 0
         for oid in wanted:
@@ -205,7 +205,7 @@ class Repository:
             yield raw[end + 1 : end + 1 + length]
             at = end + 1 + length + 1
 
-    def _git(self, *arguments: str, stdin: bytes = b"", most: int = _MOST_TOLD) -> bytes:
+    def _git(self, *arguments: str, stdin: bytes = b"", most: int = _MOST_OUTPUT) -> bytes:
         """Run git without the configuration of the user and of the checkout; return its output."""
         untrusted = [str(self.checkout or self.git_dir)]
         program = find_program(("git",), untrusted)
@@ -225,11 +225,11 @@ def _output(command: Sequence[str], stdin: bytes, most: int, folder: str) -> byt
     Raises:
         GitError: It fails, or writes more.
     """
-    with TemporaryFile() as asked, TemporaryFile() as told:
+    with TemporaryFile() as asked, TemporaryFile() as errors:
         asked.write(stdin)
         asked.seek(0)
         with subprocess.Popen(
-            command, stdin=asked, stdout=subprocess.PIPE, stderr=told, cwd=folder,
+            command, stdin=asked, stdout=subprocess.PIPE, stderr=errors, cwd=folder,
             env=_environment(),
         ) as running:  # fmt: skip
             written = b"" if running.stdout is None else running.stdout.read(most + 1)
@@ -239,8 +239,8 @@ def _output(command: Sequence[str], stdin: bytes, most: int, folder: str) -> byt
         if len(written) > most:
             raise TooMuchError(f"git {said}: the answer has more than {most:,} bytes, the limit")
         if running.returncode:
-            told.seek(0)
-            why = told.read(_MOST_TOLD).decode(errors="replace").strip()
+            errors.seek(0)
+            why = errors.read(_MOST_OUTPUT).decode(errors="replace").strip()
             raise GitError(f"git {said}: {visible(why)[:300]}")
         return written
 
@@ -248,8 +248,8 @@ def _output(command: Sequence[str], stdin: bytes, most: int, folder: str) -> byt
 def _size(header: Sequence[bytes], oid: str) -> int:
     """Return the size of a file from the line of `git cat-file`."""
     if header[1:2] != [b"blob"]:
-        told = "is missing: fetch without a filter" if _MISSING in header else "is not a file"
-        raise GitError(f"object {oid[:12]} {told}")
+        message = "is missing: fetch without a filter" if _MISSING in header else "is not a file"
+        raise GitError(f"object {oid[:12]} {message}")
     return int(header[2])
 
 
@@ -296,10 +296,10 @@ def find_repository(folder: Path) -> Repository:
     where = Path(os.path.abspath(folder))  # noqa: PTH100 - resolve() would follow links
     found = [each for each in (where, *where.parents) if os.path.lexists(each / ".git")]
     if not found:
-        told = "is in no git checkout; name the repository with --repository"
-        raise GitError(f"{visible(str(where))} {told}")
+        message = "is in no git checkout; name the repository with --repository"
+        raise GitError(f"{visible(str(where))} {message}")
     if len(found) > 1:
-        told = f"is in the checkout {visible(str(found[0]))}, which is inside of another,"
-        told += f" {visible(str(found[1]))}; name one with --repository"
-        raise GitError(f"{visible(str(where))} {told}")
+        message = f"is in the checkout {visible(str(found[0]))}, which is inside of another,"
+        message += f" {visible(str(found[1]))}; name one with --repository"
+        raise GitError(f"{visible(str(where))} {message}")
     return open_repository(found[0])

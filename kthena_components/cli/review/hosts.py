@@ -172,8 +172,8 @@ def load(
             found: bytes = answer.read(most)
             return found
     except urllib.error.HTTPError as error:
-        told = f"{asked} answers {error.code} {error.reason}{_message(error)}"
-        raise HostError(told, may_pass=error.code == _BUSY or error.code >= _BROKEN) from error
+        message = f"{asked} answers {error.code} {error.reason}{_message(error)}"
+        raise HostError(message, may_pass=error.code == _BUSY or error.code >= _BROKEN) from error
     except (OSError, http.client.HTTPException) as error:
         raise HostError(f"{asked}: {error}", may_pass=True) from error
 
@@ -185,8 +185,8 @@ def _request_text(method: str, url: str) -> str:
 def _message(error: urllib.error.HTTPError) -> str:
     """Return the message in the host's answer, as one line."""
     try:
-        told = json.loads(error.read(10 * 1024)).get("message")
+        message = json.loads(error.read(10 * 1024)).get("message")
     except (OSError, http.client.HTTPException, ValueError, AttributeError):
         return ""
-    line = "".join(char if char.isprintable() else " " for char in str(told or ""))
+    line = "".join(char if char.isprintable() else " " for char in str(message or ""))
     return f": {line[:_MOST_QUOTED]}" if line else ""

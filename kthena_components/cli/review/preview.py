@@ -174,9 +174,9 @@ def read_preview(stack: str, path: str) -> Preview:
     except OSError as error:
         raise PreviewError(f"{path}: cannot read the file: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        told = f"is not a preview of Pulumi, because it {broken_json(error)}"
+        message = f"is not a preview of Pulumi, because it {broken_json(error)}"
         raise PreviewError(
-            f"{path}: {told}: write it with `pulumi preview --event-log FILE`"
+            f"{path}: {message}: write it with `pulumi preview --event-log FILE`"
         ) from error
 
 
@@ -229,14 +229,14 @@ def _take_event(preview: Preview, event: Mapping[str, Any]) -> None:
     data = mapping(mapping(event.get("resourcePreEvent")).get("metadata"))
     if data:
         _take_step(preview, data, mapping(data.get("old")), mapping(data.get("new")))
-    if told := mapping(event.get("diagnosticEvent")):
-        _take_diagnostic(preview, told)
-    if told := mapping(event.get("policyEvent")):
-        _take_violation(preview, told)
-    if told := mapping(event.get("summaryEvent")):
+    if event_body := mapping(event.get("diagnosticEvent")):
+        _take_diagnostic(preview, event_body)
+    if event_body := mapping(event.get("policyEvent")):
+        _take_violation(preview, event_body)
+    if event_body := mapping(event.get("summaryEvent")):
         preview.ended = True
-        preview.failed = preview.failed or told.get("result") == "failed"
-        preview.packs = len(mapping(told.get("PolicyPacks")))
+        preview.failed = preview.failed or event_body.get("result") == "failed"
+        preview.packs = len(mapping(event_body.get("PolicyPacks")))
 
 
 def _take_gpu(preview: Preview, config: Mapping[str, Any]) -> None:
@@ -287,20 +287,20 @@ def _kind(how: Mapping[str, Any]) -> str:
     return _text(how.get("kind")) or _text(how.get("diffKind"))
 
 
-def _take_diagnostic(preview: Preview, told: Mapping[str, Any]) -> None:
+def _take_diagnostic(preview: Preview, diagnostic: Mapping[str, Any]) -> None:
     """Add a message of the event log: its findings, or why the preview failed."""
-    severity = _text(told.get("severity"))
-    if severity == "debug" or told.get("ephemeral"):
+    severity = _text(diagnostic.get("severity"))
+    if severity == "debug" or diagnostic.get("ephemeral"):
         return
     found, of = 0, ""
-    message = _COLOURS.sub("", _text(told.get("message")))
+    message = _COLOURS.sub("", _text(diagnostic.get("message")))
     for line in map(str.strip, message.splitlines()):
         named = _RULE.search(line)
         if refused := _REFUSED.search(line):
             of = f"{refused['kind']} {refused['name']}"
         elif named and (named[1] in rule_names() or named[1] == "rule-fault"):
             weight = Weight.MANDATORY if severity == "error" else Weight.ADVISORY
-            _say(preview, line, weight, named[1], _text(told.get("urn")), of=of)
+            _say(preview, line, weight, named[1], _text(diagnostic.get("urn")), of=of)
             found += 1
     if severity == "error":
         preview.failed = True
@@ -310,22 +310,22 @@ def _take_diagnostic(preview: Preview, told: Mapping[str, Any]) -> None:
         preview.exits += exited
         if not (found or exited) and text != _NO_REASON:
             preview.errors += 1
-            urn = _text(told.get("urn"))
+            urn = _text(diagnostic.get("urn"))
             of_program = not urn or urn.split("::")[2:3] == [STACK_TYPE]
             known = without_values(text, preview.hidden)
             preview.reasons.append(reason_of(known, "" if of_program else title_of(urn)))
 
 
-def _take_violation(preview: Preview, told: Mapping[str, Any]) -> None:
+def _take_violation(preview: Preview, violation: Mapping[str, Any]) -> None:
     """Take a violation of a policy; the rule's name stands in brackets in its text."""
-    lines = _COLOURS.sub("", _text(told.get("message"))).strip().splitlines()
+    lines = _COLOURS.sub("", _text(violation.get("message"))).strip().splitlines()
     # The first line is the policy's description.
     text = " ".join(line.strip() for line in (lines[1:] or lines))
     named = _RULE.search(text)
-    stops = told.get("enforcementLevel") == "mandatory"
+    stops = violation.get("enforcementLevel") == "mandatory"
     weight = Weight.MANDATORY if stops else Weight.ADVISORY
-    rule = named[1] if named else _text(told.get("policyName"))
-    _say(preview, text, weight, rule, _text(told.get("resourceUrn")))
+    rule = named[1] if named else _text(violation.get("policyName"))
+    _say(preview, text, weight, rule, _text(violation.get("resourceUrn")))
 
 
 def _say(preview: Preview, text: str, weight: Weight, rule: str, urn: str, *, of: str = "") -> None:

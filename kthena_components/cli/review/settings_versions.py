@@ -88,8 +88,8 @@ def uncommitted(sides: Sides, folder: Path) -> Iterator[str]:
         if not _is_same(read_regular(folder / name), content)
     ]
     if other:
-        told = f"Previews used files that are not those of commit {sides.head[:12]}"
-        yield f"{told}, and that nothing compared with the base: {named(other)}."
+        message = f"Previews used files that are not those of commit {sides.head[:12]}"
+        yield f"{message}, and that nothing compared with the base: {named(other)}."
 
 
 def _is_same(found: bytes | None, content: bytes | None) -> bool:

@@ -85,11 +85,11 @@ class Gpus:
 
     def __str__(self) -> str:
         added = self.after - self.before
-        told = between(str(self.before), str(self.after))
-        told += f" ({added:+d})" if added else ""
+        message = between(str(self.before), str(self.after))
+        message += f" ({added:+d})" if added else ""
         roles = count_of(self.not_known, "role")
         missing = f", plus {roles} with an unknown number" if self.not_known else ""
-        return f"{told}{missing}"
+        return f"{message}{missing}"
 
 
 def between(before: str | None, after: str | None) -> str:

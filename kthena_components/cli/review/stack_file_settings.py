@@ -151,8 +151,8 @@ def _require_count(own: Mapping[str, Any], file: str) -> None:
     if stated is None or (type(stated) is int and 0 <= stated <= _MOST):
         return
     seen = "encrypted" if is_encrypted(stated) else shown(stated)
-    told = f"{_BUDGET} is {seen}, but must be a whole number from 0 to {_MOST:,}"
-    raise ProjectError(f"{file}: {told}: write one as plain digits")
+    message = f"{_BUDGET} is {seen}, but must be a whole number from 0 to {_MOST:,}"
+    raise ProjectError(f"{file}: {message}: write one as plain digits")
 
 
 def _differing(

@@ -18,11 +18,13 @@ _EXITS = """exit status:
   2  wrong usage"""
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", told: str) -> None:
+def add_parser(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", help_text: str
+) -> None:
     """Add the command to the parser of `kthena-components`."""
     parser = commands.add_parser(
         "size",
-        help=told,
+        help=help_text,
         description="Show in which shapes a model fits on GPUs: its tensor, pipeline and data "
         "parallelism, its pods, the memory of each GPU, and how many requests it holds at once. "
         "Every shape passes the rules of `check`. Throughput and latency are not estimated.",

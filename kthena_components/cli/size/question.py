@@ -184,9 +184,9 @@ def _copy(model: ModelShape, precision: str) -> ModelShape:
         return found
     known = {str(copy.dtype): copy.name for copy in reversed(copies)}
     others = ", ".join(f"{dtype} ({name})" for dtype, name in sorted(known.items()))
-    told = f"it has {model.dtype} and {others}" if others else f"it has {model.dtype} only"
+    message = f"it has {model.dtype} and {others}" if others else f"it has {model.dtype} only"
     raise UsageError(f"--precision {precision}: the table of models has no such copy of "
-                     f"{model.name}; {told}")  # fmt: skip
+                     f"{model.name}; {message}")  # fmt: skip
 
 
 def _of_config(asked: argparse.Namespace) -> tuple[ModelShape, Mapping[str, Any]]:

@@ -254,9 +254,9 @@ class Reading:
             self.written[option.name] = " ".join(map(self.scope.show, given))
         if option.use is None:
             return
-        told = unknown or stated(option.use, value)
+        problems = unknown or stated(option.use, value)
         shown = " ".join(map(self.scope.show, given))
-        self._state(option, head, told, written or " ".join([head, *given]), shown)
+        self._state(option, head, problems, written or " ".join([head, *given]), shown)
 
     def _value(self, option: Option, head: str, word: str) -> Any:
         """Read one value of an option, or report why the engine refuses it."""

@@ -167,10 +167,10 @@ def _read(dialect: Dialect, word: str, after: str, in_shell: bool) -> Plain | No
     read = read_value(option, text, text, in_shell=in_shell)
     if isinstance(read, (Refused, dict, list)):  # a value that could be changed is not shared
         return None
-    told = stated(option.use, read) if option.use else read
+    final = stated(option.use, read) if option.use else read
     taken = 1 if attached is None else 0
     written = Scope({}).show(f"{head} {text}" if taken else word)
-    return Plain(option, option.field, taken, read, WrittenField(head, told, written, text))
+    return Plain(option, option.field, taken, read, WrittenField(head, final, written, text))
 
 
 def rejects_rest(dialect: Dialect, word: str) -> bool:

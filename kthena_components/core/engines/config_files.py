@@ -117,8 +117,8 @@ def add_file(
             {**file.values, **reading.values},
             {**where, **reading.where},
         )
-    told = (replace(problem, text=f"in {path}, {problem.text}") for problem in file.problems)
-    reading.problems = capped([*reading.problems, *told])
+    problems = (replace(problem, text=f"in {path}, {problem.text}") for problem in file.problems)
+    reading.problems = capped([*reading.problems, *problems])
 
 
 # The words that an engine makes of its config file, by release.

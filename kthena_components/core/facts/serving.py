@@ -122,7 +122,7 @@ class ServingFacts:
     """Whether Volcano makes a gang of one pod, unless an annotation states the minimum."""
     names: tuple[NameFacts, ...] = field(default=(), compare=False)
     """Names that its controllers will generate."""
-    told: tuple[str, ...] | None = field(default=None, compare=False)
+    controller_env: tuple[str, ...] | None = field(default=None, compare=False)
     """Variables that its controller gives to pods, and prefixes of them. None: not known."""
     numbered_with: tuple[str, str] = field(default=("", ""), compare=False)
     """How to let a controller number the pods, if none does yet, and the variable with the number:

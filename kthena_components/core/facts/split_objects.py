@@ -382,7 +382,7 @@ def _together(head: EnginePart, worker: EnginePart, workers: Sequence[EnginePart
         entry=head.pod,
         worker=pod,
     )
-    return ServingFacts(path="", name=head.name, engines=(engine,), told=())
+    return ServingFacts(path="", name=head.name, engines=(engine,), controller_env=())
 
 
 def _without_rank(pod: PodFacts) -> PodFacts:

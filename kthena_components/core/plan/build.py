@@ -145,11 +145,11 @@ def _role(
         entry, worker = engine_templates(role, group.name, startup, pod_claims(role, owner))
     else:
         entry, worker = role.entry_template or {}, role.worker_template
-    filled_entry, told_entry = mirror_requests(entry)
-    filled_worker, told_worker = mirror_requests(worker) if worker is not None else (None, [])
-    for line in dict.fromkeys([*told_entry, *told_worker]):
-        written = "entry_template" if line in told_entry else "worker_template"
-        also = ", also in worker_template," if line in told_entry and line in told_worker else ""
+    filled_entry, entry_notes = mirror_requests(entry)
+    filled_worker, worker_notes = mirror_requests(worker) if worker is not None else (None, [])
+    for line in dict.fromkeys([*entry_notes, *worker_notes]):
+        written = "entry_template" if line in entry_notes else "worker_template"
+        also = ", also in worker_template," if line in entry_notes and line in worker_notes else ""
         written, also = ("overlay", "") if role.engine else (written, also)
         notes.append(_mirrored(join_path(path, written), f"{line}{also}", fills=fills))
     if fills:

@@ -53,10 +53,10 @@ class PodVariables:
 
 
 NOTHING = PodVariables()
-TOLD_BY_KTHENA = PodVariables(
+KTHENA_POD_VARIABLES = PodVariables(
     size=(naming.GROUP_SIZE,), leader=(naming.ENTRY_ADDRESS,), rank=(naming.WORKER_INDEX,)
 )
-TOLD_BY_LWS = PodVariables(
+LWS_POD_VARIABLES = PodVariables(
     size=(naming.LWS_GROUP_SIZE,),
     leader=(_FIRST[naming.ENTRY_ADDRESS],),
     rank=(_FIRST[naming.WORKER_INDEX],),
@@ -93,11 +93,11 @@ def reference(name: str) -> str:
     return rf"\$(?:\({name}\)|\{{{name}\}}|{name}\b)"
 
 
-def rewrite(template: Template, told: PodVariables, *, after: int, pods: int) -> Rewritten:
-    """Rewrite what a controller tells the pods of a template.
+def rewrite(template: Template, variables: PodVariables, *, after: int, pods: int) -> Rewritten:
+    """Rewrite the variables that a controller sets in the pods of a template.
 
     Args:
-        told: What the controller tells them.
+        variables: What the controller sets in them.
         after: Pods of the engine before those of this template: 1 for separate workers.
         pods: Pods of the engine. With 1, a number among the copies of an engine has no counterpart.
     """
@@ -109,7 +109,7 @@ def rewrite(template: Template, told: PodVariables, *, after: int, pods: int) ->
             for index, item in enumerate(spec[kind]):
                 if isinstance(item, Mapping):
                     at = f"spec.{kind}[{index}]"
-                    container = _Container(at, mapping(item), metadata, told, after, pods)
+                    container = _Container(at, mapping(item), metadata, variables, after, pods)
                     spec[kind][index], notes, unset = container.rewritten(result.notes)
                     result.notes += notes
                     result.unset += [(at, name) for name in unset]
@@ -126,7 +126,7 @@ class _Container:
     stated: Mapping[str, Any]
     metadata: Mapping[str, Any]
     """The metadata of the template."""
-    told: PodVariables
+    variables: PodVariables
     after: int
     pods: int
     notes: list[str] = field(default_factory=list)
@@ -138,7 +138,7 @@ class _Container:
     @property
     def numbers(self) -> list[str]:
         """Variables with the number of the pod, which it reads from its own fields."""
-        return self.reading(*self.told.fields)
+        return self.reading(*self.variables.fields)
 
     @property
     def names(self) -> list[str]:
@@ -187,23 +187,27 @@ class _Container:
 
     def changes(self) -> Iterator[_Change]:
         """Yield what is rewritten; names that the container sets itself are left as they are."""
-        told, own, index = self.told, self.own, naming.WORKER_INDEX
-        same = {naming.GROUP_SIZE: told.size, naming.ENTRY_ADDRESS: told.leader, index: told.rank}
+        given, own, index = self.variables, self.own, naming.WORKER_INDEX
+        same = {
+            naming.GROUP_SIZE: given.size,
+            naming.ENTRY_ADDRESS: given.leader,
+            index: given.rank,
+        }
         for ours, variables in same.items():
             for name in (v for v in variables if v not in own):
                 yield _Change(_word(name), ours, _renaming(name, ours), f"$({_FIRST[ours]})")
         ours = naming.ENTRY_ADDRESS
-        for pattern in told.addresses:
+        for pattern in given.addresses:
             yield _Change(pattern, ours, _writing(pattern, f"$({ours})"), f"$({_FIRST[ours]})")
         yield from self.number_changes() if self.pods > 1 else ()
 
     def number_changes(self) -> Iterator[_Change]:
         """Yield how the number of a pod among the pods of its template is rewritten."""
-        told, own, index = self.told, self.own, naming.WORKER_INDEX
-        for name in (v for v in (*told.ordinal, *self.numbers) if v not in own):
+        variables, own, index = self.variables, self.own, naming.WORKER_INDEX
+        for name in (v for v in (*variables.ordinal, *self.numbers) if v not in own):
             how = _shifting(name) if self.after else _renaming(name, index)
             yield _Change(_word(name), index, how, "" if self.after else f"$({_FIRST[index]})")
-        for name in self.names if told.numbered_names else ():
+        for name in self.names if variables.numbered_names else ():
             pattern = rf"\$\{{{re.escape(name)}##\*-\}}"
             yield _Change(pattern, index, _writing(pattern, _number(self.after)))
 
@@ -239,9 +243,9 @@ class _Container:
 
     def unset(self, texts: list[str]) -> Iterator[str]:
         """Yield the variables that are still used and that only the controller sets."""
-        told, own = self.told, self.own
-        names = (*told.size, *told.leader, *told.rank, *told.ordinal)
-        patterns = [*map(_word, names)] + [rf"\b{p}\w*" for p in told.others]
+        variables, own = self.variables, self.own
+        names = (*variables.size, *variables.leader, *variables.rank, *variables.ordinal)
+        patterns = [*map(_word, names)] + [rf"\b{p}\w*" for p in variables.others]
         for text in texts:
             for pattern in patterns:
                 yield from (m[0] for m in re.finditer(pattern, text) if m[0] not in own)

@@ -71,17 +71,17 @@ def with_kthena_names(template: Template) -> tuple[Template, list[tuple[str, str
     Returns:
         The template, and the path of each container with the variable that was replaced.
     """
-    spec, told = dict(mapping(template.get("spec"))), list[tuple[str, str]]()
+    spec, used = dict(mapping(template.get("spec"))), list[tuple[str, str]]()
     for kind in ("initContainers", "containers"):
         if not isinstance(spec.get(kind), list):
             continue
         renamed = []
         for index, container in enumerate(spec[kind]):
             names = _renamable(mapping(container))
-            told += [(f"spec.{kind}[{index}]", name) for name in names]
+            used += [(f"spec.{kind}[{index}]", name) for name in names]
             renamed.append(_renamed(container, names))
         spec[kind] = renamed
-    return ({**template, "spec": spec} if told else template), told
+    return ({**template, "spec": spec} if used else template), used
 
 
 def _renamable(container: Mapping[str, Any]) -> list[str]:

@@ -167,26 +167,26 @@ def mirror_requests(template: Template) -> tuple[Template, list[str]]:
     count requests. Returns the new template and a message for each changed container. Source:
     kubernetes pkg/apis/core/v1/defaults.go SetDefaults_Pod.
     """
-    spec, told = mapping(template.get("spec")), list[str]()
+    spec, notes = mapping(template.get("spec")), list[str]()
     mirrored = {
-        kind: [_mirror(container, told) for container in spec[kind]]
+        kind: [_mirror(container, notes) for container in spec[kind]]
         for kind in ("initContainers", "containers")
         if sequence(spec.get(kind))
     }
-    if not told:
-        return template, told
-    return {**template, "spec": {**spec, **mirrored}}, told
+    if not notes:
+        return template, notes
+    return {**template, "spec": {**spec, **mirrored}}, notes
 
 
-def _mirror(container: Mapping[str, Any], told: list[str]) -> Mapping[str, Any]:
-    """Copy limits to missing requests, and add a line to `told` that names them."""
+def _mirror(container: Mapping[str, Any], notes: list[str]) -> Mapping[str, Any]:
+    """Copy limits to missing requests, and add a line to `notes` that names them."""
     resources = mapping(mapping(container).get("resources"))
     limits, requests = (mapping(resources.get(kind)) for kind in ("limits", "requests"))
     missing = {key: amount for key, amount in limits.items() if key not in requests}
     if not missing:
         return container
     listed = ", ".join(f"{key} {amount}" for key, amount in sorted(missing.items(), key=str))
-    told.append(f"container '{container.get('name')}': {listed}")
+    notes.append(f"container '{container.get('name')}': {listed}")
     return {**container, "resources": {**resources, "requests": {**requests, **missing}}}
 
 

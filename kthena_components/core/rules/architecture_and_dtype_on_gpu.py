@@ -66,11 +66,11 @@ def architecture_on_gpu(facts: ServingFacts) -> Iterator[Finding]:
     model_runner_components/load_model_utils.py of 0.5.23; NVIDIA/TensorRT-LLM
     docs/source/legacy/reference/support-matrix.md.
     """
-    told: set[Finding] = set()
+    reported: set[Finding] = set()
     for start in all_starts(facts, "vllm", "sglang", "trtllm"):
         for finding in _check_image(start):
-            if finding not in told:
-                told.add(finding)
+            if finding not in reported:
+                reported.add(finding)
                 yield finding
 
 
@@ -124,11 +124,11 @@ def dtype_on_gpu(facts: ServingFacts) -> Iterator[Finding]:
     Source: vllm/platforms/cuda.py check_if_supports_dtype, before vllm/worker/worker.py
     _check_if_gpu_supports_dtype, of 0.6.0 to 0.33.0.
     """
-    told: set[Finding] = set()
+    reported: set[Finding] = set()
     for start in all_starts(facts, "vllm"):
         for finding in _check_dtype(start):
-            if finding not in told:
-                told.add(finding)
+            if finding not in reported:
+                reported.add(finding)
                 yield finding
 
 
@@ -202,8 +202,8 @@ def architecture_in_release(facts: ServingFacts) -> Iterator[Finding]:
     sglang/srt/models/registry.py _raise_for_unsupported, sglang/srt/model_loader/utils.py
     resolve_transformers_arch.
     """
-    told = (found for start in all_starts(facts, *_ENGINES) for found in _too_old(start))
-    yield from dict.fromkeys(told)
+    message = (found for start in all_starts(facts, *_ENGINES) for found in _too_old(start))
+    yield from dict.fromkeys(message)
 
 
 def _too_old(start: Start) -> Iterator[Finding]:

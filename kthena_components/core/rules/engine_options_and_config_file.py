@@ -356,11 +356,11 @@ def engine_option_known(facts: ServingFacts) -> Iterator[Finding]:
         the releases, run as they are published; CPython's Lib/argparse.py.
     """
     for engine in facts.engines:
-        told: set[Problem] = set()
+        reported: set[Problem] = set()
         for pod in filter(None, (engine.entry, engine.worker)):
             for problem in pod.command.problems if pod.command else ():
-                if problem.option and problem not in told:
-                    told.add(problem)
+                if problem.option and problem not in reported:
+                    reported.add(problem)
                     yield _finding(engine, pod, problem)
 
 

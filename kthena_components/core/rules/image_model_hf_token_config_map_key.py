@@ -158,10 +158,10 @@ def model_stated(facts: ServingFacts) -> Iterator[Finding]:
     Source: vllm/config/model.py ModelConfig.model; sglang/srt/server_args.py model_path.
     """
     for start in starts(facts, "vllm", "sglang"):
-        told: set[str] = set()
+        reported: set[str] = set()
         for pod in filter(None, (start.engine.entry, start.engine.worker)):
-            if pod.command_path not in told:
-                told.add(pod.command_path)
+            if pod.command_path not in reported:
+                reported.add(pod.command_path)
                 yield from _modelless(start, pod)
 
 

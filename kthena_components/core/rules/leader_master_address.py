@@ -115,8 +115,8 @@ def _no_value(facts: ServingFacts, pod: PodFacts, meeting: Meeting) -> str:
         if pod.service_links:
             return ""
         return f"but {_LINKS} is false, so Kubernetes does not set {value.name}"
-    seen = no_value(facts.told, pod, value)
-    return seen or no_part(facts.told, pod, value, meeting.shown)
+    seen = no_value(facts.controller_env, pod, value)
+    return seen or no_part(facts.controller_env, pod, value, meeting.shown)
 
 
 def _no_form(facts: ServingFacts, meeting: Meeting) -> str:
@@ -210,16 +210,16 @@ def _remedy(facts: ServingFacts, engine: EngineFacts, pod: PodFacts, meeting: Me
     # The script of the image adds the port.
     by_script = pod.command is not None and pod.command.ray_script is not None
     if meeting.option not in WITH_PORT or by_script:
-        told = f"write {own or _FIRST}, without a port"
+        advice = f"write {own or _FIRST}, without a port"
     elif own:
-        told = f"write {own}:{port or _default_port(meeting)}"
+        advice = f"write {own}:{port or _default_port(meeting)}"
     else:
         of = "Ray's head" if meeting.option == RAY else "the first rank"
-        told = f"write {_FIRST}, with the port of {of}"
+        advice = f"write {_FIRST}, with the port of {of}"
     value = meeting.address
     of_service = isinstance(value, NotSet) and _OF_SERVICE.fullmatch(value.name) is not None
     linked = pod.service_links or not of_service
-    return told if linked else f"{told}, or remove {_LINKS}: false"
+    return advice if linked else f"{advice}, or remove {_LINKS}: false"
 
 
 _FIRST = "the name of the first pod"

@@ -92,7 +92,7 @@ def _of_no_pod(facts: ServingFacts) -> Iterator[Finding]:
             named = _HOST.fullmatch(meeting.shown)
             own = facts.name in meeting.shown  # Another rule compares names of its own pods.
             if named and not own and _is_others_pod(named, facts.unnamed_in) and _has_all(engine):
-                first = first_pod(facts.told) or "the name of the first pod"
+                first = first_pod(facts.controller_env) or "the name of the first pod"
                 port = port_of(meeting.shown)
                 found = (_OTHERS, f"write {first}{f':{port}' if port else ''}")
                 yield _finding(engine, pod, meeting, found, Level.MANDATORY)

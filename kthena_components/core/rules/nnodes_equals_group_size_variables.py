@@ -85,7 +85,7 @@ def _equal_or_copied(
 def _size(facts: ServingFacts, engine: EngineFacts) -> str:
     """Return the variable with the size of the engine that its first pod has; empty if none."""
     stated = (name for name in _SIZES if name in engine.entry.stated)
-    return set_by(facts.told, _SIZES) or next(stated, "")
+    return set_by(facts.controller_env, _SIZES) or next(stated, "")
 
 
 def ray_cluster_size_equals_group(facts: ServingFacts) -> Iterator[Finding]:
@@ -174,16 +174,16 @@ def size_variables(facts: ServingFacts) -> Iterator[Finding]:
 
 def _check(facts: ServingFacts, engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
     """Report the first size that a command line takes from a variable without a value."""
-    command, told = pod.command, facts.told
-    if command is None or told is None or command.hidden is not None:
+    command, controller_env = pod.command, facts.controller_env
+    if command is None or controller_env is None or command.hidden is not None:
         return
     for option, field in _FIELDS.items():
         value = getattr(command, field)
         open_ended = isinstance(value, NotSet) and not (
             isinstance(value, SetLater | CommandSubstitution)
-            or misspelled(value.name, (*told, *sorted(pod.stated)))
+            or misspelled(value.name, (*controller_env, *sorted(pod.stated)))
         )
-        seen = "" if open_ended else no_value(told, pod, value)
+        seen = "" if open_ended else no_value(controller_env, pod, value)
         if not seen:
             continue
         written = command.written.get(option)
@@ -207,9 +207,11 @@ def _numbers(facts: ServingFacts, engine: EngineFacts, pod: PodFacts) -> Iterato
         if option in _FIELDS or not isinstance(value, NotSet) or may_be_of_image(pod, value):
             continue
         of_service = pod.service_links and _OF_SERVICE.search(value.name)
-        if value.name in (facts.told or ()) or of_service:
+        if value.name in (facts.controller_env or ()) or of_service:
             continue
-        seen = no_value(facts.told, pod, value) if _is_number(command.engine, option) else ""
+        seen = (
+            no_value(facts.controller_env, pod, value) if _is_number(command.engine, option) else ""
+        )
         if seen:
             stated = f"takes {option} from {command.written.get(option) or 'a variable'}"
             yield Finding(
@@ -236,7 +238,7 @@ def _respelled(pod: PodFacts, option: str, value: object) -> str:
 
 def _remedy_of(facts: ServingFacts, engine: EngineFacts, pod: PodFacts, option: str) -> str:
     """Name the variable that the controller of the pods sets, or else what a variable needs."""
-    own = set_by(facts.told, _SIZES) if option == "--nnodes" else ""
+    own = set_by(facts.controller_env, _SIZES) if option == "--nnodes" else ""
     if own:
         return set_option(option, f"$({own})")
     pods = _ranked(engine, pod, option) if option in RANKS else None

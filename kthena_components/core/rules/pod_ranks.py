@@ -274,7 +274,7 @@ def _number(engine: EngineFacts, facts: ServingFacts) -> str:
     if engine.worker is not None or number_in_engine(facts):
         return ""
     of_job = engine.siblings is not None and engine.siblings.at_once is not None
-    of_job = of_job or bool(set_by(facts.told, ("JOB_COMPLETION_INDEX",)))
+    of_job = of_job or bool(set_by(facts.controller_env, ("JOB_COMPLETION_INDEX",)))
     return "completions and parallelism" if of_job else "replicas"
 
 

@@ -13,7 +13,7 @@ from kthena_components.core.rules.production_pods import (
     production_resources,
     production_security,
 )
-from kthena_components.core.rules.support.messages import Lack, told_once
+from kthena_components.core.rules.support.messages import Lack, report_lacks
 from kthena_components.core.values.display import listing
 from kthena_components.core.values.read import mapping, sequence, whole
 from kthena_components.core.values.regex import regex
@@ -59,7 +59,7 @@ def production_lifecycle(view: Reviewed) -> Iterator[Finding]:
     """
     found = ((each, tuple(_lifecycle(each))) for each in view.engines if _answers(each))
     so = "requests may fail when its pods start or end"
-    yield from told_once(found, so, "production-lifecycle")
+    yield from report_lacks(found, so, "production-lifecycle")
 
 
 def _answers(container: EngineContainer) -> bool:
@@ -116,7 +116,7 @@ def production_availability(view: Reviewed) -> Iterator[Finding]:
     so = "pods with a priority above 0 may preempt it"
     if any({*lacks} - {_PRIORITY} for _, lacks in found):
         so = "a preemption, a drain or the loss of a node may stop all of it"
-    yield from told_once(found, so, "production-availability")
+    yield from report_lacks(found, so, "production-availability")
 
 
 def _availability(found: Object, container: EngineContainer) -> Iterator[Lack]:

@@ -9,7 +9,7 @@ from kthena_components.core.facts.files import HUB_NAME, OFFLINE, may_hold_model
 from kthena_components.core.findings import Finding, advise
 from kthena_components.core.objects.engine_containers import EngineContainer, Reviewed
 from kthena_components.core.objects.object import Object
-from kthena_components.core.rules.support.messages import Lack, named, told_once
+from kthena_components.core.rules.support.messages import Lack, named, report_lacks
 from kthena_components.core.values.display import display, listing
 from kthena_components.core.values.read import inside, mapping, sequence
 from kthena_components.core.values.regex import regex
@@ -47,7 +47,7 @@ def production_resources(view: Reviewed) -> Iterator[Finding]:
     Eviction; kubernetes pkg/volume/emptydir/empty_dir.go calculateEmptyDirMemorySize.
     """
     found = ((each, tuple(_amounts(view.object, each))) for each in view.engines)
-    yield from told_once(
+    yield from report_lacks(
         found, "its node may have too little for the engine", "production-resources"
     )
 
@@ -108,7 +108,9 @@ def production_security(view: Reviewed) -> Iterator[Finding]:
     of capabilities during execve().
     """
     found = ((each, tuple(_rights(each))) for each in view.engines)
-    yield from told_once(found, "the engine has more rights than it needs", "production-security")
+    yield from report_lacks(
+        found, "the engine has more rights than it needs", "production-security"
+    )
 
 
 def _rights(container: EngineContainer) -> Iterator[Lack]:

@@ -160,8 +160,8 @@ def _num_gpus(engine: EngineFacts, pod: PodFacts, command: CommandFacts) -> Iter
     if isinstance(stated, int) and isinstance(command.devices, str):
         named = len([item for item in command.devices.split(",") if item.strip()])
         if stated > named:
-            told = f"CUDA_VISIBLE_DEVICES names {named}, so Ray exits"
-            yield _wrong_num_gpus(engine, pod, stated, told, most=min(named, held))
+            written = f"CUDA_VISIBLE_DEVICES names {named}, so Ray exits"
+            yield _wrong_num_gpus(engine, pod, stated, written, most=min(named, held))
     elif isinstance(stated, int) and stated > held and pod.sees_more is not None:
         yield from cannot_check(engine, pod.sees_more, path=pod.command_path)
     elif isinstance(stated, int) and stated != held:
@@ -169,8 +169,10 @@ def _num_gpus(engine: EngineFacts, pod: PodFacts, command: CommandFacts) -> Iter
         what = (
             "the rest stays idle" if stated < held else "Ray places ranks on GPUs that do not exist"
         )
-        told = f"its container has {count_of(held, 'GPU')}: {what}"
-        yield _wrong_num_gpus(engine, pod, stated, told, Level.ADVISORY if few else Level.MANDATORY)
+        written = f"its container has {count_of(held, 'GPU')}: {what}"
+        yield _wrong_num_gpus(
+            engine, pod, stated, written, Level.ADVISORY if few else Level.MANDATORY
+        )
 
 
 def _needs_more(engine: EngineFacts) -> bool:
@@ -194,7 +196,7 @@ def _wrong_num_gpus(
     engine: EngineFacts,
     pod: PodFacts,
     stated: int,
-    told: str,
+    message: str,
     level: Level = Level.MANDATORY,
     *,
     most: int | None = None,
@@ -203,7 +205,7 @@ def _wrong_num_gpus(
     shown = pod.gpus if most is None else most
     return Finding(
         path=pod.command_path,
-        seen=f"{title(engine)} starts Ray with --num-gpus {stated}, but {told}",
+        seen=f"{title(engine)} starts Ray with --num-gpus {stated}, but {message}",
         remedy=either(without("--num-gpus"), set_option("--num-gpus", shown)),
         level=level,
     )

@@ -44,9 +44,9 @@ def tp_divides_heads(facts: ServingFacts) -> Iterator[Finding]:
     Level: mandatory.
     Source: vllm/config/model.py verify_with_parallel_config.
     """
-    told = _without_model(facts)
+    unknown = _without_model(facts)
     for engine, because in shapeless(facts):
-        if because == NO_MODEL.because and any(one is engine for one in told):
+        if because == NO_MODEL.because and any(one is engine for one in unknown):
             continue  # memory-weights-fit says it, and how to name the model
         yield Finding(
             path=engine.entry.command_path,

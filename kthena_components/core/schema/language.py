@@ -59,9 +59,9 @@ def no_name(value: float, path: str, rule: str = "") -> Finding:
     The same characters in quotes, such as "Y" or "1.0", are a name of few kinds.
     """
     read = {True: ", as YAML reads Y, yes and on", False: ", as YAML reads N, no and off"}
-    told = read[value] if isinstance(value, bool) else ""
+    text = read[value] if isinstance(value, bool) else ""
     shown = display(value)
-    seen = f"is {shown}{told}, but must be a string"
+    seen = f"is {shown}{text}, but must be a string"
     return Finding(path=path, seen=seen, remedy=write(f"chat-{dns_name(shown)}"), rule=rule)
 
 

@@ -300,10 +300,10 @@ def _unwritable(value: object) -> tuple[str, str] | None:
 def _wrong_text(text: str) -> tuple[str, str] | None:
     """Refuse NUL and unpaired surrogates, which neither programs nor the API server take."""
     if _NUL in text:
-        told = f"is {display(text)}, with a NUL, where a program's argument or a variable ends"
-        return told, r"remove the character \x00"
+        message = f"is {display(text)}, with a NUL, where a program's argument or a variable ends"
+        return message, r"remove the character \x00"
     half = _HALF.search(text)
     if half is None:
         return None
-    told = f"contains {half[0]!r}, half a character, which no cluster can store"
-    return told, either(remove(), "write the whole character")
+    message = f"contains {half[0]!r}, half a character, which no cluster can store"
+    return message, either(remove(), "write the whole character")

@@ -140,11 +140,11 @@ def shell_word(text: str) -> str:
     """
     if visible(text) == text:
         return shlex.quote(text)
-    told = (
+    escaped = (
         chr(byte) if chr(byte).isascii() and chr(byte).isalnum() else f"\\x{byte:02x}"
         for byte in text.encode(errors="replace")
     )
-    return f"$'{''.join(told)}'"
+    return f"$'{''.join(escaped)}'"
 
 
 def lone_surrogate(value: object) -> str:

@@ -217,7 +217,7 @@ EMITTER = Emitter(
     ),
     read_back=_read_back,
     planned=_planned,
-    told=None,
+    controller_env=None,
     pods=_pods,
     is_counted=False,
     stays_from=None,

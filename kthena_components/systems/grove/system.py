@@ -381,7 +381,7 @@ SYSTEM = System(
                 otherwise=_by_hand,
             ),
             copies="replicas",
-            tells=tells,
+            pod_variables=tells,
             without={
                 "templates": "a clique has a podSpec and separate labels instead of a template",
                 "production-labels": "Grove labels its pods app.kubernetes.io/name and part-of",

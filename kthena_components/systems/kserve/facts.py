@@ -133,8 +133,8 @@ def _joining(pod: PodFacts, written: Sequence[PodFacts]) -> PodFacts:
     command = joins[0].command if len(joins) == 1 else None
     if pod.command is None or command is None or command.hidden or command.ray_role != "worker":
         return pod
-    told = replace(pod.command, ray_address=command.ray_address, ray_written=command.ray_written)
-    return replace(pod, command=told, stated=joins[0].stated, command_path=joins[0].command_path)
+    joined = replace(pod.command, ray_address=command.ray_address, ray_written=command.ray_written)
+    return replace(pod, command=joined, stated=joins[0].stated, command_path=joins[0].command_path)
 
 
 _JOINS = CommandFacts(ray_role="worker")

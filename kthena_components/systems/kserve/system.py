@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from kthena_components.core.naming import DNS_LABEL
 from kthena_components.core.objects.retained_fields import kept_pods
-from kthena_components.core.plan.controller_variables import TOLD_BY_LWS, PodVariables
+from kthena_components.core.plan.controller_variables import LWS_POD_VARIABLES, PodVariables
 from kthena_components.core.values.read import mapping, whole
 from kthena_components.core.values.unknown import is_unresolved
 from kthena_components.systems.kserve.facts import facts
@@ -172,7 +172,7 @@ SYSTEM = System(
             pods=pods,
             demand=demand,
             rules=_RULES,
-            tells=lambda _: _TOLD,
+            pod_variables=lambda _: _TOLD,
             rollouts=rollouts,
             number_in="minReplicas and maxReplicas",
             keeps_number=keeps_number,
@@ -192,7 +192,7 @@ SYSTEM = System(
                 view=read_service,
                 facts=facts,
                 rules=_OF_RUNTIMES,
-                tells=lambda _: _TOLD,
+                pod_variables=lambda _: _TOLD,
                 completes=True,
                 kept=None,
                 without={"pods": _NO_PODS, "templates": _NO_PODS, "restarts": _NO_PODS},
@@ -205,7 +205,7 @@ SYSTEM = System(
             view=read_llm_service,
             facts=facts_of_llm,
             pods=pods_of_llm,
-            tells=lambda _: TOLD_BY_LWS,
+            pod_variables=lambda _: LWS_POD_VARIABLES,
             demand=demand_of_llm,
             makes=makes_llm,
             rules=(

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from kthena_components.core.objects.object import MODEL_SERVER, MODEL_SERVING
 from kthena_components.core.objects.retained_fields import kept_pods
-from kthena_components.core.plan.controller_variables import TOLD_BY_KTHENA
+from kthena_components.core.plan.controller_variables import KTHENA_POD_VARIABLES
 from kthena_components.core.values.read import mapping, text
 from kthena_components.systems.kthena import model_booster
 from kthena_components.systems.kthena.facts import facts, gangs, pods
@@ -81,7 +81,7 @@ SYSTEM = System(
             facts=facts,
             pods=pods,
             gangs=gangs,
-            tells=lambda _: TOLD_BY_KTHENA,
+            pod_variables=lambda _: KTHENA_POD_VARIABLES,
             rules=RULES,
             change_rules=(gang_topology_only_change, kthena_gang_fixed, kthena_partition_scaling),
             own_templates=(

@@ -306,7 +306,7 @@ EMITTER = Emitter(
         "Remove Kthena or the controller of LeaderWorkerSet, or use backend: kthena"
     },
     sizes=_SIZES,
-    told=(*naming.INJECTED_ENV, "LWS_"),
+    controller_env=(*naming.INJECTED_ENV, "LWS_"),
     order=lambda plan: start_order(options_of(plan).startup_policy, STARTUP_POLICY),
     addresses=_addresses,
     options=LwsOptions,

@@ -6,7 +6,7 @@ from typing import Any
 from kthena_components.core import naming
 from kthena_components.core.objects.object import GroupKind, fields_of_kind
 from kthena_components.core.objects.retained_fields import kept_pods
-from kthena_components.core.plan.controller_variables import TOLD_BY_LWS
+from kthena_components.core.plan.controller_variables import LWS_POD_VARIABLES
 from kthena_components.core.values.read import mapping
 from kthena_components.systems.lws.rules.queue_and_forbidden_changes import (
     lws_lower_then_raise,
@@ -44,7 +44,7 @@ def _kind(group_kind: GroupKind, **known: Any) -> Kind[Sets]:
         facts=facts,
         pods=pods_of_groups,
         gangs=gangs_of_groups,
-        tells=lambda _: TOLD_BY_LWS,
+        pod_variables=lambda _: LWS_POD_VARIABLES,
         rules=(lws_shape, lws_gang_startup, lws_queue),
         rollouts=rollouts,
         kept=kept_pods,

@@ -6,7 +6,7 @@ from dataclasses import replace
 from kthena_components.core.findings import Finding, Level, not_checked
 from kthena_components.core.objects.object import VOLCANO
 from kthena_components.core.objects.retained_fields import kept_pods
-from kthena_components.core.plan.controller_variables import TOLD_BY_KTHENA
+from kthena_components.core.plan.controller_variables import KTHENA_POD_VARIABLES
 from kthena_components.core.remedies import write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import unknown_in
@@ -93,7 +93,7 @@ SYSTEM = System(
             view=read_model_infer,
             facts=facts,
             pods=pods,
-            tells=lambda _: TOLD_BY_KTHENA,
+            pod_variables=lambda _: KTHENA_POD_VARIABLES,
             rules=RULES,
             templates=(
                 "spec.template.roles[].entryTemplate",

@@ -72,7 +72,7 @@ def _kind(group_kind: tuple[str, str], **known: Any) -> Kind[RbgView]:
         # pkg/discovery/injector.go; an engineRuntime's profile adds others (sidecar_builder.go).
         adds_volumes=("rbg-cluster-config",),
         kept=kept_roles,
-        tells=tells,
+        pod_variables=tells,
         added_fields=added_fields,
         gangs=gangs_of_group,
         without={"pod-schema": "a patch is not a whole template, and is not checked as one"},

@@ -122,21 +122,21 @@ def tells(found: Object) -> PodVariables:
     # `convert` rewrites and names them all, whether a plugin sets them or not.
     plugin = PytorchPlugin.read(found)
     others = ("VC_", "VK_", *(() if plugin is None else PYTORCH))
-    told = PodVariables(ordinal=INDEX, others=others, exactly=exactly)
+    made = PodVariables(ordinal=INDEX, others=others, exactly=exactly)
     if plugin is not None and len(engines) == 1 and _is_ranked(found, engines[0], plugin):
-        told = replace(told, leader=("MASTER_ADDR",), size=("WORLD_SIZE",), rank=("RANK",))
+        made = replace(made, leader=("MASTER_ADDR",), size=("WORLD_SIZE",), rank=("RANK",))
     if len(engines) != 1 or first not in tasks:
-        return told
+        return made
     hosts, alone = f"VC_{first.replace('-', '_').upper()}", engines[0].worker is None
     return replace(
-        told,
+        made,
         # The first of several hosts, or the only one.
         addresses=(
             first_pod(f"{name}-{first}-0", name, found.metadata.get("namespace")),
             rf"\$\{{{re.escape(hosts)}_HOSTS%%,\*\}}",
             *(() if alone else (reference(f"{hosts}_HOSTS"),)),
         ),
-        size=(f"{hosts}_NUM",) if alone else told.size,
+        size=(f"{hosts}_NUM",) if alone else made.size,
     )
 
 
@@ -193,7 +193,7 @@ SYSTEM = System(
             facts=facts,
             pods=pods,
             gangs=gangs,
-            tells=tells,
+            pod_variables=tells,
             added_fields=added_fields,
             states=states,
             rules=JOB_RULES,

@@ -19,8 +19,8 @@ ONLY_THERE = {"PORT": "Knative sets it; elsewhere, scripts name a variable of th
 def told() -> Iterator[tuple[str, PodVariables]]:
     for name, body in bases().items():
         kind = find_kind(group_kind(body))
-        if kind is not None and kind.tells is not None:
-            yield name, kind.tells(kind.view(read_object(body)))
+        if kind is not None and kind.pod_variables is not None:
+            yield name, kind.pod_variables(kind.view(read_object(body)))
 
 
 TOLD = dict(told())

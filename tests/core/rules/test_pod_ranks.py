@@ -72,18 +72,41 @@ BY_NAME = "${HOSTNAME##*-}"
 FROM_LABEL = f"set POD_INDEX in env from the label {POD_INDEX}"
 # What a controller says of its pods: how each gets its rank, and how a shell reads its number.
 NUMBERED: list[tuple[dict[str, Any], str, str]] = [
-    ({"told": ("WORKER_INDEX",)}, "write --node-rank $(WORKER_INDEX)", "$WORKER_INDEX"),
-    ({"told": ("LWS_",)}, "write --node-rank $(LWS_WORKER_INDEX)", "$LWS_WORKER_INDEX"),
-    ({"told": ("VC_TASK_INDEX",)}, "write --node-rank $(VC_TASK_INDEX)", "$VC_TASK_INDEX"),
-    ({"told": ()}, FROM_LABEL, BY_NAME),
-    ({"told": (), "added_fields": LABEL}, FROM_LABEL, BY_NAME),
-    ({"told": (), "added_fields": frozenset()}, "give each pod its own --node-rank, from 0", ""),
-    ({"told": None}, "give each pod its own --node-rank, from 0", ""),
-    ({"told": None, "added_fields": LABEL}, "give each pod its own --node-rank, from 0", ""),
-    ({"told": (), "numbered_with": AS_SET}, f"{AS_SET[0]}: write --node-rank $(POD_INDEX)", ""),
-    ({"told": None, "numbered_with": AS_SET}, f"{AS_SET[0]}: write --node-rank $(POD_INDEX)", ""),
+    ({"controller_env": ("WORKER_INDEX",)}, "write --node-rank $(WORKER_INDEX)", "$WORKER_INDEX"),
+    ({"controller_env": ("LWS_",)}, "write --node-rank $(LWS_WORKER_INDEX)", "$LWS_WORKER_INDEX"),
     (
-        {"told": (), "numbered_with": ("write completionMode: Indexed", "JOB_COMPLETION_INDEX")},
+        {"controller_env": ("VC_TASK_INDEX",)},
+        "write --node-rank $(VC_TASK_INDEX)",
+        "$VC_TASK_INDEX",
+    ),
+    ({"controller_env": ()}, FROM_LABEL, BY_NAME),
+    ({"controller_env": (), "added_fields": LABEL}, FROM_LABEL, BY_NAME),
+    (
+        {"controller_env": (), "added_fields": frozenset()},
+        "give each pod its own --node-rank, from 0",
+        "",
+    ),
+    ({"controller_env": None}, "give each pod its own --node-rank, from 0", ""),
+    (
+        {"controller_env": None, "added_fields": LABEL},
+        "give each pod its own --node-rank, from 0",
+        "",
+    ),
+    (
+        {"controller_env": (), "numbered_with": AS_SET},
+        f"{AS_SET[0]}: write --node-rank $(POD_INDEX)",
+        "",
+    ),
+    (
+        {"controller_env": None, "numbered_with": AS_SET},
+        f"{AS_SET[0]}: write --node-rank $(POD_INDEX)",
+        "",
+    ),
+    (
+        {
+            "controller_env": (),
+            "numbered_with": ("write completionMode: Indexed", "JOB_COMPLETION_INDEX"),
+        },
         "write completionMode: Indexed, and write --node-rank $(JOB_COMPLETION_INDEX)",
         "",
     ),
@@ -111,9 +134,9 @@ TERMS = [
 ]
 
 
-@for_each(("pods", "told", "said"), TERMS)
+@for_each(("pods", "controller_env", "said"), TERMS)
 def test_a_rank_is_computed_from_the_number_of_its_pod(
-    pods: Ranked, told: tuple[str, ...], said: str
+    pods: Ranked, controller_env: tuple[str, ...], said: str
 ) -> None:
-    serving = ServingFacts(path="", name="", engines=(), told=told)
+    serving = ServingFacts(path="", name="", engines=(), controller_env=controller_env)
     assert said in own_rank(pods, serving)

@@ -251,14 +251,14 @@ LEADERS = ("ENTRY_ADDRESS", "LWS_LEADER_ADDRESS", "RBG_LWP_LEADER_ADDRESS", "HEA
 """Variables of controllers with the name of an engine's first pod in the cluster."""
 
 
-def first_pod(told: Iterable[str] | None) -> str:
+def first_pod(controller_env: Iterable[str] | None) -> str:
     """Return how pods name the first pod of their engine; empty if no controller tells them.
 
     Args:
-        told: Variables that their controller sets. None: not known.
+        controller_env: Variables that their controller sets. None: not known.
     """
     # A controller names the variable of its own before those of another one below it.
-    return next((f"$({name})" for name in told or () if name in LEADERS), "")
+    return next((f"$({name})" for name in controller_env or () if name in LEADERS), "")
 
 
 def address_of_first(facts: ServingFacts, engine: EngineFacts) -> str:
@@ -269,8 +269,8 @@ def address_of_first(facts: ServingFacts, engine: EngineFacts) -> str:
     """
     hosts, at, command = facts.hosts, engine.entry.command_path, engine.entry.command
     behind = engine.worker is None and command is not None and _is_behind(engine, command)
-    if told := first_pod(facts.told):
-        return told
+    if address := first_pod(facts.controller_env):
+        return address
     if hosts is None or hosts.missing or behind:
         return ""
     first = next((one for one in hosts.pods if at.startswith(f"{one.path}.")), None)

@@ -71,10 +71,10 @@ def cannot_check(
     """
     command = engine.entry.command
     if command is not None and command.engine is not None:
-        told = {problem.text for problem in command.problems if problem.hard}
+        reported = {problem.text for problem in command.problems if problem.hard}
         counts = (ranks_of(engine, command), gpus_of(engine))
         unread = next((count for count in counts if isinstance(count, Unknown)), None)
-        if unknown.because in told or unknown == unread:
+        if unknown.because in reported or unknown == unread:
             return
     yield Finding(
         path=path or engine.entry.command_path,
@@ -107,7 +107,7 @@ class Lack:
     """Whether writing it changes the pod template, so that the pods restart."""
 
 
-def told_once(
+def report_lacks(
     found: Iterable[tuple[EngineContainer, tuple[Lack, ...]]], so: str, rule: str
 ) -> Iterator[Finding]:
     """Report what the containers of one object lack, in one finding.

@@ -53,11 +53,14 @@ class Ranked:
     """Whether they have no leader with workers, whose pods alone are numbered in an engine."""
 
 
-def set_by(told: Sequence[str] | None, names: Sequence[str]) -> str:
+def set_by(controller_env: Sequence[str] | None, names: Sequence[str]) -> str:
     """Return the variable that a controller sets first of some; empty if it sets none."""
-    stated = [own for own in told or () if own in names]
+    stated = [own for own in controller_env or () if own in names]
     begun = [
-        name for name in names for own in told or () if own[-1:] == "_" and name.startswith(own)
+        name
+        for name in names
+        for own in controller_env or ()
+        if own[-1:] == "_" and name.startswith(own)
     ]
     return next(iter((*stated, *begun)), "")
 
@@ -68,7 +71,7 @@ def own_rank(pods: Ranked, facts: ServingFacts) -> str:
     Args:
         facts: They say how the controller of the pods numbers them.
     """
-    of_template = set_by(facts.told, _OF_TEMPLATE)
+    of_template = set_by(facts.controller_env, _OF_TEMPLATE)
     of_engine = "" if pods.alone and of_template else number_in_engine(facts)
     if of_engine:
         return _from(pods, of_engine, 0 if pods.first == 0 else 1)
@@ -88,26 +91,26 @@ def own_rank(pods: Ranked, facts: ServingFacts) -> str:
 
 def number_in_engine(facts: ServingFacts) -> str:
     """Return the variable with the number of a pod in its engine; empty if nothing sets one."""
-    return set_by(facts.told, _OF_ENGINE)
+    return set_by(facts.controller_env, _OF_ENGINE)
 
 
 def number_in_shell(facts: ServingFacts) -> str:
     """Return how a shell reads the number of a pod; empty if its controller tells it none."""
-    if told := set_by(facts.told, _NUMBERS):
-        return f"${told}"
+    if name := set_by(facts.controller_env, _NUMBERS):
+        return f"${name}"
     return "${HOSTNAME##*-}" if _by_label(facts) else ""
 
 
 def numbers_pods(facts: ServingFacts) -> bool:
     """Return whether the controller of an object tells its pods their numbers."""
-    return bool(set_by(facts.told, _NUMBERS)) or _by_label(facts)
+    return bool(set_by(facts.controller_env, _NUMBERS)) or _by_label(facts)
 
 
 def _by_label(facts: ServingFacts) -> bool:
     """Return whether pods have the label with their number. A component's StatefulSets have it."""
     added = facts.added_fields
     has_label = added is None or label_field(POD_INDEX) in added
-    return has_label and facts.told is not None and not any(facts.numbered_with)
+    return has_label and facts.controller_env is not None and not any(facts.numbered_with)
 
 
 def _from(pods: Ranked, name: str, begin: int) -> str:
@@ -195,11 +198,12 @@ def total_of(option: str, command: CommandFacts) -> tuple[int | None, int]:
     return (total if isinstance(total, int) else None), step
 
 
-def no_value(told: Iterable[str] | None, pod: PodFacts, value: object) -> str:
+def no_value(controller_env: Iterable[str] | None, pod: PodFacts, value: object) -> str:
     """Explain which variable of a value is not set in a pod; empty if it is, or if that is unclear.
 
     Args:
-        told: Variables that the controller of the pod sets, and beginnings of them. None: unknown.
+        controller_env: Variables that the controller of the pod sets, and beginnings of them.
+            None: unknown.
         value: The value, from the pod's command line.
     """
     name = getattr(value, "name", "") if isinstance(value, NotSet | OfController | Varying) else ""
@@ -210,33 +214,34 @@ def no_value(told: Iterable[str] | None, pod: PodFacts, value: object) -> str:
             f"where the shell runs a command {name}, so it is empty: Kubernetes replaces $({name}) "
             "in command, args and env, and not in files"
         )
-    if told is None or not name or name in pod.stated:
+    if controller_env is None or not name or name in pod.stated:
         return ""
-    if _sets(told, name):
+    if _sets(controller_env, name):
         stays = f"adds {name} behind env, so the reference to it there stays as it is"
         return f"and {LATE_VARIABLES[name]} {stays}" if _is_too_early(value) else ""
     if isinstance(value, NotSet):
         then = "is empty" if value.in_shell else "stays as it is"
-        own = misspelled(name, told)
+        own = misspelled(name, controller_env)
         other = f": the controller sets {own}" if own else ""
         if not own and (near := misspelled(name, sorted(pod.stated))):
             other = f": the container's env has {near}"
         return f"and nothing sets {name}, so it {then}{other}"
     hidden = isinstance(value, OfController | Varying) and value.elsewhere
-    return "" if hidden else _by_controller(told, name)
+    return "" if hidden else _by_controller(controller_env, name)
 
 
-def no_part(told: Iterable[str] | None, pod: PodFacts, value: object, shown: str) -> str:
+def no_part(controller_env: Iterable[str] | None, pod: PodFacts, value: object, shown: str) -> str:
     """Explain which variable in a part of a value its controller does not set; empty if none.
 
     Args:
-        told: Variables that the controller of the pod sets, and beginnings of them. None: unknown.
+        controller_env: Variables that the controller of the pod sets, and beginnings of them.
+            None: unknown.
         value: The value, of which one variable is known to be the controller's.
         shown: All of it, as it is written.
     """
-    if told is None or not isinstance(value, OfController | Varying) or value.elsewhere:
+    if controller_env is None or not isinstance(value, OfController | Varying) or value.elsewhere:
         return ""
-    own = tuple(told)
+    own = tuple(controller_env)
     wrong = (name for name in _newer(shown) if name not in pod.stated)
     by = {LATE_VARIABLES.get(each) for each in own} - {None}
     begun = (name for name in wrong if LATE_VARIABLES.get(name) in by)
@@ -253,9 +258,9 @@ def _newer(shown: str) -> list[str]:
     return [name for name in names if is_of_none(name)]
 
 
-def _by_controller(told: Iterable[str], name: str) -> str:
+def _by_controller(controller_env: Iterable[str], name: str) -> str:
     by, own = LATE_VARIABLES[name], misspelled(name)
-    if by in {LATE_VARIABLES.get(each) for each in told}:
+    if by in {LATE_VARIABLES.get(each) for each in controller_env}:
         return f"and {by} does not set {name} in these pods" + (f", but {own}" if own else "")
     if own:
         return f"and nothing sets {name}: {by} sets {own}, in the pods that it creates"
@@ -264,9 +269,9 @@ def _by_controller(told: Iterable[str], name: str) -> str:
     return f"but only {by} sets {name}, in the pods that it creates"
 
 
-def _sets(told: Iterable[str], name: str) -> bool:
+def _sets(controller_env: Iterable[str], name: str) -> bool:
     """Return whether a controller sets a variable; it sets no misspelling of its own names."""
-    names = tuple(told)
+    names = tuple(controller_env)
     if is_of_none(name) or misspelled(name, names) is not None:
         return False
     return any(name.startswith(own) for own in names)

@@ -151,8 +151,8 @@ def _divides(sized: Sized) -> Iterator[Finding]:
     stages = pp_within_layers(start.facts)
     fewer = "choose an instance type with more GPU memory, for fewer nodes"
     # If the heads do not fit, neither do the KV heads, and the remedy is the same.
-    told = [(f, f"choose an instance type with {_counts(sized)}") for f in heads[:1]]
-    for found, remedy in (*told, *((f, fewer) for f in stages)):
+    numbers = [(f, f"choose an instance type with {_counts(sized)}") for f in heads[:1]]
+    for found, remedy in (*numbers, *((f, fewer) for f in stages)):
         if found.level is Level.MANDATORY:
             yield replace(
                 found,

@@ -262,11 +262,11 @@ def kthena_autoscaling_target(view: Policy) -> Iterator[Finding]:
             seen = f"has {count_of(number, 'role')}, but a policy scales 1 or 2"
             remedy = "write a policy for each pair" if number else "add a role"
             yield refuse(f"spec.{ROLES}.roles", seen, remedy)
-    told = set[str]()
+    reported = set[str]()
     for unit in view.units:
-        if unit.ref_path not in told:
+        if unit.ref_path not in reported:
             yield from _ref(unit)
-        told.add(unit.ref_path)
+        reported.add(unit.ref_path)
         if unit.role == "" and f"spec.{ROLES}." in unit.path:
             yield refuse(unit.path, "has no name", "write the name of a role")
         yield from _bounds(unit)

@@ -73,13 +73,13 @@ def kthena_entry_names(view: Serving) -> Iterator[Finding]:
         return
     roles = {str(role.name): role for role in view.roles}
     for role in view.roles:
-        told: set[str] = set()
+        reported: set[str] = set()
         for path, words in _texts(role):
             for found in _own_names(view.name).finditer(words) if view.name in words else ():
                 rest = (found[2] or "").strip(".")
                 seen, remedy = _not_in_dns(view, roles, found[1], rest)
-                if seen and found[0] not in told and _is_host(view, words, found, rest):
-                    told.add(found[0])
+                if seen and found[0] not in reported and _is_host(view, words, found, rest):
+                    reported.add(found[0])
                     yield Finding(path=path, seen=f"has {display(found[0])}, {seen}", remedy=remedy)
 
 

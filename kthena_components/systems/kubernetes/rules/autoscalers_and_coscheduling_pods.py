@@ -207,13 +207,13 @@ def autoscaler_replicas(cluster: ClusterObjects) -> Iterator[Finding]:
     Source: Kubernetes documentation, Horizontal Pod Autoscaling, Migrating Deployments and
     StatefulSets to horizontal autoscaling.
     """
-    told: set[int] = set()
+    reported: set[int] = set()
     for kind in _FIELDS:
         for entry in cluster.of(kind):
             found = target_of(cluster, entry)
-            if found is None or found.index in told or found.spec.get("replicas") is None:
+            if found is None or found.index in reported or found.spec.get("replicas") is None:
                 continue
-            told.add(found.index)
+            reported.add(found.index)
             replicas = found.spec["replicas"]
             yield Finding(
                 path=found.at("spec.replicas"),

@@ -104,7 +104,7 @@ def service_selects_pods(cluster: ClusterObjects) -> Iterator[Finding]:
         carried.setdefault(pods.owner.namespace, PodIndex()).add(pods)
     matched: dict[object, bool | Unknown] = {}
     hidden = cluster.hidden_pods
-    told = {finding.path for finding in cluster.once(other_pods_selected)}
+    reported = {finding.path for finding in cluster.once(other_pods_selected)}
     for entry in cluster.of(_SERVICE):
         selector, path = entry.spec.get("selector"), entry.at("spec.selector")
         if gap := unknown_in(entry.namespace) or unknown_in(selector) or unknown_inside(selector):
@@ -121,7 +121,7 @@ def service_selects_pods(cluster: ClusterObjects) -> Iterator[Finding]:
         found = matched[key] or hidden or False
         if isinstance(found, Unknown):
             yield not_checked(path, found)
-        elif not found and path not in told:
+        elif not found and path not in reported:
             yield _selects_nothing(entry, wanted)
 
 

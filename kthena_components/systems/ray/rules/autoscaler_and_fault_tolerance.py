@@ -168,15 +168,16 @@ def ray_fault_tolerance(view: RayView) -> Iterator[Finding]:
     stated = (view.head.fields.get("rayStartParams"), container.get("env"), *variables)
     require_known(f"{view.path}.{_FIELD}", unknown_inside(options), enabled, namespace, *stated)
     at = f"{view.head.path}.template.spec.containers[0].env"
-    told = f"{view.head.path}.rayStartParams"
+    message = f"{view.head.path}.rayStartParams"
     on = options is not None
     found = {
         f"metadata.annotations.{_ENABLED}": on and enabled != "",
         f"metadata.annotations.{_NAMESPACE}": on and namespace != "",
         f"{at}: {_ADDRESS}": _ADDRESS in variables and (on or str(enabled).lower() != "true"),
         f"{at}: {_PASSWORD}": on and _PASSWORD in variables,
-        f"{told}.redis-password": on and view.head.params.get("redis-password") not in (None, ""),
-        f"{told}.redis-username": view.head.params.get("redis-username") not in (None, ""),
+        f"{message}.redis-password": on
+        and view.head.params.get("redis-password") not in (None, ""),
+        f"{message}.redis-username": view.head.params.get("redis-username") not in (None, ""),
         f"{at}: {_USER}": _USER in variables,
     }
     for place, is_wrong in found.items():

@@ -116,8 +116,8 @@ def _compare_gpus(group: Group, path: str, value: object, missing: str = "") -> 
         yield _finding(
             path, seen, write(written.strip('"'), f"write {written}, with quotes"), _PARAMS
         )
-    told = _count(value)
-    if told is None:
+    count = _count(value)
+    if count is None:
         if isinstance(value, str):
             seen = f"is {display(value)}, which is not a count of GPUs"
             yield _finding(
@@ -126,13 +126,13 @@ def _compare_gpus(group: Group, path: str, value: object, missing: str = "") -> 
                 either(write(str(gpus), f'write "{gpus}"'), remove("leave it out")),
                 _PARAMS,
             )
-    elif isinstance(gpus, int) and told != gpus:
-        more = told > gpus
-        idle = f"so {count_of(gpus - told, 'GPU')} of each pod would stay idle"
+    elif isinstance(gpus, int) and count != gpus:
+        more = count > gpus
+        idle = f"so {count_of(gpus - count, 'GPU')} of each pod would stay idle"
         end = "so Ray starts ranks on missing devices" if more else missing or idle
         yield _finding(
             path,
-            f"tells Ray of {count_of(told, 'GPU')}, but a pod of '{group.name}' has {gpus}, {end}",
+            f"tells Ray of {count_of(count, 'GPU')}, but a pod of '{group.name}' has {gpus}, {end}",
             either(write(str(gpus), f'write "{gpus}"'), remove("leave it out")),
             _PARAMS,
             Level.MANDATORY if (more and gpus) or (missing and not more) else Level.ADVISORY,

@@ -63,11 +63,11 @@ def ray_plugin_commands(found: Object) -> Iterator[Finding]:
     stated = mapping(plugins).get("ray")
     if unknown_in(plugins) or "ray" not in mapping(plugins) or unknown_inside(stated):
         return
-    told = arguments(stated)
+    options = arguments(stated)
     for task, name in zip(tasks_of(found), task_names(found), strict=True):
         for role, command in _WRITTEN.items():
-            container = told.get(f"{role}Container", role)
-            if name != told.get(role, role) or unknown_in(task.template):
+            container = options.get(f"{role}Container", role)
+            if name != options.get(role, role) or unknown_in(task.template):
                 continue
             for pod in pods_of_template(task.template, f"{task.path}.template", found.context):
                 engine = pod.command.engine if pod.command is not None else None
@@ -251,9 +251,9 @@ def _tasks_of_plugin(
     """Check that the tasks exist which a plugin needs, by their usual or stated names."""
     names = {text(task.fields.get("name")) for task in tasks_of(found)}
     require_known(path, unknown_inside(stated, found.spec.get("tasks")), *names)
-    told = arguments(stated)
+    options = arguments(stated)
     for role in roles:
-        wanted = told.get(role, role)
+        wanted = options.get(role, role)
         if wanted not in names:
             seen = f"needs a task {display(wanted)} for its {role}, and there is none"
             remedy = f"rename a task, or write --{role}= with the name of one"
