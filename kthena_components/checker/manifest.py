@@ -48,7 +48,7 @@ from kthena_components.systems.system import PRODUCTION as ALL_PRODUCTION
 from kthena_components.systems.system import Body, Kind
 
 _OWN_GROUPS = frozenset({"", "apps", "batch"})
-"""API groups of Kubernetes, whose controllers add no variables but those of `tells`."""
+"""API groups of Kubernetes, whose controllers add no variables but those of `pod_variables`."""
 
 
 def read_manifest(

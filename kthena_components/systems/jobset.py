@@ -278,7 +278,7 @@ def added_fields(view: JobSet) -> Iterator[str]:
     yield from fields_of_kind("Job", indexed=any(job.indexed for job in view.jobs))
 
 
-def tells(view: JobSet) -> PodVariables:
+def pod_variables(view: JobSet) -> PodVariables:
     """Return the number of a pod in its Job, or of its Job if each has one pod.
 
     JobSet itself sets no variables. Run on JobSet 0.12.0.
@@ -291,15 +291,11 @@ def tells(view: JobSet) -> PodVariables:
         for domain in (network.get("subdomain") or name,)
         if len(engines) == 1 and indexed
     ]
-    variables = PodVariables(
-        addresses=tuple(addresses), others=(COMPLETION_INDEX,) if indexed else ()
-    )
+    made = PodVariables(addresses=tuple(addresses), others=(COMPLETION_INDEX,) if indexed else ())
     if all(job.jobs == 1 for job in view.jobs):
-        return replace(
-            variables, ordinal=variables.others, fields=COMPLETION_FIELDS if indexed else ()
-        )
+        return replace(made, ordinal=made.others, fields=COMPLETION_FIELDS if indexed else ())
     by_job = (f"metadata.labels['{_JOB}']", f"metadata.annotations['{_JOB}']")
-    return replace(variables, fields=by_job if all(job.each == 1 for job in view.jobs) else ())
+    return replace(made, fields=by_job if all(job.each == 1 for job in view.jobs) else ())
 
 
 def _named(view: JobSet) -> Iterator[tuple[JobSet, str, object, list[object]]]:
@@ -389,7 +385,7 @@ SYSTEM = System(
             facts=facts,
             pods=pods,
             rules=(jobset_names,),
-            pod_variables=tells,
+            pod_variables=pod_variables,
             added_fields=added_fields,
             templates=("spec.replicatedJobs[].template.spec.template",),
             kept=kept_pods,

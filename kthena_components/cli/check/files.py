@@ -189,24 +189,20 @@ def _plain(
 
 
 def _weighed(
-    unreadable: Unreadable,
-    found: FoundFiles,
-    rendered: Rendered,
-    given: CheckOptions,
-    summary: Summary,
+    unread: Unreadable, found: FoundFiles, rendered: Rendered, given: CheckOptions, summary: Summary
 ) -> Unreadable:
     """Count something that was not read, and decide whether the run fails."""
-    is_rendering = unreadable in rendered.notes
+    is_rendering = unread in rendered.notes
     strict = given.strict_read or (is_rendering and given.render is True)
-    is_named = unreadable.file in found.folders or unreadable.file in map(shown_name, found.named)
-    if strict or unreadable.is_object or (is_named and not (is_rendering or unreadable.is_note)):
+    is_named = unread.file in found.folders or unread.file in map(shown_name, found.named)
+    if strict or unread.is_object or (is_named and not (is_rendering or unread.is_note)):
         summary.unreadable += 1
-        return replace(unreadable, is_note=False)
+        return replace(unread, is_note=False)
     if is_rendering:
         summary.not_rendered = rendered.failed
     else:
         summary.not_read += 1
-    return replace(unreadable, is_note=True)
+    return replace(unread, is_note=True)
 
 
 def check_sources(
@@ -324,8 +320,8 @@ def _values_alone(source: Source, text: str, beside: _Beside) -> list[Unreadable
     """Return a note if a file has the values of a chart that is elsewhere, and no object."""
     if source.is_of_chart or text in beside.released:
         return []
-    results = values_alone(source.name, text)
-    return [results] if results is not None else []
+    problem = values_alone(source.name, text)
+    return [problem] if problem is not None else []
 
 
 def _object(source: Source, shift: int, item: KubeObject, beside: _Beside, made: _Checked) -> None:

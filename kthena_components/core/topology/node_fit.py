@@ -245,8 +245,8 @@ def _holds(item: object, labels: Labels) -> bool:
         return holds(expression, labels)
     try:
         seen = int(labels[str(expression.get("key"))])
-        (bound,) = (int(str(value)) for value in sequence(expression.get("values")))
-    except (KeyError, ValueError):
+        (bound,) = map(int, sequence(expression.get("values")))
+    except (KeyError, TypeError, ValueError):
         return False
     return seen > bound if operator == "Gt" else seen < bound
 

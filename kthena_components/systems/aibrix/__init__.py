@@ -273,7 +273,7 @@ _VARIABLES = PodVariables(
 )
 
 
-def tells(view: RoleSets) -> PodVariables:
+def pod_variables(view: RoleSets) -> PodVariables:
     """Return the variables of the pods: those of groups only if a role has groups.
 
     Only a StormService numbers its RoleSets. Run on AIBrix 0.7.0.
@@ -351,7 +351,7 @@ SYSTEM = System(
                 pods=pods_of_roles,
                 gangs=gangs_of_role_sets,
                 rules=(aibrix_gang,),
-                pod_variables=tells,
+                pod_variables=pod_variables,
                 added_fields=added_fields,
                 templates=(f"{roles}[].template",),
                 kept=kept_pods,

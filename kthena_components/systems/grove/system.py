@@ -329,7 +329,7 @@ def _by_hand(body: Body) -> str:
     return "a pod restarts when it is deleted" if deleted else ""
 
 
-def tells(view: CliqueSet) -> PodVariables:
+def pod_variables(view: CliqueSet) -> PodVariables:
     """Return the number of a pod in its clique, and the address of the leader's.
 
     Source: ai-dynamo/grove operator/api/common/constants/constants.go, and
@@ -381,7 +381,7 @@ SYSTEM = System(
                 otherwise=_by_hand,
             ),
             copies="replicas",
-            pod_variables=tells,
+            pod_variables=pod_variables,
             without={
                 "templates": "a clique has a podSpec and separate labels instead of a template",
                 "production-labels": "Grove labels its pods app.kubernetes.io/name and part-of",

@@ -247,7 +247,7 @@ COMPLETION_FIELDS = tuple(
 
 
 def tells_of_set(found: Object) -> PodVariables:
-    """Return what a StatefulSet tells its pods: their names end with their numbers."""
+    """Return the variables of a StatefulSet's pods: their names end with their numbers."""
     first = mapping(found.spec.get("ordinals")).get("start")
     if first is not None and first != 0:
         return PodVariables()
@@ -261,7 +261,7 @@ def tells_of_set(found: Object) -> PodVariables:
 
 
 def tells_of_job(found: Object) -> PodVariables:
-    """Return what a Job tells its pods: their index, if it is an indexed one."""
+    """Return the variables of a Job's pods: their index, if it is an indexed one."""
     if _is_plain(found):
         return PodVariables()
     return PodVariables(ordinal=(COMPLETION_INDEX,), fields=COMPLETION_FIELDS)

@@ -363,6 +363,8 @@ def kueue_topology(
     Source: kubernetes-sigs/kueue v0.19.2 pkg/controller/jobframework/tas_validation.go
     ValidatePodSetGroupingTopology and topologyRequestsValid.
     """
+    if not templates:
+        return
     (at, own), *rest = templates.items()
     require_known(owner.at(at), *own.values())
     group = own.get(GROUP_NAME)

@@ -72,7 +72,7 @@ def _kind(group_kind: tuple[str, str], **known: Any) -> Kind[RbgView]:
         # pkg/discovery/injector.go; an engineRuntime's profile adds others (sidecar_builder.go).
         adds_volumes=("rbg-cluster-config",),
         kept=kept_roles,
-        pod_variables=tells,
+        pod_variables=pod_variables,
         added_fields=added_fields,
         gangs=gangs_of_group,
         without={"pod-schema": "a patch is not a whole template, and is not checked as one"},
@@ -86,7 +86,7 @@ def _makes_instances(role: RbgRole) -> bool:
     return not role.legacy and not unknown_within(annotations) and _LWS not in str(annotations)
 
 
-def tells(view: RbgView) -> PodVariables:
+def pod_variables(view: RbgView) -> PodVariables:
     """Return the variables of the leader-worker pattern, first those of its release.
 
     Only the pods of a LeaderWorkerSet have LeaderWorkerSet's variables. A role of v1alpha2 is a

@@ -109,7 +109,7 @@ def gangs(found: Object) -> Iterator[Gang]:
     )
 
 
-def tells(found: Object) -> PodVariables:
+def pod_variables(found: Object) -> PodVariables:
     """Return the variables of the plugins env and svc, with one engine in the Job.
 
     Source: Volcano v1.14 pkg/controllers/job/plugins/env/env.go (VC_TASK_INDEX),
@@ -193,7 +193,7 @@ SYSTEM = System(
             facts=facts,
             pods=pods,
             gangs=gangs,
-            pod_variables=tells,
+            pod_variables=pod_variables,
             added_fields=added_fields,
             states=states,
             rules=JOB_RULES,
