@@ -1,6 +1,6 @@
 """Checks a custom resource of any kind against its CRD."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from kthena_components.core.facts.context import Context
@@ -8,7 +8,7 @@ from kthena_components.core.findings import Finding, Level
 from kthena_components.core.objects.object import GroupKind, Object
 from kthena_components.core.schema.crds import CrdTable, accepted_by, check_crd, load
 from kthena_components.core.schema.fast_check import check_quickly
-from kthena_components.core.schema.language import Fields, Free, Items, Table, Whole
+from kthena_components.core.schema.language import Fields, Free, Table
 from kthena_components.core.schema.metadata import METADATA, check_metadata
 from kthena_components.core.schema.versions import VERSIONS, known_version, read_release
 from kthena_components.systems import INDEX, find_emitter
@@ -18,62 +18,12 @@ SCHEMA_RULES = {"kthena": "kthena-schema", "volcano": "volcano-schema"}
 """Other names of the rule, for systems whose version is an option such as `--kthena-version`."""
 _ELSEWHERE = {"kthena": "kthena-version"}
 """Name of the finding about a field that only another release accepts. Default: the same."""
-_MAP, _LIST, _NUMBER = Table(Free()), Items(of=Free()), Whole()
-_META = Fields(fields=METADATA.fields, partial=True)
-
-
-def _outline(maps: str = "", lists: str = "", numbers: str = "") -> Fields:
-    """Return the shape of an object if only some fields below spec are known."""
-    known = ((maps, _MAP), (lists, _LIST), (numbers, _NUMBER))
-    fields = {name: shape for names, shape in known for name in names.split()}
-    spec = Fields(fields=fields, partial=True)
-    return Fields(fields={"metadata": _META, "spec": spec}, partial=True)
-
-
-_COPIES = "replicas minReadySeconds revisionHistoryLimit"
-_JOB = Fields(
-    fields={
-        **dict.fromkeys(["podFailurePolicy", "selector", "successPolicy", "template"], _MAP),
-        **dict.fromkeys(["activeDeadlineSeconds", "ttlSecondsAfterFinished"], Whole(bits=64)),
-        **dict.fromkeys(
-            ["backoffLimit", "completions", "maxFailedIndexes", "parallelism"], _NUMBER
-        ),
-    },
+_ANY = Fields(
+    fields={"metadata": Fields(fields=METADATA.fields, partial=True), "spec": Table(Free())},
     partial=True,
 )
-_OF_JOBS = Fields(fields={"metadata": _META, "spec": _JOB}, partial=True)
-_ANY = _outline()
-_OUTLINES: Mapping[GroupKind, Fields] = {
-    ("apps", "DaemonSet"): _outline("selector template updateStrategy", "", _COPIES),
-    ("apps", "Deployment"): _outline(
-        "selector strategy template", "", f"{_COPIES} progressDeadlineSeconds"
-    ),
-    ("apps", "ReplicaSet"): _outline("selector template", "", "replicas minReadySeconds"),
-    ("apps", "StatefulSet"): _outline(
-        "ordinals persistentVolumeClaimRetentionPolicy selector template updateStrategy",
-        "volumeClaimTemplates",
-        _COPIES,
-    ),
-    ("autoscaling", "HorizontalPodAutoscaler"): _outline(
-        "behavior scaleTargetRef", "metrics", "maxReplicas minReplicas"
-    ),
-    ("batch", "CronJob"): Fields(
-        fields={"metadata": _META, "spec": Fields(fields={"jobTemplate": _OF_JOBS}, partial=True)},
-        partial=True,
-    ),
-    ("batch", "Job"): _OF_JOBS,
-    ("policy", "PodDisruptionBudget"): _outline("selector"),
-    ("", "LimitRange"): _outline("", "limits"),
-    ("", "PersistentVolumeClaim"): _outline(
-        "dataSource dataSourceRef resources selector", "accessModes"
-    ),
-    ("", "ReplicationController"): _outline("selector template", "", "replicas minReadySeconds"),
-    ("", "Service"): _outline(
-        "selector sessionAffinityConfig",
-        "clusterIPs externalIPs ipFamilies loadBalancerSourceRanges ports",
-    ),
-}
-"""Fields of Kubernetes' own kinds. Source: the OpenAPI document of Kubernetes 1.34."""
+"""The shape of an object of a kind whose fields are not known."""
+_KUBERNETES = "kubernetes"
 _BY_TEMPLATE = frozenset({("", "Pod"), ("", "PodTemplate")})
 """Kinds that pod-schema checks as a whole."""
 WEIGHT = {Level.UNKNOWN: 0, Level.ADVISORY: 1, Level.MANDATORY: 2}
@@ -93,7 +43,7 @@ def served_versions(group_kind: GroupKind) -> list[str]:
         *(() if table is None else table.kinds.get(kind, ())),
         *(resource.api_version for resource in written if resource.kind == kind),
     ]
-    return [each for each in dict.fromkeys(found) if each.startswith(f"{group}/")]
+    return [each for each in dict.fromkeys(found) if each.rpartition("/")[0] == group]
 
 
 def once_a_place(schema: Iterable[Finding], findings: list[Finding]) -> list[Finding]:
@@ -115,17 +65,20 @@ def crd_schema(found: Object) -> Iterator[Finding]:
     values. For conditions between fields, the systems have rules of their own. For Kthena and
     Volcano this rule is called kthena-schema and volcano-schema.
 
-    Of Kubernetes' own kinds, and of others without a CRD here, it checks the types of metadata,
-    spec and a few fields below it.
+    Kubernetes' own kinds are checked by its OpenAPI documents from 1.29 on, pods by pod-schema. Of
+    kinds without a CRD here, the types of metadata and spec are checked.
 
     Pass: replicas 1; recoveryPolicy RoleRecreate.
     Fail: replicas "1"; recoveryPolicy RecreateAll; highestTierAllowed -1; a field replica; a
-    Deployment's spec, strategy or selector that is not a map.
+    Service's port "8000", or publishNotReadyAddresses "true"; podManagementPolicy parallel.
     Level: mandatory. The API server rejects the object; if a field is not in the CRD, server-side
     apply (Pulumi, Argo CD, Flux) and kubectl reject it.
-    Source: the CRDs in each system's crds.json, which names their commits; Kubernetes
+    Source: the CRDs in each system's crds.json, which names their commits; kubernetes 1.29 to 1.37
+    api/openapi-spec/swagger.json, and for words staging/src/k8s.io/api/*/types.go; Kubernetes
     documentation, Server-Side Apply and Field validation.
     """
+    if found.group_kind in _BY_TEMPLATE:
+        return
     system = INDEX.get(found.group_kind, "")
     table = load(f"kthena_components.systems.{system}") if system else None
     if table is None or found.kind not in table.kinds:
@@ -136,15 +89,13 @@ def crd_schema(found: Object) -> Iterator[Finding]:
         # For other systems, their rules report values that are not known yet.
         if finding.level is not Level.UNKNOWN or system in SCHEMA_RULES:
             yield replace(finding, rule=_ELSEWHERE.get(system, rule) if elsewhere else rule)
-    yield from check_metadata(found.body.get("metadata"), rule)
+    own = system == _KUBERNETES
+    yield from check_metadata(found.body.get("metadata"), rule, of_kubernetes=own)
 
 
 def _by_outline(found: Object) -> Iterator[Finding]:
     """Report wrong types in an object without a CRD, as Go cannot read the object then."""
-    if found.group_kind in _BY_TEMPLATE:
-        return
-    shape = _OUTLINES.get(found.group_kind, _ANY)
-    for finding in check_quickly(found.body, shape):
+    for finding in check_quickly(found.body, _ANY):
         if finding.level is not Level.UNKNOWN:
             yield replace(finding, rule=SCHEMA_RULE)
 

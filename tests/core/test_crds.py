@@ -71,7 +71,7 @@ for group, kind in {kinds!r}:
     [
         ("import kthena_components; kthena_components.ModelServing", []),
         ("import kthena_components.cli.main", []),
-        (CHECKED.format(kinds=[("v1", "Pod"), ("apps/v1", "Deployment")]), []),
+        (CHECKED.format(kinds=[("v1", "Pod"), ("v1", "ConfigMap")]), []),
         (
             CHECKED.format(
                 kinds=[
@@ -80,10 +80,10 @@ for group, kind in {kinds!r}:
                     ("ray.io/v1", "RayCluster"),
                 ]
             ),
-            ["lws", "ray"],
+            ["lws", "kubernetes", "ray"],
         ),
     ],
-    ids=["import", "check", "Kubernetes alone", "two systems"],
+    ids=["import", "check", "no table", "three systems"],
 )
 def test_a_table_is_read_once_and_only_for_its_own_kinds(code: str, tables: list[str]) -> None:
     script = f"{OPENED}\n{code}\nprint(*opened)"

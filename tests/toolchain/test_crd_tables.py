@@ -11,6 +11,7 @@ import yaml
 
 from kthena_components.core.schema.definitions import read_root
 from toolchain.crd_tables import __main__ as command
+from toolchain.crd_tables import openapi
 from toolchain.crd_tables.releases import Repository
 from toolchain.crd_tables.sources import SOURCES, Source
 from toolchain.crd_tables.tables import Table
@@ -122,7 +123,7 @@ def test_a_repository_is_cloned_and_its_table_written(
     monkeypatch.setattr(command, "SOURCES", (SOURCE,))
     monkeypatch.setattr(command, "SYSTEMS", tmp_path)
     (tmp_path / "toys").mkdir()
-    assert command.main(["--from", str(clone)]) == 0
+    assert command.main(["--from", str(clone), "toys"]) == 0
     written = (tmp_path / "toys" / "crds.json").read_text()
     assert json.loads(written)["title"] == "Toys"
 
@@ -183,6 +184,61 @@ def test_a_schema_is_read_as_a_type(schema: dict[str, Any], made: Any) -> None:
         assert found == made
     else:
         assert made.items() <= found.items()
+
+
+DOCUMENT = {
+    "definitions": {
+        "io.k8s.api.apps.v1.StatefulSet": {
+            "properties": {
+                "metadata": {
+                    "$ref": "#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+                },
+                "spec": {"$ref": "#/definitions/io.k8s.api.apps.v1.StatefulSetSpec"},
+            },
+            "x-kubernetes-group-version-kind": [
+                {"group": "apps", "kind": "StatefulSet", "version": "v1"}
+            ],
+        },
+        "io.k8s.api.apps.v1.StatefulSetSpec": {
+            "required": ["template"],
+            "properties": {
+                "podManagementPolicy": {"type": "string", "description": "Anybody's words."},
+                "template": {"$ref": "#/definitions/io.k8s.api.core.v1.PodTemplateSpec"},
+                "amount": {"$ref": "#/definitions/io.k8s.apimachinery.pkg.api.resource.Quantity"},
+                "odd": {},
+            },
+        },
+    },
+    "paths": {
+        "/sets/{name}": {
+            "get": {
+                "responses": {
+                    "200": {"schema": {"$ref": "#/definitions/io.k8s.api.apps.v1.StatefulSet"}}
+                }
+            }
+        },
+        "/sets/{name}/scale": {},
+    },
+}
+
+
+def test_the_document_of_kubernetes_is_read_as_a_table() -> None:
+    table = json.loads(openapi.make([("1.37.2", json.dumps(DOCUMENT).encode())]).write())
+    ((number,),) = [[found for _, found in table["kinds"]["StatefulSet"]["apps/v1"]]]
+    spec = table["types"][table["types"][number]["fields"]["spec"]]
+    words = table["types"][spec["fields"].pop("podManagementPolicy")]
+    assert spec == {"fields": {"amount": "quantity", "odd": "any", "template": "object"}}
+    assert words == {"scalar": "string", "enum": ["", "OrderedReady", "Parallel"]}
+    assert table["scaled"]["StatefulSet"]["apps/v1"] == [["1.37.2", True]]
+    assert table["nulls"]
+
+
+def test_the_kinds_of_kubernetes_have_their_table() -> None:
+    table = json.loads((command.SYSTEMS / openapi.SYSTEM / command.FILE).read_text())
+    assert {*table["kinds"]} == {kind for kinds in openapi.KINDS.values() for kind in kinds}
+    words = {tuple(made["enum"]) for made in table["types"] if "enum" in made}
+    stated = {field for fields in openapi.WORDS.values() for field in fields.values()}
+    assert words == {("", *each) for each in stated}
 
 
 def test_what_no_reading_is_known_for_is_told() -> None:

@@ -1,7 +1,7 @@
 """`python -m toolchain.crd_tables`: bring the tables of custom resources' fields up to date.
 
 Clones the repository of each system, reads the CRDs of its minor releases, and writes the table of
-the system anew.
+the system anew. The kinds of Kubernetes are read from its OpenAPI documents (openapi.py).
 """
 
 import argparse
@@ -14,6 +14,7 @@ from typing import Any
 
 import yaml
 
+from toolchain.crd_tables import openapi
 from toolchain.crd_tables.releases import Release, Repository
 from toolchain.crd_tables.sources import SOURCES, Source
 from toolchain.crd_tables.tables import Table
@@ -26,7 +27,7 @@ _GITHUB = "https://github.com/{}.git"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the tables of the systems that are named, or of all."""
-    known = [source.system for source in SOURCES]
+    known = [openapi.SYSTEM, *(source.system for source in SOURCES)]
     parser = argparse.ArgumentParser(prog="python -m toolchain.crd_tables", description=__doc__)
     parser.add_argument("systems", nargs="*", choices=[[], *known], metavar="SYSTEM")
     parser.add_argument(
@@ -36,6 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="where to clone from, with {} for owner/name; default: %(default)s",
     )
     options = parser.parse_args(arguments)
+    if not options.systems or openapi.SYSTEM in options.systems:
+        (SYSTEMS / openapi.SYSTEM / FILE).write_text(openapi.make().write())
     for source in SOURCES:
         if not options.systems or source.system in options.systems:
             with tempfile.TemporaryDirectory() as folder:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from kthena_components.core.schema.definitions import served_roots
+from kthena_components.core.schema.definitions import api_version, served_roots
 from toolchain.crd_tables.releases import Release
 
 
@@ -17,6 +17,8 @@ class Table:
     repository: str
     filled: Mapping[str, tuple[str, ...]]
     unsigned: tuple[str, ...] = ()
+    nulls: bool = False
+    """Whether a null in a list is an empty string or 0. Written if it is so."""
     releases: list[dict[str, Any]] = field(default_factory=list)
     kinds: dict[str, dict[str, list[list[Any]]]] = field(default_factory=dict)
     """By kind and apiVersion: the releases with which its type changed, and what to. None: gone."""
@@ -42,7 +44,7 @@ class Table:
             roots |= served_roots(crd, self._number)
             spec = crd["spec"]
             for version in spec["versions"]:
-                name = spec["names"]["kind"], f"{spec['group']}/{version['name']}"
+                name = spec["names"]["kind"], api_version(spec["group"], version["name"])
                 if name in roots:
                     scaled[name] = "scale" in version.get("subresources", {})
         known = {(kind, served) for kind, forms in self.kinds.items() for served in forms}
@@ -66,6 +68,7 @@ class Table:
             f' "repository": {json.dumps(self.repository)}',
             f' "filled": {json.dumps(self.filled)}',
             f' "unsigned": {json.dumps(self.unsigned)}',
+            *([' "nulls": true'] if self.nulls else ()),
             _block("releases", map(json.dumps, self.releases)),
             _by_kind("kinds", self.kinds),
             _by_kind("scaled", self.scaled),

@@ -80,6 +80,8 @@ class CrdTable:
     unsigned: Sequence[str]
     """Fields that the system's webhooks read as uint32."""
     _written: list[Mapping[str, Any]]
+    nulls: bool = False
+    """Whether a null in a list is an empty string or 0, as Kubernetes reads its own kinds."""
     like: str = ""
     """For a CRD among the files: the release whose fields are nearest to its own. Empty for the
     newest."""
@@ -153,6 +155,7 @@ class CrdTable:
                 of=self._shape(made["list"], kind),
                 keys=tuple(made.get("keys", ())),
                 is_set=made.get("set", False),
+                nulls=self.nulls,
                 fewest=made.get("fewest", 0),
                 most=made.get("most"),
             )
@@ -210,8 +213,9 @@ def load(system: str) -> CrdTable | None:
     )
     known = tuple(map(read_release, releases))
     return CrdTable(
-        table["title"], known, kinds, scaled, table["filled"], table["unsigned"], table["types"]
-    )
+        table["title"], known, kinds, scaled, table["filled"], table["unsigned"], table["types"],
+        nulls=table.get("nulls", False),
+    )  # fmt: skip
 
 
 def check_crd(

@@ -41,12 +41,17 @@ def served_roots(crd: Mapping[str, Any], number: Number) -> dict[tuple[str, str]
     """Return the number of each served version's type, by kind and apiVersion."""
     spec = crd["spec"]
     return {
-        (spec["names"]["kind"], f"{spec['group']}/{version['name']}"): read_root(
+        (spec["names"]["kind"], api_version(spec["group"], version["name"])): read_root(
             version["schema"]["openAPIV3Schema"], number
         )
         for version in spec["versions"]
         if version["served"]
     }
+
+
+def api_version(group: str, version: str) -> str:
+    """Return the apiVersion of a group's objects; the core group has no name."""
+    return f"{group}/{version}" if group else version
 
 
 def read_root(schema: Mapping[str, Any], number: Number) -> int:

@@ -253,9 +253,9 @@ def _is_plain(value: object, schema: Schema) -> bool:
 def _text(value: str, schema: Text, path: str) -> Iterator[Finding]:
     """Report a string with a wrong word, length or pattern; very long strings are not matched."""
     if schema.one_of and value not in schema.one_of:
-        words = " or ".join(f"'{word}'" for word in schema.one_of)
-        seen = f"is {display(value)}, but must be {words}"
-        yield _mistake(path, seen, suggest(value, schema.one_of))
+        words = [word for word in schema.one_of if word]  # an empty one is no word to write
+        listed = " or ".join(f"'{word}'" for word in words)
+        yield _mistake(path, f"is {display(value)}, but must be {listed}", suggest(value, words))
     if schema.longest is not None and len(value) > schema.longest:
         seen = f"has {len(value)} characters, but may have {schema.longest}"
         yield _mistake(path, seen, f"shorten it by {len(value) - schema.longest}")

@@ -28,13 +28,14 @@ from kthena_components.core.values.unknown import PREVIEW_LENGTH, Blank, is_unre
 
 _SERVERS_OWN = (
     "creationTimestamp deletionGracePeriodSeconds deletionTimestamp finalizers generation "
-    "managedFields namespace ownerReferences resourceVersion selfLink uid"
+    "managedFields ownerReferences resourceVersion selfLink uid"
 )
 METADATA = Fields(
     fields={
         **dict.fromkeys(_SERVERS_OWN.split(), Free()),
         "name": Text(),
         "generateName": Text(),
+        "namespace": Text(),
         "labels": Table(Text()),
         "annotations": Table(Text()),
     }
@@ -46,20 +47,27 @@ _ANNOTATIONS = 256 * 1024
 _WHAT = "of at most 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends"
 
 
-def check_metadata(metadata: object, rule: str) -> Iterator[Finding]:
-    """Check the values of the fields; METADATA checks their types."""
+def check_metadata(
+    metadata: object, rule: str, *, of_kubernetes: bool = False
+) -> Iterator[Finding]:
+    """Check the values of the fields; METADATA checks their types.
+
+    Args:
+        of_kubernetes: Whether the object is of Kubernetes' own kinds, whose names object-name
+            checks: not all are DNS-1123 subdomains.
+    """
     fields = mapping(metadata)
     named = any(fields.get(key) not in (None, "") for key in ("name", "generateName"))
     if not named and (metadata is None or isinstance(metadata, Mapping)):
         seen = "is missing, but every object needs a name"
         yield Finding(path="metadata.name", seen=seen, remedy="add metadata.name", rule=rule)
-    name = fields.get("name")
+    name = None if of_kubernetes else fields.get("name")
     if isinstance(name, str) and name and not unknown_in(name) and not is_dns_name(name):
         seen = f"is {display(name)}, which is not a DNS-1123 subdomain of at most 253 characters"
         remedy = "write lower-case letters, digits, dashes and dots, for example 'chat'"
         remedy = remedy if len(name) <= NAME_LIMIT else f"shorten it to {NAME_LIMIT} characters"
         yield Finding(path="metadata.name", seen=seen, remedy=remedy, rule=rule)
-    yield from _stem(fields.get("generateName"), rule)
+    yield from () if of_kubernetes else _stem(fields.get("generateName"), rule)
     for kind in ("labels", "annotations"):
         for key in mapping(fields.get(kind)):
             yield from _key(kind, key, rule)

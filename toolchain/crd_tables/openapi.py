@@ -1,0 +1,195 @@
+"""The fields of Kubernetes' own kinds, from the OpenAPI document of each minor release.
+
+The document is in the Go module k8s.io/kubernetes, whose checksums are public.
+"""
+
+import hashlib
+import json
+import subprocess
+import tempfile
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from packaging.version import Version
+
+from toolchain.crd_tables.releases import Release
+from toolchain.crd_tables.tables import Table
+
+SYSTEM = "kubernetes"
+TITLE = "Kubernetes"
+MODULE = "k8s.io/kubernetes"
+DOCUMENT = "api/openapi-spec/swagger.json"
+FIRST = Version("1.29")
+KINDS: Mapping[str, tuple[str, ...]] = {
+    "": ("LimitRange", "Namespace", "Node", "PersistentVolume", "PersistentVolumeClaim",
+         "ReplicationController", "Secret", "Service", "ServiceAccount"),
+    "apps": ("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"),
+    "autoscaling": ("HorizontalPodAutoscaler",),
+    "batch": ("CronJob", "Job"),
+    "networking.k8s.io": ("Ingress",),
+    "policy": ("PodDisruptionBudget",),
+    "rbac.authorization.k8s.io": ("ClusterRole", "ClusterRoleBinding"),
+    "resource.k8s.io": ("DeviceClass", "ResourceClaim", "ResourceClaimTemplate"),
+    "scheduling.k8s.io": ("PriorityClass",),
+    "storage.k8s.io": ("StorageClass",),
+}  # fmt: skip
+"""Kinds with rules. Pods, also those of templates, have a table of their own: pod_fields.json."""
+WORDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "apps.v1.DaemonSetUpdateStrategy": {"type": ("RollingUpdate", "OnDelete")},
+    "apps.v1.DeploymentStrategy": {"type": ("Recreate", "RollingUpdate")},
+    "apps.v1.StatefulSetPersistentVolumeClaimRetentionPolicy": {
+        "whenDeleted": ("Retain", "Delete"),
+        "whenScaled": ("Retain", "Delete"),
+    },
+    "apps.v1.StatefulSetSpec": {"podManagementPolicy": ("OrderedReady", "Parallel")},
+    "apps.v1.StatefulSetUpdateStrategy": {"type": ("RollingUpdate", "OnDelete")},
+    "autoscaling.v2.HPAScalingPolicy": {"type": ("Pods", "Percent")},
+    "autoscaling.v2.HPAScalingRules": {"selectPolicy": ("Max", "Min", "Disabled")},
+    "autoscaling.v2.MetricSpec": {
+        "type": ("Object", "Pods", "Resource", "ContainerResource", "External")
+    },
+    "autoscaling.v2.MetricTarget": {"type": ("Utilization", "Value", "AverageValue")},
+    "batch.v1.CronJobSpec": {"concurrencyPolicy": ("Allow", "Forbid", "Replace")},
+    "batch.v1.JobSpec": {
+        "completionMode": ("NonIndexed", "Indexed"),
+        "podReplacementPolicy": ("TerminatingOrFailed", "Failed"),
+    },
+    "core.v1.PersistentVolumeClaimSpec": {"volumeMode": ("Block", "Filesystem")},
+    "core.v1.ServicePort": {"protocol": ("TCP", "UDP", "SCTP")},
+    "core.v1.ServiceSpec": {
+        "externalTrafficPolicy": ("Cluster", "Local"),
+        "internalTrafficPolicy": ("Cluster", "Local"),
+        "sessionAffinity": ("None", "ClientIP"),
+        "type": ("ClusterIP", "NodePort", "LoadBalancer", "ExternalName"),
+    },
+    "networking.v1.HTTPIngressPath": {"pathType": ("Exact", "Prefix", "ImplementationSpecific")},
+    "policy.v1.PodDisruptionBudgetSpec": {
+        "unhealthyPodEvictionPolicy": ("IfHealthyBudget", "AlwaysAllow")
+    },
+    "scheduling.v1.PriorityClass": {"preemptionPolicy": ("Never", "PreemptLowerPriority")},
+    "storage.v1.StorageClass": {
+        "reclaimPolicy": ("Delete", "Recycle", "Retain"),
+        "volumeBindingMode": ("Immediate", "WaitForFirstConsumer"),
+    },
+}
+"""Words of fields, which the document states in its descriptions only, by definition.
+
+Source: kubernetes 1.37 staging/src/k8s.io/api/*/types.go and pkg/apis/*/validation. An empty
+string is a missing value.
+"""
+_PREFIX = "io.k8s.api."
+_META = "io.k8s.apimachinery.pkg.apis.meta.v1."
+_ANY: Mapping[str, Any] = {"x-kubernetes-preserve-unknown-fields": True}
+_MAP: Mapping[str, Any] = {"type": "object"}
+_KNOWN: Mapping[str, Mapping[str, Any]] = {
+    f"{_PREFIX}core.v1.PodTemplateSpec": _MAP,
+    f"{_META}ObjectMeta": _MAP,
+    f"{_META}MicroTime": {"type": "string"},
+    f"{_META}Time": {"type": "string"},
+    "io.k8s.apimachinery.pkg.api.resource.Quantity": {
+        "x-kubernetes-int-or-string": True,
+        "pattern": "[KMGTPE]i",
+    },
+    "io.k8s.apimachinery.pkg.runtime.RawExtension": _ANY,
+    "io.k8s.apimachinery.pkg.util.intstr.IntOrString": {"x-kubernetes-int-or-string": True},
+}
+"""Definitions that are not read: pod-schema checks templates, metadata has a shape in metadata.py,
+and others are no maps in JSON."""
+
+
+def make(documents: Iterable[tuple[str, bytes]] | None = None) -> Table:
+    """Read the documents of all minor releases.
+
+    Args:
+        documents: Versions with their documents, oldest first. None: those that are published.
+    """
+    filled = {kind: () for kinds in KINDS.values() for kind in kinds}
+    table = Table(TITLE, "kubernetes/kubernetes", filled, nulls=True)
+    for version, text in _documents() if documents is None else documents:
+        digest, crds = hashlib.sha256(text).hexdigest(), as_crds(json.loads(text))
+        table.add(Release(version=version, commit=""), {DOCUMENT: digest}, crds)
+    return table
+
+
+def _documents() -> Iterator[tuple[str, bytes]]:
+    """Yield the newest patch of each minor release with its document, oldest first."""
+    with tempfile.TemporaryDirectory() as folder:
+        listed = _go(
+            Path(folder), "list", "-m", "-versions", "-f", '{{join .Versions " "}}', MODULE
+        )
+        newest: dict[tuple[int, ...], Version] = {}
+        for version in sorted(map(Version, json.loads(listed)["Versions"])):
+            if version >= FIRST and not version.is_prerelease:
+                newest[version.release[:2]] = version
+        for version in newest.values():
+            named = f"{MODULE}@v{version}"
+            made = json.loads(_go(Path(folder), "mod", "download", "-json", named))
+            with zipfile.ZipFile(made["Zip"]) as archive:
+                yield str(version), archive.read(f"{named}/{DOCUMENT}")
+
+
+def _go(folder: Path, *words: str) -> str:
+    done = subprocess.run(["go", *words], cwd=folder, check=True, capture_output=True, text=True)
+    return done.stdout
+
+
+def as_crds(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Write the kinds of an OpenAPI document as CRDs, without words, keys and required fields.
+
+    Go reads a missing string as an empty one, and lists with equal keys: rules check what is left.
+    """
+    definitions, scaled = document["definitions"], frozenset(_scaled(document["paths"]))
+    return [
+        {
+            "spec": {
+                "group": kind["group"],
+                "names": {"kind": kind["kind"]},
+                "versions": [
+                    {
+                        "name": kind["version"],
+                        "served": True,
+                        "schema": {"openAPIV3Schema": _schema(name, definitions)},
+                        "subresources": {"scale": {}} if name in scaled else {},
+                    }
+                ],
+            }
+        }
+        for name, definition in sorted(definitions.items())
+        for kind in definition.get("x-kubernetes-group-version-kind", ())
+        if kind["kind"] in KINDS.get(kind["group"], ())
+    ]
+
+
+def _scaled(paths: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the definitions of the kinds that have the scale subresource."""
+    for path, methods in paths.items():
+        if f"{path}/scale" in paths:
+            schema = methods.get("get", {}).get("responses", {}).get("200", {}).get("schema", {})
+            yield schema.get("$ref", "").rpartition("/")[2]
+
+
+def _schema(name: str, definitions: Mapping[str, Any]) -> dict[str, Any]:
+    """Give a definition with those that it refers to in it."""
+    words = WORDS.get(name.removeprefix(_PREFIX), {})
+    definition = definitions[name]
+    properties = {
+        field: {
+            **_part(part, definitions),
+            **({"enum": ["", *words[field]]} if field in words else {}),
+        }
+        for field, part in definition.get("properties", {}).items()
+    }
+    return {"type": "object", "properties": properties}
+
+
+def _part(part: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
+    if reference := str(part.get("$ref", "")).rpartition("/")[2]:
+        return dict(_KNOWN.get(reference) or _schema(reference, definitions))
+    made = {key: part[key] for key in ("type", "format") if key in part}
+    if "items" in part:
+        made["items"] = _part(part["items"], definitions)
+    if "additionalProperties" in part:
+        made["additionalProperties"] = _part(part["additionalProperties"], definitions)
+    return made or dict(_ANY)
