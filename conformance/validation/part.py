@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from conformance.__main__ import Context
-from conformance.kubernetes import limit_ranges, object_names, pod_values, yaml_scalars
+from conformance.kubernetes import limit_ranges, object_names, own_fields, pod_values, yaml_scalars
 from conformance.report import Part
 from conformance.support.waiting import wait
 from conformance.validation.cases import KINDS, Kind, ours, theirs, wrong_pods
@@ -78,6 +78,7 @@ def run(context: Context) -> None:
         number = max(context.many(limit_ranges.NUMBER), limit_ranges.LEAST)
         limit_ranges.compare_limits(context.part, sandbox.api, context.seed, number)
         object_names.compare_names(context.part, sandbox.api)
+        own_fields.compare_fields(context.part, sandbox.api)
     finally:
         sandbox.processes.stop_all()
 

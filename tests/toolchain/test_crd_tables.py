@@ -206,6 +206,9 @@ DOCUMENT = {
                 "template": {"$ref": "#/definitions/io.k8s.api.core.v1.PodTemplateSpec"},
                 "amount": {"$ref": "#/definitions/io.k8s.apimachinery.pkg.api.resource.Quantity"},
                 "odd": {},
+                "metadata": {
+                    "$ref": "#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+                },
             },
         },
     },
@@ -227,7 +230,8 @@ def test_the_document_of_kubernetes_is_read_as_a_table() -> None:
     ((number,),) = [[found for _, found in table["kinds"]["StatefulSet"]["apps/v1"]]]
     spec = table["types"][table["types"][number]["fields"]["spec"]]
     words = table["types"][spec["fields"].pop("podManagementPolicy")]
-    assert spec == {"fields": {"amount": "quantity", "odd": "any", "template": "object"}}
+    wanted = {"amount": "quantity", "metadata": "metadata", "odd": "any", "template": "object"}
+    assert spec == {"fields": wanted}
     assert words == {"scalar": "string", "enum": ["", "OrderedReady", "Parallel"]}
     assert table["scaled"]["StatefulSet"]["apps/v1"] == [["1.37.2", True]]
     assert table["nulls"]

@@ -85,7 +85,7 @@ _ANY: Mapping[str, Any] = {"x-kubernetes-preserve-unknown-fields": True}
 _MAP: Mapping[str, Any] = {"type": "object"}
 _KNOWN: Mapping[str, Mapping[str, Any]] = {
     f"{_PREFIX}core.v1.PodTemplateSpec": _MAP,
-    f"{_META}ObjectMeta": _MAP,
+    f"{_META}ObjectMeta": {"type": "metadata"},
     f"{_META}MicroTime": {"type": "string"},
     f"{_META}Time": {"type": "string"},
     "io.k8s.apimachinery.pkg.api.resource.Quantity": {

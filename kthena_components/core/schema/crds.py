@@ -44,6 +44,7 @@ _SCALARS: Mapping[str, Schema] = {
     "int-or-string": Budget(),
     "int32": Whole(),
     "int64": Whole(bits=64),
+    "metadata": METADATA,
     "number": Number(),
     "object": Table(Free()),
     "quantity": Amount(),

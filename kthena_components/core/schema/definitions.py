@@ -72,7 +72,7 @@ def _read(schema: Mapping[str, Any], number: Number) -> Node:
         return "quantity" if _QUANTITY in schema.get("pattern", "") else "int-or-string"
     if kind in readers:
         return readers[kind](schema, number)
-    if kind in {"boolean", "number"}:
+    if kind in {"boolean", "metadata", "number"}:
         return str(kind)
     if kind is None and schema.get(_UNKNOWN):
         return "any"

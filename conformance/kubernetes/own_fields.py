@@ -1,0 +1,140 @@
+"""Compares our table of the fields of Kubernetes' own kinds with the API server.
+
+Each field of each kind gets a right value, wrong ones, and a field beside it that does not exist.
+The API server decodes an object before it validates it, so that fields that are missing beside the
+one in question do not matter: only what it says of the decoding counts.
+"""
+
+from collections.abc import Iterator
+from http import HTTPStatus
+from typing import Any
+
+from conformance.report import Part
+from kthena_components.cluster.client import Cluster, ClusterError
+from kthena_components.core.findings import Level
+from kthena_components.core.schema.crds import CrdTable, check_crd, load
+from kthena_components.core.schema.language import (
+    Amount,
+    Budget,
+    Fields,
+    Free,
+    Items,
+    Schema,
+    Switch,
+    Table,
+    Text,
+    Whole,
+)
+
+_RELEASE = (1, 34)
+_VALUES: tuple[Any, ...] = ("a", 3, 1.5, True, [], ["a"], {}, {"a": "b"}, None)
+_RIGHT: dict[type[Schema], Any] = {
+    Amount: "1Gi", Budget: 3, Fields: {}, Free: {}, Items: [], Switch: False, Table: {}, Text: "",
+    Whole: 3,
+}  # fmt: skip
+_DECODING = ("cannot unmarshal", "json: ", "unknown field", "strict decoding", "unmarshalerDecoder",
+             "cannot be handled as a", "quantities must match", "time: ", "parsing time",
+             "illegal base64")  # fmt: skip
+"""What the API server says of an object that it cannot decode, and not of others."""
+_FORMS = ("time: ", "parsing time", "illegal base64")
+"""The same of dates and of bytes, whose form we do not check."""
+_WORD = "but must be '"
+"""In what we report of a word that is not one of a field's: the API server decodes it."""
+_DRY_RUN = {"dryRun": "All", "fieldValidation": "Strict"}
+_AT_ROOT = frozenset({"apiVersion", "kind", "metadata", "status"})
+
+
+def objects(table: CrdTable) -> Iterator[tuple[dict[str, Any], str]]:
+    """Yield objects of each kind, and the path in question."""
+    place = table.place(_RELEASE)
+    for kind, versions in table.kinds.items():
+        for served in versions:
+            number = table.number(kind, served, place)
+            if number is None:
+                continue
+            shape, _ = table.root(number, kind)
+            head = {"apiVersion": served, "kind": kind, "metadata": {"name": "a"}}
+            fields = {k: v for k, v in shape.fields.items() if k not in _AT_ROOT}
+            for path, of in _leaves(Fields(fields=fields), ()):
+                if isinstance(of, Free):  # of any type for us
+                    continue
+                for value in (*_values(of, path), _RIGHT.get(type(of), {})):
+                    yield {**head, **_nested(path, value)}, _text(path)
+                if isinstance(of, Fields):
+                    yield {**head, **_nested((*path, "unheardOf"), 1)}, _text((*path, "unheardOf"))
+
+
+def _values(of: Schema, path: tuple[str, ...]) -> Iterator[Any]:
+    """Yield values to try, without those that something else decodes than a schema."""
+    for value in _VALUES:
+        is_template = of == Table(Free()) and value == {"a": "b"}
+        is_bytes = path[0] == "data" and isinstance(value, list)  # Go takes a list of bytes
+        if not (is_template or is_bytes):
+            yield value
+
+
+def _leaves(schema: Schema, at: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Schema]]:
+    """Yield each field below a shape; `[]` stands for the first member of a list."""
+    match schema:
+        case Fields():
+            for name, of in schema.fields.items():
+                yield (*at, name), of
+                yield from _leaves(of, (*at, name))
+        case Items():
+            yield (*at, "[]"), schema.of
+            yield from _leaves(schema.of, (*at, "[]"))
+        case Table() if schema.of != Free():  # a pod template: pod-schema checks it
+            yield (*at, "key"), schema.of
+            yield from _leaves(schema.of, (*at, "key"))
+        case _:
+            return
+
+
+def _nested(path: tuple[str, ...], value: Any) -> dict[str, Any]:
+    made: Any = value
+    for name in reversed(path):
+        made = [made] if name == "[]" else {name: made}
+    return dict(made)
+
+
+def _text(path: tuple[str, ...]) -> str:
+    return ".".join(path).replace(".[]", "[0]")
+
+
+def compare_fields(part: Part, api: Cluster) -> None:
+    """Send all objects, and compare what the API server cannot decode with what we report."""
+    table = load("kthena_components.systems.kubernetes")
+    if table is None:
+        raise FileNotFoundError("the table of Kubernetes' fields")
+    differ, number = [], 0
+    for body, path in objects(table):
+        said = _undecoded(api, body)
+        if said is None:
+            continue
+        number += 1
+        ours = [
+            str(finding)
+            for finding, _ in check_crd(body, body["kind"], table, _RELEASE)
+            if finding.level is Level.MANDATORY and _WORD not in finding.seen
+        ]
+        if bool(said) != bool(ours) and not any(form in said for form in _FORMS):
+            differ.append(f"{body}\n  {path}\n  API: {said}\n  check: {ours}")
+    part.count("fields of Kubernetes' kinds compared", number)
+    seen = f"{len(differ)} of {number}\n" + "\n".join(differ[:5])
+    part.check("fields are decoded as by the API server", holds=not differ, seen=seen)
+
+
+def _undecoded(api: Cluster, body: dict[str, Any]) -> str | None:
+    """Return why the API server cannot decode an object.
+
+    Returns:
+        An empty string if it can; None if it does not serve the version, which is a beta one.
+    """
+    try:
+        api.ask("POST", api.path(body, named=False), body, _DRY_RUN)
+    except ClusterError as error:
+        if error.status == HTTPStatus.NOT_FOUND:
+            return None
+        if error.status == HTTPStatus.BAD_REQUEST and any(w in str(error) for w in _DECODING):
+            return str(error)
+    return ""
