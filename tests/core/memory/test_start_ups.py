@@ -810,6 +810,11 @@ FACTORS = [
     ("Qwen/Qwen3-VL-8B-Instruct", (0, 5, 8), 0.9248),
     ("Qwen/Qwen3-VL-4B-Instruct", (0, 5, 8), 0.95),
     ("Qwen/Qwen3-VL-4B-Instruct", (0, 4, 9), 0.9),
+    ("Qwen/Qwen3-VL-4B-Instruct", (0, 4, 9, 2), 0.9),
+    ("Qwen/Qwen3-VL-4B-Instruct", (0, 4, 9, 3), 0.95),
+    ("google/gemma-3-4b-it", (0, 4, 4, 2), 0.95),
+    ("google/gemma-3-4b-it", (0, 4, 5), 0.9),
+    ("google/gemma-3-27b-it", (0, 5, 8), 0.9097),
     ("Qwen/Qwen2-VL-7B-Instruct", (0, 5, 8), 0.76),
     ("Qwen/Qwen3-8B", (0, 4, 9), 1.0),
 ]
@@ -820,6 +825,35 @@ def test_sglang_leaves_more_to_a_vision_encoder(
     model: str, release: Version | None, factor: float
 ) -> None:
     assert vision_factor(shape_of(model), release) == pytest.approx(factor, abs=0.0001)
+
+
+# Release, arguments, model: the share of a GPU that SGLang uses.
+STATED_SHARES = [
+    ("0.4.4.post2", ("--mem-fraction-static", "0.8"), "google/gemma-3-4b-it", 0.76),
+    ("0.4.5", ("--mem-fraction-static", "0.8"), "google/gemma-3-4b-it", 0.72),
+    ("0.4.8", ("--mem-fraction-static", "0.8"), "Qwen/Qwen3-VL-4B-Instruct", 0.72),
+    ("0.4.8", ("--mem-fraction-static", "0.8"), "google/gemma-3-4b-it", 0.8),
+    ("0.4.9", ("--mem-fraction-static", "0.8"), "Qwen/Qwen3-VL-4B-Instruct", 0.8),
+    ("0.4.8", ("--mem-fraction-static", "0.8"), "Qwen/Qwen3-8B", 0.8),
+    ("0.4.4.post2", (), "google/gemma-3-4b-it", 0.836),
+    ("0.4.5", (), "google/gemma-3-4b-it", 0.792),
+    ("0.4.6.post4", (), "google/gemma-3-4b-it", 0.8718),
+    ("0.4.6.post4", ("--enable-multimodal",), "google/gemma-3-4b-it", 0.7846),
+]
+
+
+@for_each(("version", "args", "model", "share"), STATED_SHARES)
+def test_older_releases_of_sglang_lower_a_stated_share_for_an_encoder(
+    version: str, args: tuple[str, ...], model: str, share: float
+) -> None:
+    start = Measured(
+        id="", source="", engine="sglang", version=version, gpu="NVIDIA-H200", tensor=1,
+        model=model, args=args, started=True,
+    )  # fmt: skip
+    ((_, placed),) = engines_on_gpu(start.serving)
+
+    assert isinstance(placed, EngineOnGpu)
+    assert placed.share == pytest.approx(share, abs=0.0001)
 
 
 def test_a_small_vision_encoder_gains_five_per_cent_at_most() -> None:
