@@ -173,6 +173,8 @@ class ModelShape:
     """Tokens that they become in an encoder that vLLM takes from transformers, whole on each rank.
     None: another encoder, where each four patches become one.
     """
+    film_tokens: int | None = None
+    """Tokens of two pictures of a film, if its longest film fills a request: Nemotron's Omni."""
     context: int | None = None
     """Maximum tokens per request that the model supports."""
     dtype: str | None = None

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from kthena_components.core.memory import Split
-from kthena_components.core.memory.held_weights import runs_encoder
+from kthena_components.core.memory.engine import with_film
+from kthena_components.core.memory.held_weights import copies_of_host, runs_encoder
 from kthena_components.core.memory.largest_batch import (
     StartUp,
     encoder_peak,
@@ -344,3 +345,44 @@ def test_the_encoder_of_mistral_has_a_mask_of_all_patches(
     found = encoder_peak(shape, tokens, ranks, release, 44.4)
     assert found == pytest.approx(numbers * 2 / 2**30)
     assert images_of(shape, tokens) == (tokens // 3025 or 1, 12100 * 588)
+
+
+OMNI = "nvidia/Nemotron-3-Nano-Omni-30B-A3B-Reasoning-FP8"
+# Options, pictures of the film that vLLM measures with a longest request of 65,536 tokens.
+FILMS: list[tuple[dict[str, object], int]] = [
+    ({}, 512),
+    ({"--media-io-kwargs": '{"video": {"num_frames": 256}}'}, 256),
+    ({"--media-io-kwargs": '{"video": {"fps": 2}}'}, 512),
+    ({"--media-io-kwargs": "no JSON"}, 512),
+    ({"--limit-mm-per-prompt": '{"video": 0}'}, 0),
+    ({"--language-model-only": True}, 0),
+]
+
+
+@for_each(("options", "pictures"), FILMS)
+def test_the_longest_film_of_nemotron_fills_the_longest_request(
+    options: dict[str, object], pictures: int
+) -> None:
+    """Two pictures of 1,024 patches become 256 tokens; 128 are in the encoder at once."""
+    shape = with_film(shape_of(OMNI), 65536, options)
+
+    pixels, tokens = pictures * 512 * 512 * 3, pictures * 128
+    at_once = min(pictures, 128) * 512 * 13 * 1280
+    assert encoder_peak(shape, 4096, 1, (0, 20, 0), 120) == pytest.approx(
+        (pixels + at_once) * 2 / 2**30
+    )
+    assert kept_images(shape, 4096) == pytest.approx((pixels + tokens * 2688) * 2 / 2**30)
+
+
+def test_the_pixels_of_a_film_of_nemotron_stay_on_the_host() -> None:
+    start = StartUp(
+        shape=with_film(shape_of(OMNI), 65536, {}),
+        split=Split(tensor=1),
+        gpu="NVIDIA GB10",
+        memory_gib=120.69,
+        version=(0, 20, 0),
+        encoder_ranks=1,
+    )
+    more = copies_of_host(start) - copies_of_host(replace(start, encoder_ranks=0))
+
+    assert more == pytest.approx(512 * 512 * 512 * 3 * 2 / 2**30)
