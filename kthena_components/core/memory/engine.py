@@ -23,7 +23,7 @@ from kthena_components.core.memory.held_weights import (
     staged_files,
     weights_of,
 )
-from kthena_components.core.memory.largest_batch import PATCHES, StartUp, batch_of
+from kthena_components.core.memory.largest_batch import HOPPER, PATCHES, SERVER, StartUp, batch_of
 from kthena_components.core.memory.sharding import (
     ENGINES,
     VLLM,
@@ -57,7 +57,7 @@ from kthena_components.core.values.caches import cached_last
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.images import Version
 from kthena_components.core.values.read import first_unknown, mapping
-from kthena_components.core.values.unknown import MaybeInt, Unknown
+from kthena_components.core.values.unknown import Unknown
 
 _OWN_CONFIG, _OWN_RELEASES = "mistralai/", ((0, 12), (0, 20))
 """Repositories with Mistral's config, the first release of vLLM that was read which prefers it by
@@ -90,13 +90,13 @@ def served_name(command: CommandFacts) -> str | None:
 
 _FREE = 0.9
 """TensorRT-LLM's default share of the memory that the weights leave free."""
-_AUTO = 16
-"""Tokens of one block: the minimum of an engine that chooses its own length."""
 _SPARSE = (
     "--nsa-prefill-backend", "--nsa-decode-backend",
     "--dsa-prefill-backend", "--dsa-decode-backend",
 )  # fmt: skip
 """Options for the backends of sparse attention in SGLang, with their older and newer names."""
+_WORKSPACE = 394 / 1024
+"""VLLM_FLASHINFER_WORKSPACE_BUFFER_SIZE by default: vllm/envs.py of 0.20.2 to 0.33.0."""
 _LENGTH_FLAGS = {"sglang": "--context-length", "trtllm": "--max_seq_len"}
 
 
@@ -222,6 +222,7 @@ class EngineOnGpu:
             tokens=count_option(self.command, "--max-num-batched-tokens"),
             encoder_ranks=self._encoder_ranks,
             films=runs_encoder(self.command.options, ("video",)),
+            attention=_attention(self.command, self.shape, gpu, fp8=fp8),
             eager=self.command.options.get("--enforce-eager") is True,
             gathers=gathers_tokens(self.engine, self.command),
             staged=staged_files(self.command.options, self.fullest, self.version, gpu),
@@ -280,6 +281,20 @@ class EngineOnGpu:
     def length_flag(self) -> str:
         """The flag that sets the longest request."""
         return _LENGTH_FLAGS.get(self.command.engine or "", "--max-model-len")
+
+
+def _attention(command: CommandFacts, shape: ModelShape, gpu: str, *, fp8: bool) -> float:
+    """Return what FlashInfer's attention allocates in the first graph of whole decodes, in GiB.
+
+    vLLM runs it with a cache in FP8 before Hopper, and on workstations of Blackwell; with drafts it
+    has no such graph. Triton runs heads of two widths, and sinks (gpt-oss): vllm/platforms/cuda.py,
+    get_cudagraph_support and _get_workspace_buffer in v1/attention/backends/flashinfer.py.
+    """
+    stated = str(command.options.get("--attention-backend", "FLASHINFER" if fp8 else ""))
+    others = shape.compresses or shape.full_head_dim or shape.dtype == "mxfp4"
+    runs = stated.upper() == "FLASHINFER" and shape.latent is None and not others
+    known = gpu.startswith("NVIDIA") and not gpu.startswith((*HOPPER, *SERVER))
+    return _WORKSPACE if runs and known and not drafted_tokens(command) else 0.0
 
 
 def with_film(shape: ModelShape, length: int | None, options: Mapping[str, Any]) -> ModelShape:
@@ -379,14 +394,3 @@ def has_whole_encoder(
     plain = (stated == "mistral" or by_default) and release is not None and release < until
     data = options.get("--mm-encoder-tp-mode") == "data"
     return data or plain or shape.image_tokens is not None
-
-
-def longest_request(placed: EngineOnGpu) -> MaybeInt:
-    """Return the length of the longest request, in tokens."""
-    if (stated := placed.command.max_model_len) is not None:
-        return stated
-    if "max_model_len" in placed.command.where:
-        return _AUTO
-    if placed.shape.context is None:
-        return Unknown(f"the table of models has no longest request of {placed.shape.name}")
-    return placed.shape.context

@@ -9,7 +9,7 @@ from dataclasses import replace
 from enum import StrEnum
 
 from kthena_components.core.memory import cache_per_token_on_gpu, cache_type
-from kthena_components.core.memory.engine import EngineOnGpu, longest_request
+from kthena_components.core.memory.engine import EngineOnGpu
 from kthena_components.core.memory.largest_batch import ENGINE_V1, UNIFIED, batch_of
 from kthena_components.core.memory.sharding import VLLM
 from kthena_components.core.memory.share import HOST
@@ -57,6 +57,8 @@ its start-ups; and the types of its cache whose bytes are known."""
 _OLDER = 0.02
 """The same in V0, whose run depends on lengths and samplers in ways that no term has: four of its
 sixteen start-ups are off by 1.7 to 3.9 GiB, h55 by more."""
+_AUTO = 16
+"""Tokens of one block: the minimum of an engine that chooses its own length."""
 BATCH, _BATCHES = "--max-num-batched-tokens", (8192, 4096, 2048, 1024)
 """The option for the tokens of a batch, and what a remedy may set it to."""
 _ALL_STAGES = ((0, 14, 0), (0, 17, 0))
@@ -379,3 +381,14 @@ def bytes_per_token(placed: EngineOnGpu) -> MaybeInt:
     if cache_per_token_on_gpu(shape, placed.split) is None:
         return Unknown("the table of models has no size of its cache")
     return Unknown(f"'{stated}' is not a KV cache type for {placed.shape.name}")
+
+
+def longest_request(placed: EngineOnGpu) -> MaybeInt:
+    """Return the length of the longest request, in tokens."""
+    if (stated := placed.command.max_model_len) is not None:
+        return stated
+    if "max_model_len" in placed.command.where:
+        return _AUTO
+    if placed.shape.context is None:
+        return Unknown(f"the table of models has no longest request of {placed.shape.name}")
+    return placed.shape.context

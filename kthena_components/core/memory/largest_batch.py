@@ -33,10 +33,9 @@ _SMALL, _LARGE, _LARGEST = (256, 2048), (1024, 8192), (1024, 16384)
 _BY_NAME, _BY_NAME_UNTIL, _MANY_UNTIL = ("H100", "H200"), (0, 8, 5), (0, 8, 4)
 """GPUs with the larger defaults in the first releases of V1, the first release that goes by memory,
 and the first one with fewer sequences on other GPUs."""
-_LARGE_GPU, _LARGEST_GPU = 70, 160
-"""GiB from which a GPU has the larger defaults."""
-_A100_SMALL, _LARGEST_SINCE = (0, 9), (0, 28)
-"""The first releases with an exception for A100, and with a class for the largest GPUs."""
+_LARGE_GPU, _LARGEST_GPU, _A100_SMALL, _LARGEST_SINCE = 70, 160, (0, 9), (0, 28)
+"""GiB from which a GPU has the larger defaults; the first releases with an exception for A100, and
+with a class for the largest GPUs."""
 UNIFIED = "GB10"
 """A GPU that shares its memory with the host. NVML does not report that memory, so its defaults are
 the smaller ones: get_batch_defaults in vllm/engine/arg_utils.py takes 0 after any error."""
@@ -71,6 +70,8 @@ class StartUp:
     """Whether it runs for films as well."""
     eager: bool = False
     """Whether no CUDA graphs are captured."""
+    attention: float = 0.0
+    """GiB of attention in the first graph of whole decodes."""
     gathers: bool = False
     """Whether experts run on the tokens of all data-parallel copies."""
     staged: float = 0.0
@@ -128,14 +129,13 @@ def splits_prompts(start: StartUp) -> bool:
     return start.before(ENGINE_V1) and (start.length or 0) > _LONGEST_WHOLE
 
 
-_CHOSEN = 8
-"""Experts for each token in most models, where the table of models has no number."""
-_ALIGNED = 128
-"""Rows to which DeepGEMM fills up the batch of each expert."""
+_CHOSEN, _ALIGNED = 8, 128
+"""Experts for each token in most models, where the table of models has no number, and rows to which
+DeepGEMM fills up the batch of each expert."""
 _PIECES = (((0, 12), 32768), ((0, 18), 16384))
 """Tokens that experts run on at once before a release: VLLM_FUSED_MOE_CHUNK_SIZE in vllm/envs.py of
 0.10.1, 0.11.0, 0.13.0 and 0.15.0. 0.18.0 has none: they run on all at once."""
-_HOPPER = ("NVIDIA H", "NVIDIA GH")
+HOPPER = ("NVIDIA H", "NVIDIA GH")
 SERVER = ("NVIDIA B", "NVIDIA GB200", "NVIDIA GB300")
 _WORKSTATION = ("NVIDIA RTX PRO", "NVIDIA GeForce RTX 50", "NVIDIA GB10")
 """GPUs of Blackwell by the starts of their names."""
@@ -249,12 +249,12 @@ def _kernel(start: StartUp) -> _Kernel:
     if shape.expert_ffn is None or not start.gpu.startswith(("NVIDIA", "AMD")):
         return _Kernel.OTHER
     if shape.compresses:
-        return _of_marlin(start, "mxfp4", (*_HOPPER, *_WORKSTATION))
+        return _of_marlin(start, "mxfp4", (*HOPPER, *_WORKSTATION))
     if shape.dtype in _MARLIN:
-        newer = {"int4": (*_HOPPER, *_WORKSTATION), "nvfp4": _HOPPER, "mxfp4": _WORKSTATION}
+        newer = {"int4": (*HOPPER, *_WORKSTATION), "nvfp4": HOPPER, "mxfp4": _WORKSTATION}
         marlin = _of_marlin(start, shape.dtype, newer[shape.dtype])
         return _Kernel.CUTLASS_FP4 if _is_gelu_in_cutlass(start) else marlin
-    if shape.dtype == "fp8" and shape.fp8_block is not None and start.gpu.startswith(_HOPPER):
+    if shape.dtype == "fp8" and shape.fp8_block is not None and start.gpu.startswith(HOPPER):
         return _blocks_on_hopper(start)
     blocks = shape.fp8_block is not None and start.gpu.startswith(SERVER)
     if shape.dtype not in {"bf16", "fp8"} or start.before(_MODULAR) or blocks:
@@ -272,7 +272,7 @@ def _is_gelu_in_cutlass(start: StartUp) -> bool:
 
 def _of_marlin(start: StartUp, dtype: str, newer: tuple[str, ...]) -> _Kernel:
     """Return Marlin from its first release on, on GPUs before Hopper and those given."""
-    newest = (*_HOPPER, *SERVER, *_WORKSTATION, "AMD")
+    newest = (*HOPPER, *SERVER, *_WORKSTATION, "AMD")
     runs = start.gpu.startswith(newer) or not start.gpu.startswith(newest)
     return _Kernel.STAYS if runs and not start.before(_MARLIN[dtype]) else _Kernel.OTHER
 
@@ -291,10 +291,10 @@ def _blocks_on_hopper(start: StartUp) -> _Kernel:
 def _of_bf16(start: StartUp) -> _Kernel:
     """Return the kernel of weights in 16 bits."""
     if start.before(_BF16_FLASHINFER) or not start.gpu.startswith(
-        (*_HOPPER, *SERVER, *_WORKSTATION)
+        (*HOPPER, *SERVER, *_WORKSTATION)
     ):
         return _Kernel.STAYS
-    hopper = start.gpu.startswith(_HOPPER)
+    hopper = start.gpu.startswith(HOPPER)
     return _Kernel.STAYS if hopper and not start.before(_BF16_TRITON) else _Kernel.FLASHINFER
 
 
