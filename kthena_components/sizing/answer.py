@@ -8,13 +8,14 @@ from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level, SpecError, checked_by, count_of
 from kthena_components.core.memory import GIB, cache_per_token_on_gpu
-from kthena_components.core.memory.engine import (
-    EngineOnGpu,
+from kthena_components.core.memory.engine import EngineOnGpu, engines_on_gpu
+from kthena_components.core.memory.estimate import (
+    Estimate,
+    Verdict,
     bytes_per_token,
-    engines_on_gpu,
+    estimate_of,
     longest_request,
 )
-from kthena_components.core.memory.estimate import Estimate, Verdict, estimate_of
 from kthena_components.core.memory.sharding import Sharding, fits
 from kthena_components.core.plan.build import build_plan
 from kthena_components.core.plan.facts import facts_from_plan

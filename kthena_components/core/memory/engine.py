@@ -1,5 +1,6 @@
 """Inputs of the memory rules: an engine's model, weights, parallelism and GPU."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,8 +11,6 @@ from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.hardware import GpuFacts, OtherGpu, largest_gpu
 from kthena_components.core.memory import (
     Split,
-    cache_per_token_on_gpu,
-    cache_type,
     fullest_weights,
     held_weights,
     overhead,
@@ -24,7 +23,7 @@ from kthena_components.core.memory.held_weights import (
     staged_files,
     weights_of,
 )
-from kthena_components.core.memory.largest_batch import StartUp, batch_of
+from kthena_components.core.memory.largest_batch import HOPPER, PATCHES, SERVER, StartUp, batch_of
 from kthena_components.core.memory.sharding import (
     ENGINES,
     VLLM,
@@ -44,7 +43,6 @@ from kthena_components.core.memory.share import (
 from kthena_components.core.memory.sizes import repacked_weights, resolved_type
 from kthena_components.core.memory.sparse_attention import (
     SglangCell,
-    index_cache_on_gpu,
     prefill_workspace,
     sglang_cell,
 )
@@ -58,8 +56,8 @@ from kthena_components.core.models import ModelShape, find_by_folder, find_by_sp
 from kthena_components.core.values.caches import cached_last
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.images import Version
-from kthena_components.core.values.read import first_unknown
-from kthena_components.core.values.unknown import MaybeInt, Unknown
+from kthena_components.core.values.read import first_unknown, mapping
+from kthena_components.core.values.unknown import Unknown
 
 _OWN_CONFIG, _OWN_RELEASES = "mistralai/", ((0, 12), (0, 20))
 """Repositories with Mistral's config, the first release of vLLM that was read which prefers it by
@@ -92,13 +90,13 @@ def served_name(command: CommandFacts) -> str | None:
 
 _FREE = 0.9
 """TensorRT-LLM's default share of the memory that the weights leave free."""
-_AUTO = 16
-"""Tokens of one block: the minimum of an engine that chooses its own length."""
 _SPARSE = (
     "--nsa-prefill-backend", "--nsa-decode-backend",
     "--dsa-prefill-backend", "--dsa-decode-backend",
 )  # fmt: skip
 """Options for the backends of sparse attention in SGLang, with their older and newer names."""
+_WORKSPACE = 394 / 1024
+"""VLLM_FLASHINFER_WORKSPACE_BUFFER_SIZE by default: vllm/envs.py of 0.20.2 to 0.33.0."""
 _LENGTH_FLAGS = {"sglang": "--context-length", "trtllm": "--max_seq_len"}
 
 
@@ -213,7 +211,7 @@ class EngineOnGpu:
         fp8 = isinstance(kind, str) and kind.startswith("fp8")
         workspace = prefill_workspace(self.shape, gpu, length, fp8=fp8, release=self.version)
         return StartUp(
-            shape=self.shape,
+            shape=with_film(self.shape, length, self.command.options),
             split=self.split,
             gpu=gpu,
             memory_gib=self.usable,
@@ -224,6 +222,7 @@ class EngineOnGpu:
             tokens=count_option(self.command, "--max-num-batched-tokens"),
             encoder_ranks=self._encoder_ranks,
             films=runs_encoder(self.command.options, ("video",)),
+            attention=_attention(self.command, self.shape, gpu, fp8=fp8),
             eager=self.command.options.get("--enforce-eager") is True,
             gathers=gathers_tokens(self.engine, self.command),
             staged=staged_files(self.command.options, self.fullest, self.version, gpu),
@@ -282,6 +281,42 @@ class EngineOnGpu:
     def length_flag(self) -> str:
         """The flag that sets the longest request."""
         return _LENGTH_FLAGS.get(self.command.engine or "", "--max-model-len")
+
+
+def _attention(command: CommandFacts, shape: ModelShape, gpu: str, *, fp8: bool) -> float:
+    """Return what FlashInfer's attention allocates in the first graph of whole decodes, in GiB.
+
+    vLLM runs it with a cache in FP8 before Hopper, and on workstations of Blackwell; with drafts it
+    has no such graph. Triton runs heads of two widths, and sinks (gpt-oss): vllm/platforms/cuda.py,
+    get_cudagraph_support and _get_workspace_buffer in v1/attention/backends/flashinfer.py.
+    """
+    stated = str(command.options.get("--attention-backend", "FLASHINFER" if fp8 else ""))
+    others = shape.compresses or shape.full_head_dim or shape.dtype == "mxfp4"
+    runs = stated.upper() == "FLASHINFER" and shape.latent is None and not others
+    known = gpu.startswith("NVIDIA") and not gpu.startswith((*HOPPER, *SERVER))
+    return _WORKSPACE if runs and known and not drafted_tokens(command) else 0.0
+
+
+def with_film(shape: ModelShape, length: int | None, options: Mapping[str, Any]) -> ModelShape:
+    """Return the shape with a film as its largest image if it has as many tokens as a request.
+
+    get_num_frames_with_most_features in vllm/model_executor/models/nano_nemotron_vl.py.
+    """
+    if not shape.film_tokens or not runs_encoder(options, ("video",)):
+        return shape
+    pairs = _stated_pictures(options) // 2 or (length or 0) // shape.film_tokens
+    tokens = pairs * shape.film_tokens
+    return replace(shape, image_patches=2 * tokens * PATCHES, image_tokens=tokens)
+
+
+def _stated_pictures(options: Mapping[str, Any]) -> int:
+    """Return the pictures of a film that an option states, or 0."""
+    try:
+        stated = json.loads(str(options.get("--media-io-kwargs", "{}")))
+    except ValueError:
+        return 0
+    number = mapping(mapping(stated).get("video")).get("num_frames")
+    return number if type(number) is int and number > 0 else 0
 
 
 def engines_on_gpu(facts: ServingFacts) -> Iterator[tuple[EngineFacts, EngineOnGpu | Unknown]]:
@@ -359,39 +394,3 @@ def has_whole_encoder(
     plain = (stated == "mistral" or by_default) and release is not None and release < until
     data = options.get("--mm-encoder-tp-mode") == "data"
     return data or plain or shape.image_tokens is not None
-
-
-def longest_request(placed: EngineOnGpu) -> MaybeInt:
-    """Return the length of the longest request, in tokens."""
-    if (stated := placed.command.max_model_len) is not None:
-        return stated
-    if "max_model_len" in placed.command.where:
-        return _AUTO
-    if placed.shape.context is None:
-        return Unknown(f"the table of models has no longest request of {placed.shape.name}")
-    return placed.shape.context
-
-
-def bytes_per_token(placed: EngineOnGpu) -> MaybeInt:
-    """Return the bytes of a token on one GPU, in the layers that store every token.
-
-    0 if the table of models does not have how many of its layers do.
-    """
-    if isinstance(stated := placed.cache_name, Unknown):
-        return stated
-    shape = placed.shape
-    if not shape.full_cache:
-        if shape.full_layers is None:
-            return 0
-        heads, width = shape.full_kv_heads or shape.kv_heads, shape.full_head_dim or shape.head_dim
-        shape = replace(shape, layers=shape.full_layers, kv_heads=heads, head_dim=width)
-    cell = placed.sparse_cell
-    kind = cache_type(stated) if cell is None else cell.kind
-    if isinstance(kind, Unknown):
-        return kind
-    each = cache_per_token_on_gpu(shape, placed.split, kind)
-    if each is not None:
-        return each + index_cache_on_gpu(shape, placed.split)
-    if cache_per_token_on_gpu(shape, placed.split) is None:
-        return Unknown("the table of models has no size of its cache")
-    return Unknown(f"'{stated}' is not a KV cache type for {placed.shape.name}")

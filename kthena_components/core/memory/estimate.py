@@ -8,12 +8,18 @@ import math
 from dataclasses import replace
 from enum import StrEnum
 
-from kthena_components.core.memory.engine import EngineOnGpu, bytes_per_token, longest_request
+from kthena_components.core.memory import cache_per_token_on_gpu, cache_type
+from kthena_components.core.memory.engine import EngineOnGpu
 from kthena_components.core.memory.largest_batch import ENGINE_V1, UNIFIED, batch_of
 from kthena_components.core.memory.sharding import VLLM
 from kthena_components.core.memory.share import HOST
 from kthena_components.core.memory.sizes import GIB, SLEEPS, expert_weights
-from kthena_components.core.memory.sparse_attention import BLOCK, Request, request_cache
+from kthena_components.core.memory.sparse_attention import (
+    BLOCK,
+    Request,
+    index_cache_on_gpu,
+    request_cache,
+)
 from kthena_components.core.memory.start_up import OF_CONTEXT, Terms, asked_later, counts_no_graphs
 from kthena_components.core.memory.states_and_drafts import has_drafts
 from kthena_components.core.values.dataclass import dataclass
@@ -51,6 +57,8 @@ its start-ups; and the types of its cache whose bytes are known."""
 _OLDER = 0.02
 """The same in V0, whose run depends on lengths and samplers in ways that no term has: four of its
 sixteen start-ups are off by 1.7 to 3.9 GiB, h55 by more."""
+_AUTO = 16
+"""Tokens of one block: the minimum of an engine that chooses its own length."""
 BATCH, _BATCHES = "--max-num-batched-tokens", (8192, 4096, 2048, 1024)
 """The option for the tokens of a batch, and what a remedy may set it to."""
 _ALL_STAGES = ((0, 14, 0), (0, 17, 0))
@@ -348,3 +356,39 @@ def _repacked(placed: EngineOnGpu) -> float:
         return _REPACKED if sglang else _ROCM_EXPERTS
     fp4 = shape.dtype in _FP4 or expert_weights(shape) > placed.gib
     return _REPACKED if sglang and gpu.startswith("NVIDIA H") and fp4 else 0.0
+
+
+def bytes_per_token(placed: EngineOnGpu) -> MaybeInt:
+    """Return the bytes of a token on one GPU, in the layers that store every token.
+
+    0 if the table of models does not have how many of its layers do.
+    """
+    if isinstance(stated := placed.cache_name, Unknown):
+        return stated
+    shape = placed.shape
+    if not shape.full_cache:
+        if shape.full_layers is None:
+            return 0
+        heads, width = shape.full_kv_heads or shape.kv_heads, shape.full_head_dim or shape.head_dim
+        shape = replace(shape, layers=shape.full_layers, kv_heads=heads, head_dim=width)
+    cell = placed.sparse_cell
+    kind = cache_type(stated) if cell is None else cell.kind
+    if isinstance(kind, Unknown):
+        return kind
+    each = cache_per_token_on_gpu(shape, placed.split, kind)
+    if each is not None:
+        return each + index_cache_on_gpu(shape, placed.split)
+    if cache_per_token_on_gpu(shape, placed.split) is None:
+        return Unknown("the table of models has no size of its cache")
+    return Unknown(f"'{stated}' is not a KV cache type for {placed.shape.name}")
+
+
+def longest_request(placed: EngineOnGpu) -> MaybeInt:
+    """Return the length of the longest request, in tokens."""
+    if (stated := placed.command.max_model_len) is not None:
+        return stated
+    if "max_model_len" in placed.command.where:
+        return _AUTO
+    if placed.shape.context is None:
+        return Unknown(f"the table of models has no longest request of {placed.shape.name}")
+    return placed.shape.context

@@ -381,7 +381,7 @@ def copies_of_host(start: StartUp) -> float:
     )
     if start.encoder_ranks:
         number, pixels = images_of(start.shape, tokens)
-        found += (1 + _PROCESSED) * pixels * _BYTES
+        found += (1 if start.shape.film_tokens else 1 + _PROCESSED) * pixels * _BYTES
         found += _pinned(number * pixels * _BYTES) if number > 1 else 0
     return found / GIB
 

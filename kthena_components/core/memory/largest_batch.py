@@ -2,19 +2,15 @@
 
 Source: vllm/engine/arg_utils.py get_batch_defaults and _set_default_args of each release.
 
-The memory of a layer with experts while vLLM runs its largest batch.
+A layer with experts in the largest batch: vllm/model_executor/layers/fused_moe of 0.11.0, 0.13.0,
+0.14.1, 0.15.0, 0.18.0, 0.19.0, 0.20.2, 0.22.0, 0.24.0, 0.26.0, 0.28.0 and 0.31.0, workspace_shapes
+of each kernel, _allocate_buffers in modular_kernel.py, and the lists of kernels in `oracle`, of
+which the first that supports the GPU and the format runs. FlashInfer's kernel allocates its
+workspace itself: getWorkspaceDeviceBufferSizes in csrc/fused_moe/cutlass_backend.
 
-Source: vllm/model_executor/layers/fused_moe of 0.11.0, 0.13.0, 0.14.1, 0.15.0, 0.18.0, 0.19.0,
-0.20.2, 0.22.0, 0.24.0, 0.26.0, 0.28.0 and 0.31.0: workspace_shapes of each kernel,
-_allocate_buffers in modular_kernel.py, and the lists of kernels in `oracle`, of which the first
-that supports the GPU and the format runs. FlashInfer's kernel allocates its workspace itself:
-getWorkspaceDeviceBufferSizes in csrc/fused_moe/cutlass_backend.
-
-The encoder of images while vLLM measures its peak. Sizes in GiB.
-
-vLLM runs the encoder once with the largest image that its processor allows, or with as many as a
-batch holds, and keeps what it returns while the language model runs: profile_run in
-vllm/v1/worker/gpu_model_runner.py, vllm/multimodal/encoder_budget.py. It needs the most in a
+vLLM runs the encoder of images once with the largest image that its processor allows, or as many as
+a batch holds, and keeps what it returns while the language model runs: profile_run in vllm/v1/
+worker/gpu_model_runner.py, vllm/multimodal/encoder_budget.py. Sizes in GiB. It needs the most in a
 layer's attention, where queries and keys are in memory before and after they are rotated, or in its
 feed-forward part, with the inner width before and after its function: Qwen2_5_VisionAttention in
 vllm/model_executor/models/qwen2_5_vl.py, Qwen3_VisionMLP in qwen3_vl.py. A tower from transformers
@@ -37,10 +33,9 @@ _SMALL, _LARGE, _LARGEST = (256, 2048), (1024, 8192), (1024, 16384)
 _BY_NAME, _BY_NAME_UNTIL, _MANY_UNTIL = ("H100", "H200"), (0, 8, 5), (0, 8, 4)
 """GPUs with the larger defaults in the first releases of V1, the first release that goes by memory,
 and the first one with fewer sequences on other GPUs."""
-_LARGE_GPU, _LARGEST_GPU = 70, 160
-"""GiB from which a GPU has the larger defaults."""
-_A100_SMALL, _LARGEST_SINCE = (0, 9), (0, 28)
-"""The first releases with an exception for A100, and with a class for the largest GPUs."""
+_LARGE_GPU, _LARGEST_GPU, _A100_SMALL, _LARGEST_SINCE = 70, 160, (0, 9), (0, 28)
+"""GiB from which a GPU has the larger defaults; the first releases with an exception for A100, and
+with a class for the largest GPUs."""
 UNIFIED = "GB10"
 """A GPU that shares its memory with the host. NVML does not report that memory, so its defaults are
 the smaller ones: get_batch_defaults in vllm/engine/arg_utils.py takes 0 after any error."""
@@ -75,6 +70,8 @@ class StartUp:
     """Whether it runs for films as well."""
     eager: bool = False
     """Whether no CUDA graphs are captured."""
+    attention: float = 0.0
+    """GiB of attention in the first graph of whole decodes."""
     gathers: bool = False
     """Whether experts run on the tokens of all data-parallel copies."""
     staged: float = 0.0
@@ -132,14 +129,13 @@ def splits_prompts(start: StartUp) -> bool:
     return start.before(ENGINE_V1) and (start.length or 0) > _LONGEST_WHOLE
 
 
-_CHOSEN = 8
-"""Experts for each token in most models, where the table of models has no number."""
-_ALIGNED = 128
-"""Rows to which DeepGEMM fills up the batch of each expert."""
+_CHOSEN, _ALIGNED = 8, 128
+"""Experts for each token in most models, where the table of models has no number, and rows to which
+DeepGEMM fills up the batch of each expert."""
 _PIECES = (((0, 12), 32768), ((0, 18), 16384))
 """Tokens that experts run on at once before a release: VLLM_FUSED_MOE_CHUNK_SIZE in vllm/envs.py of
 0.10.1, 0.11.0, 0.13.0 and 0.15.0. 0.18.0 has none: they run on all at once."""
-_HOPPER = ("NVIDIA H", "NVIDIA GH")
+HOPPER = ("NVIDIA H", "NVIDIA GH")
 SERVER = ("NVIDIA B", "NVIDIA GB200", "NVIDIA GB300")
 _WORKSTATION = ("NVIDIA RTX PRO", "NVIDIA GeForce RTX 50", "NVIDIA GB10")
 """GPUs of Blackwell by the starts of their names."""
@@ -253,12 +249,12 @@ def _kernel(start: StartUp) -> _Kernel:
     if shape.expert_ffn is None or not start.gpu.startswith(("NVIDIA", "AMD")):
         return _Kernel.OTHER
     if shape.compresses:
-        return _of_marlin(start, "mxfp4", (*_HOPPER, *_WORKSTATION))
+        return _of_marlin(start, "mxfp4", (*HOPPER, *_WORKSTATION))
     if shape.dtype in _MARLIN:
-        newer = {"int4": (*_HOPPER, *_WORKSTATION), "nvfp4": _HOPPER, "mxfp4": _WORKSTATION}
+        newer = {"int4": (*HOPPER, *_WORKSTATION), "nvfp4": HOPPER, "mxfp4": _WORKSTATION}
         marlin = _of_marlin(start, shape.dtype, newer[shape.dtype])
         return _Kernel.CUTLASS_FP4 if _is_gelu_in_cutlass(start) else marlin
-    if shape.dtype == "fp8" and shape.fp8_block is not None and start.gpu.startswith(_HOPPER):
+    if shape.dtype == "fp8" and shape.fp8_block is not None and start.gpu.startswith(HOPPER):
         return _blocks_on_hopper(start)
     blocks = shape.fp8_block is not None and start.gpu.startswith(SERVER)
     if shape.dtype not in {"bf16", "fp8"} or start.before(_MODULAR) or blocks:
@@ -270,13 +266,13 @@ def _is_gelu_in_cutlass(start: StartUp) -> bool:
     """Return whether vLLM's CUTLASS runs experts in NVFP4, since no other kernel has GELU."""
     shape = start.shape
     gelu = shape.image_tokens is not None and start.before(_GELU_FLASHINFER)
-    shared = shape.dtype == "nvfp4" and not start.whole_experts
+    shared = shape.dtype == "nvfp4" and not start.whole_experts and not shape.film_tokens
     return gelu and shared and start.gpu.startswith((*SERVER, *_WORKSTATION))
 
 
 def _of_marlin(start: StartUp, dtype: str, newer: tuple[str, ...]) -> _Kernel:
     """Return Marlin from its first release on, on GPUs before Hopper and those given."""
-    newest = (*_HOPPER, *SERVER, *_WORKSTATION, "AMD")
+    newest = (*HOPPER, *SERVER, *_WORKSTATION, "AMD")
     runs = start.gpu.startswith(newer) or not start.gpu.startswith(newest)
     return _Kernel.STAYS if runs and not start.before(_MARLIN[dtype]) else _Kernel.OTHER
 
@@ -295,10 +291,10 @@ def _blocks_on_hopper(start: StartUp) -> _Kernel:
 def _of_bf16(start: StartUp) -> _Kernel:
     """Return the kernel of weights in 16 bits."""
     if start.before(_BF16_FLASHINFER) or not start.gpu.startswith(
-        (*_HOPPER, *SERVER, *_WORKSTATION)
+        (*HOPPER, *SERVER, *_WORKSTATION)
     ):
         return _Kernel.STAYS
-    hopper = start.gpu.startswith(_HOPPER)
+    hopper = start.gpu.startswith(HOPPER)
     return _Kernel.STAYS if hopper and not start.before(_BF16_TRITON) else _Kernel.FLASHINFER
 
 
@@ -310,8 +306,10 @@ more than one at once: _process_video_input in gemma4_mm.py of 0.20.2 and 0.22.0
 _OF_MEMORY, _OF_A_PATCH = 0.1, 4 * 10240 * 8
 """The share of the GPU's memory up to which it takes them, and the bytes of a patch that it counts:
 _encoder_chunk in gemma4_mm.py."""
-_PATCHES = 4
-"""Patches that become one token."""
+PATCHES, _PAIRS, _PROJECTED = 4, 64, 13
+"""Patches that become one token. Of a film of Nemotron's Omni, pairs of pictures at once, and the
+widths of a patch while they are projected: a token has 16, as it is, with ReLU, and squared, beside
+what the encoder returned (extract_feature and mlp1 in nano_nemotron_vl.py of 0.20.2 to 0.33.0)."""
 _STATES = 3
 """Widths of a patch: its state, the norm, and its position, which is kept for all layers."""
 _ATTENTION = (((0, 12), 3, 18), ((0, 15), 4, 6))
@@ -321,10 +319,9 @@ _CONTIGUOUS = (4, 8)
 """The same since 0.15, which copies queries and keys before it rotates them (vllm#32687)."""
 _GATHERING, _GATHERED_UNTIL = (9, 3), (0, 12)
 """The same while ranks gather queries, keys and values: all_gather_interleave before 0.12."""
-_INNER = 4
-"""Inner width of a feed-forward layer for the hidden size."""
-_WIDTHS, _GATED = 2, 3
-"""Inner widths that are in memory at once, and with a gate."""
+_INNER, _WIDTHS, _GATED = 4, 2, 3
+"""Inner width of a feed-forward layer for the hidden size, and how many are in memory at once,
+without and with a gate."""
 _BYTES = 2
 """Bytes of a number in 16 bits."""
 
@@ -348,8 +345,11 @@ def encoder_peak(
     elif shape.image_tokens is None:
         numbers *= max(_STATES + _WIDTHS * _INNER / ranks, _in_attention(ranks, release))
     else:
-        at_once = min(patches, _pictures(release, memory_gib) * _OF_A_PICTURE)
-        numbers = at_once * (_STATES + _GATED * _INNER) * (shape.vision_hidden or 0)
+        at_once, widths = _pictures(release, memory_gib) * _OF_A_PICTURE, _STATES + _GATED * _INNER
+        if shape.film_tokens:
+            at_once, widths = _PAIRS * PATCHES * shape.film_tokens, _PROJECTED
+        pairs = patches // 2 if shape.film_tokens else patches
+        numbers = min(pairs, at_once) * widths * (shape.vision_hidden or 0)
     return (patches * _pixels(shape) + numbers) * _BYTES / GIB
 
 
@@ -397,4 +397,4 @@ def _images(shape: ModelShape, tokens: int) -> int:
 
 def _tokens_of(shape: ModelShape) -> int:
     """Count the tokens of the largest image."""
-    return shape.image_tokens or (shape.image_patches or 0) // _PATCHES
+    return shape.image_tokens or (shape.image_patches or 0) // PATCHES

@@ -78,8 +78,13 @@ _CONTEXT, _LINKED, HOST = 0.6, 2.0, 9.2
 is what the host does not have available (get_available_gpu_memory in sglang/srt/utils/common.py):
 the median of seven idle ones whose start-ups of vLLM state it, 7.0 to 12.2. On GPUs of AMD it is
 what start-ups of vLLM state of ROCm and RCCL."""
-_BY_SIZE_SINCE, _FLAT = (0, 4, 9, 2), 0.9
-"""The first release that looks at the encoder's size, and the factor for any encoder before."""
+_BY_SIZE_SINCE, _FLAT, _OLDER_FLAT = (0, 4, 9, 3), 0.9, ((0, 4, 5), 0.95)
+"""The first release that looks at the encoder's size, the factor for any encoder before, and before
+another release: model_runner.py of 0.4.3.post4 to 0.4.8, server_args.py of 0.4.9 to 0.4.9.post3."""
+_STATED_UNTIL, _ASKED_SINCE, _ASKS = (0, 4, 9), (0, 4, 6), "--enable-multimodal"
+"""The first release that lowers only a share that it chooses: the ones before also a stated one.
+The first one that runs the encoder of some models with an option only: sglang/srt/configs/
+model_config.py, of 0.4.5.post3, 0.4.6 to 0.4.9.post6, 0.5.8 and 0.5.9."""
 _VISION, _SENSITIVITY, _FACTORS = 0.95, 0.1, (0.8, 1.05)
 """Factor for an encoder of the usual size, the loss for each such size more, and its limits."""
 _USUAL_LAYERS, _USUAL_HIDDEN = 24, 1024
@@ -195,14 +200,15 @@ def taken_before(split: Split, gpu: str) -> float:
 
 
 def vision_factor(shape: ModelShape, release: Version | None) -> float:
-    """Return the factor by which the default share is lowered for the model's vision encoder.
+    """Return the factor by which a share is lowered for the model's vision encoder.
 
     SGLang reads `num_hidden_layers` only, and takes 24 where a config calls the layers `depth`.
     """
     if shape.vision_hidden is None:
         return 1.0
     if release is not None and release < _BY_SIZE_SINCE:
-        return _FLAT
+        until, older = _OLDER_FLAT
+        return older if release < until else _FLAT
     size = (shape.vision_layers or _USUAL_LAYERS) * shape.vision_hidden**2
     more = size / (_USUAL_LAYERS * _USUAL_HIDDEN**2) - 1
     least, most = _FACTORS
@@ -293,7 +299,8 @@ def share_of(
         return Unknown(f"{stated:g} is not a share of a GPU's memory")
     if command.engine == "sglang" and isinstance(gpu, GpuFacts) and isinstance(shape, ModelShape):
         share = _sglang_default(engine, command, gpu, shape) if stated is None else float(stated)
-        return share if isinstance(share, Unknown) else share * _of_aiter(command, gpu, shape)
+        lowered = _of_encoder(engine, command, shape) * _of_aiter(command, gpu, shape)
+        return share if isinstance(share, Unknown) else share * lowered
     if stated is not None:
         return float(stated)
     version = vllm_release(engine, command)
@@ -303,15 +310,14 @@ def share_of(
 def _sglang_default(
     engine: EngineFacts, command: CommandFacts, gpu: GpuFacts, shape: ModelShape
 ) -> float | Unknown:
-    """Return the share of a GPU that SGLang takes if none is stated."""
+    """Return the share that SGLang takes if none is stated and the model has no encoder."""
     tensor, pipeline, copies = command.tensor, command.pipeline, command.attention_data
     unknown = first_unknown(tensor, pipeline, copies)
     if unknown is not None or not (
         isinstance(tensor, int) and isinstance(pipeline, int) and isinstance(copies, int)
     ):
         return unknown or Unknown("its sizes are not known")
-    release = sglang_release(engine)
-    share = default_share(
+    return default_share(
         SglangStart(
             memory_gib=gpu.memory_gib,
             ranks=tensor * pipeline,
@@ -325,10 +331,9 @@ def _sglang_default(
             exchanges=command.options.get("--moe-a2a-backend") == "deepep",
             latent=shape.latent is not None,
             copies=copies if command.options.get("--enable-dp-attention") is True else 0,
-            release=release,
+            release=sglang_release(engine),
         )
     )
-    return share * vision_factor(shape, release) if _sees(command) else share
 
 
 def _chunk(command: CommandFacts) -> int | None:
@@ -349,9 +354,20 @@ def _largest_batch(command: CommandFacts) -> int | None:
     return next((count for count in found if count), None)
 
 
-def _sees(command: CommandFacts) -> bool:
+def _of_encoder(engine: EngineFacts, command: CommandFacts, shape: ModelShape) -> float:
+    """Return the factor by which SGLang lowers the share for the vision encoder that it runs."""
+    release = sglang_release(engine)
+    stated_too = release is not None and release < _STATED_UNTIL
+    lowers = command.memory_fraction is None or stated_too
+    runs = lowers and _sees(command, shape, release)
+    return vision_factor(shape, release) if runs else 1.0
+
+
+def _sees(command: CommandFacts, shape: ModelShape, release: Version | None) -> bool:
     """Return whether an engine of SGLang runs its model's vision encoder."""
     options = command.options
+    if shape.vision_asked and options.get(_ASKS) is not True:
+        return release is not None and release < _ASKED_SINCE
     decodes = options.get("--disaggregation-mode") == "decode"
     return not decodes and options.get("--language-only") is not True
 

@@ -60,10 +60,9 @@ _MATRICES = 3
 _FILM, _FILMS_UNTIL = 153600, (0, 11, 1)
 """Tokens that vLLM 0.11.0 reserves for a film of Qwen3-VL, as its logs state: 12288, each with 12.5
 for its time (get_max_video_tokens in qwen3_vl.py). 0.13 does not; between them none was read."""
-_KEPT_UNTIL = (0, 12)
-"""The first release that frees the workspaces of FP8 experts before it samples."""
-_KEPT = 8
-"""Rows of a token in them."""
+_KEPT_UNTIL, _KEPT = (0, 12), 8
+"""The first release that frees the workspaces of FP8 experts before it samples, and rows of a token
+in them."""
 
 _DRIVER, _LATER_DRIVER, _LATER, _SMALL_GPU = 0.14, 0.25, (0, 18), "GeForce"
 """What CUDA's libraries allocate by themselves, as start-ups state `non-torch memory`: 0.13 GiB in
@@ -390,11 +389,12 @@ def _first_graph(start: StartUp, tokens: int) -> float:
 
 
 def _of_decodes(start: StartUp) -> float:
-    """Return by how much the first graph of decodes needs more: logits of indexers, of two runs.
+    """Return by how much the first graph of decodes needs more: a workspace, or logits of two runs.
 
     Its batch has all sequences at most, each with the tokens of its draft: cudagraph_dispatcher.py.
     """
     largest = _largest_graph(start)
     rows = min(largest, batch_of(start)[0] * (1 + start.drafts))
     logits = 2 * decode_logits(start.shape, start.gpu, start.length, rows)
-    return max(logits - _first_graph(start, largest), 0.0)
+    held = start.attention + _first_graph(start, rows) if rows else 0.0
+    return max(max(logits, held) - _first_graph(start, largest), 0.0)

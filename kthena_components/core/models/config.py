@@ -65,6 +65,8 @@ patch."""
 _UNROTATED = ("inkling", "kimi_linear", "kimi_k3")
 """The types of models without rotations: vllm/models/inkling and kimi_k3 of 0.33.0, and
 model_executor/models/kimi_linear.py of 0.26.0."""
+_ASKED = "gemma3"
+"""The type of models whose encoder SGLang runs with --enable-multimodal only."""
 _MASKED = "mistral3"
 """The type of models whose encoder attends with a mask of all patches."""
 _FILM_WIDTH, _FILM, _FILM_TOKENS = 1152, 32 * 70 * 3**2, 32 * (70 + 8)
@@ -159,6 +161,8 @@ class ModelShape:
     """Hidden size of the vision encoder. None: no encoder, or not given, or SGLang starts the model
     without it.
     """
+    vision_asked: bool = False
+    """Whether SGLang runs its encoder with an option only, since 0.4.6: Gemma 3."""
     image_patches: int | None = None
     """Patches of the largest image that its processor allows, or of a film if it has more. None:
     not given.
@@ -169,6 +173,8 @@ class ModelShape:
     """Tokens that they become in an encoder that vLLM takes from transformers, whole on each rank.
     None: another encoder, where each four patches become one.
     """
+    film_tokens: int | None = None
+    """Tokens of two pictures of a film, if its longest film fills a request: Nemotron's Omni."""
     context: int | None = None
     """Maximum tokens per request that the model supports."""
     dtype: str | None = None
@@ -208,7 +214,7 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
         return Unknown(f"its {_SOURCE} states no {missing}")
     experts, latent = first_size(text, _EXPERTS) or 0, _latent(text)
     ffn, expert_ffn = _widths(text, layers, experts)
-    name, tokens, vision = config.get("_name_or_path"), stored_tokens(text, layers), _vision(config)
+    name, tokens = config.get("_name_or_path"), stored_tokens(text, layers)
     return ModelShape(
         name=name if isinstance(name, str) and name else _SOURCE,
         heads=heads,
@@ -232,9 +238,7 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
         full_layers=tokens.full,
         state_layers=tokens.states,
         dense_layers=layers_without_experts(text, layers) if experts else 0,
-        vision_layers=first_size(vision, _ENCODER_LAYERS),
-        vision_hidden=first_size(vision, _ENCODER_WIDTH),
-        **_images(config),
+        **_encoder(config),
         context=longest_request(text),
         dtype=weights_format(config, text),
         rotates=not str(config.get("model_type")).startswith(_UNROTATED),
@@ -310,6 +314,17 @@ def _counted(text: Mapping[str, Any], layers: int, tokens: Stored) -> dict[str, 
 def _vision(config: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the sizes of the encoder; none of Llama 4, which SGLang starts without it."""
     return {} if config.get("model_type") == "llama4" else mapping(config.get("vision_config"))
+
+
+def _encoder(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the sizes of the encoder, and whether SGLang runs it unasked."""
+    vision = _vision(config)
+    return {
+        "vision_layers": first_size(vision, _ENCODER_LAYERS),
+        "vision_hidden": first_size(vision, _ENCODER_WIDTH),
+        "vision_asked": bool(vision) and config.get("model_type") == _ASKED,
+        **_images(config),
+    }
 
 
 def _images(config: Mapping[str, Any]) -> dict[str, Any]:

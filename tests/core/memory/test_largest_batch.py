@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from kthena_components.core.memory import Split
-from kthena_components.core.memory.held_weights import runs_encoder
+from kthena_components.core.memory.engine import EngineOnGpu, engines_on_gpu, with_film
+from kthena_components.core.memory.held_weights import copies_of_host, runs_encoder
 from kthena_components.core.memory.largest_batch import (
     StartUp,
     encoder_peak,
@@ -17,6 +18,7 @@ from kthena_components.core.memory.largest_batch import (
 from kthena_components.core.memory.start_up import terms_of
 from kthena_components.core.models import ModelShape, find_model
 from kthena_components.core.values.images import Version
+from tests.core.memory.start_ups import Measured
 from tests.support.for_each import for_each
 
 HIDDEN, INNER, TOKENS = 2048, 768, 8192
@@ -344,3 +346,100 @@ def test_the_encoder_of_mistral_has_a_mask_of_all_patches(
     found = encoder_peak(shape, tokens, ranks, release, 44.4)
     assert found == pytest.approx(numbers * 2 / 2**30)
     assert images_of(shape, tokens) == (tokens // 3025 or 1, 12100 * 588)
+
+
+DRAFTS = '{"method":"mtp","num_speculative_tokens":3}'
+OMNI = "nvidia/Nemotron-3-Nano-Omni-30B-A3B-Reasoning-FP8"
+# Options, pictures of the film that vLLM measures with a longest request of 65,536 tokens.
+FILMS: list[tuple[dict[str, object], int]] = [
+    ({}, 512),
+    ({"--media-io-kwargs": '{"video": {"num_frames": 256}}'}, 256),
+    ({"--media-io-kwargs": '{"video": {"fps": 2}}'}, 512),
+    ({"--media-io-kwargs": "no JSON"}, 512),
+    ({"--limit-mm-per-prompt": '{"video": 0}'}, 0),
+    ({"--language-model-only": True}, 0),
+]
+
+
+@for_each(("options", "pictures"), FILMS)
+def test_the_longest_film_of_nemotron_fills_the_longest_request(
+    options: dict[str, object], pictures: int
+) -> None:
+    """Two pictures of 1,024 patches become 256 tokens; 128 are in the encoder at once."""
+    shape = with_film(shape_of(OMNI), 65536, options)
+
+    pixels, tokens = pictures * 512 * 512 * 3, pictures * 128
+    at_once = min(pictures, 128) * 512 * 13 * 1280
+    assert encoder_peak(shape, 4096, 1, (0, 20, 0), 120) == pytest.approx(
+        (pixels + at_once) * 2 / 2**30
+    )
+    assert kept_images(shape, 4096) == pytest.approx((pixels + tokens * 2688) * 2 / 2**30)
+
+
+def test_the_pixels_of_a_film_of_nemotron_stay_on_the_host() -> None:
+    start = StartUp(
+        shape=with_film(shape_of(OMNI), 65536, {}),
+        split=Split(tensor=1),
+        gpu="NVIDIA GB10",
+        memory_gib=120.69,
+        version=(0, 20, 0),
+        encoder_ranks=1,
+    )
+    more = copies_of_host(start) - copies_of_host(replace(start, encoder_ranks=0))
+
+    assert more == pytest.approx(512 * 512 * 512 * 3 * 2 / 2**30)
+
+
+# GPU, model, arguments: MiB that FlashInfer allocates in the first graph of whole decodes.
+DECODES: list[tuple[str, str, tuple[str, ...], int]] = [
+    ("NVIDIA-GB10", QWEN, ("--kv-cache-dtype", "fp8"), 394),
+    ("NVIDIA-GeForce-RTX-3090", QWEN, ("--kv-cache-dtype", "fp8_e4m3"), 394),
+    # FlashAttention runs caches in 16 bits, and in FP8 on Hopper.
+    ("NVIDIA-GB10", QWEN, (), 0),
+    ("NVIDIA-H100-80GB-HBM3", QWEN, ("--kv-cache-dtype", "fp8"), 0),
+    # Servers of Blackwell have other kernels of FlashInfer, of which no start-up states it.
+    ("NVIDIA-B200", QWEN, (), 0),
+    ("NVIDIA-B200", QWEN, ("--kv-cache-dtype", "fp8"), 0),
+    # Triton runs heads of two widths, and attention with sinks.
+    ("NVIDIA-GB10", "google/gemma-4-31B-it", ("--kv-cache-dtype", "fp8"), 0),
+    ("NVIDIA-GB10", "zai-org/GLM-4.7-Flash", ("--kv-cache-dtype", "fp8"), 0),
+    ("NVIDIA-GB10", "openai/gpt-oss-120b", ("--kv-cache-dtype", "fp8"), 0),
+    ("NVIDIA-GB10", QWEN, ("--kv-cache-dtype", "fp8", "--attention-backend", "TRITON_ATTN"), 0),
+    ("NVIDIA-GB10", QWEN, ("--attention-backend", "FLASHINFER"), 394),
+    # With drafts there are no graphs of whole decodes.
+    ("NVIDIA-GB10", QWEN, ("--kv-cache-dtype", "fp8", "--speculative-config", DRAFTS), 0),
+]
+
+
+@for_each(("gpu", "model", "args", "mib"), DECODES)
+def test_attention_of_flashinfer_has_a_workspace(
+    gpu: str, model: str, args: tuple[str, ...], mib: int
+) -> None:
+    start = Measured(
+        id="", source="", engine="vllm", version="0.21.0", gpu=gpu, tensor=1, model=model,
+        args=args, started=True,
+    )  # fmt: skip
+    ((_, placed),) = engines_on_gpu(start.serving)
+    assert isinstance(placed, EngineOnGpu)
+
+    assert placed.start.attention == pytest.approx(mib / 1024)
+
+
+def test_the_first_graph_of_decodes_has_the_workspace_of_attention() -> None:
+    start = StartUp(
+        shape=shape_of(QWEN),
+        split=Split(tensor=1),
+        gpu="NVIDIA GB10",
+        memory_gib=120.69,
+        version=(0, 21, 0),
+        sequences=8,
+        attention=0.25,
+    )
+    more, less = terms_of(start), terms_of(replace(start, attention=0.0))
+    none = terms_of(replace(start, eager=True))
+
+    assert more is not None
+    assert less is not None
+    assert none is not None
+    assert more.graphs - less.graphs == pytest.approx(0.25, abs=0.01)
+    assert none.graphs == 0

@@ -30,7 +30,7 @@ from tests.support.for_each import for_each
 
 KNOWN = tuple(start for start in start_ups() if isinstance(start.estimate, Estimate))
 MORE_THAN_SHARE = {
-    "f04": "83.4 GiB in use and of cache, of the 73.0 that its source states",
+    "f04": "83.4 GiB in use and of cache, of 73.0: its graphs count as -10.4 GiB (vllm#44740)",
     "j01": "79.1 GiB of weights and cache, of the 76.0 that its source states",
     "k14": "71.8 GiB of cache and 13.8 of weights at least, of the 85.5 by default",
     "k27": "70.6 GiB of weights and cache, of the 65.6 by default",
@@ -64,25 +64,25 @@ def errors(starts: tuple[Measured, ...]) -> list[float]:
 # Start-ups by their ids, and the most that their errors may be: mean, median, and the least share
 # within 2.5 GiB.
 NOT_USED = [
-    ("h", 56, 0.53, 0.3, 0.98),
+    ("h", 56, 0.52, 0.27, 0.98),
     ("i", 10, 1.05, 0.9, 1.0),
     ("j", 30, 1.2, 0.7, 0.9),
-    ("k", 24, 1.15, 0.45, 0.83),
-    ("m", 18, 0.6, 0.55, 1.0),
+    ("k", 24, 1.1, 0.45, 0.87),
+    ("m", 18, 0.58, 0.45, 1.0),
     ("p", 21, 0.53, 0.2, 0.95),
     ("q", 18, 1.0, 0.3, 0.94),
-    ("r", 19, 1.15, 0.8, 0.89),
+    ("r", 19, 1.1, 0.8, 0.89),
     ("t", 12, 0.7, 0.4, 1.0),
     ("u", 15, 1.13, 0.9, 0.86),
     ("v", 14, 0.85, 0.5, 0.92),
     ("w", 14, 1.65, 0.41, 0.71),
     ("x", 1, 3.4, 3.4, 0.0),
     ("y", 9, 1.15, 0.75, 0.88),
-    ("z", 21, 1.35, 0.65, 0.8),
-    ("g", 14, 1.3, 0.55, 0.85),
-    ("o", 10, 0.65, 0.36, 1.0),
-    ("d", 10, 1.6, 0.95, 0.9),
-    ("f", 15, 4.75, 3.65, 0.4),
+    ("z", 21, 1.35, 0.6, 0.8),
+    ("g", 14, 0.86, 0.5, 0.92),
+    ("o", 10, 0.68, 0.36, 1.0),
+    ("d", 10, 1.55, 0.95, 0.9),
+    ("f", 16, 4.1, 1.6, 0.62),
 ]
 
 
@@ -99,21 +99,21 @@ def test_start_ups_that_were_not_used_are_predicted(
 
 
 def test_all_start_ups_that_were_not_used_are_predicted() -> None:
-    """The goals are a mean of 1.0 GiB, and 90 %: they are missed since f, with 9 on GB10."""
+    """The goals are a mean of 1.0 GiB, and 90 %: the first is missed since f, by f07 and f08."""
     held = tuple(start for start in KNOWN if start.held_out)
     found = errors(held)
     before = errors(tuple(start for start in held if start.id[0] != "f"))
     older = errors(tuple(start for start in held if start.id[0] not in "zgdf"))
 
-    assert (len(found), len(before), len(older)) == (331, 316, 271)
-    assert mean(older) <= 0.9
+    assert (len(found), len(before), len(older)) == (332, 316, 271)
+    assert mean(older) <= 0.89
     assert sum(error <= 2.5 for error in older) >= 0.92 * len(older)
-    assert mean(before) <= 0.96
-    assert median(before) <= 0.44
+    assert mean(before) <= 0.94
+    assert median(before) <= 0.42
     assert sum(error <= 2.5 for error in before) >= 0.91 * len(before)
-    assert mean(found) <= 1.13
-    assert median(found) <= 0.46
-    assert sum(error <= 2.5 for error in found) >= 0.88 * len(found)
+    assert mean(found) <= 1.09
+    assert median(found) <= 0.44
+    assert sum(error <= 2.5 for error in found) >= 0.9 * len(found)
 
 
 def test_no_start_up_that_was_not_used_is_another_one_again() -> None:
@@ -195,7 +195,7 @@ def test_an_engine_of_sglang_that_started_takes_shorter_requests_at_least() -> N
 # Start-up: by how many GiB the weights of a rank that its log states may differ.
 WEIGHTS = [
     ("e47", 0.45), ("e103", 0.45), ("k05", 0.1), ("m11", 0.1), ("k18", 0.2), ("u02", 0.2),
-    ("h43", 0.7), ("i09", 0.3),
+    ("h43", 0.7), ("i09", 0.3), ("s7", 0.3),
 ]  # fmt: skip
 
 
@@ -810,6 +810,11 @@ FACTORS = [
     ("Qwen/Qwen3-VL-8B-Instruct", (0, 5, 8), 0.9248),
     ("Qwen/Qwen3-VL-4B-Instruct", (0, 5, 8), 0.95),
     ("Qwen/Qwen3-VL-4B-Instruct", (0, 4, 9), 0.9),
+    ("Qwen/Qwen3-VL-4B-Instruct", (0, 4, 9, 2), 0.9),
+    ("Qwen/Qwen3-VL-4B-Instruct", (0, 4, 9, 3), 0.95),
+    ("google/gemma-3-4b-it", (0, 4, 4, 2), 0.95),
+    ("google/gemma-3-4b-it", (0, 4, 5), 0.9),
+    ("google/gemma-3-27b-it", (0, 5, 8), 0.9097),
     ("Qwen/Qwen2-VL-7B-Instruct", (0, 5, 8), 0.76),
     ("Qwen/Qwen3-8B", (0, 4, 9), 1.0),
 ]
@@ -820,6 +825,35 @@ def test_sglang_leaves_more_to_a_vision_encoder(
     model: str, release: Version | None, factor: float
 ) -> None:
     assert vision_factor(shape_of(model), release) == pytest.approx(factor, abs=0.0001)
+
+
+# Release, arguments, model: the share of a GPU that SGLang uses.
+STATED_SHARES = [
+    ("0.4.4.post2", ("--mem-fraction-static", "0.8"), "google/gemma-3-4b-it", 0.76),
+    ("0.4.5", ("--mem-fraction-static", "0.8"), "google/gemma-3-4b-it", 0.72),
+    ("0.4.8", ("--mem-fraction-static", "0.8"), "Qwen/Qwen3-VL-4B-Instruct", 0.72),
+    ("0.4.8", ("--mem-fraction-static", "0.8"), "google/gemma-3-4b-it", 0.8),
+    ("0.4.9", ("--mem-fraction-static", "0.8"), "Qwen/Qwen3-VL-4B-Instruct", 0.8),
+    ("0.4.8", ("--mem-fraction-static", "0.8"), "Qwen/Qwen3-8B", 0.8),
+    ("0.4.4.post2", (), "google/gemma-3-4b-it", 0.836),
+    ("0.4.5", (), "google/gemma-3-4b-it", 0.792),
+    ("0.4.6.post4", (), "google/gemma-3-4b-it", 0.8718),
+    ("0.4.6.post4", ("--enable-multimodal",), "google/gemma-3-4b-it", 0.7846),
+]
+
+
+@for_each(("version", "args", "model", "share"), STATED_SHARES)
+def test_older_releases_of_sglang_lower_a_stated_share_for_an_encoder(
+    version: str, args: tuple[str, ...], model: str, share: float
+) -> None:
+    start = Measured(
+        id="", source="", engine="sglang", version=version, gpu="NVIDIA-H200", tensor=1,
+        model=model, args=args, started=True,
+    )  # fmt: skip
+    ((_, placed),) = engines_on_gpu(start.serving)
+
+    assert isinstance(placed, EngineOnGpu)
+    assert placed.share == pytest.approx(share, abs=0.0001)
 
 
 def test_a_small_vision_encoder_gains_five_per_cent_at_most() -> None:

@@ -336,7 +336,7 @@ OF_LAYERS = (
     *("full_kv_heads", "full_head_dim"),
     *("dense_layers", "dtype", "latent"),
     *("query_latent", "key_dim", "value_dim", "index_heads", "index_dim"),
-    *("vision_layers", "vision_hidden"),
+    *("vision_layers", "vision_hidden", "vision_asked"),
     *("index_layers", "image_patches", "image_edge", "image_tokens", "image_masked"),
     *("quarter_layers", "window_layers"),
 )
@@ -422,6 +422,18 @@ def test_the_format_of_weights_is_what_quantises_them(
 @for_each("config", [*LAYERED.values(), *(config for _, config in FAMILIES)])
 def test_the_part_that_is_read_gives_the_same_shape(config: Config) -> None:
     assert shape_from_config(shape_keys(config)) == shape_from_config(config)
+
+
+def test_a_config_gives_whether_sglang_is_asked_for_the_encoder() -> None:
+    text = {"num_attention_heads": 8, "num_hidden_layers": 34}
+    eyes = {"num_hidden_layers": 27, "hidden_size": 1152}
+    for kind, asked in (("gemma3", True), ("gemma4", False)):
+        shape = shape_from_config({"model_type": kind, "text_config": text, "vision_config": eyes})
+        assert isinstance(shape, ModelShape)
+        assert (shape.vision_hidden, shape.vision_asked) == (1152, asked)
+    blind = shape_from_config({"model_type": "gemma3", **text})
+    assert isinstance(blind, ModelShape)
+    assert not blind.vision_asked
 
 
 def test_a_config_gives_the_patches_of_mistral_and_what_does_not_rotate() -> None:

@@ -14,7 +14,8 @@ from kthena_components.core.findings import (
 )
 from kthena_components.core.hardware import Instance, find_instance, known_instances
 from kthena_components.core.memory import GIB, overhead
-from kthena_components.core.memory.engine import EngineOnGpu, bytes_per_token, engines_on_gpu
+from kthena_components.core.memory.engine import EngineOnGpu, engines_on_gpu
+from kthena_components.core.memory.estimate import bytes_per_token
 from kthena_components.core.objects.object import requests_in
 from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.rules.memory_weights_fraction_offload import memory_fraction_range
