@@ -1,8 +1,7 @@
 """JobSet: several Jobs as one workload. An engine is on one pod, or on the pods of several Jobs.
 
-Source: kubernetes-sigs/jobset v0.10 api/jobset/v1alpha2/jobset_types.go, and
-pkg/controllers/jobset_controller.go for the pods that a Job has at a time and what they are told
-(labelAndAnnotateObject), pkg/util/placement/placement.go GenPodName for their names.
+Source: kubernetes-sigs/jobset v0.10 api/jobset/v1alpha2/jobset_types.go, pkg/controllers/
+jobset_controller.go for the pods of a Job, pkg/util/placement/placement.go for their names.
 """
 
 from collections.abc import Iterator, Mapping
@@ -341,9 +340,10 @@ def jobset_names(view: JobSet, path: str, name: object, names: list[object]) -> 
         return
     if name not in names:
         before = "" if not path.endswith("].name") else " before this one"
-        seen = f"is {display(name)}, but there is no such replicated job{before}, and JobSet's "
+        verb, at = ("is", path) if names else ("names", path.removesuffix(".name"))
+        seen = f"{verb} {display(name)}, but there is no such replicated job{before}, and JobSet's "
         remedy = suggest(name, [each for each in names if isinstance(each, str)])
-        yield refuse(path, f"{seen}webhook rejects that", remedy if names else remove())
+        yield refuse(at, f"{seen}webhook rejects that", remedy if names else remove())
     elif path == _COORDINATOR:
         yield from _coordinator(view, view.jobs[names.index(name)], names.index(name))
 

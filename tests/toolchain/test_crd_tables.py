@@ -238,7 +238,7 @@ def test_the_document_of_kubernetes_is_read_as_a_table() -> None:
 
 
 def test_the_kinds_of_kubernetes_have_their_table() -> None:
-    table = json.loads((command.SYSTEMS / openapi.SYSTEM / command.FILE).read_text())
+    table = json.loads(command.path_of(openapi.SYSTEM).read_text())
     assert {*table["kinds"]} == {kind for kinds in openapi.KINDS.values() for kind in kinds}
     words = {tuple(made["enum"]) for made in table["types"] if "enum" in made}
     stated = {field for fields in openapi.WORDS.values() for field in fields.values()}
@@ -252,7 +252,7 @@ def test_what_no_reading_is_known_for_is_told() -> None:
 
 def test_every_source_has_its_table() -> None:
     for source in SOURCES:
-        table = json.loads((command.SYSTEMS / source.system / command.FILE).read_text())
+        table = json.loads(command.path_of(source.system).read_text())
         assert (table["title"], table["repository"]) == (source.title, source.repository)
         assert table["filled"] == {kind: [*names] for kind, names in source.filled.items()}
         for release in table["releases"]:

@@ -20,7 +20,6 @@ from toolchain.crd_tables.sources import SOURCES, Source
 from toolchain.crd_tables.tables import Table
 
 SYSTEMS = Path(__file__).parents[2] / "kthena_components" / "systems"
-FILE = "crds.json"
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _GITHUB = "https://github.com/{}.git"
 
@@ -38,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     if not options.systems or openapi.SYSTEM in options.systems:
-        (SYSTEMS / openapi.SYSTEM / FILE).write_text(openapi.make().write())
+        path_of(openapi.SYSTEM).write_text(openapi.make().write())
     for source in SOURCES:
         if not options.systems or source.system in options.systems:
             with tempfile.TemporaryDirectory() as folder:
@@ -46,8 +45,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     options.url.format(source.repository), Path(folder) / "clone"
                 )
                 table = make(source, repository)
-            (SYSTEMS / source.system / FILE).write_text(table.write())
+            path_of(source.system).write_text(table.write())
     return 0
+
+
+def path_of(system: str) -> Path:
+    """Return the path of a system's table: in its folder, or beside its module."""
+    folder = SYSTEMS / system
+    return folder / "crds.json" if folder.is_dir() else SYSTEMS / f"{system}.crds.json"
 
 
 def make(source: Source, repository: Repository) -> Table:

@@ -191,13 +191,16 @@ def _newest(forms: Sequence[tuple[int, V]], place: int) -> V | None:
 
 @cache
 def load(system: str) -> CrdTable | None:
-    """Load the table in the folder of a system; None if it has none, or the system is a module.
+    """Load the table in the folder of a system, or beside its module; None if it has none.
 
     Args:
         system: Dotted name of its package or module.
     """
     parent, _, name = system.rpartition(".")
-    path = resources.files(parent).joinpath(name, "crds.json")
+    folder = resources.files(parent)
+    path = folder.joinpath(name, "crds.json")
+    if not path.is_file():
+        path = folder.joinpath(f"{name}.crds.json")
     if not path.is_file():
         return None
     table = json.loads(path.read_text(encoding="utf-8"))
