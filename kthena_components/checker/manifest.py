@@ -287,6 +287,15 @@ def _own(kind: Kind[Any], view: Any) -> list[Finding]:
     return [tidy(finding) for finding in once_each(checked_by(kind.rules, view))]
 
 
+def schema_findings(body: Body) -> list[Finding]:
+    """Check the fields of an object of a known kind by its schema and by those of pods alone."""
+    kind = find_kind(group_kind(body))
+    if kind is None:
+        return []
+    of_pods = check_templates(body, kind)
+    return [*of_pods, *(tidy(each) for each in run_rule(crd_schema, read_object(body)))]
+
+
 def _schema(kind: Kind[Any], found: Object, findings: list[Finding]) -> list[Finding]:
     """Add findings of the pod schema and the CRD, unless a rule has one at the same path."""
     pods = check_templates(found.body, kind)

@@ -2,15 +2,17 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import field, replace
 from datetime import date
 from typing import Any
 
 from kthena_components import systems
 from kthena_components.checker.crd_schema import served_versions
+from kthena_components.checker.manifest import schema_findings
 from kthena_components.compiler.compile import Compiled
 from kthena_components.convert.lost_fields import Loss
-from kthena_components.core.findings import Finding, SpecError
+from kthena_components.core.findings import Finding, Level, SpecError
 from kthena_components.core.remedies import fixes_of
 from kthena_components.core.schema.language import no_name
 from kthena_components.core.values.dataclass import dataclass
@@ -67,6 +69,27 @@ def title_of(body: Body) -> str:
     if any(is_name(metadata.get(key)) for key in ("name", "generateName")):
         return f"{kind} {namespace}{name_of(body)}"
     return f"{kind} without a name{f' in {namespace[:-1]}' if namespace else ''}"
+
+
+@contextmanager
+def types_reported(*bodies: Body) -> Iterator[None]:
+    """Report the wrong fields of some objects where reading them ends with an exception.
+
+    A conversion reads an object as the API server would accept it.
+
+    Raises:
+        SpecError: Reading failed, and the schema of an object has findings.
+    """
+    try:
+        yield
+    except SpecError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        for body in bodies:
+            found = [each for each in schema_findings(body) if each.level is Level.MANDATORY]
+            if found:
+                raise SpecError(found, title_of(body)) from None
+        raise
 
 
 def check_head(body: Body, given: Mapping[str, Any]) -> None:

@@ -25,6 +25,7 @@ from kthena_components.convert.conversion import (
     Kept,
     check_head,
     title_of,
+    types_reported,
     with_changes,
 )
 from kthena_components.convert.describe_engines import context_of, is_sketched
@@ -69,6 +70,14 @@ _NAMES = frozenset({"apiVersion", "kind"})
 
 def convert(objects: Sequence[Body], changes: Changes) -> Conversion:
     """Convert every serving among some objects, and keep the others."""
+    try:
+        with types_reported(*objects):
+            return _converted(objects, changes)
+    except SpecError as error:
+        return Conversion(parts=(), errors=(error,))
+
+
+def _converted(objects: Sequence[Body], changes: Changes) -> Conversion:
     described = find_servings(objects)
     parts_of_others = {place for merged, _ in described.values() for place in merged.others}
     taken = described.keys() | parts_of_others
@@ -100,11 +109,13 @@ class _Result:
         names = Counter(_first_name(merged) for merged, _ in servings.values())
         unused = dict(others)
         for index, (merged, backend) in servings.items():
+            bodies = (merged.source, *merged.others.values())
             try:
-                for body in (merged.source, *merged.others.values()):
+                for body in bodies:
                     check_head(body, self.changes.arguments)
                 shared = names[_first_name(merged)] > 1
-                part, used = _convert(merged, backend, unused, self.changes, shared=shared)
+                with types_reported(*bodies):
+                    part, used = _convert(merged, backend, unused, self.changes, shared=shared)
             except SpecError as error:
                 self.errors.append(error)
                 continue
@@ -117,10 +128,11 @@ class _Result:
         for index, body in bodies.items():
             try:
                 check_head(body, self.changes.arguments)
-                if is_sketched(body):
-                    part = convert_engines(body, self.changes, objects)
-                else:
-                    part = convert_pods(body, self.changes)
+                with types_reported(body):
+                    if is_sketched(body):
+                        part = convert_engines(body, self.changes, objects)
+                    else:
+                        part = convert_pods(body, self.changes)
             except SpecError as error:
                 self.errors.append(error)
                 continue

@@ -145,9 +145,9 @@ def _gang(roles: Sequence[Mapping[str, Any]], parts: Sequence[Mapping[str, Any]]
     """Describe the minima of roles that the gang need not have whole."""
     minima = {part.get("name"): part.get("minSubGroups") for part in parts}
     fewer = {
-        role["name"]: minima[role["name"]]
+        name: minima[name]
         for role in roles
-        if minima.get(role["name"], role["replicas"]) != role["replicas"]
+        if (name := role.get("name")) in minima and minima[name] != role["replicas"]
     }
     return {"min_role_replicas": fewer} if fewer else None
 
