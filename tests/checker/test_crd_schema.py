@@ -56,7 +56,7 @@ def test_the_spec_of_each_kind_is_a_map(group_kind: tuple[str, str]) -> None:
 
 def leaves(schema: Schema, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Schema]]:
     for name, of in schema.fields.items() if isinstance(schema, Fields) else ():
-        if path or name in {"spec", "provisioner", "value", "roleRef"}:
+        if path or name == "spec":
             yield (*path, name), of
             yield from leaves(of, (*path, name))
 
@@ -113,7 +113,7 @@ def test_each_field_of_kubernetes_has_its_type(
 
 
 def test_most_fields_of_kubernetes_are_there() -> None:
-    assert len(FIELDS) > 400
+    assert len(FIELDS) > 300
     assert {kind for _, kind, path, _ in FIELDS} >= {"Deployment", "Service", "Job", "Node"}
 
 

@@ -23,19 +23,16 @@ MODULE = "k8s.io/kubernetes"
 DOCUMENT = "api/openapi-spec/swagger.json"
 FIRST = Version("1.29")
 KINDS: Mapping[str, tuple[str, ...]] = {
-    "": ("LimitRange", "Namespace", "Node", "PersistentVolume", "PersistentVolumeClaim",
-         "ReplicationController", "Secret", "Service", "ServiceAccount"),
+    "": ("LimitRange", "Node", "PersistentVolumeClaim", "ReplicationController", "Secret",
+         "Service", "ServiceAccount"),
     "apps": ("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"),
     "autoscaling": ("HorizontalPodAutoscaler",),
     "batch": ("CronJob", "Job"),
     "networking.k8s.io": ("Ingress",),
     "policy": ("PodDisruptionBudget",),
-    "rbac.authorization.k8s.io": ("ClusterRole", "ClusterRoleBinding"),
     "resource.k8s.io": ("DeviceClass", "ResourceClaim", "ResourceClaimTemplate"),
-    "scheduling.k8s.io": ("PriorityClass",),
-    "storage.k8s.io": ("StorageClass",),
 }  # fmt: skip
-"""Kinds with rules. Pods, also those of templates, have a table of their own: pod_fields.json."""
+"""Kinds that files are searched for: others are not parsed. Pods, also those of templates, have a table of their own: pod_fields.json."""
 WORDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "apps.v1.DaemonSetUpdateStrategy": {"type": ("RollingUpdate", "OnDelete")},
     "apps.v1.DeploymentStrategy": {"type": ("Recreate", "RollingUpdate")},
@@ -67,11 +64,6 @@ WORDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "networking.v1.HTTPIngressPath": {"pathType": ("Exact", "Prefix", "ImplementationSpecific")},
     "policy.v1.PodDisruptionBudgetSpec": {
         "unhealthyPodEvictionPolicy": ("IfHealthyBudget", "AlwaysAllow")
-    },
-    "scheduling.v1.PriorityClass": {"preemptionPolicy": ("Never", "PreemptLowerPriority")},
-    "storage.v1.StorageClass": {
-        "reclaimPolicy": ("Delete", "Recycle", "Retain"),
-        "volumeBindingMode": ("Immediate", "WaitForFirstConsumer"),
     },
 }
 """Words of fields, which the document states in its descriptions only, by definition.
