@@ -32,7 +32,10 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "policy": ("PodDisruptionBudget",),
     "resource.k8s.io": ("DeviceClass", "ResourceClaim", "ResourceClaimTemplate"),
 }  # fmt: skip
-"""Kinds that files are searched for: others are not parsed. Pods, also those of templates, have a table of their own: pod_fields.json."""
+"""Kinds that files are searched for: others are not parsed.
+
+Pods, also those of templates, are in another table, pod_fields.json.
+"""
 WORDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "apps.v1.DaemonSetUpdateStrategy": {"type": ("RollingUpdate", "OnDelete")},
     "apps.v1.DeploymentStrategy": {"type": ("Recreate", "RollingUpdate")},
