@@ -18,6 +18,7 @@ from kthena_components.checker.leaders_apart_and_published import (
 )
 from kthena_components.checker.members import COMPARED, COMPARED_IMAGES, PORTS
 from kthena_components.checker.pod_ranks_of_parts import pod_ranks_of_parts
+from kthena_components.checker.autoscaler_conflict import REMOVE_IT
 from kthena_components.core.engines.kv_transfer import BOOTSTRAP_PORT
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.split_engines import EnginePart, is_whole, spreads_copies
@@ -185,7 +186,7 @@ def _scaled(at: str, head: EnginePart, part: EnginePart, least: int) -> Iterator
     command = head.pod.command
     if command is None or not (command.ray_role == "head" or spreads_copies(command)):
         return
-    shown, remedy = f"is the {part.kind} {display(part.name)}", "remove the autoscaler, and write "
+    shown, remedy = f"is the {part.kind} {display(part.name)}", REMOVE_IT
     if part is head:
         seen = f"{shown}, whose pod is the first one of an engine: another one would start another "
         yield refuse(

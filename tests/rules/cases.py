@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from kthena_components.checker.check_cluster_objects import check_split_engines
+from kthena_components.checker.check_cluster_objects import check_split_engines, without_contrary
 from kthena_components.checker.cluster_rules import compare_objects
 from kthena_components.checker.manifest import check_manifest, read_demand
 from kthena_components.checker.members import read_engine_part_of
@@ -134,7 +134,8 @@ def check_objects_together(named: dict[str, Any], **asked: Any) -> list[Finding]
     held = {i: held for i, body in enumerate(bodies) if (held := read_demand(body))}
     parts = [part for name, body in named.items() if (part := read_engine_part_of(body, name))]
     split = check_split_engines(parts, named)
-    return [*alone, *split, *compare_objects(bodies, list(named), held=held, **asked)]
+    compared = compare_objects(bodies, list(named), held=held, **asked)
+    return [*alone, *without_contrary([*split, *compared], named)]
 
 
 @cache

@@ -15,6 +15,7 @@ from kthena_components.checker.check_cluster_objects import (
     ReadObjects,
     StackOptions,
     check_engines,
+    without_contrary,
     compare,
 )
 from kthena_components.checker.manifest import CheckedObject, is_compared, reduce_object
@@ -346,7 +347,8 @@ class AllObjects:
             ports={i: one.ports for i, one in enumerate(kept)},
         )
         found = check_engines(objects, complete=asked.whole)
-        return found + self._sure(compare(objects, asked), asked)
+        found += self._sure(compare(objects, asked), asked)
+        return without_contrary(found, dict(zip(objects.paths, objects.bodies, strict=True)))
 
     def _sure(self, findings: Iterable[Finding], asked: StackOptions) -> list[Finding]:
         """Drop findings that were not checked, because the missing object may be in the cluster."""
