@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from kthena_components.checker.autoscaler_conflict import REMOVE_IT
 from kthena_components.checker.leader_selected import changes_port, leader_selected
 from kthena_components.checker.leaders_apart_and_published import (
     leader_alone,
@@ -18,7 +19,6 @@ from kthena_components.checker.leaders_apart_and_published import (
 )
 from kthena_components.checker.members import COMPARED, COMPARED_IMAGES, PORTS
 from kthena_components.checker.pod_ranks_of_parts import pod_ranks_of_parts
-from kthena_components.checker.autoscaler_conflict import REMOVE_IT
 from kthena_components.core.engines.kv_transfer import BOOTSTRAP_PORT
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.split_engines import EnginePart, is_whole, spreads_copies

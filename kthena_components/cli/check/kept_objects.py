@@ -15,8 +15,8 @@ from kthena_components.checker.check_cluster_objects import (
     ReadObjects,
     StackOptions,
     check_engines,
-    without_contrary,
     compare,
+    without_contrary,
 )
 from kthena_components.checker.manifest import CheckedObject, is_compared, reduce_object
 from kthena_components.checker.members import read_engine_part_of
