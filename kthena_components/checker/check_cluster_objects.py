@@ -13,8 +13,12 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from kthena_components.checker.autoscaler_conflict import CONFLICT, REMOVE_IT
-from kthena_components.checker.cluster_rules import compare_objects, only_together
+from kthena_components.checker.cluster_rules import (
+    compare_objects,
+    only_together,
+    owner_of,
+    without_contrary,
+)
 from kthena_components.checker.installed_releases import together_by_installed
 from kthena_components.checker.manifest import (
     CheckedObject,
@@ -30,27 +34,16 @@ from kthena_components.core import naming
 from kthena_components.core.facts.context import Context, Pin, ReferencedObjects, gather
 from kthena_components.core.facts.serving import GpuDemand, ServingFacts
 from kthena_components.core.facts.split_engines import EnginePart
-from kthena_components.core.findings import (
-    READING_ALL,
-    Finding,
-    Level,
-    count_of,
-    rule_name,
-    run_rule,
-)
+from kthena_components.core.findings import READING_ALL, Finding, Level, count_of, run_rule
 from kthena_components.core.hardware import NO_CHOICE, GpuChoice
 from kthena_components.core.objects.cluster_objects import Ports
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.rules.memory_weights_fraction_offload import memory_unchecked
 from kthena_components.core.rules.registry import run_checks
 from kthena_components.core.values.dataclass import dataclass
-from kthena_components.core.values.read import group_kind, mapping, name_of, namespace_of
+from kthena_components.core.values.read import mapping
 from kthena_components.core.values.regex import regex
 from kthena_components.systems import COMPLETING, NAMED_BY
-from kthena_components.systems.kubernetes.rules.autoscalers_and_coscheduling_pods import (
-    autoscaler_replicas,
-    stated_target,
-)
 from kthena_components.systems.native.facts import GroupMember, is_part, join_parts, read_part
 
 RULE = "memory-weights-fit"
@@ -108,8 +101,6 @@ Bodies = Mapping[str, Mapping[str, Any]]
 """Objects of one cluster by the caller's name for them, a prefix of every path."""
 _REFERS = regex(r'"configMap|"inference"|"runtimeConfig"|"runtime"|"resourceClaim')
 """Strings in an object that may refer to a ConfigMap, a runtime or a resource claim."""
-_LONGEST_NAME = 4096
-"""Maximum length of a caller's name for an object."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,12 +228,8 @@ def check_objects_together(
         objects, StackOptions(budget=budget, gpu_types=gpu_types, versions=versions)
     )
     findings += run_rule(_completed, bodies, referring, context, name=READING_ALL)
-    findings = _of_several(
-        without_contrary(findings, bodies),
-        bodies,
-        checked,
-        partial(check_manifest, versions=versions, context=named),
-    )
+    check = partial(check_manifest, versions=versions, context=named)
+    findings = _of_several(without_contrary(findings, bodies), bodies, checked, check)
     stated = {name: found for name, body in bodies.items() if (found := annotated(body, name))}
     return findings if today is None or not stated else _waived(findings, bodies, stated, today)
 
@@ -307,49 +294,6 @@ def _completed(bodies: Bodies, names: Container[str], context: Context) -> Itera
     for name, body in bodies.items():
         if name in names:
             yield from check_manifest(body, name, context=context)
-
-
-def owner_of(finding: Finding, names: Container[str]) -> str:
-    """Find the longest name that a path starts with; empty if it is about no object.
-
-    A name ends at the end of the path, or at a dot.
-    """
-    path, end = finding.path, len(finding.path)
-    while end > 0 and (end > _LONGEST_NAME or path[:end] not in names):
-        end = path.rfind(".", 0, min(end, _LONGEST_NAME))
-    return path[: max(end, 0)]
-
-
-def without_contrary(findings: list[Finding], bodies: Bodies) -> list[Finding]:
-    """Leave out the advice to remove the replicas of what autoscaler-conflict says to write.
-
-    No autoscaler scales these objects then, so no apply undoes its number. A rule about engines of
-    several objects and one about single objects report the conflict.
-    """
-    targets = {
-        _target_of(bodies[owner_of(finding, bodies)])
-        for finding in findings
-        if finding.rule == CONFLICT and finding.remedy.startswith(REMOVE_IT)
-    }
-    if not targets:
-        return findings
-    return [
-        finding
-        for finding in findings
-        if finding.rule != rule_name(autoscaler_replicas)
-        or _identity(bodies[owner_of(finding, bodies)]) not in targets
-    ]
-
-
-def _target_of(body: Mapping[str, Any]) -> tuple[object, ...]:
-    """Return the identity of what an autoscaler names."""
-    scaler = read_object(body)
-    target = stated_target(scaler)
-    return group_kind(target), scaler.stated_namespace, target.get("name")
-
-
-def _identity(body: Mapping[str, Any]) -> tuple[object, ...]:
-    return group_kind(body), namespace_of(body), name_of(body)
 
 
 def _waived(

@@ -9,8 +9,8 @@ from typing import Any
 
 import yaml
 
-from kthena_components.checker.check_cluster_objects import check_split_engines, without_contrary
-from kthena_components.checker.cluster_rules import compare_objects
+from kthena_components.checker.check_cluster_objects import check_split_engines
+from kthena_components.checker.cluster_rules import compare_objects, without_contrary
 from kthena_components.checker.manifest import check_manifest, read_demand
 from kthena_components.checker.members import read_engine_part_of
 from kthena_components.checker.update_rules import check_change

@@ -16,8 +16,8 @@ from kthena_components.checker.check_cluster_objects import (
     StackOptions,
     check_engines,
     compare,
-    without_contrary,
 )
+from kthena_components.checker.cluster_rules import without_contrary
 from kthena_components.checker.manifest import CheckedObject, is_compared, reduce_object
 from kthena_components.checker.members import read_engine_part_of
 from kthena_components.checker.waivers import WaiverEntry, annotated, waive
