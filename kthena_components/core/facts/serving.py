@@ -127,6 +127,8 @@ class ServingFacts:
     numbered_with: tuple[str, str] = field(default=("", ""), compare=False)
     """How to let a controller number the pods, if none does yet, and the variable with the number:
     empty for a StatefulSet, whose pods have the number as a label."""
+    has_random_names: bool = field(default=False, compare=False)
+    """Whether the names and host names of its pods end in random letters."""
     added_fields: frozenset[str] | None = field(default=None, compare=False)
     """Labels and annotations that its controller adds to pods, as `metadata.labels['app']`.
     None: not known."""
