@@ -90,6 +90,8 @@ class Listening:
     """Whether it may load adapters; more can be added while it runs."""
     program: str = ""
     """What listens if it is not an engine."""
+    sends: tuple[tuple[str, str], ...] = ()
+    """The addresses HOST:PORT of the servers to which it sends requests, each with its field."""
     meets: tuple[str, int] | None = None
     """The host and the port at which they meet the other pods of their engine, as written."""
     asks: tuple[str, int] | None = None

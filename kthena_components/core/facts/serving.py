@@ -5,10 +5,10 @@ from dataclasses import field
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.container import ContainerFacts
-from kthena_components.core.facts.dynamo_ports import ServerFacts
 from kthena_components.core.facts.network import PodHosts
 from kthena_components.core.facts.pod import DeviceFacts, PodFacts
 from kthena_components.core.facts.pod_template import read_pod, read_pods
+from kthena_components.core.facts.server_ports import ServerFacts
 from kthena_components.core.findings import paths_above
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown, product, total

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kthena_components.core import naming
-from kthena_components.core.facts.dynamo_ports import servers_in
 from kthena_components.core.facts.members import Numbers, Template, with_members, with_siblings
 from kthena_components.core.facts.network import HostedPods, PodHosts
 from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.server_ports import servers_in
 from kthena_components.core.facts.serving import EngineFacts, NameFacts, ServingFacts, StartOrder
 from kthena_components.core.facts.workload import (
     NO_SCHEDULER,
@@ -196,7 +196,7 @@ def _facts(
         engines=tuple(engines),
         gang_expected=_placed_together(found, scheduler),
         names=_names(found, ours=role is not None),
-        servers=tuple(servers_in(template, at)),
+        servers=tuple(servers_in(template, at, found.context)),
     )
 
 

@@ -29,6 +29,7 @@ from kthena_components.systems.kubernetes.rules.inference_pools import POOL, poo
 from kthena_components.systems.kubernetes.selectors_and_routers import (
     PICKER,
     STACK,
+    TRTLLM,
     Backend,
     Router,
     routers,
@@ -387,7 +388,8 @@ def _backend(router: Router, backend: Backend, service: _Services) -> Iterator[F
 def _instead(router: Router, backend: Backend, address: str) -> str:
     """Return what to write in place of an address, in an option of one word as a change."""
     if router.program != STACK:
-        return f"write {address} there"
+        shown = address.removeprefix("http://") if router.program == TRTLLM else address
+        return f"write {shown} there"
     stated = (router.value(backend.option) or "").split(",")
     kept = [address if url.strip() == backend.url else url for url in stated]
     return set_option(backend.option, ",".join(kept), f"write {address} there")
