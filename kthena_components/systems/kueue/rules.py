@@ -21,6 +21,7 @@ from kthena_components.core.values.read import (
 from kthena_components.core.values.unknown import MaybeText, Unknown, known
 from kthena_components.systems.kueue.view import (
     CLUSTER_QUEUE,
+    ELASTIC,
     GROUP,
     GROUP_NAME,
     LOCAL_QUEUE,
@@ -35,6 +36,7 @@ from kthena_components.systems.kueue.view import (
     flavors,
     lent_to,
     local_queue,
+    ray_clusters,
     topologies,
     workloads,
 )
@@ -363,3 +365,36 @@ def _alike(owner: Object, both: Sequence[PodSetTopology], *, is_group: bool) -> 
                 remedy = together(remedy, remove(f"remove {TOPOLOGY[1]}", at=place))
             yield report(owner.at(f"{holder.at}.{GROUP}/{key}"), seen, remedy)
             return
+
+
+@each_of(ray_clusters)
+def kueue_ray(owner: Object, at: str, spec: Mapping[str, object]) -> Iterator[Finding]:
+    """A Ray cluster in a queue has no autoscaler, and a RayJob there deletes its cluster.
+
+    An elastic job, with the annotation kueue.x-k8s.io/elastic-job "true", may have one. The
+    groupName head is reserved.
+
+    Pass: enableInTreeAutoscaling false in a RayCluster with the label kueue.x-k8s.io/queue-name.
+    Fail: enableInTreeAutoscaling true; groupName head; a RayJob without shutdownAfterJobFinishes.
+    Level: mandatory, because Kueue's webhook rejects it.
+    Source: kubernetes-sigs/kueue v0.19.2 pkg/controller/jobs: raycluster/raycluster_webhook.go
+    validateCreate, raycluster/common.go ValidateCreate, rayjob/rayjob_webhook.go validateCreate.
+    """
+    elastic = mapping(owner.metadata.get("annotations")).get(ELASTIC)
+    scales, path = spec.get("enableInTreeAutoscaling"), owner.at(f"{at}.enableInTreeAutoscaling")
+    if scales and elastic != "true":
+        require_known(path, scales, elastic)
+        seen = f"is true in a queue, {_REJECTS} an autoscaler of a cluster that is no elastic job"
+        yield refuse(path, seen, write(False))
+    for index, group in enumerate(map(mapping, sequence(spec.get("workerGroupSpecs")))):
+        if group.get("groupName") == "head":
+            seen = f"is 'head', which Kueue keeps for the pods of the head, {_REJECTS} it"
+            place = owner.at(f"{at}.workerGroupSpecs[{index}].groupName")
+            yield refuse(place, seen, "give the group another name")
+    if owner.kind == "RayJob" and not owner.spec.get("clusterSelector"):
+        ends, path = owner.spec.get("shutdownAfterJobFinishes"), "spec.shutdownAfterJobFinishes"
+        require_known(owner.at(path), ends)
+        if ends is not True:
+            seen = f"is {'missing' if ends is None else display(ends)}, {_REJECTS} a RayJob in a "
+            seen += "queue whose cluster stays"
+            yield refuse(owner.at(path), seen, write(True))

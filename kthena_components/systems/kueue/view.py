@@ -259,3 +259,21 @@ def lent_to(
         if amount.is_finite():
             lent[key] -= amount
     return number, lent
+
+
+_RAY: Mapping[GroupKind, str] = {
+    ("ray.io", "RayCluster"): "spec",
+    ("ray.io", "RayJob"): "spec.rayClusterSpec",
+    ("ray.io", "RayService"): "spec.rayClusterConfig",
+}
+"""The fields with a Ray cluster."""
+ELASTIC = f"{GROUP}/elastic-job"
+
+
+def ray_clusters(cluster: ClusterObjects) -> Iterator[tuple[Object, str, Mapping[str, object]]]:
+    """Yield the Ray clusters whose objects name a queue; a RayJob may use one that is there."""
+    for kind, at in _RAY.items():
+        for found in cluster.of(kind):
+            spec = found.spec if at == "spec" else mapping(found.spec.get(at.partition(".")[2]))
+            if spec and mapping(found.metadata.get("labels")).get(QUEUE_NAME) is not None:
+                yield found, at, spec

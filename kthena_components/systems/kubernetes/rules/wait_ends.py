@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from kthena_components.core import naming
+from kthena_components.core.facts.listening import Listening
 from kthena_components.core.facts.split_engines import forwarded
 from kthena_components.core.facts.wait_loops import hook_of, required_by, wait_loops
 from kthena_components.core.facts.wait_programs import ITSELF, Ready, WaitLoop
@@ -274,10 +275,19 @@ def _of_engine(
     if not here.sure or loop.port is None or not pods.spread:
         return None
     ports = [cluster.listening(each) for each in here.pods]
-    target = forwarded(service.body, loop.port)
-    if not all(port and port.answers == target for port in ports):
+    if not all(port and _is_sent(service, loop.port, port) for port in ports):
         return None
     return _Never("which the first pod does when all pods of its engine have joined", sure=True)
+
+
+def _is_sent(service: Object, number: int, ports: Listening) -> bool:
+    """Return whether a Service sends a port to that on which pods answer, by number or name."""
+    listed = map(mapping, sequence(service.spec.get("ports")))
+    name = next((port.get("targetPort") for port in listed if port.get("port") == number), None)
+    target = forwarded(service.body, number)
+    if isinstance(name, str) and service.spec.get("clusterIP") != "None":
+        target = dict(ports.named).get(name)
+    return ports.answers is not None and ports.answers == target
 
 
 def _of_others(cluster: ClusterObjects, pods: PodSet, loop: WaitLoop) -> _Never | None:
