@@ -295,8 +295,8 @@ def kueue_topology(owner: Object, sets: Sequence[PodSetTopology]) -> Iterator[Fi
     a JobSet whose jobs of 2 and of 4 pods have one group; both topologies in one template.
     Level: mandatory with a podset-group-name, because Kueue's webhook rejects it; else advisory.
     Source: kubernetes-sigs/kueue v0.19.2 pkg/controller/jobframework/tas_validation.go
-    ValidateTASPodSetRequest, ValidatePodSetGroupingTopology and topologyRequestsValid; pkg/
-    controller/jobs: jobset, mpijob, raycluster, rayjob and rayservice, validateTopologyRequest.
+    ValidateTASPodSetRequest and ValidatePodSetGroupingTopology, which the webhooks in
+    pkg/controller/jobs call: of jobset, mpijob and raycluster since v0.15.
     """
     for one in sets:
         require_known(owner.at(one.at), *one.stated.values())
