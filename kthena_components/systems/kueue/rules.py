@@ -4,10 +4,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
-from kthena_components.core.findings import Finding, Level, advise, each_of, refuse, suggest
+from kthena_components.core.findings import (
+    Finding,
+    Level,
+    advise,
+    count_of,
+    each_of,
+    refuse,
+    suggest,
+)
 from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import GroupKind, Object, requests_of
-from kthena_components.core.remedies import remove, together, write
+from kthena_components.core.remedies import remove, write
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import is_accelerator, parse_quantity, render_quantity
@@ -31,6 +39,7 @@ from kthena_components.systems.kueue.view import (
     UNREAD,
     PodSetTopology,
     Workload,
+    aligned,
     cluster_queue,
     cohort_of,
     flavors,
@@ -276,8 +285,8 @@ def _exceeds(
 def _uncovered(wanted: Workload, queue: Object, resource: str) -> Finding:
     seen = (
         f"is {display(wanted.queue)}, and {wanted.title} requests {resource}, which no flavor of "
-        f"its ClusterQueue {display(queue.name)} has, and Kueue admits no such pods"
     )
+    seen += f"its ClusterQueue {display(queue.name)} has, and Kueue admits no such pods"
     return advise(wanted.path, seen, f"add {resource} to the coveredResources, with a quota")
 
 
@@ -285,33 +294,28 @@ def _uncovered(wanted: Workload, queue: Object, resource: str) -> Finding:
 def kueue_topology(owner: Object, sets: Sequence[PodSetTopology]) -> Iterator[Finding]:
     """Two pod sets of a podset-group-name have the same topology, as a leader and its workers have.
 
-    A group has two pod sets, such as the leader and the workers of a LeaderWorkerSet, or two
-    replicated jobs of a JobSet, of which one is a single pod. Both state one
-    podset-required-topology or one podset-preferred-topology. The annotations are those of the pod
-    templates. Without a group, only the templates of a LeaderWorkerSet are compared.
+    A group is two pod sets, of which one is a single pod, such as the leader and the workers of a
+    LeaderWorkerSet, or two replicated jobs of a JobSet, and their pod templates state one topology.
+    Without a group, only the templates of a LeaderWorkerSet are compared.
 
     Pass: podset-required-topology rack and podset-group-name g in both templates.
     Fail: podset-group-name in one template; required-topology rack in one, and block in the other;
     a JobSet whose jobs of 2 and of 4 pods have one group; both topologies in one template.
     Level: mandatory with a podset-group-name, because Kueue's webhook rejects it; else advisory.
-    Source: kubernetes-sigs/kueue v0.19.2 pkg/controller/jobframework/tas_validation.go
-    ValidateTASPodSetRequest and ValidatePodSetGroupingTopology, which the webhooks in
-    pkg/controller/jobs call: of jobset, mpijob and raycluster since v0.15.
+    Source: kubernetes-sigs/kueue v0.19.2 pkg/controller/jobframework/tas_validation.go, which the
+    webhooks of pkg/controller/jobs call: jobset, mpijob and raycluster for groups since v0.15.
     """
     for one in sets:
         require_known(owner.at(one.at), *one.stated.values())
     if found := next((fault for one in sets for fault in _alone(owner, one)), None):
         yield found
         return
-    groups: dict[object, list[PodSetTopology]] = {}
-    for one in sets:
-        if one.stated.get(GROUP_NAME):
-            groups.setdefault(one.stated[GROUP_NAME], []).append(one)
+    named = [(str(one.stated[GROUP_NAME]), one) for one in sets if one.stated.get(GROUP_NAME)]
     if owner.kind == "LeaderWorkerSet" and len(sets) == _PAIR:
-        yield from _alike(owner, sets, is_group=bool(groups))
+        yield from _alike(owner, sets, is_group=bool(named))
         return
-    for name, members in groups.items():
-        yield from _of_group(owner, str(name), members)
+    for name in dict(named):
+        yield from _of_group(owner, name, [one for own, one in named if own == name])
 
 
 _PAIR = 2
@@ -343,27 +347,23 @@ def _of_group(owner: Object, name: str, members: Sequence[PodSetTopology]) -> It
     else:
         first, second = (one.count for one in members)
         if isinstance(first, int) and isinstance(second, int) and 1 not in (first, second):
-            seen = f"is {display(name)}, whose templates have {first} and {second} pods, {_REJECTS}"
-            yield refuse(path, f"{seen} a group without a single pod", "remove it from both")
+            seen = f"is {display(name)}, whose templates have {first} and "
+            seen += f"{count_of(second, 'pod')}, {_REJECTS} a group without a single pod"
+            yield refuse(path, seen, "remove it from both")
         yield from _alike(owner, members, is_group=True)
 
 
 def _alike(owner: Object, both: Sequence[PodSetTopology], *, is_group: bool) -> Iterator[Finding]:
     """Report annotations in which two pod sets differ that are meant for one place."""
-    one, other = both
     so = f"{_REJECTS} such a group" if is_group else "and Kueue may place them apart"
     for key in (GROUP_NAME, *TOPOLOGY):
-        first, second = one.stated.get(key), other.stated.get(key)
+        first, second = (each.stated.get(key) for each in both)
         if first != second:
-            holder, wanted = (other, first) if first else (one, second)
+            given, holder = both if first else both[::-1]
             seen = "is missing" if not (first and second) else f"is {display(second)}"
-            seen += f", but the other template states {display(wanted)}, {so}"
-            report, remedy = refuse if is_group else advise, write(wanted)
-            beside = holder.stated.get(TOPOLOGY[1]) if key == TOPOLOGY[0] else None
-            if beside is not None:  # a pod set states one of the two
-                place = owner.at(f"{holder.at}.{GROUP}/{TOPOLOGY[1]}")
-                remedy = together(remedy, remove(f"remove {TOPOLOGY[1]}", at=place))
-            yield report(owner.at(f"{holder.at}.{GROUP}/{key}"), seen, remedy)
+            seen += f", but the other template states {display(given.stated[key])}, {so}"
+            path, report = owner.at(f"{holder.at}.{GROUP}/"), refuse if is_group else advise
+            yield report(f"{path}{key}", seen, aligned(path, given, holder, key))
             return
 
 
@@ -389,8 +389,8 @@ def kueue_ray(owner: Object, at: str, spec: Mapping[str, object]) -> Iterator[Fi
     for index, group in enumerate(map(mapping, sequence(spec.get("workerGroupSpecs")))):
         if group.get("groupName") == "head":
             seen = f"is 'head', which Kueue keeps for the pods of the head, {_REJECTS} it"
-            place = owner.at(f"{at}.workerGroupSpecs[{index}].groupName")
-            yield refuse(place, seen, "give the group another name")
+            path = owner.at(f"{at}.workerGroupSpecs[{index}].groupName")
+            yield refuse(path, seen, "give the group another name")
     if owner.kind == "RayJob" and not owner.spec.get("clusterSelector"):
         ends, path = owner.spec.get("shutdownAfterJobFinishes"), "spec.shutdownAfterJobFinishes"
         require_known(owner.at(path), ends)

@@ -11,7 +11,9 @@ from decimal import Decimal
 
 from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import GroupKind, Object, PodSet
+from kthena_components.core.remedies import Remedy, remove, together, write
 from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.core.values.read import (
     count,
@@ -142,6 +144,18 @@ class PodSetTopology:
     stated: Mapping[str, object]
     """Without the prefix `kueue.x-k8s.io/`."""
     count: MaybeInt
+
+
+def aligned(path: str, given: PodSetTopology, holder: PodSetTopology, key: str) -> Remedy:
+    """Write what the other template states; a pod set states one of the two topologies."""
+    stated = {each: given.stated[each] for each in TOPOLOGY if given.stated.get(each)}
+    kept = [each for each in TOPOLOGY if holder.stated.get(each)]
+    if key == GROUP_NAME:
+        wanted = {} if kept else stated
+        more = [write(v, f"{each} {display(v)}", at=path + each) for each, v in wanted.items()]
+    else:
+        more = [remove(f"remove {each}", at=path + each) for each in kept if each != key]
+    return together(write(given.stated[key]), *more)
 
 
 def topologies(cluster: ClusterObjects) -> Iterator[tuple[Object, list[PodSetTopology]]]:
