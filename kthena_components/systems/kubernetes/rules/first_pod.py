@@ -171,17 +171,16 @@ def _find_service(found: Object) -> _ServiceUse | None:
     template = mapping(mapping(found.spec.get("template")).get("spec"))
     containers = [mapping(each) for each in sequence(template.get("containers"))]
     probed = any(c.get("readinessProbe") or c.get("startupProbe") for c in containers)
-    first: _ServiceUse | None = None
-    for _, pod, meeting in _looked_up_addresses(facts_of_copies(found)):
+    first, ordinal = None, rf"{re.escape(str(found.name))}-\d+"
+    for engine, pod, meeting in _looked_up_addresses(facts_of_copies(found)):
         host = _HOST.fullmatch(str(meeting.address))
-        named = host and re.fullmatch(rf"{re.escape(str(found.name))}-\d+", host["pod"])
+        named = host and re.fullmatch(ordinal, host["pod"])
         match = host if named else _ALONE.fullmatch(str(meeting.address))
         if match and (named or match["space"] in {None, found.namespace}):
-            own = host is None and re.fullmatch(
-                rf"{re.escape(str(found.name))}-\d+", match["domain"]
-            )
+            own = host is None and re.fullmatch(ordinal, match["domain"])
             path = pod.command_path.removeprefix(f"{found.path}.")
-            waits = probed and waits_for_engine(pod)
+            commands = () if engine.siblings is None else engine.siblings.commands
+            waits = probed and waits_for_engine(pod, commands)
             asked = _ServiceUse(match["domain"], waits, bool(named), path, bool(own))
             if asked.waits:
                 return asked
