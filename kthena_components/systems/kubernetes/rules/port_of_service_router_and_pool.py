@@ -348,7 +348,8 @@ def _of_picker(cluster: ClusterObjects, pool: object, space: str) -> list[str]:
 def router_backend_port(cluster: ClusterObjects) -> Iterator[Finding]:
     """The address of a router's backend names a port that its Service has.
 
-    A Service with a cluster IP forwards its own ports only, whatever the engine listens on.
+    A Service with a cluster IP forwards its own ports only, whatever the engine listens on. Behind
+    --prefill URL is the bootstrap port of SGLang's prefill engines.
 
     Pass: --static-backends http://chat:80, and a Service chat with port 80.
     Fail: --static-backends http://chat:8000, and a Service chat with port 80 and targetPort 8000.
