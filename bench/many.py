@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -55,6 +56,53 @@ def _servings(n: int) -> list[Body]:
         return core("Service", f"s{i}", {"selector": selector, "ports": [{"port": 8000}]})
 
     return [*map(service, range(n)), *(model_serving(1, f"chat-{i}") for i in range(n))]
+
+
+def _waiting(n: int) -> list[Body]:
+    """Return workloads whose workers wait for the Service of their own first pods, and others."""
+
+    def pods(i: int) -> Body:
+        init = container("wait", "sh", "-c", f"until nc -z head-{i} 80; do sleep 1; done")
+        inits = [{**init, "image": "busybox"}]
+        return workload(container("e", "vllm", "serve"), name=f"chat-{i}", initContainers=inits)
+
+    def service(i: int) -> Body:
+        return core("Service", f"head-{i}", {"selector": {"app": f"chat-{i + 1}"}})
+
+    return [*map(service, range(n)), *map(pods, range(n))]
+
+
+def _waiting_for_themselves(n: int) -> list[Body]:
+    services = (core("Service", f"head-{i}", {"selector": {"app": f"chat-{i}"}}) for i in range(n))
+    return [*services, *(body for body in _waiting(n) if body["kind"] != "Service")]
+
+
+def _waiting_for_one(n: int, *, themselves: bool = False) -> list[Body]:
+    """Return workloads that wait for one Service, which selects them or as many others."""
+    bodies = [body for body in _waiting(n if themselves else 2 * n) if body["kind"] != "Service"]
+    for i, body in enumerate(bodies):
+        template = body["spec"]["template"]
+        template["metadata"]["labels"]["tier"] = "all" if themselves or i < n else "none"
+        init = container("wait", "sh", "-c", "until nc -z all 80; do sleep 1; done")
+        template["spec"]["initContainers"] = [{**init, "image": "busybox"}]
+    return [core("Service", "all", {"selector": {"tier": "all"}}), *bodies]
+
+
+def _waiting_for_sets(n: int) -> list[Body]:
+    def pods(i: int) -> Body:
+        body = _waiting(1)[-1]
+        init = container(
+            "wait", "sh", "-c", f"until nc -z chat-{i + 1}-0.set-{i + 1} 80; do :; done"
+        )
+        template = body["spec"]["template"]
+        spec = {**template["spec"], "initContainers": [{**init, "image": "busybox"}]}
+        named = {**body, "kind": "StatefulSet", "metadata": {"name": f"chat-{i}"}}
+        return {
+            **named,
+            "spec": {"serviceName": f"set-{i}", "template": {**template, "spec": spec}},
+        }
+
+    return [*map(pods, range(n))]
 
 
 def _autoscalers(n: int) -> list[Body]:
@@ -160,6 +208,11 @@ def _namespaces(n: int) -> Work:
 TOGETHER: Final[Mapping[str, Shape]] = {
     "Services and pods": together(_services),
     "Services and ModelServings": together(_servings),
+    "pods that wait for Services": together(_waiting),
+    "pods that wait for their own Services": together(_waiting_for_themselves),
+    "pods that wait for others of one Service": together(_waiting_for_one),
+    "pods of one Service that wait for it": together(partial(_waiting_for_one, themselves=True)),
+    "pods that wait for StatefulSets": together(_waiting_for_sets),
     "autoscalers and workloads": together(_autoscalers),
     "claims and volumes": together(_claims),
     "keys of a Secret and references": together(_secret),

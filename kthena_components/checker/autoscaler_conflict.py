@@ -24,7 +24,9 @@ from kthena_components.systems.kubernetes.rules.autoscalers_and_coscheduling_pod
 )
 from kthena_components.systems.system import Made
 
-_RULE = "autoscaler-conflict"
+CONFLICT = "autoscaler-conflict"
+REMOVE_IT = "remove the autoscaler, and write "
+"""The remedy where a target must keep its number, which is the next word."""
 _TARGET = "autoscaler-target"
 _SCALERS = frozenset({HPA, SCALED_OBJECT, VPA})
 _INSTALLS = "vllm_stack"
@@ -126,7 +128,7 @@ def _unfit(cluster: ClusterObjects, target: _Target, made: Made | None) -> Itera
         seen = f"is {_shown(target)}, which {why}"
         kind = find_kind(target.kind)
         number = made.number_in if made else kind.number_in if kind else "replicas"
-        yield _conflict(target.path, seen, f"remove the autoscaler, and write {number}")
+        yield _conflict(target.path, seen, f"{REMOVE_IT}{number}")
     elif served := _other_versions(target):
         seen = f"is {display(target.version)}, but {target.kind[1]} is served as {served}"
         remedy = write(served, f"write {served}")
@@ -163,7 +165,7 @@ def _of_other_kind(cluster: ClusterObjects, target: _Target) -> Iterator[Finding
     found = _same_name(cluster, target)
     if found is not None:
         seen = f"states no kind, so KEDA scales a Deployment, but {display(target.name)} is a "
-        yield advise(target.path, f"{seen}{found.kind}", _name_kind(target, found), _RULE)
+        yield advise(target.path, f"{seen}{found.kind}", _name_kind(target, found), CONFLICT)
 
 
 def _name_kind(target: _Target, found: Object) -> str:
@@ -270,7 +272,7 @@ def _shown(target: _Target) -> str:
 
 
 def _conflict(path: str, seen: str, remedy: str) -> Finding:
-    return Finding(path=path, seen=seen, remedy=remedy, rule=_RULE)
+    return Finding(path=path, seen=seen, remedy=remedy, rule=CONFLICT)
 
 
 def _targets(cluster: ClusterObjects, *, systems: bool = True) -> Iterator[_Target | Finding]:
@@ -279,7 +281,7 @@ def _targets(cluster: ClusterObjects, *, systems: bool = True) -> Iterator[_Targ
         target, namespace = stated_target(entry), entry.namespace
         version, kind, name = (target.get(key) for key in ("apiVersion", "kind", "name"))
         if gap := first_unknown(version, kind, name, namespace):
-            yield not_checked(entry.at("spec.scaleTargetRef"), gap, _RULE)
+            yield not_checked(entry.at("spec.scaleTargetRef"), gap, CONFLICT)
         elif isinstance(kind, str) and isinstance(name, str) and isinstance(namespace, str):
             counts = str(version) if entry.group_kind == SCALED_OBJECT else ""
             yield _Target(entry, group_kind(target), name, namespace, counts)
@@ -292,7 +294,7 @@ def _of_systems(cluster: ClusterObjects) -> Iterator[_Target | Finding]:
         for one in kind.scales(view) if kind.scales is not None else ():
             namespace = one.namespace or scaler.namespace
             if gap := first_unknown(one.name, namespace, one.part):
-                yield not_checked(scaler.at(one.at), gap, _RULE)
+                yield not_checked(scaler.at(one.at), gap, CONFLICT)
             elif one.name and isinstance(one.name, str) and isinstance(namespace, str):
                 part = one.part if isinstance(one.part, str) else ""
                 yield _Target(

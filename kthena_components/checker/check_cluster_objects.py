@@ -13,7 +13,12 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from kthena_components.checker.cluster_rules import compare_objects, only_together
+from kthena_components.checker.cluster_rules import (
+    compare_objects,
+    only_together,
+    owner_of,
+    without_contrary,
+)
 from kthena_components.checker.installed_releases import together_by_installed
 from kthena_components.checker.manifest import (
     CheckedObject,
@@ -96,8 +101,6 @@ Bodies = Mapping[str, Mapping[str, Any]]
 """Objects of one cluster by the caller's name for them, a prefix of every path."""
 _REFERS = regex(r'"configMap|"inference"|"runtimeConfig"|"runtime"|"resourceClaim')
 """Strings in an object that may refer to a ConfigMap, a runtime or a resource claim."""
-_LONGEST_NAME = 4096
-"""Maximum length of a caller's name for an object."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,9 +228,8 @@ def check_objects_together(
         objects, StackOptions(budget=budget, gpu_types=gpu_types, versions=versions)
     )
     findings += run_rule(_completed, bodies, referring, context, name=READING_ALL)
-    findings = _of_several(
-        findings, bodies, checked, partial(check_manifest, versions=versions, context=named)
-    )
+    check = partial(check_manifest, versions=versions, context=named)
+    findings = _of_several(without_contrary(findings, bodies), bodies, checked, check)
     stated = {name: found for name, body in bodies.items() if (found := annotated(body, name))}
     return findings if today is None or not stated else _waived(findings, bodies, stated, today)
 
@@ -292,17 +294,6 @@ def _completed(bodies: Bodies, names: Container[str], context: Context) -> Itera
     for name, body in bodies.items():
         if name in names:
             yield from check_manifest(body, name, context=context)
-
-
-def owner_of(finding: Finding, names: Container[str]) -> str:
-    """Find the longest name that a path starts with; empty if it is about no object.
-
-    A name ends at the end of the path, or at a dot.
-    """
-    path, end = finding.path, len(finding.path)
-    while end > 0 and (end > _LONGEST_NAME or path[:end] not in names):
-        end = path.rfind(".", 0, min(end, _LONGEST_NAME))
-    return path[: max(end, 0)]
 
 
 def _waived(

@@ -4,13 +4,18 @@ References to other objects can only be checked when all are read. The caller pa
 one cluster at a time. Most of these rules belong to a system.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
 from typing import Any
 
 from kthena_components import systems
-from kthena_components.checker.autoscaler_conflict import autoscaler_conflict, autoscaler_target
+from kthena_components.checker.autoscaler_conflict import (
+    CONFLICT,
+    REMOVE_IT,
+    autoscaler_conflict,
+    autoscaler_target,
+)
 from kthena_components.checker.disruption_budget import disruption_budget
 from kthena_components.checker.read_cluster_objects import read_objects
 from kthena_components.checker.surge_needs_spare_gpus import surge_needs_spare_gpus
@@ -24,6 +29,12 @@ from kthena_components.core.findings import (
     tidy,
 )
 from kthena_components.core.objects.cluster_objects import Ports
+from kthena_components.core.objects.object import read_object
+from kthena_components.core.values.read import group_kind, name_of, namespace_of
+from kthena_components.systems.kubernetes.rules.autoscalers_and_coscheduling_pods import (
+    autoscaler_replicas,
+    stated_target,
+)
 from kthena_components.systems.kubernetes.rules.gpu_budget_and_type_rwx import (
     gpu_budget,
     gpu_type_allowed,
@@ -34,6 +45,8 @@ OWN_RULES: tuple[ClusterRule, ...] = (autoscaler_conflict, autoscaler_target, di
 """Rules across all systems."""
 ASKED_RULES = (gpu_budget, surge_needs_spare_gpus, gpu_type_allowed)
 """Rules that need a budget or a list, and only run if it is given."""
+_LONGEST_NAME = 4096
+"""Maximum length of a caller's name for an object."""
 
 
 @cache
@@ -92,3 +105,48 @@ def compare_objects(
     if gpu_types:
         findings += run_rule(gpu_type_allowed, cluster, gpu_types)
     return [tidy(finding) for finding in once_each(findings)]
+
+
+def owner_of(finding: Finding, names: Container[str]) -> str:
+    """Find the longest name that a path starts with; empty if it is about no object.
+
+    A name ends at the end of the path, or at a dot.
+    """
+    path, end = finding.path, len(finding.path)
+    while end > 0 and (end > _LONGEST_NAME or path[:end] not in names):
+        end = path.rfind(".", 0, min(end, _LONGEST_NAME))
+    return path[: max(end, 0)]
+
+
+def without_contrary(
+    findings: list[Finding], bodies: Mapping[str, Mapping[str, Any]]
+) -> list[Finding]:
+    """Leave out the advice to remove the replicas of what autoscaler-conflict says to write.
+
+    No autoscaler scales these objects then, so no apply undoes its number. A rule about engines of
+    several objects and one about single objects report the conflict.
+    """
+    targets = {
+        _target_of(bodies[owner_of(finding, bodies)])
+        for finding in findings
+        if finding.rule == CONFLICT and finding.remedy.startswith(REMOVE_IT)
+    }
+    if not targets:
+        return findings
+    return [
+        finding
+        for finding in findings
+        if finding.rule != rule_name(autoscaler_replicas)
+        or _identity(bodies[owner_of(finding, bodies)]) not in targets
+    ]
+
+
+def _target_of(body: Mapping[str, Any]) -> tuple[object, ...]:
+    """Return the identity of what an autoscaler names."""
+    scaler = read_object(body)
+    target = stated_target(scaler)
+    return group_kind(target), scaler.stated_namespace, target.get("name")
+
+
+def _identity(body: Mapping[str, Any]) -> tuple[object, ...]:
+    return group_kind(body), namespace_of(body), name_of(body)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from kthena_components.checker.autoscaler_conflict import REMOVE_IT
 from kthena_components.checker.leader_selected import changes_port, leader_selected
 from kthena_components.checker.leaders_apart_and_published import (
     leader_alone,
@@ -20,8 +21,15 @@ from kthena_components.checker.members import COMPARED, COMPARED_IMAGES, PORTS
 from kthena_components.checker.pod_ranks_of_parts import pod_ranks_of_parts
 from kthena_components.core.engines.kv_transfer import BOOTSTRAP_PORT
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.facts.split_engines import EnginePart, is_whole, spreads_copies
+from kthena_components.core.facts.split_engines import (
+    Address,
+    EnginePart,
+    forwarded,
+    is_whole,
+    spreads_copies,
+)
 from kthena_components.core.facts.split_objects import SplitObjects, join_engines, joined
+from kthena_components.core.facts.workload import only_template
 from kthena_components.core.findings import (
     Finding,
     Level,
@@ -41,12 +49,15 @@ from kthena_components.core.rules.support.fixes import placed
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     count,
+    digits,
     group_kind,
     is_map,
     mapping,
     name_of,
     namespace_of,
+    sequence,
 )
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kubernetes.rules.autoscalers_and_coscheduling_pods import (
     HPA,
@@ -83,6 +94,7 @@ def check_parts(
     yield from run_rule(autoscaler_of_parts, objects)
     yield from run_rule(kv_halves_of_parts, objects)
     yield from run_rule(bootstrap_of_parts, objects)
+    yield from run_rule(bootstrap_of_routers, objects)
     first = {part.pod.command_path: part for part in reversed(parts)}
     reported: set[Finding] = set()
     for facts in join_engines(objects):
@@ -185,7 +197,7 @@ def _scaled(at: str, head: EnginePart, part: EnginePart, least: int) -> Iterator
     command = head.pod.command
     if command is None or not (command.ray_role == "head" or spreads_copies(command)):
         return
-    shown, remedy = f"is the {part.kind} {display(part.name)}", "remove the autoscaler, and write "
+    shown, remedy = f"is the {part.kind} {display(part.name)}", REMOVE_IT
     if part is head:
         seen = f"{shown}, whose pod is the first one of an engine: another one would start another "
         yield refuse(
@@ -302,6 +314,52 @@ def bootstrap_of_parts(objects: SplitObjects) -> Iterator[Finding]:
         joined_ones = any(decode in group and first in group for group in groups)
         report = refuse if joined_ones else advise
         yield report(first.pod.command_path, seen, remedy, "routing-sidecar-port")
+
+
+def bootstrap_of_routers(objects: SplitObjects) -> Iterator[Finding]:
+    """Report `--prefill URL PORT` of SGLang's router, where PORT is no bootstrap port of the pods.
+
+    port_of_service_router_and_pool.py documents the rule.
+    """
+    for path, body in objects.named.items():
+        made = only_template(body)
+        spec = mapping(made.body.get("spec")) if made is not None else {}
+        for index, container in enumerate(map(mapping, sequence(spec.get("containers")))):
+            words = [*sequence(container.get("command")), *sequence(container.get("args"))]
+            at = join_path(path, f"{made.path if made else ''}.spec.containers[{index}]")
+            for url, port in _prefills(words):
+                yield from _of_router(objects, at, namespace_of(body), url, port)
+
+
+def _prefills(words: Sequence[object]) -> Iterator[tuple[str, int]]:
+    """Return the URL and the bootstrap port of each option --prefill that states both."""
+    for at, word in enumerate(words):
+        url, number = (*words[at + 1 : at + 3], None, None)[:2]
+        port = digits(number) if isinstance(number, str) else number
+        if word == "--prefill" and isinstance(url, str) and type(port) is int:
+            yield url, port
+
+
+def _of_router(
+    objects: SplitObjects, at: str, space: str, url: str, port: int
+) -> Iterator[Finding]:
+    host = _URL.fullmatch(url)
+    service = objects.service_of(Address(host[1], host[2] or space)) if host else None
+    near = objects.selected_by(service) if service is not None else []
+    ports = {_sglang(part, _BOOTSTRAP, BOOTSTRAP_PORT) for part in near}
+    own = next(iter(ports), None)
+    modes = {_sglang(part, _MODE) for part in near}
+    together = all(objects.are_together(part, replace(part, path=at)) for part in near)
+    if service is None or modes != {"prefill"} or len(ports) != 1 or not together:
+        return
+    reached = forwarded(service.body, port)
+    if isinstance(own, int) and not isinstance(reached, Unknown) and reached != own:
+        seen = f"has --prefill {url} {port}, but the bootstrap server of {near[0].kind} "
+        seen += f"{display(near[0].name)} listens on {own}, so no KV cache is sent"
+        yield refuse(at, seen, f"write {own} behind the URL", "router-backend-port")
+
+
+_URL = regex(r"https?://([a-z0-9-]+)(?:\.([a-z0-9-]+)(?:\.svc(?:\.[a-z0-9.-]+)?)?)?(?::\d+)?/?")
 
 
 def _sglang(part: EnginePart, option: str, default: object = None) -> object:

@@ -323,7 +323,8 @@ def _annotate(
     """
     # Imported here: waivers are rare, and the readers of all systems are slow to load.
     from kthena_components.checker.catalogue import cluster_rule_names, rule_names  # noqa: PLC0415
-    from kthena_components.checker.check_cluster_objects import check_objects_together, owner_of  # noqa: PLC0415
+    from kthena_components.checker.check_cluster_objects import check_objects_together  # noqa: PLC0415
+    from kthena_components.checker.cluster_rules import owner_of  # noqa: PLC0415
     from kthena_components.checker.manifest import check_manifest, has_rules  # noqa: PLC0415
 
     if not manifests:

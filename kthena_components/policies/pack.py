@@ -29,8 +29,8 @@ from kthena_components.checker.check_cluster_objects import (
     Bodies,
     check_objects_together,
     memory_unchecked_in,
-    owner_of,
 )
+from kthena_components.checker.cluster_rules import owner_of
 from kthena_components.checker.enforcement import ENFORCED, LED_BY, TOGETHER
 from kthena_components.checker.levels import (
     LIMITS,

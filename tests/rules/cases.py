@@ -10,14 +10,15 @@ from typing import Any
 import yaml
 
 from kthena_components.checker.check_cluster_objects import check_split_engines
-from kthena_components.checker.cluster_rules import compare_objects
-from kthena_components.checker.manifest import check_manifest, read_demand
+from kthena_components.checker.cluster_rules import compare_objects, without_contrary
+from kthena_components.checker.manifest import check_manifest, read_demand, read_ports
 from kthena_components.checker.members import read_engine_part_of
 from kthena_components.checker.update_rules import check_change
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.facts.context import Context, ReferencedObjects, gather
 from kthena_components.core.facts.pod_policies_and_sharing import LimitRanges, PodPolicies
 from kthena_components.core.findings import Finding, Level, SpecError
+from kthena_components.core.objects.object import read_object
 from kthena_components.core.rules.production import PRODUCTION_NAMES
 from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN
 from kthena_components.systems import COMPLETING, NAMED_BY
@@ -134,7 +135,10 @@ def check_objects_together(named: dict[str, Any], **asked: Any) -> list[Finding]
     held = {i: held for i, body in enumerate(bodies) if (held := read_demand(body))}
     parts = [part for name, body in named.items() if (part := read_engine_part_of(body, name))]
     split = check_split_engines(parts, named)
-    return [*alone, *split, *compare_objects(bodies, list(named), held=held, **asked)]
+    objects = (read_object(body, name, context) for name, body in named.items())
+    ports = dict(enumerate(map(read_ports, objects)))
+    compared = compare_objects(bodies, list(named), held=held, ports=ports, **asked)
+    return [*alone, *without_contrary([*split, *compared], named)]
 
 
 @cache

@@ -18,6 +18,7 @@ CHOICES: Final[dict[str, set[str]]] = {
         *("leader-address", "leader-pod-exists", "leader-ports-agree", "first-pod-named"),
         "first-pod-selected",
         *("ray-start-order", "ports-distinct", "container-outlives-server"),
+        "disaggregated-ports",
         *("adapter-mounted", "selector-of-serving"),
         *("probe-covers-loading", "resource-claim-used"),
     },

@@ -17,6 +17,7 @@ from kthena_components.checker.check_cluster_objects import (
     check_engines,
     compare,
 )
+from kthena_components.checker.cluster_rules import without_contrary
 from kthena_components.checker.manifest import CheckedObject, is_compared, reduce_object
 from kthena_components.checker.members import read_engine_part_of
 from kthena_components.checker.waivers import WaiverEntry, annotated, waive
@@ -346,7 +347,8 @@ class AllObjects:
             ports={i: one.ports for i, one in enumerate(kept)},
         )
         found = check_engines(objects, complete=asked.whole)
-        return found + self._sure(compare(objects, asked), asked)
+        found += self._sure(compare(objects, asked), asked)
+        return without_contrary(found, dict(zip(objects.paths, objects.bodies, strict=True)))
 
     def _sure(self, findings: Iterable[Finding], asked: StackOptions) -> list[Finding]:
         """Drop findings that were not checked, because the missing object may be in the cluster."""

@@ -6,6 +6,7 @@ contain a whole line. Source: CPython's Lib/argparse.py `_parse_optional`, which
 they are.
 """
 
+import re
 from collections.abc import Sequence
 
 from kthena_components.core.engines.argv import pieces
@@ -142,7 +143,29 @@ def idle_command(argv: Sequence[str]) -> str:
     return (shown if len(shown) <= _MOST else f"{shown[:_MOST]}…") if found else ""
 
 
+_BRANCHES = regex(
+    rf"(?:{_QUIET}(?:;|\n|&&)\s*)*if\s[^\n;]+[;\n]\s*then\s(.*)\selse\s(.*)[;\s]fi\s*;?", re.DOTALL
+)
+_KEYWORDS = regex(r"\b(?:if|elif|else|fi|case)\b")
+_OF_ONE_TEST = 3
+
+
+def idle_branch(argv: Sequence[str]) -> str:
+    """Return what does nothing in one of the two branches of which a script consists."""
+    words = tuple(argv)
+    if not words or base_name(words[0]) not in SHELLS:
+        return ""
+    at, is_text = shell_operand(words, 1)
+    script = words[at].strip() if is_text and at == len(words) - 1 else ""
+    found = _BRANCHES.fullmatch(script) if len(script) <= _MOST_BRANCHED else None
+    if found is None or len(_KEYWORDS.findall(script)) != _OF_ONE_TEST:
+        return ""
+    idle = (idle_command(["sh", "-c", branch.strip().rstrip(";")]) for branch in found.groups())
+    return next(filter(None, idle), "")
+
+
 _MOST_IDLE = 1000
+_MOST_BRANCHED = 10_000
 
 
 def _may_be_option(word: str) -> bool:

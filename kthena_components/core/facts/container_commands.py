@@ -36,6 +36,7 @@ from kthena_components.core.values.unknown import (
     MaybeText,
     NodeAddress,
     OwnAddress,
+    OwnName,
     Unknown,
     Varying,
     is_unresolved,
@@ -228,7 +229,7 @@ def _of_pod(source: Mapping[str, Any], metadata: object, late: str) -> MaybeText
         if isinstance(value, str):
             return FilledIn(late) if is_unresolved(value) else _literal(value)
     if path in _ADDRESSES:
-        return OwnAddress(late)
+        return OwnAddress(late) if path == "status.podIP" else OwnName(late)
     if path in _OF_NODE:
         return NodeAddress(late)
     return Varying(late) if path in _OF_EACH_POD or "index" in path else Unknown(late)

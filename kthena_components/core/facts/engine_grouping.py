@@ -12,6 +12,7 @@ from kthena_components.core.facts.context import NO_CONTEXT, Context
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.facts.workload import (
+    NOT_STATED,
     group_size,
     is_serving,
     pods_of,
@@ -252,3 +253,36 @@ def _times(one: MaybeInt, other: MaybeInt) -> MaybeInt:
     if isinstance(one, Unknown):
         return one
     return other if isinstance(other, Unknown) else one * other
+
+
+_TWO = 2
+
+
+# Tells which pods of one template are the head of a Ray cluster, and which join it or sleep.
+
+
+def is_over_ray(engine: EngineFacts, commands: Sequence[CommandFacts]) -> bool:
+    """Return whether the first pod starts an engine over Ray, and the other pods only Ray."""
+    if engine.pods != NOT_STATED or len(commands) < _TWO:
+        return False  # Workers of a single head are in other objects.
+    first, *rest = commands
+    roles = {other.ray_role for other in rest}  # Pods that all start heads join nothing.
+    if not first.engine or any(other.engine for other in rest):
+        return False
+    if roles == {"worker"}:
+        return first.ray_role == "head" or (first.ray_role is None and first.executor == "ray")
+    ranks, gpus = first.per_rank_world, engine.entry.gpus
+    spans = isinstance(ranks, int) and isinstance(gpus, int) and ranks > gpus
+    return spans and roles == {first.ray_role} == {"head"}
+
+
+def idle_workers(engine: EngineFacts, commands: Sequence[CommandFacts | None]) -> str:
+    """Return what the other pods do in place of joining the Ray cluster that the first one starts.
+
+    Their script sleeps in the branch of all pods but the first. Empty if that is not sure.
+    """
+    first, *rest = commands or (None,)
+    over_ray = first is not None and first.engine is not None and first.ray_role == "head"
+    if not over_ray or not rest or any(rest):
+        return ""
+    return engine.entry.idle_branch

@@ -90,6 +90,8 @@ class Listening:
     """Whether it may load adapters; more can be added while it runs."""
     program: str = ""
     """What listens if it is not an engine."""
+    sends: tuple[tuple[str, str], ...] = ()
+    """The addresses HOST:PORT of the servers to which it sends requests, each with its field."""
     meets: tuple[str, int] | None = None
     """The host and the port at which they meet the other pods of their engine, as written."""
     asks: tuple[str, int] | None = None
@@ -224,9 +226,9 @@ def listening_by_number(pod: PodFacts, commands: Sequence[CommandFacts]) -> List
     return first if first is None or probed else replace(first, only=answering[0])
 
 
-def waits_for_engine(pod: PodFacts) -> bool:
-    """Return whether the first pod is ready only when its engine answers requests."""
-    found = listening(pod, first=True)
+def waits_for_engine(pod: PodFacts, commands: Sequence[CommandFacts] = ()) -> bool:
+    """Return whether the first of pods with some commands is ready only when its engine answers."""
+    found = listening(replace(pod, command=commands[0]) if commands else pod, first=True)
     if found is None or pod.own is None:
         return False
     return any(p.kind in DECIDING and p.port == found.answers for p in pod.own.ports.probes)

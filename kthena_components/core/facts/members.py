@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from kthena_components.core.engines import CommandFacts, merge
 from kthena_components.core.facts.container_commands import HOST, read_commands
 from kthena_components.core.facts.context import NO_CONTEXT, Context
+from kthena_components.core.facts.engine_grouping import idle_workers, is_over_ray
 from kthena_components.core.facts.network import HostedPods
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, SiblingFacts
@@ -76,10 +77,8 @@ def with_members(
         numbers: How its pods learn their numbers.
         fewest: Pods from which on their command lines are read.
     """
-    if engine.siblings is not None or not needs_rank(engine):
-        return engine
-    if not isinstance(entry.count, int):  # the engine's other pods may be those of another object
-        return engine
+    if engine.siblings is not None or not needs_rank(engine) or not isinstance(entry.count, int):
+        return engine  # The engine's other pods may be those of another object.
     if _has_gaps(engine):
         read = _commands(engine, entry, worker, numbers, context)
         engine = _filled(engine, read, entry.body, engine.replicas)
@@ -88,6 +87,10 @@ def with_members(
     if engine.pods == 1 and engine.worker is None and not numbers.ordinal:
         return replace(engine, siblings=SiblingFacts(count=entry.count))
     read = _commands(engine, entry, worker, numbers, context)
+    if not read and engine.worker is not None:
+        every = _members(engine, entry, worker, numbers)
+        idle = idle_workers(engine, [_command(*each, context) for each in every])
+        return replace(engine, worker=replace(engine.worker, idle=idle)) if idle else engine
     if len(read) < fewest:
         return engine
     alike = worker is None and len(read) >= _FEWEST and all(each == read[0] for each in read)
@@ -310,8 +313,10 @@ def with_siblings(
         made = _Made(mapping(template), name, _ordinals(mapping(spec), count), context)
         commands = made.commands()
         engine = _filled(engine, commands, template, count)
-        if _is_over_ray(engine, commands):
+        idle = "" if commands or count < _FEWEST else idle_workers(engine, made.read())
+        if idle or is_over_ray(engine, commands):
             entry, worker = made.pod(0, engine.path), made.pod(1, engine.path)
+            worker = replace(worker, idle=idle or worker.idle)
             engine = replace(engine, pods=count, replicas=1, entry=entry, worker=worker)
     return [replace(engine, siblings=SiblingFacts(count=count, commands=commands))]
 
@@ -342,13 +347,14 @@ class _Made(NamedTuple):
 
     def commands(self) -> tuple[CommandFacts, ...]:
         """Read each command line; nothing if any pod has not exactly one part in an engine."""
-        found: list[CommandFacts] = []
-        for number in range(len(self.ordinals)):
-            read = read_commands(self._body(number), {}, self.context)
-            if len(read) != 1 or read[0] is None:
-                return ()
-            found.append(read[0])
-        return tuple(found)
+        found = tuple(filter(None, self.read()))
+        return found if len(found) == len(self.ordinals) else ()
+
+    def read(self) -> list[CommandFacts | None]:
+        """Read each command line; None for a pod with no or several parts in engines."""
+        every = (self._body(number) for number in range(len(self.ordinals)))
+        found = (read_commands(body, {}, self.context) for body in every)
+        return [each[0] if len(each) == 1 else None for each in found]
 
     def pod(self, number: int, path: str) -> PodFacts:
         """Read one pod."""
@@ -376,18 +382,3 @@ def _pod(template: Mapping[str, Any], name: str, ordinal: str) -> dict[str, Any]
         for c in sequence(spec.get("containers"))
     ]
     return {**template, "spec": {**spec, "containers": containers}}
-
-
-def _is_over_ray(engine: EngineFacts, commands: Sequence[CommandFacts]) -> bool:
-    """Return whether the first pod starts an engine over Ray, and the other pods only Ray."""
-    if engine.pods != NOT_STATED or len(commands) < _FEWEST:
-        return False  # Workers of a single head are in other objects.
-    first, *rest = commands
-    roles = {other.ray_role for other in rest}  # Pods that all start heads join nothing.
-    if not first.engine or any(other.engine for other in rest):
-        return False
-    if roles == {"worker"}:
-        return first.ray_role == "head" or (first.ray_role is None and first.executor == "ray")
-    ranks, gpus = first.per_rank_world, engine.entry.gpus
-    spans = isinstance(ranks, int) and isinstance(gpus, int) and ranks > gpus
-    return spans and roles == {first.ray_role} == {"head"}

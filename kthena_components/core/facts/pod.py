@@ -96,6 +96,8 @@ class PodFacts:
     """Those of engines, NCCL and Ray that nothing else in the container mentions."""
     idle: str = ""
     """The command of the only container if it does nothing, ever: `sleep infinity`."""
+    idle_branch: str = ""
+    """The same in one of the two branches of which its script consists."""
     missing: tuple[MissingKey, ...] = ()
     """Keys that the pod's containers use and their ConfigMaps do not have."""
 

@@ -6,7 +6,7 @@ A reader never raises: a fact is a value, or Unknown with a reason.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from kthena_components.core.engines.shapes import idle_command, never_ends
+from kthena_components.core.engines.shapes import idle_branch, idle_command, never_ends
 from kthena_components.core.facts.claims import read_claims
 from kthena_components.core.facts.container import (
     ContainerFacts,
@@ -282,6 +282,7 @@ def _container(
         from_metadata=_from_metadata(container, path),
         engine_variables=engine_variables(container, start.given, path),
         idle=idle_command(start.words) if _is_bare(container, spec) else "",
+        idle_branch=idle_branch(start.words) if _is_bare(container, spec) else "",
         missing=tuple(start.given.missing),
     )
 

@@ -30,6 +30,10 @@ _PASSES_ON = regex(r"(?i)istio|linkerd|dapr|consul|kong|traefik|gateway|mesh|vll
 _HIDING = ("$", "{{", "valueFrom", "envFrom")
 """What hides a value in a container."""
 _DIGITS = regex(r"[0-9]{1,5}", re.ASCII)
+_RAY_BESIDE = regex(
+    r"(?:\beval\s+)?\"?(?:\$\{?KUBERAY_GEN_RAY_START_CMD\}?|\bray\s+start\b[^&;|\n]*)\"?\s*&(?![&>0-9])"
+)
+"""Ray in the background, whose ports are known."""
 _BESIDE = regex(r"(?<![&<>])&(?![&>0-9])")
 """A program that a script starts in the background."""
 _SERVERS = regex(
@@ -177,7 +181,8 @@ def _filled(container: Mapping[str, Any]) -> Iterator[tuple[str, MaybeBool]]:
 @cached_by_text
 def _may_listen(word: str) -> bool:
     """Return whether a word of a command line may start another program that listens."""
-    return _BESIDE.search(word) is not None or _SERVERS.search(word) is not None
+    rest = _RAY_BESIDE.sub("", word)
+    return _BESIDE.search(rest) is not None or _SERVERS.search(rest) is not None
 
 
 def read_waits(container: Mapping[str, Any]) -> frozenset[tuple[str, int]]:

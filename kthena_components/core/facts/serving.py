@@ -5,10 +5,10 @@ from dataclasses import field
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.container import ContainerFacts
-from kthena_components.core.facts.dynamo_ports import ServerFacts
 from kthena_components.core.facts.network import PodHosts
 from kthena_components.core.facts.pod import DeviceFacts, PodFacts
 from kthena_components.core.facts.pod_template import read_pod, read_pods
+from kthena_components.core.facts.server_ports import ServerFacts
 from kthena_components.core.findings import paths_above
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown, product, total
@@ -127,6 +127,8 @@ class ServingFacts:
     numbered_with: tuple[str, str] = field(default=("", ""), compare=False)
     """How to let a controller number the pods, if none does yet, and the variable with the number:
     empty for a StatefulSet, whose pods have the number as a label."""
+    has_random_names: bool = field(default=False, compare=False)
+    """Whether the names and host names of its pods end in random letters."""
     added_fields: frozenset[str] | None = field(default=None, compare=False)
     """Labels and annotations that its controller adds to pods, as `metadata.labels['app']`.
     None: not known."""

@@ -222,6 +222,12 @@ def selects(wanted: Mapping[str, object], pods: PodSet) -> bool | Unknown:
     return gap or True
 
 
+def surely_selects(wanted: Mapping[str, object], pods: PodSet) -> bool:
+    """Return whether a selector matches pods, whatever labels their controller may add."""
+    stated = pods.added is not None or wanted.keys() <= pods.labels.keys()
+    return (stated or not pods.by_controller) and selects(wanted, pods) is True
+
+
 def has_label(pods: PodSet, key: str, value: object) -> bool | Unknown:
     """Return whether pods have a label with a value, or may have it."""
     stated = pods.labels.get(key)
@@ -278,8 +284,7 @@ class PodIndex:
             self.left -= 1
             if self.left < 0:
                 return []
-            stated = pods.added is not None or wanted.keys() <= pods.labels.keys()
-            if (stated or not pods.by_controller) and selects(wanted, pods) is True:
+            if surely_selects(wanted, pods):
                 found.append(pods)
         return found
 
@@ -326,12 +331,66 @@ def running_pods(cluster: ClusterObjects) -> dict[object, PodIndex]:
     return {namespace: index.for_another_rule() for namespace, index in cluster.once(_running)}
 
 
+Place = tuple[int, str]
+"""The number of an object, and the path of a template in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """Pods of some templates, such as those of a Service, in the order of their objects."""
+
+    pods: Sequence[PodSet] = ()
+    places: frozenset[Place] = frozenset()
+    running: frozenset[Place] = frozenset()
+    """Those that are not scaled to nothing."""
+    sure: bool = True
+
+
+def place_of(pods: PodSet) -> Place:
+    """Return which template pods are of."""
+    return pods.owner.index, pods.path
+
+
+def several(found: Sequence[PodSet], *, sure: bool = True) -> Selected:
+    """Return pods with their places."""
+    running = frozenset(place_of(pods) for pods in found if pods.count != 0)
+    return Selected(found, frozenset(map(place_of, found)), running, sure)
+
+
+def selected_by(cluster: ClusterObjects, service: Object) -> Selected:
+    """Return the pods of a Service. They are found once for all rules and pods that ask."""
+    found: dict[int, Selected] = cluster.once(_kept)[0]
+    return found.get(service.index) or found.setdefault(service.index, _select(cluster, service))
+
+
+def _kept(_: ClusterObjects) -> Iterator[dict[int, Selected]]:
+    yield {}
+
+
+def _select(cluster: ClusterObjects, service: Object) -> Selected:
+    wanted = mapping(service.spec.get("selector"))
+    index = cluster.once(_every)[0].get(service.namespace)
+    if index is None or not wanted:
+        return Selected()
+    found = index.candidates({key: text for key, text in wanted.items() if isinstance(text, str)})
+    near = [pods for pods in found if selects(wanted, pods) is not False]
+    near.sort(key=lambda pods: pods.owner.index)
+    return several(near, sure=all(surely_selects(wanted, pods) for pods in near))
+
+
+def _every(cluster: ClusterObjects) -> Iterator[dict[object, PodIndex]]:
+    yield _indexed(cluster.pods)
+
+
 def _running(cluster: ClusterObjects) -> Iterable[tuple[object, PodIndex]]:
+    return _indexed(pods for pods in cluster.pods if pods.count != 0).items()
+
+
+def _indexed(found: Iterable[PodSet]) -> dict[object, PodIndex]:
     indexes: dict[object, PodIndex] = {}
-    for pods in cluster.pods:
-        if pods.count != 0:
-            indexes.setdefault(pods.owner.namespace, PodIndex()).add(pods)
-    return indexes.items()
+    for pods in found:
+        indexes.setdefault(pods.owner.namespace, PodIndex()).add(pods)
+    return indexes
 
 
 def _surely_added(pods: PodSet) -> Iterator[tuple[str, object]]:

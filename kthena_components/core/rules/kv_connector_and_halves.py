@@ -249,14 +249,15 @@ def _role(start: Start, role: object) -> Iterator[Finding]:
 def _connector(start: Start, name: str) -> Iterator[Finding]:
     """Report a KV connector that the release lacks, unless a plug-in of unknown name may add it."""
     release = start.command.release
-    if release is None or has_connector(name, release.version):
+    if name in CONNECTORS if release is None else has_connector(name, release.version):
         return
-    seen = f"has kv_connector '{name}', which {start.product} does not have"
-    if name in CONNECTORS:
+    product = "no release of vLLM has" if release is None else f"{start.product} does not have"
+    seen = f"has kv_connector '{name}', which {product}"
+    if name in CONNECTORS and release is not None:
         level = Level.MANDATORY if release.sure else Level.ADVISORY
         remedy = f"use a vLLM with it ({releases_with(name)}), or another connector"
         yield from start.refused(seen, remedy, level)
-    elif release.sure or slip_of(name, CONNECTORS):
+    elif (release is not None and release.sure) or slip_of(name, CONNECTORS):
         meant = slip_of(name, CONNECTORS)  # Plugins add words: MooncakeConnectorV1.
         correct = f"write {meant}" if meant else "correct its name"
         remedy = f"{correct}, or give kv_connector_module_path if a module of yours has it"

@@ -20,7 +20,7 @@ from kthena_components.core.rules.support.own_rank_and_unset_variables import (
 )
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.regex import regex
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.unknown import NameSuffix, Unknown
 
 RULE = "pod-ranks"
 _START = "--data-parallel-start-rank"
@@ -62,20 +62,22 @@ def pod_ranks(facts: ServingFacts) -> Iterator[Finding]:
     --data-parallel-rank $(POD_INDEX); a LeaderWorkerSet of size 3 with --data-parallel-size 4
     --data-parallel-rank $(LWS_WORKER_INDEX); a Deployment with replicas 2 and --node-rank 0, or
     --nnodes 2 without a --node-rank, or --data-parallel-size 4 --data-parallel-size-local 2
-    without a --data-parallel-start-rank; a Job whose two tasks have --node-rank 0 and one
-    --dist-init-addr; a LeaderWorkerSet of size 2 with --nnodes 2 --node-rank 1 in both templates; a
-    Job with completions 2, parallelism 1, --nnodes 2.
+    without a --data-parallel-start-rank, or with --node-rank ${HOSTNAME##*-}; a Job whose two tasks
+    have --node-rank 0 and one --dist-init-addr; a LeaderWorkerSet of size 2 with --nnodes 2
+    --node-rank 1 in both templates; a Job with completions 2, parallelism 1, --nnodes 2.
     Level: mandatory; advisory for a single pod of rank 0, and for pods or copies of a first pod and
     its workers that are too few, unless these are all objects of the cluster: others may be in
     another object.
     Source: vllm/config/parallel.py, __post_init__; vllm/v1/engine/utils.py;
         vllm/engine/arg_utils.py create_engine_config; vllm/entrypoints/cli/serve.py run_headless;
         sglang/srt/server_args.py; kubernetes pkg/controller/statefulset/stateful_set_utils.go and
-        pkg/controller/job/job_controller.go (parallelism).
+        pkg/controller/job/job_controller.go (parallelism); k8s.io/apimachinery
+        pkg/util/rand/rand.go (alphanums, without 0).
     """
     yield from _twice_stated(facts)
     for engine in facts.engines:
         yield from _without_first(engine)
+        yield from _by_random_name(engine, facts)
         siblings, command = engine.siblings, _command(engine)
         if siblings is not None and siblings.commands:
             yield from _by_ordinal(engine, siblings.commands, facts)
@@ -163,6 +165,17 @@ def _without_first(engine: EngineFacts) -> Iterator[Finding]:
             f"the others, and no pod of --nnodes {first.nnodes} has rank 0",
             remedy=set_option("--node-rank", 0, "write --node-rank 0 in the first pod"),
         )
+
+
+def _by_random_name(engine: EngineFacts, facts: ServingFacts) -> Iterator[Finding]:
+    """Report ranks from names that end in random letters: none of these is 0."""
+    command = _command(engine)
+    for option in _PORTS if command is not None and facts.has_random_names else ():
+        if command is not None and isinstance(command.options.get(option), NameSuffix):
+            seen = f"{title(engine)} takes {option} from the end of the names of its pods, which "
+            seen += "is random letters and digits, and never the first rank 0"
+            remedy = own_rank(Ranked(option=option, first=0, count=None), facts)
+            yield Finding(path=engine.entry.command_path, seen=seen, remedy=remedy)
 
 
 def _ranks(command: CommandFacts) -> Iterator[_Ranks]:

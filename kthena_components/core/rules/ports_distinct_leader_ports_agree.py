@@ -195,3 +195,19 @@ def _options(entry: CommandFacts, worker: CommandFacts) -> Iterator[tuple[str, i
         first, other = (command.options.get(option, usual) for command in (entry, worker))
         if isinstance(first, int) and isinstance(other, int):
             yield option, first, other
+
+
+def disaggregated_ports(facts: ServingFacts) -> Iterator[Finding]:
+    """The file of trtllm-serve disaggregated has HOST:PORT of each server, num_instances of them.
+
+    Otherwise it does not start. num_instances is 1 if it is left out. router-backend-port compares
+    the addresses with the Services.
+
+    Pass: context_servers with num_instances 2 and urls [ctx-0:8001, ctx-1:8001].
+    Fail: two urls without num_instances; urls [http://ctx:8001]; urls [ctx].
+    Level: mandatory. It is checked for Kubernetes' own kinds, if a ConfigMap has the file.
+    Source: NVIDIA/TensorRT-LLM tensorrt_llm/llmapi/disagg_utils.py extract_ctx_gen_cfgs.
+    """
+    for server in facts.servers:
+        for seen, remedy in server.faults:
+            yield Finding(path=server.path, seen=f"{seen}, so it does not start", remedy=remedy)

@@ -99,6 +99,7 @@ from kthena_components.core.rules.options_agree_draft_pipeline_tensor import (
 from kthena_components.core.rules.pod_ranks import pod_ranks
 from kthena_components.core.rules.pods_joined_mpi_ranks import mpi_ranks, pods_joined
 from kthena_components.core.rules.ports_distinct_leader_ports_agree import (
+    disaggregated_ports,
     leader_ports_agree,
     ports_distinct,
 )
@@ -175,6 +176,7 @@ CHECKS: tuple[Check, ...] = (
     leader_pod_exists,
     leader_ports_agree,
     ports_distinct,
+    disaggregated_ports,
     routing_sidecar_port,
     headless_workers,
     headless_copies,

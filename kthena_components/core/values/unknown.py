@@ -61,6 +61,18 @@ class OwnAddress(Varying):
     __slots__ = ()
 
 
+class OwnName(OwnAddress):
+    """The name of the pod itself."""
+
+    __slots__ = ()
+
+
+class NameSuffix(Varying):
+    """What follows the last hyphen of the pod's own name: a StatefulSet's ordinal."""
+
+    __slots__ = ()
+
+
 class NodeAddress(Varying):
     """The address of the node on which a pod runs."""
 

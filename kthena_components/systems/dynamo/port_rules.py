@@ -3,7 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kthena_components.core.facts.dynamo_ports import (
+from kthena_components.core.facts.listening import Listening
+from kthena_components.core.facts.ports import resolved
+from kthena_components.core.facts.server_ports import (
     HTTP,
     HTTP_PORT,
     SYSTEM_VARIABLE,
@@ -15,8 +17,6 @@ from kthena_components.core.facts.dynamo_ports import (
     starts_worker,
     text_of,
 )
-from kthena_components.core.facts.listening import Listening
-from kthena_components.core.facts.ports import resolved
 from kthena_components.core.findings import Finding, advise, part_of_rule, refuse
 from kthena_components.core.remedies import write
 from kthena_components.core.templates import PROBES

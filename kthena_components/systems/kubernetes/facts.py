@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kthena_components.core import naming
-from kthena_components.core.facts.dynamo_ports import servers_in
 from kthena_components.core.facts.members import Numbers, Template, with_members, with_siblings
 from kthena_components.core.facts.network import HostedPods, PodHosts
 from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.server_ports import servers_in
 from kthena_components.core.facts.serving import EngineFacts, NameFacts, ServingFacts, StartOrder
 from kthena_components.core.facts.workload import (
     NO_SCHEDULER,
@@ -44,6 +44,8 @@ _COPIED = frozenset({"Deployment", "ReplicaSet", "ReplicationController", "State
 _GROUPED = frozenset({"Job", "StatefulSet"})
 """Kinds whose pods Kueue admits as one group."""
 _ORDERED = "OrderedReady"
+_LONGEST_KEPT = 40
+"""Characters of a name that a host name holds with all that its controller adds."""
 _BY_STATEFUL_SET = ("run the pods as a StatefulSet, which numbers them", "")
 _TEMPLATE = "spec.template"
 
@@ -66,6 +68,8 @@ def facts_of_copies(found: Object) -> ServingFacts:
     """Read the facts of a workload with a number of copies of its template."""
     spec, template = found.body.get("spec"), inside(found.body.get("spec"), "template")
     facts = _facts(found, template, found.at(_TEMPLATE), spec, read_pods_of(found))
+    if found.kind != "StatefulSet":
+        facts = replace(facts, has_random_names=_has_random_names(found))
     if found.kind not in _COPIED:
         return facts
     is_set = found.kind == "StatefulSet"
@@ -76,6 +80,17 @@ def facts_of_copies(found: Object) -> ServingFacts:
     body, order = mapping(spec), _order(found)
     engines = with_siblings(facts.engines, template, body, name=name, context=found.context)
     return replace(facts, engines=tuple(replace(engine, order=order) for engine in engines))
+
+
+def _has_random_names(found: Object) -> bool:
+    """Return whether the names of pods, which are their host names, end in random letters.
+
+    A long name is cut, and an indexed Job has host names with an index.
+    """
+    spec = mapping(inside(found.spec.get("template"), "spec"))
+    stated = any(spec.get(name) for name in ("hostname", "hostNetwork"))
+    short = is_name(found.name) and len(str(found.name)) <= _LONGEST_KEPT
+    return short and not stated and found.spec.get("completionMode") in (None, "NonIndexed")
 
 
 @cached_last
@@ -181,7 +196,7 @@ def _facts(
         engines=tuple(engines),
         gang_expected=_placed_together(found, scheduler),
         names=_names(found, ours=role is not None),
-        servers=tuple(servers_in(template, at)),
+        servers=tuple(servers_in(template, at, found.context)),
     )
 
 

@@ -10,6 +10,7 @@ pkg/epp/server/options.go.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -32,9 +33,9 @@ from kthena_components.core.values.read import (
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown
 
-PICKER, STACK, SGLANG = "picker", "stack", "sglang"
-"""The programs: a gateway's endpoint picker, the vLLM production stack's router, and SGLang's with
-those that have its options."""
+PICKER, STACK, SGLANG, TRTLLM = "picker", "stack", "sglang", "trtllm"
+"""The programs: a gateway's endpoint picker, the vLLM production stack's router, SGLang's with
+those that have its options, and trtllm-serve disaggregated, whose file has the addresses."""
 _COMMANDS = regex(r"\n|;|&&|\|\|?|&(?![0-9>])")
 _PAIR = regex(r"([A-Za-z0-9][-A-Za-z0-9_./]*)==?([-A-Za-z0-9_.]*)")
 _BY_VARIABLE = Unknown("a variable of its script states it")
@@ -142,6 +143,11 @@ class Router:
         if self.program == STACK and self.value("--service-discovery") == "static":
             for url in (self.value("--static-backends") or "").split(","):
                 yield from _backend("--static-backends", url)
+        if self.program == TRTLLM:
+            for field, urls in self.options.items():
+                for url in urls:
+                    for found in _backend(field, f"http://{url}"):
+                        yield replace(found, url=url)
         if self.program == SGLANG and "--service-discovery" not in self.options:
             for option in ("--worker-urls", "--prefill", "--decode"):
                 for url in self.options.get(option, ()):
@@ -183,6 +189,13 @@ def _routers(cluster: ClusterObjects) -> Iterator[Router]:
     for pods in cluster.pods:
         if pods.count == 0:
             continue
+        ports = cluster.listening(pods)
+        if ports is not None and ports.sends:
+            sends: dict[str, list[str]] = {}
+            for field, url in ports.sends:
+                sends.setdefault(field, []).append(url)
+            inner = f"{pods.path}.spec.containers[0]"
+            yield Router(pods=pods, inner=inner, program=TRTLLM, options=sends)
         for index, container in enumerate(map(mapping, sequence(pods.spec.get("containers")))):
             for field, options in _commands(container):
                 program = _program(options)

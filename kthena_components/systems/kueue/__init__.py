@@ -5,6 +5,7 @@ from kthena_components.systems.kueue.rules import (
     kueue_queue_exists,
     kueue_queue_open,
     kueue_quota,
+    kueue_ray,
     kueue_topology,
 )
 from kthena_components.systems.kueue.view import CLUSTER_QUEUE, GROUP, LOCAL_QUEUE, RESOURCE_FLAVOR
@@ -24,5 +25,5 @@ SYSTEM = System(
         _kind(RESOURCE_FLAVOR[1], wide=True),
         _kind("Cohort", wide=True),
     ),
-    cluster_rules=(kueue_queue_exists, kueue_queue_open, kueue_quota, kueue_topology),
+    cluster_rules=(kueue_queue_exists, kueue_queue_open, kueue_quota, kueue_topology, kueue_ray),
 )

@@ -1,13 +1,21 @@
 """Checks the queues of Kueue: what names them, whether they admit anything, and their quotas."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
-from kthena_components.core.findings import Finding, Level, advise, each_of, refuse, suggest
+from kthena_components.core.findings import (
+    Finding,
+    Level,
+    advise,
+    count_of,
+    each_of,
+    refuse,
+    suggest,
+)
 from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import GroupKind, Object, requests_of
-from kthena_components.core.remedies import remove, together, write
+from kthena_components.core.remedies import remove, write
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import is_accelerator, parse_quantity, render_quantity
@@ -16,29 +24,32 @@ from kthena_components.core.values.read import (
     require_known,
     sequence,
     text,
-    unknown_in,
     unknown_within,
 )
 from kthena_components.core.values.unknown import MaybeText, Unknown, known
 from kthena_components.systems.kueue.view import (
     CLUSTER_QUEUE,
+    ELASTIC,
     GROUP,
     GROUP_NAME,
     LOCAL_QUEUE,
     RESOURCE_FLAVOR,
     TOPOLOGY,
+    UNCONSTRAINED,
+    UNREAD,
+    PodSetTopology,
     Workload,
+    aligned,
     cluster_queue,
+    cohort_of,
     flavors,
+    lent_to,
     local_queue,
+    ray_clusters,
     topologies,
     workloads,
 )
 
-_COHORT = ("cohort", "cohortName")
-"""The field of v1beta1, and its name in v1beta2."""
-_UNREAD = Decimal("Infinity")
-"""In place of a quota that is none: crd-schema reports it."""
 _LENT = Unknown("the cohort may lend more, and the queue has no borrowingLimit")
 
 
@@ -231,80 +242,11 @@ def _requested_amounts(wanted: Workload) -> tuple[dict[str, Decimal], dict[str, 
     return asked, largest
 
 
-_Lent = Mapping[tuple[object, object], Decimal]
-"""What the queues of a cohort lend, by flavor and resource."""
-
-
-def _cohort_of(spec: Mapping[str, object], fields: tuple[str, ...] = _COHORT) -> object:
-    return next((spec[key] for key in fields if spec.get(key)), None)
-
-
-def _top_of(cluster: ClusterObjects, name: str) -> str:
-    """Return the cohort above all others that a cohort is in."""
-    cohorts = cluster.named(_COHORTS)
-    for _ in range(_DEEPEST):
-        found = cohorts.get(("", name))
-        above = None if found is None else _cohort_of(found.spec, _PARENT)
-        if not isinstance(above, str):
-            break
-        name = above
-    return name
-
-
-def _lent(cluster: ClusterObjects) -> Iterator[Mapping[str, tuple[int, _Lent]]]:
-    """Return for each cohort at the top how many queues it has, and what all of them lend.
-
-    Nothing, if a value is not known.
-    """
-    found: dict[str, tuple[int, dict[tuple[object, object], Decimal]]] = {}
-    all_of_them = (*cluster.of(CLUSTER_QUEUE), *cluster.of(_COHORTS))
-    is_hidden = any(unknown_within(one.spec) or unknown_in(one.name) for one in all_of_them)
-    for one in () if is_hidden else all_of_them:
-        name = _cohort_of(one.spec) if one.group_kind == CLUSTER_QUEUE else one.name
-        top = _top_of(cluster, str(name))
-        number, amounts = found.get(top, (0, {}))
-        found[top] = number + (one.group_kind == CLUSTER_QUEUE), amounts
-        for key, amount in _lending(one):
-            amounts[key] = amounts.get(key, Decimal(0)) + amount
-    yield found
-
-
-def _lending(queue: Object) -> Iterator[tuple[tuple[object, object], Decimal]]:
-    """Return what a queue or a cohort may lend of each resource of its flavors."""
-    for _, flavor in flavors(queue):
-        for one in map(mapping, sequence(flavor.get("resources"))):
-            nominal, limit = (parse_quantity(one.get(key)) for key in ("nominalQuota", _LENDING))
-            most = _UNREAD if nominal is None else nominal
-            # The limit of a Cohort does not bind the queues below it.
-            limit = limit if queue.group_kind == CLUSTER_QUEUE else None
-            own = (str(flavor.get("name")), str(one.get("name")))
-            yield own, most if limit is None else min(most, limit)
-
-
-_LENDING = "lendingLimit"
-_PARENT = ("parentName", "parent")
-"""The field of a Cohort, and its name in v1alpha1."""
-_COHORTS: GroupKind = (GROUP, "Cohort")
-_DEEPEST = 32
-
-
-def _lent_to(
-    cluster: ClusterObjects, queue: Object, cohort: str
-) -> tuple[int, dict[tuple[object, object], Decimal]]:
-    """Return how many queues the cohort of one has, and what the others lend."""
-    number, every = cluster.once(_lent)[0].get(_top_of(cluster, cohort), (0, {}))
-    lent = dict(every)
-    for key, amount in _lending(queue) if number else ():
-        if amount.is_finite():
-            lent[key] -= amount
-    return number, lent
-
-
 def _quotas(cluster: ClusterObjects, queue: Object) -> Mapping[str, list[_Quota]]:
     """Read a queue's quotas by resource, one for each flavor; a cohort may lend more."""
-    groups, cohort = queue.spec.get("resourceGroups"), _cohort_of(queue.spec)
+    groups, cohort = queue.spec.get("resourceGroups"), cohort_of(queue.spec)
     require_known(queue.at("spec.resourceGroups"), cohort, unknown_within(groups))
-    number, lent = _lent_to(cluster, queue, cohort) if isinstance(cohort, str) else (0, {})
+    number, lent = lent_to(cluster, queue, cohort) if isinstance(cohort, str) else (0, {})
     found: dict[str, list[_Quota]] = {}
     for path, flavor in flavors(queue):
         for index, one in enumerate(map(mapping, sequence(flavor.get("resources")))):
@@ -316,7 +258,7 @@ def _quotas(cluster: ClusterObjects, queue: Object) -> Mapping[str, list[_Quota]
                 more, summed = rest, str(cohort)
             quota = _Quota(
                 path=queue.at(f"{path}.resources[{index}].nominalQuota"),
-                most=_UNREAD if nominal is None else nominal + more,
+                most=UNREAD if nominal is None else nominal + more,
                 lends=limit is None and not summed,
                 cohort=summed,
             )
@@ -343,51 +285,116 @@ def _exceeds(
 def _uncovered(wanted: Workload, queue: Object, resource: str) -> Finding:
     seen = (
         f"is {display(wanted.queue)}, and {wanted.title} requests {resource}, which no flavor of "
-        f"its ClusterQueue {display(queue.name)} has, and Kueue admits no such pods"
     )
+    seen += f"its ClusterQueue {display(queue.name)} has, and Kueue admits no such pods"
     return advise(wanted.path, seen, f"add {resource} to the coveredResources, with a quota")
 
 
 @each_of(topologies)
-def kueue_topology(
-    owner: Object, templates: Mapping[str, Mapping[str, object]]
-) -> Iterator[Finding]:
-    """The leader and the workers of a LeaderWorkerSet have the same topology, and the same group.
+def kueue_topology(owner: Object, sets: Sequence[PodSetTopology]) -> Iterator[Finding]:
+    """Two pod sets of a podset-group-name have the same topology, as a leader and its workers have.
 
-    A podset-group-name is in both templates, which state one podset-required-topology or one
-    podset-preferred-topology.
+    A group is two pod sets, of which one is a single pod, such as the leader and the workers of a
+    LeaderWorkerSet, or two replicated jobs of a JobSet, and their pod templates state one topology.
+    Without a group, only the templates of a LeaderWorkerSet are compared.
 
     Pass: podset-required-topology rack and podset-group-name g in both templates.
-    Fail: podset-group-name in one template; required-topology rack in one, and block in the other.
+    Fail: podset-group-name in one template; required-topology rack in one, and block in the other;
+    a JobSet whose jobs of 2 and of 4 pods have one group; both topologies in one template.
     Level: mandatory with a podset-group-name, because Kueue's webhook rejects it; else advisory.
-    Source: kubernetes-sigs/kueue v0.19.2 pkg/controller/jobframework/tas_validation.go
-    ValidatePodSetGroupingTopology and topologyRequestsValid.
+    Source: kubernetes-sigs/kueue v0.19.2 pkg/controller/jobframework/tas_validation.go, which the
+    webhooks of pkg/controller/jobs call: jobset, mpijob and raycluster for groups since v0.15.
     """
-    if not templates:
+    for one in sets:
+        require_known(owner.at(one.at), *one.stated.values())
+    if found := next((fault for one in sets for fault in _alone(owner, one)), None):
+        yield found
         return
-    (at, own), *rest = templates.items()
-    require_known(owner.at(at), *own.values())
-    group = own.get(GROUP_NAME)
-    if not rest:
-        if group:
-            seen = f"is {display(group)}, but the pods have one template, and Kueue's webhook "
-            path = owner.at(f"{at}.{GROUP}/{GROUP_NAME}")
-            yield refuse(path, f"{seen}rejects a group of one", remove())
+    named = [(str(one.stated[GROUP_NAME]), one) for one in sets if one.stated.get(GROUP_NAME)]
+    if owner.kind == "LeaderWorkerSet" and len(sets) == _PAIR:
+        yield from _alike(owner, sets, is_group=bool(named))
         return
-    ((other_at, other),) = rest
-    require_known(owner.at(other_at), *other.values())
-    is_group = bool(group or other.get(GROUP_NAME))
-    so = "Kueue's webhook rejects such a group" if is_group else "Kueue may place them apart"
+    for name in dict(named):
+        yield from _of_group(owner, name, [one for own, one in named if own == name])
+
+
+_PAIR = 2
+_REJECTS = "and Kueue's webhook rejects"
+
+
+def _alone(owner: Object, one: PodSetTopology) -> Iterator[Finding]:
+    """Report annotations that no pod set may have together."""
+    asked = [key for key in (*TOPOLOGY, UNCONSTRAINED) if one.stated.get(key) is not None]
+    path = owner.at(f"{one.at}.{GROUP}/")
+    if len(asked) > 1:
+        seen = f"is stated beside {asked[0]}, {_REJECTS} more than one topology of a pod set"
+        yield refuse(f"{path}{asked[1]}", seen, remove())
+    elif (group := one.stated.get(GROUP_NAME)) and not {*asked} & {*TOPOLOGY}:
+        seen = f"is {display(group)}, but the template states neither {TOPOLOGY[0]} nor "
+        remedy = f"write one of them, or remove {GROUP_NAME}"
+        yield refuse(f"{path}{GROUP_NAME}", f"{seen}{TOPOLOGY[1]}, {_REJECTS} such a group", remedy)
+
+
+def _of_group(owner: Object, name: str, members: Sequence[PodSetTopology]) -> Iterator[Finding]:
+    """Check the pod sets of a group, which are two, and one of them a single pod."""
+    path, number = owner.at(f"{members[0].at}.{GROUP}/{GROUP_NAME}"), len(members)
+    if number == 1:
+        seen = f"is {display(name)}, but no other template has this group, {_REJECTS} "
+        yield refuse(path, f"{seen}a group of one", remove())
+    elif number > _PAIR:
+        seen = f"is {display(name)}, which {number} templates state, {_REJECTS} a group of "
+        yield refuse(path, f"{seen}more than two", "leave it in two of them")
+    else:
+        first, second = (one.count for one in members)
+        if isinstance(first, int) and isinstance(second, int) and 1 not in (first, second):
+            seen = f"is {display(name)}, whose templates have {first} and "
+            seen += f"{count_of(second, 'pod')}, {_REJECTS} a group without a single pod"
+            yield refuse(path, seen, "remove it from both")
+        yield from _alike(owner, members, is_group=True)
+
+
+def _alike(owner: Object, both: Sequence[PodSetTopology], *, is_group: bool) -> Iterator[Finding]:
+    """Report annotations in which two pod sets differ that are meant for one place."""
+    so = f"{_REJECTS} such a group" if is_group else "and Kueue may place them apart"
     for key in (GROUP_NAME, *TOPOLOGY):
-        first, second = own.get(key), other.get(key)
+        first, second = (each.stated.get(key) for each in both)
         if first != second:
-            holder, wanted = (other_at, first) if first else (at, second)
+            given, holder = both if first else both[::-1]
             seen = "is missing" if not (first and second) else f"is {display(second)}"
-            seen += f", but the other template states {display(wanted)}, and {so}"
-            report, remedy = refuse if is_group else advise, write(wanted)
-            beside = templates[holder].get(TOPOLOGY[1]) if key == TOPOLOGY[0] else None
-            if beside is not None:  # a pod set states one of the two
-                place = owner.at(f"{holder}.{GROUP}/{TOPOLOGY[1]}")
-                remedy = together(remedy, remove(f"remove {TOPOLOGY[1]}", at=place))
-            yield report(owner.at(f"{holder}.{GROUP}/{key}"), seen, remedy)
+            seen += f", but the other template states {display(given.stated[key])}, {so}"
+            path, report = owner.at(f"{holder.at}.{GROUP}/"), refuse if is_group else advise
+            yield report(f"{path}{key}", seen, aligned(path, given, holder, key))
             return
+
+
+@each_of(ray_clusters)
+def kueue_ray(owner: Object, at: str, spec: Mapping[str, object]) -> Iterator[Finding]:
+    """A Ray cluster in a queue has no autoscaler, and a RayJob there deletes its cluster.
+
+    An elastic job, with the annotation kueue.x-k8s.io/elastic-job "true", may have one. The
+    groupName head is reserved.
+
+    Pass: enableInTreeAutoscaling false in a RayCluster with the label kueue.x-k8s.io/queue-name.
+    Fail: enableInTreeAutoscaling true; groupName head; a RayJob without shutdownAfterJobFinishes.
+    Level: mandatory, because Kueue's webhook rejects it.
+    Source: kubernetes-sigs/kueue v0.19.2 pkg/controller/jobs: raycluster/raycluster_webhook.go
+    validateCreate, raycluster/common.go ValidateCreate, rayjob/rayjob_webhook.go validateCreate.
+    """
+    elastic = mapping(owner.metadata.get("annotations")).get(ELASTIC)
+    scales, path = spec.get("enableInTreeAutoscaling"), owner.at(f"{at}.enableInTreeAutoscaling")
+    if scales and elastic != "true":
+        require_known(path, scales, elastic)
+        seen = f"is true in a queue, {_REJECTS} an autoscaler of a cluster that is no elastic job"
+        yield refuse(path, seen, write(False))
+    for index, group in enumerate(map(mapping, sequence(spec.get("workerGroupSpecs")))):
+        if group.get("groupName") == "head":
+            seen = f"is 'head', which Kueue keeps for the pods of the head, {_REJECTS} it"
+            path = owner.at(f"{at}.workerGroupSpecs[{index}].groupName")
+            yield refuse(path, seen, "give the group another name")
+    if owner.kind == "RayJob" and not owner.spec.get("clusterSelector"):
+        ends, path = owner.spec.get("shutdownAfterJobFinishes"), "spec.shutdownAfterJobFinishes"
+        require_known(owner.at(path), ends)
+        if ends is not True:
+            seen = f"is {'missing' if ends is None else display(ends)}, {_REJECTS} a RayJob in a "
+            seen += "queue whose cluster stays"
+            yield refuse(owner.at(path), seen, write(True))

@@ -3,7 +3,8 @@
 from typing import Any
 
 from kthena_components.core.engines import CommandFacts
-from kthena_components.core.facts.members import _is_over_ray, _pod, with_siblings
+from kthena_components.core.facts.engine_grouping import is_over_ray
+from kthena_components.core.facts.members import _pod, with_siblings
 from kthena_components.core.facts.workload import read_template
 from kthena_components.core.values.unknown import Unknown
 
@@ -75,5 +76,5 @@ def test_a_ray_head_that_the_other_pods_join_is_an_engine_over_all() -> None:
     head, joins = engine.entry.command, CommandFacts(ray_role="worker")
     assert head is not None
 
-    assert _is_over_ray(engine, [head, joins, joins])
-    assert not _is_over_ray(engine, [head, joins, head])
+    assert is_over_ray(engine, [head, joins, joins])
+    assert not is_over_ray(engine, [head, joins, head])

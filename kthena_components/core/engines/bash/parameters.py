@@ -28,9 +28,10 @@ from kthena_components.core.engines.bash.syntax import Parameter, Word
 from kthena_components.core.engines.placeholders import has_gap
 from kthena_components.core.values.dataclass import dataclass, replace
 from kthena_components.core.values.unknown import (
+    NameSuffix,
     NotSet,
     OfController,
-    OwnAddress,
+    OwnName,
     Unknown,
     Varying,
     changed,
@@ -84,7 +85,7 @@ def _usual(shell: Shell, name: str) -> Value | None:
         return folder
     found = shell.state.given(name)
     if found is None and name == "HOSTNAME":
-        return OwnAddress("HOSTNAME is the name of each pod")
+        return OwnName("HOSTNAME is the name of each pod")
     return Unknown(f"{name} is set by the image") if found is None and name in _GIVEN else found
 
 
@@ -233,11 +234,11 @@ def _one(words: "Expander", piece: Parameter, name: str, value: Value | None) ->
         text = f"{name} has no literal value in this container's env"
         yield words.late(piece, NotSet(text, name, in_shell=True))
     elif isinstance(value, Unknown):
-        yield words.late(piece, changed(value) if piece.operator else value)
+        yield words.late(piece, _cut(words, piece, value))
     elif isinstance(value, str):
         made = value if not piece.operator else _changed(words, piece, value)
         reason = words.shell.shared.scope.read(value)
-        late = changed(reason) if isinstance(reason, Unknown) else ""
+        late = _cut(words, piece, reason) if isinstance(reason, Unknown) else ""
         yield words.late(piece, late) if made is None else words.inserted(piece, made)
 
 
@@ -287,6 +288,13 @@ def _decided(
         yield words.inserted(piece, text)
     else:
         yield from words.chunks(piece.operand, operand=True)
+
+
+def _cut(words: "Expander", piece: Parameter, value: Unknown) -> Unknown:
+    """Return what is known of an unknown value, of which an operator takes something off."""
+    if piece.operator == "##" and isinstance(value, OwnName):
+        return NameSuffix(value.because) if words.pattern(piece.operand) == "*-" else changed(value)
+    return changed(value) if piece.operator else value
 
 
 def _changed(words: "Expander", piece: Parameter, value: str) -> str | None:

@@ -199,7 +199,8 @@ def in_order(
 def autoscaler_replicas(cluster: ClusterObjects) -> Iterator[Finding]:
     """What an autoscaler scales states no replicas: each apply would set them back.
 
-    The API server keeps the autoscaler's number if the field is not in the manifest.
+    The API server keeps the autoscaler's number if the field is not in the manifest. What must not
+    be scaled keeps its replicas: autoscaler-conflict says to remove its autoscaler.
 
     Pass: a HorizontalPodAutoscaler, and a Deployment without replicas.
     Fail: a HorizontalPodAutoscaler, and a Deployment with replicas 2 in the same file.

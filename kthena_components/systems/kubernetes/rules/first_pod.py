@@ -29,6 +29,7 @@ from kthena_components.core.values.read import (
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kubernetes.facts import facts_of_copies
+from kthena_components.systems.kubernetes.rules.selected_pods_answer import makes_service
 
 _SERVICE, _STATEFUL_SET = ("", "Service"), ("apps", "StatefulSet")
 _ASKED = "(asked)"
@@ -170,17 +171,16 @@ def _find_service(found: Object) -> _ServiceUse | None:
     template = mapping(mapping(found.spec.get("template")).get("spec"))
     containers = [mapping(each) for each in sequence(template.get("containers"))]
     probed = any(c.get("readinessProbe") or c.get("startupProbe") for c in containers)
-    first: _ServiceUse | None = None
-    for _, pod, meeting in _looked_up_addresses(facts_of_copies(found)):
+    first, ordinal = None, rf"{re.escape(str(found.name))}-\d+"
+    for engine, pod, meeting in _looked_up_addresses(facts_of_copies(found)):
         host = _HOST.fullmatch(str(meeting.address))
-        named = host and re.fullmatch(rf"{re.escape(str(found.name))}-\d+", host["pod"])
+        named = host and re.fullmatch(ordinal, host["pod"])
         match = host if named else _ALONE.fullmatch(str(meeting.address))
         if match and (named or match["space"] in {None, found.namespace}):
-            own = host is None and re.fullmatch(
-                rf"{re.escape(str(found.name))}-\d+", match["domain"]
-            )
+            own = host is None and re.fullmatch(ordinal, match["domain"])
             path = pod.command_path.removeprefix(f"{found.path}.")
-            waits = probed and waits_for_engine(pod)
+            commands = () if engine.siblings is None else engine.siblings.commands
+            waits = probed and waits_for_engine(pod, commands)
             asked = _ServiceUse(match["domain"], waits, bool(named), path, bool(own))
             if asked.waits:
                 return asked
@@ -238,7 +238,7 @@ def _of_no_service(cluster: ClusterObjects) -> Iterator[Finding]:
 
 
 _SERVICE_NAME = regex(
-    r"(?:(?P<pod>[a-z0-9-]+)-\d+\.)?([a-z][a-z0-9-]*)(?:\.([a-z0-9-]+)\.svc(?:\.cluster\.local)?)?"
+    r"(?:(?P<pod>[a-z0-9-]+)-\d+\.)?([a-z][a-z0-9-]*)(?:\.([a-z0-9-]+)(?:\.svc(?:\.cluster\.local)?)?)?"
 )
 _BUILT_IN = frozenset({"", "apps", "batch", "policy", "autoscaling", "rbac.authorization.k8s.io"})
 """API groups of objects whose controllers create no Services."""
@@ -253,8 +253,8 @@ def _of_service(cluster: ClusterObjects, pods: PodSet) -> Iterator[Finding]:
     key = (match[3] or str(pods.owner.namespace), match[2])
     service = cluster.named(_SERVICE).get(key)
     if service is None:
-        named = cluster.complete and not cluster.name_unknown(_SERVICE)
-        named = named and (match["pod"] is not None or pods.owner.group_kind != _STATEFUL_SET)
+        named = match["pod"] is not None or pods.owner.group_kind != _STATEFUL_SET
+        named = named and cluster.complete and not cluster.name_unknown(_SERVICE)
         of_other = match["pod"] and _is_of_other(cluster, pods.owner, key, match["pod"])
         if named and not of_other and not _may_make(cluster, key):
             yield _no_service(pods.at("spec"), ports.asks[0], key)
@@ -286,9 +286,9 @@ def _knows_hosts(cluster: ClusterObjects, owner: Object) -> bool:
 
 def _may_make(cluster: ClusterObjects, key: tuple[str, str]) -> bool:
     """Return whether a Service may be elsewhere, or of a controller, by its object's name."""
-    near = [(each.group_kind[0], each.name) for each in cluster.objects if each.namespace == key[0]]
-    own = [name for group, name in near if group not in _BUILT_IN]
-    return not near or any(isinstance(n, Unknown) or key[1].startswith(n or "") for n in own)
+    near = [each for each in cluster.objects if each.namespace == key[0]]
+    own = (each for each in near if each.group_kind[0] not in _BUILT_IN)
+    return not near or any(makes_service(each, key[1]) for each in own)
 
 
 def _leads_elsewhere(
@@ -315,8 +315,7 @@ def _leads_elsewhere(
 
 def _starts(cluster: ClusterObjects, pods: PodSet) -> bool:
     """Return whether pods surely start an engine."""
-    ports = cluster.listening(pods)
-    return ports is not None and ports.answers is not None
+    return (ports := cluster.listening(pods)) is not None and ports.answers is not None
 
 
 def _asked_by(entry: Object) -> _ServiceUse | None:

@@ -29,6 +29,7 @@ from kthena_components.systems.kubernetes.rules.inference_pools import POOL, poo
 from kthena_components.systems.kubernetes.selectors_and_routers import (
     PICKER,
     STACK,
+    TRTLLM,
     Backend,
     Router,
     routers,
@@ -347,7 +348,8 @@ def _of_picker(cluster: ClusterObjects, pool: object, space: str) -> list[str]:
 def router_backend_port(cluster: ClusterObjects) -> Iterator[Finding]:
     """The address of a router's backend names a port that its Service has.
 
-    A Service with a cluster IP forwards its own ports only, whatever the engine listens on.
+    A Service with a cluster IP forwards its own ports only, whatever the engine listens on. Behind
+    --prefill URL is the bootstrap port of SGLang's prefill engines.
 
     Pass: --static-backends http://chat:80, and a Service chat with port 80.
     Fail: --static-backends http://chat:8000, and a Service chat with port 80 and targetPort 8000.
@@ -387,7 +389,8 @@ def _backend(router: Router, backend: Backend, service: _Services) -> Iterator[F
 def _instead(router: Router, backend: Backend, address: str) -> str:
     """Return what to write in place of an address, in an option of one word as a change."""
     if router.program != STACK:
-        return f"write {address} there"
+        shown = address.removeprefix("http://") if router.program == TRTLLM else address
+        return f"write {shown} there"
     stated = (router.value(backend.option) or "").split(",")
     kept = [address if url.strip() == backend.url else url for url in stated]
     return set_option(backend.option, ",".join(kept), f"write {address} there")

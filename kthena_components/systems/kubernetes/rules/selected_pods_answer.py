@@ -1,5 +1,6 @@
 """The rule selected-pods-answer."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -9,7 +10,7 @@ from kthena_components.core.facts.listening import ON_A_PORT, ON_ALL_ADDRESSES, 
 from kthena_components.core.facts.ports import resolved
 from kthena_components.core.findings import Finding, Level, advise, join_path, part_of_rule, refuse
 from kthena_components.core.objects.cluster_objects import ClusterObjects, running_pods
-from kthena_components.core.objects.object import MODEL_SERVING, PodSet
+from kthena_components.core.objects.object import MODEL_SERVING, Object, PodSet
 from kthena_components.core.remedies import set_option, write
 from kthena_components.core.values.display import display, listing
 from kthena_components.core.values.read import digits, mapping, require_known, unknown_inside, whole
@@ -322,3 +323,23 @@ def _title(pods: PodSet) -> str:
     if pods.owner.group_kind == MODEL_SERVING:
         return f"the {kind[part]} of role {display((pods.added or {}).get(naming.ROLE))}"
     return f"the {kind.get(part, 'pods')} of {owner_title(pods)}"
+
+
+_ENDINGS = {
+    MODEL_SERVING: r"-\d+-.+-\d+-\d+",
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): r"(?:-\d+)?",
+}
+"""How the names of Services go on that controllers make: Kthena of each entry pod, LWS of an object
+or of each group.
+
+Source: volcano-sh/kthena v1.0.0 pkg/model-serving-controller/utils/utils.go; kubernetes-sigs/lws
+v0.9.0 pkg/utils/controller/controller_utils.go CreateHeadlessServiceIfNotExists.
+"""
+
+
+def makes_service(owner: Object, service: str) -> bool:
+    """Return whether the controller of a custom resource may make a Service of a name."""
+    name, ending = owner.name, _ENDINGS.get(owner.group_kind)
+    if not isinstance(name, str) or ending is None:
+        return not isinstance(name, str) or service.startswith(name)
+    return re.fullmatch(f"{re.escape(name)}{ending}", service) is not None

@@ -5,11 +5,19 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from kthena_components.core import naming
+from kthena_components.core.facts.listening import Listening
 from kthena_components.core.facts.split_engines import forwarded
 from kthena_components.core.facts.wait_loops import hook_of, required_by, wait_loops
 from kthena_components.core.facts.wait_programs import ITSELF, Ready, WaitLoop
 from kthena_components.core.findings import Finding, advise, refuse
-from kthena_components.core.objects.cluster_objects import ClusterObjects, selects
+from kthena_components.core.objects.cluster_objects import (
+    ClusterObjects,
+    Selected,
+    place_of,
+    selected_by,
+    several,
+    surely_selects,
+)
 from kthena_components.core.objects.object import JOB, MODEL_SERVING, Object, PodSet
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
@@ -245,9 +253,9 @@ def _of_service(
     wanted = mapping(selector)
     if service.spec.get("type") == "ExternalName" or not wanted or unknown_inside(selector):
         return None
-    if not _has(pods, wanted):
+    if not surely_selects(wanted, pods):
         return _of_engine(cluster, pods, service, loop)
-    if any(selects(wanted, each) is not False for each in _others(cluster, pods)):
+    if selected_by(cluster, service).running - {place_of(pods)}:
         return None
     if loop.port is None and not _is_late(service):
         return None
@@ -261,30 +269,36 @@ def _of_engine(
     cluster: ClusterObjects, pods: PodSet, service: Object, loop: WaitLoop
 ) -> _Never | None:
     """Explain that a Service only selects first pods, which answer when these pods have joined."""
-    wanted, here = mapping(service.spec.get("selector")), []
-    for each in cluster.pods:
-        chosen = selects(wanted, each) if each.owner.namespace == pods.owner.namespace else False
-        if chosen is not False:
-            here.append(each)
-    own = [each for each in here if each.owner is pods.owner and _has(each, wanted)]
-    if not own or len(own) < len(here) or loop.port is None or not pods.spread:
+    here = selected_by(cluster, service)
+    if {index for index, _ in here.places} != {pods.owner.index}:
         return None
-    ports = [cluster.listening(each) for each in own]
-    target = forwarded(service.body, loop.port)
-    if not all(port and port.answers == target for port in ports):
+    if not here.sure or loop.port is None or not pods.spread:
+        return None
+    ports = [cluster.listening(each) for each in here.pods]
+    if not all(port and _is_sent(service, loop.port, port) for port in ports):
         return None
     return _Never("which the first pod does when all pods of its engine have joined", sure=True)
+
+
+def _is_sent(service: Object, number: int, ports: Listening) -> bool:
+    """Return whether a Service sends a port to that on which pods answer, by number or name."""
+    listed = map(mapping, sequence(service.spec.get("ports")))
+    name = next((port.get("targetPort") for port in listed if port.get("port") == number), None)
+    target = forwarded(service.body, number)
+    if isinstance(name, str) and service.spec.get("clusterIP") != "None":
+        target = dict(ports.named).get(name)
+    return ports.answers is not None and ports.answers == target
 
 
 def _of_others(cluster: ClusterObjects, pods: PodSet, loop: WaitLoop) -> _Never | None:
     """Explain that other pods open no port before these have one: each waits for the other."""
     awaited = _awaited(cluster, pods, loop.host)
-    if loop.port is None or not awaited or any(_is_same(each, pods) for each in awaited):
+    if loop.port is None or not awaited.pods or place_of(pods) in awaited.places:
         return None
-    for each in awaited:
+    for each in awaited.pods:
         if not _waits_for(cluster, each, pods) and not _joins(cluster, each, pods):
             return None
-    other = awaited[0]
+    other = awaited.pods[0]
     named = owner_title(other) if other.owner is not pods.owner else "the other template"
     how = "wait for these before they start" if _waits_for(cluster, other, pods) else _JOIN
     return _Never(f"but the pods of {named} {how}")
@@ -313,39 +327,39 @@ def _joins(cluster: ClusterObjects, pods: PodSet, other: PodSet) -> bool:
     return ports.asks is not None and _only(_awaited(cluster, pods, ports.asks[0]), other)
 
 
-def _only(found: list[PodSet], wanted: PodSet) -> bool:
-    return bool(found) and all(_is_same(each, wanted) for each in found)
+def _only(found: Selected, wanted: PodSet) -> bool:
+    return found.places == {place_of(wanted)}
 
 
-def _is_same(one: PodSet, other: PodSet) -> bool:
-    return one.owner is other.owner and one.path == other.path
-
-
-def _awaited(cluster: ClusterObjects, pods: PodSet, host: str) -> list[PodSet]:
+def _awaited(cluster: ClusterObjects, pods: PodSet, host: str) -> Selected:
     """Return the pods of which an address in these pods is one; none if that is not sure."""
     owner, (first, *rest) = pods.owner, host.split(".")
     same = cluster.pods_of.get(owner.index, ())
     variable, field = _LEADER.get(owner.group_kind, (None, ""))
     if variable is not None and variable.fullmatch(host):
-        return [each for each in same if each.path.endswith(field)]
+        return several([each for each in same if each.path.endswith(field)])
     if owner.group_kind == _LWS and _WORKER.fullmatch(first.removeprefix(f"{owner.name}-")):
         is_own = rest[:1] == [owner.name] and _is_here(owner, rest[1:])
-        return [each for each in same if is_own and each.path.endswith("workerTemplate")]
+        return several([each for each in same if is_own and each.path.endswith("workerTemplate")])
     service = cluster.named(_SERVICE).get((str(owner.namespace), first))
     if service is not None and _is_here(owner, rest):
-        wanted = mapping(service.spec.get("selector"))
-        near = [each for each in cluster.pods if each.owner.namespace == owner.namespace]
-        near = [each for each in near if wanted and selects(wanted, each) is not False]
-        return near if all(_has(each, wanted) for each in near) else []
-    sets = (each for each in cluster.pods if each.owner.group_kind == _STATEFUL_SET)
-    return [
-        each
-        for each in sets
-        if each.owner.namespace == owner.namespace
-        and rest[:1] == [each.owner.spec.get("serviceName")]
-        and _is_here(owner, rest[1:])
-        and number_in(each, first) is not None
-    ]
+        found = selected_by(cluster, service)
+        return found if found.sure else Selected()
+    if not rest or not _is_here(owner, rest[1:]):
+        return Selected()
+    key = (owner.namespace, rest[0], first.rpartition("-")[0])
+    sets = cluster.once(_sets)[0].get(key, ())
+    return several([each for each in sets if number_in(each, first) is not None])
+
+
+def _sets(cluster: ClusterObjects) -> Iterator[Mapping[tuple[object, ...], list[PodSet]]]:
+    """Yield the pods of StatefulSets by namespace, Service and name."""
+    found: dict[tuple[object, ...], list[PodSet]] = {}
+    for pods in cluster.pods:
+        name = pods.owner.spec.get("serviceName")
+        if pods.owner.group_kind == _STATEFUL_SET and isinstance(name, str):
+            found.setdefault((pods.owner.namespace, name, pods.owner.name), []).append(pods)
+    yield found
 
 
 _WORKER = regex(r"\d{1,9}-[1-9]\d{0,8}")
@@ -357,11 +371,11 @@ def _of_ready(cluster: ClusterObjects, pods: PodSet, wanted: Ready) -> _Never | 
     if wanted.namespace not in {"", owner.namespace}:
         return None
     if kind == "pod" and wanted.labels:
-        return _Never("but these are among them") if _has(pods, wanted.labels) else None
+        return _Never("but these are among them") if surely_selects(wanted.labels, pods) else None
     if kind == "Service":
         service = cluster.named(_SERVICE).get((str(owner.namespace), name))
         selector = None if service is None else service.spec.get("selector")
-        own = selector and not unknown_inside(selector) and _has(pods, mapping(selector))
+        own = selector and not unknown_inside(selector) and surely_selects(mapping(selector), pods)
         return _Never("but that Service selects these pods, too") if own else None
     if kind == "pod" and owner.group_kind == _STATEFUL_SET and number_in(pods, name) is not None:
         return _Never(f"and {name} waits for itself")
@@ -369,25 +383,11 @@ def _of_ready(cluster: ClusterObjects, pods: PodSet, wanted: Ready) -> _Never | 
     return _Never("and these are its pods") if is_owner else None
 
 
-def _has(pods: PodSet, wanted: Mapping[str, Any]) -> bool:
-    """Return whether pods surely have some labels."""
-    stated = pods.added is not None or wanted.keys() <= pods.labels.keys()
-    return (stated or not pods.by_controller) and selects(wanted, pods) is True
-
-
 def _own_labels(owner: Object) -> Mapping[str, Any]:
     """Return labels that no pods of another object have; empty if none are known."""
     if owner.group_kind in _OWNER_LABELS:
         return {_OWNER_LABELS[owner.group_kind]: owner.name}
     return mapping(mapping(owner.spec.get("selector")).get("matchLabels"))
-
-
-def _others(cluster: ClusterObjects, pods: PodSet) -> Iterator[PodSet]:
-    """Return the pods of other templates in the namespace."""
-    for each in cluster.pods:
-        is_same = each.owner is pods.owner and each.path == pods.path
-        if not is_same and each.owner.namespace == pods.owner.namespace and each.count != 0:
-            yield each
 
 
 def _finding(pods: PodSet, at: str, loop: WaitLoop, found: _Never, when: str) -> Finding:

@@ -1,24 +1,32 @@
-"""Reads the ports on which the frontend and the workers of NVIDIA Dynamo listen.
+"""Reads where servers beside engines listen: of NVIDIA Dynamo, and `trtllm-serve disaggregated`.
 
 Source: ai-dynamo/dynamo components/src/dynamo/frontend/frontend_args.py (--http-port, 8000; 8080 in
 the first releases); lib/runtime/src/config.rs (system_port) and system_status_server.rs.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
+from kthena_components.core.engines.files import read_file, read_yaml
+from kthena_components.core.facts.container import read_volumes
+from kthena_components.core.facts.context import NO_CONTEXT, Context
+from kthena_components.core.facts.files import PodVolumes, read_files
 from kthena_components.core.facts.listening import TRANSFERS, Listening
 from kthena_components.core.facts.ports import ProbeFacts, read_ports, resolved
 from kthena_components.core.findings import join_path
 from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.display import display
 from kthena_components.core.values.images import parse_version, read_image
 from kthena_components.core.values.read import (
     digits,
     first_unknown,
+    is_map,
     mapping,
     sequence,
     unknown_in,
     unknown_inside,
+    unknown_within,
 )
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import MaybeInt, Unknown
@@ -49,19 +57,83 @@ class ServerFacts:
     """Path of its container."""
     listening: Listening
     probes: tuple[ProbeFacts, ...]
+    faults: tuple[tuple[str, str], ...] = ()
+    """What ends its start in its file, each as a clause and a remedy."""
 
 
-def servers_in(template: object, path: str) -> Iterator[ServerFacts]:
-    """Return the frontend or the worker of Dynamo in a pod template that nothing completes."""
+def servers_in(template: object, path: str, context: Context = NO_CONTEXT) -> Iterator[ServerFacts]:
+    """Return the server beside the engines in a pod template that nothing completes."""
     spec = mapping(mapping(template).get("spec"))
     listed = sequence(spec.get("containers"))
     if len(listed) != 1 or has_neighbours(spec):
         return
     container, at = mapping(listed[0]), join_path(path, "spec.containers[0]")
     found = _of_frontend(container) or _of_worker(container)
+    faults: tuple[tuple[str, str], ...] = ()
+    if found is None and (read := _disaggregated(container, spec, context)):
+        found, faults = read
     if found is not None:
         probes = read_ports(container, spec, at).probes
-        yield ServerFacts(path=at, listening=found, probes=probes)
+        yield ServerFacts(path=at, listening=found, probes=probes, faults=faults)
+
+
+# The file of `trtllm-serve disaggregated`, which sends requests to context and generation servers.
+#
+# Source: NVIDIA/TensorRT-LLM tensorrt_llm/llmapi/disagg_utils.py extract_disagg_cfg and
+# extract_ctx_gen_cfgs, and tensorrt_llm/commands/serve.py disaggregated.
+
+_DISAGGREGATED = regex(r"(?:^|[\s/])trtllm-serve\s+disaggregated(?=\s|$)([^\n;&|]*)")
+_FILE = regex(r"(?:^|\s)(?:-c|--config_file)[\s=]+([^\s'\"]+)")
+_SERVERS = ("context_servers", "generation_servers")
+_ADDRESS = regex(r"([^:/\s]+):([0-9]{1,5})")
+
+
+def _disaggregated(
+    container: Mapping[str, Any], spec: Mapping[str, Any], context: Context
+) -> tuple[Listening, tuple[tuple[str, str], ...]] | None:
+    """Read the file of a container that starts nothing else; None if it is not known."""
+    words = _words(container)
+    line = " ".join(word for word in words if isinstance(word, str)).replace("\\\n", " ")
+    starts = _DISAGGREGATED.findall(line)
+    named = _FILE.search(starts[0]) if len(starts) == 1 else None
+    if named is None or unknown_inside(words) or line.count("trtllm-serve") > 1:
+        return None
+    mounts, _ = read_files(container, PodVolumes(read_volumes(spec), context), "")
+    text = read_file(mounts, named[1])
+    config = read_yaml(text) if isinstance(text, str) else None
+    if not is_map(config) or unknown_within(config) is not None:
+        return None
+    port = config.get("port", 8000)
+    own = numbers(container.get("ports"))
+    found = _listening(container, _ROUTER, port if type(port) is int else None, own)
+    if found is None or config.get("disagg_cluster"):
+        return None if found is None else (found, ())
+    urls = {key: _urls(mapping(config.get(key))) for key in _SERVERS}
+    sends = tuple((f"{key}.urls", url) for key, listed in urls.items() for url in listed)
+    faults = [fault for key in _SERVERS for fault in _faults(key, mapping(config.get(key)))]
+    return replace(found, sends=sends), tuple(faults)
+
+
+_ROUTER = "trtllm-serve disaggregated"
+
+
+def _urls(servers: Mapping[str, Any]) -> list[str]:
+    return [url for url in sequence(servers.get("urls")) if isinstance(url, str)]
+
+
+def _faults(key: str, servers: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Find what its parser raises an error for."""
+    listed, number = _urls(servers), servers.get("num_instances", 1)
+    for url in listed:
+        if not _ADDRESS.fullmatch(url):
+            parts = url.rpartition("://")[2].rstrip("/")
+            meant = parts if _ADDRESS.fullmatch(parts) else f"{parts.partition(':')[0]}:8000"
+            seen = f"has {display(url)} in {key}.urls of its file, and TensorRT-LLM reads HOST:PORT"
+            yield seen, f"write {meant} there" if parts == meant else f"write {meant}, or its port"
+    if listed and type(number) is int and number != len(listed):
+        stated = f"num_instances {number}" if "num_instances" in servers else "no num_instances"
+        seen = f"has {stated} in {key} of its file, and {len(listed)} urls"
+        yield seen, f"write num_instances: {len(listed)}"
 
 
 def _of_frontend(container: Mapping[str, Any]) -> Listening | None:
