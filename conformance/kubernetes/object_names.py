@@ -74,6 +74,14 @@ _STEMS = ("a-", "a.b-", "0a-", "A-", "a_-", "a.", "a..", "a" * 47, "a" * 48, "a"
 _RULES = frozenset({"object-name", "name-fits", "pod-schema", "pod-values"})
 
 
+def whole_objects() -> Iterator[dict[str, Any]]:
+    """Yield a valid object of each kind."""
+    for of, part in (_PARTS | {of: {"spec": spec} for of, spec in _SPECS.items()}).items():
+        version, kind, *_ = of.split()
+        inside = {} if kind in _CLUSTER_WIDE else {"namespace": "default"}
+        yield {"apiVersion": version, "kind": kind, "metadata": {"name": "a", **inside}, **part}
+
+
 def objects() -> Iterator[dict[str, Any]]:
     """Yield each kind with each name and each beginning of one."""
     parts = _PARTS | {of: {"spec": spec} for of, spec in _SPECS.items()}

@@ -5,13 +5,17 @@ The API server decodes an object before it validates it, so that fields that are
 one in question do not matter: only what it says of the decoding counts.
 """
 
+import copy
 from collections.abc import Iterator
 from http import HTTPStatus
 from typing import Any
 
+from conformance.kubernetes.object_names import whole_objects
 from conformance.report import Part
+from conformance.validation.random_damage import holder_of, places
+from kthena_components.checker.manifest import check_manifest
 from kthena_components.cluster.client import Cluster, ClusterError
-from kthena_components.core.findings import Level
+from kthena_components.core.findings import Finding, Level
 from kthena_components.core.schema.crds import CrdTable, check_crd, load
 from kthena_components.core.schema.language import (
     Amount,
@@ -38,8 +42,10 @@ _DECODING = ("cannot unmarshal", "json: ", "unknown field", "strict decoding", "
 """What the API server says of an object that it cannot decode, and not of others."""
 _FORMS = ("time: ", "parsing time", "illegal base64")
 """The same of dates and of bytes, whose form we do not check."""
-_WORD = "but must be '"
-"""In what we report of a word that is not one of a field's: the API server decodes it."""
+_TYPES = ("but must be a ", "but must be true", "but must be from ", "is not a ")
+"""In what we report of a value that cannot be decoded, and not of a limit or a word."""
+_FORBIDDEN: tuple[Any, ...] = (None, 0, -1, 70_000, "", {}, [])
+"""Values that a field may not have, though it can be decoded. None: it is missing."""
 _DRY_RUN = {"dryRun": "All", "fieldValidation": "Strict"}
 _AT_ROOT = frozenset({"apiVersion", "kind", "metadata", "status"})
 
@@ -115,13 +121,53 @@ def compare_fields(part: Part, api: Cluster) -> None:
         ours = [
             str(finding)
             for finding, _ in check_crd(body, body["kind"], table, _RELEASE)
-            if finding.level is Level.MANDATORY and _WORD not in finding.seen
+            if finding.level is Level.MANDATORY and any(word in finding.seen for word in _TYPES)
         ]
         if bool(said) != bool(ours) and not any(form in said for form in _FORMS):
             differ.append(f"{body}\n  {path}\n  API: {said}\n  check: {ours}")
     part.count("fields of Kubernetes' kinds compared", number)
     seen = f"{len(differ)} of {number}\n" + "\n".join(differ[:5])
     part.check("fields are decoded as by the API server", holds=not differ, seen=seen)
+
+
+def compare_limits(part: Part, api: Cluster) -> None:
+    """Take fields out of valid objects, or forbid their values: what we report is rejected."""
+    differ, found = [], set[tuple[str, str]]()
+    for whole in whole_objects():
+        for place in places(whole.get("spec", {})):
+            for value in _FORBIDDEN:
+                body = copy.deepcopy(whole)
+                holder, key = holder_of(body["spec"], place), place[-1]
+                if value is None:
+                    del holder[key]
+                elif type(value) is type(holder[key]):
+                    holder[key] = value
+                else:
+                    continue
+                ours = [str(f) for f in check_manifest(body) if _is_of_schema(f)]
+                if ours:
+                    found.add((body["kind"], str(place)))
+                    if not _is_rejected(api, body):
+                        differ.append(f"{body}\n  check: {ours}")
+    part.count("fields whose limits were compared", len(found))
+    some = len(found) >= _LEAST
+    part.check("limits of fields were compared", holds=some, seen=sorted(found))
+    part.check("limits are those of the API server", holds=not differ, seen="\n".join(differ[:5]))
+
+
+_LEAST = 20
+
+
+def _is_of_schema(finding: Finding) -> bool:
+    return finding.rule == "crd-schema" and finding.level is Level.MANDATORY
+
+
+def _is_rejected(api: Cluster, body: dict[str, Any]) -> bool:
+    try:
+        api.ask("POST", api.path(body, named=False), body, _DRY_RUN)
+    except ClusterError as error:
+        return error.status in {HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY}
+    return False
 
 
 def _undecoded(api: Cluster, body: dict[str, Any]) -> str | None:

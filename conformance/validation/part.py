@@ -79,6 +79,7 @@ def run(context: Context) -> None:
         limit_ranges.compare_limits(context.part, sandbox.api, context.seed, number)
         object_names.compare_names(context.part, sandbox.api)
         own_fields.compare_fields(context.part, sandbox.api)
+        own_fields.compare_limits(context.part, sandbox.api)
     finally:
         sandbox.processes.stop_all()
 

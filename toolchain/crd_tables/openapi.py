@@ -64,7 +64,6 @@ WORDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "sessionAffinity": ("None", "ClientIP"),
         "type": ("ClusterIP", "NodePort", "LoadBalancer", "ExternalName"),
     },
-    "networking.v1.HTTPIngressPath": {"pathType": ("Exact", "Prefix", "ImplementationSpecific")},
     "policy.v1.PodDisruptionBudgetSpec": {
         "unhealthyPodEvictionPolicy": ("IfHealthyBudget", "AlwaysAllow")
     },
@@ -74,6 +73,40 @@ WORDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 Source: kubernetes 1.37 staging/src/k8s.io/api/*/types.go and pkg/apis/*/validation. An empty
 string is a missing value.
 """
+_NAME = {"minLength": 1}
+_PORT = {"minimum": 1, "maximum": 65535}
+_COPIES: Mapping[str, Mapping[str, Any]] = {"selector": {}, "template": {}}
+_TARGET: Mapping[str, Mapping[str, Any]] = {"kind": _NAME, "name": _NAME}
+_SCALED: Mapping[str, Mapping[str, Any]] = {"maxReplicas": {"minimum": 1}, "scaleTargetRef": {}}
+REQUIRED: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+    "apps.v1.DaemonSetSpec": _COPIES,
+    "apps.v1.DeploymentSpec": _COPIES,
+    "apps.v1.ReplicaSetSpec": _COPIES,
+    "apps.v1.StatefulSetSpec": _COPIES,
+    "autoscaling.v1.CrossVersionObjectReference": _TARGET,
+    "autoscaling.v1.HorizontalPodAutoscalerSpec": _SCALED,
+    "autoscaling.v2.CrossVersionObjectReference": _TARGET,
+    "autoscaling.v2.HorizontalPodAutoscalerSpec": _SCALED,
+    "batch.v1.CronJobSpec": {"jobTemplate": {}, "schedule": _NAME},
+    "batch.v1.JobSpec": {"template": {}},
+    "core.v1.PersistentVolumeClaimSpec": {"accessModes": {"minItems": 1}, "resources": {}},
+    "core.v1.ServicePort": {"port": _PORT},
+    "networking.v1.HTTPIngressPath": {
+        "backend": {},
+        "pathType": {"enum": ["Exact", "Prefix", "ImplementationSpecific"]},
+    },
+    "networking.v1.IngressServiceBackend": {"name": _NAME, "port": {}},
+}
+"""Fields that the API server requires, by definition, and the limits of their values.
+
+Source: kubernetes 1.37 pkg/apis/*/validation. Of an object of Go, a string or a number is never
+missing, so that their limits decide.
+"""
+LIMITS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+    "batch.v1.JobSpec": {"completions": {"minimum": 0}, "parallelism": {"minimum": 0}},
+    "networking.v1.ServiceBackendPort": {"number": {"minimum": 0, "maximum": 65535}},
+}
+"""Limits of fields that may be missing. A number of 0 is a missing one in a ServiceBackendPort."""
 _PREFIX = "io.k8s.api."
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1."
 _ANY: Mapping[str, Any] = {"x-kubernetes-preserve-unknown-fields": True}
@@ -167,16 +200,18 @@ def _scaled(paths: Mapping[str, Any]) -> Iterator[str]:
 
 def _schema(name: str, definitions: Mapping[str, Any]) -> dict[str, Any]:
     """Give a definition with those that it refers to in it."""
-    words = WORDS.get(name.removeprefix(_PREFIX), {})
-    definition = definitions[name]
+    short = name.removeprefix(_PREFIX)
+    words, required = WORDS.get(short, {}), REQUIRED.get(short, {})
+    limits = {**LIMITS.get(short, {}), **required}
     properties = {
         field: {
             **_part(part, definitions),
             **({"enum": ["", *words[field]]} if field in words else {}),
+            **limits.get(field, {}),
         }
-        for field, part in definition.get("properties", {}).items()
+        for field, part in definitions[name].get("properties", {}).items()
     }
-    return {"type": "object", "properties": properties}
+    return {"type": "object", "properties": properties, "required": [*required]}
 
 
 def _part(part: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
