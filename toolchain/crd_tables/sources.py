@@ -164,14 +164,8 @@ SOURCES: tuple[Source, ...] = (
         folders=("config/components/crd/bases",),
         files=("jobset.x-k8s.io_jobsets",),
         first="0.5",
-    ),
-    Source(
-        system="kubeflow",
-        title="MPI Operator",
-        repository="kubeflow/mpi-operator",
-        folders=("manifests/base",),
-        files=("kubeflow.org_mpijobs",),
-        first="0.4",
+        # pkg/webhooks/jobset_webhook.go, Default: rules of a failurePolicy get names.
+        filled={"JobSet": ("name",)},
     ),
     Source(
         system="aibrix",
@@ -213,6 +207,8 @@ SOURCES: tuple[Source, ...] = (
             "ome.io_servingruntimes",
         ),
         first="0.1",
+        # pkg/webhook/admission/isvc, and its defaulters.
+        filled={"InferenceService": ()},
     ),
     Source(
         system="llmaz",
@@ -221,5 +217,7 @@ SOURCES: tuple[Source, ...] = (
         folders=("config/crd/bases",),
         files=("inference.llmaz.io_playgrounds", "inference.llmaz.io_services"),
         first="0.1",
+        # pkg/webhook.
+        filled={"Playground": (), "Service": ()},
     ),
 )

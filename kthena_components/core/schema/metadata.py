@@ -54,11 +54,11 @@ def check_metadata(
 
     Args:
         of_kubernetes: Whether the object is of Kubernetes' own kinds, whose names object-name
-            checks: not all are DNS-1123 subdomains.
+            checks: not all are DNS-1123 subdomains. `kubectl patch` takes files without a name.
     """
     fields = mapping(metadata)
     named = any(fields.get(key) not in (None, "") for key in ("name", "generateName"))
-    if not named and (metadata is None or isinstance(metadata, Mapping)):
+    if not named and not of_kubernetes and (metadata is None or isinstance(metadata, Mapping)):
         seen = "is missing, but every object needs a name"
         yield Finding(path="metadata.name", seen=seen, remedy="add metadata.name", rule=rule)
     name = None if of_kubernetes else fields.get("name")
