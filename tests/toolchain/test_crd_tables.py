@@ -232,7 +232,7 @@ def test_the_document_of_kubernetes_is_read_as_a_table() -> None:
     spec = table["types"][table["types"][number]["fields"]["spec"]]
     words = table["types"][spec["fields"].pop("podManagementPolicy")]
     wanted = {"amount": "quantity", "metadata": "metadata", "odd": "any", "template": "object"}
-    assert spec == {"fields": wanted, "required": ["selector", "template"]}
+    assert spec == {"fields": wanted, "required": ["template"]}
     assert words == {"scalar": "string", "enum": ["", "OrderedReady", "Parallel"]}
     assert table["scaled"]["StatefulSet"]["apps/v1"] == [["1.37.2", True]]
     assert table["nulls"]

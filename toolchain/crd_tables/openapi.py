@@ -75,7 +75,7 @@ string is a missing value.
 """
 _NAME = {"minLength": 1}
 _PORT = {"minimum": 1, "maximum": 65535}
-_COPIES: Mapping[str, Mapping[str, Any]] = {"selector": {}, "template": {}}
+_COPIES: Mapping[str, Mapping[str, Any]] = {"template": {}}
 _TARGET: Mapping[str, Mapping[str, Any]] = {"kind": _NAME, "name": _NAME}
 _SCALED: Mapping[str, Mapping[str, Any]] = {"maxReplicas": {"minimum": 1}, "scaleTargetRef": {}}
 REQUIRED: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
@@ -100,7 +100,8 @@ REQUIRED: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
 """Fields that the API server requires, by definition, and the limits of their values.
 
 Source: kubernetes 1.37 pkg/apis/*/validation. Of an object of Go, a string or a number is never
-missing, so that their limits decide.
+missing, so that their limits decide. The selector of a workload is not among them: examples and
+patches leave it out, and the API server says so at once.
 """
 LIMITS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "batch.v1.JobSpec": {"completions": {"minimum": 0}, "parallelism": {"minimum": 0}},
