@@ -34,6 +34,7 @@ from kthena_components.core.memory.sharding import (
     switched,
 )
 from kthena_components.core.memory.share import (
+    captured_modes,
     count_option,
     sglang_release,
     share_of,
@@ -224,7 +225,7 @@ class EngineOnGpu:
             tokens=count_option(self.command, "--max-num-batched-tokens"),
             encoder_ranks=self._encoder_ranks,
             films=runs_encoder(self.command.options, ("video",)),
-            eager=self.command.options.get("--enforce-eager") is True,
+            **captured_modes(self.command.options),
             gathers=gathers_tokens(self.engine, self.command),
             staged=staged_files(self.command.options, self.fullest, self.version, gpu),
             whole_experts=self.command.expert is True,

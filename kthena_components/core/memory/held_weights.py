@@ -5,7 +5,10 @@ vllm/model_executor/models/deepseek_v2.py and sglang/srt/models/deepseek_v2.py. 
 the attention with SGLang's --enable-dp-attention: sglang/srt/layers/dp_attention.py. The embeddings
 of words then are as whole as the attention: VocabParallelEmbedding in sglang/srt/models/
 deepseek_v2.py of 0.4.6 to 0.5.9 and in others. The gates of experts are whole, too:
-ReplicatedLinear in vllm/model_executor/models, or GateLinear.
+ReplicatedLinear in vllm/model_executor/models, or GateLinear. So are the projections to a narrower
+state of experts and back: routed_expert_down_proj and up_proj in vllm/models/kimi_k3/amd/linear.py
+and nvidia/model.py of 0.27.0 to 0.33.0, fc1_latent_proj and fc2_latent_proj in nemotron_h.py of
+0.19.1 to 0.33.0, and in sglang/srt/models/nemotron_h.py of 0.5.9.
 
 Both engines add the projections that expand keys and values, in 16 bits, for queries that attend
 to latents: process_weights_after_loading in vllm/model_executor/layers/attention/mla_attention.py,
@@ -90,7 +93,9 @@ def copied_weights(shape: ModelShape, split: Split) -> float:
     whole = shape.layers * attention * (1 / ranks - 1 / split.tensor)
     whole += shape.latent_layers * compressed * (1 - 1 / ranks)
     whole += indexers_of(shape) * indexer_numbers(shape) * (1 - 1 / split.tensor)
-    chosen = max(shape.layers - shape.dense_layers, 0) * (shape.experts or 0) * shape.hidden
+    sparse = max(shape.layers - shape.dense_layers, 0) * shape.hidden
+    whole += 2 * sparse * (shape.expert_hidden or 0) * (1 - 1 / split.tensor)
+    chosen = sparse * (shape.experts or 0)
     gates = (chosen * _BYTES + compressed_copies(shape)) * (1 - 1 / split.tensor)
     words = (shape.vocab or 0) * shape.hidden * (1 / ranks - 1 / split.tensor) * _BYTES
     return ((whole * attention_bytes(shape) + gates) / split.pipeline + words) / GIB
@@ -233,10 +238,12 @@ def loaded_weights(
     experts = min(expert_weights(shape), gib) / ranks / split.pipeline
     if shape.dtype == "mxfp4":
         inner = -(-shape.expert_ffn // ranks)
-        larger = _filled(inner, multiple) * _filled(shape.hidden, _HIDDEN) / (inner * shape.hidden)
+        hidden = shape.expert_state
+        larger = _filled(inner, multiple) * _filled(hidden, _HIDDEN) / (inner * hidden)
         return whole + experts * (larger - 1)
     if rocm_width and shape.dtype == _UNQUANTISED and gib == shape.weights_gib:
-        return whole + experts * _lengthened(shape.hidden, rocm_width)
+        hidden = shape.expert_state
+        return whole + experts * _lengthened(hidden, rocm_width)
     if rocm_width and shape.dtype == _SHUFFLED:
         layers = max(shape.layers - shape.dense_layers + shape.draft_layers, 1)
         return whole + experts * split.pipeline / layers

@@ -8,7 +8,8 @@ sglang/srt/model_executor for what is measured before the weights are loaded. Th
 0.5.23 have four ways to choose the default share, one after the other.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.serving import EngineFacts
@@ -265,6 +266,25 @@ def usable_memory(gpu: GpuFacts) -> float:
         return gpu.memory_gib - _OF_HOST
     share = _WHOLE_SHARE if gpu.name.startswith(_WHOLE) else _KEPT_SHARE
     return gpu.memory_gib - _KEPT - share * gpu.memory_gib
+
+
+_COMPILATION, _LEVEL, _MODE = "--compilation-config", "--optimization-level", "cudagraph_mode"
+_OF_LEVELS = {"0": "NONE", "1": "PIECEWISE"}
+"""Options of vLLM that state which CUDA graphs are captured, and the modes of lower levels:
+CUDAGraphMode in vllm/config/compilation.py, OPTIMIZATION_LEVEL_00 and 01 in vllm/config/vllm.py of
+0.12.0 to 0.33.0."""
+
+
+def captured_modes(options: Mapping[str, Any]) -> dict[str, bool]:
+    """Return whether graphs of pieces are captured, and whether those of whole decodes are."""
+    config = options.get(_COMPILATION)
+    stated = config.get(_MODE) if isinstance(config, Mapping) else None
+    mode = str(stated or _OF_LEVELS.get(str(options.get(_LEVEL)), "")).upper()
+    none = mode == "NONE" or options.get("--enforce-eager") is True
+    return {
+        "pieces": not none and mode not in ("FULL", "FULL_DECODE_ONLY"),
+        "decodes": not none and mode != "PIECEWISE",
+    }
 
 
 def count_option(command: CommandFacts, option: str) -> int | None:

@@ -48,6 +48,10 @@ _KV_HEADS = ("num_key_value_heads", "num_attention_groups")
 """Keys for the number of KV heads; the second one is Step's."""
 _EXPERTS = ("num_experts", "moe_num_experts", "n_routed_experts", "num_local_experts")
 _CHOSEN = ("num_experts_per_tok", "experts_per_token", "top_k_experts", "num_experts_per_token")
+_NARROWED, _BLOCK_LAYERS = ("routed_expert_hidden_size", "moe_latent_size"), "attn_res_block_size"
+"""Keys of Kimi-K3, the second one that of Nemotron-H for the same width."""
+_FUNCTION, _UNGATED = "mlp_hidden_act", "relu2"
+"""The key of Nemotron-H for the function of its experts, and the one that needs no gate."""
 _DENSE = ("dense_intermediate_size", "intermediate_size_mlp")
 """Width of the dense layers if intermediate_size is an expert's: MiniMax-M3, Llama 4."""
 _ENCODER_LAYERS = ("num_hidden_layers", "vt_num_hidden_layers")
@@ -98,6 +102,14 @@ class ModelShape:
     """Routed experts of a layer; 0 in a dense model."""
     expert_ffn: int | None = None
     """Inner width of one expert."""
+    expert_hidden: int | None = None
+    """Width of the state that routed experts get, where a projection narrows it: Kimi-K3, Nemotron
+    3 Super and Ultra. None: the hidden size."""
+    expert_matrices: int = 3
+    """Matrices of an expert: gate, up and down; 2 in Nemotron-H, whose experts have no gate."""
+    block_layers: int | None = None
+    """Layers of a block whose state each token keeps for the layers after it: attn_res_block_size
+    of Kimi-K3. None: no state of another layer is kept."""
     chosen: int | None = None
     """Experts that run on each token. None: not given."""
     fp8_block: int | None = None
@@ -190,6 +202,16 @@ class ModelShape:
         return self.streams > 1 and self.latent is None
 
     @property
+    def expert_state(self) -> int | None:
+        """Width of the state that routed experts get."""
+        return self.expert_hidden or self.hidden
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of layers whose states each token keeps."""
+        return -(-self.layers // self.block_layers) if self.block_layers else 0
+
+    @property
     def latent_layers(self) -> int:
         """Layers of latent attention, if it has any: the others have states of fixed size."""
         return self.layers - self.state_layers
@@ -219,6 +241,9 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
         ffn=ffn,
         experts=experts,
         expert_ffn=expert_ffn,
+        expert_hidden=first_size(text, _NARROWED) if experts else None,
+        **({"expert_matrices": 2} if text.get(_FUNCTION) == _UNGATED else {}),
+        block_layers=size_of(text.get(_BLOCK_LAYERS)),
         fp8_block=_block(config) or _block(text),
         group=_group(config) or _group(text),
         vocab=size_of(text.get("vocab_size")),
@@ -245,6 +270,7 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
 def shape_keys(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the part of a config.json that `shape_from_config` reads, with sorted keys."""
     keys = {*_TOP, *_KEPT, *_KV_HEADS, *_EXPERTS, *_CHOSEN, *_DENSE, *LENGTHS, *LAYER_KEYS}
+    keys |= {*_NARROWED, _BLOCK_LAYERS, _FUNCTION}
     found = {key: config[key] for key in keys if config.get(key) is not None}
     for name, inner in _INNER.items():
         stated = mapping(config.get(name))

@@ -69,6 +69,9 @@ MAMBA_KEYS = (
     "mamba_ssm_cache_dtype",
 )  # fmt: skip
 """The same of Mamba 2, in the same order: Nemotron-H."""
+_LINEAR, _KINDS = "linear_attn_config", ("full_attn_layers", "kda_layers")
+_OF_KDA = ("short_conv_kernel_size", "head_dim", "num_heads")
+"""Where Kimi-Linear and Kimi-K3 list their layers, and the sizes of Kimi Delta Attention."""
 _BLOCKS = {"*": "full_attention", "M": _STATE, "attention": "full_attention", "mamba": _STATE}
 """Layers of Nemotron-H in `hybrid_override_pattern`, and by the names of its newer files."""
 _SSM, _HALVES, _CONVOLVED = 4, ("bfloat16", "float16"), 2
@@ -99,6 +102,10 @@ def stored_tokens(text: Mapping[str, Any], layers: int) -> Stored:
     if types and not _FULL.issuperset(types):
         full = sum(each in _FULL for each in types)
         return Stored(False, None if uneven else full, types.count(_STATE))
+    linear = mapping(text.get(_LINEAR))
+    full, states = (len(sequence(linear.get(key))) for key in _KINDS)
+    if full and full + states == layers:
+        return Stored(False, full, states)
     if uneven or any(text.get(key) is not None for key in _MIXED):
         return Stored(False)
     if types:
@@ -115,6 +122,7 @@ def stored_tokens(text: Mapping[str, Any], layers: int) -> Stored:
 def state_bytes(text: Mapping[str, Any], layers: int) -> int | None:
     """Return the bytes of the states of one request in gated delta nets; None if not given.
 
+    A head of Kimi Delta Attention keeps the square of its width: kda_state_shape in the same file.
     Each value head keeps a matrix of its width times the width of a key head, and the convolution
     its last inputs: gated_delta_net_state_shape in vllm/model_executor/layers/mamba/mamba_utils.py,
     Mamba2StateShape in sglang/srt/configs/mamba_utils.py, both of 16 bits with states of 32. A
@@ -126,6 +134,9 @@ def state_bytes(text: Mapping[str, Any], layers: int) -> int | None:
             each = _SSM // 2 if text.get(keys[5]) in _HALVES else _SSM
             convolved = (2 * heads * width + values * wide) * (kernel - 1) * _CONVOLVED
             return layers * (values * width * wide * each + convolved)
+    kernel, width, heads = (size_of(mapping(text.get(_LINEAR)).get(key)) for key in _OF_KDA)
+    if layers and kernel and width and heads:
+        return layers * heads * width * (width * _SSM + 3 * (kernel - 1) * _CONVOLVED)
     return None
 
 

@@ -65,6 +65,8 @@ STATED = [
     (QWEN, MI300X, 4, (55.92, 0.4)),
     (QWEN, MI300X, 8, (28.04, 0.3)),
     (KIMI, H200, 8, (72.02, 1.0)),
+    ("moonshotai/Kimi-K3", "AMD_Instinct_MI355X_VF", 8, (192.29, 1.5)),
+    ("nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-FP8", H200, 2, (59.91, 1.6)),
     ("Qwen/Qwen3.8-27B", H200, 1, (51.1, 0.2)),
     ("Qwen/Qwen3.8-27B-FP8", H200, 1, (28.51, 0.2)),
     ("Qwen/Qwen3.5-9B", H200, 1, (17.66, 0.2)),

@@ -304,6 +304,48 @@ LAYERED: dict[str, Config] = {
         "sliding_window": None,
         **BF16,
     },
+    "moonshotai/Kimi-K3": {
+        "model_type": "kimi_k3",
+        "text_config": {
+            "num_attention_heads": 96,
+            "num_hidden_layers": 93,
+            "kv_lora_rank": 512,
+            "q_lora_rank": 1536,
+            "qk_rope_head_dim": 64,
+            "first_k_dense_replace": 1,
+            "num_experts": 896,
+            "routed_expert_hidden_size": 3584,
+            "attn_res_block_size": 12,
+            "linear_attn_config": {
+                "full_attn_layers": [*range(4, 93, 4), 93],
+                "kda_layers": [layer for layer in range(1, 93) if layer % 4],
+                "head_dim": 128,
+                "num_heads": 96,
+                "short_conv_kernel_size": 4,
+            },
+            "quantization_config": {
+                "quant_method": "compressed-tensors",
+                "format": "mxfp4-pack-quantized",
+            },
+        },
+        "vision_config": {"vt_hidden_size": 1024, "vt_num_hidden_layers": 27},
+    },
+    "nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-BF16": {
+        "model_type": "nemotron_h",
+        "num_attention_heads": 32,
+        "hybrid_override_pattern": "ME" * 40 + "*" * 8,
+        "num_hidden_layers": 88,
+        "n_routed_experts": 512,
+        "num_experts_per_tok": 22,
+        "moe_latent_size": 1024,
+        "mlp_hidden_act": "relu2",
+        "mamba_num_heads": 128,
+        "mamba_head_dim": 64,
+        "ssm_state_size": 128,
+        "n_groups": 8,
+        "conv_kernel": 4,
+        **BF16,
+    },
     "Qwen/Qwen2.5-VL-7B-Instruct": {
         "model_type": "qwen2_5_vl",
         "num_attention_heads": 28,
@@ -339,6 +381,7 @@ OF_LAYERS = (
     *("vision_layers", "vision_hidden"),
     *("index_layers", "image_patches", "image_edge", "image_tokens", "image_masked"),
     *("quarter_layers", "window_layers"),
+    *("expert_hidden", "expert_matrices", "block_layers"),
 )
 
 
