@@ -232,17 +232,16 @@ def loaded_weights(
     """
     whole = fullest_weights(shape, split, gib) + _embeddings_kept(shape, split, gib)
     whole += copied_weights(shape, split)
-    if not shape.hidden or not shape.expert_ffn:
+    hidden = shape.expert_state
+    if not hidden or not shape.expert_ffn:
         return whole
     ranks = split.experts or split.tensor
     experts = min(expert_weights(shape), gib) / ranks / split.pipeline
     if shape.dtype == "mxfp4":
         inner = -(-shape.expert_ffn // ranks)
-        hidden = shape.expert_state
         larger = _filled(inner, multiple) * _filled(hidden, _HIDDEN) / (inner * hidden)
         return whole + experts * (larger - 1)
     if rocm_width and shape.dtype == _UNQUANTISED and gib == shape.weights_gib:
-        hidden = shape.expert_state
         return whole + experts * _lengthened(hidden, rocm_width)
     if rocm_width and shape.dtype == _SHUFFLED:
         layers = max(shape.layers - shape.dense_layers + shape.draft_layers, 1)

@@ -212,7 +212,7 @@ def graph_numbers(start: StartUp, tokens: int) -> int:
     """Count the numbers of a layer with experts for the largest batch of a CUDA graph."""
     inner, hidden = _inner(start), start.shape.expert_state or 0
     first = (start.shape.expert_matrices - 1) * inner
-    return tokens * _chosen(start) * (max(first, hidden) + inner) if inner else 0
+    return tokens * _chosen(start) * (max(first, hidden) + inner) * bool(inner)
 
 
 def _chosen(start: StartUp) -> int:
@@ -326,8 +326,7 @@ _GATHERING, _GATHERED_UNTIL = (9, 3), (0, 12)
 _INNER, _WIDTHS, _GATED = 4, 2, 3
 """Inner width of a feed-forward layer for the hidden size, how many of them are in memory at once,
 and with a gate."""
-_BYTES = 2
-"""Bytes of a number in 16 bits."""
+_BYTES = 2  # of a number in 16 bits
 
 
 def encoder_peak(

@@ -241,9 +241,6 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
         ffn=ffn,
         experts=experts,
         expert_ffn=expert_ffn,
-        expert_hidden=first_size(text, _NARROWED) if experts else None,
-        **({"expert_matrices": 2} if text.get(_FUNCTION) == _UNGATED else {}),
-        block_layers=size_of(text.get(_BLOCK_LAYERS)),
         fp8_block=_block(config) or _block(text),
         group=_group(config) or _group(text),
         vocab=size_of(text.get("vocab_size")),
@@ -321,6 +318,10 @@ def _counted(text: Mapping[str, Any], layers: int, tokens: Stored) -> dict[str, 
     """
     types, ratios = sequence(text.get("indexer_types")), sequence(text.get("compress_ratios"))
     found: dict[str, Any] = {"chosen": first_size(text, _CHOSEN)}
+    found["expert_hidden"] = first_size(text, _NARROWED)
+    found["block_layers"] = size_of(text.get(_BLOCK_LAYERS))
+    if text.get(_FUNCTION) == _UNGATED:
+        found["expert_matrices"] = 2
     found["state_bytes"] = state_bytes(text, tokens.states)
     if tokens.full:
         found["full_kv_heads"] = size_of(text.get(FULL_HEADS))

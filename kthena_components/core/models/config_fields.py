@@ -96,16 +96,12 @@ def stored_tokens(text: Mapping[str, Any], layers: int) -> Stored:
         text: The config.json, or its `text_config`.
         layers: The number of layers.
     """
-    types = (_texts(text.get("layer_types")) or _blocks(text))[:layers]
+    types = (_texts(text.get("layer_types")) or _blocks(text) or _kinds(text))[:layers]
     one_of_two = (text.get(FULL_HEADS) is None) != (text.get(FULL_WIDTH) is None)
     uneven = one_of_two or any(text.get(key) not in (None, 0) for key in _UNEVEN)
     if types and not _FULL.issuperset(types):
         full = sum(each in _FULL for each in types)
         return Stored(False, None if uneven else full, types.count(_STATE))
-    linear = mapping(text.get(_LINEAR))
-    full, states = (len(sequence(linear.get(key))) for key in _KINDS)
-    if full and full + states == layers:
-        return Stored(False, full, states)
     if uneven or any(text.get(key) is not None for key in _MIXED):
         return Stored(False)
     if types:
@@ -145,6 +141,13 @@ def _blocks(text: Mapping[str, Any]) -> list[str]:
     pattern = text.get("hybrid_override_pattern")
     blocks = list(pattern) if isinstance(pattern, str) else _texts(text.get("layers_block_type"))
     return [_BLOCKS.get(block, block) for block in blocks]
+
+
+def _kinds(text: Mapping[str, Any]) -> list[str]:
+    """Return the types of the layers of Kimi-Linear and Kimi-K3, in any order; none of others."""
+    linear = mapping(text.get(_LINEAR))
+    full, states = (len(sequence(linear.get(key))) for key in _KINDS)
+    return ["full_attention"] * full + [_STATE] * states
 
 
 def _has_window(text: Mapping[str, Any], layers: int) -> bool:
