@@ -30,7 +30,7 @@ used in part cannot be returned.
 
 vllm/model_executor/layers/quantization/fp8.py process_weights_after_loading: with ROCm, experts in
 FP8 are copied layer by layer in the order that AITER needs. The memory of the last layer's old
-weights stays reserved, and counts as weights: vllm/platforms/rocm.py get_current_memory_usage.
+weights stays reserved, and counts as weights before 0.22: all that is not free does.
 """
 
 import json
@@ -60,16 +60,13 @@ from kthena_components.core.values.images import Version
 from kthena_components.core.values.read import first_unknown
 from kthena_components.core.values.unknown import Unknown
 
-_ROPE = 64
-"""Width of the part of a head that has the position, in latent attention: qk_rope_head_dim."""
-_HEAD = 128
-"""Width of a head where the table of models has none."""
+_ROPE, _HEAD = 64, 128
+"""Width of the part of a head that has the position, in latent attention (qk_rope_head_dim), and of
+a head where the table of models has none."""
 _OF_ENCODER, _GATED = 12, 16
 """Numbers of an encoder's layer for the square of its hidden size, and with a gate."""
-_OFF = ("--language-model-only", "--skip-mm-profiling")
-"""Options without which the encoder runs."""
-_BYTES = 2
-"""Bytes of a number in 16 bits."""
+_OFF, _BYTES = ("--language-model-only", "--skip-mm-profiling"), 2
+"""Options without which the encoder runs, and bytes of a number in 16 bits."""
 _POSITIONS, _ROTATED, _LEVELS, _EDGE = 4, 4, 3, 16
 """In the kinds of Qwen3-VL: rows of the table of rotations for each position, the share of a head
 that is rotated where layers have states, the layers of the encoder whose results are added to those
@@ -198,13 +195,14 @@ def attention_bytes(shape: ModelShape) -> float:
 _INNER, _HIDDEN = 128, 256
 """Multiples of an expert's inner width on one rank, and of the hidden size."""
 _WIDER, _WIDER_RELEASES = 256, ((0, 11), (0, 27))
-"""The former of FlashInfer's TRT-LLM kernels, the first release that runs them, and the first that
-fills widths up to 128 only."""
-_ROW, _MORE = 256, 128
-"""With ROCm: the multiple of a row that is lengthened, and by how many numbers of 16 bits."""
+"""The former of FlashInfer's TRT-LLM kernels, their first release, and the first without."""
+_ROW, _MORE, _GATE_AND_UP, _DOWN = 256, 128, 2 / 3, 1 / 3
+"""With ROCm: the multiple of a row that is lengthened, and by how many numbers of 16 bits; shares
+of an expert's weights."""
 _UNQUANTISED, _SHUFFLED = "bf16", "fp8"
-_GATE_AND_UP, _DOWN = 2 / 3, 1 / 3
-"""Shares of an expert's weights."""
+_RESERVED = ((0, 22), (0, 27))
+"""Releases of vLLM that do not count what PyTorch keeps of them with ROCm: get_current_memory_usage
+in vllm/platforms/rocm.py of 0.22.1, not of 0.20.2; since 0.27 total_consumed in mem_utils.py."""
 
 
 def inner_multiple(gpu: str, release: Version | None) -> int:
@@ -220,6 +218,8 @@ def loaded_weights(
     gib: float,
     rocm_width: int | None = None,
     multiple: int = _INNER,
+    *,
+    release: Version | None = None,
 ) -> float:
     """Return the GiB of weights on a GPU of the fullest stage as the engine holds them.
 
@@ -229,7 +229,9 @@ def loaded_weights(
         gib: All weights.
         rocm_width: The inner width of an expert on one rank, if vLLM runs on a GPU of AMD.
         multiple: To what the inner width of an expert in MXFP4 is filled up.
+        release: The release of vLLM. None: the newest, or another engine.
     """
+    since, until = _RESERVED
     whole = fullest_weights(shape, split, gib) + _embeddings_kept(shape, split, gib)
     whole += copied_weights(shape, split)
     hidden = shape.expert_state
@@ -242,15 +244,16 @@ def loaded_weights(
         larger = _filled(inner, multiple) * _filled(hidden, _HIDDEN) / (inner * hidden)
         return whole + experts * (larger - 1)
     if rocm_width and shape.dtype == _UNQUANTISED and gib == shape.weights_gib:
-        return whole + experts * _lengthened(hidden, rocm_width)
-    if rocm_width and shape.dtype == _SHUFFLED:
+        gaps = release is None or not since <= release < until
+        return whole + experts * _lengthened(hidden, rocm_width, gaps=gaps)
+    if rocm_width and shape.dtype == _SHUFFLED and release is not None and release < since:
         layers = max(shape.layers - shape.dense_layers + shape.draft_layers, 1)
         return whole + experts * split.pipeline / layers
     return whole
 
 
-def _lengthened(hidden: int, inner: int) -> float:
-    """Return by which share experts grow where their rows are lengthened, with what stays unused.
+def _lengthened(hidden: int, inner: int, *, gaps: bool) -> float:
+    """Return by which share lengthened rows make experts grow, and gaps between them if they count.
 
     Rows of gate and up are as long as the hidden size, those of down as the inner width.
     """
@@ -259,7 +262,7 @@ def _lengthened(hidden: int, inner: int) -> float:
         return gate_and_up
     down = _DOWN * _MORE / inner
     unused = max(_GATE_AND_UP - _DOWN - down, 0.0) if gate_and_up else 0.0
-    return gate_and_up + down + unused
+    return gate_and_up + down + unused * gaps
 
 
 def _embeddings_kept(shape: ModelShape, split: Split, gib: float) -> float:

@@ -35,6 +35,7 @@ _INNER = {
     ),
     "vision_config": (
         *("hidden_size", "num_hidden_layers", "vt_hidden_size", "vt_num_hidden_layers"),
+        "vt_num_attention_heads",
     ),
 }
 """Maps of which only some keys are read."""
@@ -49,13 +50,12 @@ _KV_HEADS = ("num_key_value_heads", "num_attention_groups")
 _EXPERTS = ("num_experts", "moe_num_experts", "n_routed_experts", "num_local_experts")
 _CHOSEN = ("num_experts_per_tok", "experts_per_token", "top_k_experts", "num_experts_per_token")
 _NARROWED, _BLOCK_LAYERS = ("routed_expert_hidden_size", "moe_latent_size"), "attn_res_block_size"
-"""Keys of Kimi-K3, the second one that of Nemotron-H for the same width."""
 _FUNCTION, _UNGATED = "mlp_hidden_act", "relu2"
-"""The key of Nemotron-H for the function of its experts, and the one that needs no gate."""
+"""Keys of Kimi-K3, and of Nemotron-H for such a width and its function, which needs no gate."""
 _DENSE = ("dense_intermediate_size", "intermediate_size_mlp")
 """Width of the dense layers if intermediate_size is an expert's: MiniMax-M3, Llama 4."""
 _ENCODER_LAYERS = ("num_hidden_layers", "vt_num_hidden_layers")
-_ENCODER_WIDTH = ("hidden_size", "vt_hidden_size")
+_ENCODER_WIDTH, _ENCODER_HEADS = ("hidden_size", "vt_hidden_size"), "vt_num_attention_heads"
 """Keys of an encoder; the second ones are Kimi's."""
 _LARGE_IMAGES = {
     "qwen3_5": (16_777_216, 16),
@@ -171,6 +171,8 @@ class ModelShape:
     """Hidden size of the vision encoder. None: no encoder, or not given, or SGLang starts the model
     without it.
     """
+    vision_heads: int | None = None
+    """Heads of Kimi's encoder, which ranks may not share evenly. None: not given."""
     image_patches: int | None = None
     """Patches of the largest image that its processor allows, or of a film if it has more. None:
     not given.
@@ -230,7 +232,7 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
         return Unknown(f"its {_SOURCE} states no {missing}")
     experts, latent = first_size(text, _EXPERTS) or 0, _latent(text)
     ffn, expert_ffn = _widths(text, layers, experts)
-    name, tokens, vision = config.get("_name_or_path"), stored_tokens(text, layers), _vision(config)
+    name, tokens = config.get("_name_or_path"), stored_tokens(text, layers)
     return ModelShape(
         name=name if isinstance(name, str) and name else _SOURCE,
         heads=heads,
@@ -254,8 +256,7 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
         full_layers=tokens.full,
         state_layers=tokens.states,
         dense_layers=layers_without_experts(text, layers) if experts else 0,
-        vision_layers=first_size(vision, _ENCODER_LAYERS),
-        vision_hidden=first_size(vision, _ENCODER_WIDTH),
+        **_encoder(_vision(config)),
         **_images(config),
         context=longest_request(text),
         dtype=weights_format(config, text),
@@ -337,6 +338,15 @@ def _counted(text: Mapping[str, Any], layers: int, tokens: Stored) -> dict[str, 
 def _vision(config: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the sizes of the encoder; none of Llama 4, which SGLang starts without it."""
     return {} if config.get("model_type") == "llama4" else mapping(config.get("vision_config"))
+
+
+def _encoder(vision: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the sizes of the encoder of images."""
+    return {
+        "vision_layers": first_size(vision, _ENCODER_LAYERS),
+        "vision_hidden": first_size(vision, _ENCODER_WIDTH),
+        "vision_heads": size_of(vision.get(_ENCODER_HEADS)),
+    }
 
 
 def _images(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -328,7 +328,11 @@ LAYERED: dict[str, Config] = {
                 "format": "mxfp4-pack-quantized",
             },
         },
-        "vision_config": {"vt_hidden_size": 1024, "vt_num_hidden_layers": 27},
+        "vision_config": {
+            "vt_hidden_size": 1024,
+            "vt_num_attention_heads": 12,
+            "vt_num_hidden_layers": 27,
+        },
     },
     "nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-BF16": {
         "model_type": "nemotron_h",
@@ -378,7 +382,7 @@ OF_LAYERS = (
     *("full_kv_heads", "full_head_dim"),
     *("dense_layers", "dtype", "latent"),
     *("query_latent", "key_dim", "value_dim", "index_heads", "index_dim"),
-    *("vision_layers", "vision_hidden"),
+    *("vision_layers", "vision_hidden", "vision_heads"),
     *("index_layers", "image_patches", "image_edge", "image_tokens", "image_masked"),
     *("quarter_layers", "window_layers"),
     *("expert_hidden", "expert_matrices", "block_layers"),
