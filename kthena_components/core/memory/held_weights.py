@@ -144,19 +144,20 @@ def kept_buffers(shape: ModelShape, tokens: int, release: Version | None) -> flo
     """Return the GiB that vLLM allocates with the weights, and that no checkpoint has.
 
     The table of rotations has a row for each position that the model knows, and four where images
-    rotate, too: vllm/model_executor/layers/rotary_embedding, base.py and mrope.py. Where heads have
-    two widths, each has a table: gemma4_rope.py. Results of the encoder's layers have a buffer for
-    a batch: deepstack_input_embeds in qwen3_vl.py. So do the streams of DeepSeek-V4:
-    _mtp_hidden_buffer in vllm/models/deepseek_v4/nvidia/model.py.
+    rotate, too: vllm/model_executor/layers/rotary_embedding, base.py and mrope.py. Heads of two
+    widths have a table each, gemma4_rope.py, and others may rotate in part. Results of the
+    encoder's layers have a buffer for a batch: deepstack_input_embeds in qwen3_vl.py. So do the
+    streams of DeepSeek-V4: _mtp_hidden_buffer in vllm/models/deepseek_v4/nvidia/model.py.
     """
-    width = (shape.head_dim or _HEAD) if shape.latent is None else _ROPE
+    width = (shape.rotated or shape.head_dim or _HEAD) if shape.latent is None else _ROPE
     images = (
         shape.image_patches is not None and shape.image_tokens is None and not shape.image_masked
     )
     rotated = _POSITIONS * width if images else width + (shape.full_head_dim or 0)
     if shape.state_layers and shape.latent is None:
         whole = shape.state_layers + (shape.full_layers or 0) == shape.layers
-        rotated = rotated // _ROTATED if whole else 0  # nemotron_h.py rotates nothing
+        share = 1 if shape.rotated else _ROTATED
+        rotated = rotated // share if whole else 0  # nemotron_h.py rotates nothing
     positions = shape.context or 0 if shape.rotates else 0
     numbers = compressed_rotations(shape) or positions * rotated
     numbers += kept_levels(shape) * tokens * (shape.hidden or 0)

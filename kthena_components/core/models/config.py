@@ -12,12 +12,15 @@ from kthena_components.core.models.config_fields import (
     LAYER_KEYS,
     LENGTHS,
     MAMBA_KEYS,
+    ROTATED_KEYS,
     STATE_KEYS,
     Stored,
     first_size,
     has_dense_layers,
+    layers_of,
     layers_without_experts,
     longest_request,
+    rotated_numbers,
     size_of,
     state_bytes,
     stored_tokens,
@@ -44,6 +47,7 @@ _KEPT = (
     "intermediate_size", "kv_lora_rank", "moe_intermediate_size", "num_attention_heads",
     "num_hidden_layers", "q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "rope_parameters",
     "rope_scaling", "v_head_dim", "vocab_size", *STATE_KEYS, *MAMBA_KEYS,
+    *ROTATED_KEYS,
 )  # fmt: skip
 _KV_HEADS = ("num_key_value_heads", "num_attention_groups")
 """Keys for the number of KV heads; the second one is Step's."""
@@ -163,6 +167,8 @@ class ModelShape:
     rotates: bool = True
     """Whether attention rotates queries and keys by position. False: Inkling, whose heads add
     logits of distances, and the latent attention of Kimi-Linear and Kimi-K3."""
+    rotated: int | None = None
+    """Numbers of a position in the tables of rotations. None: as many as a head has."""
     image_masked: bool = False
     """Whether its encoder attends with a mask of all patches of a batch: Mistral's."""
     vision_layers: int | None = None
@@ -226,7 +232,7 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
     Layers that only draft tokens are left out: files may lack their weights.
     """
     text = mapping(config.get("text_config")) or config
-    heads, layers = size_of(text.get("num_attention_heads")), _layers(text)
+    heads, layers = size_of(text.get("num_attention_heads")), layers_of(text)
     if heads is None or layers is None:
         missing = "num_hidden_layers" if heads else "num_attention_heads"
         return Unknown(f"its {_SOURCE} states no {missing}")
@@ -261,6 +267,7 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
         context=longest_request(text),
         dtype=weights_format(config, text),
         rotates=not str(config.get("model_type")).startswith(_UNROTATED),
+        rotated=rotated_numbers(text),
         source=_SOURCE,
     )
 
@@ -275,13 +282,6 @@ def shape_keys(config: Mapping[str, Any]) -> dict[str, Any]:
         found[name] = {key: stated[key] for key in inner if key in stated}
     found["text_config"] = shape_keys(text) if (text := mapping(config.get("text_config"))) else {}
     return {key: found[key] for key in sorted(found) if found[key] != {}}
-
-
-def _layers(text: Mapping[str, Any]) -> int | None:
-    """Count the layers; Nemotron's newer files list them instead."""
-    return size_of(text.get("num_hidden_layers")) or size_of(
-        len(sequence(text.get("layers_block_type")))
-    )
 
 
 def _kv_heads(text: Mapping[str, Any], heads: int) -> int | None:

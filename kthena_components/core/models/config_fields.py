@@ -28,6 +28,13 @@ def first_size(text: Mapping[str, Any], keys: Iterable[str]) -> int | None:
     return next((size for size in map(size_of, firsts) if size is not None), None)
 
 
+def layers_of(text: Mapping[str, Any]) -> int | None:
+    """Count the layers; Nemotron's newer files list them instead."""
+    return size_of(text.get("num_hidden_layers")) or size_of(
+        len(sequence(text.get("layers_block_type")))
+    )
+
+
 _FULL = frozenset({"full_attention", "deepseek_sparse_attention"})
 _STATE = "linear_attention"
 FULL_HEADS, FULL_WIDTH = "num_global_key_value_heads", "global_head_dim"
@@ -69,6 +76,11 @@ MAMBA_KEYS = (
     "mamba_ssm_cache_dtype",
 )  # fmt: skip
 """The same of Mamba 2, in the same order: Nemotron-H."""
+_ROTATED, _SHARE = "rotary_dim", "partial_rotary_factor"
+_OTHER_BASES = ("rope_local_base_freq", "swa_rope_theta")
+"""Keys for the rotated part of a head, as a width and as a share, and for the base of rotations in
+layers with a window, which then have their own table: Gemma 3 and MiMo-V2."""
+ROTATED_KEYS = (_ROTATED, _SHARE, *_OTHER_BASES)
 _LINEAR, _KINDS = "linear_attn_config", ("full_attn_layers", "kda_layers")
 _OF_KDA = ("short_conv_kernel_size", "head_dim", "num_heads")
 """Where Kimi-Linear and Kimi-K3 list their layers, and the sizes of Kimi Delta Attention."""
@@ -314,6 +326,39 @@ def _scaled(length: int, text: Mapping[str, Any], *, by_yarn: bool) -> int:
         if kind == "yarn":
             length = size_of(rope.get("original_max_position_embeddings")) or length
     return int(length * factor)
+
+
+def rotated_numbers(text: Mapping[str, Any]) -> int | None:
+    """Count the numbers of a position in all tables of rotations; None: as many as a head has.
+
+    Heads rotate in part, or have a table for each kind of layer: get_rope in vllm 0.33.0,
+    vllm/model_executor/layers/rotary_embedding/__init__.py, and minimax_m2.py, gemma3.py and
+    mimo_v2.py of its models. Gemma 4 has heads of two widths, which are counted by them. A linear
+    factor multiplies the positions of a table once more where the length has it already:
+    linear_scaling_rope.py there.
+    """
+    heads, part = size_of(text.get("num_attention_heads")) or 1, size_of(text.get(_ROTATED))
+    width = size_of(text.get("head_dim")) or (size_of(text.get("hidden_size")) or 0) // heads
+    tables = {
+        repr(rope): (part or int(width * (_share(rope) or _share(text) or 1))) * _again(rope, text)
+        for rope in _ropes(text) or [{}]
+    }
+    rotated = sum(tables.values())
+    if len(tables) == 1 and any(text.get(key) is not None for key in _OTHER_BASES):
+        rotated += part or int(width * (_share(text) or 1))
+    return None if text.get(FULL_WIDTH) is not None or rotated == width else size_of(rotated)
+
+
+def _share(rope: Mapping[str, Any]) -> float | None:
+    """Return the share of a head that is rotated, if it is stated."""
+    share = rope.get(_SHARE)
+    return share if isinstance(share, float) and 0 < share < 1 else None
+
+
+def _again(rope: Mapping[str, Any], text: Mapping[str, Any]) -> int:
+    """Return the factor of a table's positions over those of the length that Gemma 3 states."""
+    linear = _is_gemma3(text) and rope.get("rope_type", rope.get("type")) == "linear"
+    return (size_of(rope.get("factor")) or 1) if linear else 1
 
 
 def _ropes(text: Mapping[str, Any]) -> list[Mapping[str, Any]]:

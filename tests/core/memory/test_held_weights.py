@@ -116,6 +116,14 @@ BUFFERS = [
     ("nvidia/DeepSeek-V4-Pro-NVFP4", 8192, None, 0.25),
     ("deepseek-ai/DeepSeek-V4-Pro", 8192, None, 0.5),
     ("zai-org/GLM-5.3-Flash", 8192, None, 0.125),  # Not a quarter of 64 beside its states.
+    # Half of a head, three quarters of one, a third of one in two tables.
+    ("MiniMaxAI/MiniMax-M3", 8192, None, 0.125),
+    ("zai-org/GLM-4.5-Air", 8192, None, 131072 * 64 * 2 / GIB),
+    ("microsoft/Phi-4-mini-instruct", 8192, None, 131072 * 96 * 2 / GIB),
+    ("XiaomiMiMo/MiMo-V2.5", 8192, None, 0.25),
+    # Two tables, one of them of eight times the length, except in the smallest model.
+    ("google/gemma-3-4b-it", 8192, None, 0.5 + 0.0625),
+    ("google/gemma-3-1b-it", 8192, None, 32768 * 512 * 2 / GIB),
     # They rotate nothing: distances or states stand for positions.
     ("thinkingmachines/Inkling", 8192, None, 0.0),
     ("thinkingmachines/Inkling-Small-NVFP4", 8192, None, 0.0),

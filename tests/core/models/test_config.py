@@ -484,3 +484,34 @@ def test_a_config_gives_the_patches_of_mistral_and_what_does_not_rotate() -> Non
         unrotated = shape_from_config({"model_type": kind, **text})
         assert isinstance(unrotated, ModelShape)
         assert not unrotated.rotates
+
+
+LINEAR = {"rope_type": "linear", "factor": 8.0, "rope_theta": 1000000.0}
+LOCAL = {"rope_type": "default", "rope_theta": 10000.0}
+GEMMA = {"model_type": "gemma3_text", "head_dim": 256}
+HALF = {"rotary_dim": 64, "partial_rotary_factor": 0.5}
+# The other keys of a config with 24 heads of 128, and the numbers of a position that are rotated.
+ROTATED: list[tuple[Config, int | None]] = [
+    ({}, None),
+    ({"partial_rotary_factor": 1.0}, None),
+    ({"partial_rotary_factor": 0.75}, 96),
+    ({"rope_parameters": {"rope_theta": 10000000, "partial_rotary_factor": 0.25}}, 32),
+    (HALF, 64),
+    ({"head_dim": 192, "partial_rotary_factor": 0.334, "swa_rope_theta": 10000}, 128),
+    ({**GEMMA, "rope_local_base_freq": 10000, "rope_scaling": None}, 512),
+    ({**GEMMA, "rope_local_base_freq": 10000, "rope_scaling": LINEAR}, 2304),
+    ({**GEMMA, "rope_parameters": {"full_attention": LINEAR, "sliding_attention": LOCAL}}, 2304),
+    ({"rope_scaling": LINEAR}, None),  # The context has the factor.
+    ({"rope_parameters": {"full_attention": LOCAL, "sliding_attention": LOCAL}}, None),
+    ({"rope_parameters": {"rope_theta": [10000.0, 5000000.0]}}, None),
+    ({"head_dim": 256, "global_head_dim": 512, "partial_rotary_factor": 0.25}, None),
+]
+
+
+@for_each(("more", "numbers"), ROTATED)
+def test_heads_rotate_in_part_or_have_several_tables(more: Config, numbers: int | None) -> None:
+    config = {"num_attention_heads": 24, "num_hidden_layers": 32, "hidden_size": 3072, **more}
+    for read in (config, shape_keys(config)):
+        shape = shape_from_config(read)
+        assert isinstance(shape, ModelShape)
+        assert shape.rotated == numbers
