@@ -283,14 +283,14 @@ def _layers(start: StartUp) -> float | None:
     shape, hidden, (_, tokens) = start.shape, start.shape.hidden, batch_of(start)
     if hidden is None or (shape.ffn is None and shape.expert_ffn is None):
         return None
-    # Hidden states and residual, of each stream, and the norm.
-    widths = tokens * (2 * shape.streams + 1) * hidden
+    widths = tokens * (2 * shape.streams + 1) * hidden  # States and residual of streams, norm.
     sparse = int(_workspace(start) * GIB / _TOKEN)
     most = max(_dense(start, tokens), expert_numbers(start, tokens, hidden, sparse))
-    attention = 0
+    # One buffer of experts and prefills stays while attention runs: vllm/v1/worker/workspace.py.
+    attention = max(sparse, staying_numbers(start)) if shape.compresses else 0
     if shape.compresses:
         ranks = start.split.attention or start.split.tensor
-        attention = sparse + compressed_attention(shape, ranks, start.gpu, tokens, start.version)
+        attention += compressed_attention(shape, ranks, start.gpu, tokens, start.version)
     latents = expanded_latents(shape, start.split, start.version, batch_of(start)[0])
     return max(widths + most + latents, attention) * _TOKEN / GIB
 
