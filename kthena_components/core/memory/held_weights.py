@@ -72,8 +72,9 @@ _POSITIONS, _ROTATED, _LEVELS, _EDGE = 4, 4, 3, 16
 that is rotated where layers have states, the layers of the encoder whose results are added to those
 of the language model, where they have none, and the edge of a patch: Qwen2.5-VL has smaller ones,
 and no such layers."""
-_DRAFTED_UNTIL = (0, 31)
-"""The first release that was read which keeps streams for drafts with speculative decoding only."""
+_DRAFTED_UNTIL = (0, 27)
+"""The first release that keeps streams for drafts with speculative decoding only: 0.26.0 does not
+ask for it, 0.27.0, 0.28.0 and 0.31.0 do."""
 _WHOLE = ("fp8", "int8", "mxfp8")
 """Formats that attention has in every model."""
 PACKED = ("int4", "nvfp4", "mxfp4")
@@ -158,7 +159,8 @@ def kept_buffers(shape: ModelShape, tokens: int, release: Version | None) -> flo
     positions = shape.context or 0 if shape.rotates else 0
     numbers = compressed_rotations(shape) or positions * rotated
     numbers += kept_levels(shape) * tokens * (shape.hidden or 0)
-    if shape.compresses and release is not None and release < _DRAFTED_UNTIL:
+    always = release is not None and release < _DRAFTED_UNTIL
+    if shape.compresses and (always or shape.draft_layers):
         numbers += tokens * shape.streams * (shape.hidden or 0)
     return numbers * _BYTES / GIB
 

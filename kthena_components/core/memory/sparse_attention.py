@@ -262,7 +262,8 @@ def compressed_workspace(length: int | None, tokens: int, release: Version | Non
     """Return the GiB that vLLM reserves for prefills.
 
     Either the latents of four requests, or the keys of the indexer, are in it: forward_mqa in
-    vllm/models/deepseek_v4/nvidia/flashmla.py, and DeepseekV4Indexer.
+    vllm/models/deepseek_v4/nvidia/flashmla.py, and DeepseekV4Indexer. Experts use the same buffer,
+    which stays while attention runs: vllm/v1/worker/workspace.py.
     """
     kept = -(-(length or 0) // _RATIO)
     latents = _REQUESTS * (kept + _WINDOW + tokens) * _HEAD * 2

@@ -283,10 +283,10 @@ def _layers(start: StartUp) -> float | None:
     shape, hidden, (_, tokens) = start.shape, start.shape.hidden, batch_of(start)
     if hidden is None or (shape.ffn is None and shape.expert_ffn is None):
         return None
-    widths = tokens * (2 * shape.streams + 1) * hidden  # States and residual of streams, norm.
+    # Hidden states and residual, of each stream, and the norm.
+    widths = tokens * (2 * shape.streams + 1) * hidden
     sparse = int(_workspace(start) * GIB / _TOKEN)
     most = max(_dense(start, tokens), expert_numbers(start, tokens, hidden, sparse))
-    # One buffer of experts and prefills stays while attention runs: vllm/v1/worker/workspace.py.
     attention = max(sparse, staying_numbers(start)) if shape.compresses else 0
     if shape.compresses:
         ranks = start.split.attention or start.split.tensor

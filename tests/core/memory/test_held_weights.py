@@ -109,10 +109,10 @@ BUFFERS = [
     ("poolside/Laguna-S-2.1-INT4", 8192, None, 0.25),
     ("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-FP8", 8192, None, 0.0),  # It rotates nothing.
     ("deepseek-ai/DeepSeek-V4-Flash", 16384, (0, 23, 0), 0.5 + 0.5),
-    ("deepseek-ai/DeepSeek-V4-Flash", 16384, (0, 31, 0), 0.5),
+    ("deepseek-ai/DeepSeek-V4-Flash", 16384, (0, 31, 0), 0.5 + 0.5),
     # One table without layers with windows, another one for a layer that drafts.
     ("nvidia/DeepSeek-V4-Pro-NVFP4", 8192, None, 0.25),
-    ("deepseek-ai/DeepSeek-V4-Pro", 8192, None, 0.5),
+    ("deepseek-ai/DeepSeek-V4-Pro", 8192, None, 0.5 + 0.4375),
     ("zai-org/GLM-5.3-Flash", 8192, None, 0.125),  # Not a quarter of 64 beside its states.
     # They rotate nothing: distances or states stand for positions.
     ("thinkingmachines/Inkling", 8192, None, 0.0),
@@ -127,6 +127,19 @@ def test_buffers_are_allocated_with_the_weights(
     model: str, tokens: int, version: Version | None, gib: float
 ) -> None:
     assert kept_buffers(shape_of(model), tokens, version) == pytest.approx(gib)
+
+
+# Release: streams of a batch of DeepSeek-V4 without drafts.
+STREAMS = [((0, 23, 0), 0.5), ((0, 26, 0), 0.5), ((0, 27, 0), 0.0), ((0, 31, 0), 0.0), (None, 0.0)]
+
+
+@for_each(("version", "gib"), STREAMS)
+def test_streams_are_kept_without_drafts_by_older_releases_only(
+    version: Version | None, gib: float
+) -> None:
+    shape = without_draft(shape_of("deepseek-ai/DeepSeek-V4-Flash"))
+
+    assert kept_buffers(shape, 16384, version) == pytest.approx(0.5 + gib)
 
 
 # GPU, release: the multiple of an expert's inner width in MXFP4.
