@@ -30,7 +30,6 @@ FP8 are copied layer by layer in the order that AITER needs. The memory of the l
 weights stays reserved, and counts as weights: vllm/platforms/rocm.py get_current_memory_usage.
 """
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -54,7 +53,7 @@ from kthena_components.core.memory.sparse_attention import (
 )
 from kthena_components.core.models import ModelShape
 from kthena_components.core.values.images import Version
-from kthena_components.core.values.read import first_unknown
+from kthena_components.core.values.read import first_unknown, is_map
 from kthena_components.core.values.unknown import Unknown
 
 _ROPE = 64
@@ -126,11 +125,14 @@ def runs_encoder(options: Mapping[str, Any], kinds: tuple[str, ...] = ("image", 
     """Return whether the options let vLLM run the encoder when it starts, for one of the kinds."""
     if any(options.get(name) is True for name in _OFF):
         return False
-    try:
-        limits = json.loads(str(options.get("--limit-mm-per-prompt", "{}")))
-    except ValueError:
-        return True
-    return not isinstance(limits, dict) or any(limits.get(kind) != 0 for kind in kinds)
+    stated = options.get("--limit-mm-per-prompt")
+    limits = stated if is_map(stated) else {}
+    return any(_most(limits.get(kind)) != 0 for kind in kinds)
+
+
+def _most(limit: object) -> object:
+    """Return the number that a limit states, by itself or as its count."""
+    return limit.get("count") if is_map(limit) else limit
 
 
 def kept_levels(shape: ModelShape) -> int:

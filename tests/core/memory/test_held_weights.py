@@ -16,6 +16,7 @@ from kthena_components.core.memory.held_weights import (
     inner_multiple,
     kept_buffers,
     loaded_weights,
+    runs_encoder,
 )
 from kthena_components.core.memory.sizes import Split, expert_weights, fullest_weights
 from kthena_components.core.memory.states_and_drafts import head_weights, without_draft
@@ -140,6 +141,33 @@ def test_streams_are_kept_without_drafts_by_older_releases_only(
     shape = without_draft(shape_of("deepseek-ai/DeepSeek-V4-Flash"))
 
     assert kept_buffers(shape, 16384, version) == pytest.approx(0.5 + gib)
+
+
+LIMIT = "--limit-mm-per-prompt"
+# Release, options: whether the encoder runs for images or films, and for films.
+LIMITS = [
+    ("0.27.0", (LIMIT, '{"image": 0, "video": 0}'), False, False),
+    ("0.27.0", (LIMIT, '{"video": 0}'), True, False),
+    ("0.27.0", (LIMIT, '{"image": {"count": 0}, "video": {"count": 1}}'), True, True),
+    ("0.27.0", (f"{LIMIT}.image", "0", f"{LIMIT}.video", "0"), False, False),
+    ("0.9.2", (LIMIT, "image=0,video=0"), False, False),
+    ("0.9.2", (LIMIT, "image=1,video=0"), True, False),
+]
+
+
+@for_each(("release", "args", "runs", "films"), LIMITS)
+def test_limits_of_a_command_line_leave_the_encoder_out(
+    release: str, args: tuple[str, ...], runs: bool, films: bool
+) -> None:
+    measured = Measured(
+        id="", source="", engine="vllm", version=release, gpu=H200, tensor=1, model=QWEN, args=args,
+        started=True,
+    )  # fmt: skip
+    command = measured.serving.engines[0].entry.command
+
+    assert command is not None
+    assert runs_encoder(command.options) == runs
+    assert runs_encoder(command.options, ("video",)) == films
 
 
 # GPU, release: the multiple of an expert's inner width in MXFP4.
