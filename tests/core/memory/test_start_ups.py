@@ -83,7 +83,7 @@ NOT_USED = [
     ("o", 10, 0.65, 0.36, 1.0),
     ("d", 10, 1.6, 0.95, 0.9),
     ("f", 15, 4.75, 3.65, 0.4),
-    ("c", 10, 1.25, 1.4, 0.9),
+    ("c", 16, 1.16, 1.4, 0.93),
 ]
 
 
@@ -106,7 +106,7 @@ def test_all_start_ups_that_were_not_used_are_predicted() -> None:
     before = errors(tuple(start for start in held if start.id[0] not in "fc"))
     older = errors(tuple(start for start in held if start.id[0] not in "zgdfc"))
 
-    assert (len(found), len(before), len(older)) == (341, 316, 271)
+    assert (len(found), len(before), len(older)) == (347, 316, 271)
     assert mean(older) <= 0.9
     assert sum(error <= 2.5 for error in older) >= 0.92 * len(older)
     assert mean(before) <= 0.96
@@ -391,7 +391,7 @@ def test_an_engine_that_failed_for_memory_is_at_least_tight(start: Measured) -> 
 
 
 def test_few_engines_that_started_are_said_to_be_tight() -> None:
-    """Advice has a price: 63 of 411."""
+    """Advice has a price: 69 of 436."""
     found = {
         start.id: start.estimate.verdict
         for start in KNOWN
@@ -399,7 +399,7 @@ def test_few_engines_that_started_are_said_to_be_tight() -> None:
     }
     older = [verdict for key, verdict in found.items() if key[0] not in "zg"]
 
-    assert [*found.values()].count(Verdict.TIGHT) <= 0.157 * len(found)
+    assert [*found.values()].count(Verdict.TIGHT) <= 0.16 * len(found)
     assert older.count(Verdict.TIGHT) <= 0.15 * len(older)
 
 
