@@ -126,13 +126,8 @@ def runs_encoder(options: Mapping[str, Any], kinds: tuple[str, ...] = ("image", 
     if any(options.get(name) is True for name in _OFF):
         return False
     stated = options.get("--limit-mm-per-prompt")
-    limits = stated if is_map(stated) else {}
-    return any(_most(limits.get(kind)) != 0 for kind in kinds)
-
-
-def _most(limit: object) -> object:
-    """Return the number that a limit states, by itself or as its count."""
-    return limit.get("count") if is_map(limit) else limit
+    limits = [stated.get(kind) if is_map(stated) else None for kind in kinds]
+    return any((limit.get("count") if is_map(limit) else limit) != 0 for limit in limits)
 
 
 def kept_levels(shape: ModelShape) -> int:
