@@ -33,7 +33,6 @@ FP8 are copied layer by layer in the order that AITER needs. The memory of the l
 weights stays reserved, and counts as weights before 0.22: all that is not free does.
 """
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -57,7 +56,7 @@ from kthena_components.core.memory.sparse_attention import (
 )
 from kthena_components.core.models import ModelShape
 from kthena_components.core.values.images import Version
-from kthena_components.core.values.read import first_unknown
+from kthena_components.core.values.read import first_unknown, is_map
 from kthena_components.core.values.unknown import Unknown
 
 _ROPE, _HEAD = 64, 128
@@ -72,8 +71,9 @@ _POSITIONS, _ROTATED, _LEVELS, _EDGE = 4, 4, 3, 16
 that is rotated where layers have states, the layers of the encoder whose results are added to those
 of the language model, where they have none, and the edge of a patch: Qwen2.5-VL has smaller ones,
 and no such layers."""
-_DRAFTED_UNTIL = (0, 31)
-"""The first release that was read which keeps streams for drafts with speculative decoding only."""
+_DRAFTED_UNTIL = (0, 27)
+"""The first release that keeps streams for drafts with speculative decoding only: 0.26.0 does not
+ask for it, 0.27.0, 0.28.0 and 0.31.0 do."""
 _WHOLE = ("fp8", "int8", "mxfp8")
 """Formats that attention has in every model."""
 PACKED = ("int4", "nvfp4", "mxfp4")
@@ -127,11 +127,9 @@ def runs_encoder(options: Mapping[str, Any], kinds: tuple[str, ...] = ("image", 
     """Return whether the options let vLLM run the encoder when it starts, for one of the kinds."""
     if any(options.get(name) is True for name in _OFF):
         return False
-    try:
-        limits = json.loads(str(options.get("--limit-mm-per-prompt", "{}")))
-    except ValueError:
-        return True
-    return not isinstance(limits, dict) or any(limits.get(kind) != 0 for kind in kinds)
+    stated = options.get("--limit-mm-per-prompt")
+    limits = [stated.get(kind) if is_map(stated) else None for kind in kinds]
+    return any((limit.get("count") if is_map(limit) else limit) != 0 for limit in limits)
 
 
 def kept_levels(shape: ModelShape) -> int:
@@ -161,7 +159,8 @@ def kept_buffers(shape: ModelShape, tokens: int, release: Version | None) -> flo
     positions = shape.context or 0 if shape.rotates else 0
     numbers = compressed_rotations(shape) or positions * rotated
     numbers += kept_levels(shape) * tokens * (shape.hidden or 0)
-    if shape.compresses and release is not None and release < _DRAFTED_UNTIL:
+    always = release is not None and release < _DRAFTED_UNTIL
+    if shape.compresses and (always or shape.draft_layers):
         numbers += tokens * shape.streams * (shape.hidden or 0)
     return numbers * _BYTES / GIB
 

@@ -282,10 +282,10 @@ def _layers(start: StartUp) -> float | None:
     widths = tokens * (2 * shape.streams + 1 + shape.blocks) * hidden
     sparse = int(_workspace(start) * GIB / _TOKEN)
     most = max(_dense(start, tokens), expert_numbers(start, tokens, hidden, sparse))
-    attention = 0
+    attention = max(sparse, staying_numbers(start)) if shape.compresses else 0
     if shape.compresses:
         ranks = start.split.attention or start.split.tensor
-        attention = sparse + compressed_attention(shape, ranks, start.gpu, tokens, start.version)
+        attention += compressed_attention(shape, ranks, start.gpu, tokens, start.version)
     latents = expanded_latents(shape, start.split, start.version, batch_of(start)[0])
     return max(widths + most + latents, attention) * _TOKEN / GIB
 

@@ -16,6 +16,7 @@ from kthena_components.core.memory.held_weights import (
     inner_multiple,
     kept_buffers,
     loaded_weights,
+    runs_encoder,
 )
 from kthena_components.core.memory.sizes import Split, expert_weights, fullest_weights
 from kthena_components.core.memory.states_and_drafts import head_weights, without_draft
@@ -111,10 +112,10 @@ BUFFERS = [
     ("poolside/Laguna-S-2.1-INT4", 8192, None, 0.25),
     ("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-FP8", 8192, None, 0.0),  # It rotates nothing.
     ("deepseek-ai/DeepSeek-V4-Flash", 16384, (0, 23, 0), 0.5 + 0.5),
-    ("deepseek-ai/DeepSeek-V4-Flash", 16384, (0, 31, 0), 0.5),
+    ("deepseek-ai/DeepSeek-V4-Flash", 16384, (0, 31, 0), 0.5 + 0.5),
     # One table without layers with windows, another one for a layer that drafts.
     ("nvidia/DeepSeek-V4-Pro-NVFP4", 8192, None, 0.25),
-    ("deepseek-ai/DeepSeek-V4-Pro", 8192, None, 0.5),
+    ("deepseek-ai/DeepSeek-V4-Pro", 8192, None, 0.5 + 0.4375),
     ("zai-org/GLM-5.3-Flash", 8192, None, 0.125),  # Not a quarter of 64 beside its states.
     # Half of a head, three quarters of one, a third of one in two tables.
     ("MiniMaxAI/MiniMax-M3", 8192, None, 0.125),
@@ -137,6 +138,46 @@ def test_buffers_are_allocated_with_the_weights(
     model: str, tokens: int, version: Version | None, gib: float
 ) -> None:
     assert kept_buffers(shape_of(model), tokens, version) == pytest.approx(gib)
+
+
+# Release: streams of a batch of DeepSeek-V4 without drafts.
+STREAMS = [((0, 23, 0), 0.5), ((0, 26, 0), 0.5), ((0, 27, 0), 0.0), ((0, 31, 0), 0.0), (None, 0.0)]
+
+
+@for_each(("version", "gib"), STREAMS)
+def test_streams_are_kept_without_drafts_by_older_releases_only(
+    version: Version | None, gib: float
+) -> None:
+    shape = without_draft(shape_of("deepseek-ai/DeepSeek-V4-Flash"))
+
+    assert kept_buffers(shape, 16384, version) == pytest.approx(0.5 + gib)
+
+
+LIMIT = "--limit-mm-per-prompt"
+# Release, options: whether the encoder runs for images or films, and for films.
+LIMITS = [
+    ("0.27.0", (LIMIT, '{"image": 0, "video": 0}'), False, False),
+    ("0.27.0", (LIMIT, '{"video": 0}'), True, False),
+    ("0.27.0", (LIMIT, '{"image": {"count": 0}, "video": {"count": 1}}'), True, True),
+    ("0.27.0", (f"{LIMIT}.image", "0", f"{LIMIT}.video", "0"), False, False),
+    ("0.9.2", (LIMIT, "image=0,video=0"), False, False),
+    ("0.9.2", (LIMIT, "image=1,video=0"), True, False),
+]
+
+
+@for_each(("release", "args", "runs", "films"), LIMITS)
+def test_limits_of_a_command_line_leave_the_encoder_out(
+    release: str, args: tuple[str, ...], runs: bool, films: bool
+) -> None:
+    measured = Measured(
+        id="", source="", engine="vllm", version=release, gpu=H200, tensor=1, model=QWEN, args=args,
+        started=True,
+    )  # fmt: skip
+    command = measured.serving.engines[0].entry.command
+
+    assert command is not None
+    assert runs_encoder(command.options) == runs
+    assert runs_encoder(command.options, ("video",)) == films
 
 
 # GPU, release: the multiple of an expert's inner width in MXFP4.

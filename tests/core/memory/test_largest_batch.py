@@ -253,11 +253,13 @@ OPTIONS: list[tuple[dict[str, object], bool]] = [
     ({}, True),
     ({"--language-model-only": True}, False),
     ({"--skip-mm-profiling": True}, False),
-    ({"--limit-mm-per-prompt": '{"image": 0, "video": 0}'}, False),
-    ({"--limit-mm-per-prompt": '{"image": 4, "video": 0}'}, True),
-    ({"--limit-mm-per-prompt": '{"image": 0}'}, True),
-    ({"--limit-mm-per-prompt": "image=0"}, True),
-    ({"--limit-mm-per-prompt": "[]"}, True),
+    ({"--limit-mm-per-prompt": {"image": 0, "video": 0}}, False),
+    ({"--limit-mm-per-prompt": {"image": {"count": 0}, "video": 0}}, False),
+    ({"--limit-mm-per-prompt": {"image": 4, "video": 0}}, True),
+    ({"--limit-mm-per-prompt": {"image": {"count": 4}, "video": 0}}, True),
+    ({"--limit-mm-per-prompt": {"image": {"width": 512}, "video": 0}}, True),
+    ({"--limit-mm-per-prompt": {"image": 0}}, True),
+    ({"--limit-mm-per-prompt": "image=many"}, True),
 ]
 
 
