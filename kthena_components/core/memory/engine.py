@@ -1,6 +1,5 @@
 """Inputs of the memory rules: an engine's model, weights, parallelism and GPU."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -312,11 +311,8 @@ def with_film(shape: ModelShape, length: int | None, options: Mapping[str, Any])
 
 def _stated_pictures(options: Mapping[str, Any]) -> int:
     """Return the pictures of a film that an option states, or 0."""
-    try:
-        stated = json.loads(str(options.get("--media-io-kwargs", "{}")))
-    except ValueError:
-        return 0
-    number = mapping(mapping(stated).get("video")).get("num_frames")
+    stated = mapping(options.get("--media-io-kwargs"))
+    number = mapping(stated.get("video")).get("num_frames", stated.get("video.num_frames"))
     return number if type(number) is int and number > 0 else 0
 
 

@@ -127,8 +127,8 @@ def runs_encoder(options: Mapping[str, Any], kinds: tuple[str, ...] = ("image", 
     """Return whether the options let vLLM run the encoder when it starts, for one of the kinds."""
     if any(options.get(name) is True for name in _OFF):
         return False
-    stated = options.get("--limit-mm-per-prompt")
-    limits = [stated.get(kind) if is_map(stated) else None for kind in kinds]
+    stated = mapping(options.get("--limit-mm-per-prompt"))
+    limits = [stated.get(kind, stated.get(f"{kind}.count")) for kind in kinds]
     return any((limit.get("count") if is_map(limit) else limit) != 0 for limit in limits)
 
 

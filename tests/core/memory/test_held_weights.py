@@ -160,6 +160,8 @@ LIMITS = [
     ("0.27.0", (LIMIT, '{"video": 0}'), True, False),
     ("0.27.0", (LIMIT, '{"image": {"count": 0}, "video": {"count": 1}}'), True, True),
     ("0.27.0", (f"{LIMIT}.image", "0", f"{LIMIT}.video", "0"), False, False),
+    ("0.27.0", (f"{LIMIT}.image.count", "0", f"{LIMIT}.video", "1"), True, True),
+    ("0.27.0", (f"{LIMIT}.image.count", "1", f"{LIMIT}.video.count", "0"), True, False),
     ("0.9.2", (LIMIT, "image=0,video=0"), False, False),
     ("0.9.2", (LIMIT, "image=1,video=0"), True, False),
 ]

@@ -355,10 +355,11 @@ OMNI = "nvidia/Nemotron-3-Nano-Omni-30B-A3B-Reasoning-FP8"
 # Options, pictures of the film that vLLM measures with a longest request of 65,536 tokens.
 FILMS: list[tuple[dict[str, object], int]] = [
     ({}, 512),
-    ({"--media-io-kwargs": '{"video": {"num_frames": 256}}'}, 256),
-    ({"--media-io-kwargs": '{"video": {"fps": 2}}'}, 512),
+    ({"--media-io-kwargs": {"video": {"num_frames": 256}}}, 256),
+    ({"--media-io-kwargs": {"video": {"fps": 2}}}, 512),
+    ({"--media-io-kwargs": {"video": {"num_frames": "many"}}}, 512),
     ({"--media-io-kwargs": "no JSON"}, 512),
-    ({"--limit-mm-per-prompt": '{"video": 0}'}, 0),
+    ({"--limit-mm-per-prompt": {"video": 0}}, 0),
     ({"--language-model-only": True}, 0),
 ]
 
@@ -376,6 +377,29 @@ def test_the_longest_film_of_nemotron_fills_the_longest_request(
         (pixels + at_once) * 2 / 2**30
     )
     assert kept_images(shape, 4096) == pytest.approx((pixels + tokens * 2688) * 2 / 2**30)
+
+
+# Options of a command line, pictures of the film.
+READ = [
+    (("--media-io-kwargs", '{"video": {"num_frames": 256}}'), 256),
+    (("--media-io-kwargs.video.num_frames", "128"), 128),
+    (("--media-io-kwargs", '{"video": {"fps": 2}}'), 512),
+    ((), 512),
+]
+
+
+@for_each(("args", "pictures"), READ)
+def test_pictures_of_a_film_are_read_from_a_command_line(
+    args: tuple[str, ...], pictures: int
+) -> None:
+    measured = Measured(
+        id="", source="", engine="vllm", version="0.27.0", gpu="NVIDIA-GB10", tensor=1, model=OMNI,
+        args=("--max-model-len", "65536", *args), started=True,
+    )  # fmt: skip
+    ((_, placed),) = engines_on_gpu(measured.serving)
+
+    assert isinstance(placed, EngineOnGpu)
+    assert placed.start.shape.image_patches == pictures * 1024
 
 
 def test_the_pixels_of_a_film_of_nemotron_stay_on_the_host() -> None:
