@@ -56,7 +56,7 @@ from kthena_components.core.memory.sparse_attention import (
 )
 from kthena_components.core.models import ModelShape
 from kthena_components.core.values.images import Version
-from kthena_components.core.values.read import first_unknown, is_map
+from kthena_components.core.values.read import first_unknown, is_map, mapping
 from kthena_components.core.values.unknown import Unknown
 
 _ROPE, _HEAD = 64, 128
