@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.engines import CommandFacts
+from kthena_components.core.engines.vllm import runs_encoder
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.hardware import GpuFacts, OtherGpu, largest_gpu, usable_memory
@@ -16,12 +17,7 @@ from kthena_components.core.memory import (
     start_up,
     weights_on_gpu,
 )
-from kthena_components.core.memory.held_weights import (
-    loaded_weights,
-    runs_encoder,
-    staged_files,
-    weights_of,
-)
+from kthena_components.core.memory.held_weights import loaded_weights, staged_files, weights_of
 from kthena_components.core.memory.largest_batch import HOPPER, PATCHES, SERVER, StartUp, batch_of
 from kthena_components.core.memory.sharding import (
     ENGINES,
@@ -160,6 +156,8 @@ class EngineOnGpu:
         gib += held_weights.expanding_copies(shape, split, always=engine == "sglang")
         if vllm:
             gib += held_weights.kept_buffers(shape, batch_of(self.start)[1], self.version)
+            options = self.command.options
+            gib -= held_weights.encoder_left_out(shape, split, options, self.version)
         if engine == "sglang":
             release, gpu = sglang_release(self.engine), self.gpu.name
             gib += kept_in_sglang(shape, split, self.gib, gpu, release)

@@ -1,19 +1,17 @@
 """Weights that ranks hold beside their part of the checkpoint, or in larger matrices. In GiB.
 
 The projections that compress queries, keys and values in latent attention are whole on each rank:
-vllm/model_executor/models/deepseek_v2.py and sglang/srt/models/deepseek_v2.py. So is all of
-the attention with SGLang's --enable-dp-attention: sglang/srt/layers/dp_attention.py. The embeddings
-of words then are as whole as the attention: VocabParallelEmbedding in sglang/srt/models/
-deepseek_v2.py of 0.4.6 to 0.5.9 and in others. The gates of experts are whole, too:
-ReplicatedLinear in vllm/model_executor/models, or GateLinear. So are the projections to a narrower
-state of experts and back: routed_expert_down_proj and up_proj in vllm/models/kimi_k3/amd/linear.py
-and nvidia/model.py of 0.27.0 to 0.33.0, fc1_latent_proj and fc2_latent_proj in nemotron_h.py of
-0.19.1 to 0.33.0, and in sglang/srt/models/nemotron_h.py of 0.5.9.
+vllm/model_executor/models/deepseek_v2.py and sglang/srt/models/deepseek_v2.py. So is all of the
+attention with SGLang's --enable-dp-attention (sglang/srt/layers/dp_attention.py), and the words'
+embeddings are as whole as the attention: VocabParallelEmbedding in sglang/srt/models/deepseek_v2.py
+of 0.4.6 to 0.5.9. The gates of experts are whole, too: ReplicatedLinear in
+vllm/model_executor/models, or GateLinear. So are the projections to a narrower state of experts and
+back: routed_expert_down_proj in vllm/models/kimi_k3/amd/linear.py and nvidia/model.py of 0.27.0 to
+0.33.0, fc1_latent_proj in nemotron_h.py of 0.19.1 to 0.33.0 and of SGLang 0.5.9.
 
 Both engines add the projections that expand keys and values, in 16 bits, for queries that attend
-to latents: process_weights_after_loading in vllm/model_executor/layers/attention/mla_attention.py,
-which takes those of the checkpoint if they have 16 bits, and post_load_weights in
-sglang/srt/models/deepseek_v2.py, which always copies them.
+to latents: process_weights_after_loading in vllm/model_executor/layers/attention/mla_attention.py
+if the checkpoint has others, and post_load_weights in sglang/srt/models/deepseek_v2.py always.
 
 Kernels may need larger matrices: vllm/model_executor/layers/fused_moe/oracle/mxfp4.py
 mxfp4_round_up_hidden_size_and_intermediate_size, and sglang/srt/layers/quantization/mxfp4.py: with
@@ -26,17 +24,16 @@ vllm/model_executor/layers/fused_moe/unquantized_fused_moe_method.py _maybe_pad_
 rows of experts in 16 bits get 256 bytes more if they are multiples of 512 bytes. Each matrix of a
 layer is copied: gate and up first. The copy of down then lies in the memory of the old gate and up,
 whose rest stays unused: c10/cuda/CUDACachingAllocator.cpp splits a freed block, and a block that is
-used in part cannot be returned.
-
-vllm/model_executor/layers/quantization/fp8.py process_weights_after_loading: with ROCm, experts in
-FP8 are copied layer by layer in the order that AITER needs. The memory of the last layer's old
-weights stays reserved, and counts as weights before 0.22: all that is not free does.
+used in part cannot be returned. Experts in FP8 are copied layer by layer in the order that AITER
+needs: process_weights_after_loading in vllm/model_executor/layers/quantization/fp8.py. The last
+layer's old weights stay reserved, and count as weights before 0.22: all that is not free does.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
 from kthena_components.core.engines import CommandFacts
+from kthena_components.core.engines.vllm import may_see
 from kthena_components.core.memory import largest_batch
 from kthena_components.core.memory.largest_batch import SERVER, StartUp, batch_of, images_of
 from kthena_components.core.memory.sizes import (
@@ -56,7 +53,7 @@ from kthena_components.core.memory.sparse_attention import (
 )
 from kthena_components.core.models import ModelShape
 from kthena_components.core.values.images import Version
-from kthena_components.core.values.read import first_unknown, is_map, mapping
+from kthena_components.core.values.read import first_unknown
 from kthena_components.core.values.unknown import Unknown
 
 _ROPE, _HEAD = 64, 128
@@ -64,8 +61,9 @@ _ROPE, _HEAD = 64, 128
 a head where the table of models has none."""
 _OF_ENCODER, _GATED = 12, 16
 """Numbers of an encoder's layer for the square of its hidden size, and with a gate."""
-_OFF, _BYTES = ("--language-model-only", "--skip-mm-profiling"), 2
-"""Options without which the encoder runs, and bytes of a number in 16 bits."""
+_BYTES, _LEAVES_OUT_SINCE = 2, (0, 19)
+"""Bytes of a number in 16 bits, and the first release that was read whose encoder is not loaded if
+all limits are 0."""
 _POSITIONS, _ROTATED, _LEVELS, _EDGE = 4, 4, 3, 16
 """In the kinds of Qwen3-VL: rows of the table of rotations for each position, the share of a head
 that is rotated where layers have states, the layers of the encoder whose results are added to those
@@ -123,13 +121,23 @@ def encoder_copies(shape: ModelShape, split: Split) -> float:
     return numbers * _BYTES / GIB * (1 - 1 / split.tensor)
 
 
-def runs_encoder(options: Mapping[str, Any], kinds: tuple[str, ...] = ("image", "video")) -> bool:
-    """Return whether the options let vLLM run the encoder when it starts, for one of the kinds."""
-    if any(options.get(name) is True for name in _OFF):
-        return False
-    stated = mapping(options.get("--limit-mm-per-prompt"))
-    limits = [stated.get(kind, stated.get(f"{kind}.count")) for kind in kinds]
-    return any((limit.get("count") if is_map(limit) else limit) != 0 for limit in limits)
+def encoder_left_out(
+    shape: ModelShape, split: Split, options: Mapping[str, Any], release: Version | None
+) -> float:
+    """Return the GiB on a rank of a vision encoder that vLLM does not load, since all limits are 0.
+
+    _mark_tower_model in vllm/model_executor/models/interfaces.py: not in 0.13.0, but in 0.19.1.
+    """
+    if may_see(options) or (release is not None and release < _LEAVES_OUT_SINCE):
+        return 0.0
+    layers, hidden = shape.encoder_layers, shape.vision_hidden or 0
+    joined = (
+        4 * hidden * (4 * hidden + (shape.hidden or 0))
+        if shape.image_patches and not shape.image_tokens
+        else 0
+    )
+    numbers = layers * (_GATED if shape.image_masked else _OF_ENCODER) * hidden**2 + joined
+    return numbers * _BYTES / GIB / split.tensor / split.pipeline if layers else 0.0
 
 
 def kept_levels(shape: ModelShape) -> int:
@@ -309,13 +317,7 @@ def while_quantising(
 ) -> float:
     """Return the GiB that weights take while vLLM quantises them as it loads them; else 0.
 
-    Before 0.13 these are all weights in 16 bits; before 0.16 the quantised ones as well.
-
-    Args:
-        command: The engine's command line.
-        shape: The model.
-        gib: All weights as they are quantised.
-        release: The release of vLLM. None: the newest, or another engine.
+    Before 0.13 these are all weights in 16 bits; before 0.16 all quantised ones (`gib`) as well.
     """
     plain = shape.weights_gib or 0.0
     online = command.quantization == _QUANTISED and shape.dtype == _UNQUANTISED
@@ -335,8 +337,6 @@ _COUNTED_SINCE = (0, 27)
 _FILES, _OF_A_FILE = 2, 10 * 10**9 / GIB
 """Files at once, and the most of a file that ModelOpt writes by default: max_shard_size in
 modelopt/torch/export/unified_export_hf.py of 0.47. Files of others may be larger."""
-
-
 _COPIED = ((0, 22), (0, 29))
 """Releases whose images have fastsafetensors 0.3.1 to 0.3.3, by their days: before 0.4.0."""
 

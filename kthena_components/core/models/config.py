@@ -83,8 +83,9 @@ _FILM_WIDTH, _FILM, _FILM_TOKENS = 1152, 32 * 70 * 3**2, 32 * (70 + 8)
 """Hidden size of the tower of Gemma 4 from 26 B on, patches and tokens of its longest film: 32
 images of 70 tokens of 9 patches each, and 8 tokens around each. Source:
 vllm/model_executor/models/gemma4_mm.py get_mm_max_tokens_per_item."""
-_RATIOS = (0, 4, 128)
-"""Tokens that one latent of compressed attention stands for; 0 keeps a window only."""
+_USUAL_WIDTH, _RATIOS = 1152, (0, 4, 128)
+"""Hidden size of most encoders of Qwen3-VL and Qwen3.5 to 3.8; and tokens that one latent of
+compressed attention stands for, where 0 keeps a window only."""
 _SOURCE = "config.json"
 
 
@@ -226,6 +227,11 @@ class ModelShape:
     def blocks(self) -> int:
         """Blocks of layers whose states each token keeps."""
         return -(-self.layers // self.block_layers) if self.block_layers else 0
+
+    @property
+    def encoder_layers(self) -> int:
+        """Layers of the vision encoder, as far as known. 27: Qwen3_5VisionConfig in vllm 0.19.1."""
+        return self.vision_layers or (27 if self.vision_hidden == _USUAL_WIDTH else 0)
 
     @property
     def latent_layers(self) -> int:

@@ -5,24 +5,25 @@ from typing import Any
 
 import pytest
 
+from kthena_components.core.engines.vllm import runs_encoder
 from kthena_components.core.findings import Level
 from kthena_components.core.memory import GIB
-from kthena_components.core.memory.engine import has_whole_encoder
+from kthena_components.core.memory.engine import EngineOnGpu, engines_on_gpu, has_whole_encoder
 from kthena_components.core.memory.estimate import Estimate
 from kthena_components.core.memory.held_weights import (
     copied_weights,
     encoder_copies,
+    encoder_left_out,
     expanding_copies,
     inner_multiple,
     kept_buffers,
     loaded_weights,
-    runs_encoder,
 )
 from kthena_components.core.memory.sizes import Split, expert_weights, fullest_weights
 from kthena_components.core.memory.states_and_drafts import head_weights, without_draft
 from kthena_components.core.models import ModelShape, find_model
 from kthena_components.core.values.images import Version
-from tests.core.memory.start_ups import Measured
+from tests.core.memory.start_ups import Measured, start_ups
 from tests.support.for_each import for_each
 
 MTP = ("--speculative-config", '{"method":"mtp","num_speculative_tokens":1}')
@@ -180,6 +181,35 @@ def test_limits_of_a_command_line_leave_the_encoder_out(
     assert command is not None
     assert runs_encoder(command.options) == runs
     assert runs_encoder(command.options, ("video",)) == films
+
+
+@for_each("start", [s for s in start_ups() if s.id in {"m07", "z08", "z10", "o04"}])
+def test_an_encoder_without_inputs_is_not_loaded(start: Measured) -> None:
+    """The logs of these start-ups state the weights; with the encoder they are 0.8 GiB more."""
+    ((_, placed),) = engines_on_gpu(start.serving)
+
+    assert isinstance(placed, EngineOnGpu)
+    assert placed.loaded == pytest.approx(start.weights_gib, abs=0.08)
+
+
+# Release, model, options: GiB of an encoder on each of two ranks that is not loaded.
+LEFT_OUT: list[tuple[Version | None, str, dict[str, object], float]] = [
+    ((0, 19, 1), "google/gemma-3-27b-it", {LIMIT: {"image": 0, "video": 0}}, 0.4),
+    (None, "google/gemma-3-27b-it", {"--language-model-only": True}, 0.4),
+    ((0, 13, 0), "google/gemma-3-27b-it", {"--language-model-only": True}, 0.0),
+    (None, "google/gemma-3-27b-it", {LIMIT: {"image": 0}}, 0.0),
+    (None, "google/gemma-3-27b-it", {"--skip-mm-profiling": True}, 0.0),
+    (None, "Qwen/Qwen3-32B", {"--language-model-only": True}, 0.0),
+]
+
+
+@for_each(("release", "model", "options", "gib"), LEFT_OUT)
+def test_what_a_rank_does_not_load_of_an_encoder(
+    release: Version | None, model: str, options: dict[str, object], gib: float
+) -> None:
+    found = encoder_left_out(shape_of(model), Split(tensor=2), options, release)
+
+    assert found == pytest.approx(gib, abs=0.005)
 
 
 # GPU, release: the multiple of an expert's inner width in MXFP4.

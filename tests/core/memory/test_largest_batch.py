@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from kthena_components.core.engines.vllm import runs_encoder
 from kthena_components.core.memory import Split
 from kthena_components.core.memory.engine import EngineOnGpu, engines_on_gpu, with_film
-from kthena_components.core.memory.held_weights import copies_of_host, runs_encoder
+from kthena_components.core.memory.held_weights import copies_of_host
 from kthena_components.core.memory.largest_batch import (
     StartUp,
     encoder_peak,
@@ -462,7 +463,7 @@ def test_the_first_graph_of_decodes_has_the_workspace_of_attention() -> None:
         attention=0.25,
     )
     more, less = terms_of(start), terms_of(replace(start, attention=0.0))
-    none = terms_of(replace(start, eager=True))
+    none = terms_of(replace(start, pieces=False, decodes=False))
 
     assert more is not None
     assert less is not None
