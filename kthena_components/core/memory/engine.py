@@ -389,4 +389,5 @@ def has_whole_encoder(
     by_default = stated == "auto" and repository and (release is None or release >= since)
     plain = (stated == "mistral" or by_default) and release is not None and release < until
     data = options.get("--mm-encoder-tp-mode") == "data" or (shape.vision_heads or ranks) % ranks
-    return bool(data) or plain or shape.image_tokens is not None
+    tower = shape.image_tokens is not None and not shape.vision_asked
+    return bool(data) or plain or tower

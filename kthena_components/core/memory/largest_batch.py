@@ -306,12 +306,10 @@ def _of_bf16(start: StartUp) -> _Kernel:
 
 _PATCH, _STILL = 3 * 2, 3
 """Numbers of a patch for each pixel: colours, and images of a film; and without films."""
-_OF_A_PICTURE, _TOGETHER_SINCE = 630, (0, 22)
-"""Patches of a picture of a film of Gemma 4, and the first release read whose tower takes several
-at once: _process_video_input in gemma4_mm.py of 0.20.2 and 0.22.0."""
-_OF_MEMORY, _OF_A_PATCH = 0.1, 4 * 10240 * 8
-"""The share of the GPU's memory up to which it takes them, and the bytes of a patch that it counts:
-_encoder_chunk in gemma4_mm.py."""
+_OF_A_PICTURE, _TOGETHER_SINCE, _OF_MEMORY, _OF_A_PATCH = 630, (0, 22), 0.1, 4 * 10240 * 8
+"""Patches of a picture of a film of Gemma 4, the first release read whose tower takes several at
+once (_process_video_input in gemma4_mm.py of 0.20.2 and 0.22.0), up to which share of the GPU's
+memory, and the bytes of a patch that it counts (_encoder_chunk)."""
 PATCHES, _PAIRS, _PROJECTED = 4, 64, 13
 """Patches that become one token. Of a film of Nemotron's Omni, pairs of pictures at once, and the
 widths of a patch while they are projected: a token has 16, as it is, with ReLU, and squared, beside
@@ -341,6 +339,8 @@ def encoder_peak(
     numbers: float = patches * (shape.vision_hidden or 0)
     if shape.image_masked:
         numbers = masked_numbers(shape, patches, ranks, release)
+    elif shape.vision_asked:  # siglip.py of 0.14.0 to 0.33.0: no positions are kept
+        numbers *= _STATES - 1 + _WIDTHS * _INNER / ranks
     elif shape.image_tokens is None:
         numbers *= max(_STATES + _WIDTHS * _INNER / ranks, _in_attention(ranks, release))
     else:

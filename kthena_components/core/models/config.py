@@ -69,14 +69,13 @@ _LARGE_IMAGES = {
     "qwen2_5_vl": (12_845_056, 14),
     "mistral3": (1540**2, 14),
 }
-"""Pixels of the largest image of these types of models, in the family's preprocessor_config.json,
-or in the default of its VisionEncoderArgs, which a config.json may not state, and the edge of a
-patch."""
+"""Pixels of the largest image of these types of models, in the family's preprocessor_config.json or
+in the default of its VisionEncoderArgs, and the edge of a patch."""
 _UNROTATED = ("inkling", "kimi_linear", "kimi_k3")
 """The types of models without rotations: vllm/models/inkling and kimi_k3 of 0.33.0, and
 model_executor/models/kimi_linear.py of 0.26.0."""
-_ASKED = "gemma3"
-"""The type of models whose encoder SGLang runs with --enable-multimodal only."""
+_ASKED, _SQUARE = "gemma3", {"image_patches": 64**2, "image_edge": 14, "image_tokens": 16**2}
+"""The type of models whose encoder SGLang runs with --enable-multimodal only, and its images."""
 _MASKED = "mistral3"
 """The type of models whose encoder attends with a mask of all patches."""
 _FILM_WIDTH, _FILM, _FILM_TOKENS = 1152, 32 * 70 * 3**2, 32 * (70 + 8)
@@ -193,9 +192,8 @@ class ModelShape:
     image_edge: int = 16
     """Pixels of a patch's edge. 14: an encoder without results of its inner layers."""
     image_tokens: int | None = None
-    """Tokens that they become in an encoder that vLLM takes from transformers, whole on each rank.
-    None: another encoder, where each four patches become one.
-    """
+    """Tokens that they become. None: each four patches become one. Except Gemma 3's, encoders with
+    other numbers are those of transformers, which each rank of vLLM has as a whole."""
     film_tokens: int | None = None
     """Tokens of two pictures of a film, if its longest film fills a request: Nemotron's Omni."""
     context: int | None = None
@@ -370,6 +368,8 @@ def _images(config: Mapping[str, Any]) -> dict[str, Any]:
     if _has_films(config):
         return {"image_patches": _FILM, "image_tokens": _FILM_TOKENS}
     kind = str(config.get("model_type"))
+    if kind == _ASKED and _vision(config):
+        return dict(_SQUARE)
     sizes = (size for name, size in _LARGE_IMAGES.items() if kind.startswith(name))
     pixels, edge = next(sizes, (0, 0)) if _vision(config) else (0, 0)
     masked = kind.startswith(_MASKED)

@@ -351,6 +351,19 @@ def test_the_encoder_of_mistral_has_a_mask_of_all_patches(
     assert images_of(shape, tokens) == (tokens // 3025 or 1, 12100 * 588)
 
 
+@for_each(("tokens", "ranks", "images"), [(8192, 1, 32), (8192, 4, 32), (128, 1, 1)])
+def test_the_encoder_of_gemma_3_makes_256_tokens_of_an_image(
+    tokens: int, ranks: int, images: int
+) -> None:
+    """896 pixels a side in patches of 14; state, norm, and the inner width of a layer twice."""
+    shape = shape_of("google/gemma-3-27b-it")
+
+    widths = 2 + 8 / ranks
+    found = encoder_peak(shape, tokens, ranks, (0, 14, 1), 90)
+    assert found == pytest.approx(images * 4096 * (1152 * widths + 588) * 2 / 2**30)
+    assert images_of(shape, tokens) == (images, 4096 * 588)
+
+
 DRAFTS = '{"method":"mtp","num_speculative_tokens":3}'
 OMNI = "nvidia/Nemotron-3-Nano-Omni-30B-A3B-Reasoning-FP8"
 # Options, pictures of the film that vLLM measures with a longest request of 65,536 tokens.

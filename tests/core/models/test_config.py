@@ -527,3 +527,20 @@ def test_heads_rotate_in_part_or_have_several_tables(more: Config, numbers: int 
         shape = shape_from_config(read)
         assert isinstance(shape, ModelShape)
         assert shape.rotated == numbers
+
+
+def test_images_of_gemma_3_have_256_tokens() -> None:
+    """4,096 patches, of which 16 become one token; Gemma 3n has another encoder."""
+    text: dict[str, object] = {"num_attention_heads": 32, "num_hidden_layers": 62}
+    found = [
+        shape_from_config({"model_type": kind, "text_config": text, "vision_config": vision})
+        for kind, vision in (
+            ("gemma3", {"hidden_size": 1152}),
+            ("gemma3", {}),
+            ("gemma3n", {"a": 1}),
+        )
+    ]
+
+    shapes = [shape for shape in found if isinstance(shape, ModelShape)]
+    images = [(shape.image_patches, shape.image_edge, shape.image_tokens) for shape in shapes]
+    assert images == [(4096, 14, 256), (None, 16, None), (None, 16, None)]
