@@ -28,7 +28,7 @@ from kthena_components.core.memory.sharding import (
     switched,
 )
 from kthena_components.core.memory.share import (
-    captured_modes,
+    captured_graphs,
     count_option,
     sglang_release,
     share_of,
@@ -221,7 +221,7 @@ class EngineOnGpu:
             encoder_ranks=self._encoder_ranks,
             films=runs_encoder(self.command.options, ("video",)),
             attention=_attention(self.command, self.shape, gpu, fp8=fp8),
-            **captured_modes(self.command.options),
+            **captured_graphs(self.command.options),
             gathers=gathers_tokens(self.engine, self.command),
             staged=staged_files(self.command.options, self.fullest, self.version, gpu),
             whole_experts=self.command.expert is True,

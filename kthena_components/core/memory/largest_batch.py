@@ -65,10 +65,12 @@ class StartUp:
     encoder_ranks: int = 0
     """Ranks that share the encoder of images; 0 if it does not run."""
     films: bool = False
-    """Whether it runs for films as well."""
+    """Whether it runs for films."""
     pieces: bool = True
     decodes: bool = True
-    """Whether CUDA graphs of what is between attention are captured, and those of whole decodes."""
+    captured: int | None = None
+    """Whether CUDA graphs of what is between attention are captured, and those of whole decodes;
+    the tokens of the largest one, if stated."""
     attention: float = 0.0
     """GiB of attention in the first graph of whole decodes."""
     gathers: bool = False
@@ -331,10 +333,7 @@ _BYTES = 2  # of a number in 16 bits
 def encoder_peak(
     shape: ModelShape, tokens: int, ranks: int, release: Version | None, memory_gib: float
 ) -> float:
-    """Return the peak of the encoder, whose layers some ranks share, in a batch of some tokens.
-
-    0 if the table of models has no largest image. No release is the newest one of vLLM.
-    """
+    """Return the peak of the encoder, whose layers ranks share; 0 without a largest image."""
     patches = _images(shape, tokens) * (shape.image_patches or 0)
     numbers: float = patches * (shape.vision_hidden or 0)
     if shape.image_masked:

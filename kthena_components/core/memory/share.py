@@ -21,7 +21,7 @@ from kthena_components.core.memory.start_up import RCCL, ROCM
 from kthena_components.core.models import ModelShape
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.images import Version
-from kthena_components.core.values.read import first_unknown
+from kthena_components.core.values.read import first_unknown, mapping
 from kthena_components.core.values.unknown import Unknown
 
 _BY_CLASS_SINCE, _BY_BATCH_SINCE = (0, 4, 8), (0, 5, 3)
@@ -254,20 +254,29 @@ def _release(engine: EngineFacts, name: str) -> Version | None:
 
 _COMPILATION, _LEVEL, _MODE = "--compilation-config", "--optimization-level", "cudagraph_mode"
 _OF_LEVELS = {"0": "NONE", "1": "PIECEWISE"}
+_GRAPH_SIZE, _GRAPH_SIZES = "max_cudagraph_capture_size", "cudagraph_capture_sizes"
 """Options of vLLM that state which CUDA graphs are captured, and the modes of lower levels:
-CUDAGraphMode in vllm/config/compilation.py, OPTIMIZATION_LEVEL_00 and 01 in vllm/config/vllm.py of
-0.12.0 to 0.33.0."""
+CUDAGraphMode in vllm/config/compilation.py, OPTIMIZATION_LEVEL_00 and 01, and
+_set_cudagraph_sizes, in vllm/config/vllm.py of 0.12.0 to 0.33.0."""
 
 
-def captured_modes(options: Mapping[str, Any]) -> dict[str, bool]:
-    """Return whether graphs of pieces are captured, and whether those of whole decodes are."""
-    config = options.get(_COMPILATION)
-    stated = config.get(_MODE) if isinstance(config, Mapping) else None
+def captured_graphs(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return whether graphs of pieces and of whole decodes are captured, and the largest batch."""
+    config = mapping(options.get(_COMPILATION))
+    stated = config.get(_MODE)
     mode = str(stated or _OF_LEVELS.get(str(options.get(_LEVEL)), "")).upper()
     none = mode == "NONE" or options.get("--enforce-eager") is True
+    size, sizes = (
+        config.get(name, options.get("--" + name.replace("_", "-")))
+        for name in (_GRAPH_SIZE, _GRAPH_SIZES)
+    )
+    counts = [
+        *filter(_is_count_option, [size, *(sizes if isinstance(sizes, list | tuple) else ())])
+    ]
     return {
         "pieces": not none and mode not in ("FULL", "FULL_DECODE_ONLY"),
         "decodes": not none and mode != "PIECEWISE",
+        "captured": max(counts, default=None),
     }
 
 

@@ -101,9 +101,8 @@ _COUNTED = 4 + 1 / 8
 """Bytes of each request and word that it keeps after the weights are measured, in no part of the
 budget: PenaltiesState in vllm/v1/worker/gpu/sample/penalties.py, load_model in model_runner.py."""
 _CAPTURED, _V0_GRAPHS = (((0, 10, 1), 4.8), ((0, 12), 3.0)), 3.0
-"""By how much graphs of older releases are larger at most, each before a release (2.24 GiB of
-Qwen3-8B were captured in 0.9, 3.45 of p11 in 0.10.2), and what they take at most in V0, as it says:
-capture_model in vllm/worker/model_runner.py of 0.6.4."""
+"""By how much graphs are larger at most, before a release (2.24 GiB of Qwen3-8B were captured in
+0.9, 3.45 of p11 in 0.10.2), and what V0's take at most: vllm/worker/model_runner.py of 0.6.4."""
 OF_CONTEXT, _OF_RANKS, _RANKS_SINCE = 0.45, 1.5, (0, 25)
 """What CUDA's context takes of an idle GPU at least (start-ups state 0.5 GiB and more, as `Free
 memory on device`), and with the buffers between ranks, which newer releases allocate before they
@@ -332,7 +331,7 @@ def _held_by_exchanges(start: StartUp) -> float:
     in its enqueue.cc). vLLM looks at what is free before that: they count with any estimate.
     """
     inside = not start.before(_INSIDE[0]) and start.version and start.before(_INSIDE[1])
-    if start.eager or start.copies == 1 or not start.gathers or not inside:
+    if start.eager or start.copies == 1 or not (start.gathers and inside):
         return 0.0
     graphs = (start.pieces + start.decodes) * min(captured_sizes(_most_captured(start)), _SAMPLED)
     linked = start.gpu.startswith(LINKED)
@@ -340,8 +339,9 @@ def _held_by_exchanges(start: StartUp) -> float:
 
 
 def _most_captured(start: StartUp) -> int:
-    """Return the tokens of the largest graph."""
-    return min(2 * batch_of(start)[0] * (1 + start.drafts), _LARGEST_GRAPH, batch_of(start)[1])
+    """Return the tokens of the largest graph, stated or by default."""
+    default = min(2 * batch_of(start)[0] * (1 + start.drafts), _LARGEST_GRAPH)
+    return min(start.captured or default, batch_of(start)[1])
 
 
 def _largest_graph(start: StartUp) -> int:

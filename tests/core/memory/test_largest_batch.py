@@ -430,6 +430,33 @@ def test_the_pixels_of_a_film_of_nemotron_stay_on_the_host() -> None:
     assert more == pytest.approx(512 * 512 * 512 * 3 * 2 / 2**30)
 
 
+# Options of a command line: the tokens of the largest graph that they state.
+CAPTURED: list[tuple[tuple[str, ...], int | None]] = [
+    ((), None),
+    (("--max-cudagraph-capture-size", "16"), 16),
+    (("--cudagraph-capture-sizes", "1", "2", "4"), 4),
+    (("--compilation-config", '{"cudagraph_capture_sizes": [1, 8]}'), 8),
+    (("-cc.max_cudagraph_capture_size", "32"), 32),
+    (("--compilation-config", '{"cudagraph_capture_sizes": "all"}'), None),
+]
+
+
+@for_each(("args", "size"), CAPTURED)
+def test_options_state_the_largest_graph(args: tuple[str, ...], size: int | None) -> None:
+    measured = Measured(
+        id="", source="", engine="vllm", version="0.27.0", gpu="NVIDIA-GB10", tensor=1, model=QWEN,
+        args=args, started=True,
+    )  # fmt: skip
+    ((_, placed),) = engines_on_gpu(measured.serving)
+    assert isinstance(placed, EngineOnGpu)
+    assert placed.start.captured == size
+
+    stated, default = terms_of(placed.start), terms_of(replace(placed.start, captured=None))
+    assert stated is not None
+    assert default is not None
+    assert (stated.graphs < default.graphs) == (size is not None)
+
+
 # GPU, model, arguments: MiB that FlashInfer allocates in the first graph of whole decodes.
 DECODES: list[tuple[str, str, tuple[str, ...], int]] = [
     ("NVIDIA-GB10", QWEN, ("--kv-cache-dtype", "fp8"), 394),
