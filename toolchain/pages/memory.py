@@ -66,7 +66,7 @@ def _rows(rows: list[tuple[Measured, float, float]]) -> Iterator[str]:
     groups = (
         *(
             (f"not used, {letter}", [row for row in kept if row[0].id.startswith(letter)])
-            for letter in "hijkmpqrtuvwxyzgodf"
+            for letter in "hijkmpqrtuvwxyzgodfc"
         ),
         ("not used, all", kept),
         ("used, NVIDIA", [row for row in used if not _is_amd(row[0])]),

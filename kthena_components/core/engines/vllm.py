@@ -1,6 +1,6 @@
 """Reads vLLM's command lines. vllm_launch.py writes them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from kthena_components.core.engines.option_table import release_for
 from kthena_components.core.engines.options import Release
 from kthena_components.core.engines.placeholders import Scope, has_gap, stated_variable
 from kthena_components.core.remedies import either, set_option
+from kthena_components.core.values.read import is_map, mapping
 from kthena_components.core.values.unknown import MaybeBool, MaybeInt, MaybeText, Unknown
 
 MODEL_REQUIRED = (0, 8, 2)
@@ -269,3 +270,22 @@ def _count(scope: Scope, name: str) -> MaybeInt | None:
     if isinstance(text, Unknown):
         return text
     return int(text) if text and text.isdecimal() and len(text) <= _MOST_DIGITS else None
+
+
+_TEXT_ONLY, _LIMIT, _UNMEASURED = (
+    "--language-model-only", "--limit-mm-per-prompt", "--skip-mm-profiling",
+)  # fmt: skip
+
+
+def may_see(options: Mapping[str, Any], kinds: Iterable[str] = ("image", "video")) -> bool:
+    """Return whether the options let requests have inputs of one of the kinds."""
+    if options.get(_TEXT_ONLY) is True:
+        return False
+    stated = mapping(options.get(_LIMIT))
+    limits = [stated.get(kind, stated.get(f"{kind}.count")) for kind in kinds]
+    return any((limit.get("count") if is_map(limit) else limit) != 0 for limit in limits)
+
+
+def runs_encoder(options: Mapping[str, Any], kinds: Iterable[str] = ("image", "video")) -> bool:
+    """Return whether they let vLLM run the encoder when it starts, for one of the kinds."""
+    return options.get(_UNMEASURED) is not True and may_see(options, kinds)

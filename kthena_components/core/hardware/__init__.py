@@ -26,6 +26,7 @@ from kthena_components.core.hardware.pod_gpu import (
     parse_choice,
     parted_chips,
     stated_gpu,
+    usable_memory,
 )
 
 __all__ = [
@@ -49,4 +50,5 @@ __all__ = [
     "parted_chips",
     "short_name",
     "stated_gpu",
+    "usable_memory",
 ]

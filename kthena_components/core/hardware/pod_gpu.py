@@ -334,3 +334,25 @@ def _makers() -> frozenset[str]:
 
 def _domain(resource: str) -> str:
     return resource.partition("/")[0]
+
+
+_CUDA, _KEPT, _KEPT_SHARE = ("NVIDIA", "a GPU"), 0.4, 0.0015
+"""GPUs whose driver keeps memory, and how much: a base and a share, in GiB."""
+_WHOLE, _WHOLE_SHARE = ("NVIDIA A100", "NVIDIA A800"), 0.0045
+"""GPUs of which nvidia-smi states the whole memory, so CUDA's total is 79.1 to 79.3 of 80 GiB."""
+_GRACE, _OF_HOST = ("GB10", "GH200"), 1.0
+"""GPUs of which firmware and host take more, and how much: of GB10, 119.61 to 121.69 GiB are seen,
+the middle here; of GH200's 95.58 and 143.39, CUDA reports 94.5 and 142.5."""
+
+
+def usable_memory(gpu: GpuFacts) -> float:
+    """Return the GiB of a GPU that CUDA reports: the driver keeps the rest.
+
+    Ten GPUs of 16 to 180 GiB are within 0.25 GiB of this. ROCm reports the whole memory.
+    """
+    if not gpu.name.startswith(_CUDA):
+        return gpu.memory_gib
+    if any(name in gpu.name for name in _GRACE):
+        return gpu.memory_gib - _OF_HOST
+    share = _WHOLE_SHARE if gpu.name.startswith(_WHOLE) else _KEPT_SHARE
+    return gpu.memory_gib - _KEPT - share * gpu.memory_gib

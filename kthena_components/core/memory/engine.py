@@ -1,14 +1,14 @@
 """Inputs of the memory rules: an engine's model, weights, parallelism and GPU."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.engines import CommandFacts
+from kthena_components.core.engines.vllm import runs_encoder
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.hardware import GpuFacts, OtherGpu, largest_gpu
+from kthena_components.core.hardware import GpuFacts, OtherGpu, largest_gpu, usable_memory
 from kthena_components.core.memory import (
     Split,
     fullest_weights,
@@ -17,12 +17,7 @@ from kthena_components.core.memory import (
     start_up,
     weights_on_gpu,
 )
-from kthena_components.core.memory.held_weights import (
-    loaded_weights,
-    runs_encoder,
-    staged_files,
-    weights_of,
-)
+from kthena_components.core.memory.held_weights import loaded_weights, staged_files, weights_of
 from kthena_components.core.memory.largest_batch import HOPPER, PATCHES, SERVER, StartUp, batch_of
 from kthena_components.core.memory.sharding import (
     ENGINES,
@@ -33,11 +28,11 @@ from kthena_components.core.memory.sharding import (
     switched,
 )
 from kthena_components.core.memory.share import (
+    captured_graphs,
     count_option,
     sglang_release,
     share_of,
     taken_before,
-    usable_memory,
     vllm_release,
 )
 from kthena_components.core.memory.sizes import repacked_weights, resolved_type
@@ -156,10 +151,13 @@ class EngineOnGpu:
         shape, split, engine = self.shape, self.split, self.command.engine
         vllm = engine in VLLM
         multiple = held_weights.inner_multiple(self.gpu.name if vllm else "", self.version)
-        gib = loaded_weights(shape, split, self.gib, self._rocm_width, multiple)
+        width, release = self._rocm_width, self.version
+        gib = loaded_weights(shape, split, self.gib, width, multiple, release=release)
         gib += held_weights.expanding_copies(shape, split, always=engine == "sglang")
         if vllm:
             gib += held_weights.kept_buffers(shape, batch_of(self.start)[1], self.version)
+            options = self.command.options
+            gib -= held_weights.encoder_left_out(shape, split, options, self.version)
         if engine == "sglang":
             release, gpu = sglang_release(self.engine), self.gpu.name
             gib += kept_in_sglang(shape, split, self.gib, gpu, release)
@@ -175,10 +173,10 @@ class EngineOnGpu:
     @property
     def _encoder_ranks(self) -> int:
         """Ranks that share the encoder of images; 0 if it does not run."""
-        options = self.command.options
+        options, ranks = self.command.options, self.split.tensor
         if not runs_encoder(options):
             return 0
-        return 1 if has_whole_encoder(self.shape, options, self.version) else self.split.tensor
+        return 1 if has_whole_encoder(self.shape, options, self.version, ranks) else ranks
 
     @property
     def _rocm_width(self) -> int | None:
@@ -223,7 +221,7 @@ class EngineOnGpu:
             encoder_ranks=self._encoder_ranks,
             films=runs_encoder(self.command.options, ("video",)),
             attention=_attention(self.command, self.shape, gpu, fp8=fp8),
-            eager=self.command.options.get("--enforce-eager") is True,
+            **captured_graphs(self.command.options),
             gathers=gathers_tokens(self.engine, self.command),
             staged=staged_files(self.command.options, self.fullest, self.version, gpu),
             whole_experts=self.command.expert is True,
@@ -311,11 +309,8 @@ def with_film(shape: ModelShape, length: int | None, options: Mapping[str, Any])
 
 def _stated_pictures(options: Mapping[str, Any]) -> int:
     """Return the pictures of a film that an option states, or 0."""
-    try:
-        stated = json.loads(str(options.get("--media-io-kwargs", "{}")))
-    except ValueError:
-        return 0
-    number = mapping(mapping(stated).get("video")).get("num_frames")
+    stated = mapping(options.get("--media-io-kwargs"))
+    number = mapping(stated.get("video")).get("num_frames", stated.get("video.num_frames"))
     return number if type(number) is int and number > 0 else 0
 
 
@@ -381,16 +376,18 @@ def _on_gpu(
 
 
 def has_whole_encoder(
-    shape: ModelShape, options: Mapping[str, Any], release: Version | None
+    shape: ModelShape, options: Mapping[str, Any], release: Version | None, ranks: int = 1
 ) -> bool:
     """Return whether each rank has the whole encoder.
 
     With Mistral's config vLLM runs an encoder of its own, with plain layers before 0.20: Attention
-    in vllm/model_executor/models/pixtral.py. That of transformers' config is split.
+    in vllm/model_executor/models/pixtral.py. That of transformers' config is split. Kimi's is not
+    if ranks do not share its heads evenly: is_vit_use_data_parallel in vision.py since 0.26.
     """
     stated, (since, until) = options.get("--config-format", "auto"), _OWN_RELEASES
     repository = shape.image_masked and shape.name.startswith(_OWN_CONFIG)
     by_default = stated == "auto" and repository and (release is None or release >= since)
     plain = (stated == "mistral" or by_default) and release is not None and release < until
-    data = options.get("--mm-encoder-tp-mode") == "data"
-    return data or plain or shape.image_tokens is not None
+    data = options.get("--mm-encoder-tp-mode") == "data" or (shape.vision_heads or ranks) % ranks
+    tower = shape.image_tokens is not None and not shape.vision_asked
+    return bool(data) or plain or tower

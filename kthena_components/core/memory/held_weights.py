@@ -1,16 +1,17 @@
 """Weights that ranks hold beside their part of the checkpoint, or in larger matrices. In GiB.
 
 The projections that compress queries, keys and values in latent attention are whole on each rank:
-vllm/model_executor/models/deepseek_v2.py and sglang/srt/models/deepseek_v2.py. So is all of
-the attention with SGLang's --enable-dp-attention: sglang/srt/layers/dp_attention.py. The embeddings
-of words then are as whole as the attention: VocabParallelEmbedding in sglang/srt/models/
-deepseek_v2.py of 0.4.6 to 0.5.9 and in others. The gates of experts are whole, too:
-ReplicatedLinear in vllm/model_executor/models, or GateLinear.
+vllm/model_executor/models/deepseek_v2.py and sglang/srt/models/deepseek_v2.py. So is all of the
+attention with SGLang's --enable-dp-attention (sglang/srt/layers/dp_attention.py), and the words'
+embeddings are as whole as the attention: VocabParallelEmbedding in sglang/srt/models/deepseek_v2.py
+of 0.4.6 to 0.5.9. The gates of experts are whole, too: ReplicatedLinear in
+vllm/model_executor/models, or GateLinear. So are the projections to a narrower state of experts and
+back: routed_expert_down_proj in vllm/models/kimi_k3/amd/linear.py and nvidia/model.py of 0.27.0 to
+0.33.0, fc1_latent_proj in nemotron_h.py of 0.19.1 to 0.33.0 and of SGLang 0.5.9.
 
 Both engines add the projections that expand keys and values, in 16 bits, for queries that attend
-to latents: process_weights_after_loading in vllm/model_executor/layers/attention/mla_attention.py,
-which takes those of the checkpoint if they have 16 bits, and post_load_weights in
-sglang/srt/models/deepseek_v2.py, which always copies them.
+to latents: process_weights_after_loading in vllm/model_executor/layers/attention/mla_attention.py
+if the checkpoint has others, and post_load_weights in sglang/srt/models/deepseek_v2.py always.
 
 Kernels may need larger matrices: vllm/model_executor/layers/fused_moe/oracle/mxfp4.py
 mxfp4_round_up_hidden_size_and_intermediate_size, and sglang/srt/layers/quantization/mxfp4.py: with
@@ -23,18 +24,16 @@ vllm/model_executor/layers/fused_moe/unquantized_fused_moe_method.py _maybe_pad_
 rows of experts in 16 bits get 256 bytes more if they are multiples of 512 bytes. Each matrix of a
 layer is copied: gate and up first. The copy of down then lies in the memory of the old gate and up,
 whose rest stays unused: c10/cuda/CUDACachingAllocator.cpp splits a freed block, and a block that is
-used in part cannot be returned.
-
-vllm/model_executor/layers/quantization/fp8.py process_weights_after_loading: with ROCm, experts in
-FP8 are copied layer by layer in the order that AITER needs. The memory of the last layer's old
-weights stays reserved, and counts as weights: vllm/platforms/rocm.py get_current_memory_usage.
+used in part cannot be returned. Experts in FP8 are copied layer by layer in the order that AITER
+needs: process_weights_after_loading in vllm/model_executor/layers/quantization/fp8.py. The last
+layer's old weights stay reserved, and count as weights before 0.22: all that is not free does.
 """
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from kthena_components.core.engines import CommandFacts
+from kthena_components.core.engines.vllm import may_see
 from kthena_components.core.memory import largest_batch
 from kthena_components.core.memory.largest_batch import SERVER, StartUp, batch_of, images_of
 from kthena_components.core.memory.sizes import (
@@ -57,23 +56,22 @@ from kthena_components.core.values.images import Version
 from kthena_components.core.values.read import first_unknown
 from kthena_components.core.values.unknown import Unknown
 
-_ROPE = 64
-"""Width of the part of a head that has the position, in latent attention: qk_rope_head_dim."""
-_HEAD = 128
-"""Width of a head where the table of models has none."""
+_ROPE, _HEAD = 64, 128
+"""Width of the part of a head that has the position, in latent attention (qk_rope_head_dim), and of
+a head where the table of models has none."""
 _OF_ENCODER, _GATED = 12, 16
 """Numbers of an encoder's layer for the square of its hidden size, and with a gate."""
-_OFF = ("--language-model-only", "--skip-mm-profiling")
-"""Options without which the encoder runs."""
-_BYTES = 2
-"""Bytes of a number in 16 bits."""
+_BYTES, _LEAVES_OUT_SINCE = 2, (0, 19)
+"""Bytes of a number in 16 bits, and the first release that was read whose encoder is not loaded if
+all limits are 0."""
 _POSITIONS, _ROTATED, _LEVELS, _EDGE = 4, 4, 3, 16
 """In the kinds of Qwen3-VL: rows of the table of rotations for each position, the share of a head
 that is rotated where layers have states, the layers of the encoder whose results are added to those
 of the language model, where they have none, and the edge of a patch: Qwen2.5-VL has smaller ones,
 and no such layers."""
-_DRAFTED_UNTIL = (0, 31)
-"""The first release that was read which keeps streams for drafts with speculative decoding only."""
+_DRAFTED_UNTIL = (0, 27)
+"""The first release that keeps streams for drafts with speculative decoding only: 0.26.0 does not
+ask for it, 0.27.0, 0.28.0 and 0.31.0 do."""
 _WHOLE = ("fp8", "int8", "mxfp8")
 """Formats that attention has in every model."""
 PACKED = ("int4", "nvfp4", "mxfp4")
@@ -90,7 +88,9 @@ def copied_weights(shape: ModelShape, split: Split) -> float:
     whole = shape.layers * attention * (1 / ranks - 1 / split.tensor)
     whole += shape.latent_layers * compressed * (1 - 1 / ranks)
     whole += indexers_of(shape) * indexer_numbers(shape) * (1 - 1 / split.tensor)
-    chosen = max(shape.layers - shape.dense_layers, 0) * (shape.experts or 0) * shape.hidden
+    sparse = max(shape.layers - shape.dense_layers, 0) * shape.hidden
+    whole += 2 * sparse * (shape.expert_hidden or 0) * (1 - 1 / split.tensor)
+    chosen = sparse * (shape.experts or 0)
     gates = (chosen * _BYTES + compressed_copies(shape)) * (1 - 1 / split.tensor)
     words = (shape.vocab or 0) * shape.hidden * (1 / ranks - 1 / split.tensor) * _BYTES
     return ((whole * attention_bytes(shape) + gates) / split.pipeline + words) / GIB
@@ -121,15 +121,23 @@ def encoder_copies(shape: ModelShape, split: Split) -> float:
     return numbers * _BYTES / GIB * (1 - 1 / split.tensor)
 
 
-def runs_encoder(options: Mapping[str, Any], kinds: tuple[str, ...] = ("image", "video")) -> bool:
-    """Return whether the options let vLLM run the encoder when it starts, for one of the kinds."""
-    if any(options.get(name) is True for name in _OFF):
-        return False
-    try:
-        limits = json.loads(str(options.get("--limit-mm-per-prompt", "{}")))
-    except ValueError:
-        return True
-    return not isinstance(limits, dict) or any(limits.get(kind) != 0 for kind in kinds)
+def encoder_left_out(
+    shape: ModelShape, split: Split, options: Mapping[str, Any], release: Version | None
+) -> float:
+    """Return the GiB on a rank of a vision encoder that vLLM does not load, since all limits are 0.
+
+    _mark_tower_model in vllm/model_executor/models/interfaces.py: not in 0.13.0, but in 0.19.1.
+    """
+    if may_see(options) or (release is not None and release < _LEAVES_OUT_SINCE):
+        return 0.0
+    layers, hidden = shape.encoder_layers, shape.vision_hidden or 0
+    joined = (
+        4 * hidden * (4 * hidden + (shape.hidden or 0))
+        if shape.image_patches and not shape.image_tokens
+        else 0
+    )
+    numbers = layers * (_GATED if shape.image_masked else _OF_ENCODER) * hidden**2 + joined
+    return numbers * _BYTES / GIB / split.tensor / split.pipeline if layers else 0.0
 
 
 def kept_levels(shape: ModelShape) -> int:
@@ -142,23 +150,25 @@ def kept_buffers(shape: ModelShape, tokens: int, release: Version | None) -> flo
     """Return the GiB that vLLM allocates with the weights, and that no checkpoint has.
 
     The table of rotations has a row for each position that the model knows, and four where images
-    rotate, too: vllm/model_executor/layers/rotary_embedding, base.py and mrope.py. Where heads have
-    two widths, each has a table: gemma4_rope.py. Results of the encoder's layers have a buffer for
-    a batch: deepstack_input_embeds in qwen3_vl.py. So do the streams of DeepSeek-V4:
-    _mtp_hidden_buffer in vllm/models/deepseek_v4/nvidia/model.py.
+    rotate, too: vllm/model_executor/layers/rotary_embedding, base.py and mrope.py. Heads of two
+    widths have a table each, gemma4_rope.py, and others may rotate in part. Results of the
+    encoder's layers have a buffer for a batch: deepstack_input_embeds in qwen3_vl.py. So do the
+    streams of DeepSeek-V4: _mtp_hidden_buffer in vllm/models/deepseek_v4/nvidia/model.py.
     """
-    width = (shape.head_dim or _HEAD) if shape.latent is None else _ROPE
+    width = (shape.rotated or shape.head_dim or _HEAD) if shape.latent is None else _ROPE
     images = (
         shape.image_patches is not None and shape.image_tokens is None and not shape.image_masked
     )
     rotated = _POSITIONS * width if images else width + (shape.full_head_dim or 0)
     if shape.state_layers and shape.latent is None:
         whole = shape.state_layers + (shape.full_layers or 0) == shape.layers
-        rotated = rotated // _ROTATED if whole else 0  # nemotron_h.py rotates nothing
+        share = 1 if shape.rotated else _ROTATED
+        rotated = rotated // share if whole else 0  # nemotron_h.py rotates nothing
     positions = shape.context or 0 if shape.rotates else 0
     numbers = compressed_rotations(shape) or positions * rotated
     numbers += kept_levels(shape) * tokens * (shape.hidden or 0)
-    if shape.compresses and release is not None and release < _DRAFTED_UNTIL:
+    always = release is not None and release < _DRAFTED_UNTIL
+    if shape.compresses and (always or shape.draft_layers):
         numbers += tokens * shape.streams * (shape.hidden or 0)
     return numbers * _BYTES / GIB
 
@@ -193,13 +203,14 @@ def attention_bytes(shape: ModelShape) -> float:
 _INNER, _HIDDEN = 128, 256
 """Multiples of an expert's inner width on one rank, and of the hidden size."""
 _WIDER, _WIDER_RELEASES = 256, ((0, 11), (0, 27))
-"""The former of FlashInfer's TRT-LLM kernels, the first release that runs them, and the first that
-fills widths up to 128 only."""
-_ROW, _MORE = 256, 128
-"""With ROCm: the multiple of a row that is lengthened, and by how many numbers of 16 bits."""
+"""The former of FlashInfer's TRT-LLM kernels, their first release, and the first without."""
+_ROW, _MORE, _GATE_AND_UP, _DOWN = 256, 128, 2 / 3, 1 / 3
+"""With ROCm: the multiple of a row that is lengthened, and by how many numbers of 16 bits; shares
+of an expert's weights."""
 _UNQUANTISED, _SHUFFLED = "bf16", "fp8"
-_GATE_AND_UP, _DOWN = 2 / 3, 1 / 3
-"""Shares of an expert's weights."""
+_RESERVED = ((0, 22), (0, 27))
+"""Releases of vLLM that do not count what PyTorch keeps of them with ROCm: get_current_memory_usage
+in vllm/platforms/rocm.py of 0.22.1, not of 0.20.2; since 0.27 total_consumed in mem_utils.py."""
 
 
 def inner_multiple(gpu: str, release: Version | None) -> int:
@@ -215,6 +226,8 @@ def loaded_weights(
     gib: float,
     rocm_width: int | None = None,
     multiple: int = _INNER,
+    *,
+    release: Version | None = None,
 ) -> float:
     """Return the GiB of weights on a GPU of the fullest stage as the engine holds them.
 
@@ -224,27 +237,31 @@ def loaded_weights(
         gib: All weights.
         rocm_width: The inner width of an expert on one rank, if vLLM runs on a GPU of AMD.
         multiple: To what the inner width of an expert in MXFP4 is filled up.
+        release: The release of vLLM. None: the newest, or another engine.
     """
+    since, until = _RESERVED
     whole = fullest_weights(shape, split, gib) + _embeddings_kept(shape, split, gib)
     whole += copied_weights(shape, split)
-    if not shape.hidden or not shape.expert_ffn:
+    hidden = shape.expert_state
+    if not hidden or not shape.expert_ffn:
         return whole
     ranks = split.experts or split.tensor
     experts = min(expert_weights(shape), gib) / ranks / split.pipeline
     if shape.dtype == "mxfp4":
         inner = -(-shape.expert_ffn // ranks)
-        larger = _filled(inner, multiple) * _filled(shape.hidden, _HIDDEN) / (inner * shape.hidden)
+        larger = _filled(inner, multiple) * _filled(hidden, _HIDDEN) / (inner * hidden)
         return whole + experts * (larger - 1)
     if rocm_width and shape.dtype == _UNQUANTISED and gib == shape.weights_gib:
-        return whole + experts * _lengthened(shape.hidden, rocm_width)
-    if rocm_width and shape.dtype == _SHUFFLED:
+        gaps = release is None or not since <= release < until
+        return whole + experts * _lengthened(hidden, rocm_width, gaps=gaps)
+    if rocm_width and shape.dtype == _SHUFFLED and release is not None and release < since:
         layers = max(shape.layers - shape.dense_layers + shape.draft_layers, 1)
         return whole + experts * split.pipeline / layers
     return whole
 
 
-def _lengthened(hidden: int, inner: int) -> float:
-    """Return by which share experts grow where their rows are lengthened, with what stays unused.
+def _lengthened(hidden: int, inner: int, *, gaps: bool) -> float:
+    """Return by which share lengthened rows make experts grow, and gaps between them if they count.
 
     Rows of gate and up are as long as the hidden size, those of down as the inner width.
     """
@@ -253,7 +270,7 @@ def _lengthened(hidden: int, inner: int) -> float:
         return gate_and_up
     down = _DOWN * _MORE / inner
     unused = max(_GATE_AND_UP - _DOWN - down, 0.0) if gate_and_up else 0.0
-    return gate_and_up + down + unused
+    return gate_and_up + down + unused * gaps
 
 
 def _embeddings_kept(shape: ModelShape, split: Split, gib: float) -> float:
@@ -300,13 +317,7 @@ def while_quantising(
 ) -> float:
     """Return the GiB that weights take while vLLM quantises them as it loads them; else 0.
 
-    Before 0.13 these are all weights in 16 bits; before 0.16 the quantised ones as well.
-
-    Args:
-        command: The engine's command line.
-        shape: The model.
-        gib: All weights as they are quantised.
-        release: The release of vLLM. None: the newest, or another engine.
+    Before 0.13 these are all weights in 16 bits; before 0.16 all quantised ones (`gib`) as well.
     """
     plain = shape.weights_gib or 0.0
     online = command.quantization == _QUANTISED and shape.dtype == _UNQUANTISED
@@ -326,8 +337,6 @@ _COUNTED_SINCE = (0, 27)
 _FILES, _OF_A_FILE = 2, 10 * 10**9 / GIB
 """Files at once, and the most of a file that ModelOpt writes by default: max_shard_size in
 modelopt/torch/export/unified_export_hf.py of 0.47. Files of others may be larger."""
-
-
 _COPIED = ((0, 22), (0, 29))
 """Releases whose images have fastsafetensors 0.3.1 to 0.3.3, by their days: before 0.4.0."""
 

@@ -2,20 +2,19 @@
 
 Source: vllm/engine/arg_utils.py get_batch_defaults and _set_default_args of each release.
 
-A layer with experts in the largest batch: vllm/model_executor/layers/fused_moe of 0.11.0, 0.13.0,
-0.14.1, 0.15.0, 0.18.0, 0.19.0, 0.20.2, 0.22.0, 0.24.0, 0.26.0, 0.28.0 and 0.31.0, workspace_shapes
-of each kernel, _allocate_buffers in modular_kernel.py, and the lists of kernels in `oracle`, of
-which the first that supports the GPU and the format runs. FlashInfer's kernel allocates its
-workspace itself: getWorkspaceDeviceBufferSizes in csrc/fused_moe/cutlass_backend.
+The memory of a layer with experts: vllm/model_executor/layers/fused_moe of 0.11.0, 0.13.0, 0.14.1,
+0.15.0, 0.18.0, 0.19.0, 0.20.2, 0.22.0, 0.24.0, 0.26.0, 0.28.0 and 0.31.0: workspace_shapes of each
+kernel, _allocate_buffers in modular_kernel.py, and the lists of kernels in `oracle`, of which the
+first that supports the GPU and the format runs. FlashInfer's kernel allocates its workspace itself:
+getWorkspaceDeviceBufferSizes in csrc/fused_moe/cutlass_backend.
 
-vLLM runs the encoder of images once with the largest image that its processor allows, or as many as
-a batch holds, and keeps what it returns while the language model runs: profile_run in vllm/v1/
-worker/gpu_model_runner.py, vllm/multimodal/encoder_budget.py. Sizes in GiB. It needs the most in a
-layer's attention, where queries and keys are in memory before and after they are rotated, or in its
-feed-forward part, with the inner width before and after its function: Qwen2_5_VisionAttention in
-vllm/model_executor/models/qwen2_5_vl.py, Qwen3_VisionMLP in qwen3_vl.py. A tower from transformers
-has gate, up and product there, and no other rank has a part of it: gemma4_mm.py. profile_run keeps
-the pixels of the whole batch until it ends.
+vLLM runs the encoder once with the largest image that its processor allows, or with as many as a
+batch holds, and keeps the pixels of all and what it returns while the language model runs (GiB):
+profile_run in vllm/v1/worker/gpu_model_runner.py, vllm/multimodal/encoder_budget.py. It needs the
+most in a layer's attention, where queries and keys are in memory before and after they are rotated,
+or in its feed-forward part, with the inner width before and after its function: qwen2_5_vl.py and
+qwen3_vl.py in vllm/model_executor/models. A tower from transformers has gate, up and product there,
+and no other rank has a part of it: gemma4_mm.py.
 """
 
 from enum import Enum, auto
@@ -26,19 +25,18 @@ from kthena_components.core.models import ModelShape
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.images import Version
 
-ENGINE_V1 = (0, 8)
-"""The first release that runs the V1 engine by default."""
-_SMALL, _LARGE, _LARGEST = (256, 2048), (1024, 8192), (1024, 16384)
-"""Concurrent sequences and tokens of a batch, by class of GPU."""
+ENGINE_V1, _SMALL, _LARGE, _LARGEST = (0, 8), (256, 2048), (1024, 8192), (1024, 16384)
+"""The first release that runs the V1 engine by default; concurrent sequences and tokens of a batch,
+by class of GPU."""
 _BY_NAME, _BY_NAME_UNTIL, _MANY_UNTIL = ("H100", "H200"), (0, 8, 5), (0, 8, 4)
 """GPUs with the larger defaults in the first releases of V1, the first release that goes by memory,
 and the first one with fewer sequences on other GPUs."""
 _LARGE_GPU, _LARGEST_GPU, _A100_SMALL, _LARGEST_SINCE = 70, 160, (0, 9), (0, 28)
-"""GiB from which a GPU has the larger defaults; the first releases with an exception for A100, and
-with a class for the largest GPUs."""
+"""GiB from which a GPU has the larger defaults, and the first releases with an exception for A100,
+and with a class for the largest GPUs."""
 UNIFIED = "GB10"
-"""A GPU that shares its memory with the host. NVML does not report that memory, so its defaults are
-the smaller ones: get_batch_defaults in vllm/engine/arg_utils.py takes 0 after any error."""
+"""A GPU that shares its memory with the host. NVML does not report it, so its defaults are the
+smaller ones: get_batch_defaults in vllm/engine/arg_utils.py takes 0 after any error."""
 _LONGEST_WHOLE, _CHUNK, _CHUNK_UNTIL = 32768, 512, (0, 7)
 """Length up to which V0 does not split a prompt, and the tokens of a part in its older releases.
 Its run has no sampler then, as no prompt ends."""
@@ -67,9 +65,12 @@ class StartUp:
     encoder_ranks: int = 0
     """Ranks that share the encoder of images; 0 if it does not run."""
     films: bool = False
-    """Whether it runs for films as well."""
-    eager: bool = False
-    """Whether no CUDA graphs are captured."""
+    """Whether it runs for films."""
+    pieces: bool = True
+    decodes: bool = True
+    captured: int | None = None
+    """Whether CUDA graphs of what is between attention are captured, and those of whole decodes;
+    the tokens of the largest one, if stated."""
     attention: float = 0.0
     """GiB of attention in the first graph of whole decodes."""
     gathers: bool = False
@@ -83,6 +84,11 @@ class StartUp:
     on: frozenset[str] = frozenset()
     off: frozenset[str] = frozenset()
     """Variables of vLLM that its container sets to 1, and to 0."""
+
+    @property
+    def eager(self) -> bool:
+        """Whether no CUDA graphs are captured."""
+        return not (self.pieces or self.decodes)
 
     @property
     def copies(self) -> int:
@@ -186,6 +192,7 @@ def expert_numbers(start: StartUp, tokens: int, hidden: int, sparse: int) -> int
     """
     if start.shape.expert_ffn is None:
         return sparse
+    hidden = start.shape.expert_state or hidden
     gathered = _gathered(start, tokens) * hidden if _gathered(start, tokens) > tokens else 0
     rows, kernel = _rows(start, tokens), _kernel(start)
     quantised = rows * hidden // 2 if kernel is _Kernel.DEEP_GEMM else 0
@@ -194,7 +201,7 @@ def expert_numbers(start: StartUp, tokens: int, hidden: int, sparse: int) -> int
 
 def staying_numbers(start: StartUp) -> int:
     """Count the numbers of the workspaces that stay while the sampler runs; 0 if none do."""
-    kernel, hidden = _kernel(start), start.shape.hidden
+    kernel, hidden = _kernel(start), start.shape.expert_state
     deep_gemm = kernel is _Kernel.DEEP_GEMM and not start.before(_DEEP_GEMM_STAYS)
     if hidden is None or not (deep_gemm or kernel is _Kernel.STAYS):
         return 0
@@ -204,8 +211,9 @@ def staying_numbers(start: StartUp) -> int:
 
 def graph_numbers(start: StartUp, tokens: int) -> int:
     """Count the numbers of a layer with experts for the largest batch of a CUDA graph."""
-    inner, hidden = _inner(start), start.shape.hidden or 0
-    return tokens * _chosen(start) * (max(2 * inner, hidden) + inner) if inner else 0
+    inner, hidden = _inner(start), start.shape.expert_state or 0
+    first = (start.shape.expert_matrices - 1) * inner
+    return tokens * _chosen(start) * (max(first, hidden) + inner) * bool(inner)
 
 
 def _chosen(start: StartUp) -> int:
@@ -228,14 +236,14 @@ def _rows(start: StartUp, tokens: int) -> int:
 def _width(start: StartUp, hidden: int) -> int:
     """Count the numbers of a row."""
     inner, kernel = _inner(start), _kernel(start)
-    wider = max(hidden, inner)
+    first, wider = (start.shape.expert_matrices - 1) * inner, max(hidden, inner)
     if kernel is _Kernel.DEEP_GEMM:
         return 2 * hidden
     if kernel is _Kernel.FLASHINFER_BLOCKS:
-        return wider + 2 * inner + wider // 2
+        return wider + first + wider // 2
     if kernel is _Kernel.CUTLASS_FP4:
-        return 3 * hidden + max(2 * inner, hidden) + inner
-    return max(2 * inner, hidden) + (inner if kernel is _Kernel.OTHER else wider)
+        return 3 * hidden + max(first, hidden) + inner
+    return max(first, hidden) + (inner if kernel is _Kernel.OTHER else wider)
 
 
 def _inner(start: StartUp) -> int:
@@ -300,18 +308,15 @@ def _of_bf16(start: StartUp) -> _Kernel:
 
 _PATCH, _STILL = 3 * 2, 3
 """Numbers of a patch for each pixel: colours, and images of a film; and without films."""
-_OF_A_PICTURE, _TOGETHER_SINCE = 630, (0, 22)
-"""Patches of a picture of a film of Gemma 4, and the first release that was read whose tower takes
-more than one at once: _process_video_input in gemma4_mm.py of 0.20.2 and 0.22.0."""
-_OF_MEMORY, _OF_A_PATCH = 0.1, 4 * 10240 * 8
-"""The share of the GPU's memory up to which it takes them, and the bytes of a patch that it counts:
-_encoder_chunk in gemma4_mm.py."""
+_OF_A_PICTURE, _TOGETHER_SINCE, _OF_MEMORY, _OF_A_PATCH = 630, (0, 22), 0.1, 4 * 10240 * 8
+"""Patches of a picture of a film of Gemma 4, the first release read whose tower takes several at
+once (_process_video_input in gemma4_mm.py of 0.20.2 and 0.22.0), up to which share of the GPU's
+memory, and the bytes of a patch that it counts (_encoder_chunk)."""
 PATCHES, _PAIRS, _PROJECTED = 4, 64, 13
 """Patches that become one token. Of a film of Nemotron's Omni, pairs of pictures at once, and the
 widths of a patch while they are projected: a token has 16, as it is, with ReLU, and squared, beside
 what the encoder returned (extract_feature and mlp1 in nano_nemotron_vl.py of 0.20.2 to 0.33.0)."""
-_STATES = 3
-"""Widths of a patch: its state, the norm, and its position, which is kept for all layers."""
+_STATES = 3  # widths of a patch: its state, the norm, and its position, kept for all layers
 _ATTENTION = (((0, 12), 3, 18), ((0, 15), 4, 6))
 """Widths of a patch in attention before a release: those of each rank (state, norm, position,
 result) and those that ranks share. Before 0.12 queries and keys were rotated in 32 bits."""
@@ -320,28 +325,21 @@ _CONTIGUOUS = (4, 8)
 _GATHERING, _GATHERED_UNTIL = (9, 3), (0, 12)
 """The same while ranks gather queries, keys and values: all_gather_interleave before 0.12."""
 _INNER, _WIDTHS, _GATED = 4, 2, 3
-"""Inner width of a feed-forward layer for the hidden size, and how many are in memory at once,
-without and with a gate."""
-_BYTES = 2
-"""Bytes of a number in 16 bits."""
+"""Inner width of a feed-forward layer for the hidden size, how many of them are in memory at once,
+and with a gate."""
+_BYTES = 2  # of a number in 16 bits
 
 
 def encoder_peak(
     shape: ModelShape, tokens: int, ranks: int, release: Version | None, memory_gib: float
 ) -> float:
-    """Return the peak of the encoder; 0 if the table of models has no largest image.
-
-    Args:
-        shape: The model.
-        tokens: Tokens of a batch.
-        ranks: Ranks that share its layers.
-        release: The release of vLLM. None: the newest.
-        memory_gib: Memory of the GPU.
-    """
+    """Return the peak of the encoder, whose layers ranks share; 0 without a largest image."""
     patches = _images(shape, tokens) * (shape.image_patches or 0)
     numbers: float = patches * (shape.vision_hidden or 0)
     if shape.image_masked:
         numbers = masked_numbers(shape, patches, ranks, release)
+    elif shape.vision_asked:  # siglip.py of 0.14.0 to 0.33.0: no positions are kept
+        numbers *= _STATES - 1 + _WIDTHS * _INNER / ranks
     elif shape.image_tokens is None:
         numbers *= max(_STATES + _WIDTHS * _INNER / ranks, _in_attention(ranks, release))
     else:

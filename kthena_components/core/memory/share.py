@@ -8,7 +8,8 @@ sglang/srt/model_executor for what is measured before the weights are loaded. Th
 0.5.23 have four ways to choose the default share, one after the other.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.serving import EngineFacts
@@ -20,7 +21,7 @@ from kthena_components.core.memory.start_up import RCCL, ROCM
 from kthena_components.core.models import ModelShape
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.images import Version
-from kthena_components.core.values.read import first_unknown
+from kthena_components.core.values.read import first_unknown, mapping
 from kthena_components.core.values.unknown import Unknown
 
 _BY_CLASS_SINCE, _BY_BATCH_SINCE = (0, 4, 8), (0, 5, 3)
@@ -231,15 +232,6 @@ def aiter_factor(shape: ModelShape, ranks: int, length: int | None, backend: obj
 
 _SHARE, _OLD_SHARE, _SINCE = 0.92, 0.9, (0, 20)
 """vLLM's default of --gpu-memory-utilization, now and before 0.20."""
-_CUDA, _KEPT, _KEPT_SHARE = ("NVIDIA", "a GPU"), 0.4, 0.0015
-"""GPUs whose driver keeps memory, and how much: a base and a share, in GiB."""
-_WHOLE, _WHOLE_SHARE = ("NVIDIA A100", "NVIDIA A800"), 0.0045
-"""GPUs of which nvidia-smi states the whole memory, so CUDA's total is 79.1 to 79.3 of 80 GiB."""
-_GRACE, _OF_HOST = ("GB10", "GH200"), 1.0
-"""GPUs of which firmware and host take more, and how much: of GB10, 119.61 to 121.69 GiB are seen,
-the middle here; of GH200's 95.58 and 143.39, CUDA reports 94.5 and 142.5."""
-
-
 _LARGEST = ("--cuda-graph-max-bs", "--cuda-graph-max-bs-decode")
 _SIZES = ("--cuda-graph-bs", "--cuda-graph-bs-decode")
 """The options for the largest batch of the graphs, and for all sizes."""
@@ -260,17 +252,32 @@ def _release(engine: EngineFacts, name: str) -> Version | None:
     return image.release_of(name) if image else None
 
 
-def usable_memory(gpu: GpuFacts) -> float:
-    """Return the GiB of a GPU that CUDA reports: the driver keeps the rest.
+_COMPILATION, _LEVEL, _MODE = "--compilation-config", "--optimization-level", "cudagraph_mode"
+_OF_LEVELS = {"0": "NONE", "1": "PIECEWISE"}
+_GRAPH_SIZE, _GRAPH_SIZES = "max_cudagraph_capture_size", "cudagraph_capture_sizes"
+"""Options of vLLM that state which CUDA graphs are captured, and the modes of lower levels:
+CUDAGraphMode in vllm/config/compilation.py, OPTIMIZATION_LEVEL_00 and 01, and
+_set_cudagraph_sizes, in vllm/config/vllm.py of 0.12.0 to 0.33.0."""
 
-    Ten GPUs of 16 to 180 GiB are within 0.25 GiB of this. ROCm reports the whole memory.
-    """
-    if not gpu.name.startswith(_CUDA):
-        return gpu.memory_gib
-    if any(name in gpu.name for name in _GRACE):
-        return gpu.memory_gib - _OF_HOST
-    share = _WHOLE_SHARE if gpu.name.startswith(_WHOLE) else _KEPT_SHARE
-    return gpu.memory_gib - _KEPT - share * gpu.memory_gib
+
+def captured_graphs(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return whether graphs of pieces and of whole decodes are captured, and the largest batch."""
+    config = mapping(options.get(_COMPILATION))
+    stated = config.get(_MODE)
+    mode = str(stated or _OF_LEVELS.get(str(options.get(_LEVEL)), "")).upper()
+    none = mode == "NONE" or options.get("--enforce-eager") is True
+    size, sizes = (
+        config.get(name, options.get("--" + name.replace("_", "-")))
+        for name in (_GRAPH_SIZE, _GRAPH_SIZES)
+    )
+    counts = [
+        *filter(_is_count_option, [size, *(sizes if isinstance(sizes, list | tuple) else ())])
+    ]
+    return {
+        "pieces": not none and mode not in ("FULL", "FULL_DECODE_ONLY"),
+        "decodes": not none and mode != "PIECEWISE",
+        "captured": max(counts, default=None),
+    }
 
 
 def count_option(command: CommandFacts, option: str) -> int | None:

@@ -150,8 +150,6 @@ _BITS = {
 """Bits of one weight with its share of the scales: 8 bits per 32 numbers in the mx formats and per
 16 in nvfp4, 16 bits per 32 in int4; negligible in fp8 and int8.
 """
-_MATRICES = 3
-"""Matrices of one feed-forward layer or expert: gate, up and down."""
 _ENDS = 2
 """Layers at each end of a model that vLLM does not pack."""
 _BASE, _SHARE, _LEAST, _EXPERTS = 2.3, 0.05, 3.5, 8.0
@@ -280,13 +278,13 @@ def bytes_of(dtype: str) -> float:
 
 def expert_weights(shape: ModelShape) -> float:
     """Return the GiB of all experts; 0 if a size is not given."""
-    sizes = (shape.experts, shape.hidden, shape.expert_ffn)
+    sizes = (shape.experts, shape.expert_state, shape.expert_ffn)
     bits = _BITS.get(shape.dtype or "")
     if bits is None or not all(sizes):
         return 0.0
     numbers = (size or 0 for size in sizes)
     layers = max(shape.layers - shape.dense_layers + shape.draft_layers, 0)
-    return layers * _MATRICES * math.prod(numbers) * bits / 8 / GIB
+    return layers * shape.expert_matrices * math.prod(numbers) * bits / 8 / GIB
 
 
 def stage_layers(shape: ModelShape, split: Split) -> int:

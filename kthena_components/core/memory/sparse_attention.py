@@ -175,16 +175,19 @@ def _is_scaled(gpu: str, release: Version | None, backends: Collection[object]) 
     return not by_default
 
 
-_OF_A_HEAD = 128
-"""Width of a head of latent attention where the table of models has none."""
+_OF_A_HEAD, _ROTATED = 128, 64
+"""Width of a head of latent attention where the table has none, and numbers that are rotated."""
 _HEAD, _FEW_HEADS, _MANY_HEADS = 512, 64, 128
 """Width of a head, and to how many FlashMLA fills them up."""
 _SM120, _POWERS = ("NVIDIA RTX PRO", "NVIDIA GeForce RTX 50", "NVIDIA GB10"), (8, 16, 32, 64, 128)
 """GPUs that run FlashInfer's kernel there, and the heads to which that fills up."""
 _FILLED_SINCE = (0, 22)
 """The first release that fills up the queries while it measures, not their result alone."""
-_ROTATED = 64
-"""Numbers of a head that are rotated."""
+_EAGER_SINCE, _SCRATCH = (0, 23), ((0, 27), (0, 31))
+"""The first release that was read which does not compile the model, and the first ones with and
+without kept queries: eager_scratch.py is in 0.27.0 and 0.28.0, not in 0.26.0 and 0.31.0."""
+_SCORES, _OF_SCRATCH = 2 * 4 * (512 + 128), 64 * (64 + 4 + 4) // 2
+"""Scores of both compressors, which have 32 bits, and what is kept for an indexer, of a token."""
 _INDEX_HEADS, _INDEX_QUERIES, LOGITS = 64, 64 * 128 * 3 // 2, 2**28
 """Heads of an indexer, numbers of a token's queries there, in 16 bits and in FP8, and those of
 VLLM_SPARSE_INDEXER_MAX_LOGITS_MB."""
@@ -259,8 +262,8 @@ def compressed_workspace(length: int | None, tokens: int, release: Version | Non
     """Return the GiB that vLLM reserves for prefills.
 
     Either the latents of four requests, or the keys of the indexer, are in it: forward_mqa in
-    vllm/models/deepseek_v4/nvidia/flashmla.py, and DeepseekV4Indexer; before 0.22
-    vllm/model_executor/layers/deepseek_v4_attention.py.
+    vllm/models/deepseek_v4/nvidia/flashmla.py, and DeepseekV4Indexer. Experts use the same buffer,
+    which stays while attention runs: vllm/v1/worker/workspace.py.
     """
     kept = -(-(length or 0) // _RATIO)
     latents = _REQUESTS * (kept + _WINDOW + tokens) * _HEAD * 2
@@ -273,17 +276,23 @@ def compressed_attention(
     """Count the numbers of a layer while vLLM measures its peak.
 
     Queries and their result are filled up to the heads of the kernel, and the logits of the
-    indexer are as large as they may get: attn_impl in vllm/models/deepseek_v4/attention.py, and
-    sparse_attn_indexer in vllm/model_executor/layers/sparse_attn_indexer.py.
+    indexer are as large as they may get: attention.py in vllm/models/deepseek_v4, and vllm/
+    model_executor/layers/sparse_attn_indexer.py. Where vLLM does not compile the model, its loop
+    over layers holds the streams that a layer has got, and the indexer ends before there are
+    queries: execute_in_parallel in vllm/utils/multi_stream_utils.py.
     """
-    heads = -(-shape.heads // ranks)
+    heads, width, hidden = -(-shape.heads // ranks), shape.head_dim or _HEAD, shape.hidden or 0
     sizes = _POWERS if gpu.startswith(_SM120) else (_FEW_HEADS, _MANY_HEADS)
     filled = next((size for size in sizes if heads <= size), heads)
-    older = release is not None and release < _FILLED_SINCE
-    queries = (heads if older else filled) * (shape.head_dim or _HEAD)
-    result = filled * (shape.head_dim or _HEAD)
-    streams = (shape.streams + 2) * (shape.hidden or 0)
-    return tokens * (streams + queries + result + _INDEX_QUERIES) + LOGITS
+    if release is not None and release < _EAGER_SINCE:
+        both = filled + (heads if release < _FILLED_SINCE else filled)
+        return tokens * ((shape.streams + 2) * hidden + both * width + _INDEX_QUERIES) + LOGITS
+    queries = tokens * (filled + heads * (heads < filled)) * width
+    held = 2 * (shape.streams + 1) * hidden + filled * width
+    held += 2 * ((shape.query_latent or 0) + _HEAD) + _SCORES
+    if release is not None and _SCRATCH[0] <= release < _SCRATCH[1]:
+        held += filled * width + _OF_SCRATCH
+    return tokens * held + max(queries, tokens * _INDEX_QUERIES + LOGITS)
 
 
 def expanded_latents(
@@ -313,8 +322,7 @@ def decode_logits(shape: ModelShape, gpu: str, length: int | None, rows: int) ->
     sparse_attn_indexer.py of 0.19.1 to 0.33.0. In compressed attention and with pools one key
     stands for 4 tokens. Kernels for GPUs of AMD were not read.
     """
-    amd = gpu.startswith("AMD")
-    if length is None or amd or not (shape.compresses or shape.index_dim):
+    if length is None or gpu.startswith("AMD") or not (shape.compresses or shape.index_dim):
         return 0.0
     pooled = shape.compresses or shape.state_layers
     return rows * -(-length // (_POOL if pooled else 1)) * _OF_A_LOGIT / GIB

@@ -33,8 +33,8 @@ from kthena_components.core.memory.states_and_drafts import of_descriptors
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.images import Version
 
-_TOKEN = 2
-"""Bytes of a number of the activations."""
+_TOKEN, _MATRICES = 2, 3
+"""Bytes of a number of the activations; gate, up and their product, of each token."""
 _SORTED, _UNSORTED, _SINCE_UNSORTED = 38, 16, (0, 17)
 """Bytes for each logit that is sampled, as start-ups with four vocabularies state them. The source
 shows 2 as computed, 4 as a float, the sorted copy (4) and its index (8): PyTorch's sort needs the
@@ -49,20 +49,16 @@ _FLASHINFER = 11
 """The same with FlashInfer's sampler, which an image of 0.8 to 0.16 may have or not, and with the
 sampler of AITER, which has the same parts: forward_hip in topk_topp_sampler.py since 0.12."""
 _SAMPLES, _AITER = FLASHINFER, "VLLM_ROCM_USE_AITER"
-"""Variables that choose them: vllm/envs.py of 0.10.2 to 0.33.0."""
+_ESTIMATES, _NEWER = "VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS", "VLLM_USE_V2_MODEL_RUNNER"
+"""Variables that choose them (vllm/envs.py of 0.10.2 to 0.33.0), graphs in the budget, a runner."""
 _BOTH_SINCE = (0, 21)
 """The first release that samples with FlashInfer by default, and measures both samplers: it calls
 the other one as well, for requests with seeds (_dummy_sampler_run of 0.21.0, not of 0.20.2)."""
-_ESTIMATES, _NEWER = "VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS", "VLLM_USE_V2_MODEL_RUNNER"
-"""Variables that decide whether graphs are part of the budget, and which model runner runs."""
-_MATRICES = 3
-"""Gate, up and their product, of each token."""
 _FILM, _FILMS_UNTIL = 153600, (0, 11, 1)
 """Tokens that vLLM 0.11.0 reserves for a film of Qwen3-VL, as its logs state: 12288, each with 12.5
 for its time (get_max_video_tokens in qwen3_vl.py). 0.13 does not; between them none was read."""
 _KEPT_UNTIL, _KEPT = (0, 12), 8
-"""The first release that frees the workspaces of FP8 experts before it samples, and rows of a token
-in them."""
+"""The first release that frees workspaces of FP8 experts before it samples, and a token's rows."""
 
 _DRIVER, _LATER_DRIVER, _LATER, _SMALL_GPU = 0.14, 0.25, (0, 18), "GeForce"
 """What CUDA's libraries allocate by themselves, as start-ups state `non-torch memory`: 0.13 GiB in
@@ -76,24 +72,24 @@ _WITH_HOST = 1.25
 so what its processes take meanwhile counts, too (vllm/utils/mem_utils.py MemorySnapshot)."""
 ROCM, RCCL = 1.0, 0.3
 """The same of ROCm, and RCCL's channels to each other rank."""
-_CHANNELS, _MULTICAST, _FROM_MULTICAST = 0.42, 1.9, (0, 17)
-"""NCCL's channels over NVLink, and with the buffers for multicast that newer releases have."""
-_PCIE = 0.1
-"""NCCL's buffers between GPUs without NVLink, or between pipeline stages."""
+_CHANNELS, _MULTICAST, _FROM_MULTICAST, _PCIE = 0.42, 1.9, (0, 17), 0.1
+"""NCCL's channels over NVLink, and with the buffers for multicast that newer releases have; its
+buffers between GPUs without NVLink, or between pipeline stages."""
 
 _GRAPHS_SINCE, _ROCM_GRAPHS_SINCE = (0, 20), (0, 26)
 """The first releases that subtract the graphs from the budget, with CUDA and with ROCm: in
 gpu_worker.py, `is_cuda` became `is_cuda_alike`."""
-_LARGEST_GRAPH = 512
-"""Largest batch that is captured."""
+_LARGEST_GRAPH, _MEASURED_SINCE = 512, (0, 17, 1)
+"""Largest batch of graphs, and the first release read that subtracts them if a variable asks."""
 _GRAPH, _GRAPHS = 0.21 / 1024, 0.05
 """GiB of the two graphs of a layer and a batch size, and of all together, as start-ups state."""
-_ROCM_GRAPHS = 2
-"""How much larger the estimate of them is with ROCm: 1.55 GiB of 64 layers and 51 sizes. They take
-more when they are captured, which is after the cache is sized."""
-_MEASURED_SINCE = (0, 17, 1)
-"""The first release that was read which measures them, and subtracts them if a variable asks."""
-_INSIDE, _SAMPLED, _MODES = ((0, 18), (0, 27)), 2, 2
+_WHOLE, _PAGE = 1 / 1024, 2 / 1024
+"""GiB of a graph of a whole decode at least (profile_cudagraph_memory), and of any with ROCm 7: HIP
+allocates executable memory for its arguments (AllocGraphKernargPool in hip_graph_internal.cpp of
+ROCm/rocm-systems), which ROCr takes from no larger block (kfd driver, AllocateMemory), and Linux
+counts in pages of 2 MiB (VRAM_AVAILABILITY_ALIGN in amdgpu_amdkfd_gpuvm.c). Each layer's attention
+ends a piece: 2,142 graphs of Llama-2-13B in vLLM (ROCm/rocm-systems#10257)."""
+_INSIDE, _SAMPLED = ((0, 18), (0, 27)), 2
 """Releases that capture graphs to measure them before they look at what is free: the first that was
 read, and the first without (profile_cudagraph_memory in gpu_worker.py of 0.18.0 to 0.28.0, inside
 memory_profiling or after it); how many graphs of each mode, pieces and whole decodes."""
@@ -105,15 +101,12 @@ _COUNTED = 4 + 1 / 8
 """Bytes of each request and word that it keeps after the weights are measured, in no part of the
 budget: PenaltiesState in vllm/v1/worker/gpu/sample/penalties.py, load_model in model_runner.py."""
 _CAPTURED, _V0_GRAPHS = (((0, 10, 1), 4.8), ((0, 12), 3.0)), 3.0
-"""By how much graphs of older releases are larger at most, each before a release, as start-ups
-state what was captured: 2.24 GiB of Qwen3-8B in 0.9, 3.45 of p11 in 0.10.2; and what V0 says that
-they take at most: capture_model in vllm/worker/model_runner.py of 0.6.4."""
-OF_CONTEXT = 0.45
-"""What CUDA's context takes of an idle GPU at least: start-ups state 0.5 GiB and more, as `Free
-memory on device`."""
-_OF_RANKS, _RANKS_SINCE = 1.5, (0, 25)
-"""The same with the buffers between ranks, which newer releases allocate before they look at what
-is free: 1.54 GiB of an H100 (vllm#48601), 2.3 of an L4 (t10)."""
+"""By how much graphs are larger at most, before a release (2.24 GiB of Qwen3-8B were captured in
+0.9, 3.45 of p11 in 0.10.2), and what V0's take at most: vllm/worker/model_runner.py of 0.6.4."""
+OF_CONTEXT, _OF_RANKS, _RANKS_SINCE = 0.45, 1.5, (0, 25)
+"""What CUDA's context takes of an idle GPU at least (start-ups state 0.5 GiB and more, as `Free
+memory on device`), and with the buffers between ranks, which newer releases allocate before they
+look at what is free: 1.54 GiB of an H100 (vllm#48601), 2.3 of an L4 (t10)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,9 +124,9 @@ class Terms:
     staged: float = 0.0
     """Files of the checkpoint that the loader keeps, at most."""
     doubt: float = 0.0
-    """By how much the terms may be lower: if the image samples with FlashInfer, if its model
-    runner counts no graphs, if data-parallel copies do not gather their tokens or exchange them by
-    other means, if no graphs of whole decodes are captured, and if the loader keeps no files."""
+    """By how much the terms may be lower: if the image samples with FlashInfer, if its model runner
+    counts no graphs, or its ROCm no pages, if data-parallel copies do not gather their tokens or
+    exchange them by other means, without graphs of decodes, and if the loader keeps no files."""
 
     @property
     def total(self) -> float:
@@ -240,9 +233,11 @@ def _sampler(start: StartUp) -> float | None:
 
 
 def _doubt(start: StartUp) -> float:
-    """Return by how much FlashInfer's sampler, or the newer model runner, needs less at most."""
+    """Return by how much FlashInfer's sampler, another model runner or ROCm needs less at most."""
     if counts_no_graphs(start):
         return _graphs(start)
+    if start.gpu.startswith("AMD") and (largest := _largest_graph(start)):
+        return _captured(start, captured_sizes(largest))
     stated = _SAMPLES in start.on or _SAMPLES in start.off
     if stated or start.before(ENGINE_V1) or not start.before(_SINCE_UNSORTED):
         return 0.0
@@ -282,14 +277,14 @@ def _layers(start: StartUp) -> float | None:
     shape, hidden, (_, tokens) = start.shape, start.shape.hidden, batch_of(start)
     if hidden is None or (shape.ffn is None and shape.expert_ffn is None):
         return None
-    # Hidden states and residual, of each stream, and the norm.
-    widths = tokens * (2 * shape.streams + 1) * hidden
+    # Hidden states and residual, of each stream, the norm, and states of blocks.
+    widths = tokens * (2 * shape.streams + 1 + shape.blocks) * hidden
     sparse = int(_workspace(start) * GIB / _TOKEN)
     most = max(_dense(start, tokens), expert_numbers(start, tokens, hidden, sparse))
-    attention = 0
+    attention = max(sparse, staying_numbers(start)) if shape.compresses else 0
     if shape.compresses:
         ranks = start.split.attention or start.split.tensor
-        attention = sparse + compressed_attention(shape, ranks, start.gpu, tokens, start.version)
+        attention += compressed_attention(shape, ranks, start.gpu, tokens, start.version)
     latents = expanded_latents(shape, start.split, start.version, batch_of(start)[0])
     return max(widths + most + latents, attention) * _TOKEN / GIB
 
@@ -332,27 +327,26 @@ def _communication(start: StartUp) -> float:
 def _held_by_exchanges(start: StartUp) -> float:
     """Return what exchanges in graphs that were captured to be measured still hold.
 
-    NCCL frees their pages when it next launches something: persistentDestructor queues them, and
-    ncclLaunchPrepare polls, in NCCL's enqueue.cc. vLLM looks at what is free before that, so that
-    they count once more, with or without an estimate of graphs.
+    NCCL frees their pages when it next launches something (persistentDestructor, ncclLaunchPrepare
+    in its enqueue.cc). vLLM looks at what is free before that: they count with any estimate.
     """
     inside = not start.before(_INSIDE[0]) and start.version and start.before(_INSIDE[1])
-    if start.eager or start.copies == 1 or not start.gathers or not inside:
+    if start.eager or start.copies == 1 or not (start.gathers and inside):
         return 0.0
-    graphs = _MODES * min(captured_sizes(_most_captured(start)), _SAMPLED)
+    graphs = (start.pieces + start.decodes) * min(captured_sizes(_most_captured(start)), _SAMPLED)
     linked = start.gpu.startswith(LINKED)
     return captured_exchanges(start.shape, start.split, graphs) if linked else 0.0
 
 
 def _most_captured(start: StartUp) -> int:
-    """Return the tokens of the largest graph."""
-    return min(2 * batch_of(start)[0] * (1 + start.drafts), _LARGEST_GRAPH, batch_of(start)[1])
+    """Return the tokens of the largest graph, stated or by default."""
+    default = min(2 * batch_of(start)[0] * (1 + start.drafts), _LARGEST_GRAPH)
+    return min(start.captured or default, batch_of(start)[1])
 
 
 def _largest_graph(start: StartUp) -> int:
     """Return the tokens of the largest graph, and 0 if the budget includes no graphs."""
-    amd = start.gpu.startswith("AMD")
-    since: Version = _ROCM_GRAPHS_SINCE if amd else _GRAPHS_SINCE
+    since: Version = _ROCM_GRAPHS_SINCE if start.gpu.startswith("AMD") else _GRAPHS_SINCE
     since = _MEASURED_SINCE if _ESTIMATES in start.on else since
     if start.eager or _ESTIMATES in start.off or start.before(since):
         return 0
@@ -364,18 +358,24 @@ def _graphs(start: StartUp) -> float:
     largest = _largest_graph(start)
     if not largest:
         return 0.0
-    times = _ROCM_GRAPHS if start.gpu.startswith("AMD") else 1
-    each = _GRAPH * times * start.shape.layers / start.split.pipeline
-    captured = captured_sizes(largest) * each + _exchanged(start)
+    captured = _captured(start, captured_sizes(largest)) + _exchanged(start)
     return _GRAPHS + _first_graph(start, largest) + _of_decodes(start) + captured
+
+
+def _captured(start: StartUp, sizes: int) -> float:
+    """Return what graphs of some batch sizes take, beside what the first one needs."""
+    layers = start.shape.layers / start.split.pipeline
+    if start.gpu.startswith("AMD"):
+        return sizes * (start.pieces * (layers + 1) + start.decodes) * _PAGE
+    return sizes * (_GRAPH * layers if start.pieces else _WHOLE)
 
 
 def _exchanged(start: StartUp) -> float:
     """Return the part of them that exchanges of data-parallel copies take."""
     largest = _largest_graph(start)
-    if not largest or start.copies == 1 or not start.gathers or not start.gpu.startswith(LINKED):
-        return 0.0
-    return captured_exchanges(start.shape, start.split, 2 * captured_sizes(largest) - 1)
+    gathers = largest and start.copies > 1 and start.gathers and start.gpu.startswith(LINKED)
+    graphs = (start.pieces + start.decodes) * captured_sizes(largest) - 1
+    return captured_exchanges(start.shape, start.split, graphs) if gathers else 0.0
 
 
 def _first_graph(start: StartUp, tokens: int) -> float:
@@ -393,7 +393,7 @@ def _of_decodes(start: StartUp) -> float:
 
     Its batch has all sequences at most, each with the tokens of its draft: cudagraph_dispatcher.py.
     """
-    largest = _largest_graph(start)
+    largest = _largest_graph(start) if start.decodes else 0
     rows = min(largest, batch_of(start)[0] * (1 + start.drafts))
     logits = 2 * decode_logits(start.shape, start.gpu, start.length, rows)
     held = start.attention + _first_graph(start, rows) if rows else 0.0

@@ -12,12 +12,17 @@ from kthena_components.core.models.config_fields import (
     LAYER_KEYS,
     LENGTHS,
     MAMBA_KEYS,
+    ROTATED_KEYS,
     STATE_KEYS,
     Stored,
     first_size,
+    fp8_block,
     has_dense_layers,
+    layers_of,
     layers_without_experts,
     longest_request,
+    rotated_numbers,
+    scale_group,
     size_of,
     state_bytes,
     stored_tokens,
@@ -35,6 +40,7 @@ _INNER = {
     ),
     "vision_config": (
         *("hidden_size", "num_hidden_layers", "vt_hidden_size", "vt_num_hidden_layers"),
+        "vt_num_attention_heads",
     ),
 }
 """Maps of which only some keys are read."""
@@ -43,15 +49,19 @@ _KEPT = (
     "intermediate_size", "kv_lora_rank", "moe_intermediate_size", "num_attention_heads",
     "num_hidden_layers", "q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "rope_parameters",
     "rope_scaling", "v_head_dim", "vocab_size", *STATE_KEYS, *MAMBA_KEYS,
+    *ROTATED_KEYS,
 )  # fmt: skip
 _KV_HEADS = ("num_key_value_heads", "num_attention_groups")
 """Keys for the number of KV heads; the second one is Step's."""
 _EXPERTS = ("num_experts", "moe_num_experts", "n_routed_experts", "num_local_experts")
 _CHOSEN = ("num_experts_per_tok", "experts_per_token", "top_k_experts", "num_experts_per_token")
+_NARROWED, _BLOCK_LAYERS = ("routed_expert_hidden_size", "moe_latent_size"), "attn_res_block_size"
+_FUNCTION, _UNGATED = "mlp_hidden_act", "relu2"
+"""Keys of Kimi-K3, and of Nemotron-H for such a width and its function, which needs no gate."""
 _DENSE = ("dense_intermediate_size", "intermediate_size_mlp")
 """Width of the dense layers if intermediate_size is an expert's: MiniMax-M3, Llama 4."""
 _ENCODER_LAYERS = ("num_hidden_layers", "vt_num_hidden_layers")
-_ENCODER_WIDTH = ("hidden_size", "vt_hidden_size")
+_ENCODER_WIDTH, _ENCODER_HEADS = ("hidden_size", "vt_hidden_size"), "vt_num_attention_heads"
 """Keys of an encoder; the second ones are Kimi's."""
 _LARGE_IMAGES = {
     "qwen3_5": (16_777_216, 16),
@@ -59,22 +69,22 @@ _LARGE_IMAGES = {
     "qwen2_5_vl": (12_845_056, 14),
     "mistral3": (1540**2, 14),
 }
-"""Pixels of the largest image of these types of models, in the family's preprocessor_config.json,
-or in the default of its VisionEncoderArgs, which a config.json may not state, and the edge of a
-patch."""
+"""Pixels of the largest image of these types of models, in the family's preprocessor_config.json or
+in the default of its VisionEncoderArgs, and the edge of a patch."""
 _UNROTATED = ("inkling", "kimi_linear", "kimi_k3")
 """The types of models without rotations: vllm/models/inkling and kimi_k3 of 0.33.0, and
 model_executor/models/kimi_linear.py of 0.26.0."""
-_ASKED = "gemma3"
-"""The type of models whose encoder SGLang runs with --enable-multimodal only."""
+_ASKED, _SQUARE = "gemma3", {"image_patches": 64**2, "image_edge": 14, "image_tokens": 16**2}
+"""The type of models whose encoder SGLang runs with --enable-multimodal only, and its images."""
 _MASKED = "mistral3"
 """The type of models whose encoder attends with a mask of all patches."""
 _FILM_WIDTH, _FILM, _FILM_TOKENS = 1152, 32 * 70 * 3**2, 32 * (70 + 8)
 """Hidden size of the tower of Gemma 4 from 26 B on, patches and tokens of its longest film: 32
 images of 70 tokens of 9 patches each, and 8 tokens around each. Source:
 vllm/model_executor/models/gemma4_mm.py get_mm_max_tokens_per_item."""
-_RATIOS = (0, 4, 128)
-"""Tokens that one latent of compressed attention stands for; 0 keeps a window only."""
+_USUAL_WIDTH, _RATIOS = 1152, (0, 4, 128)
+"""Hidden size of most encoders of Qwen3-VL and Qwen3.5 to 3.8; and tokens that one latent of
+compressed attention stands for, where 0 keeps a window only."""
 _SOURCE = "config.json"
 
 
@@ -100,6 +110,14 @@ class ModelShape:
     """Routed experts of a layer; 0 in a dense model."""
     expert_ffn: int | None = None
     """Inner width of one expert."""
+    expert_hidden: int | None = None
+    """Width of the state that routed experts get, where a projection narrows it: Kimi-K3, Nemotron
+    3 Super and Ultra. None: the hidden size."""
+    expert_matrices: int = 3
+    """Matrices of an expert: gate, up and down; 2 in Nemotron-H, whose experts have no gate."""
+    block_layers: int | None = None
+    """Layers of a block whose state each token keeps for the layers after it: attn_res_block_size
+    of Kimi-K3. None: no state of another layer is kept."""
     chosen: int | None = None
     """Experts that run on each token. None: not given."""
     fp8_block: int | None = None
@@ -153,6 +171,8 @@ class ModelShape:
     rotates: bool = True
     """Whether attention rotates queries and keys by position. False: Inkling, whose heads add
     logits of distances, and the latent attention of Kimi-Linear and Kimi-K3."""
+    rotated: int | None = None
+    """Numbers of a position in the tables of rotations. None: as many as a head has."""
     image_masked: bool = False
     """Whether its encoder attends with a mask of all patches of a batch: Mistral's."""
     vision_layers: int | None = None
@@ -163,6 +183,8 @@ class ModelShape:
     """
     vision_asked: bool = False
     """Whether SGLang runs its encoder with an option only, since 0.4.6: Gemma 3."""
+    vision_heads: int | None = None
+    """Heads of Kimi's encoder, which ranks may not share evenly. None: not given."""
     image_patches: int | None = None
     """Patches of the largest image that its processor allows, or of a film if it has more. None:
     not given.
@@ -170,9 +192,8 @@ class ModelShape:
     image_edge: int = 16
     """Pixels of a patch's edge. 14: an encoder without results of its inner layers."""
     image_tokens: int | None = None
-    """Tokens that they become in an encoder that vLLM takes from transformers, whole on each rank.
-    None: another encoder, where each four patches become one.
-    """
+    """Tokens that they become. None: each four patches become one. Except Gemma 3's, encoders with
+    other numbers are those of transformers, which each rank of vLLM has as a whole."""
     film_tokens: int | None = None
     """Tokens of two pictures of a film, if its longest film fills a request: Nemotron's Omni."""
     context: int | None = None
@@ -196,6 +217,21 @@ class ModelShape:
         return self.streams > 1 and self.latent is None
 
     @property
+    def expert_state(self) -> int | None:
+        """Width of the state that routed experts get."""
+        return self.expert_hidden or self.hidden
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of layers whose states each token keeps."""
+        return -(-self.layers // self.block_layers) if self.block_layers else 0
+
+    @property
+    def encoder_layers(self) -> int:
+        """Layers of the vision encoder, as far as known. 27: Qwen3_5VisionConfig in vllm 0.19.1."""
+        return self.vision_layers or (27 if self.vision_hidden == _USUAL_WIDTH else 0)
+
+    @property
     def latent_layers(self) -> int:
         """Layers of latent attention, if it has any: the others have states of fixed size."""
         return self.layers - self.state_layers
@@ -208,7 +244,7 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
     Layers that only draft tokens are left out: files may lack their weights.
     """
     text = mapping(config.get("text_config")) or config
-    heads, layers = size_of(text.get("num_attention_heads")), _layers(text)
+    heads, layers = size_of(text.get("num_attention_heads")), layers_of(text)
     if heads is None or layers is None:
         missing = "num_hidden_layers" if heads else "num_attention_heads"
         return Unknown(f"its {_SOURCE} states no {missing}")
@@ -225,8 +261,8 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
         ffn=ffn,
         experts=experts,
         expert_ffn=expert_ffn,
-        fp8_block=_block(config) or _block(text),
-        group=_group(config) or _group(text),
+        fp8_block=fp8_block(config) or fp8_block(text),
+        group=scale_group(config) or scale_group(text),
         vocab=size_of(text.get("vocab_size")),
         head_dim=size_of(text.get("head_dim")),
         latent=latent,
@@ -242,6 +278,7 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
         context=longest_request(text),
         dtype=weights_format(config, text),
         rotates=not str(config.get("model_type")).startswith(_UNROTATED),
+        rotated=rotated_numbers(text),
         source=_SOURCE,
     )
 
@@ -249,19 +286,13 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
 def shape_keys(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the part of a config.json that `shape_from_config` reads, with sorted keys."""
     keys = {*_TOP, *_KEPT, *_KV_HEADS, *_EXPERTS, *_CHOSEN, *_DENSE, *LENGTHS, *LAYER_KEYS}
+    keys |= {*_NARROWED, _BLOCK_LAYERS, _FUNCTION}
     found = {key: config[key] for key in keys if config.get(key) is not None}
     for name, inner in _INNER.items():
         stated = mapping(config.get(name))
         found[name] = {key: stated[key] for key in inner if key in stated}
     found["text_config"] = shape_keys(text) if (text := mapping(config.get("text_config"))) else {}
     return {key: found[key] for key in sorted(found) if found[key] != {}}
-
-
-def _layers(text: Mapping[str, Any]) -> int | None:
-    """Count the layers; Nemotron's newer files list them instead."""
-    return size_of(text.get("num_hidden_layers")) or size_of(
-        len(sequence(text.get("layers_block_type")))
-    )
 
 
 def _kv_heads(text: Mapping[str, Any], heads: int) -> int | None:
@@ -299,6 +330,10 @@ def _counted(text: Mapping[str, Any], layers: int, tokens: Stored) -> dict[str, 
     """
     types, ratios = sequence(text.get("indexer_types")), sequence(text.get("compress_ratios"))
     found: dict[str, Any] = {"chosen": first_size(text, _CHOSEN)}
+    found["expert_hidden"] = first_size(text, _NARROWED)
+    found["block_layers"] = size_of(text.get(_BLOCK_LAYERS))
+    if text.get(_FUNCTION) == _UNGATED:
+        found["expert_matrices"] = 2
     found["state_bytes"] = state_bytes(text, tokens.states)
     if tokens.full:
         found["full_kv_heads"] = size_of(text.get(FULL_HEADS))
@@ -322,6 +357,7 @@ def _encoder(config: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "vision_layers": first_size(vision, _ENCODER_LAYERS),
         "vision_hidden": first_size(vision, _ENCODER_WIDTH),
+        "vision_heads": size_of(vision.get(_ENCODER_HEADS)),
         "vision_asked": bool(vision) and config.get("model_type") == _ASKED,
         **_images(config),
     }
@@ -332,6 +368,8 @@ def _images(config: Mapping[str, Any]) -> dict[str, Any]:
     if _has_films(config):
         return {"image_patches": _FILM, "image_tokens": _FILM_TOKENS}
     kind = str(config.get("model_type"))
+    if kind == _ASKED and _vision(config):
+        return dict(_SQUARE)
     sizes = (size for name, size in _LARGE_IMAGES.items() if kind.startswith(name))
     pixels, edge = next(sizes, (0, 0)) if _vision(config) else (0, 0)
     masked = kind.startswith(_MASKED)
@@ -359,20 +397,3 @@ def _widths(text: Mapping[str, Any], layers: int, experts: int) -> tuple[int | N
     own = narrow is not None or bool(sequence(text.get("moe_intermediate_size")))
     dense = first_size(text, _DENSE) or (wide if own else None)
     return dense if has_dense_layers(text, layers) else None, narrow if own else wide
-
-
-def _block(config: Mapping[str, Any]) -> int | None:
-    """Return the edge of FP8 blocks, the larger of two."""
-    quantised = mapping(config.get("quantization_config"))
-    if quantised.get("quant_method", "fp8") != "fp8":
-        return None
-    edges = quantised.get("weight_block_size")
-    sizes = [size_of(edge) for edge in edges] if isinstance(edges, list | tuple) else []
-    return max((size for size in sizes if size is not None), default=None)
-
-
-def _group(config: Mapping[str, Any]) -> int | None:
-    """Return how many inputs share a scale in weights of AWQ or GPTQ."""
-    quantised = mapping(config.get("quantization_config"))
-    awq = quantised.get("quant_method") in ("awq", "gptq")
-    return size_of(quantised.get("group_size")) if awq else None

@@ -28,6 +28,13 @@ def first_size(text: Mapping[str, Any], keys: Iterable[str]) -> int | None:
     return next((size for size in map(size_of, firsts) if size is not None), None)
 
 
+def layers_of(text: Mapping[str, Any]) -> int | None:
+    """Count the layers; Nemotron's newer files list them instead."""
+    return size_of(text.get("num_hidden_layers")) or size_of(
+        len(sequence(text.get("layers_block_type")))
+    )
+
+
 _FULL = frozenset({"full_attention", "deepseek_sparse_attention"})
 _STATE = "linear_attention"
 FULL_HEADS, FULL_WIDTH = "num_global_key_value_heads", "global_head_dim"
@@ -69,6 +76,14 @@ MAMBA_KEYS = (
     "mamba_ssm_cache_dtype",
 )  # fmt: skip
 """The same of Mamba 2, in the same order: Nemotron-H."""
+_ROTATED, _SHARE = "rotary_dim", "partial_rotary_factor"
+_OTHER_BASES = ("rope_local_base_freq", "swa_rope_theta")
+"""Keys for the rotated part of a head, as a width and as a share, and for the base of rotations in
+layers with a window, which then have their own table: Gemma 3 and MiMo-V2."""
+ROTATED_KEYS = (_ROTATED, _SHARE, *_OTHER_BASES)
+_LINEAR, _KINDS = "linear_attn_config", ("full_attn_layers", "kda_layers")
+_OF_KDA = ("short_conv_kernel_size", "head_dim", "num_heads")
+"""Where Kimi-Linear and Kimi-K3 list their layers, and the sizes of Kimi Delta Attention."""
 _BLOCKS = {"*": "full_attention", "M": _STATE, "attention": "full_attention", "mamba": _STATE}
 """Layers of Nemotron-H in `hybrid_override_pattern`, and by the names of its newer files."""
 _SSM, _HALVES, _CONVOLVED = 4, ("bfloat16", "float16"), 2
@@ -93,7 +108,7 @@ def stored_tokens(text: Mapping[str, Any], layers: int) -> Stored:
         text: The config.json, or its `text_config`.
         layers: The number of layers.
     """
-    types = (_texts(text.get("layer_types")) or _blocks(text))[:layers]
+    types = (_texts(text.get("layer_types")) or _blocks(text) or _kinds(text))[:layers]
     one_of_two = (text.get(FULL_HEADS) is None) != (text.get(FULL_WIDTH) is None)
     uneven = one_of_two or any(text.get(key) not in (None, 0) for key in _UNEVEN)
     if types and not _FULL.issuperset(types):
@@ -115,6 +130,7 @@ def stored_tokens(text: Mapping[str, Any], layers: int) -> Stored:
 def state_bytes(text: Mapping[str, Any], layers: int) -> int | None:
     """Return the bytes of the states of one request in gated delta nets; None if not given.
 
+    A head of Kimi Delta Attention keeps the square of its width: kda_state_shape in the same file.
     Each value head keeps a matrix of its width times the width of a key head, and the convolution
     its last inputs: gated_delta_net_state_shape in vllm/model_executor/layers/mamba/mamba_utils.py,
     Mamba2StateShape in sglang/srt/configs/mamba_utils.py, both of 16 bits with states of 32. A
@@ -126,6 +142,9 @@ def state_bytes(text: Mapping[str, Any], layers: int) -> int | None:
             each = _SSM // 2 if text.get(keys[5]) in _HALVES else _SSM
             convolved = (2 * heads * width + values * wide) * (kernel - 1) * _CONVOLVED
             return layers * (values * width * wide * each + convolved)
+    kernel, width, heads = (size_of(mapping(text.get(_LINEAR)).get(key)) for key in _OF_KDA)
+    if layers and kernel and width and heads:
+        return layers * heads * width * (width * _SSM + 3 * (kernel - 1) * _CONVOLVED)
     return None
 
 
@@ -134,6 +153,13 @@ def _blocks(text: Mapping[str, Any]) -> list[str]:
     pattern = text.get("hybrid_override_pattern")
     blocks = list(pattern) if isinstance(pattern, str) else _texts(text.get("layers_block_type"))
     return [_BLOCKS.get(block, block) for block in blocks]
+
+
+def _kinds(text: Mapping[str, Any]) -> list[str]:
+    """Return the types of the layers of Kimi-Linear and Kimi-K3, in any order; none of others."""
+    linear = mapping(text.get(_LINEAR))
+    full, states = (len(sequence(linear.get(key))) for key in _KINDS)
+    return ["full_attention"] * full + [_STATE] * states
 
 
 def _has_window(text: Mapping[str, Any], layers: int) -> bool:
@@ -257,6 +283,23 @@ def _int_of(bits: object) -> str | None:
     return next((name for number, name in _BY_BITS.items() if bits == number), None)
 
 
+def fp8_block(config: Mapping[str, Any]) -> int | None:
+    """Return the edge of FP8 blocks, the larger of two."""
+    quantised = mapping(config.get("quantization_config"))
+    if quantised.get("quant_method", "fp8") != "fp8":
+        return None
+    edges = quantised.get("weight_block_size")
+    sizes = [size_of(edge) for edge in edges] if isinstance(edges, list | tuple) else []
+    return max((size for size in sizes if size is not None), default=None)
+
+
+def scale_group(config: Mapping[str, Any]) -> int | None:
+    """Return how many inputs share a scale in weights of AWQ or GPTQ."""
+    quantised = mapping(config.get("quantization_config"))
+    awq = quantised.get("quant_method") in ("awq", "gptq")
+    return size_of(quantised.get("group_size")) if awq else None
+
+
 LENGTHS = (
     "max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "model_max_length",
     "max_target_positions", "max_sequence_length", "max_seq_length", "seq_len",
@@ -300,6 +343,39 @@ def _scaled(length: int, text: Mapping[str, Any], *, by_yarn: bool) -> int:
         if kind == "yarn":
             length = size_of(rope.get("original_max_position_embeddings")) or length
     return int(length * factor)
+
+
+def rotated_numbers(text: Mapping[str, Any]) -> int | None:
+    """Count the numbers of a position in all tables of rotations; None: as many as a head has.
+
+    Heads rotate in part, or have a table for each kind of layer: get_rope in vllm 0.33.0,
+    vllm/model_executor/layers/rotary_embedding/__init__.py, and minimax_m2.py, gemma3.py and
+    mimo_v2.py of its models. Gemma 4 has heads of two widths, which are counted by them. A linear
+    factor multiplies the positions of a table once more where the length has it already:
+    linear_scaling_rope.py there.
+    """
+    heads, part = size_of(text.get("num_attention_heads")) or 1, size_of(text.get(_ROTATED))
+    width = size_of(text.get("head_dim")) or (size_of(text.get("hidden_size")) or 0) // heads
+    tables = {
+        repr(rope): (part or int(width * (_share(rope) or _share(text) or 1))) * _again(rope, text)
+        for rope in _ropes(text) or [{}]
+    }
+    rotated = sum(tables.values())
+    if len(tables) == 1 and any(text.get(key) is not None for key in _OTHER_BASES):
+        rotated += part or int(width * (_share(text) or 1))
+    return None if text.get(FULL_WIDTH) is not None or rotated == width else size_of(rotated)
+
+
+def _share(rope: Mapping[str, Any]) -> float | None:
+    """Return the share of a head that is rotated, if it is stated."""
+    share = rope.get(_SHARE)
+    return share if isinstance(share, float) and 0 < share < 1 else None
+
+
+def _again(rope: Mapping[str, Any], text: Mapping[str, Any]) -> int:
+    """Return the factor of a table's positions over those of the length that Gemma 3 states."""
+    linear = _is_gemma3(text) and rope.get("rope_type", rope.get("type")) == "linear"
+    return (size_of(rope.get("factor")) or 1) if linear else 1
 
 
 def _ropes(text: Mapping[str, Any]) -> list[Mapping[str, Any]]:

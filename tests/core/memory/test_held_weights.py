@@ -5,13 +5,15 @@ from typing import Any
 
 import pytest
 
+from kthena_components.core.engines.vllm import runs_encoder
 from kthena_components.core.findings import Level
 from kthena_components.core.memory import GIB
-from kthena_components.core.memory.engine import has_whole_encoder
+from kthena_components.core.memory.engine import EngineOnGpu, engines_on_gpu, has_whole_encoder
 from kthena_components.core.memory.estimate import Estimate
 from kthena_components.core.memory.held_weights import (
     copied_weights,
     encoder_copies,
+    encoder_left_out,
     expanding_copies,
     inner_multiple,
     kept_buffers,
@@ -21,7 +23,7 @@ from kthena_components.core.memory.sizes import Split, expert_weights, fullest_w
 from kthena_components.core.memory.states_and_drafts import head_weights, without_draft
 from kthena_components.core.models import ModelShape, find_model
 from kthena_components.core.values.images import Version
-from tests.core.memory.start_ups import Measured
+from tests.core.memory.start_ups import Measured, start_ups
 from tests.support.for_each import for_each
 
 MTP = ("--speculative-config", '{"method":"mtp","num_speculative_tokens":1}')
@@ -65,6 +67,8 @@ STATED = [
     (QWEN, MI300X, 4, (55.92, 0.4)),
     (QWEN, MI300X, 8, (28.04, 0.3)),
     (KIMI, H200, 8, (72.02, 1.0)),
+    ("moonshotai/Kimi-K3", "AMD_Instinct_MI355X_VF", 8, (192.29, 1.5)),
+    ("nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-FP8", H200, 2, (59.91, 1.6)),
     ("Qwen/Qwen3.8-27B", H200, 1, (51.1, 0.2)),
     ("Qwen/Qwen3.8-27B-FP8", H200, 1, (28.51, 0.2)),
     ("Qwen/Qwen3.5-9B", H200, 1, (17.66, 0.2)),
@@ -109,11 +113,19 @@ BUFFERS = [
     ("poolside/Laguna-S-2.1-INT4", 8192, None, 0.25),
     ("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-FP8", 8192, None, 0.0),  # It rotates nothing.
     ("deepseek-ai/DeepSeek-V4-Flash", 16384, (0, 23, 0), 0.5 + 0.5),
-    ("deepseek-ai/DeepSeek-V4-Flash", 16384, (0, 31, 0), 0.5),
+    ("deepseek-ai/DeepSeek-V4-Flash", 16384, (0, 31, 0), 0.5 + 0.5),
     # One table without layers with windows, another one for a layer that drafts.
     ("nvidia/DeepSeek-V4-Pro-NVFP4", 8192, None, 0.25),
-    ("deepseek-ai/DeepSeek-V4-Pro", 8192, None, 0.5),
+    ("deepseek-ai/DeepSeek-V4-Pro", 8192, None, 0.5 + 0.4375),
     ("zai-org/GLM-5.3-Flash", 8192, None, 0.125),  # Not a quarter of 64 beside its states.
+    # Half of a head, three quarters of one, a third of one in two tables.
+    ("MiniMaxAI/MiniMax-M3", 8192, None, 0.125),
+    ("zai-org/GLM-4.5-Air", 8192, None, 131072 * 64 * 2 / GIB),
+    ("microsoft/Phi-4-mini-instruct", 8192, None, 131072 * 96 * 2 / GIB),
+    ("XiaomiMiMo/MiMo-V2.5", 8192, None, 0.25),
+    # Two tables, one of them of eight times the length, except in the smallest model.
+    ("google/gemma-3-4b-it", 8192, None, 0.5 + 0.0625),
+    ("google/gemma-3-1b-it", 8192, None, 32768 * 512 * 2 / GIB),
     # They rotate nothing: distances or states stand for positions.
     ("thinkingmachines/Inkling", 8192, None, 0.0),
     ("thinkingmachines/Inkling-Small-NVFP4", 8192, None, 0.0),
@@ -127,6 +139,77 @@ def test_buffers_are_allocated_with_the_weights(
     model: str, tokens: int, version: Version | None, gib: float
 ) -> None:
     assert kept_buffers(shape_of(model), tokens, version) == pytest.approx(gib)
+
+
+# Release: streams of a batch of DeepSeek-V4 without drafts.
+STREAMS = [((0, 23, 0), 0.5), ((0, 26, 0), 0.5), ((0, 27, 0), 0.0), ((0, 31, 0), 0.0), (None, 0.0)]
+
+
+@for_each(("version", "gib"), STREAMS)
+def test_streams_are_kept_without_drafts_by_older_releases_only(
+    version: Version | None, gib: float
+) -> None:
+    shape = without_draft(shape_of("deepseek-ai/DeepSeek-V4-Flash"))
+
+    assert kept_buffers(shape, 16384, version) == pytest.approx(0.5 + gib)
+
+
+LIMIT = "--limit-mm-per-prompt"
+# Release, options: whether the encoder runs for images or films, and for films.
+LIMITS = [
+    ("0.27.0", (LIMIT, '{"image": 0, "video": 0}'), False, False),
+    ("0.27.0", (LIMIT, '{"video": 0}'), True, False),
+    ("0.27.0", (LIMIT, '{"image": {"count": 0}, "video": {"count": 1}}'), True, True),
+    ("0.27.0", (f"{LIMIT}.image", "0", f"{LIMIT}.video", "0"), False, False),
+    ("0.27.0", (f"{LIMIT}.image.count", "0", f"{LIMIT}.video", "1"), True, True),
+    ("0.27.0", (f"{LIMIT}.image.count", "1", f"{LIMIT}.video.count", "0"), True, False),
+    ("0.9.2", (LIMIT, "image=0,video=0"), False, False),
+    ("0.9.2", (LIMIT, "image=1,video=0"), True, False),
+]
+
+
+@for_each(("release", "args", "runs", "films"), LIMITS)
+def test_limits_of_a_command_line_leave_the_encoder_out(
+    release: str, args: tuple[str, ...], runs: bool, films: bool
+) -> None:
+    measured = Measured(
+        id="", source="", engine="vllm", version=release, gpu=H200, tensor=1, model=QWEN, args=args,
+        started=True,
+    )  # fmt: skip
+    command = measured.serving.engines[0].entry.command
+
+    assert command is not None
+    assert runs_encoder(command.options) == runs
+    assert runs_encoder(command.options, ("video",)) == films
+
+
+@for_each("start", [s for s in start_ups() if s.id in {"m07", "z08", "z10", "o04"}])
+def test_an_encoder_without_inputs_is_not_loaded(start: Measured) -> None:
+    """The logs of these start-ups state the weights; with the encoder they are 0.8 GiB more."""
+    ((_, placed),) = engines_on_gpu(start.serving)
+
+    assert isinstance(placed, EngineOnGpu)
+    assert placed.loaded == pytest.approx(start.weights_gib, abs=0.08)
+
+
+# Release, model, options: GiB of an encoder on each of two ranks that is not loaded.
+LEFT_OUT: list[tuple[Version | None, str, dict[str, object], float]] = [
+    ((0, 19, 1), "google/gemma-3-27b-it", {LIMIT: {"image": 0, "video": 0}}, 0.4),
+    (None, "google/gemma-3-27b-it", {"--language-model-only": True}, 0.4),
+    ((0, 13, 0), "google/gemma-3-27b-it", {"--language-model-only": True}, 0.0),
+    (None, "google/gemma-3-27b-it", {LIMIT: {"image": 0}}, 0.0),
+    (None, "google/gemma-3-27b-it", {"--skip-mm-profiling": True}, 0.0),
+    (None, "Qwen/Qwen3-32B", {"--language-model-only": True}, 0.0),
+]
+
+
+@for_each(("release", "model", "options", "gib"), LEFT_OUT)
+def test_what_a_rank_does_not_load_of_an_encoder(
+    release: Version | None, model: str, options: dict[str, object], gib: float
+) -> None:
+    found = encoder_left_out(shape_of(model), Split(tensor=2), options, release)
+
+    assert found == pytest.approx(gib, abs=0.005)
 
 
 # GPU, release: the multiple of an expert's inner width in MXFP4.
@@ -380,6 +463,40 @@ def test_the_encoder_of_mistral_is_whole_with_its_own_config(
     assert has_whole_encoder(shape, options, release) == whole
 
 
+@for_each(("ranks", "whole"), [(1, False), (4, False), (6, False), (8, True), (16, True)])
+def test_the_encoder_of_kimi_is_whole_if_ranks_do_not_share_its_heads(
+    ranks: int, whole: bool
+) -> None:
+    """Kimi-K3's encoder has 12 heads."""
+    assert has_whole_encoder(shape_of("moonshotai/Kimi-K3"), {}, None, ranks) == whole
+
+
+# Engine, model, GPU: the share of weights by which they may grow as they are packed again.
+REPACKED = [
+    ("sglang", "moonshotai/Kimi-K2.5", "AMD_Instinct_MI355_OAM", 0.0),  # int4: Triton packs nothing
+    ("sglang", "zai-org/GLM-5-FP8", "AMD_Instinct_MI355_OAM", 0.4),
+    ("sglang", "Qwen/Qwen3-32B", "AMD_Instinct_MI355_OAM", 0.0),
+    ("sglang", "openai/gpt-oss-120b", "NVIDIA-H200", 0.4),
+    ("sglang", "moonshotai/Kimi-K2.5", "NVIDIA-H200", 0.0),
+    ("vllm", "moonshotai/Kimi-K2.5", "AMD_Instinct_MI355_OAM", 0.05),
+    ("vllm", "Qwen/Qwen3-32B", "AMD_Instinct_MI355_OAM", 0.0),
+]
+
+
+@for_each(("engine", "model", "gpu", "share"), REPACKED)
+def test_the_band_has_weights_that_are_packed_again(
+    engine: str, model: str, gpu: str, share: float
+) -> None:
+    version = "0.5.9" if engine == "sglang" else "0.24.0"
+    estimate = Measured(
+        id="", source="", engine=engine, version=version, gpu=gpu, tensor=8, model=model, args=(),
+        started=True,
+    ).estimate  # fmt: skip
+
+    assert isinstance(estimate, Estimate)
+    assert estimate.band == pytest.approx(2.5 + share * estimate.weights)
+
+
 def test_a_whole_encoder_of_mistral_has_layers_with_a_gate() -> None:
     """0.75 of 24 layers with 16 × 1024² numbers in 16 bits."""
     split = weights("vllm", MISTRAL, H200, 4, ("--config-format", "hf"))
@@ -413,10 +530,13 @@ def known(name: str) -> ModelShape:
     return shape
 
 
-def grown(shape: ModelShape, split: Split, width: int | None) -> float:
+def grown(
+    shape: ModelShape, split: Split, width: int | None, release: Version | None = None
+) -> float:
     """Return by which share the experts grow."""
     gib = shape.weights_gib or 0
-    more = loaded_weights(shape, split, gib, width) - fullest_weights(shape, split, gib)
+    more = loaded_weights(shape, split, gib, width, release=release)
+    more -= fullest_weights(shape, split, gib)
     more -= copied_weights(shape, split)
     return more / (min(expert_weights(shape), gib) / (split.experts or split.tensor))
 
@@ -437,10 +557,22 @@ def test_experts_grow_by_the_rows_that_are_lengthened(name: str) -> None:
 
 
 def test_experts_in_fp8_leave_the_memory_of_one_layer() -> None:
+    """0.22.1 and later do not count what is reserved."""
     shape = replace(known(SMALL), dtype="fp8")
-    assert grown(shape, Split(), 768) == pytest.approx(1 / 48)
-    assert grown(shape, Split(), None) == 0
-    assert grown(replace(shape, dtype="int4"), Split(), 768) == 0
+    older = (0, 20, 2)
+    assert grown(shape, Split(), 768, older) == pytest.approx(1 / 48)
+    assert grown(shape, Split(), 768, (0, 22, 1)) == grown(shape, Split(), 768) == 0
+    assert grown(shape, Split(), None, older) == 0
+    assert grown(replace(shape, dtype="int4"), Split(), 768, older) == 0
+
+
+@for_each(("release", "counts"), [((0, 20, 2), 1), ((0, 22, 1), 0), ((0, 26, 0), 0), (None, 1)])
+def test_gaps_between_lengthened_rows_count_where_reserved_memory_does(
+    release: Version | None, counts: int
+) -> None:
+    gaps = 1 / 3 - 1 / 18
+    share = 2 / 3 / 16 + 1 / 18 + gaps * counts
+    assert grown(known(SMALL), Split(), 768, release) == pytest.approx(share)
 
 
 # Options with a head of EAGLE-3: the method, or the name of its model alone.

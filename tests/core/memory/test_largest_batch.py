@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from kthena_components.core.engines.vllm import runs_encoder
 from kthena_components.core.memory import Split
 from kthena_components.core.memory.engine import EngineOnGpu, engines_on_gpu, with_film
-from kthena_components.core.memory.held_weights import copies_of_host, runs_encoder
+from kthena_components.core.memory.held_weights import copies_of_host
 from kthena_components.core.memory.largest_batch import (
     StartUp,
     encoder_peak,
@@ -253,11 +254,13 @@ OPTIONS: list[tuple[dict[str, object], bool]] = [
     ({}, True),
     ({"--language-model-only": True}, False),
     ({"--skip-mm-profiling": True}, False),
-    ({"--limit-mm-per-prompt": '{"image": 0, "video": 0}'}, False),
-    ({"--limit-mm-per-prompt": '{"image": 4, "video": 0}'}, True),
-    ({"--limit-mm-per-prompt": '{"image": 0}'}, True),
-    ({"--limit-mm-per-prompt": "image=0"}, True),
-    ({"--limit-mm-per-prompt": "[]"}, True),
+    ({"--limit-mm-per-prompt": {"image": 0, "video": 0}}, False),
+    ({"--limit-mm-per-prompt": {"image": {"count": 0}, "video": 0}}, False),
+    ({"--limit-mm-per-prompt": {"image": 4, "video": 0}}, True),
+    ({"--limit-mm-per-prompt": {"image": {"count": 4}, "video": 0}}, True),
+    ({"--limit-mm-per-prompt": {"image": {"width": 512}, "video": 0}}, True),
+    ({"--limit-mm-per-prompt": {"image": 0}}, True),
+    ({"--limit-mm-per-prompt": "image=many"}, True),
 ]
 
 
@@ -348,15 +351,29 @@ def test_the_encoder_of_mistral_has_a_mask_of_all_patches(
     assert images_of(shape, tokens) == (tokens // 3025 or 1, 12100 * 588)
 
 
+@for_each(("tokens", "ranks", "images"), [(8192, 1, 32), (8192, 4, 32), (128, 1, 1)])
+def test_the_encoder_of_gemma_3_makes_256_tokens_of_an_image(
+    tokens: int, ranks: int, images: int
+) -> None:
+    """896 pixels a side in patches of 14; state, norm, and the inner width of a layer twice."""
+    shape = shape_of("google/gemma-3-27b-it")
+
+    widths = 2 + 8 / ranks
+    found = encoder_peak(shape, tokens, ranks, (0, 14, 1), 90)
+    assert found == pytest.approx(images * 4096 * (1152 * widths + 588) * 2 / 2**30)
+    assert images_of(shape, tokens) == (images, 4096 * 588)
+
+
 DRAFTS = '{"method":"mtp","num_speculative_tokens":3}'
 OMNI = "nvidia/Nemotron-3-Nano-Omni-30B-A3B-Reasoning-FP8"
 # Options, pictures of the film that vLLM measures with a longest request of 65,536 tokens.
 FILMS: list[tuple[dict[str, object], int]] = [
     ({}, 512),
-    ({"--media-io-kwargs": '{"video": {"num_frames": 256}}'}, 256),
-    ({"--media-io-kwargs": '{"video": {"fps": 2}}'}, 512),
+    ({"--media-io-kwargs": {"video": {"num_frames": 256}}}, 256),
+    ({"--media-io-kwargs": {"video": {"fps": 2}}}, 512),
+    ({"--media-io-kwargs": {"video": {"num_frames": "many"}}}, 512),
     ({"--media-io-kwargs": "no JSON"}, 512),
-    ({"--limit-mm-per-prompt": '{"video": 0}'}, 0),
+    ({"--limit-mm-per-prompt": {"video": 0}}, 0),
     ({"--language-model-only": True}, 0),
 ]
 
@@ -376,6 +393,29 @@ def test_the_longest_film_of_nemotron_fills_the_longest_request(
     assert kept_images(shape, 4096) == pytest.approx((pixels + tokens * 2688) * 2 / 2**30)
 
 
+# Options of a command line, pictures of the film.
+READ = [
+    (("--media-io-kwargs", '{"video": {"num_frames": 256}}'), 256),
+    (("--media-io-kwargs.video.num_frames", "128"), 128),
+    (("--media-io-kwargs", '{"video": {"fps": 2}}'), 512),
+    ((), 512),
+]
+
+
+@for_each(("args", "pictures"), READ)
+def test_pictures_of_a_film_are_read_from_a_command_line(
+    args: tuple[str, ...], pictures: int
+) -> None:
+    measured = Measured(
+        id="", source="", engine="vllm", version="0.27.0", gpu="NVIDIA-GB10", tensor=1, model=OMNI,
+        args=("--max-model-len", "65536", *args), started=True,
+    )  # fmt: skip
+    ((_, placed),) = engines_on_gpu(measured.serving)
+
+    assert isinstance(placed, EngineOnGpu)
+    assert placed.start.shape.image_patches == pictures * 1024
+
+
 def test_the_pixels_of_a_film_of_nemotron_stay_on_the_host() -> None:
     start = StartUp(
         shape=with_film(shape_of(OMNI), 65536, {}),
@@ -388,6 +428,33 @@ def test_the_pixels_of_a_film_of_nemotron_stay_on_the_host() -> None:
     more = copies_of_host(start) - copies_of_host(replace(start, encoder_ranks=0))
 
     assert more == pytest.approx(512 * 512 * 512 * 3 * 2 / 2**30)
+
+
+# Options of a command line: the tokens of the largest graph that they state.
+CAPTURED: list[tuple[tuple[str, ...], int | None]] = [
+    ((), None),
+    (("--max-cudagraph-capture-size", "16"), 16),
+    (("--cudagraph-capture-sizes", "1", "2", "4"), 4),
+    (("--compilation-config", '{"cudagraph_capture_sizes": [1, 8]}'), 8),
+    (("-cc.max_cudagraph_capture_size", "32"), 32),
+    (("--compilation-config", '{"cudagraph_capture_sizes": "all"}'), None),
+]
+
+
+@for_each(("args", "size"), CAPTURED)
+def test_options_state_the_largest_graph(args: tuple[str, ...], size: int | None) -> None:
+    measured = Measured(
+        id="", source="", engine="vllm", version="0.27.0", gpu="NVIDIA-GB10", tensor=1, model=QWEN,
+        args=args, started=True,
+    )  # fmt: skip
+    ((_, placed),) = engines_on_gpu(measured.serving)
+    assert isinstance(placed, EngineOnGpu)
+    assert placed.start.captured == size
+
+    stated, default = terms_of(placed.start), terms_of(replace(placed.start, captured=None))
+    assert stated is not None
+    assert default is not None
+    assert (stated.graphs < default.graphs) == (size is not None)
 
 
 # GPU, model, arguments: MiB that FlashInfer allocates in the first graph of whole decodes.
@@ -436,7 +503,7 @@ def test_the_first_graph_of_decodes_has_the_workspace_of_attention() -> None:
         attention=0.25,
     )
     more, less = terms_of(start), terms_of(replace(start, attention=0.0))
-    none = terms_of(replace(start, eager=True))
+    none = terms_of(replace(start, pieces=False, decodes=False))
 
     assert more is not None
     assert less is not None

@@ -10,7 +10,7 @@ from kthena_components.core.findings import Level
 from kthena_components.core.memory import Split
 from kthena_components.core.memory.engine import EngineOnGpu, engines_on_gpu
 from kthena_components.core.memory.estimate import Estimate, Verdict
-from kthena_components.core.memory.largest_batch import StartUp, batch_of
+from kthena_components.core.memory.largest_batch import StartUp, batch_of, staying_numbers
 from kthena_components.core.memory.share import (
     SglangStart,
     aiter_factor,
@@ -30,6 +30,7 @@ from tests.support.for_each import for_each
 
 KNOWN = tuple(start for start in start_ups() if isinstance(start.estimate, Estimate))
 MORE_THAN_SHARE = {
+    "c10": "19.3 GiB of weights and cache, of 17.7: sleep mode, -3.58 GiB of others by its log",
     "f04": "83.4 GiB in use and of cache, of 73.0: its graphs count as -10.4 GiB (vllm#44740)",
     "j01": "79.1 GiB of weights and cache, of the 76.0 that its source states",
     "k14": "71.8 GiB of cache and 13.8 of weights at least, of the 85.5 by default",
@@ -67,22 +68,23 @@ NOT_USED = [
     ("h", 56, 0.52, 0.27, 0.98),
     ("i", 10, 1.05, 0.9, 1.0),
     ("j", 30, 1.2, 0.7, 0.9),
-    ("k", 24, 1.1, 0.45, 0.87),
-    ("m", 18, 0.58, 0.45, 1.0),
+    ("k", 24, 1.05, 0.45, 0.91),
+    ("m", 18, 0.65, 0.55, 1.0),
     ("p", 21, 0.53, 0.2, 0.95),
-    ("q", 18, 1.0, 0.3, 0.94),
-    ("r", 19, 1.1, 0.8, 0.89),
+    ("q", 18, 0.9, 0.3, 0.94),
+    ("r", 19, 1.06, 0.6, 0.89),
     ("t", 12, 0.7, 0.4, 1.0),
     ("u", 15, 1.13, 0.9, 0.86),
     ("v", 14, 0.85, 0.5, 0.92),
     ("w", 14, 1.65, 0.41, 0.71),
     ("x", 1, 3.4, 3.4, 0.0),
-    ("y", 9, 1.15, 0.75, 0.88),
-    ("z", 21, 1.35, 0.6, 0.8),
-    ("g", 14, 0.86, 0.5, 0.92),
-    ("o", 10, 0.68, 0.36, 1.0),
+    ("y", 9, 1.07, 0.61, 0.88),
+    ("z", 21, 1.4, 0.6, 0.76),
+    ("g", 14, 0.85, 0.52, 0.92),
+    ("o", 10, 0.6, 0.36, 1.0),
     ("d", 10, 1.55, 0.95, 0.9),
-    ("f", 16, 4.1, 1.6, 0.62),
+    ("f", 16, 2.62, 1.67, 0.62),
+    ("c", 17, 1.08, 0.7, 0.88),
 ]
 
 
@@ -99,20 +101,20 @@ def test_start_ups_that_were_not_used_are_predicted(
 
 
 def test_all_start_ups_that_were_not_used_are_predicted() -> None:
-    """The goals are a mean of 1.0 GiB, and 90 %: the first is missed since f, by f07 and f08."""
+    """The goals are a mean of 1.0 GiB, and 90 %: the first is missed since f, now by 0.005."""
     held = tuple(start for start in KNOWN if start.held_out)
     found = errors(held)
-    before = errors(tuple(start for start in held if start.id[0] != "f"))
-    older = errors(tuple(start for start in held if start.id[0] not in "zgdf"))
+    before = errors(tuple(start for start in held if start.id[0] not in "fc"))
+    older = errors(tuple(start for start in held if start.id[0] not in "zgdfc"))
 
-    assert (len(found), len(before), len(older)) == (332, 316, 271)
-    assert mean(older) <= 0.89
+    assert (len(found), len(before), len(older)) == (349, 316, 271)
+    assert mean(older) <= 0.87
     assert sum(error <= 2.5 for error in older) >= 0.92 * len(older)
-    assert mean(before) <= 0.94
+    assert mean(before) <= 0.93
     assert median(before) <= 0.42
     assert sum(error <= 2.5 for error in before) >= 0.91 * len(before)
-    assert mean(found) <= 1.09
-    assert median(found) <= 0.44
+    assert mean(found) <= 1.01
+    assert median(found) <= 0.46
     assert sum(error <= 2.5 for error in found) >= 0.9 * len(found)
 
 
@@ -186,7 +188,8 @@ def test_an_engine_of_sglang_that_started_takes_shorter_requests_at_least() -> N
     assert {key for key, found in verdicts.items() if found is Verdict.SHORTER} == {
         "k27", "p17", "p20", "y04", "z24",
     }  # fmt: skip
-    assert {key for key, found in verdicts.items() if found is Verdict.MAY_SHORTEN} == {"w33"}
+    shortened = {key for key, found in verdicts.items() if found is Verdict.MAY_SHORTEN}
+    assert shortened == {"c18", "c19", "w33"}
     tight = {key for key, found in verdicts.items() if found is Verdict.TIGHT}
     assert tight == {"z19"}, "on GB10, whose band is wide"
     assert Verdict.TOO_SMALL not in verdicts.values()
@@ -389,7 +392,7 @@ def test_an_engine_that_failed_for_memory_is_at_least_tight(start: Measured) -> 
 
 
 def test_few_engines_that_started_are_said_to_be_tight() -> None:
-    """Advice has a price: 63 of 411."""
+    """Advice has a price: 71 of 439."""
     found = {
         start.id: start.estimate.verdict
         for start in KNOWN
@@ -397,7 +400,7 @@ def test_few_engines_that_started_are_said_to_be_tight() -> None:
     }
     older = [verdict for key, verdict in found.items() if key[0] not in "zg"]
 
-    assert [*found.values()].count(Verdict.TIGHT) <= 0.157 * len(found)
+    assert [*found.values()].count(Verdict.TIGHT) <= 0.165 * len(found)
     assert older.count(Verdict.TIGHT) <= 0.15 * len(older)
 
 
@@ -420,7 +423,8 @@ LATER = [
 def test_what_vllm_asks_for_after_its_cache_is_sized(
     gpu: str, version: Version, tensor: int, eager: bool, later: float
 ) -> None:
-    start = replace(start_up("Qwen/Qwen3-8B", gpu, 79.18, version, tensor), eager=eager)
+    start = start_up("Qwen/Qwen3-8B", gpu, 79.18, version, tensor)
+    start = replace(start, pieces=not eager, decodes=not eager)
 
     assert asked_later(start) == pytest.approx(later, abs=0.03)
 
@@ -448,7 +452,7 @@ def test_graphs_of_compressed_attention_that_do_not_count_come_after_the_cache(
 # Start-ups that vLLM refused for the blocks of states that it states: how far the estimate is off.
 BLOCKS = [
     ("k02", 184, 0.03), ("w29", 983, 0.04), ("x01", 856, 0.02), ("x03", 614, 0.02),
-    ("y06", 630, 0.03), ("y07", 524, 0.01),
+    ("y06", 630, 0.03), ("y07", 524, 0.02),
 ]  # fmt: skip
 
 
@@ -545,13 +549,23 @@ def test_the_batch_has_the_default_of_the_class_of_a_gpu(
 
 
 def test_each_stream_of_hidden_states_is_in_memory_twice() -> None:
-    start = start_up("Qwen/Qwen3-8B", "NVIDIA H100", 79.18, None, 1)
+    start = start_up("Qwen/Qwen3-8B", "NVIDIA H100", 79.18, (0, 22, 0), 1)
     wide = replace(start, tokens=65536, shape=replace(start.shape, streams=4))
     one, four = terms_of(replace(start, tokens=65536)), terms_of(wide)
 
     assert isinstance(one, Terms)
     assert isinstance(four, Terms)
     assert four.peak - one.peak == pytest.approx(65536 * 3 * 2 * 4096 * 2 / 2**30)
+
+
+def test_one_buffer_of_experts_and_prefills_stays_while_attention_runs() -> None:
+    model = "deepseek-ai/DeepSeek-V4-Flash-0731"
+    start = replace(start_up(model, "NVIDIA H200", 139.8, (0, 27, 1), 2), tokens=65536)
+    terms = terms_of(start)
+    held = compressed_attention(start.shape, 2, start.gpu, 65536, start.version)
+
+    assert isinstance(terms, Terms)
+    assert terms.peak == pytest.approx((held + staying_numbers(start)) * 2 / 2**30)
 
 
 @for_each(
@@ -594,9 +608,9 @@ def test_the_captured_sizes_are_those_of_vllm(largest: int, sizes: int) -> None:
 COMPRESSED = [
     (2, "NVIDIA H200", (0, 20, 2), 6 * 4096 + (32 + 64) * 512),
     (2, "NVIDIA H200", (0, 22, 0), 6 * 4096 + (64 + 64) * 512),
-    (8, "NVIDIA H200", None, 6 * 4096 + (64 + 64) * 512),
-    (2, "NVIDIA RTX PRO 6000", None, 6 * 4096 + (32 + 32) * 512),
-    (1, "NVIDIA B200", None, 6 * 4096 + (64 + 64) * 512),
+    (8, "NVIDIA H200", (0, 22, 0), 6 * 4096 + (64 + 64) * 512),
+    (2, "NVIDIA RTX PRO 6000", (0, 22, 0), 6 * 4096 + (32 + 32) * 512),
+    (1, "NVIDIA B200", (0, 22, 0), 6 * 4096 + (64 + 64) * 512),
 ]
 
 
@@ -608,6 +622,30 @@ def test_compressed_attention_fills_up_its_heads(
     numbers = compressed_attention(shape, ranks, gpu, 8192, version)
 
     assert numbers == 8192 * (each + 12288) + 2**28
+
+
+# The same where the model is not compiled: what the loop over layers holds as well, with latents
+# and scores of compressors, and queries, before and after they are filled up, or an indexer.
+KEPT = 10 * 4096 + 2 * (1024 + 512) + 2 * (2048 + 512)
+NOT_COMPILED = [
+    (2, "NVIDIA H200", (0, 23, 0), 64 * 512, (32 + 64) * 512),
+    (2, "NVIDIA H200", (0, 26, 0), 64 * 512, (32 + 64) * 512),
+    (2, "NVIDIA H200", (0, 27, 0), 2 * 64 * 512 + 2304, (32 + 64) * 512),
+    (2, "NVIDIA H200", (0, 28, 1), 2 * 64 * 512 + 2304, (32 + 64) * 512),
+    (2, "NVIDIA H200", None, 64 * 512, (32 + 64) * 512),
+    (1, "NVIDIA B200", None, 64 * 512, 12288 + 2**28 // 8192),
+    (8, "NVIDIA RTX PRO 6000", None, 8 * 512, 12288 + 2**28 // 8192),
+]
+
+
+@for_each(("ranks", "gpu", "version", "result", "most"), NOT_COMPILED)
+def test_a_model_that_is_not_compiled_holds_what_its_loop_names(
+    ranks: int, gpu: str, version: Version | None, result: int, most: int
+) -> None:
+    shape = shape_of("deepseek-ai/DeepSeek-V4-Flash")
+    numbers = compressed_attention(shape, ranks, gpu, 8192, version)
+
+    assert numbers == 8192 * (KEPT + result + most)
 
 
 # Ranks, release, sequences: expanded latents of GLM-5.3-Flash in tokens × heads: those of 65,536
@@ -734,15 +772,47 @@ def test_sglang_reserves_what_its_options_state(
 
 
 @for_each(("version", "counted"), [((0, 25, 1), False), ((0, 26, 0), True), (None, True)])
-def test_the_graphs_of_rocm_are_twice_as_large_once_they_count(
+def test_each_graph_of_rocm_takes_a_page_once_graphs_count(
     version: Version | None, counted: bool
 ) -> None:
     terms = terms_of(start_up("Qwen/Qwen3-32B", "AMD Instinct MI300X", 191.98, version, 1))
 
     assert isinstance(terms, Terms)
     two_runs = 2 * 512 * (3 * 5120 + 3 * 25600) * 2 / 2**30
-    all_graphs = 0.05 + two_runs + 64 * 51 * 2 * 0.21 / 1024
-    assert terms.graphs == pytest.approx(all_graphs if counted else 0)
+    pages = 51 * (64 + 1 + 1) * 2 / 1024
+    assert terms.graphs == pytest.approx(0.05 + two_runs + pages if counted else 0)
+    assert terms.doubt >= (pages if counted else 0)  # Some model runners count none.
+
+
+# Words of the command line: GiB of graphs with CUDA and with ROCm, beside the first one.
+FIRST = 0.05 + 2 * 512 * (3 * 4096 + 3 * 12288) * 2 / 2**30
+MODES: list[tuple[tuple[str, ...], float, float]] = [
+    ((), 51 * 36 * 0.21 / 1024, 51 * 38 * 2 / 1024),
+    (("-cc.cudagraph_mode=full_and_piecewise",), 51 * 36 * 0.21 / 1024, 51 * 38 * 2 / 1024),
+    (("-cc.cudagraph_mode=PIECEWISE",), 51 * 36 * 0.21 / 1024, 51 * 37 * 2 / 1024),
+    (("-cc.cudagraph_mode=FULL_DECODE_ONLY",), 51 / 1024, 51 * 2 / 1024),
+    (("-cc", '{"cudagraph_mode":"FULL"}'), 51 / 1024, 51 * 2 / 1024),
+    (("-O1",), 51 * 36 * 0.21 / 1024, 51 * 37 * 2 / 1024),
+    (("-O2",), 51 * 36 * 0.21 / 1024, 51 * 38 * 2 / 1024),
+    (("-O0",), -FIRST, -FIRST),
+    (("-cc.cudagraph_mode=NONE",), -FIRST, -FIRST),
+    (("--enforce-eager",), -FIRST, -FIRST),
+]
+
+
+@for_each(("words", "cuda", "rocm"), MODES)
+def test_options_state_which_graphs_are_captured(
+    words: tuple[str, ...], cuda: float, rocm: float
+) -> None:
+    for gpu, graphs in (("NVIDIA-H200", cuda), ("AMD_Instinct_MI300X", rocm)):
+        estimate = Measured(
+            id="", source="", engine="vllm", version="0.33.0", gpu=gpu, tensor=1,
+            model="Qwen/Qwen3-8B", args=words, started=True,
+        ).estimate  # fmt: skip
+
+        assert isinstance(estimate, Estimate)
+        assert isinstance(estimate.terms, Terms)
+        assert estimate.terms.graphs == pytest.approx(FIRST + graphs)
 
 
 # Model, release: whether its graphs may count nothing.
@@ -1009,7 +1079,7 @@ def test_experts_of_copies_run_on_the_tokens_of_all_copies(
     """
     alone = replace(
         start_up("Qwen/Qwen3-30B-A3B", "NVIDIA H100", 79.18, version, 1),
-        split=Split(experts=8), sequences=1, eager=True,
+        split=Split(experts=8), sequences=1, pieces=False, decodes=False,
     )  # fmt: skip
     one, all_copies = terms_of(alone), terms_of(replace(alone, gathers=True))
 

@@ -304,6 +304,52 @@ LAYERED: dict[str, Config] = {
         "sliding_window": None,
         **BF16,
     },
+    "moonshotai/Kimi-K3": {
+        "model_type": "kimi_k3",
+        "text_config": {
+            "num_attention_heads": 96,
+            "num_hidden_layers": 93,
+            "kv_lora_rank": 512,
+            "q_lora_rank": 1536,
+            "qk_rope_head_dim": 64,
+            "first_k_dense_replace": 1,
+            "num_experts": 896,
+            "routed_expert_hidden_size": 3584,
+            "attn_res_block_size": 12,
+            "linear_attn_config": {
+                "full_attn_layers": [*range(4, 93, 4), 93],
+                "kda_layers": [layer for layer in range(1, 93) if layer % 4],
+                "head_dim": 128,
+                "num_heads": 96,
+                "short_conv_kernel_size": 4,
+            },
+            "quantization_config": {
+                "quant_method": "compressed-tensors",
+                "format": "mxfp4-pack-quantized",
+            },
+        },
+        "vision_config": {
+            "vt_hidden_size": 1024,
+            "vt_num_attention_heads": 12,
+            "vt_num_hidden_layers": 27,
+        },
+    },
+    "nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-BF16": {
+        "model_type": "nemotron_h",
+        "num_attention_heads": 32,
+        "hybrid_override_pattern": "ME" * 40 + "*" * 8,
+        "num_hidden_layers": 88,
+        "n_routed_experts": 512,
+        "num_experts_per_tok": 22,
+        "moe_latent_size": 1024,
+        "mlp_hidden_act": "relu2",
+        "mamba_num_heads": 128,
+        "mamba_head_dim": 64,
+        "ssm_state_size": 128,
+        "n_groups": 8,
+        "conv_kernel": 4,
+        **BF16,
+    },
     "Qwen/Qwen2.5-VL-7B-Instruct": {
         "model_type": "qwen2_5_vl",
         "num_attention_heads": 28,
@@ -336,9 +382,10 @@ OF_LAYERS = (
     *("full_kv_heads", "full_head_dim"),
     *("dense_layers", "dtype", "latent"),
     *("query_latent", "key_dim", "value_dim", "index_heads", "index_dim"),
-    *("vision_layers", "vision_hidden", "vision_asked"),
+    *("vision_layers", "vision_hidden", "vision_heads", "vision_asked"),
     *("index_layers", "image_patches", "image_edge", "image_tokens", "image_masked"),
     *("quarter_layers", "window_layers"),
+    *("expert_hidden", "expert_matrices", "block_layers"),
 )
 
 
@@ -449,3 +496,51 @@ def test_a_config_gives_the_patches_of_mistral_and_what_does_not_rotate() -> Non
         unrotated = shape_from_config({"model_type": kind, **text})
         assert isinstance(unrotated, ModelShape)
         assert not unrotated.rotates
+
+
+LINEAR = {"rope_type": "linear", "factor": 8.0, "rope_theta": 1000000.0}
+LOCAL = {"rope_type": "default", "rope_theta": 10000.0}
+GEMMA = {"model_type": "gemma3_text", "head_dim": 256}
+HALF = {"rotary_dim": 64, "partial_rotary_factor": 0.5}
+# The other keys of a config with 24 heads of 128, and the numbers of a position that are rotated.
+ROTATED: list[tuple[Config, int | None]] = [
+    ({}, None),
+    ({"partial_rotary_factor": 1.0}, None),
+    ({"partial_rotary_factor": 0.75}, 96),
+    ({"rope_parameters": {"rope_theta": 10000000, "partial_rotary_factor": 0.25}}, 32),
+    (HALF, 64),
+    ({"head_dim": 192, "partial_rotary_factor": 0.334, "swa_rope_theta": 10000}, 128),
+    ({**GEMMA, "rope_local_base_freq": 10000, "rope_scaling": None}, 512),
+    ({**GEMMA, "rope_local_base_freq": 10000, "rope_scaling": LINEAR}, 2304),
+    ({**GEMMA, "rope_parameters": {"full_attention": LINEAR, "sliding_attention": LOCAL}}, 2304),
+    ({"rope_scaling": LINEAR}, None),  # The context has the factor.
+    ({"rope_parameters": {"full_attention": LOCAL, "sliding_attention": LOCAL}}, None),
+    ({"rope_parameters": {"rope_theta": [10000.0, 5000000.0]}}, None),
+    ({"head_dim": 256, "global_head_dim": 512, "partial_rotary_factor": 0.25}, None),
+]
+
+
+@for_each(("more", "numbers"), ROTATED)
+def test_heads_rotate_in_part_or_have_several_tables(more: Config, numbers: int | None) -> None:
+    config = {"num_attention_heads": 24, "num_hidden_layers": 32, "hidden_size": 3072, **more}
+    for read in (config, shape_keys(config)):
+        shape = shape_from_config(read)
+        assert isinstance(shape, ModelShape)
+        assert shape.rotated == numbers
+
+
+def test_images_of_gemma_3_have_256_tokens() -> None:
+    """4,096 patches, of which 16 become one token; Gemma 3n has another encoder."""
+    text: dict[str, object] = {"num_attention_heads": 32, "num_hidden_layers": 62}
+    found = [
+        shape_from_config({"model_type": kind, "text_config": text, "vision_config": vision})
+        for kind, vision in (
+            ("gemma3", {"hidden_size": 1152}),
+            ("gemma3", {}),
+            ("gemma3n", {"a": 1}),
+        )
+    ]
+
+    shapes = [shape for shape in found if isinstance(shape, ModelShape)]
+    images = [(shape.image_patches, shape.image_edge, shape.image_tokens) for shape in shapes]
+    assert images == [(4096, 14, 256), (None, 16, None), (None, 16, None)]

@@ -173,6 +173,7 @@ MORE = {
     "Intern-S1": "a tower that sees",
     "InternVL3_5": "a tower that sees",
     "Laguna-": "a shared expert, more heads in layers with windows",
+    "medgemma": "a tower that sees",
     "translategemma": "a tower that sees",
     "LFM2.5-": "convolutions in place of most attention",
     "PaddleOCR-VL": "a tower that sees",
