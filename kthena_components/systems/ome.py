@@ -209,6 +209,9 @@ def _with_rdma(view: Components, part: Component, node: Node) -> Node:
     """
     own = view.object.metadata.get("annotations") if view.partial else None
     stated = {**mapping(own), **mapping(part.fields.get("annotations"))}
+    for hidden in filter(is_unresolved, (own, part.fields.get("annotations"), *stated.values())):
+        runner = {**node.runner, "volumeMounts": hidden}  # which it may add
+        return replace(node, fields={**node.fields, RUNNER: runner, "volumes": hidden})
     target = stated.get(f"{_RDMA}container-name") or "ome-container"
     profile = stated.get(f"{_RDMA}profile") or "oci-roce"
     if stated.get(f"{_RDMA}auto-inject") != "true" or profile != "oci-roce":

@@ -39,7 +39,9 @@ def hand_over(args: ResourceValidationArgs) -> list[str]:
 
 
 def test_two_policies_cost_one_judgement(checked: list[Mapping[str, Any]]) -> None:
-    assert len(hand_over(resource(DEPLOYMENT, {**WRONG, "id": "two-policies"}))) == 1
+    assert (
+        len(hand_over(resource(DEPLOYMENT, {**WRONG, "metadata": {"name": "two-policies"}}))) == 1
+    )
     assert len(checked) == 1
 
 

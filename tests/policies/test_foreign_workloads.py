@@ -278,7 +278,6 @@ def test_a_stateful_set_with_a_name_too_long_for_its_pods_is_refused() -> None:
 @pytest.mark.parametrize(
     "resource_type",
     [
-        "kubernetes:core/v1:Service",
         "kubernetes:yaml/v2:ConfigGroup",
         "kubernetes:helm.sh/v4:Chart",
         "kubernetes:apps/v1",

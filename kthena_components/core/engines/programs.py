@@ -10,6 +10,7 @@ from functools import lru_cache
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.images import read_image
 from kthena_components.core.values.regex import regex
+from kthena_components.core.values.unknown import is_unresolved
 
 SHELLS = frozenset({"ash", "bash", "dash", "ksh", "sh", "zsh"})
 MPI = frozenset({"mpiexec", "mpirun", "orterun", "srun"})
@@ -141,11 +142,16 @@ def _program_at(words: Sequence[str], at: int) -> Start | None:
     for served, program in _SERVED.items():
         if (name, *words[at + 1 : at + len(served)]) == served:
             return Start(program, at + len(served), at)
-    if name == "trtllm-serve" and not following.startswith("disaggregated"):
+    if name == "trtllm-serve" and not _is_disaggregated(following, words[at + 2 : at + 3]):
         return Start(Program.TRTLLM, at + 1 + (following == "serve"), at)
     if name == _TORCHRUN:
         return _module_of_torchrun(words, at + 1, at)
     return _python_at(words, at) if _PYTHON.fullmatch(name) else None
+
+
+def _is_disaggregated(command: str, then: Sequence[str]) -> bool:
+    """Return whether trtllm-serve starts its router, as a hidden command with `-c` may."""
+    return command.startswith("disaggregated") or (is_unresolved(command) and "-c" in then)
 
 
 def _python_at(words: Sequence[str], start: int) -> Start | None:

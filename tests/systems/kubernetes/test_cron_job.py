@@ -34,7 +34,9 @@ def test_a_cron_job_is_checked_where_its_template_stands() -> None:
 def test_what_is_not_known_is_said() -> None:
     body = cron_job(["-tp=8"])
     assert isinstance(body["spec"], dict)
-    for spec in (LATE, {"jobTemplate": LATE}, {"jobTemplate": {"spec": LATE}}):
+    daily = {"schedule": "@daily"}
+    for spec in (LATE, {**daily, "jobTemplate": LATE}, {**daily, "jobTemplate": {"spec": LATE}}):
         (found,) = check_manifest({**body, "spec": spec})
         assert found.level is Level.UNKNOWN
-    assert check_manifest({**body, "spec": None}) == []
+    (missing,) = check_manifest({**body, "spec": None})
+    assert (missing.path, missing.rule) == ("spec", "crd-schema")
