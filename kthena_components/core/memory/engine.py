@@ -36,6 +36,7 @@ from kthena_components.core.memory.share import (
     vllm_release,
 )
 from kthena_components.core.memory.sizes import repacked_weights, resolved_type
+from kthena_components.core.memory.sleep_mode import unmapped
 from kthena_components.core.memory.sparse_attention import (
     SglangCell,
     prefill_workspace,
@@ -245,9 +246,14 @@ class EngineOnGpu:
         return max(overhead(self.shape, self.fullest), least)
 
     @property
+    def unmapped(self) -> float:
+        """Memory that sleep mode has given back, and that vLLM takes for more room than it has."""
+        return unmapped(self.command, self.shape, self.split, self.version)
+
+    @property
     def left(self) -> float | None:
         """Memory of a GPU that is left for the KV cache; None if its size is stated in bytes."""
-        left = self.room - self.loaded - self.overhead
+        left = self.room - self.loaded - self.overhead + self.unmapped
         if self.command.kv_cache_bytes is not None:
             return None
         if self.command.engine == "sglang":
