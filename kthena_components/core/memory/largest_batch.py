@@ -69,8 +69,9 @@ class StartUp:
     pieces: bool = True
     decodes: bool = True
     captured: int | None = None
+    listed: tuple[int, ...] = ()
     """Whether CUDA graphs of what is between attention are captured, and those of whole decodes;
-    the tokens of the largest one, if stated."""
+    the tokens of the largest one, and of each, if stated."""
     attention: float = 0.0
     """GiB of attention in the first graph of whole decodes."""
     gathers: bool = False

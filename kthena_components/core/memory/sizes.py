@@ -365,11 +365,13 @@ def repacked_weights(options: Mapping[str, Any], shape: ModelShape, gib: float) 
 SLEEPS = "--enable-sleep-mode"
 
 
-def captured_sizes(largest: int) -> int:
+def captured_sizes(largest: int, listed: Collection[int] = ()) -> int:
     """Count the batch sizes that are captured: 1, 2, 4, each 8th to 256, each 16th beyond it.
 
-    Source: vllm/config/vllm.py _set_cudagraph_sizes.
+    A list of sizes, each of them once, replaces these: vllm/config/vllm.py _set_cudagraph_sizes.
     """
+    if listed:
+        return sum(size <= largest for size in set(listed))
     small = sum(size <= largest for size in (1, 2, 4))
     return small + min(largest, 256) // 8 + max(largest - 256, 0) // 16
 
