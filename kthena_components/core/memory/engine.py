@@ -35,8 +35,8 @@ from kthena_components.core.memory.share import (
     taken_before,
     vllm_release,
 )
-from kthena_components.core.memory.sizes import repacked_weights, resolved_type
-from kthena_components.core.memory.sleep_mode import unmapped
+from kthena_components.core.memory.sizes import resolved_type
+from kthena_components.core.memory.sleep_mode import repacked_weights, unmapped
 from kthena_components.core.memory.sparse_attention import (
     SglangCell,
     prefill_workspace,
@@ -167,7 +167,7 @@ class EngineOnGpu:
     @property
     def loading(self) -> float:
         """Weights on a GPU in the fullest stage while they are quantised; 0 if they are not."""
-        again = repacked_weights(self.command.options, self.shape, self.gib)
+        again = repacked_weights(self.command.options, self.shape, self.gib, self.version)
         first = held_weights.while_quantising(self.command, self.shape, self.gib, self.version)
         return fullest_weights(self.shape, self.split, max(first, again))
 

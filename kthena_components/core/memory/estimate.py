@@ -13,8 +13,8 @@ from kthena_components.core.memory.engine import EngineOnGpu
 from kthena_components.core.memory.largest_batch import ENGINE_V1, UNIFIED, batch_of
 from kthena_components.core.memory.sharding import VLLM
 from kthena_components.core.memory.share import HOST
-from kthena_components.core.memory.sizes import GIB, SLEEPS, expert_weights
-from kthena_components.core.memory.sleep_mode import counts_unmapped
+from kthena_components.core.memory.sizes import GIB, expert_weights
+from kthena_components.core.memory.sleep_mode import SLEEPS, counts_unmapped
 from kthena_components.core.memory.sparse_attention import (
     BLOCK,
     Request,

@@ -9,24 +9,28 @@ get_allocation_size in c10/cuda/CUDACachingAllocator.cpp), in the order of vLLM'
 """
 
 import dataclasses
+from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.memory.sharding import VLLM
-from kthena_components.core.memory.sizes import GIB, SLEEPS, Split
+from kthena_components.core.memory.sizes import GIB, Split
 from kthena_components.core.models import ModelShape
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.images import Version
 
+SLEEPS = "--enable-sleep-mode"
 _MIB = 2**20
 _SMALL, _SEGMENT, _LARGE, _ROUND = _MIB, 20 * _MIB, 10 * _MIB, 2 * _MIB
 """Bytes up to which an allocation is in another list, whose segments are small; of a segment for
 less than the next number; and by which larger ones are rounded."""
 _UNBOUNDED = 2**62
-_POOLED = (((0, 10, 1), (0, 14)), ((0, 17), (0, 27)))
-"""Releases that load weights in the pool and measure memory_reserved, the first one of each that
-was read: load_model in vllm/v1/worker/gpu_worker.py. 0.14.1, 0.15.1 and 0.16.0 do not enter it
-(`with A and B`, vllm#32947), 0.17.1 does; 0.27.0 measures what is free (total_consumed)."""
+_POOLED = (((0, 11), (0, 14)), ((0, 17), (0, 27)))
+"""Releases that load weights in the pool, unmap what is free in it and measure memory_reserved.
+0.10.1 unmaps nothing. 0.14.1, 0.15.1 and 0.16.0 do not enter the pool (load_model in vllm/v1/
+worker/gpu_worker.py: `with A and B`, vllm#32947), 0.17.1 does. 0.27.0 measures what is free."""
+_UNUSED = (_POOLED[0][1], _POOLED[1][0])
 _WHOLE_SINCE, _CONVERTED_SINCE = (0, 21), (0, 19)
 """The first release that splits no block of 20 MiB and more while it loads (_scoped_allocator_
 max_split in gpu_worker.py of 0.21.0, not of 0.20.2), and the first that converts AWQ before it
@@ -55,6 +59,20 @@ def unmapped(
         copies=not awq and "gptq" not in names,
     )  # fmt: skip
     return _unmapped(shape, split.tensor, split.pipeline, how)
+
+
+def repacked_weights(
+    options: Mapping[str, Any], shape: ModelShape, gib: float, release: Version | None
+) -> float:
+    """Return GiB of weights in sleep mode, at most, while they are packed again; 0 if they are not.
+
+    Its allocator gives back what is freed once all weights are packed. Experts in MXFP4 get other
+    sizes then, and may not fit into the gaps (vllm#34877).
+    """
+    first, end = _UNUSED
+    enters = release is None or not first <= release < end
+    sleeps = options.get(SLEEPS) is True and enters
+    return 2 * gib if sleeps and shape.dtype == "mxfp4" else 0.0
 
 
 def counts_unmapped(release: Version) -> bool:

@@ -25,7 +25,7 @@ from kthena_components.core.memory.estimate import (
     with_fewer_sequences,
 )
 from kthena_components.core.memory.sharding import NO_MODEL
-from kthena_components.core.memory.sizes import SLEEPS
+from kthena_components.core.memory.sleep_mode import SLEEPS
 from kthena_components.core.remedies import Remedy, either, set_option, together
 from kthena_components.core.rules.support.engine_pods import ALWAYS, POSITIVE, all_starts, pods_of
 from kthena_components.core.rules.support.messages import cannot_check, title

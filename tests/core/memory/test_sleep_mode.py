@@ -57,7 +57,7 @@ def test_an_engine_is_tight_with_the_share_with_which_it_ran_out_of_memory() -> 
 
 # Release: whether weights are in the pool while PyTorch's memory is measured.
 RELEASES = [
-    ("0.10.0", False), ("0.10.1", True), ("0.13.0", True), ("0.14.1", False), ("0.16.0", False),
+    ("0.10.1", False), ("0.11.0", True), ("0.13.0", True), ("0.14.1", False), ("0.16.0", False),
     ("0.17.1", True), ("0.26.0", True), ("0.27.0", False),
 ]  # fmt: skip
 
