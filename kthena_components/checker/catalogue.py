@@ -13,6 +13,7 @@ sections, each of which ends at the next one or at a blank line:
 """
 
 import inspect
+import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -34,9 +35,13 @@ from kthena_components.checker.unread_kinds_and_parts import kind_read
 from kthena_components.checker.update_rules import ANY_CHANGE
 from kthena_components.checker.waivers import waiver
 from kthena_components.checker.weakened_levels_limits_waivers import BRANCH_RULES, LEVEL_RULES
+from kthena_components.core.engines.lmdeploy_and_tgi import LMDEPLOY, TGI
+from kthena_components.core.engines.option_table import load
 from kthena_components.core.findings import Level, rule_name
 from kthena_components.core.rules.production import PRODUCTION
 from kthena_components.core.rules.registry import CHECKS
+from kthena_components.core.schema.pod import TABLE
+from kthena_components.core.spec.fields import Spec
 from kthena_components.core.spec.rules.engine_overlay_and_flags import ROLE_RULES
 from kthena_components.core.spec.rules.roles_pods_gang_expose import SERVING_RULES
 from kthena_components.core.spec.rules.template_scheduler_labels_image import template_scheduler
@@ -212,3 +217,47 @@ def _place(rule: Rule) -> str:
     """Return the module of a rule's function, with the name of its file if that is a package."""
     module = rule.__module__
     return f"{module}.__init__" if hasattr(sys.modules[module], "__path__") else module
+
+
+_PROGRAMS = """
+    && -- -c -ec -lc -m -u ; api_server bash env exec lmdeploy lmsysorg/sglang nohup python python3
+    ray serve sglang sglang.launch_server sh start text-generation-launcher tini vllm
+    vllm.entrypoints.openai.api_server vllm/vllm-openai |
+"""
+_ENGINES = ("ray", "sglang", "trtllm", "vllm")
+"""Words that are never secret: of programs, and the engines whose options have a table.
+
+The Kubernetes provider marks a whole list as secret if one value in it is, so `containers` with a
+secret variable would have nothing to read. Names of fields, spellings of options and these words
+stay visible (checker/secrecy.py). Numbers, names and all other values do not.
+"""
+
+
+@cache
+def public_keys() -> frozenset[str]:
+    """Return the names of fields of pods, of objects with pods, and of components' input."""
+    kinds = (kind for system in all_systems() for kind in system.kinds)
+    holders = (re.split(r"[][.]+", place) for kind in kinds for place in kind.templates)
+    listed = {word for parts in holders for word in parts}
+    of_pods = (name for kind in json.loads(TABLE.read_text()).values() for name in kind["fields"])
+    return frozenset({*listed, *of_pods, *_fields(Spec)}) - {""}
+
+
+@cache
+def public_words() -> frozenset[str]:
+    """Return the spellings of all options of all engines, and of programs that start them."""
+    options = (spelling for engine in _ENGINES for spelling in load(engine).spellings)
+    others = (spelling for dialect in (LMDEPLOY, TGI) for spelling in dialect.options)
+    return frozenset({*_PROGRAMS.split(), *options, *others})
+
+
+@cache
+def rule_summary(name: str) -> str:
+    """Return the summary of a rule, without its full stop; empty for an unknown rule."""
+    return next((rule.summary for rule in all_rules() if rule.name == name), "").rstrip(".")
+
+
+def _fields(spec: type[Spec]) -> Iterator[str]:
+    yield from spec.model_fields
+    for kind in spec.__subclasses__():
+        yield from _fields(kind)

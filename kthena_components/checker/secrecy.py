@@ -79,7 +79,7 @@ def hide(value: Any) -> Any:
 
 def _shape(value: Any) -> Any:
     """Copy a value with the words of a secret hidden; keys of Kubernetes' schemas stay."""
-    from kthena_components.checker.vocabulary import public_keys  # noqa: PLC0415
+    from kthena_components.checker.catalogue import public_keys  # noqa: PLC0415
 
     if isinstance(value, Mapping):
         keys = public_keys()
@@ -97,7 +97,7 @@ def _is_unknown(value: object) -> bool:
 
 def _words(text: str) -> str:
     """Keep the words of a string that are not secret, and `--option=` of `--option=value`."""
-    from kthena_components.checker.vocabulary import public_words  # noqa: PLC0415
+    from kthena_components.checker.catalogue import public_words  # noqa: PLC0415
 
     public, kept = public_words(), [""]
     for word in text.split():
@@ -211,7 +211,7 @@ def _unsaid(finding: Finding, path: str) -> Finding:
 
 
 def _remedy(rule: str) -> str:
-    from kthena_components.checker.vocabulary import rule_summary  # noqa: PLC0415
+    from kthena_components.checker.catalogue import rule_summary  # noqa: PLC0415
 
     summary = rule_summary(rule)
     return f"compare it with the rule: {summary}" if summary else ""

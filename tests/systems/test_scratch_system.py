@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import kthena_components.systems as index
-from kthena_components.checker import catalogue, vocabulary
+from kthena_components.checker import catalogue
 from kthena_components.checker.cluster_rules import cluster_rules, compare_objects
 from kthena_components.checker.manifest import (
     check_manifest,
@@ -152,7 +152,7 @@ CACHES = (
     catalogue.rule_names,
     catalogue.cluster_rule_names,
     cluster_rules,
-    vocabulary.public_keys,
+    catalogue.public_keys,
 )
 
 

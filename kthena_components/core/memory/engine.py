@@ -35,7 +35,8 @@ from kthena_components.core.memory.share import (
     taken_before,
     vllm_release,
 )
-from kthena_components.core.memory.sizes import repacked_weights, resolved_type
+from kthena_components.core.memory.sizes import resolved_type
+from kthena_components.core.memory.sleep_mode import repacked_weights, unmapped
 from kthena_components.core.memory.sparse_attention import (
     SglangCell,
     prefill_workspace,
@@ -166,7 +167,7 @@ class EngineOnGpu:
     @property
     def loading(self) -> float:
         """Weights on a GPU in the fullest stage while they are quantised; 0 if they are not."""
-        again = repacked_weights(self.command.options, self.shape, self.gib)
+        again = repacked_weights(self.command.options, self.shape, self.gib, self.version)
         first = held_weights.while_quantising(self.command, self.shape, self.gib, self.version)
         return fullest_weights(self.shape, self.split, max(first, again))
 
@@ -245,9 +246,14 @@ class EngineOnGpu:
         return max(overhead(self.shape, self.fullest), least)
 
     @property
+    def unmapped(self) -> float:
+        """Memory that sleep mode has given back, and that vLLM takes for more room than it has."""
+        return unmapped(self.command, self.shape, self.split, self.version)
+
+    @property
     def left(self) -> float | None:
         """Memory of a GPU that is left for the KV cache; None if its size is stated in bytes."""
-        left = self.room - self.loaded - self.overhead
+        left = self.room - self.loaded - self.overhead + self.unmapped
         if self.command.kv_cache_bytes is not None:
             return None
         if self.command.engine == "sglang":

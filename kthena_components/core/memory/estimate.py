@@ -13,7 +13,8 @@ from kthena_components.core.memory.engine import EngineOnGpu
 from kthena_components.core.memory.largest_batch import ENGINE_V1, UNIFIED, batch_of
 from kthena_components.core.memory.sharding import VLLM
 from kthena_components.core.memory.share import HOST
-from kthena_components.core.memory.sizes import GIB, SLEEPS, expert_weights
+from kthena_components.core.memory.sizes import GIB, expert_weights
+from kthena_components.core.memory.sleep_mode import SLEEPS, counts_unmapped
 from kthena_components.core.memory.sparse_attention import (
     BLOCK,
     Request,
@@ -48,9 +49,6 @@ modelled: FP4 on Hopper (a quarter in SemiAnalysisAI/InferenceX#2128), and exper
 in 4-bit integers run in a kernel of Triton: CompressedTensorsWNA16TritonMoE."""
 _ROCM_EXPERTS = 0.05
 """The same in vLLM with experts on ROCm: 3.5 GiB of 77 at most in its start-ups."""
-_ASLEEP_UNTIL = (0, 27)
-"""The first release of vLLM that measures what the allocator of sleep mode has given back as free:
-total_consumed in vllm/utils/mem_utils.py of 0.27.0, non_torch_increase of 0.26.0."""
 _COMPRESSED, _COMPRESSED_TYPES = 0.04, ("auto", "fp8", "fp8_ds_mla")
 """The same with graphs of compressed attention, which are not modelled: 8.2 GiB of 140 at most in
 its start-ups; and the types of its cache whose bytes are known."""
@@ -240,19 +238,20 @@ def _later(placed: EngineOnGpu) -> float:
     if placed.command.engine not in VLLM:
         return 0.0
     graphs = _captures_compressed(placed) and counts_no_graphs(placed.start)
-    asleep = placed.loaded if sleep_mode_oversizes(placed) else 0.0
+    asleep = placed.unmapped or (placed.loaded if sleep_mode_oversizes(placed) else 0.0)
     return asked_later(placed.start) + asleep + (_COMPRESSED * placed.usable if graphs else 0.0)
 
 
 def sleep_mode_oversizes(placed: EngineOnGpu) -> bool:
-    """Return whether vLLM may size the cache too large in sleep mode, by all weights at most.
+    """Return whether vLLM may size the cache too large in sleep mode: core/memory/sleep_mode.py.
 
-    Integers of four bits are packed again for Marlin. use_memory_pool in vllm/device_allocator/
-    cumem.py then unmaps what is free in its pool, of which memory_reserved of PyTorch still counts
-    each byte, and the profile takes that as memory of others that was given back (vllm#40256).
+    Integers of four bits are packed again for Marlin. If their layers are not modelled, it is by
+    all weights at most (vllm#40256).
     """
-    asleep = placed.command.options.get(SLEEPS) is True and placed.shape.dtype == "int4"
-    return asleep and placed.command.engine in VLLM and placed.start.before(_ASLEEP_UNTIL)
+    release, options = placed.version, placed.command.options
+    packs = options.get(SLEEPS) is True and placed.shape.dtype == "int4"
+    counts = release is not None and counts_unmapped(release)
+    return placed.unmapped > 0 or (packs and counts and placed.command.engine in VLLM)
 
 
 def _captures_compressed(placed: EngineOnGpu) -> bool:

@@ -69,8 +69,9 @@ class StartUp:
     pieces: bool = True
     decodes: bool = True
     captured: int | None = None
+    listed: tuple[int, ...] = ()
     """Whether CUDA graphs of what is between attention are captured, and those of whole decodes;
-    the tokens of the largest one, if stated."""
+    the tokens of the largest one, and of each, if stated."""
     attention: float = 0.0
     """GiB of attention in the first graph of whole decodes."""
     gathers: bool = False
@@ -338,7 +339,7 @@ def encoder_peak(
     numbers: float = patches * (shape.vision_hidden or 0)
     if shape.image_masked:
         numbers = masked_numbers(shape, patches, ranks, release)
-    elif shape.vision_asked:  # siglip.py of 0.14.0 to 0.33.0: no positions are kept
+    elif shape.vision_asked:  # siglip.py of 0.14.1, 0.19.1, 0.33.0: no positions are kept
         numbers *= _STATES - 1 + _WIDTHS * _INNER / ranks
     elif shape.image_tokens is None:
         numbers *= max(_STATES + _WIDTHS * _INNER / ranks, _in_attention(ranks, release))

@@ -261,7 +261,7 @@ _set_cudagraph_sizes, in vllm/config/vllm.py of 0.12.0 to 0.33.0."""
 
 
 def captured_graphs(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return whether graphs of pieces and of whole decodes are captured, and the largest batch."""
+    """Return whether graphs of pieces and of whole decodes are captured, and of which batches."""
     config = mapping(options.get(_COMPILATION))
     stated = config.get(_MODE)
     mode = str(stated or _OF_LEVELS.get(str(options.get(_LEVEL)), "")).upper()
@@ -270,13 +270,13 @@ def captured_graphs(options: Mapping[str, Any]) -> dict[str, Any]:
         config.get(name, options.get("--" + name.replace("_", "-")))
         for name in (_GRAPH_SIZE, _GRAPH_SIZES)
     )
-    counts = [
-        *filter(_is_count_option, [size, *(sizes if isinstance(sizes, list | tuple) else ())])
-    ]
+    every = sizes if isinstance(sizes, list | tuple) else (sizes,)
+    listed = tuple(filter(_is_count_option, every))
     return {
         "pieces": not none and mode not in ("FULL", "FULL_DECODE_ONLY"),
         "decodes": not none and mode != "PIECEWISE",
-        "captured": max(counts, default=None),
+        "captured": size if _is_count_option(size) else None,
+        "listed": listed,
     }
 
 

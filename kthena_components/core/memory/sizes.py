@@ -18,7 +18,6 @@ numbers here are between them.
 import math
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
-from typing import Any
 
 from kthena_components.core.models import ModelShape
 from kthena_components.core.values.dataclass import dataclass
@@ -351,25 +350,13 @@ def overhead(shape: ModelShape, weights: float) -> float:
     return max(_BASE + _SHARE * weights, _LEAST) if shape.experts == 0 else _EXPERTS
 
 
-def repacked_weights(options: Mapping[str, Any], shape: ModelShape, gib: float) -> float:
-    """Return GiB of weights in sleep mode, at most, while they are packed again; 0 if they are not.
-
-    Its allocator gives back what is freed once all weights are packed: use_memory_pool in
-    vllm/device_allocator/cumem.py of 0.14.1 to 0.33.0. Experts in MXFP4 get other sizes then, and
-    may not fit into the gaps (vllm#34877).
-    """
-    sleeps = options.get(SLEEPS) is True
-    return 2 * gib if sleeps and shape.dtype == "mxfp4" else 0.0
-
-
-SLEEPS = "--enable-sleep-mode"
-
-
-def captured_sizes(largest: int) -> int:
+def captured_sizes(largest: int, listed: Collection[int] = ()) -> int:
     """Count the batch sizes that are captured: 1, 2, 4, each 8th to 256, each 16th beyond it.
 
-    Source: vllm/config/vllm.py _set_cudagraph_sizes.
+    A list of sizes, each of them once, replaces these: vllm/config/vllm.py _set_cudagraph_sizes.
     """
+    if listed:
+        return sum(size <= largest for size in set(listed))
     small = sum(size <= largest for size in (1, 2, 4))
     return small + min(largest, 256) // 8 + max(largest - 256, 0) // 16
 

@@ -196,9 +196,8 @@ def _peak(start: StartUp) -> float | None:
     most = max(layers, sampler + staying)
     if not start.encoder_ranks:
         return most
-    _, tokens = batch_of(start)
-    ranks, memory = start.encoder_ranks, start.memory_gib
-    images = encoder_peak(start.shape, tokens, ranks, start.version, memory)
+    (_, tokens), ranks = batch_of(start), start.encoder_ranks
+    images = encoder_peak(start.shape, tokens, ranks, start.version, start.memory_gib)
     return max(most + (_film(start) or kept_images(start.shape, tokens)), images)
 
 
@@ -237,12 +236,11 @@ def _doubt(start: StartUp) -> float:
     if counts_no_graphs(start):
         return _graphs(start)
     if start.gpu.startswith("AMD") and (largest := _largest_graph(start)):
-        return _captured(start, captured_sizes(largest))
+        return _captured(start, captured_sizes(largest, start.listed))
     stated = _SAMPLES in start.on or _SAMPLES in start.off
     if stated or start.before(ENGINE_V1) or not start.before(_SINCE_UNSORTED):
         return 0.0
-    sequences, _ = batch_of(start)
-    return sequences * (start.shape.vocab or 0) * (_SORTED - _FLASHINFER) / GIB
+    return batch_of(start)[0] * (start.shape.vocab or 0) * (_SORTED - _FLASHINFER) / GIB
 
 
 def _runs_newer(start: StartUp) -> bool:
@@ -333,24 +331,26 @@ def _held_by_exchanges(start: StartUp) -> float:
     inside = not start.before(_INSIDE[0]) and start.version and start.before(_INSIDE[1])
     if start.eager or start.copies == 1 or not (start.gathers and inside):
         return 0.0
-    graphs = (start.pieces + start.decodes) * min(captured_sizes(_most_captured(start)), _SAMPLED)
+    sizes = captured_sizes(_most_captured(start), start.listed)
+    graphs = (start.pieces + start.decodes) * min(sizes, _SAMPLED)
     linked = start.gpu.startswith(LINKED)
     return captured_exchanges(start.shape, start.split, graphs) if linked else 0.0
 
 
 def _most_captured(start: StartUp) -> int:
     """Return the tokens of the largest graph, stated or by default."""
-    default = min(2 * batch_of(start)[0] * (1 + start.drafts), _LARGEST_GRAPH)
-    return min(start.captured or default, batch_of(start)[1])
+    sequences, tokens = batch_of(start)
+    default = min(2 * sequences * (1 + start.drafts), _LARGEST_GRAPH)
+    listed = max((size for size in start.listed if size <= tokens), default=0)
+    return listed if start.listed else min(start.captured or default, tokens)
 
 
 def _largest_graph(start: StartUp) -> int:
     """Return the tokens of the largest graph, and 0 if the budget includes no graphs."""
     since: Version = _ROCM_GRAPHS_SINCE if start.gpu.startswith("AMD") else _GRAPHS_SINCE
     since = _MEASURED_SINCE if _ESTIMATES in start.on else since
-    if start.eager or _ESTIMATES in start.off or start.before(since):
-        return 0
-    return _most_captured(start)
+    excluded = start.eager or _ESTIMATES in start.off or start.before(since)
+    return 0 if excluded else _most_captured(start)
 
 
 def _graphs(start: StartUp) -> float:
@@ -358,7 +358,7 @@ def _graphs(start: StartUp) -> float:
     largest = _largest_graph(start)
     if not largest:
         return 0.0
-    captured = _captured(start, captured_sizes(largest)) + _exchanged(start)
+    captured = _captured(start, captured_sizes(largest, start.listed)) + _exchanged(start)
     return _GRAPHS + _first_graph(start, largest) + _of_decodes(start) + captured
 
 
@@ -374,7 +374,7 @@ def _exchanged(start: StartUp) -> float:
     """Return the part of them that exchanges of data-parallel copies take."""
     largest = _largest_graph(start)
     gathers = largest and start.copies > 1 and start.gathers and start.gpu.startswith(LINKED)
-    graphs = (start.pieces + start.decodes) * captured_sizes(largest) - 1
+    graphs = (start.pieces + start.decodes) * captured_sizes(largest, start.listed) - 1
     return captured_exchanges(start.shape, start.split, graphs) if gathers else 0.0
 
 

@@ -25,7 +25,7 @@ from kthena_components.core.memory.estimate import (
     with_fewer_sequences,
 )
 from kthena_components.core.memory.sharding import NO_MODEL
-from kthena_components.core.memory.sizes import SLEEPS
+from kthena_components.core.memory.sleep_mode import SLEEPS
 from kthena_components.core.remedies import Remedy, either, set_option, together
 from kthena_components.core.rules.support.engine_pods import ALWAYS, POSITIVE, all_starts, pods_of
 from kthena_components.core.rules.support.messages import cannot_check, title
@@ -208,7 +208,7 @@ def _crowded(placed: EngineOnGpu, estimate: Estimate) -> Finding:
         f"{title(placed.engine)} leaves {_gib(estimate.outside)} of each GPU outside of its share, "
         f"{placed.share:g} × {_gib(placed.usable)} of {placed.gpu.name}, and may ask for "
         f"{_gib(estimate.later)} of it after it has sized the KV cache: for CUDA's context, CUDA "
-        f"graphs,{' weights that sleep mode packs again,' * asleep} and a sampler of "
+        f"graphs,{' memory that sleep mode has given back,' * asleep} and a sampler of "
         f"{count_of(estimate.sequences, 'sequence')}",
         either(f"leave out {SLEEPS}" * asleep, smaller, _fewer(placed), _WIDER),
     )

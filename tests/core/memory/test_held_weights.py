@@ -359,21 +359,24 @@ def test_weights_are_in_16_bits_before_they_are_quantised(
     assert any("while it quantises them" in found.seen for found in start.findings) == (gib > 76)
 
 
-# Model, options: GiB on a GPU while experts are packed again for sleep mode.
+# Model, options, release: GiB on a GPU while experts are packed again for sleep mode.
 ASLEEP = [
-    ("openai/gpt-oss-120b", ("--enable-sleep-mode",), 121.5),
-    ("openai/gpt-oss-120b", (), 0),
-    ("Qwen/Qwen3-32B", ("--enable-sleep-mode",), 0),
+    ("openai/gpt-oss-120b", ("--enable-sleep-mode",), "0.17.0", 121.5),
+    ("openai/gpt-oss-120b", (), "0.17.0", 0),
+    ("Qwen/Qwen3-32B", ("--enable-sleep-mode",), "0.17.0", 0),
+    ("openai/gpt-oss-120b", ("--enable-sleep-mode",), "0.16.0", 0),
+    ("openai/gpt-oss-120b", ("--enable-sleep-mode",), "0.13.0", 121.5),
+    ("openai/gpt-oss-120b", ("--enable-sleep-mode",), "0.33.0", 121.5),
 ]
 
 
-@for_each(("model", "args", "gib"), ASLEEP)
+@for_each(("model", "args", "version", "gib"), ASLEEP)
 def test_sleep_mode_keeps_experts_while_they_are_packed_again(
-    model: str, args: tuple[str, ...], gib: float
+    model: str, args: tuple[str, ...], version: str, gib: float
 ) -> None:
-    """vllm#34877: the same engine starts without the option."""
+    """vllm#34877: the same engine starts without the option. 0.14 to 0.16 do not use the pool."""
     start = Measured(
-        id="", source="", engine="vllm", version="0.16.0", gpu="NVIDIA-H100-NVL", tensor=1,
+        id="", source="", engine="vllm", version=version, gpu="NVIDIA-H100-NVL", tensor=1,
         model=model, args=(*args, "--max-model-len", "8192", "--enforce-eager"), started=not args,
     )  # fmt: skip
     estimate = start.estimate

@@ -430,31 +430,62 @@ def test_the_pixels_of_a_film_of_nemotron_stay_on_the_host() -> None:
     assert more == pytest.approx(512 * 512 * 512 * 3 * 2 / 2**30)
 
 
-# Options of a command line: the tokens of the largest graph that they state.
-CAPTURED: list[tuple[tuple[str, ...], int | None]] = [
-    ((), None),
-    (("--max-cudagraph-capture-size", "16"), 16),
-    (("--cudagraph-capture-sizes", "1", "2", "4"), 4),
-    (("--compilation-config", '{"cudagraph_capture_sizes": [1, 8]}'), 8),
-    (("-cc.max_cudagraph_capture_size", "32"), 32),
-    (("--compilation-config", '{"cudagraph_capture_sizes": "all"}'), None),
+# Options of a command line: the tokens of the largest graph, and those of each, as they are stated.
+CAPTURED: list[tuple[tuple[str, ...], int | None, tuple[int, ...]]] = [
+    ((), None, ()),
+    (("--max-cudagraph-capture-size", "16"), 16, ()),
+    (("--cudagraph-capture-sizes", "1", "2", "4"), None, (1, 2, 4)),
+    (("--compilation-config", '{"cudagraph_capture_sizes": [1, 8]}'), None, (1, 8)),
+    (("-cc.max_cudagraph_capture_size", "32"), 32, ()),
+    (("--compilation-config", '{"cudagraph_capture_sizes": "all"}'), None, ()),
+    (("--cudagraph-capture-sizes", "16"), None, (16,)),
 ]
 
 
-@for_each(("args", "size"), CAPTURED)
-def test_options_state_the_largest_graph(args: tuple[str, ...], size: int | None) -> None:
+@for_each(("args", "size", "listed"), CAPTURED)
+def test_options_state_which_graphs_count(
+    args: tuple[str, ...], size: int | None, listed: tuple[int, ...]
+) -> None:
+    start = placed_with(args).start
+    assert (start.captured, start.listed) == (size, listed)
+
+    stated, default = terms_of(start), terms_of(replace(start, captured=None, listed=()))
+    assert stated is not None
+    assert default is not None
+    assert (stated.graphs < default.graphs) == (size is not None or bool(listed))
+
+
+# Sizes that a list states: those that are captured in batches of 2,048 tokens, each of them once.
+LISTED: list[tuple[tuple[str, ...], tuple[int, ...]]] = [
+    (("64",), (64,)),
+    (("64", "8", "64"), (8, 64)),
+    (("64", "4096"), (64,)),
+    (("4096",), ()),
+]
+
+
+@for_each(("words", "sizes"), LISTED)
+def test_each_size_of_a_list_counts_once(words: tuple[str, ...], sizes: tuple[int, ...]) -> None:
+    """vllm/config/vllm.py _set_cudagraph_sizes of 0.26.0: a graph of each layer for each size."""
+
+    def graphs(*args: str) -> float:
+        terms = terms_of(placed_with(("--max-num-batched-tokens", "2048", *args)).start)
+        assert terms is not None
+        return terms.graphs
+
+    stated, one = (graphs("--cudagraph-capture-sizes", *each) for each in (words, ("64",)))
+    more = (len(sizes) - 1) * placed_with(()).shape.layers * 0.21 / 1024
+    assert stated == pytest.approx(one + more if sizes else 0)
+
+
+def placed_with(args: tuple[str, ...]) -> EngineOnGpu:
     measured = Measured(
         id="", source="", engine="vllm", version="0.27.0", gpu="NVIDIA-GB10", tensor=1, model=QWEN,
         args=args, started=True,
     )  # fmt: skip
     ((_, placed),) = engines_on_gpu(measured.serving)
     assert isinstance(placed, EngineOnGpu)
-    assert placed.start.captured == size
-
-    stated, default = terms_of(placed.start), terms_of(replace(placed.start, captured=None))
-    assert stated is not None
-    assert default is not None
-    assert (stated.graphs < default.graphs) == (size is not None)
+    return placed
 
 
 # GPU, model, arguments: MiB that FlashInfer allocates in the first graph of whole decodes.

@@ -30,7 +30,6 @@ from tests.support.for_each import for_each
 
 KNOWN = tuple(start for start in start_ups() if isinstance(start.estimate, Estimate))
 MORE_THAN_SHARE = {
-    "c10": "19.3 GiB of weights and cache, of 17.7: sleep mode, -3.58 GiB of others by its log",
     "f04": "83.4 GiB in use and of cache, of 73.0: its graphs count as -10.4 GiB (vllm#44740)",
     "j01": "79.1 GiB of weights and cache, of the 76.0 that its source states",
     "k14": "71.8 GiB of cache and 13.8 of weights at least, of the 85.5 by default",
@@ -84,7 +83,7 @@ NOT_USED = [
     ("o", 10, 0.6, 0.36, 1.0),
     ("d", 10, 1.55, 0.95, 0.9),
     ("f", 16, 2.62, 1.67, 0.62),
-    ("c", 17, 1.08, 0.7, 0.88),
+    ("c", 17, 0.87, 0.54, 0.94),
 ]
 
 
@@ -101,7 +100,7 @@ def test_start_ups_that_were_not_used_are_predicted(
 
 
 def test_all_start_ups_that_were_not_used_are_predicted() -> None:
-    """The goals are a mean of 1.0 GiB, and 90 %: the first is missed since f, now by 0.005."""
+    """The goals are a mean of 1.0 GiB, and 90 %."""
     held = tuple(start for start in KNOWN if start.held_out)
     found = errors(held)
     before = errors(tuple(start for start in held if start.id[0] not in "fc"))
@@ -113,7 +112,7 @@ def test_all_start_ups_that_were_not_used_are_predicted() -> None:
     assert mean(before) <= 0.93
     assert median(before) <= 0.42
     assert sum(error <= 2.5 for error in before) >= 0.91 * len(before)
-    assert mean(found) <= 1.01
+    assert mean(found) <= 1.0
     assert median(found) <= 0.46
     assert sum(error <= 2.5 for error in found) >= 0.9 * len(found)
 
