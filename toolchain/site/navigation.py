@@ -35,7 +35,7 @@ SECTIONS: Mapping[str, Tree] = {
     },
     "Rules": {"": ["rules/"]},
     "Explanation": {
-        "What is checked": ["limits.md", "memory.md"],
+        "What is checked": ["limits.md", "memory.md", "memory-start-ups.md"],
         "How it works": ["architecture.md", "security.md", "report-a-vulnerability.md"],
         "What the tests prove": ["conformance.md", "performance.md"],
         "Work on it": ["contributing.md"],
