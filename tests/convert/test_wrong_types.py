@@ -9,11 +9,9 @@ from kthena_components.convert.conversion import SAME, Changes
 from kthena_components.convert.convert import convert
 from tests.rules.cases import bases, documents
 from tests.support.for_each import for_each
-from tests.toughness.corpus import TESTS, cut, places, put
+from tests.toughness.corpus import OTHER_TYPES, TESTS, of_another_type, places, put
 
 pytestmark = pytest.mark.property
-OTHER_TYPES: tuple[Any, ...] = ({"a": {"b": []}}, [{"a": 1}], None, [["x"]], [], 7, "", True)
-"""Values of other types. Empty: the field is left out."""
 EACH = 64
 """Of these places and values, one is tried: all take half an hour."""
 
@@ -40,7 +38,7 @@ def test_a_place_of_another_type_ends_no_conversion_in_a_traceback(name: str) ->
             for value in OTHER_TYPES:
                 number += 1
                 if number % EACH == 0:
-                    odd = cut(body, place) if value == "" else put(body, place, value)
+                    odd = of_another_type(body, place, value)
                     convert([*bodies[:index], odd, *bodies[index + 1 :]], Changes(target=SAME))
 
 

@@ -1,7 +1,9 @@
 """Tables of custom resources' fields, made from a small repository with CRDs of two releases."""
 
 import json
+import shutil
 import subprocess
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -236,6 +238,27 @@ def test_the_document_of_kubernetes_is_read_as_a_table() -> None:
     assert words == {"scalar": "string", "enum": ["", "OrderedReady", "Parallel"]}
     assert table["scaled"]["StatefulSet"]["apps/v1"] == [["1.37.2", True]]
     assert table["nulls"]
+
+
+@pytest.mark.skipif(shutil.which("go") is None, reason="the documents are in a module of Go")
+def test_the_newest_patch_of_each_minor_release_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The modules are in a folder that the real `go` takes for a proxy."""
+    versions = ("v1.28.9", "v1.36.9", "v1.36.10", "v1.37.0", "v1.38.0-beta.0")
+    folder = tmp_path / "proxy" / openapi.MODULE / "@v"
+    folder.mkdir(parents=True)
+    (folder / "list").write_text("\n".join(versions))
+    for version in versions:
+        (folder / f"{version}.info").write_text(json.dumps({"Version": version}))
+        (folder / f"{version}.mod").write_text(f"module {openapi.MODULE}\n")
+        with zipfile.ZipFile(folder / f"{version}.zip", "w") as archive:
+            archive.writestr(f"{openapi.MODULE}@{version}/{openapi.DOCUMENT}", version)
+    monkeypatch.setenv("GOPROXY", (tmp_path / "proxy").as_uri())
+    monkeypatch.setenv("GOMODCACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("GOFLAGS", "-modcacherw")
+    monkeypatch.setenv("GONOSUMDB", "*")
+    assert list(openapi._documents()) == [("1.36.10", b"v1.36.10"), ("1.37.0", b"v1.37.0")]
 
 
 def test_the_kinds_of_kubernetes_have_their_table() -> None:

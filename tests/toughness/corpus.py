@@ -50,6 +50,9 @@ ODD: tuple[Any, ...] = (
 )
 """Values that are most likely to trip a reader."""
 
+OTHER_TYPES: tuple[Any, ...] = ("", {"a": {"b": []}}, [{"a": 1}], None, [["x"]], [], {}, 7)
+"""Values of other types than those that a place holds. Empty: the place is left out."""
+
 Place = tuple[str | int, ...]
 
 
@@ -103,6 +106,11 @@ def cut(tree: dict[str, Any], place: Place) -> dict[str, Any]:
     result, holder = _open(tree, place)
     del holder[place[-1]]
     return result
+
+
+def of_another_type(tree: dict[str, Any], place: Place, value: Any) -> dict[str, Any]:
+    """Return a tree with one of OTHER_TYPES at one place."""
+    return cut(tree, place) if value == "" else put(tree, place, copy.deepcopy(value))
 
 
 def _open(tree: dict[str, Any], place: Place) -> tuple[dict[str, Any], Any]:

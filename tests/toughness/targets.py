@@ -32,7 +32,7 @@ from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.schema.versions import KTHENA_VERSIONS
 from kthena_components.core.values.unknown import Blank
 from kthena_components.reading.files import Unreadable
-from tests.toughness.corpus import cut, put
+from tests.toughness.corpus import OTHER_TYPES, of_another_type
 from tests.toughness.guard import check as guarded
 from tests.toughness.mutate import Body, case_places, change, manifest, text
 from tests.toughness.previews import preview
@@ -152,13 +152,9 @@ def _places(_draw: random.Random, _folder: Path, number: int) -> Manifests:
     """Give the objects of a case, of which one place is left out or holds another type."""
     stored, index, place = case_places()[number % len(case_places())]
     bodies: list[Body] = pickle.loads(stored)  # noqa: S301 - from above
-    value = _OTHER_TYPES[number % len(_OTHER_TYPES)]
-    bodies[index] = cut(bodies[index], place) if value == "" else put(bodies[index], place, value)
+    value = OTHER_TYPES[number % len(OTHER_TYPES)]
+    bodies[index] = of_another_type(bodies[index], place, value)
     return Manifests(bodies=bodies, version=KTHENA_VERSIONS[-1], whole=number % 2 == 0)
-
-
-_OTHER_TYPES: tuple[Any, ...] = ("", {"a": {"b": []}}, [{"a": 1}], None, [["x"]], [], {}, 7)
-"""What a place holds in place of its own value. Empty: the place is left out."""
 
 
 def _scripts(draw: random.Random, _folder: Path, _number: int) -> tuple[Body, Body]:

@@ -145,9 +145,7 @@ def make(documents: Iterable[tuple[str, bytes]] | None = None) -> Table:
 def _documents() -> Iterator[tuple[str, bytes]]:
     """Yield the newest patch of each minor release with its document, oldest first."""
     with tempfile.TemporaryDirectory() as folder:
-        listed = _go(
-            Path(folder), "list", "-m", "-versions", "-f", '{{join .Versions " "}}', MODULE
-        )
+        listed = _go(Path(folder), "list", "-m", "-versions", "-json", MODULE)
         newest: dict[tuple[int, ...], Version] = {}
         for version in sorted(map(Version, json.loads(listed)["Versions"])):
             if version >= FIRST and not version.is_prerelease:
@@ -165,9 +163,9 @@ def _go(folder: Path, *words: str) -> str:
 
 
 def as_crds(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Write the kinds of an OpenAPI document as CRDs, without words, keys and required fields.
+    """Write the kinds of an OpenAPI document as CRDs, with the words and limits of this module.
 
-    Go reads a missing string as an empty one, and lists with equal keys: rules check what is left.
+    Keys of lists are left out: only server-side apply refuses two members with one key.
     """
     definitions, scaled = document["definitions"], frozenset(_scaled(document["paths"]))
     return [

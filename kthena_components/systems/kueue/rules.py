@@ -285,8 +285,8 @@ def _exceeds(
 def _uncovered(wanted: Workload, queue: Object, resource: str) -> Finding:
     seen = (
         f"is {display(wanted.queue)}, and {wanted.title} requests {resource}, which no flavor of "
+        f"its ClusterQueue {display(queue.name)} has, and Kueue admits no such pods"
     )
-    seen += f"its ClusterQueue {display(queue.name)} has, and Kueue admits no such pods"
     return advise(wanted.path, seen, f"add {resource} to the coveredResources, with a quota")
 
 
