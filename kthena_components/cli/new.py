@@ -146,10 +146,10 @@ def _next_steps(folder: Path, language: str, *, with_ci: bool) -> str:
         steps.append(PLUGIN + program)
     steps += ["pulumi install", "pulumi stack init dev", "pulumi up"]
     name = folder.resolve().name if is_here else folder
-    text = [
+    lines = [
         f"wrote {name}. To deploy its stack dev, which only writes manifests to rendered/:",
         *(f"  {step}" for step in steps),
     ]
     if with_ci:
-        text.append("Before you commit, write an address that CI can reach into requirements.txt.")
-    return "".join(f"{visible(line)}\n" for line in text)
+        lines.append("Before you commit, write an address that CI can reach into requirements.txt.")
+    return "".join(f"{visible(line)}\n" for line in lines)

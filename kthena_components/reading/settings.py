@@ -107,9 +107,9 @@ def _parsed(text: str, file: str, *, is_settings: bool) -> Mapping[str, Any] | U
         because = f"is not JSON: {error.msg}" if text.strip() else "is empty: write at least {}"
         return Unreadable(file=file, because=because, line=error.lineno, column=error.colno)
     except Exception as error:  # noqa: BLE001 - PyYAML raises all sorts for odd scalars
-        message = unreadable(error, text, 0, file)
+        problem = unreadable(error, text, 0, file)
         # Other programs may read what is stated twice, or beyond a limit.
-        return replace(message, is_object=isinstance(error, LimitError))
+        return replace(problem, is_object=isinstance(error, LimitError))
     if not isinstance(content, Mapping):
         return Unreadable(file=file, because="contains no map of settings")
     return content

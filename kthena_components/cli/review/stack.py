@@ -85,11 +85,11 @@ class Gpus:
 
     def __str__(self) -> str:
         added = self.after - self.before
-        message = between(str(self.before), str(self.after))
-        message += f" ({added:+d})" if added else ""
+        text = between(str(self.before), str(self.after))
+        text += f" ({added:+d})" if added else ""
         roles = count_of(self.not_known, "role")
         missing = f", plus {roles} with an unknown number" if self.not_known else ""
-        return f"{message}{missing}"
+        return f"{text}{missing}"
 
 
 def between(before: str | None, after: str | None) -> str:

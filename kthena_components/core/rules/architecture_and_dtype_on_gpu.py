@@ -202,8 +202,8 @@ def architecture_in_release(facts: ServingFacts) -> Iterator[Finding]:
     sglang/srt/models/registry.py _raise_for_unsupported, sglang/srt/model_loader/utils.py
     resolve_transformers_arch.
     """
-    message = (found for start in all_starts(facts, *_ENGINES) for found in _too_old(start))
-    yield from dict.fromkeys(message)
+    findings = (found for start in all_starts(facts, *_ENGINES) for found in _too_old(start))
+    yield from dict.fromkeys(findings)
 
 
 def _too_old(start: Start) -> Iterator[Finding]:
