@@ -58,7 +58,7 @@ if TYPE_CHECKING:
         StandaloneRoleArgs,
     )
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 __all__ = [
     "CacheArgs",
     "EngineArgs",

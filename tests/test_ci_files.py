@@ -209,7 +209,7 @@ def test_every_preview_installs_the_program_of_the_branch_in_the_same_words() ->
     [
         ("", []),
         (
-            "packages: {kthena: kthena@0.2.0}",
+            "packages: {kthena: kthena@0.3.0}",
             ["plugin install resource kthena 1.2.3 --file .venv/bin/pulumi-resource-kthena"],
         ),
     ],
