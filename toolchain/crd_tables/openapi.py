@@ -36,6 +36,7 @@ KINDS: Mapping[str, tuple[str, ...]] = {
 
 Pods, also those of templates, are in another table, pod_fields.json.
 """
+_DEVICES: Mapping[str, tuple[str, ...]] = {"allocationMode": ("ExactCount", "All")}
 WORDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "apps.v1.DaemonSetUpdateStrategy": {"type": ("RollingUpdate", "OnDelete")},
     "apps.v1.DeploymentStrategy": {"type": ("Recreate", "RollingUpdate")},
@@ -56,7 +57,12 @@ WORDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "completionMode": ("NonIndexed", "Indexed"),
         "podReplacementPolicy": ("TerminatingOrFailed", "Failed"),
     },
-    "core.v1.PersistentVolumeClaimSpec": {"volumeMode": ("Block", "Filesystem")},
+    "batch.v1.PodFailurePolicyOnExitCodesRequirement": {"operator": ("In", "NotIn")},
+    "batch.v1.PodFailurePolicyRule": {"action": ("FailJob", "FailIndex", "Ignore", "Count")},
+    "core.v1.PersistentVolumeClaimSpec": {
+        "accessModes[]": ("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"),
+        "volumeMode": ("Block", "Filesystem"),
+    },
     "core.v1.ServicePort": {"protocol": ("TCP", "UDP", "SCTP")},
     "core.v1.ServiceSpec": {
         "externalTrafficPolicy": ("Cluster", "Local"),
@@ -67,8 +73,12 @@ WORDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "policy.v1.PodDisruptionBudgetSpec": {
         "unhealthyPodEvictionPolicy": ("IfHealthyBudget", "AlwaysAllow")
     },
+    "resource.v1.ExactDeviceRequest": _DEVICES,
+    "resource.v1beta1.DeviceRequest": _DEVICES,
+    "resource.v1beta2.ExactDeviceRequest": _DEVICES,
 }
-"""Words of fields, which the document states in its descriptions only, by definition.
+"""Words of fields, which the document states in its descriptions only, by definition. `[]` stands
+for the members of a list.
 
 Source: kubernetes 1.37 staging/src/k8s.io/api/*/types.go and pkg/apis/*/validation. An empty
 string is a missing value.
@@ -103,17 +113,67 @@ Source: kubernetes 1.37 pkg/apis/*/validation. Of an object of Go, a string or a
 missing, so that their limits decide. The selector of a workload is not among them: examples and
 patches leave it out, and the API server says so at once.
 """
+_SOME = {"minimum": 0}
+_ROLLED: Mapping[str, Mapping[str, Any]] = {"minReadySeconds": _SOME, "revisionHistoryLimit": _SOME}
 LIMITS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
-    "batch.v1.JobSpec": {"completions": {"minimum": 0}, "parallelism": {"minimum": 0}},
+    "apps.v1.DaemonSetSpec": _ROLLED,
+    "apps.v1.DeploymentSpec": {
+        **_ROLLED,
+        "progressDeadlineSeconds": {"minimum": 1},
+        "replicas": _SOME,
+    },
+    "apps.v1.ReplicaSetSpec": {"minReadySeconds": _SOME, "replicas": _SOME},
+    "apps.v1.RollingUpdateStatefulSetStrategy": {"partition": _SOME},
+    "apps.v1.StatefulSetOrdinals": {"start": _SOME},
+    "apps.v1.StatefulSetSpec": {"minReadySeconds": _SOME, "replicas": _SOME},
+    "autoscaling.v2.HPAScalingPolicy": {
+        "periodSeconds": {"minimum": 1, "maximum": 1800},
+        "value": {"minimum": 1},
+    },
+    "autoscaling.v2.HPAScalingRules": {
+        "stabilizationWindowSeconds": {"minimum": 0, "maximum": 3600}
+    },
+    "batch.v1.CronJobSpec": {
+        "failedJobsHistoryLimit": _SOME,
+        "startingDeadlineSeconds": _SOME,
+        "successfulJobsHistoryLimit": _SOME,
+    },
+    "batch.v1.JobSpec": {
+        "activeDeadlineSeconds": _SOME,
+        "backoffLimit": _SOME,
+        "completions": _SOME,
+        "parallelism": _SOME,
+        "ttlSecondsAfterFinished": _SOME,
+    },
+    "core.v1.ClientIPConfig": {"timeoutSeconds": {"minimum": 1, "maximum": 86400}},
+    "networking.v1.HTTPIngressPath": {"path": {"pattern": "^(/.*)?$"}},
     "networking.v1.ServiceBackendPort": {"number": {"minimum": 0, "maximum": 65535}},
+    "resource.v1.ExactDeviceRequest": {"count": _SOME},
+    "resource.v1beta1.DeviceRequest": {"count": _SOME},
+    "resource.v1beta2.ExactDeviceRequest": {"count": _SOME},
 }
 """Limits of fields that may be missing. A number of 0 is a missing one in a ServiceBackendPort."""
 _PREFIX = "io.k8s.api."
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1."
 _ANY: Mapping[str, Any] = {"x-kubernetes-preserve-unknown-fields": True}
 _MAP: Mapping[str, Any] = {"type": "object"}
+_STATED: Mapping[str, Any] = {"type": "string", **_NAME}
+_CONTAINERS: Mapping[str, Any] = {
+    "type": "array",
+    "items": {
+        **_ANY,
+        "type": "object",
+        "properties": {"image": _STATED, "name": _STATED},
+        "required": ["image", "name"],
+    },
+}
+_POD: Mapping[str, Any] = {
+    **_ANY,
+    "type": "object",
+    "properties": {"containers": _CONTAINERS, "initContainers": _CONTAINERS},
+}
 _KNOWN: Mapping[str, Mapping[str, Any]] = {
-    f"{_PREFIX}core.v1.PodTemplateSpec": _MAP,
+    f"{_PREFIX}core.v1.PodTemplateSpec": {**_ANY, "type": "object", "properties": {"spec": _POD}},
     f"{_META}ObjectMeta": {"type": "metadata"},
     f"{_META}MicroTime": {"type": "string"},
     f"{_META}Time": {"type": "string"},
@@ -124,8 +184,9 @@ _KNOWN: Mapping[str, Mapping[str, Any]] = {
     "io.k8s.apimachinery.pkg.runtime.RawExtension": _ANY,
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": {"x-kubernetes-int-or-string": True},
 }
-"""Definitions that are not read: pod-schema checks templates, metadata has a shape in metadata.py,
-and others are no maps in JSON."""
+"""Definitions that are not read. Of a pod template, only what pod-schema does not require: it also
+checks templates whose image a controller adds. metadata has a shape in metadata.py, and others are
+no maps in JSON."""
 
 
 def make(documents: Iterable[tuple[str, bytes]] | None = None) -> Table:
@@ -203,14 +264,19 @@ def _schema(name: str, definitions: Mapping[str, Any]) -> dict[str, Any]:
     words, required = WORDS.get(short, {}), REQUIRED.get(short, {})
     limits = {**LIMITS.get(short, {}), **required}
     properties = {
-        field: {
-            **_part(part, definitions),
-            **({"enum": ["", *words[field]]} if field in words else {}),
-            **limits.get(field, {}),
-        }
+        field: {**_worded(field, _part(part, definitions), words), **limits.get(field, {})}
         for field, part in definitions[name].get("properties", {}).items()
     }
     return {"type": "object", "properties": properties, "required": [*required]}
+
+
+def _worded(
+    field: str, made: Mapping[str, Any], words: Mapping[str, tuple[str, ...]]
+) -> Mapping[str, Any]:
+    """Add the words that a field may have, or that the members of its list may have."""
+    if f"{field}[]" in words:
+        return {**made, "items": {**made["items"], "enum": [*words[f"{field}[]"]]}}
+    return {**made, "enum": ["", *words[field]]} if field in words else made
 
 
 def _part(part: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:

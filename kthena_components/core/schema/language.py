@@ -261,7 +261,7 @@ def _text(value: str, schema: Text, path: str) -> Iterator[Finding]:
         yield _mistake(path, seen, f"shorten it by {len(value) - schema.longest}")
     elif len(value) < schema.shortest:
         seen = f"has {count_of(len(value), 'character')}, but must have at least {schema.shortest}"
-        yield _mistake(path, seen, "write a longer text")
+        yield _mistake(path, seen, "write a longer string")
     elif schema.pattern and len(value) <= _LONGEST_MATCHED and not matcher(schema.pattern)(value):
         seen = f"is {display(value)}, which does not match {schema.pattern}"
         yield _mistake(path, seen, "write a string that matches")
