@@ -30,6 +30,15 @@ from kthena_components.systems.kubernetes.rules.autoscalers_and_coscheduling_pod
     autoscaler_requests,
     coscheduling_pods,
 )
+from kthena_components.systems.kubernetes.rules.engines_apart_object_twice_listeners_grant import (
+    GATEWAY,
+    GRANT,
+    engines_apart,
+    listener_certificate,
+    listener_tls,
+    object_twice,
+    route_reference_grant,
+)
 from kthena_components.systems.kubernetes.rules.first_pod import (
     first_pod_named,
     first_pod_published,
@@ -65,16 +74,6 @@ from kthena_components.systems.kubernetes.rules.secret_keys_and_references impor
     secret_key_exists,
 )
 from kthena_components.systems.kubernetes.rules.selected_pods_answer import selected_pods_answer
-from kthena_components.systems.kubernetes.rules.selectors_apart_twice_listeners_grant import (
-    GATEWAY,
-    GRANT,
-    engines_apart,
-    listener_certificate,
-    listener_tls,
-    object_twice,
-    route_reference_grant,
-    selector_matches_template,
-)
 from kthena_components.systems.kubernetes.rules.service_selects_pods_one_model_headless import (
     headless_service,
     router_selects_pods,
@@ -83,6 +82,10 @@ from kthena_components.systems.kubernetes.rules.service_selects_pods_one_model_h
     service_selects_pods,
 )
 from kthena_components.systems.kubernetes.rules.wait_ends import wait_ends
+from kthena_components.systems.kubernetes.rules.workload_selector_and_rollout import (
+    rollout_strategy,
+    selector_matches_template,
+)
 from kthena_components.systems.system import (
     PRODUCTION,
     Body,
@@ -182,7 +185,7 @@ SYSTEM = System(
         _workload(
             "Deployment",
             rollouts=rollouts,
-            rules=(selector_matches_template,),
+            rules=(selector_matches_template, rollout_strategy),
             restarts=_A_FEW,
             restart_policies=_ALWAYS,
         ),
@@ -191,7 +194,7 @@ SYSTEM = System(
             restarts=_ONE_BY_ONE,
             keeps_number=keeps_number,
             pod_variables=tells_of_set,
-            rules=(first_pod_named, selector_matches_template),
+            rules=(first_pod_named, selector_matches_template, rollout_strategy),
             kept_beside=service_asked,
             restart_policies=_ALWAYS,
         ),
@@ -215,7 +218,7 @@ SYSTEM = System(
             "DaemonSet",
             unscalable=_NO_SCALE,
             pods=pods_of_daemons,
-            rules=(selector_matches_template,),
+            rules=(selector_matches_template, rollout_strategy),
             restart_policies=_ALWAYS,
             restarts=_A_FEW,
             not_whole="it has as many pods as there are nodes",

@@ -1,4 +1,4 @@
-"""Rules of objects that meet: selectors, pods of several engines, equal names, Gateways."""
+"""Rules of objects that meet: pods of several engines, equal names, Gateways."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -9,17 +9,13 @@ from kthena_components.core.naming import name_slip_of
 from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import GroupKind, Object, PodSet
 from kthena_components.core.remedies import write
-from kthena_components.core.topology.domains import OPERATORS, holds
-from kthena_components.core.values.display import display, listing
+from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     first_unknown,
-    is_map,
-    list_of_texts,
     mapping,
     require_known,
     sequence,
     unknown_in,
-    unknown_inside,
     unknown_within,
 )
 from kthena_components.core.values.regex import regex
@@ -87,64 +83,6 @@ def _finding(pods: PodSet, other: PodSet, ports: Listening, *, together: bool) -
     seen += f"{owner_title(other)}, but that address leads to one pod only"
     remedy = "write the address of its own first pod in each of the two"
     return (refuse if together else advise)(pods.at("spec"), seen, remedy)
-
-
-_LABELS, _SELECTOR = "spec.template.metadata.labels", "spec.selector"
-_REFUSES = "so the API server refuses the object"
-
-
-def selector_matches_template(found: Object) -> Iterator[Finding]:
-    """The selector of a workload matches the labels of its own pod template.
-
-    A label in the selector that the template lacks, or has with another value, is refused when the
-    object is created. So is a template without a label that an expression requires.
-
-    Pass: matchLabels app chat-1, and a template with the labels app chat-1 and tier gpu.
-    Fail: matchLabels app chat-1, and a template with app chat-2, or without labels.
-    Level: mandatory.
-    Source: kubernetes v1.34 pkg/apis/apps/validation/validation.go (ValidateDaemonSetSpec,
-    ValidatePodTemplateSpecForStatefulSet, ValidatePodTemplateSpecForReplicaSet); apimachinery
-    pkg/apis/meta/v1/helpers.go (LabelSelectorAsSelector).
-    """
-    selector, template = found.spec.get("selector"), found.spec.get("template")
-    if not is_map(template):
-        return  # The finding about its containers says that it is not known.
-    require_known(_SELECTOR, selector)
-    if not is_map(selector):
-        return
-    metadata = mapping(template).get("metadata")
-    stated = mapping(metadata).get("labels")
-    require_known(_LABELS, metadata, stated)
-    labels = mapping(stated)
-    for key, value in mapping(mapping(selector).get("matchLabels")).items():
-        yield from _same(str(key), value, labels)
-    for index, term in enumerate(sequence(mapping(selector).get("matchExpressions"))):
-        yield from _holds(f"{_SELECTOR}.matchExpressions[{index}]", mapping(term), labels)
-
-
-@part_of_rule
-def _same(key: str, value: Any, labels: Mapping[str, Any]) -> Iterator[Finding]:
-    own = labels.get(key)
-    require_known(_LABELS, value, own)
-    if not isinstance(value, str) or own == value or not isinstance(own, str | None):
-        return
-    has = f"have no {key}" if own is None else f"have {key}: {display(own)}"
-    seen = f"{has}, but {_SELECTOR}.matchLabels asks for {display(value)}, {_REFUSES}"
-    yield refuse(_LABELS, seen, write({**labels, key: value}, f"write {key}: {value}"))
-
-
-@part_of_rule
-def _holds(path: str, term: Mapping[str, Any], labels: Mapping[str, Any]) -> Iterator[Finding]:
-    """Check one expression of a selector against the labels of the object's own template."""
-    key, operator, listed = (term.get(name) for name in ("key", "operator", "values"))
-    require_known(path, key, operator, listed, unknown_inside(listed), labels.get(str(key)))
-    own = labels.get(str(key))
-    values = list_of_texts(listed)
-    if isinstance(key, str) and operator in OPERATORS and not holds(term, labels):
-        wanted = f" {listing(map(display, values), 'or')}" if values else ""
-        has = "no such label" if own is None else f"the label {display(own)}"
-        seen = f"is {key} {operator}{wanted}, and the template has {has}, {_REFUSES}"
-        yield refuse(path, seen, "change the expression, or the label of the template")
 
 
 def object_twice(cluster: ClusterObjects) -> Iterator[Finding]:
