@@ -16,9 +16,9 @@ from kthena_components.core.naming import (
 from kthena_components.core.objects.object import GroupKind, Object
 from kthena_components.core.remedies import write
 from kthena_components.core.schema.language import no_name
-from kthena_components.core.schema.metadata import STEM
+from kthena_components.core.schema.metadata import STEM, is_label, short_name
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import count, mapping, unknown_in
+from kthena_components.core.values.read import count, mapping, sequence, unknown_in
 from kthena_components.core.values.regex import regex
 
 _SUBDOMAIN = "a DNS-1123 subdomain: lower-case letters, digits, '-' and '.'"
@@ -80,12 +80,13 @@ def object_name(found: Object) -> Iterator[Finding]:
     StatefulSet a DNS-1123 label. Most others are DNS-1123 subdomains of at most 253 characters. A
     CronJob's has at most 52 characters, a Job's 63, and an indexed Job is a label that leaves room
     for the last index of its pods. Roles, their bindings and PodDisruptionBudgets may have nearly
-    any name. For a StatefulSet's name of more than 52 characters, there is name-fits.
+    any name. For a StatefulSet's name of more than 52 characters, there is name-fits. A namespace,
+    and in a StatefulSet serviceName and the names of volumeClaimTemplates, are DNS-1123 labels.
     In a preview, kinds without other rules, such as Services, are not checked.
 
     Pass: a Service chat-1; a ConfigMap chat.v1; a CronJob of 52 characters; a Role system:chat.
     Fail: a Service 1-chat or chat.v1; a StatefulSet chat.v1; a ConfigMap chat_v1; a CronJob of 53
-    characters; an indexed Job of 62 characters with 10 completions.
+    characters; an indexed Job of 62 characters with 10 completions; the namespace llm_serving.
     Level: mandatory. The API server rejects the object. Advisory for a Service with a digit in
     front, which newer API servers may allow (the feature gate RelaxedServiceNameValidation), and
     for a '-' or '.' at an end, which a kustomization's namePrefix or nameSuffix may complete.
@@ -96,6 +97,7 @@ def object_name(found: Object) -> Iterator[Finding]:
     form = _FORMS.get(found.group_kind)
     if form is None:
         return
+    yield from _other_names(found)
     form = _LABEL if _last_index(found) else form
     for field, random in (("name", ""), ("generateName", _RANDOM)):
         name = found.metadata.get(field)
@@ -152,6 +154,24 @@ def may_be_wrong(of: GroupKind, text: str) -> bool:
     block = _METADATA.search(text)
     stated = _STATED.finditer(text, *(block.span() if block else ()))
     return any(_USUAL.fullmatch(each.group(1)) is None for each in stated)
+
+
+def _other_names(found: Object) -> Iterator[Finding]:
+    """Check the namespace, and the names from which a StatefulSet makes those of other objects."""
+    named = [("metadata.namespace", found.metadata.get("namespace"))]
+    if found.kind == "StatefulSet":
+        named.append(("spec.serviceName", found.spec.get("serviceName")))
+        for index, claim in enumerate(map(mapping, sequence(found.spec.get(_CLAIMS)))):
+            name = mapping(claim.get("metadata")).get("name")
+            named.append((f"spec.{_CLAIMS}[{index}].metadata.name", name))
+    for path, name in named:
+        is_known = isinstance(name, str) and name and not unknown_in(name)
+        if is_known and not is_label(name) and _LATE.fullmatch(name) is None:
+            seen = f"is {display(name)}, but must be {_LABEL}, at most {DNS_LABEL} characters"
+            yield Finding(path=path, seen=seen, remedy=write(short_name(name) or "chat"))
+
+
+_CLAIMS = "volumeClaimTemplates"
 
 
 def _last_index(found: Object) -> str:

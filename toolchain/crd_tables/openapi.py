@@ -96,16 +96,37 @@ REQUIRED: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "autoscaling.v1.CrossVersionObjectReference": _TARGET,
     "autoscaling.v1.HorizontalPodAutoscalerSpec": _SCALED,
     "autoscaling.v2.CrossVersionObjectReference": _TARGET,
+    "autoscaling.v2.HPAScalingPolicy": {
+        "periodSeconds": {"minimum": 1, "maximum": 1800},
+        "type": _NAME,
+        "value": {"minimum": 1},
+    },
     "autoscaling.v2.HorizontalPodAutoscalerSpec": _SCALED,
+    "autoscaling.v2.MetricIdentifier": {"name": _NAME},
+    "autoscaling.v2.MetricSpec": {"type": _NAME},
+    "autoscaling.v2.MetricTarget": {"type": _NAME},
+    "autoscaling.v2.PodsMetricSource": {"metric": {}, "target": {}},
+    "autoscaling.v2.ResourceMetricSource": {"name": _NAME, "target": {}},
     "batch.v1.CronJobSpec": {"jobTemplate": {}, "schedule": _NAME},
     "batch.v1.JobSpec": {"template": {}},
+    "batch.v1.PodFailurePolicyOnExitCodesRequirement": {
+        "operator": _NAME,
+        "values": {"minItems": 1},
+    },
+    "batch.v1.PodFailurePolicyRule": {"action": _NAME},
     "core.v1.PersistentVolumeClaimSpec": {"accessModes": {"minItems": 1}, "resources": {}},
     "core.v1.ServicePort": {"port": _PORT},
     "networking.v1.HTTPIngressPath": {
         "backend": {},
         "pathType": {"enum": ["Exact", "Prefix", "ImplementationSpecific"]},
     },
+    "networking.v1.HTTPIngressRuleValue": {"paths": {"minItems": 1}},
     "networking.v1.IngressServiceBackend": {"name": _NAME, "port": {}},
+    "resource.v1.DeviceRequest": {"name": _NAME},
+    "resource.v1.ExactDeviceRequest": {"deviceClassName": _NAME},
+    "resource.v1beta1.DeviceRequest": {"name": _NAME},
+    "resource.v1beta2.DeviceRequest": {"name": _NAME},
+    "resource.v1beta2.ExactDeviceRequest": {"deviceClassName": _NAME},
 }
 """Fields that the API server requires, by definition, and the limits of their values.
 

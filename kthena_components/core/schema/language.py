@@ -227,7 +227,8 @@ def _scalar(value: object, schema: Schema, path: str) -> Iterator[Finding]:
             bits = 32 if isinstance(schema, Budget) else 64
             yield from _number(number, Whole(bits=bits), path)
         case Amount() if isinstance(value, str):
-            if not _QUANTITY.fullmatch(value):
+            # Go's reader ignores blanks around it; the pattern of a CRD does not.
+            if not _QUANTITY.fullmatch(value.strip() if schema.fractions else value):
                 seen = f"is {display(value)}, which is not a quantity"
                 yield _mistake(path, seen, "write, for example, 8, 500m or 1124Gi")
         case _:

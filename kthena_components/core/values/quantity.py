@@ -66,7 +66,7 @@ def parse_quantity(text: object) -> Decimal | None:
 @cached_by_text
 def _read(written: str) -> Decimal | None:
     """Read a quantity as Kubernetes does: rounded up to a billionth of a unit."""
-    match = QUANTITY.fullmatch(written)
+    match = QUANTITY.fullmatch(written.strip())
     if match is None:
         return None
     suffix = match["suffix"] or ""

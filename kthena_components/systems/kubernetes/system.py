@@ -59,7 +59,6 @@ from kthena_components.systems.kubernetes.rules.port_of_service_router_and_pool 
     inference_pool_picker_port,
     route_service_port,
     router_backend_port,
-    service_ports,
 )
 from kthena_components.systems.kubernetes.rules.resource_claims_and_compute_domains import (
     compute_domain_nodes,
@@ -74,6 +73,11 @@ from kthena_components.systems.kubernetes.rules.secret_keys_and_references impor
     secret_key_exists,
 )
 from kthena_components.systems.kubernetes.rules.selected_pods_answer import selected_pods_answer
+from kthena_components.systems.kubernetes.rules.service_ports_workload_selector_rollout import (
+    rollout_strategy,
+    selector_matches_template,
+    service_ports,
+)
 from kthena_components.systems.kubernetes.rules.service_selects_pods_one_model_headless import (
     headless_service,
     router_selects_pods,
@@ -82,10 +86,6 @@ from kthena_components.systems.kubernetes.rules.service_selects_pods_one_model_h
     service_selects_pods,
 )
 from kthena_components.systems.kubernetes.rules.wait_ends import wait_ends
-from kthena_components.systems.kubernetes.rules.workload_selector_and_rollout import (
-    rollout_strategy,
-    selector_matches_template,
-)
 from kthena_components.systems.system import (
     PRODUCTION,
     Body,

@@ -1,6 +1,6 @@
-"""The rules about the ports of Services, and about the port that something states for one.
+"""The rules about the port that something states for a Service.
 
-They are service-ports; route-service-port, inference-pool-picker-port and router-backend-port.
+They are route-service-port, inference-pool-picker-port and router-backend-port.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,19 +11,16 @@ from kthena_components.core.findings import Finding, Level, advise, each_of, par
 from kthena_components.core.naming import name_slip_of
 from kthena_components.core.objects.cluster_objects import ClusterObjects, Key
 from kthena_components.core.objects.object import GroupKind, Object
-from kthena_components.core.remedies import either, remove, set_option, write
-from kthena_components.core.schema.pod_containers import is_port_name
+from kthena_components.core.remedies import either, set_option, write
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
-    digits,
     first_unknown,
     mapping,
     require_known,
     sequence,
     whole,
 )
-from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kubernetes.rules.inference_pools import POOL, pools, route_backends
 from kthena_components.systems.kubernetes.selectors_and_routers import (
@@ -83,116 +80,6 @@ class _Services:
             return False
         require_known(path, self.gap)
         return bool(self.numbers)
-
-
-_WHOLE = ("clusterIP", "selector", "type")
-"""Fields of a Service that a patch which only changes ports does not have."""
-
-
-def _with_ports(cluster: ClusterObjects) -> Iterator[tuple[Object]]:
-    for one in cluster.of(_SERVICE):
-        if any(key in one.spec for key in _WHOLE):
-            yield (one,)
-
-
-@each_of(_with_ports)
-def service_ports(service: Object) -> Iterator[Finding]:
-    """Several ports of a Service have names, and no two have one name, number or nodePort.
-
-    Two ports may have the same number if their protocols differ. A targetPort that is a string is
-    the name of a port of the container, so it has a letter, and at most 15 characters. A Service of
-    type ClusterIP, the default, has no nodePort.
-
-    Pass: {name: http, port: 80} and {name: metrics, port: 9090}; one port without a name.
-    Fail: port 80 and port 9090, both without names; two ports with the name http; port 80 twice;
-    targetPort "8000"; nodePort 30080 without a type.
-    Level: mandatory. The API server rejects the Service.
-    Source: kubernetes v1.34 pkg/apis/core/validation/validation.go ValidateService and
-    validateServicePort; staging/src/k8s.io/apimachinery/pkg/util/validation/validation.go
-    IsValidPortName; pkg/apis/core/v1/defaults.go SetDefaults_Service.
-    """
-    ports = sequence(service.spec.get("ports"))
-    taken: dict[tuple[object, ...], int] = {}
-    stated = {mapping(port).get("name") for port in ports if _is_name(mapping(port).get("name"))}
-    for index, port in enumerate(map(mapping, ports)):
-        if not port:
-            continue
-        path = service.at(f"spec.ports[{index}]")
-        yield from _port_name(path, port, stated, many=len(ports) > 1)
-        yield from _port_taken(path, port, taken, index)
-        yield from _port_fields(path, port, service)
-
-
-def _is_name(value: object) -> bool:
-    return isinstance(value, str) and bool(value)
-
-
-@part_of_rule
-def _port_name(
-    path: str, port: Mapping[str, Any], stated: set[Any], *, many: bool
-) -> Iterator[Finding]:
-    require_known(f"{path}.name", name := port.get("name"))
-    if many and name in (None, ""):
-        number = whole(port.get("port"))
-        free = f"port-{number}" if isinstance(number, int) else "http"
-        words = (free, *(f"{free}-{n}" for n in range(2, len(stated) + 2)))
-        new = next(word for word in words if word not in stated)
-        stated.add(new)
-        seen = "is missing, but the API server requires a name for each of several ports"
-        yield refuse(f"{path}.name", seen, write(new))
-
-
-@part_of_rule
-def _port_taken(
-    path: str, port: Mapping[str, Any], taken: dict[tuple[object, ...], int], index: int
-) -> Iterator[Finding]:
-    """Report a name, a number or a nodePort that another port has."""
-    protocol = port.get("protocol") or "TCP"
-    for key in ("name", "port", "nodePort"):
-        value = port.get(key)
-        require_known(f"{path}.{key}", value, protocol)
-        if not value or not isinstance(value, str | int) or not isinstance(protocol, str):
-            continue
-        first = taken.setdefault((key, value, "" if key == "name" else protocol), index)
-        if first != index:
-            seen = f"is {display(value)}, which ports[{first}] has already"
-            yield refuse(f"{path}.{key}", seen, _OTHERS[key])
-
-
-_OTHERS = {
-    "name": "write another name",
-    "port": "remove one of the two, or write another port",
-    "nodePort": "write another nodePort, or remove it",
-}
-
-
-_TO_WRITE = regex(r"(?:[a-z0-9]+_)+port")
-"""A word that says what to write, for sed to replace: target_port."""
-
-
-@part_of_rule
-def _port_fields(path: str, port: Mapping[str, Any], service: Object) -> Iterator[Finding]:
-    """Report a targetPort that is not a name, and a nodePort that the type does not allow."""
-    target, node, kind = port.get("targetPort"), port.get("nodePort"), service.spec.get("type")
-    require_known(f"{path}.targetPort", target)
-    if isinstance(target, str) and not (
-        target == "" or is_port_name(target) or _TO_WRITE.fullmatch(target)
-    ):
-        seen = f"is the text {display(target)}, which is not a valid name of a port"
-        number = digits(target)
-        remedy = "write the name of a port of the container, or its number"
-        if number is not None:
-            remedy = write(number, f"write the number {number} without quotes")
-        yield refuse(f"{path}.targetPort", seen, remedy)
-    require_known(f"{path}.nodePort", node, kind)
-    if isinstance(node, int) and node and kind in (None, "", "ClusterIP"):
-        seen = f"is {node}, but a Service of type ClusterIP"
-        seen += ", the default," if kind != "ClusterIP" else ""
-        remedy = either(remove(), write("NodePort", "write type NodePort", at=service.at(_TYPE)))
-        yield refuse(f"{path}.nodePort", f"{seen} must have none", remedy)
-
-
-_TYPE = "spec.type"
 
 
 def _services(cluster: ClusterObjects) -> Mapping[Key, _Services]:
