@@ -206,6 +206,11 @@ DOCUMENT = {
             "required": ["template"],
             "properties": {
                 "podManagementPolicy": {"type": "string", "description": "Anybody's words."},
+                "replicas": {"type": "integer", "format": "int32"},
+                "volumeClaimTemplates": {
+                    "type": "array",
+                    "items": {"$ref": "#/definitions/io.k8s.api.core.v1.PersistentVolumeClaimSpec"},
+                },
                 "template": {"$ref": "#/definitions/io.k8s.api.core.v1.PodTemplateSpec"},
                 "amount": {"$ref": "#/definitions/io.k8s.apimachinery.pkg.api.resource.Quantity"},
                 "odd": {},
@@ -213,6 +218,9 @@ DOCUMENT = {
                     "$ref": "#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
                 },
             },
+        },
+        "io.k8s.api.core.v1.PersistentVolumeClaimSpec": {
+            "properties": {"accessModes": {"type": "array", "items": {"type": "string"}}}
         },
     },
     "paths": {
@@ -231,11 +239,25 @@ DOCUMENT = {
 def test_the_document_of_kubernetes_is_read_as_a_table() -> None:
     table = json.loads(openapi.make([("1.37.2", json.dumps(DOCUMENT).encode())]).write())
     ((number,),) = [[found for _, found in table["kinds"]["StatefulSet"]["apps/v1"]]]
-    spec = table["types"][table["types"][number]["fields"]["spec"]]
-    words = table["types"][spec["fields"].pop("podManagementPolicy")]
-    wanted = {"amount": "quantity", "metadata": "metadata", "odd": "any", "template": "object"}
-    assert spec == {"fields": wanted, "required": ["template"]}
-    assert words == {"scalar": "string", "enum": ["", "OrderedReady", "Parallel"]}
+    types = table["types"]
+    spec = types[types[number]["fields"]["spec"]]
+    fields = {name: types[of] if isinstance(of, int) else of for name, of in spec["fields"].items()}
+    template, claims = fields.pop("template"), fields.pop("volumeClaimTemplates")
+    assert spec["required"] == ["template"]
+    assert fields == {
+        "amount": "quantity",
+        "metadata": "metadata",
+        "odd": "any",
+        "podManagementPolicy": {"scalar": "string", "enum": ["", "OrderedReady", "Parallel"]},
+        "replicas": {"scalar": "int32", "least": 0},
+    }
+    pod = types[template["fields"]["spec"]]
+    container = types[types[pod["fields"]["containers"]]["list"]]
+    assert (template["open"], pod["open"], container["open"]) == (True, True, True)
+    assert container["required"] == ["image", "name"]
+    modes = types[types[types[claims["list"]]["fields"]["accessModes"]]["list"]]
+    assert modes["enum"][0] == "ReadWriteOnce"
+    assert "" not in modes["enum"]
     assert table["scaled"]["StatefulSet"]["apps/v1"] == [["1.37.2", True]]
     assert table["nulls"]
 
@@ -268,9 +290,13 @@ def test_the_kinds_of_kubernetes_have_their_table() -> None:
              for kind in openapi.KINDS[group]]  # fmt: skip
     assert [head for head in heads if not is_checked(*head)] == []  # others are not parsed
     words = {tuple(made["enum"]) for made in table["types"] if "enum" in made}
-    stated = {field for fields in openapi.WORDS.values() for field in fields.values()}
+    stated = {
+        one if name.endswith("[]") else ("", *one)
+        for fields in openapi.WORDS.values()
+        for name, one in fields.items()
+    }
     of_required = {("Exact", "Prefix", "ImplementationSpecific")}
-    assert words == {("", *each) for each in stated} | of_required
+    assert words == stated | of_required
 
 
 def test_what_no_reading_is_known_for_is_told() -> None:

@@ -75,6 +75,11 @@ def test_what_the_api_server_would_refuse_is_none(text: str) -> None:
     assert parse_quantity(text) is None
 
 
+@pytest.mark.parametrize("text", [" 8", "8 ", "\t8Gi\n"])
+def test_blanks_around_an_amount_are_ignored_as_by_go(text: str) -> None:
+    assert parse_quantity(text) == parse_quantity(text.strip())
+
+
 @pytest.mark.parametrize("value", OTHERS.values(), ids=OTHERS)
 def test_what_is_no_quantity_at_all_is_none(value: object) -> None:
     assert parse_quantity(value) is None
