@@ -165,8 +165,9 @@ def _other_names(found: Object) -> Iterator[Finding]:
             name = mapping(claim.get("metadata")).get("name")
             named.append((f"spec.{_CLAIMS}[{index}].metadata.name", name))
     for path, name in named:
-        is_known = isinstance(name, str) and name and not unknown_in(name)
-        if is_known and not is_label(name) and _LATE.fullmatch(name) is None:
+        if not isinstance(name, str) or not name or unknown_in(name):
+            continue
+        if not is_label(name) and _LATE.fullmatch(name) is None:
             seen = f"is {display(name)}, but must be {_LABEL}, at most {DNS_LABEL} characters"
             yield Finding(path=path, seen=seen, remedy=write(short_name(name) or "chat"))
 

@@ -1,7 +1,7 @@
 """Rules of one object: the ports of a Service, and the selector and rollout of a workload."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from kthena_components.core.findings import Finding, each_of, part_of_rule, refuse
 from kthena_components.core.objects.cluster_objects import ClusterObjects
@@ -193,7 +193,7 @@ def _no_ports(service: Object) -> Iterator[Finding]:
             yield refuse(service.at("spec.ports"), seen, "add the port of the pods")
 
 
-def _is_name(value: object) -> bool:
+def _is_name(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and bool(value)
 
 
@@ -258,8 +258,8 @@ def _port_fields(path: str, port: Mapping[str, Any], service: Object) -> Iterato
         if number is not None:
             remedy = write(number, f"write the number {number} without quotes")
         yield refuse(f"{path}.targetPort", seen, remedy)
-    elif isinstance(number := whole(target), int) and not 1 <= number <= MAX_PORT:
-        seen = f"is {number}, but must be from 1 to {MAX_PORT}"
+    elif isinstance(port_number := whole(target), int) and not 1 <= port_number <= MAX_PORT:
+        seen = f"is {port_number}, but must be from 1 to {MAX_PORT}"
         yield refuse(f"{path}.targetPort", seen, "write the port of the container")
     require_known(f"{path}.nodePort", node, kind)
     if isinstance(node, int) and node and kind in (None, "", "ClusterIP"):
