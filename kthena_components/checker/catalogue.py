@@ -1,4 +1,4 @@
-"""The list of all rules, read from the docstrings of rule functions.
+"""The list of all rules, read from the docstrings of rule functions, and the text of one rule.
 
 Each system lists the rules of its kinds. input_and_stack_findings.py documents the findings of
 input readers and of the program of a stack.
@@ -20,6 +20,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
+from tabulate import tabulate
+
 from kthena_components.checker.cluster_rules import ASKED_RULES, OWN_RULES
 from kthena_components.checker.crd_schema import SCHEMA_RULE, SCHEMA_RULES, crd_schema
 from kthena_components.checker.input_and_stack_findings import (
@@ -29,6 +31,7 @@ from kthena_components.checker.input_and_stack_findings import (
     MANIFEST_DOCS,
 )
 from kthena_components.checker.leader_selected import leader_selected
+from kthena_components.checker.levels import ENVIRONMENTS, environment_levels
 from kthena_components.checker.object_name import OF_KUBERNETES
 from kthena_components.checker.pod_schema import pod_schema, pod_values
 from kthena_components.checker.unread_kinds_and_parts import kind_read
@@ -37,7 +40,7 @@ from kthena_components.checker.waivers import waiver
 from kthena_components.checker.weakened_levels_limits_waivers import BRANCH_RULES, LEVEL_RULES
 from kthena_components.core.engines.lmdeploy_and_tgi import LMDEPLOY, TGI
 from kthena_components.core.engines.option_table import load
-from kthena_components.core.findings import Level, rule_name
+from kthena_components.core.findings import Level, nearest, rule_name
 from kthena_components.core.rules.production import PRODUCTION
 from kthena_components.core.rules.registry import CHECKS
 from kthena_components.core.schema.pod import TABLE
@@ -261,3 +264,49 @@ def _fields(spec: type[Spec]) -> Iterator[str]:
     yield from spec.model_fields
     for kind in spec.__subclasses__():
         yield from _fields(kind)
+
+
+class UnknownRuleError(LookupError):
+    """There is no rule with that name."""
+
+
+def list_rules() -> str:
+    """Write one line per rule: its name, its level, what it checks and what it requires."""
+    rows = [(rule.name, shown_level(rule), rule.subject, rule.summary) for rule in all_rules()]
+    return tabulate(rows, headers=("rule", "level", "checks", "requirement"), tablefmt="plain")
+
+
+def shown_level(rule: RuleDoc) -> str:
+    """Return the level of a rule as text."""
+    return "not checked" if rule.level is Level.UNKNOWN else rule.level.value
+
+
+def find_rule(name: str) -> RuleDoc:
+    """Find a rule by its name.
+
+    Raises:
+        UnknownRuleError: There is no such rule. The text suggests a similar name.
+    """
+    rules = {rule.name: rule for rule in all_rules()}
+    if name not in rules:
+        close = nearest(name, rules)
+        meant = f"write '{close}'" if close else "--rules lists all rules"
+        raise UnknownRuleError(f"there is no rule '{name}'; {meant}")
+    return rules[name]
+
+
+def explain(rule: RuleDoc) -> str:
+    """Write a rule's documentation."""
+    facts = [f"level: {rule.weighs}", *_by_environment(rule), f"checks: {rule.subject}"]
+    facts += [f"{'pass' if case.passes else 'fail'}: {case.text}" for case in rule.examples]
+    facts += [f"source: {source}" for source in rule.sources]
+    facts += [f"code: {rule.file}"]
+    facts += [f"cases: {rule.cases}"] if rule.cases and rule.subject != BRANCH else []
+    parts = [f"{rule.name}: {rule.summary}", rule.body, "\n".join(facts)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _by_environment(rule: RuleDoc) -> list[str]:
+    weights = {name: environment_levels(name).weights.get(rule.name) for name in ENVIRONMENTS}
+    weights_set = [f"{name} {weight}" for name, weight in weights.items() if weight is not None]
+    return [f"environments: {', '.join(weights_set)}"] if weights_set else []

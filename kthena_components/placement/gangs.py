@@ -14,7 +14,7 @@ from kthena_components.placement.pod_groups import number_or, read_topology
 from kthena_components.placement.pod_sets import Templates, pod_sets, priority_in
 from kthena_components.systems.kthena.view import Role, Serving
 from kthena_components.systems.lws.view import GROUP_INDEX, WORKER, Group, Sets
-from kthena_components.systems.matrixinfer.system import MODEL_INFERS
+from kthena_components.systems.matrixinfer.view import MODEL_INFERS
 from kthena_components.systems.volcano.view import Task, tasks_of
 
 # The PodGroup that Volcano makes for a Job.

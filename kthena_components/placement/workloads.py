@@ -37,7 +37,7 @@ from kthena_components.placement.pod_sets import (
 from kthena_components.placement.quotas_and_limit_ranges import ranges_among
 from kthena_components.systems import find_kind
 from kthena_components.systems.lws.view import DISAGGREGATED_SET, LEADER_WORKER_SET
-from kthena_components.systems.matrixinfer.system import MODEL_INFERS
+from kthena_components.systems.matrixinfer.view import MODEL_INFERS
 from kthena_components.systems.system import Rollout
 
 _MAKERS = {

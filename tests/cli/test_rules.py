@@ -2,8 +2,7 @@
 
 import pytest
 
-from kthena_components.checker.catalogue import all_rules
-from kthena_components.cli.rules import find_rule
+from kthena_components.checker.catalogue import all_rules, find_rule
 from tests.cli.conftest import Command
 
 

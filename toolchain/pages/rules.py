@@ -13,8 +13,8 @@ from kthena_components.checker.catalogue import (
     WHOLE,
     RuleDoc,
     all_rules,
+    shown_level,
 )
-from kthena_components.cli.rules import shown_level
 from kthena_components.core.findings import Level
 
 _HEAD = """# Rules

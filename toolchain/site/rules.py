@@ -7,9 +7,8 @@ from typing import Any
 
 import yaml
 
-from kthena_components.checker.catalogue import RuleDoc, all_rules
+from kthena_components.checker.catalogue import RuleDoc, all_rules, shown_level
 from kthena_components.checker.levels import ENVIRONMENTS, environment_levels
-from kthena_components.cli.rules import shown_level
 from kthena_components.core.findings import Finding
 from tests.rules.cases import Case, read_cases
 from toolchain.pages.rules import TITLES

@@ -98,7 +98,7 @@ def _about_rules(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> 
     if not asked.rules and asked.explain is None:
         return None
     # Imported here, because the documentation of all rules takes longer than to check an object.
-    from kthena_components.cli.rules import UnknownRuleError, explain, find_rule, list_rules  # noqa: PLC0415
+    from kthena_components.checker.catalogue import UnknownRuleError, explain, find_rule, list_rules  # noqa: PLC0415
 
     try:
         text = "" if asked.explain is None else explain(find_rule(asked.explain))

@@ -9,9 +9,8 @@ from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
-from kthena_components.checker.catalogue import RuleDoc, all_rules
+from kthena_components.checker.catalogue import RuleDoc, all_rules, explain
 from kthena_components.cli.check.results import Result, Summary
-from kthena_components.cli.rules import explain
 from kthena_components.core.findings import Level
 from kthena_components.core.remedies import fixes_as_json
 from kthena_components.core.values.dataclass import dataclass

@@ -51,7 +51,7 @@ from kthena_components.systems.kthena.limits import (
     refuse_lws_names,
 )
 from kthena_components.systems.kubernetes.backends import ENGINES_WITH_METRICS, emit_front
-from kthena_components.systems.matrixinfer.system import KIND, MODEL_INFERS, facts, read_model_infer
+from kthena_components.systems.matrixinfer.view import KIND, MODEL_INFERS, facts, read_model_infer
 from kthena_components.systems.system import Body
 from kthena_components.systems.volcano import emit as volcano
 

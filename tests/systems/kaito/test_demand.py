@@ -77,7 +77,7 @@ SERVICE: Manifest = {
     "apiVersion": "v1",
     "kind": "Service",
     "metadata": {"name": "front"},
-    "spec": {"selector": {"app": "qwen"}},
+    "spec": {"selector": {"app": "qwen"}, "ports": [{"port": 80}]},
 }
 
 

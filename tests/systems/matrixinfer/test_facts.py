@@ -8,7 +8,7 @@ from kthena_components.core.values.read import group_kind
 from kthena_components.core.values.unknown import Blank
 from kthena_components.systems import INDEX
 from kthena_components.systems.kthena.emit import API_VERSION
-from kthena_components.systems.matrixinfer.system import MODEL_INFERS
+from kthena_components.systems.matrixinfer.view import MODEL_INFERS
 from tests.support.peers import GPU, MODEL_INFER, changed, refused, said_by
 
 ROLE = "spec/template/roles/0"

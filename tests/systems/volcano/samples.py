@@ -112,7 +112,8 @@ def pods(name: str, replicas: Any = 2, engine: str = "a", **more: Any) -> Args:
             "volcano.sh/task-spec": more.pop("task", "worker"),
         },
     }
-    container = {"name": "engine", "resources": resources, **more}
+    image = "registry.example.com/server:1"
+    container = {"name": "engine", "image": image, "resources": resources, **more}
     spec = {"schedulerName": "volcano", "containers": [container]}
     template = {"metadata": metadata, "spec": spec}
     return {
