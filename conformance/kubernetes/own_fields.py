@@ -46,6 +46,30 @@ _TYPES = ("but must be a ", "but must be true", "but must be from ", "is not a "
 """In what we report of a value that cannot be decoded, and not of a limit or a word."""
 _FORBIDDEN: tuple[Any, ...] = (None, 0, -1, 70_000, "", {}, [])
 """Values that a field may not have, though it can be decoded. None: it is missing."""
+_SCALED = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"}
+_POLICY = {"type": "Pods", "value": 1, "periodSeconds": 60}
+_USE = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}
+_BACKEND = {"service": {"name": "a", "port": {"number": 80}}}
+_MORE: dict[str, dict[str, Any]] = {
+    "v1 Service": {
+        "ports": [{"port": 80}],
+        "ipFamilyPolicy": "SingleStack",
+        "ipFamilies": ["IPv4"],
+        "sessionAffinity": "ClientIP",
+        "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 60}},
+    },
+    "autoscaling/v2 HorizontalPodAutoscaler": {
+        "minReplicas": 1,
+        "maxReplicas": 2,
+        "scaleTargetRef": _SCALED,
+        "metrics": [{"type": "Resource", "resource": _USE}],
+        "behavior": {"scaleDown": {"stabilizationWindowSeconds": 60, "policies": [_POLICY]}},
+    },
+    "networking.k8s.io/v1 Ingress": {
+        "rules": [{"http": {"paths": [{"path": "/", "pathType": "Exact", "backend": _BACKEND}]}}]
+    },
+}
+"""Valid objects with more fields whose limits are in our table."""
 _DRY_RUN = {"dryRun": "All", "fieldValidation": "Strict"}
 _AT_ROOT = frozenset({"apiVersion", "kind", "metadata", "status"})
 
@@ -133,7 +157,7 @@ def compare_fields(part: Part, api: Cluster) -> None:
 def compare_limits(part: Part, api: Cluster) -> None:
     """Take fields out of valid objects, or forbid their values: what we report is rejected."""
     differ, found = [], set[tuple[str, str]]()
-    for whole in whole_objects():
+    for whole in (*whole_objects(), *_more_objects()):
         for place in places(whole.get("spec", {})):
             for value in _FORBIDDEN:
                 body = copy.deepcopy(whole)
@@ -155,7 +179,14 @@ def compare_limits(part: Part, api: Cluster) -> None:
     part.check("limits are those of the API server", holds=not differ, seen="\n".join(differ[:5]))
 
 
-_LEAST = 20
+_LEAST = 30
+
+
+def _more_objects() -> Iterator[dict[str, Any]]:
+    for of, spec in _MORE.items():
+        version, kind = of.split()
+        metadata = {"name": "a", "namespace": "default"}
+        yield {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}
 
 
 def _is_of_schema(finding: Finding) -> bool:

@@ -23,7 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
-from http.client import HTTPSConnection
+from http.client import HTTPException, HTTPSConnection
 from pathlib import Path
 from threading import local
 from typing import Any
@@ -225,14 +225,20 @@ class Server:
         return str(self._ask(path, body, "Strict").get("message"))
 
     def _ask(self, path: str, body: Body, validation: str) -> Body:
+        query = f"?dryRun=All&fieldValidation={validation}"
+        try:
+            answer = self._sent(path + query, body)
+        except (OSError, HTTPException):  # closed, because it was idle
+            del self._mine.connection
+            answer = self._sent(path + query, body)
+        return answer if answer.get("kind") == "Status" else {}
+
+    def _sent(self, path: str, body: Body) -> Body:
         if not hasattr(self._mine, "connection"):
             self._mine.connection = HTTPSConnection(
                 self._address, timeout=_SECONDS, context=self._context
             )
         connection = self._mine.connection
-        query = f"?dryRun=All&fieldValidation={validation}"
-        connection.request(
-            "POST", path + query, json.dumps(body), {"Content-Type": "application/json"}
-        )
+        connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
         found: Body = json.loads(connection.getresponse().read())
-        return found if found.get("kind") == "Status" else {}
+        return found

@@ -296,6 +296,17 @@ def rejected(system: str, served: str, kind: str, spec: dict[str, Any]) -> list[
         ("kaito", "kaito.sh/v1beta1", "InferenceSet",
          {"template": {"resource": {"partition": {"mode": "mps"}}}},
          "spec.template.resource.partition.mode is 'mps', but must be 'mig' or 'accelerator'"),
+        ("kubernetes", "v1", "PersistentVolumeClaim", {"accessModes": ["RWX"]},
+         ("spec.accessModes[0] is 'RWX', but must be 'ReadOnlyMany' or 'ReadWriteMany' or "
+          "'ReadWriteOnce' or 'ReadWriteOncePod'")),
+        ("kubernetes", "v1", "Service", {"ipFamilyPolicy": "Dual"},
+         ("spec.ipFamilyPolicy is 'Dual', but must be 'SingleStack' or 'PreferDualStack' or "
+          "'RequireDualStack'")),
+        ("kubernetes", "autoscaling/v2", "HorizontalPodAutoscaler",
+         {"behavior": {"scaleDown": {"stabilizationWindowSeconds": 9999}}},
+         "spec.behavior.scaleDown.stabilizationWindowSeconds is 9999, but may be at most 3600"),
+        ("kubernetes", "networking.k8s.io/v1", "Ingress", {"rules": [{"http": {"paths": []}}]},
+         "spec.rules[0].http.paths has 0 items, but must have at least 1"),
         ("kthena", "workload.serving.volcano.sh/v1alpha1", "AutoscalingPolicy",
          {"disaggregatedTarget": {"roles": {}}},
          "spec.disaggregatedTarget.roles has 0 keys, but must have at least 1"),

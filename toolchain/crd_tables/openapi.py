@@ -56,11 +56,16 @@ WORDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "completionMode": ("NonIndexed", "Indexed"),
         "podReplacementPolicy": ("TerminatingOrFailed", "Failed"),
     },
-    "core.v1.PersistentVolumeClaimSpec": {"volumeMode": ("Block", "Filesystem")},
+    "core.v1.PersistentVolumeClaimSpec": {
+        "accessModes": ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"),
+        "volumeMode": ("Block", "Filesystem"),
+    },
     "core.v1.ServicePort": {"protocol": ("TCP", "UDP", "SCTP")},
     "core.v1.ServiceSpec": {
         "externalTrafficPolicy": ("Cluster", "Local"),
         "internalTrafficPolicy": ("Cluster", "Local"),
+        "ipFamilies": ("IPv4", "IPv6"),
+        "ipFamilyPolicy": ("SingleStack", "PreferDualStack", "RequireDualStack"),
         "sessionAffinity": ("None", "ClientIP"),
         "type": ("ClusterIP", "NodePort", "LoadBalancer", "ExternalName"),
     },
@@ -71,7 +76,7 @@ WORDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 """Words of fields, which the document states in its descriptions only, by definition.
 
 Source: kubernetes 1.37 staging/src/k8s.io/api/*/types.go and pkg/apis/*/validation. An empty
-string is a missing value.
+string is a missing value, but not in a list.
 """
 _NAME = {"minLength": 1}
 _PORT = {"minimum": 1, "maximum": 65535}
@@ -95,6 +100,7 @@ REQUIRED: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         "backend": {},
         "pathType": {"enum": ["Exact", "Prefix", "ImplementationSpecific"]},
     },
+    "networking.v1.HTTPIngressRuleValue": {"paths": {"minItems": 1}},
     "networking.v1.IngressServiceBackend": {"name": _NAME, "port": {}},
 }
 """Fields that the API server requires, by definition, and the limits of their values.
@@ -104,7 +110,17 @@ missing, so that their limits decide. The selector of a workload is not among th
 patches leave it out, and the API server says so at once.
 """
 LIMITS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+    "autoscaling.v2.HPAScalingPolicy": {
+        "periodSeconds": {"minimum": 1, "maximum": 1800},
+        "value": {"minimum": 1},
+    },
+    "autoscaling.v2.HPAScalingRules": {
+        "stabilizationWindowSeconds": {"minimum": 0, "maximum": 3600}
+    },
+    "autoscaling.v2.HorizontalPodAutoscalerSpec": {"minReplicas": {"minimum": 0}},
+    "autoscaling.v2.MetricTarget": {"averageUtilization": {"minimum": 1}},
     "batch.v1.JobSpec": {"completions": {"minimum": 0}, "parallelism": {"minimum": 0}},
+    "core.v1.ClientIPConfig": {"timeoutSeconds": {"minimum": 1, "maximum": 86_400}},
     "networking.v1.ServiceBackendPort": {"number": {"minimum": 0, "maximum": 65535}},
 }
 """Limits of fields that may be missing. A number of 0 is a missing one in a ServiceBackendPort."""
@@ -205,12 +221,19 @@ def _schema(name: str, definitions: Mapping[str, Any]) -> dict[str, Any]:
     properties = {
         field: {
             **_part(part, definitions),
-            **({"enum": ["", *words[field]]} if field in words else {}),
+            **(_worded(part, words[field]) if field in words else {}),
             **limits.get(field, {}),
         }
         for field, part in definitions[name].get("properties", {}).items()
     }
     return {"type": "object", "properties": properties, "required": [*required]}
+
+
+def _worded(part: Mapping[str, Any], words: tuple[str, ...]) -> dict[str, Any]:
+    """Return what a schema adds for a string that is one of a few, or a list of them."""
+    if part["type"] == "array":
+        return {"items": {"type": "string", "enum": [*words]}}
+    return {"enum": ["", *words]}
 
 
 def _part(part: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
