@@ -69,13 +69,13 @@ class Sandbox:
         binary = self._programs[program or name].binary(self._cache)
         self.processes.start(name, binary, arguments)
 
-    def control_plane(self, *, audit: bool = False) -> None:
-        """Start etcd and the API server, and wait until they answer."""
+    def control_plane(self, *, audit: bool = False, bare: bool = False) -> None:
+        """Start etcd and the API server, a bare one without CRDs, and wait until they answer."""
         self.start("etcd", commands.etcd(self.layout))
         # Another program may listen on the port, such as the etcd of another sandbox.
         port = self.layout.ports["etcd"]
         self.processes.wait("etcd", partial(self.processes.listens, "etcd", port))
-        self._kept = Kept.read(file_of(self._programs, self._cache))
+        self._kept = None if bare else Kept.read(file_of(self._programs, self._cache))
         if self._kept:
             self._kept.restore(self.layout)
         self.start("kube-apiserver", commands.api_server(self.layout, audit=audit))
@@ -188,6 +188,22 @@ def up(folder: Path, size: Size, report: Report, *, audit: bool = False) -> Sand
         create(sandbox.api, nodes(size.racks, size.nodes, size.gpus))
         create(sandbox.api, hyper_nodes(size.racks))
         sandbox.ready()
+    except BaseException:
+        sandbox.processes.stop_all()
+        raise
+    return sandbox
+
+
+def up_bare(folder: Path, report: Report) -> Sandbox:
+    """Start etcd and an API server without CRDs, webhooks and controllers."""
+    programs = ensure_sandbox(os.environ, report)
+    (folder / "log").mkdir(parents=True)
+    layout = Layout.free(folder.absolute())
+    layout.write()
+    write_pki(layout)
+    sandbox = Sandbox(layout, programs)
+    try:
+        sandbox.control_plane(bare=True)
     except BaseException:
         sandbox.processes.stop_all()
         raise

@@ -80,11 +80,12 @@ _MORE: dict[str, dict[str, Any]] = {
         "successfulJobsHistoryLimit": 1, "failedJobsHistoryLimit": 1,
     },
     "Service": {
+        "ipFamilyPolicy": "SingleStack", "ipFamilies": ["IPv4"],
         "sessionAffinity": "ClientIP",
         "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 9}},
     },
     "HorizontalPodAutoscaler": {
-        "metrics": [
+        "minReplicas": 1, "metrics": [
             {"type": "Pods", "pods": {"metric": {"name": "a"}, "target": _METRIC}},
             {"type": "Resource", "resource": {
                 "name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80},

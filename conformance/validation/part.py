@@ -16,6 +16,7 @@ from conformance.__main__ import Context
 from conformance.kubernetes import limit_ranges, object_names, own_fields, pod_values, yaml_scalars
 from conformance.report import Part
 from conformance.support.waiting import wait
+from conformance.validation import published_crds
 from conformance.validation.cases import KINDS, Kind, ours, theirs, wrong_pods
 from conformance.validation.deliberate_differences import (
     SANDBOX,
@@ -63,6 +64,8 @@ class Tally:
 
 def run(context: Context) -> None:
     """Check all objects, and compare the verdicts."""
+    number = max(context.many(published_crds.NUMBER), published_crds.LEAST)
+    published_crds.compare_tables(context.part, context.folder / "bare", context.seed, number)
     sandbox = context.sandbox()
     try:
         _check_table(context.part, sandbox.api)

@@ -88,7 +88,11 @@ def test_placeholders_are_known_in_every_form(run: Command, write: Write, wrap: 
         "metadata": {"name": "web"},
         "spec": {
             "template": {
-                "spec": {"containers": [{"name": "a", "image": "a", "ports": [{"containerPort": "PORT"}]}]}
+                "spec": {
+                    "containers": [
+                        {"name": "a", "image": "a", "ports": [{"containerPort": "PORT"}]}
+                    ]
+                }
             }
         },
     }

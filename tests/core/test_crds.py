@@ -24,6 +24,7 @@ from kthena_components.core.schema.language import (
     check_shape,
 )
 from kthena_components.core.schema.versions import VERSIONS, is_since, known_version, read_release
+from tests.support.for_each import for_each
 from tests.support.strategies import json_trees
 
 FOLDER = Path(kthena_components.systems.__file__).parent
@@ -267,3 +268,70 @@ def test_a_field_that_lost_its_default_is_advice_unless_the_release_is_stated() 
     ((path, level, seen),) = picked("extensionRef", "0.20")
     assert level is Level.MANDATORY
     assert seen.endswith("0.19 accepts it")
+
+
+def rejected(system: str, served: str, kind: str, spec: dict[str, Any]) -> list[str]:
+    """Return what the newest CRD rejects, without fields that are missing."""
+    body = {"apiVersion": served, "kind": kind, "metadata": {"name": "a"}, "spec": spec}
+    found = check_crd(body, kind, table_of(system), None)
+    return [f"{f.path} {f.seen}" for f, _ in found if "is missing" not in f.seen]
+
+
+@for_each(
+    ("system", "served", "kind", "spec", "said"),
+    [
+        ("argo_rollouts", "argoproj.io/v1alpha1", "Rollout", {"restartAt": "now"},
+         "spec.restartAt is 'now', which is not a date and time with a time zone"),
+        ("argo_rollouts", "argoproj.io/v1alpha1", "Rollout",
+         {"restartAt": "2026-01-31T12:00:00Z"}, ""),
+        ("argo_rollouts", "argoproj.io/v1alpha1", "Rollout", {"replicas": -1},
+         "spec.replicas is -1, but must be at least 0"),
+        ("argo_rollouts", "argoproj.io/v1alpha1", "Rollout", {"replicas": 0}, ""),
+        ("aibrix", "orchestration.aibrix.ai/v1alpha1", "RoleSet",
+         {"schedulingStrategy": {"volcanoSchedulingStrategy": {},
+                                 "coschedulingSchedulingStrategy": {}}},
+         "spec.schedulingStrategy has 2 fields, but may have 1"),
+        ("aibrix", "orchestration.aibrix.ai/v1alpha1", "RoleSet",
+         {"schedulingStrategy": {"volcanoSchedulingStrategy": {}}}, ""),
+        ("kaito", "kaito.sh/v1beta1", "InferenceSet",
+         {"template": {"resource": {"partition": {"mode": "mps"}}}},
+         "spec.template.resource.partition.mode is 'mps', but must be 'mig' or 'accelerator'"),
+        ("kubernetes", "v1", "PersistentVolumeClaim", {"accessModes": ["RWX"]},
+         ("spec.accessModes[0] is 'RWX', but must be 'ReadOnlyMany' or 'ReadWriteMany' or "
+          "'ReadWriteOnce' or 'ReadWriteOncePod'")),
+        ("kubernetes", "v1", "Service", {"ipFamilyPolicy": "Dual"},
+         ("spec.ipFamilyPolicy is 'Dual', but must be 'SingleStack' or 'PreferDualStack' or "
+          "'RequireDualStack'")),
+        ("kubernetes", "autoscaling/v2", "HorizontalPodAutoscaler",
+         {"behavior": {"scaleDown": {"stabilizationWindowSeconds": 9999}}},
+         "spec.behavior.scaleDown.stabilizationWindowSeconds is 9999, but may be at most 3600"),
+        ("kubernetes", "networking.k8s.io/v1", "Ingress", {"rules": [{"http": {"paths": []}}]},
+         "spec.rules[0].http.paths has 0 items, but must have at least 1"),
+        ("kthena", "workload.serving.volcano.sh/v1alpha1", "AutoscalingPolicy",
+         {"disaggregatedTarget": {"roles": {}}},
+         "spec.disaggregatedTarget.roles has 0 keys, but must have at least 1"),
+    ],
+)  # fmt: skip
+def test_limits_that_crds_state(
+    system: str, served: str, kind: str, spec: dict[str, Any], said: str
+) -> None:
+    assert " and ".join(rejected(system, served, kind, spec)).partition(" in ")[0] == said
+
+
+def test_an_address_has_a_scheme() -> None:
+    def spec(url: str) -> dict[str, Any]:
+        source = {"prometheus": {"serverURL": url, "query": "up"}}
+        return {"homogeneousTarget": {"target": {"metricSources": {"a": source}}}}
+
+    kind = "workload.serving.volcano.sh/v1alpha1", "AutoscalingPolicy"
+    (said,) = rejected("kthena", *kind, spec("prometheus.monitoring"))
+    assert "serverURL is 'prometheus.monitoring', which is not a URI" in said
+    assert rejected("kthena", *kind, spec("http://prometheus.monitoring:9090")) == []
+
+
+def test_a_number_is_one_of_a_few() -> None:
+    redirect = {"type": "RequestRedirect", "requestRedirect": {"statusCode": 404}}
+    spec = {"router": {"route": {"http": {"spec": {"rules": [{"filters": [redirect]}]}}}}}
+    kind = "serving.kserve.io/v1alpha2", "LLMInferenceService"
+    (said,) = rejected("kserve", *kind, spec)
+    assert "statusCode is 404, but must be 301 or 302" in said

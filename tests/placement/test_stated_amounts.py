@@ -22,8 +22,8 @@ WRONG: tuple[object, ...] = (
     "1e400", "1e999", "NaN", "nan", "inf", "-1", "-1n", "", " ", "1_000", "0x10", "1e", "٣",
     "9223372036854775808", "8Ei", "1e19", "1" * 65, True, [], {}, -1, 2**63, 2.0**63,
 )  # fmt: skip
-RIGHT = ("0", "-0", "1 ", "1n", "0.1n", "1e-400", "1e3", "1E3", "1E", "7Ei", "9223372036854775807", 8,
-         1.5, "0.30000000000000004", "1." + "0" * 62)  # fmt: skip
+RIGHT = ("0", "-0", "1 ", "1n", "0.1n", "1e-400", "1e3", "1E3", "1E", "7Ei", "9223372036854775807",
+         8, 1.5, "0.30000000000000004", "1." + "0" * 62)  # fmt: skip
 ANY = st.one_of(
     st.text("0123456789.eE+-numkMGTPi ", max_size=30), st.sampled_from(WRONG + RIGHT),
     st.integers(), st.floats(allow_nan=False, allow_infinity=False),

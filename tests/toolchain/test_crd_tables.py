@@ -15,6 +15,7 @@ from kthena_components.cli.sources import is_checked
 from kthena_components.core.schema.definitions import read_root
 from toolchain.crd_tables import __main__ as command
 from toolchain.crd_tables import openapi
+from toolchain.crd_tables.published import crds_of
 from toolchain.crd_tables.releases import Repository
 from toolchain.crd_tables.sources import SOURCES, Source
 from toolchain.crd_tables.tables import Table
@@ -125,10 +126,15 @@ def test_a_repository_is_cloned_and_its_table_written(
 ) -> None:
     monkeypatch.setattr(command, "SOURCES", (SOURCE,))
     monkeypatch.setattr(command, "SYSTEMS", tmp_path)
+    monkeypatch.setenv("KTHENA_COMPONENTS_CACHE", str(tmp_path / "cache"))
     (tmp_path / "toys").mkdir()
     assert command.main(["--from", str(clone), "toys"]) == 0
     written = (tmp_path / "toys" / "crds.json").read_text()
-    assert json.loads(written)["title"] == "Toys"
+    table = json.loads(written)
+    assert table["title"] == "Toys"
+    (read,) = crds_of(SOURCE, table["releases"][-1])  # kept for those who compare the table
+    assert read["spec"]["names"]["kind"] == "Car"
+    assert crds_of(SOURCE, {"version": "0.9.0", "files": {"a.yaml": "0" * 64}}) == []
 
 
 def test_crds_that_have_moved_are_told(clone: Path) -> None:
@@ -145,7 +151,18 @@ def test_crds_that_have_moved_are_told(clone: Path) -> None:
         ({"type": "integer"}, "int64"),
         ({"type": "integer", "format": "int32"}, "int32"),
         ({"type": "integer", "maximum": 5}, {"scalar": "int64", "most": 5}),
+        ({"type": "integer", "enum": [301, 302]}, {"scalar": "int64", "enum": [301, 302]}),
         ({"type": "string"}, "string"),
+        ({"type": "string", "format": "uri"}, {"scalar": "string", "format": "uri"}),
+        ({"type": "string", "format": "int32"}, "string"),
+        (
+            {"type": "object", "additionalProperties": {"type": "string"}, "minProperties": 1},
+            {"map": "string", "fewest": 1},
+        ),
+        (
+            {"type": "object", "properties": {"a": {"type": "string"}}, "maxProperties": 1},
+            {"fields": {"a": "string"}, "most": 1},
+        ),
         ({"type": "string", "enum": ["a"], "pattern": "^a$"}, {"enum": ["a"], "pattern": "^a$"}),
         ({"x-kubernetes-int-or-string": True}, "int-or-string"),
         ({"x-kubernetes-int-or-string": True, "pattern": "([KMGTPE]i)"}, "quantity"),
@@ -290,13 +307,10 @@ def test_the_kinds_of_kubernetes_have_their_table() -> None:
              for kind in openapi.KINDS[group]]  # fmt: skip
     assert [head for head in heads if not is_checked(*head)] == []  # others are not parsed
     words = {tuple(made["enum"]) for made in table["types"] if "enum" in made}
-    stated = {
-        one if name.endswith("[]") else ("", *one)
-        for fields in openapi.WORDS.values()
-        for name, one in fields.items()
-    }
+    stated = {field for fields in openapi.WORDS.values() for field in fields.values()}
     of_required = {("Exact", "Prefix", "ImplementationSpecific")}
-    assert words == stated | of_required
+    in_lists = {("IPv4", "IPv6"), openapi.WORDS["core.v1.PersistentVolumeClaimSpec"]["accessModes"]}
+    assert words == {("", *each) for each in stated - in_lists} | in_lists | of_required
 
 
 def test_what_no_reading_is_known_for_is_told() -> None:

@@ -5,16 +5,14 @@ the system anew. The kinds of Kubernetes are read from its OpenAPI documents (op
 """
 
 import argparse
-import hashlib
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import yaml
 
-from toolchain.crd_tables import openapi
+from toolchain.crd_tables import openapi, published
 from toolchain.crd_tables.releases import Release, Repository
 from toolchain.crd_tables.sources import SOURCES, Source
 from toolchain.crd_tables.tables import Table
@@ -44,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 repository = Repository.clone(
                     options.url.format(source.repository), Path(folder) / "clone"
                 )
-                table = make(source, repository)
+                table = make(source, repository, keep=True)
             path_of(source.system).write_text(table.write())
     return 0
 
@@ -55,36 +53,46 @@ def path_of(system: str) -> Path:
     return folder / "crds.json" if folder.is_dir() else SYSTEMS / f"{system}.crds.json"
 
 
-def make(source: Source, repository: Repository) -> Table:
+def make(source: Source, repository: Repository, *, keep: bool = False) -> Table:
     """Read the CRDs of every release of a system.
+
+    Args:
+        source: The system.
+        repository: A clone of its repository.
+        keep: Whether to keep those of the newest release in the cache.
 
     Raises:
         ValueError: No release has any of them: they have moved.
     """
     table = Table(source.title, source.repository, source.filled, source.unsigned)
+    texts: list[bytes] = []
     for release in repository.releases(source.first, previews=source.previews):
-        files, crds = _crds(source, repository, release)
+        files, texts = _texts(source, repository, release)
+        crds = [yaml.load(text, _LOADER) for text in texts]  # noqa: S506 - a safe one
         if crds:
             table.add(release, files, crds)
             said = f"{source.title} {release.version}: {len(crds)} kinds, {len(table.types)} types"
             print(said, file=sys.stderr, flush=True)
     if not table.releases:
         raise ValueError(f"no release of {source.title} has its CRDs: they have moved")
+    for text in texts if keep else ():
+        published.keep(text)
     return table
 
 
-def _crds(
+def _texts(
     source: Source, repository: Repository, release: Release
-) -> tuple[dict[str, str], list[Mapping[str, Any]]]:
+) -> tuple[dict[str, str], list[bytes]]:
+    """Return the SHA-256 of each CRD of a release, and what the files hold."""
     files: dict[str, str] = {}
-    crds = []
+    texts = []
     for name in source.files:
         found = repository.read(release, (f"{at}/{name}.yaml" for at in source.folders))
         if found is not None:
             path, text = found
-            files[path] = hashlib.sha256(text).hexdigest()
-            crds.append(yaml.load(text, _LOADER))  # noqa: S506 - a safe one
-    return files, crds
+            files[path] = published.digest_of(text)
+            texts.append(text)
+    return files, texts
 
 
 if __name__ == "__main__":

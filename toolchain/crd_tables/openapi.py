@@ -60,13 +60,15 @@ WORDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "batch.v1.PodFailurePolicyOnExitCodesRequirement": {"operator": ("In", "NotIn")},
     "batch.v1.PodFailurePolicyRule": {"action": ("FailJob", "FailIndex", "Ignore", "Count")},
     "core.v1.PersistentVolumeClaimSpec": {
-        "accessModes[]": ("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"),
+        "accessModes": ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"),
         "volumeMode": ("Block", "Filesystem"),
     },
     "core.v1.ServicePort": {"protocol": ("TCP", "UDP", "SCTP")},
     "core.v1.ServiceSpec": {
         "externalTrafficPolicy": ("Cluster", "Local"),
         "internalTrafficPolicy": ("Cluster", "Local"),
+        "ipFamilies": ("IPv4", "IPv6"),
+        "ipFamilyPolicy": ("SingleStack", "PreferDualStack", "RequireDualStack"),
         "sessionAffinity": ("None", "ClientIP"),
         "type": ("ClusterIP", "NodePort", "LoadBalancer", "ExternalName"),
     },
@@ -77,11 +79,11 @@ WORDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "resource.v1beta1.DeviceRequest": _DEVICES,
     "resource.v1beta2.ExactDeviceRequest": _DEVICES,
 }
-"""Words of fields, which the document states in its descriptions only, by definition. `[]` stands
-for the members of a list.
+"""Words of fields, which the document states in its descriptions only, by definition. Those of a
+list are of its members.
 
 Source: kubernetes 1.37 staging/src/k8s.io/api/*/types.go and pkg/apis/*/validation. An empty
-string is a missing value.
+string is a missing value, but not in a list.
 """
 _NAME = {"minLength": 1}
 _PORT = {"minimum": 1, "maximum": 65535}
@@ -138,15 +140,11 @@ _SOME = {"minimum": 0}
 _ROLLED: Mapping[str, Mapping[str, Any]] = {"minReadySeconds": _SOME, "revisionHistoryLimit": _SOME}
 LIMITS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "apps.v1.DaemonSetSpec": _ROLLED,
-    "apps.v1.DeploymentSpec": {
-        **_ROLLED,
-        "progressDeadlineSeconds": {"minimum": 1},
-        "replicas": _SOME,
-    },
-    "apps.v1.ReplicaSetSpec": {"minReadySeconds": _SOME, "replicas": _SOME},
+    "apps.v1.DeploymentSpec": {**_ROLLED, "progressDeadlineSeconds": {"minimum": 1}},
+    "apps.v1.ReplicaSetSpec": {"minReadySeconds": _SOME},
     "apps.v1.RollingUpdateStatefulSetStrategy": {"partition": _SOME},
     "apps.v1.StatefulSetOrdinals": {"start": _SOME},
-    "apps.v1.StatefulSetSpec": {"minReadySeconds": _SOME, "replicas": _SOME},
+    "apps.v1.StatefulSetSpec": {"minReadySeconds": _SOME},
     "autoscaling.v2.HPAScalingPolicy": {
         "periodSeconds": {"minimum": 1, "maximum": 1800},
         "value": {"minimum": 1},
@@ -154,6 +152,8 @@ LIMITS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "autoscaling.v2.HPAScalingRules": {
         "stabilizationWindowSeconds": {"minimum": 0, "maximum": 3600}
     },
+    "autoscaling.v2.HorizontalPodAutoscalerSpec": {"minReplicas": {"minimum": 0}},
+    "autoscaling.v2.MetricTarget": {"averageUtilization": {"minimum": 1}},
     "batch.v1.CronJobSpec": {
         "failedJobsHistoryLimit": _SOME,
         "startingDeadlineSeconds": _SOME,
@@ -285,19 +285,21 @@ def _schema(name: str, definitions: Mapping[str, Any]) -> dict[str, Any]:
     words, required = WORDS.get(short, {}), REQUIRED.get(short, {})
     limits = {**LIMITS.get(short, {}), **required}
     properties = {
-        field: {**_worded(field, _part(part, definitions), words), **limits.get(field, {})}
+        field: {
+            **_part(part, definitions),
+            **(_worded(part, words[field]) if field in words else {}),
+            **limits.get(field, {}),
+        }
         for field, part in definitions[name].get("properties", {}).items()
     }
     return {"type": "object", "properties": properties, "required": [*required]}
 
 
-def _worded(
-    field: str, made: Mapping[str, Any], words: Mapping[str, tuple[str, ...]]
-) -> Mapping[str, Any]:
-    """Add the words that a field may have, or that the members of its list may have."""
-    if f"{field}[]" in words:
-        return {**made, "items": {**made["items"], "enum": [*words[f"{field}[]"]]}}
-    return {**made, "enum": ["", *words[field]]} if field in words else made
+def _worded(part: Mapping[str, Any], words: tuple[str, ...]) -> dict[str, Any]:
+    """Return what a schema adds for a string that is one of a few, or a list of them."""
+    if part["type"] == "array":
+        return {"items": {"type": "string", "enum": [*words]}}
+    return {"enum": ["", *words]}
 
 
 def _part(part: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:

@@ -25,6 +25,8 @@ class Source:
     filled: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Kinds that a webhook of the project's writes anew before they are validated, and fields that
     it fills in. Being written in Go, it gives a string or a number that is missing as "" or 0."""
+    module: str = ""
+    """The Go module that is the repository, if the module proxy has its newest release."""
     unsigned: tuple[str, ...] = ()
     """Fields that are a uint32 in Go. Their CRD says `format: int32`, which is not checked."""
 
@@ -34,6 +36,7 @@ SOURCES: tuple[Source, ...] = (
         system="volcano",
         title="Volcano",
         repository="volcano-sh/volcano",
+        module="volcano.sh/volcano",
         folders=("config/crd/volcano/bases",),
         files=(
             "batch.volcano.sh_jobs",
@@ -49,6 +52,7 @@ SOURCES: tuple[Source, ...] = (
         system="kthena",
         title="Kthena",
         repository="volcano-sh/kthena",
+        module="github.com/volcano-sh/kthena",
         folders=("charts/kthena/charts/workload/crds", "charts/kthena/charts/networking/crds"),
         files=(
             "networking.serving.volcano.sh_modelroutes",
@@ -79,6 +83,7 @@ SOURCES: tuple[Source, ...] = (
         system="kserve",
         title="KServe",
         repository="kserve/kserve",
+        module="github.com/kserve/kserve",
         folders=("config/crd/full", "config/crd/full/llmisvc"),
         files=(
             "serving.kserve.io_clusterservingruntimes",
@@ -139,6 +144,7 @@ SOURCES: tuple[Source, ...] = (
         system="prometheus",
         title="Prometheus Operator",
         repository="prometheus-operator/prometheus-operator",
+        module="github.com/prometheus-operator/prometheus-operator",
         folders=("example/prometheus-operator-crd",),
         files=("monitoring.coreos.com_podmonitors", "monitoring.coreos.com_prometheusrules"),
         # The first with portNumber, which a port without name needs.
@@ -148,6 +154,7 @@ SOURCES: tuple[Source, ...] = (
         system="kueue",
         title="Kueue",
         repository="kubernetes-sigs/kueue",
+        module="sigs.k8s.io/kueue",
         folders=("config/components/crd/bases",),
         files=(
             "kueue.x-k8s.io_clusterqueues",
@@ -161,6 +168,7 @@ SOURCES: tuple[Source, ...] = (
         system="jobset",
         title="JobSet",
         repository="kubernetes-sigs/jobset",
+        module="sigs.k8s.io/jobset",
         folders=("config/components/crd/bases",),
         files=("jobset.x-k8s.io_jobsets",),
         first="0.5",
@@ -171,6 +179,7 @@ SOURCES: tuple[Source, ...] = (
         system="aibrix",
         title="AIBrix",
         repository="vllm-project/aibrix",
+        module="github.com/vllm-project/aibrix",
         folders=("config/crd/orchestration", "config/crd/autoscaling", "config/crd/bases"),
         files=(
             "autoscaling.aibrix.ai_podautoscalers",
@@ -192,6 +201,7 @@ SOURCES: tuple[Source, ...] = (
         system="argo_rollouts",
         title="Argo Rollouts",
         repository="argoproj/argo-rollouts",
+        module="github.com/argoproj/argo-rollouts",
         folders=("manifests/crds",),
         files=("rollout-crd",),
         first="1.6",

@@ -148,17 +148,17 @@ class CrdTable:
                 known = [name for name in required if name in fields]
                 filled = {n for n in known if self._is_filled(n, fields[n], kind)}
                 required = tuple(n for n in required if n not in filled)
-            return Fields(fields=fields, required=required, partial=made.get("open", False))
+            open_ = made.get("open", False)
+            return Fields(fields=fields, required=required, partial=open_, **_numbers(made))
         if "map" in made:
-            return Table(self._shape(made["map"], kind))
+            return Table(self._shape(made["map"], kind), **_numbers(made))
         if "list" in made:
             return Items(
                 of=self._shape(made["list"], kind),
                 keys=tuple(made.get("keys", ())),
                 is_set=made.get("set", False),
                 nulls=self.nulls,
-                fewest=made.get("fewest", 0),
-                most=made.get("most"),
+                **_numbers(made),
             )
         if made["scalar"] == "string":
             return Text(
@@ -166,9 +166,10 @@ class CrdTable:
                 shortest=made.get("shortest", 0),
                 longest=made.get("longest"),
                 pattern=made.get("pattern", ""),
+                format=made.get("format", ""),
             )
-        bits = 32 if made["scalar"] == "int32" else 64
-        return Whole(bits=bits, least=made.get("least"), most=made.get("most"))
+        bits, words = 32 if made["scalar"] == "int32" else 64, tuple(made.get("enum", ()))
+        return Whole(bits=bits, least=made.get("least"), most=made.get("most"), one_of=words)
 
     def _field(self, name: str, node: str | int, kind: str) -> Schema:
         shape = self._shape(node, kind)
@@ -182,6 +183,11 @@ class CrdTable:
             return True
         zero = next((zero for of, zero in _ZEROS.items() if isinstance(shape, of)), None)
         return zero is not None and next(check_shape(zero, shape), None) is None
+
+
+def _numbers(made: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the limits on the number of items, entries or fields."""
+    return {"fewest": made.get("fewest", 0), "most": made.get("most")}
 
 
 def _newest(forms: Sequence[tuple[int, V]], place: int) -> V | None:

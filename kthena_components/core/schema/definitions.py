@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from kthena_components.core.schema.crds import CrdTable
 from kthena_components.core.schema.language import Fields, Items, Schema, Table
 from kthena_components.core.values.read import mapping
+from kthena_components.core.values.regex import FORMATS
 
 # The OpenAPI schema of a CRD as types without words: what crds.py reads.
 #
@@ -33,6 +34,8 @@ _LIMITS = {
     "maximum": "most",
     "minItems": "fewest",
     "maxItems": "most",
+    "minProperties": "fewest",
+    "maxProperties": "most",
     "pattern": "pattern",
 }
 
@@ -42,11 +45,28 @@ def served_roots(crd: Mapping[str, Any], number: Number) -> dict[tuple[str, str]
     spec = crd["spec"]
     return {
         (spec["names"]["kind"], api_version(spec["group"], version["name"])): read_root(
-            version["schema"]["openAPIV3Schema"], number
+            _scaled(version), number
         )
         for version in spec["versions"]
         if version["served"]
     }
+
+
+def _scaled(version: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the schema of a version, with the limit of a field that autoscalers write.
+
+    Source: k8s.io/apiextensions-apiserver pkg/registry/customresource/validator.go,
+    ValidateScaleSpec.
+    """
+    schema: dict[str, Any] = version["schema"]["openAPIV3Schema"]
+    scale = mapping(mapping(version.get("subresources")).get("scale"))
+    spec = mapping(schema["properties"].get("spec"))
+    replicas = mapping(mapping(spec.get("properties")).get("replicas"))
+    if scale.get("specReplicasPath") != ".spec.replicas" or replicas.get("type") != "integer":
+        return schema
+    least = {**replicas, "minimum": max(0, replicas.get("minimum", 0))}
+    spec = {**spec, "properties": {**spec["properties"], "replicas": least}}
+    return {**schema, "properties": {**schema["properties"], "spec": spec}}
 
 
 def api_version(group: str, version: str) -> str:
@@ -83,7 +103,7 @@ def _object(schema: Mapping[str, Any], number: Number) -> Node:
     """Read an object: a map of equal values, or fields, some of them required."""
     values, properties = schema.get("additionalProperties"), schema.get("properties")
     if isinstance(values, Mapping):
-        return number({"map": _read(values, number)})
+        return number({"map": _read(values, number), **_limits(schema)})
     if not properties:
         # With nothing declared, server-side apply takes anything.
         return "object"
@@ -97,7 +117,7 @@ def _object(schema: Mapping[str, Any], number: Number) -> Node:
     made: dict[str, Any] = {"fields": fields}
     made |= {"required": required} if required else {}
     made |= {"open": True} if schema.get(_UNKNOWN) else {}
-    return number(made)
+    return number({**made, **_limits(schema)})
 
 
 def _list(schema: Mapping[str, Any], number: Number) -> Node:
@@ -114,6 +134,8 @@ def _list(schema: Mapping[str, Any], number: Number) -> Node:
 
 def _text(schema: Mapping[str, Any], number: Number) -> Node:
     limits = _limits(schema)
+    if schema.get("format") in FORMATS:
+        limits["format"] = schema["format"]
     enums = [part["enum"] for part in (schema, *schema.get("allOf", ())) if "enum" in part]
     if enums:
         limits["enum"] = [word for word in enums[0] if all(word in enum for enum in enums)]
@@ -122,6 +144,7 @@ def _text(schema: Mapping[str, Any], number: Number) -> Node:
 
 def _integer(schema: Mapping[str, Any], number: Number) -> Node:
     bits, limits = schema.get("format", "int64"), _limits(schema)
+    limits |= {"enum": schema["enum"]} if "enum" in schema else {}
     return number({"scalar": bits, **limits}) if limits else str(bits)
 
 
@@ -216,7 +239,8 @@ def _numbering(
             # A pattern of anybody's could take hours to match.
             made.pop("pattern", None)
         whole = all(type(made[name]) is int for name in _NUMBERS if name in made)
-        named = all(isinstance(word, str) for name in _NAMES for word in made.get(name, ()))
+        words = int if str(made.get("scalar")).startswith("int") else str
+        named = all(type(word) is words for name in _NAMES for word in made.get(name, ()))
         if not (whole and named):
             raise ValueError("a limit is not a number, or a name is not a string")
         text = json.dumps(made, sort_keys=True)

@@ -45,7 +45,7 @@ def quick_test(schema: Schema) -> Test:
     """Compile the test of a shape. Parts without a quick test are left to the walk."""
     match schema:
         case Table():
-            test = _table_test(quick_test(schema.of))
+            test = _table_test(schema)
         case Items(is_set=False):
             test = _items_test(schema)
         case Fields():
@@ -99,6 +99,8 @@ def _text_test(schema: Text) -> Test:
     """Compile a test of a string: its length, words and pattern; False may still be right."""
     if schema == Text():
         return _is_text
+    if schema.format:
+        return _unsure
     words, least = frozenset(schema.one_of), schema.shortest
     most = _LONGEST if schema.longest is None else schema.longest
     form = matcher(schema.pattern)
@@ -112,6 +114,8 @@ def _text_test(schema: Text) -> Test:
 
 
 def _whole_test(schema: Whole) -> Test:
+    if schema.one_of:
+        return _unsure
     least = _LEAST if schema.least is None else max(schema.least, _LEAST)
     most = _MOST if schema.most is None else min(schema.most, _MOST)
 
@@ -121,7 +125,11 @@ def _whole_test(schema: Whole) -> Test:
     return fits
 
 
-def _table_test(test: Test) -> Test:
+def _table_test(schema: Table) -> Test:
+    if schema.fewest or schema.most is not None:
+        return _unsure
+    test = quick_test(schema.of)
+
     def every(value: object) -> bool:
         return type(value) is dict and all(map(test, value.values()))
 
@@ -157,6 +165,8 @@ def _fields_test(schema: Fields) -> Test:
     """Compile a test of a map: required fields are given, and no undeclared one is."""
     tests = {name: quick_test(field) for name, field in schema.fields.items()}
     required, partial = schema.required, schema.partial
+    if schema.fewest or schema.most is not None:
+        return _unsure
 
     def every(value: object) -> bool:
         """Return whether a value surely has the fields; a null counts as not given."""

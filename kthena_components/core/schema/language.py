@@ -34,7 +34,7 @@ from kthena_components.core.values.read import (
     whole,
     without_quotes,
 )
-from kthena_components.core.values.regex import regex
+from kthena_components.core.values.regex import FORMATS, regex
 from kthena_components.core.values.unknown import Unknown
 
 NAMES = frozenset({"metadata.name", "metadata.generateName"})
@@ -79,6 +79,8 @@ class Text:
     longest: int | None = None
     pattern: str = ""
     """A regular expression in Go's syntax."""
+    format: str = ""
+    """A name in FORMATS."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +90,7 @@ class Whole:
     bits: int = 32
     least: int | None = None
     most: int | None = None
+    one_of: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +117,11 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A map from any key to values of one shape."""
+    """A map from any key to values of one shape, with limits on its number of entries."""
 
     of: "Schema"
+    fewest: int = 0
+    most: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +147,8 @@ class Fields:
     fields: "Mapping[str, Schema]"
     required: tuple[str, ...] = ()
     partial: bool = False
+    fewest: int = 0
+    most: int | None = None
 
 
 Schema = Free | Text | Switch | Whole | Number | Budget | Amount | Table | Items | Fields
@@ -153,13 +160,15 @@ def check_shape(value: object, schema: Schema, path: str = "") -> Iterator[Findi
     match schema:
         case Free() if gap:
             return
-        case Text(one_of=(), longest=None, shortest=0, pattern="") if gap:
+        case Text(one_of=(), longest=None, shortest=0, pattern="", format="") if gap:
             return
         case _ if gap:
             yield not_checked(path, gap, SCHEMA)
         case Fields() if isinstance(value, Mapping):
             yield from _fields(value, schema, path)
         case Table() if isinstance(value, Mapping):
+            given = sum(item is not None for item in value.values())
+            yield from _counted(given, schema, path, "key")
             for key, item in value.items():
                 if item is not None:
                     yield from check_shape(item, schema.of, join_path(path, key_text(key)))
@@ -170,7 +179,7 @@ def check_shape(value: object, schema: Schema, path: str = "") -> Iterator[Findi
 
 
 def _items(value: list[Any] | tuple[Any, ...], schema: Items, path: str) -> Iterator[Finding]:
-    yield from _counted(len(value), schema, path)
+    yield from _counted(len(value), schema, path, "item")
     for index, item in enumerate(value):
         if item is not None or not schema.nulls:
             yield from check_shape(item, schema.of, f"{path}[{index}]")
@@ -190,6 +199,9 @@ def _fields(value: Mapping[Any, Any], schema: Fields, path: str) -> Iterator[Fin
             yield _mistake(at, UNDECLARED, _meant(key_text(key), item, value, schema))
         elif known is not None and item is not None:
             yield from check_shape(item, known, at)
+    if schema.fewest or schema.most is not None:
+        given = sum(value.get(key) is not None for key in schema.fields)
+        yield from _counted(given, schema, path, "field")
 
 
 def _meant(key: str, item: object, value: Mapping[Any, Any], schema: Fields) -> str:
@@ -204,12 +216,14 @@ def _meant(key: str, item: object, value: Mapping[Any, Any], schema: Fields) -> 
     return f"{remedy}, which {wrong.seen.rpartition(', but ')[2]}"
 
 
-def _counted(number: int, schema: Items, path: str) -> Iterator[Finding]:
+def _counted(
+    number: int, schema: Items | Table | Fields, path: str, word: str
+) -> Iterator[Finding]:
     if number < schema.fewest:
-        seen = f"has {count_of(number, 'item')}, but must have at least {schema.fewest}"
+        seen = f"has {count_of(number, word)}, but must have at least {schema.fewest}"
         yield _mistake(path, seen, f"add {schema.fewest - number}")
     elif schema.most is not None and number > schema.most:
-        seen = f"has {number} items, but may have {schema.most}"
+        seen = f"has {count_of(number, word)}, but may have {schema.most}"
         yield _mistake(path, seen, f"remove {number - schema.most}")
 
 
@@ -263,9 +277,14 @@ def _text(value: str, schema: Text, path: str) -> Iterator[Finding]:
     elif len(value) < schema.shortest:
         seen = f"has {count_of(len(value), 'character')}, but must have at least {schema.shortest}"
         yield _mistake(path, seen, "write a longer string")
-    elif schema.pattern and len(value) <= _LONGEST_MATCHED and not matcher(schema.pattern)(value):
+    elif len(value) > _LONGEST_MATCHED:
+        return
+    elif schema.pattern and not matcher(schema.pattern)(value):
         seen = f"is {display(value)}, which does not match {schema.pattern}"
         yield _mistake(path, seen, "write a string that matches")
+    elif schema.format and not matcher(FORMATS[schema.format][0])(value):
+        _, name, example = FORMATS[schema.format]
+        yield _mistake(path, f"is {display(value)}, which is not {name}", f"write {example}")
 
 
 @cache
@@ -284,6 +303,9 @@ def _number(value: int, schema: Whole, path: str) -> Iterator[Finding]:
     if not -most - 1 <= value <= most:
         seen = f"is {display(value)}, but must be from {-most - 1} to {most}"
         yield _mistake(path, seen, "write a number in that range")
+    elif schema.one_of and value not in schema.one_of:
+        words = " or ".join(map(str, schema.one_of))
+        yield _mistake(path, f"is {value}, but must be {words}", f"write {schema.one_of[0]}")
     elif schema.least is not None and value < schema.least:
         seen = f"is {value}, but must be at least {schema.least}"
         yield _mistake(path, seen, f"write {schema.least} or more")

@@ -11,6 +11,7 @@ Source: Go's regexp/syntax/parse.go, with the flags of regexp.Compile.
 """
 
 import re
+from collections.abc import Mapping
 from typing import Any, AnyStr, cast
 
 
@@ -266,3 +267,22 @@ def _value(written: str) -> int:
     if body[0] == "x":
         return int(body[1:].strip("{}"), 16)
     return int(body, 8) if body[0].isdigit() else _SIGNS.get(body, ord(body[0]))
+
+
+_DATE = "[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
+_TIME = "(?:[01][0-9]|2[0-3])(?::[0-5][0-9]){2}(?:.[0-9]+)?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})"
+FORMATS: Mapping[str, tuple[str, str, str]] = {
+    "byte": (
+        "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})$",
+        "base64", "base64, for example YQ==",
+    ),
+    "date-time": (
+        f"^{_DATE}[Tt]{_TIME}$",
+        "a date and time with a time zone", "it like 2026-01-31T12:00:00Z",
+    ),
+    "uri": ("^(?:/|[A-Za-z][A-Za-z0-9+.-]*:)", "a URI", "it with a scheme, like http://"),
+}  # fmt: skip
+"""Formats of strings in CRDs that the API server checks: the pattern, what it is, and a remedy.
+
+Source: k8s.io/kube-openapi pkg/validation/strfmt/default.go.
+"""
