@@ -19,8 +19,9 @@ from kthena_components.checker.manifest import check_manifest
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import Finding, Level, SpecError
 from kthena_components.core.hardware import GpuFacts, known_gpus
+from kthena_components.core.hardware.gpu_table import find_gpu
 from kthena_components.core.models import known_models
-from kthena_components.core.spec.enums import EngineKind
+from kthena_components.core.spec.enums import EngineKind, Gpu
 from kthena_components.sizing import Answer, Question, Row, find_shapes
 from kthena_components.sizing.question_and_shapes import newest_image
 from kthena_components.systems import EMITTERS
@@ -48,6 +49,7 @@ def questions(seed: int, count: int) -> Iterator[Question]:
             model=model,
             gpu=GpuFacts(name=gpu.name, memory_gib=gpu.memory_gib),
             resource=gpu.resources[0],
+            gpu_word=next((word.value for word in Gpu if find_gpu(word) == gpu), ""),
             nodes=nodes,
             gpus_per_node=gpus_per_node,
             context=context if (model.context or 0) > (context or 0) else None,
@@ -99,8 +101,9 @@ def _completed(question: Question, row: Row, backend: str) -> dict[str, Any]:
         role |= {"name": "leader", "cache": {"claim": "weights", "download": True}}
         role["engine"]["port"] = 8000
         return args
-    label = next(gpu.labels[0] for gpu in known_gpus() if gpu.name == question.gpu.name)
-    role["overlay"] = {"spec": {"nodeSelector": {_GPU: label}}}
+    if not question.gpu_word:
+        label = next(gpu.labels[0] for gpu in known_gpus() if gpu.name == question.gpu.name)
+        role["overlay"] = {"spec": {"nodeSelector": {_GPU: label}}}
     if backend == "kserve":
         role["resources"] |= {"cpu": "8", "memory": "64Gi"}
         if row.shape.pods > 1:

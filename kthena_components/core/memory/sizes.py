@@ -167,6 +167,7 @@ _FORMS: Mapping[str, Collection[str]] = MappingProxyType(
         "blockwise_int8": ("int8",),
         **dict.fromkeys(("awq", "awq_marlin", "auto_awq"), ("int4",)),
         **dict.fromkeys(("gptq", "gptq_marlin", "auto_gptq", "marlin", "moe_wna16"), _INT),
+        **dict.fromkeys(("auto-round", "auto_round", "inc"), _INT),
         "modelopt": (*_MODELOPT, "mxfp8"),
         "modelopt_mixed": _MODELOPT,
         "modelopt_fp8": ("fp8",),
@@ -184,8 +185,9 @@ _FORMS: Mapping[str, Collection[str]] = MappingProxyType(
 format, not the method that made it: if they do not match, the engine reports it. SGLang's
 modelopt_fp4 quantises the experts of an FP8 checkpoint again, so FP8 is not in its list. Sources:
 vllm/model_executor/layers/quantization, get_name and override_quantization_method of each, and
-vllm/config/model.py _verify_quantization; sglang/srt/layers/quantization, and
-sglang/srt/configs/model_config.py _verify_quantization."""
+vllm/config/model.py _verify_quantization (a checkpoint of AutoRound is loaded by `inc`, whatever
+method is named: override_quantization_method of inc.py in 0.19 and 0.22); sglang/srt/layers/
+quantization, and sglang/srt/configs/model_config.py _verify_quantization."""
 _HALF, _QUARTER = 0.5, 0.25
 _ONLINE: Mapping[str, float] = MappingProxyType(
     {

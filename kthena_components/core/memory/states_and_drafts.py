@@ -60,6 +60,10 @@ _PADDED_SINCE = (0, 5, 20)
 """The first release that was read which adds a request to each number."""
 _REQUESTS, _OF_DRAFTS, _DRAFTED = 512, 48, 4
 """Requests that have states where none are stated, with drafts, and the tokens of a draft."""
+_OF_STATES, _HALVES = "--mamba-ssm-dtype", ("bfloat16", "float16")
+"""The option that has states in half of the 32 bits that models state, and its types of 16 bits:
+mamba2_state_dtype in sglang/srt/configs/mamba_utils.py of 0.5.17. A convolution's, 2 % of them in
+Qwen3.5, have 16 bits anyhow and count as halved, too."""
 _SLOTS, _BUFFERED = 3, 2
 """States of a running request with the radix cache, and how many more with its extra buffer, which
 is the default with drafts in the same part: _calculate_mamba_ratio."""
@@ -143,18 +147,12 @@ def left_in_sglang(
     options: Mapping[str, Any],
     release: Version | None,
 ) -> float:
-    """Return what is left for the KV cache beside states, and beside the cache of drafts.
-
-    Args:
-        left: GiB for all of them.
-        shape: The part of the model that is loaded.
-        split: Its ranks.
-        options: The options of the command line.
-        release: The release. None: the newest.
-    """
+    """Return what is left of these GiB for the KV cache beside states and the cache of drafts."""
     if shape.state_layers:
         ranks = split.attention or split.tensor
         each = shape.state_bytes
+        if each is not None and options.get(_OF_STATES) in _HALVES:
+            each //= 2
         states = States(
             state_gib=None if each is None else each / ranks / split.pipeline / GIB,
             options=options,
@@ -172,15 +170,7 @@ def left_in_sglang(
 def kept_in_sglang(
     shape: ModelShape, split: Split, gib: float, gpu: str, release: Version | None
 ) -> float:
-    """Return the GiB on a rank that SGLang keeps with the weights, beside them.
-
-    Args:
-        shape: The model.
-        split: Its ranks.
-        gib: All weights.
-        gpu: Name of the GPU.
-        release: The release of SGLang. None: the newest.
-    """
+    """Return the GiB on a rank that SGLang keeps with all weights (`gib`), beside them."""
     experts = min(expert_weights(shape), gib)
     ranks = split.experts or split.tensor
     found = 0.0
@@ -196,7 +186,24 @@ def kept_in_sglang(
     if shape.latent is not None and shape.vision_layers and shape.vision_hidden:
         numbers = shape.vision_layers * _FEED_FORWARD * shape.vision_hidden**2
         found += numbers * _BYTES / GIB * (1 - 1 / split.tensor) * split.pipeline
-    return found / split.pipeline
+    return (found + _drafts_in_sglang(shape, release) / split.tensor) / split.pipeline
+
+
+def _drafts_in_sglang(shape: ModelShape, release: Version | None) -> float:
+    """Return what layers for drafts that are loaded add to the GiB of all weights.
+
+    They have embeddings and a head of their own, which give way to the model's when the cache of
+    drafts is allocated. That of the model is sized before it, and before 0.5.14 even before these
+    layers are loaded: init_model_worker in sglang/srt/managers/scheduler.py, alloc_memory_pool and
+    init_lm_head in sglang/srt/speculative/eagle_worker_v2.py of 0.5.14 and 0.5.17; initialize in
+    sglang/srt/model_executor/model_runner.py of 0.5.5 to 0.5.13; set_embed_and_head in qwen3_5_mtp.
+    """
+    if not shape.draft_layers:
+        return 0.0
+    own = 2 * (shape.vocab or 0) * (shape.hidden or 0) * _BYTES / GIB
+    if _is_before(release, _DRAFTS_SINCE):
+        own = -shape.draft_layers * _draft_layer(shape)
+    return own
 
 
 def _scales_kept(release: Version | None) -> float:
@@ -219,12 +226,7 @@ def _dense_in_fp4(shape: ModelShape, gib: float) -> float:
 
 
 def cache_beside_states(left: float, states: States) -> float:
-    """Return what is left for the KV cache.
-
-    Args:
-        left: GiB for cache and states together.
-        states: What decides about the states.
-    """
+    """Return what is left for the KV cache of the GiB for cache and states together."""
     each, drafted = states.state_gib, _drafted(states)
     slots = _slots(states)
     if each is None or (slots is None and not drafted):

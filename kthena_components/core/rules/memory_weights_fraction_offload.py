@@ -245,15 +245,15 @@ def _busy(placed: EngineOnGpu, estimate: Estimate, free: float) -> Finding:
 
 def _too_little(placed: EngineOnGpu, estimate: Estimate) -> Finding:
     """Write the finding of too little memory for the KV cache, with each term in GiB."""
-    cache, verdict = estimate.cache, estimate.verdict
+    cache, verdict, back = estimate.cache, estimate.verdict, placed.unmapped
     leaves = f"leaves about {_gib(cache)} of each GPU" if cache > 0 else "leaves nothing of a GPU"
-    wants = f"one request of {count_of(estimate.length, 'token')} needs {_gib(estimate.needed)}"
-    if not estimate.needed:
-        wants = "it needs some"
+    one = f"one request of {count_of(estimate.length, 'token')} needs {_gib(estimate.needed)}"
+    wants = one if estimate.needed else "it needs some"
     return Finding(
         path=placed.engine.entry.command_path,
         seen=f"{title(placed.engine)} {leaves} for the KV cache ({_share(placed)}, less "
         f"{_gib(estimate.weights)} of weights and about {_gib(estimate.overhead)} of overhead, "
+        f"{f'plus {_gib(back)} that sleep mode has given back, ' if back else ''}"
         f"± {_gib(estimate.band)}), {'and' if verdict in _DOUBTS else 'but'} {wants}"
         f"{_EFFECTS.get(verdict, '')}",
         remedy=either(_shorter(placed, estimate), _smaller_batch(placed, estimate), _WIDER),

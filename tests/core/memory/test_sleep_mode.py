@@ -55,6 +55,18 @@ def test_an_engine_is_tight_with_the_share_with_which_it_ran_out_of_memory() -> 
     assert any("leave out --enable-sleep-mode" in str(f.remedy) for f in default.findings)
 
 
+def test_the_terms_of_too_little_cache_add_up_in_sleep_mode() -> None:
+    """o12 with its longest request by default: the cache is larger by what sleep mode gave back."""
+    (start,) = (start for start in start_ups() if start.id == "o12")
+    estimate = replace(start, args=("--enable-sleep-mode",)).estimate
+    (found,) = replace(start, args=("--enable-sleep-mode",)).findings
+
+    assert isinstance(estimate, Estimate)
+    budget = estimate.budget - estimate.weights - estimate.overhead
+    back = f"{estimate.cache - budget:.1f}"
+    assert f"of overhead, plus {back} GiB that sleep mode has given back, ±" in found.seen
+
+
 # Release: whether weights are in the pool while PyTorch's memory is measured.
 RELEASES = [
     ("0.10.1", False), ("0.11.0", True), ("0.13.0", True), ("0.14.1", False), ("0.16.0", False),

@@ -101,6 +101,42 @@ def test_tokens_take_memory_in_the_layers_for_drafts() -> None:
     assert left_in_sglang(37.0, shape, Split(), {}, (0, 5, 13)) == 37.0
 
 
+def test_states_may_have_half_of_their_bits() -> None:
+    shape = replace(shape_of("Qwen/Qwen3.6-27B"), draft_layers=0)
+    few: dict[str, object] = {"--max-mamba-cache-size": 10}
+
+    def states(kind: str) -> float:
+        options = {**few, "--mamba-ssm-dtype": kind}
+        return 38.0 - left_in_sglang(38.0, shape, Split(), options, (0, 5, 16))
+
+    assert states("float32") == 38.0 - left_in_sglang(38.0, shape, Split(), few, (0, 5, 16))
+    for kind in ("bfloat16", "float16"):
+        assert states(kind) == pytest.approx(states("float32") / 2)
+
+
+@for_each("release", [(0, 5, 14), (0, 5, 17), None])
+def test_drafts_have_embeddings_and_a_head_while_the_cache_is_sized(
+    release: Version | None,
+) -> None:
+    shape = shape_of("Qwen/Qwen3.8-27B")
+    own = 2 * 248320 * 5120 * 2 / GIB
+
+    for split, ranks in ((Split(), 1), (Split(tensor=2, pipeline=2), 4)):
+        kept = kept_in_sglang(shape, split, 52.0, "NVIDIA H200", release)
+        assert kept == pytest.approx(own / ranks)
+    alone = without_draft(shape)
+    assert kept_in_sglang(alone, Split(), 52.0, "NVIDIA H200", release) == 0.0
+
+
+def test_drafts_are_loaded_after_the_cache_is_sized_before_0_5_14() -> None:
+    shape = shape_of("Qwen/Qwen3.8-27B")
+    layer = (shape.weights_gib or 0.0) - (without_draft(shape).weights_gib or 0.0)
+
+    kept = kept_in_sglang(shape, Split(tensor=2), 52.0, "NVIDIA H200", (0, 5, 13))
+    assert layer > 0.5
+    assert kept == pytest.approx(-layer / 2)
+
+
 TOKENS: list[tuple[dict[str, object], int]] = [
     ({}, 0),
     ({"--num-speculative-tokens": 5}, 0),  # Without a method or a model, nothing is drafted.
@@ -180,7 +216,7 @@ KEPT: list[tuple[str, str, Version | None, int, float]] = [
 def test_sglang_keeps_scales_and_indexes(
     model: str, gpu: str, version: Version | None, ranks: int, gib: float
 ) -> None:
-    shape = shape_of(model)
+    shape = replace(shape_of(model), draft_layers=0)
     weights = shape.weights_gib or 0.0
     for stages in (1, 2):
         split = Split(tensor=ranks, pipeline=stages)
@@ -191,7 +227,7 @@ def test_sglang_keeps_scales_and_indexes(
 
 def test_sglang_keeps_scales_of_the_experts_that_a_rank_has() -> None:
     """With attention on each rank whole, 16 ranks share the experts."""
-    shape = shape_of(GLM)
+    shape = replace(shape_of(GLM), draft_layers=0)
     split = Split(tensor=8, pipeline=1, experts=16)
     kept = kept_in_sglang(shape, split, shape.weights_gib or 0.0, "NVIDIA B200", (0, 5, 10))
 

@@ -161,6 +161,7 @@ PREQUANTISED = {
     "deepseek-ai/DeepSeek-V4-Flash": (145.7, "fp8 deepseek_v4_fp8"),
     "Qwen/Qwen3-32B-AWQ": (18, "awq awq_marlin auto_awq marlin"),
     "Qwen/Qwen3.5-122B-A10B-GPTQ-Int4": (68.5, "gptq gptq_marlin auto_gptq moe_wna16"),
+    "Intel/Qwen3.5-122B-A10B-int4-AutoRound": (62.2, "auto-round auto_round inc"),
     "moonshotai/Kimi-K2.5": (554.3, "compressed-tensors"),
     "amd/Kimi-K2.5-MXFP4": (518.7, "quark quark_mxfp4"),
     "openai/gpt-oss-120b": (60.8, "mxfp4 gpt_oss_mxfp4"),
