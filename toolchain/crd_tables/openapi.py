@@ -137,14 +137,19 @@ missing, so that their limits decide. The selector of a workload is not among th
 patches leave it out, and the API server says so at once.
 """
 _SOME = {"minimum": 0}
+_COPIED: Mapping[str, Mapping[str, Any]] = {"minReadySeconds": _SOME, "replicas": _SOME}
 _ROLLED: Mapping[str, Mapping[str, Any]] = {"minReadySeconds": _SOME, "revisionHistoryLimit": _SOME}
 LIMITS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "apps.v1.DaemonSetSpec": _ROLLED,
-    "apps.v1.DeploymentSpec": {**_ROLLED, "progressDeadlineSeconds": {"minimum": 1}},
-    "apps.v1.ReplicaSetSpec": {"minReadySeconds": _SOME},
+    "apps.v1.DeploymentSpec": {
+        **_ROLLED,
+        "progressDeadlineSeconds": {"minimum": 1},
+        "replicas": _SOME,
+    },
+    "apps.v1.ReplicaSetSpec": _COPIED,
     "apps.v1.RollingUpdateStatefulSetStrategy": {"partition": _SOME},
     "apps.v1.StatefulSetOrdinals": {"start": _SOME},
-    "apps.v1.StatefulSetSpec": {"minReadySeconds": _SOME},
+    "apps.v1.StatefulSetSpec": _COPIED,
     "autoscaling.v2.HPAScalingPolicy": {
         "periodSeconds": {"minimum": 1, "maximum": 1800},
         "value": {"minimum": 1},
@@ -167,6 +172,7 @@ LIMITS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         "ttlSecondsAfterFinished": _SOME,
     },
     "core.v1.ClientIPConfig": {"timeoutSeconds": {"minimum": 1, "maximum": 86400}},
+    "core.v1.ReplicationControllerSpec": _COPIED,
     "networking.v1.HTTPIngressPath": {"path": {"pattern": "^(/.*)?$"}},
     "networking.v1.ServiceBackendPort": {"number": {"minimum": 0, "maximum": 65535}},
     "resource.v1.ExactDeviceRequest": {"count": _SOME},
