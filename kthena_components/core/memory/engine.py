@@ -35,7 +35,7 @@ from kthena_components.core.memory.share import (
     taken_before,
     vllm_release,
 )
-from kthena_components.core.memory.sizes import resolved_type
+from kthena_components.core.memory.sizes import resolved_type, spreads_unknown_experts
 from kthena_components.core.memory.sleep_mode import repacked_weights, unmapped
 from kthena_components.core.memory.sparse_attention import (
     SglangCell,
@@ -370,6 +370,8 @@ def _on_gpu(
         return Unknown("its sizes are not known")
     if not isinstance(split, Split) or not isinstance(share, float):
         return Unknown("its sizes are not known")
+    if spreads_unknown_experts(shape, split):
+        return Unknown(f"more ranks share the experts of {shape.name}, whose size is not known")
     release = vllm_release(engine, command)
     shape = loaded_part(command, shape, release)
     gib = weights_of(command, shape, release)

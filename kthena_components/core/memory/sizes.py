@@ -288,6 +288,12 @@ def expert_weights(shape: ModelShape) -> float:
     return layers * shape.expert_matrices * math.prod(numbers) * bits / 8 / GIB
 
 
+def spreads_unknown_experts(shape: ModelShape, split: Split) -> bool:
+    """Return whether more ranks share the experts than the rest, and no size of theirs is known."""
+    spread = split.experts not in {None, split.tensor}
+    return spread and shape.experts != 0 and not expert_weights(shape)
+
+
 def stage_layers(shape: ModelShape, split: Split) -> int:
     """Count the layers of the fullest stage."""
     return -(-shape.layers // split.pipeline)

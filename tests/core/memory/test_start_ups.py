@@ -142,7 +142,7 @@ def test_the_estimate_is_neither_high_nor_low_on_a_class_of_gpus() -> None:
         assert abs(mean(error for error in found if error is not None)) <= 1.0, gpu
 
 
-@for_each("start", [start for start in KNOWN if start.started], ids=lambda start: start.id)
+@for_each("start", [start for start in start_ups() if start.started], ids=lambda start: start.id)
 def test_an_engine_that_started_is_never_refused(start: Measured) -> None:
     assert [found for found in start.findings if found.level is Level.MANDATORY] == []
 
