@@ -136,6 +136,7 @@ Source: kubernetes 1.37 pkg/apis/*/validation. Of an object of Go, a string or a
 missing, so that their limits decide. The selector of a workload is not among them: examples and
 patches leave it out, and the API server says so at once.
 """
+_PASSWORD: Mapping[str, Any] = {"type": "string", "format": "password"}
 _SOME = {"minimum": 0}
 _COPIED: Mapping[str, Mapping[str, Any]] = {"minReadySeconds": _SOME, "replicas": _SOME}
 _ROLLED: Mapping[str, Mapping[str, Any]] = {"minReadySeconds": _SOME, "revisionHistoryLimit": _SOME}
@@ -173,6 +174,7 @@ LIMITS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     },
     "core.v1.ClientIPConfig": {"timeoutSeconds": {"minimum": 1, "maximum": 86400}},
     "core.v1.ReplicationControllerSpec": _COPIED,
+    "core.v1.Secret": {"stringData": {"additionalProperties": _PASSWORD}},
     "networking.v1.HTTPIngressPath": {"path": {"pattern": "^(/.*)?$"}},
     "networking.v1.ServiceBackendPort": {"number": {"minimum": 0, "maximum": 65535}},
     "resource.v1.ExactDeviceRequest": {"count": _SOME},
@@ -312,6 +314,8 @@ def _part(part: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, 
     if reference := str(part.get("$ref", "")).rpartition("/")[2]:
         return dict(_KNOWN.get(reference) or _schema(reference, definitions))
     made = {key: part[key] for key in ("type", "format") if key in part}
+    if made.get("format") == "byte":
+        made["format"] = "bytes"
     if "items" in part:
         made["items"] = _part(part["items"], definitions)
     if "additionalProperties" in part:

@@ -278,8 +278,7 @@ class EngineOnGpu:
         if self.command.engine != "sglang" or isinstance(stated, Unknown):
             return None
         backends = [options[name] for name in _SPARSE if name in options]
-        release = sglang_release(self.engine)
-        return sglang_cell(self.shape, stated, self.gpu.name, release, backends)
+        return sglang_cell(self.shape, stated, self.gpu.name, sglang_release(self.engine), backends)
 
     @property
     def length_flag(self) -> str:

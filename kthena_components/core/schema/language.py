@@ -34,7 +34,7 @@ from kthena_components.core.values.read import (
     whole,
     without_quotes,
 )
-from kthena_components.core.values.regex import FORMATS, regex
+from kthena_components.core.values.regex import FORMATS, SECRET_FORMATS, regex
 from kthena_components.core.values.unknown import Unknown
 
 NAMES = frozenset({"metadata.name", "metadata.generateName"})
@@ -284,7 +284,8 @@ def _text(value: str, schema: Text, path: str) -> Iterator[Finding]:
         yield _mistake(path, seen, "write a string that matches")
     elif schema.format and not matcher(FORMATS[schema.format][0])(value):
         _, name, example = FORMATS[schema.format]
-        yield _mistake(path, f"is {display(value)}, which is not {name}", f"write {example}")
+        shown = "" if schema.format in SECRET_FORMATS else f" {display(value)}, which is"
+        yield _mistake(path, f"is{shown} not {name}", f"write {example}")
 
 
 @cache
@@ -337,7 +338,9 @@ def _wrong_kind(value: object, schema: Schema, path: str) -> Finding:
         case _:
             wanted, remedy = "a map", "write a map"
     remedy = _shaped(value, schema) or remedy
-    return _mistake(path, f"is {display(value)}, but must be {wanted}", remedy)
+    secret = isinstance(schema, Text) and schema.format in SECRET_FORMATS
+    shown = "a number" if secret and type(value) in {int, float} else display(value)
+    return _mistake(path, f"is {shown}, but must be {wanted}", remedy)
 
 
 def _shaped(value: object, schema: Schema) -> Remedy | None:

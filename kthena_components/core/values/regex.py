@@ -271,18 +271,29 @@ def _value(written: str) -> int:
 
 _DATE = "[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
 _TIME = "(?:[01][0-9]|2[0-3])(?::[0-5][0-9]){2}(?:.[0-9]+)?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})"
+_BYTE = r"[A-Za-z0-9+/][\r\n]*"
 FORMATS: Mapping[str, tuple[str, str, str]] = {
     "byte": (
         "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})$",
         "base64", "base64, for example YQ==",
     ),
+    "bytes": (
+        rf"^[\r\n]*(?:(?:{_BYTE}){{4}})*(?:(?:{_BYTE}){{2}}=[\r\n]*=[\r\n]*|(?:{_BYTE}){{3}}=[\r\n]*)?$",
+        "base64", "base64, for example YQ==; a Secret takes plain text as stringData",
+    ),
     "date-time": (
         f"^{_DATE}[Tt]{_TIME}$",
         "a date and time with a time zone", "it like 2026-01-31T12:00:00Z",
     ),
+    "password": ("", "a string", "a string"),
     "uri": ("^(?:/|[A-Za-z][A-Za-z0-9+.-]*:)", "a URI", "it with a scheme, like http://"),
 }  # fmt: skip
-"""Formats of strings in CRDs that the API server checks: the pattern, what it is, and a remedy.
+"""Formats of strings that the API server checks: the pattern, what it is, and a remedy.
 
-Source: k8s.io/kube-openapi pkg/validation/strfmt/default.go.
+Those of CRDs have the names that CRDs have. `bytes` are in Kubernetes' own kinds, where lines may
+be broken and nothing may be in them, and a `password` is any string.
+
+Source: k8s.io/kube-openapi pkg/validation/strfmt/default.go; Decode in Go's encoding/base64.
 """
+SECRET_FORMATS = frozenset({"bytes", "password"})
+"""Formats of strings that no report shows."""
