@@ -40,9 +40,9 @@ _DECODING = ("cannot unmarshal", "json: ", "unknown field", "strict decoding", "
              "cannot be handled as a", "quantities must match", "time: ", "parsing time",
              "illegal base64")  # fmt: skip
 """What the API server says of an object that it cannot decode, and not of others."""
-_FORMS = ("time: ", "parsing time")
-"""The same of dates, whose form we do not check."""
-_TYPES = ("but must be a ", "but must be true", "but must be from ", "is not a ", "is not base64")
+_FORMS = ("time: ", "parsing time", "illegal base64")
+"""The same of dates and of bytes, whose form we do not check."""
+_TYPES = ("but must be a ", "but must be true", "but must be from ", "is not a ")
 """In what we report of a value that cannot be decoded, and not of a limit or a word."""
 _FORBIDDEN: tuple[Any, ...] = (None, 0, -1, 70_000, "", "a_B", {}, [])
 """Values that a field may not have, though it can be decoded. None: it is missing."""

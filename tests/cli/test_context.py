@@ -121,8 +121,7 @@ def test_no_file_without_a_config_map_is_parsed_twice(
 
     monkeypatch.setattr(surroundings, "read_documents", parse)
     write("a.yaml", DEPLOYMENT)
-    secret = CONFIG_MAP.replace("ConfigMap", "Secret").replace("\ndata:", "\nstringData:")
-    write("b.yaml", secret)
+    write("b.yaml", CONFIG_MAP.replace("ConfigMap", "Secret"))
     assert run("a.yaml", "b.yaml").status == 0
     write("c.yaml", CONFIG_MAP)
     assert run("b.yaml", "c.yaml").status == 0  # nothing refers to it

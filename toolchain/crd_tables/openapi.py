@@ -315,7 +315,7 @@ def _part(part: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, 
         return dict(_KNOWN.get(reference) or _schema(reference, definitions))
     made = {key: part[key] for key in ("type", "format") if key in part}
     if made.get("format") == "byte":
-        made["format"] = "bytes"
+        made["format"] = "password"  # examples of Secrets have words in place of base64
     if "items" in part:
         made["items"] = _part(part["items"], definitions)
     if "additionalProperties" in part:

@@ -34,7 +34,7 @@ from kthena_components.core.values.read import (
     whole,
     without_quotes,
 )
-from kthena_components.core.values.regex import FORMATS, SECRET_FORMATS, regex
+from kthena_components.core.values.regex import FORMATS, regex
 from kthena_components.core.values.unknown import Unknown
 
 NAMES = frozenset({"metadata.name", "metadata.generateName"})
@@ -47,6 +47,7 @@ _KEY_DEFAULTS = {"protocol": "TCP", "name": ""}
 """Defaults of keys of lists."""
 _LONGEST_MATCHED = 4096
 """Maximum length of a string that is matched with a pattern."""
+_HIDDEN = {str: "a string", int: "a number", float: "a number"}
 UNDECLARED = "is not a field of its schema"
 """The `seen` of a finding about a field that the schema does not have."""
 MISSING = "is missing, and it has no default"
@@ -284,8 +285,7 @@ def _text(value: str, schema: Text, path: str) -> Iterator[Finding]:
         yield _mistake(path, seen, "write a string that matches")
     elif schema.format and not matcher(FORMATS[schema.format][0])(value):
         _, name, example = FORMATS[schema.format]
-        shown = "" if schema.format in SECRET_FORMATS else f" {display(value)}, which is"
-        yield _mistake(path, f"is{shown} not {name}", f"write {example}")
+        yield _mistake(path, f"is {display(value)}, which is not {name}", f"write {example}")
 
 
 @cache
@@ -338,8 +338,9 @@ def _wrong_kind(value: object, schema: Schema, path: str) -> Finding:
         case _:
             wanted, remedy = "a map", "write a map"
     remedy = _shaped(value, schema) or remedy
-    secret = isinstance(schema, Text) and schema.format in SECRET_FORMATS
-    shown = "a number" if secret and type(value) in {int, float} else display(value)
+    of = schema.of if isinstance(schema, Table) else schema
+    secret = isinstance(of, Text) and of.format == "password"
+    shown = (_HIDDEN.get(type(value)) if secret else None) or display(value)
     return _mistake(path, f"is {shown}, but must be {wanted}", remedy)
 
 

@@ -271,15 +271,10 @@ def _value(written: str) -> int:
 
 _DATE = "[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
 _TIME = "(?:[01][0-9]|2[0-3])(?::[0-5][0-9]){2}(?:.[0-9]+)?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})"
-_BYTE = r"[A-Za-z0-9+/][\r\n]*"
 FORMATS: Mapping[str, tuple[str, str, str]] = {
     "byte": (
         "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})$",
         "base64", "base64, for example YQ==",
-    ),
-    "bytes": (
-        rf"^[\r\n]*(?:(?:{_BYTE}){{4}})*(?:(?:{_BYTE}){{2}}=[\r\n]*=[\r\n]*|(?:{_BYTE}){{3}}=[\r\n]*)?$",
-        "base64", "base64, for example YQ==; a Secret takes plain text as stringData",
     ),
     "date-time": (
         f"^{_DATE}[Tt]{_TIME}$",
@@ -290,10 +285,7 @@ FORMATS: Mapping[str, tuple[str, str, str]] = {
 }  # fmt: skip
 """Formats of strings that the API server checks: the pattern, what it is, and a remedy.
 
-Those of CRDs have the names that CRDs have. `bytes` are in Kubernetes' own kinds, where lines may
-be broken and nothing may be in them, and a `password` is any string.
+A password is any string, but no report shows what is in its place.
 
-Source: k8s.io/kube-openapi pkg/validation/strfmt/default.go; Decode in Go's encoding/base64.
+Source: k8s.io/kube-openapi pkg/validation/strfmt/default.go.
 """
-SECRET_FORMATS = frozenset({"bytes", "password"})
-"""Formats of strings that no report shows."""
