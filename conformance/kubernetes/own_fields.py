@@ -14,8 +14,9 @@ from conformance.kubernetes.object_names import whole_objects
 from conformance.report import Part
 from conformance.validation.random_damage import holder_of, places
 from kthena_components.checker.manifest import check_manifest
+from kthena_components.checker.read_cluster_objects import read_objects
 from kthena_components.cluster.client import Cluster, ClusterError
-from kthena_components.core.findings import Level
+from kthena_components.core.findings import Level, run_rule
 from kthena_components.core.schema.crds import CrdTable, check_crd, load
 from kthena_components.core.schema.language import (
     Amount,
@@ -29,6 +30,7 @@ from kthena_components.core.schema.language import (
     Text,
     Whole,
 )
+from kthena_components.systems.kubernetes.rules.object_values import object_values
 
 _RELEASE = (1, 34)
 _VALUES: tuple[Any, ...] = ("a", 3, 1.5, True, [], ["a"], {}, {"a": "b"}, None)
@@ -46,7 +48,7 @@ _TYPES = ("but must be a ", "but must be true", "but must be from ", "is not a "
 """In what we report of a value that cannot be decoded, and not of a limit or a word."""
 _FORBIDDEN: tuple[Any, ...] = (None, 0, -1, 70_000, "", "a_B", {}, [])
 """Values that a field may not have, though it can be decoded. None: it is missing."""
-_RULES = frozenset({"crd-schema", "rollout-strategy", "selector-matches-template"})
+_RULES = frozenset({"crd-schema", "object-values", "rollout-strategy", "selector-matches-template"})
 _METRIC = {"type": "AverageValue", "averageValue": "5"}
 _MORE: dict[str, dict[str, Any]] = {
     "Deployment": {
@@ -70,7 +72,9 @@ _MORE: dict[str, dict[str, Any]] = {
         }}],
     },
     "Job": {
-        "backoffLimit": 3, "activeDeadlineSeconds": 9, "ttlSecondsAfterFinished": 9,
+        "completionMode": "Indexed", "completions": 2, "backoffLimitPerIndex": 1,
+        "maxFailedIndexes": 1, "backoffLimit": 3, "activeDeadlineSeconds": 9,
+        "ttlSecondsAfterFinished": 9,
         "podFailurePolicy": {"rules": [
             {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [1]}},
         ]},
@@ -90,6 +94,11 @@ _MORE: dict[str, dict[str, Any]] = {
             {"type": "Resource", "resource": {
                 "name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80},
             }},
+            {"type": "Object", "object": {
+                "metric": {"name": "a"}, "target": _METRIC,
+                "describedObject": {"kind": "Service", "name": "a", "apiVersion": "v1"},
+            }},
+            {"type": "External", "external": {"metric": {"name": "a"}, "target": _METRIC}},
         ],
         "behavior": {"scaleDown": {"stabilizationWindowSeconds": 9, "policies": [
             {"type": "Pods", "value": 1, "periodSeconds": 60},
@@ -99,11 +108,54 @@ _MORE: dict[str, dict[str, Any]] = {
         "path": "/a", "pathType": "Prefix",
         "backend": {"service": {"name": "a", "port": {"number": 80}}},
     }]}}]},
+    "PersistentVolumeClaim": {
+        "accessModes": ["ReadWriteOncePod"], "resources": {"requests": {"storage": "1Gi"}},
+    },
     "ResourceClaim": {"devices": {"requests": [{"name": "a", "exactly": {
         "deviceClassName": "a", "allocationMode": "ExactCount", "count": 2,
     }}]}},
 }  # fmt: skip
 """Fields that a valid object of a kind may also have."""
+_CPU = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}
+_BOTH = {"type": "Value", "value": "5", "averageValue": "5"}
+_QUEUE = {"metric": {"name": "a"}, "target": _BOTH}
+_SERVICE = {"name": "a", "port": {"name": "http", "number": 80}}
+_FAILS = {"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]}
+_TOGETHER: tuple[tuple[str, dict[str, Any], bool], ...] = (
+    ("PodDisruptionBudget", {"maxUnavailable": 1}, False),
+    ("PodDisruptionBudget", {"minAvailable": "100%"}, True),
+    ("PodDisruptionBudget", {"minAvailable": "101%"}, False),
+    ("PodDisruptionBudget", {"minAvailable": "5"}, False),
+    ("PersistentVolumeClaim", {"accessModes": ["ReadWriteOncePod", "ReadWriteMany"]}, False),
+    ("PersistentVolumeClaim", {"resources": {"limits": {"storage": "1Gi"}}}, False),
+    ("PersistentVolumeClaim", {"resources": {"requests": {"storage": 0}}}, False),
+    ("HorizontalPodAutoscaler", {"metrics": [{"type": "Pods", "resource": _CPU}]}, False),
+    ("HorizontalPodAutoscaler", {"metrics": [{"type": "External", "external": _QUEUE}]}, False),
+    (
+        "HorizontalPodAutoscaler",
+        {"metrics": [{"type": "Pods", "pods": _QUEUE}, {"type": "Object", "object": {
+            **_QUEUE, "describedObject": {"kind": "Service", "name": "a"},
+        }}]},
+        True,
+    ),
+    ("HorizontalPodAutoscaler", {"metrics": [
+        {"type": "Resource", "resource": _CPU, "pods": _QUEUE},
+    ]}, False),
+    ("Job", {"completionMode": "Indexed", "completions": None}, True),
+    ("Job", {"completionMode": "Indexed", "completions": None, "parallelism": 2}, False),
+    ("Job", {"completionMode": "Indexed", "completions": 2, "backoffLimitPerIndex": 1}, True),
+    ("Job", {"completionMode": "NonIndexed", "backoffLimitPerIndex": 1}, False),
+    ("Job", {"completionMode": "NonIndexed", "successPolicy": {"rules": []}}, False),
+    ("Job", {"podFailurePolicy": _FAILS}, True),
+    ("Ingress", {"defaultBackend": {"service": _SERVICE}}, False),
+    ("Ingress", {"defaultBackend": {"service": {"name": "a", "port": {}}}}, False),
+    ("Secret", {"type": "kubernetes.io/tls", "data": {"tls.crt": ""}}, False),
+    ("Secret", {"type": "kubernetes.io/tls", "stringData": {"tls.crt": "", "tls.key": ""}}, True),
+    ("Secret", {"stringData": {"a/b": ""}}, False),
+    ("Secret", {"stringData": {"..a": ""}}, False),
+    ("Secret", {"stringData": {".a": "", "_": "", "a" * 253: ""}}, True),
+)  # fmt: skip
+"""Kinds, fields in place of those of a valid object, and whether the result is valid."""
 _DRY_RUN = {"dryRun": "All", "fieldValidation": "Strict"}
 _AT_ROOT = frozenset({"apiVersion", "kind", "metadata", "status"})
 
@@ -208,7 +260,9 @@ def compare_limits(part: Part, api: Cluster) -> None:
                     holder[key] = value
                 else:
                     continue
-                reported = [f for f in check_manifest(body) if f.level is Level.MANDATORY]
+                alone = read_objects([body], [""])
+                reported = [*check_manifest(body), *run_rule(object_values, alone)]
+                reported = [f for f in reported if f.level is Level.MANDATORY]
                 ours = [str(f) for f in reported if f.rule in _RULES]
                 where, refused = (body["kind"], str(place)), _is_rejected(api, body)
                 if ours:
@@ -222,6 +276,18 @@ def compare_limits(part: Part, api: Cluster) -> None:
     some = len(found) >= _LEAST
     part.check("limits of fields were compared", holds=some, seen=sorted(found))
     part.check("limits are those of the API server", holds=not differ, seen="\n".join(differ[:5]))
+
+
+def compare_together(part: Part, api: Cluster) -> None:
+    """Check fields that must agree with one another: object-values reports what is rejected."""
+    wholes = {whole["kind"]: whole for whole in whole_objects()}
+    for kind, fields, valid in _TOGETHER:
+        body = copy.deepcopy(wholes[kind])
+        body.update(fields) if kind == "Secret" else body["spec"].update(fields)
+        ours = run_rule(object_values, read_objects([body], [""]))
+        seen = f"rejected: {_is_rejected(api, body)}, check: {[*map(str, ours)]}"
+        agree = (not _is_rejected(api, body), not ours) == (valid, valid)
+        part.check(f"{kind} with {fields}"[:90], holds=agree, seen=seen)
 
 
 _LEAST = 60

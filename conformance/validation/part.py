@@ -83,6 +83,7 @@ def run(context: Context) -> None:
         object_names.compare_names(context.part, sandbox.api)
         own_fields.compare_fields(context.part, sandbox.api)
         own_fields.compare_limits(context.part, sandbox.api)
+        own_fields.compare_together(context.part, sandbox.api)
     finally:
         sandbox.processes.stop_all()
 

@@ -54,6 +54,7 @@ from kthena_components.systems.kubernetes.rules.inference_pools import (
     picker_of_inference_pool,
     route_to_inference_pool,
 )
+from kthena_components.systems.kubernetes.rules.object_values import object_values
 from kthena_components.systems.kubernetes.rules.port_of_service_router_and_pool import (
     INGRESS,
     inference_pool_picker_port,
@@ -287,6 +288,7 @@ SYSTEM = System(
         reference_exists,
         rwx_for_shared_model,
         service_ports,
+        object_values,
         service_selects_pods,
         selected_pods_answer,
         service_named_vllm,
