@@ -149,6 +149,11 @@ _TOGETHER: tuple[tuple[str, dict[str, Any], bool], ...] = (
     ("Job", {"podFailurePolicy": _FAILS}, True),
     ("Ingress", {"defaultBackend": {"service": _SERVICE}}, False),
     ("Ingress", {"defaultBackend": {"service": {"name": "a", "port": {}}}}, False),
+    ("ConfigMap", {"data": {"a": 5}}, False),
+    ("ConfigMap", {"data": {"a": True}}, False),
+    ("ConfigMap", {"data": {"a": {"b": "c"}}}, False),
+    ("ConfigMap", {"binaryData": {"a": ["c"]}}, False),
+    ("ConfigMap", {"data": {"a": None, "b": ""}}, True),
     ("Secret", {"type": "kubernetes.io/tls", "data": {"tls.crt": ""}}, False),
     ("Secret", {"type": "kubernetes.io/tls", "stringData": {"tls.crt": "", "tls.key": ""}}, True),
     ("Secret", {"stringData": {"a/b": ""}}, False),
@@ -279,12 +284,14 @@ def compare_limits(part: Part, api: Cluster) -> None:
 
 
 def compare_together(part: Part, api: Cluster) -> None:
-    """Check fields that must agree with one another: object-values reports what is rejected."""
+    """Check fields that must agree with one another: what is rejected is reported."""
     wholes = {whole["kind"]: whole for whole in whole_objects()}
     for kind, fields, valid in _TOGETHER:
         body = copy.deepcopy(wholes[kind])
-        body.update(fields) if kind == "Secret" else body["spec"].update(fields)
-        ours = run_rule(object_values, read_objects([body], [""]))
+        body.get("spec", body).update(fields)
+        alone = read_objects([body], [""])
+        ours = [*check_manifest(body), *run_rule(object_values, alone)]
+        ours = [finding for finding in ours if finding.level is Level.MANDATORY]
         seen = f"rejected: {_is_rejected(api, body)}, check: {[*map(str, ours)]}"
         agree = (not _is_rejected(api, body), not ours) == (valid, valid)
         part.check(f"{kind} with {fields}"[:90], holds=agree, seen=seen)

@@ -1,10 +1,10 @@
-"""The rules object-name and object-version: names and versions of Kubernetes' own objects."""
+"""The rules object-name, object-version and config-map-values about Kubernetes' own objects."""
 
 import re
 from collections.abc import Iterator
 from typing import Final
 
-from kthena_components.core.findings import Finding, Level
+from kthena_components.core.findings import Finding, Level, join_path
 from kthena_components.core.naming import (
     DNS_1035,
     DNS_LABEL,
@@ -17,7 +17,7 @@ from kthena_components.core.objects.object import GroupKind, Object
 from kthena_components.core.remedies import write
 from kthena_components.core.schema.language import no_name
 from kthena_components.core.schema.metadata import STEM, is_label, short_name
-from kthena_components.core.values.display import display
+from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.read import count, mapping, sequence, unknown_in
 from kthena_components.core.values.regex import regex
 
@@ -144,13 +144,57 @@ def object_version(found: Object) -> Iterator[Finding]:
         yield Finding(path="apiVersion", seen=seen, remedy=remedy)
 
 
+def config_map_values(found: Object) -> Iterator[Finding]:
+    """Every value of a ConfigMap is a string: numbers, true and false are in quotes.
+
+    Pass: MAX_MODEL_LEN "8192"; LOGGING "true"; a block after `config.yaml: |`.
+    Fail: MAX_MODEL_LEN 8192; LOGGING true; config.yaml as a map.
+    Level: mandatory. The API server cannot decode the object.
+    Source: kubernetes v1.34 staging/src/k8s.io/api/core/v1/types.go ConfigMap.
+    """
+    if found.group_kind != _CONFIG_MAP:
+        return
+    for part in ("data", "binaryData"):
+        for key, value in mapping(found.body.get(part)).items():
+            if value is None or isinstance(value, str) or unknown_in(value):
+                continue
+            seen = f"is {display(value)}, but must be a string"
+            block = f"write it as a block: {key_text(key)}: |"
+            scalar = isinstance(value, bool | int | float)
+            yield Finding(
+                path=join_path(part, key_text(key)),
+                seen=seen,
+                remedy="write it in quotes" if scalar else block,
+            )
+
+
+_CONFIG_MAP: Final[GroupKind] = ("", "ConfigMap")
+_NO_STRING = regex(
+    r"""
+    ^(?: data | binaryData ): (?:
+        [^\S\n]* \{
+        | [^\S\n]*+ (?: \#[^\n]*+ )?+ \n (?: [^\S\n]*+ (?: \#[^\n]*+ )?+ \n )*+
+          (?P<deep> [ ]++ ) (?: [^\n]*+\n (?: [^\S\n]*+\n )*+ (?P=deep) )*?
+          ["']? [\w.-]+ ["']?: [^\S\n]* (?:
+              [-+.]?[0-9][^\s:]* | true | false | yes | no | on | off | y | n | \[.* | \{.*
+              | (?= \n (?P=deep) [ -] )
+          ) [^\S\n]* (?: \#[^\n]* )? $
+    )
+    """,
+    re.MULTILINE | re.VERBOSE | re.IGNORECASE,
+)
+"""The data of a ConfigMap with a value that YAML may not read as a string."""
+
+
 def may_be_wrong(of: GroupKind, text: str) -> bool:
-    """Return whether an object may have a wrong name, by the text of its file.
+    """Return whether an object may have a wrong name or value, by the text of its file.
 
     Many ConfigMaps are large, and no other rule reads them: only these are parsed.
     """
     if of not in _FORMS:
         return False
+    if of == _CONFIG_MAP and _NO_STRING.search(text):
+        return True
     block = _METADATA.search(text)
     stated = _STATED.finditer(text, *(block.span() if block else ()))
     return any(_USUAL.fullmatch(each.group(1)) is None for each in stated)
@@ -261,5 +305,5 @@ def _valid(name: str, form: str, kind: str) -> str:
     return text if form is _LABEL or text[0].isalpha() else f"{kind.lower()}-{text}"
 
 
-OF_KUBERNETES = (object_name, object_version)
+OF_KUBERNETES = (object_name, object_version, config_map_values)
 """The rules about objects of Kubernetes itself."""

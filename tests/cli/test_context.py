@@ -169,3 +169,28 @@ def test_a_shape_that_cannot_be_used_is_refused(
     done = run("--model-config", stated, "a.yaml")
     assert (done.status, done.out) == (2, "")
     assert done.err.strip().endswith(f": {sentence}")
+
+
+# The end of a ConfigMap, and the keys whose values are no strings.
+VALUES = [
+    ("data:\n  MODEL: '8'\n\n  config.yaml: |\n    size: 8\n  LENGTH: 8192 # tokens\n", ["LENGTH"]),
+    ("data:\n  # on: 1\n  config.yaml: |\n    size: 8\n    on: true\n", []),
+    ("data:\n    config.yaml:\n      size: 8\n", ["config.yaml"]),
+    ("data:\n  list:\n  - a\n", ["list"]),
+    ("data: {A: true, B: b}\n", ["A"]),
+    ("data: # all\n  A: yes\n  B:\n  C: 2026-01-01\n  D: 1.5\n  F: 0.11.0\n", ["A", "D"]),
+    ('data:\n  "A": [1]\n  B: {}\n', ["A", "B"]),
+    ("data:\n  A: >-\n    8\nbinaryData:\n  B: -1\n", ["B"]),
+    ("data:\n  A: text\nimmutable: true\n", []),
+]
+
+
+@pytest.mark.parametrize(("end", "keys"), VALUES)
+def test_a_config_map_is_parsed_if_a_value_may_be_no_string(
+    end: str, keys: list[str], run: Command, write: Write
+) -> None:
+    write("a.yaml", f"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: engine\n{end}")
+    *lines, last = run("a.yaml").lines
+    found = [line.partition("ata.")[2].partition(": ")[0] for line in lines]
+    assert found == keys, lines
+    assert f"{len(keys)} mandatory" in last
