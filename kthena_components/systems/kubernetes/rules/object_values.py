@@ -4,9 +4,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.findings import Finding, each_of, part_of_rule, refuse
+from kthena_components.core.naming import is_dns_name
 from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import GroupKind, Object
 from kthena_components.core.remedies import either, remove, write
+from kthena_components.core.values.blanks import TO_REPLACE
 from kthena_components.core.values.display import display, listing
 from kthena_components.core.values.quantity import is_budget, parse_quantity
 from kthena_components.core.values.read import (
@@ -29,25 +31,27 @@ def _with_values(cluster: ClusterObjects) -> Iterator[tuple[Object]]:
 
 @each_of(_with_values)
 def object_values(found: Object) -> Iterator[Finding]:
-    """Fields of claims, budgets, autoscalers, Jobs, Ingresses and Secrets agree with one another.
+    """Fields of claims, budgets, autoscalers, Jobs, Services, Ingresses and Secrets agree.
 
     A claim requests more than 0 of storage, and has no other access mode beside ReadWriteOncePod.
     A PodDisruptionBudget has either minAvailable or maxUnavailable: a count, or at most 100 %. A
     metric of an autoscaler has the source that its type names, and a target value for that source.
     An Indexed Job with parallelism has completions, and only it has limits for each index. With a
-    podFailurePolicy, the pods of a Job have restartPolicy Never. A backend of an Ingress has either
-    the name or the number of a port. A Secret has the keys that its type requires.
+    podFailurePolicy, the pods of a Job have restartPolicy Never. A Service of type ExternalName has
+    an externalName, and a headless one is no NodePort or LoadBalancer. A host of an Ingress is a
+    DNS name, and a backend has either the name or the number of a port. A Secret has the keys that
+    its type requires.
 
     Pass: requests.storage 500Gi; maxUnavailable 1 alone; type Resource with resource and
     averageUtilization; completionMode Indexed with completions 2.
     Fail: resources without requests; minAvailable 1 and maxUnavailable 1; minAvailable 120%; type
     Pods with resource; completionMode Indexed with parallelism 2 alone; port.name and port.number.
     Level: mandatory. The API server rejects the object.
-    Source: kubernetes v1.34 ValidatePersistentVolumeClaimSpec and ValidateSecret in
-    pkg/apis/core/validation/validation.go, ValidatePodDisruptionBudgetSpec in
+    Source: kubernetes v1.34 pkg/apis/core/validation/validation.go (ValidateService,
+    ValidatePersistentVolumeClaimSpec, ValidateSecret); ValidatePodDisruptionBudgetSpec in
     pkg/apis/policy/validation, validateMetricSpec in pkg/apis/autoscaling/validation,
     validateJobSpec in pkg/apis/batch/validation, SetDefaults_Job in pkg/apis/batch/v1/defaults.go,
-    validateIngressBackend in pkg/apis/networking/validation.
+    validateIngressRules and validateIngressBackend in pkg/apis/networking/validation.
     """
     yield from _CHECKS[found.group_kind](found)
 
@@ -193,10 +197,24 @@ def _run(found: Object, path: str, spec: Mapping[str, Any]) -> Iterator[Finding]
 _OF_INDEXES = ("backoffLimitPerIndex", "maxFailedIndexes", "successPolicy")
 
 
+@part_of_rule
+def _service(found: Object) -> Iterator[Finding]:
+    kind, address, name = (found.spec.get(key) for key in ("type", "clusterIP", "externalName"))
+    require_known(found.at("spec"), kind, address, name)
+    if kind == "ExternalName" and name in (None, ""):
+        seen = f"is missing, but the type is ExternalName, {_REFUSES}"
+        yield refuse(found.at("spec.externalName"), seen, "add a host, such as llm.example.com")
+    elif address == "None" and kind in ("NodePort", "LoadBalancer"):
+        seen = f"is None, but the type is {kind}, {_REFUSES}"
+        mend = write("ClusterIP", "write type ClusterIP", at=found.at("spec.type"))
+        yield refuse(found.at("spec.clusterIP"), seen, either(remove(), mend))
+
+
 def _ingress(found: Object) -> Iterator[Finding]:
     spec = found.spec
     yield from _backend(found.at("spec.defaultBackend"), mapping(spec.get("defaultBackend")))
     for index, rule in enumerate(map(mapping, sequence(spec.get("rules")))):
+        yield from _host(found.at(f"spec.rules[{index}].host"), rule.get("host"))
         paths = sequence(mapping(rule.get("http")).get("paths"))
         for number, each in enumerate(map(mapping, paths)):
             path = found.at(f"spec.rules[{index}].http.paths[{number}].backend")
@@ -221,6 +239,19 @@ def _backend(path: str, backend: Mapping[str, Any]) -> Iterator[Finding]:
             yield refuse(f"{path}.service.port", seen, "remove one of them")
 
 
+@part_of_rule
+def _host(path: str, host: object) -> Iterator[Finding]:
+    """Check that a host is the name of one: no URL, no port, and no IP address."""
+    require_known(path, host)
+    if not isinstance(host, str) or not host or TO_REPLACE.search(host):
+        return
+    name = host.removeprefix("*.")
+    if not is_dns_name(name) or _ADDRESS.fullmatch(name):
+        seen = f"is {display(host)}, which is not a DNS name, {_REFUSES}"
+        yield refuse(path, seen, "write a host without scheme, port and path: llm.example.com")
+
+
+_ADDRESS = regex(r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}")
 _KEY = regex(r"(?!\.\.)[-._a-zA-Z0-9]{1,253}")
 _KEYS: Mapping[str, tuple[str, ...]] = {
     "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
@@ -251,6 +282,7 @@ def _secret(found: Object) -> Iterator[Finding]:
 _CHECKS: Mapping[GroupKind, Callable[[Object], Iterator[Finding]]] = {
     ("", "PersistentVolumeClaim"): _claim,
     ("", "Secret"): _secret,
+    ("", "Service"): _service,
     ("apps", "StatefulSet"): _claim_templates,
     ("autoscaling", "HorizontalPodAutoscaler"): _autoscaler,
     ("batch", "CronJob"): _cron_job,
