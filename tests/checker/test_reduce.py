@@ -9,13 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kthena_components.checker.cluster_rules import compare_objects
-from kthena_components.checker.manifest import check_whole, reduce_object
-from kthena_components.core.objects.object import Object
+from kthena_components.checker.manifest import check_whole, read_demand, read_ports, reduce_object
+from kthena_components.core.objects.object import Object, read_object
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems import INDEX
 from kthena_components.systems.kubernetes import facts
 from tests.checker.cluster_samples import ENV, STACK
-from tests.rules.cases import documents
+from tests.rules.cases import Case, case_files, documents, read_cases
+from tests.support.for_each import for_each
 from tests.support.specs import Args, changed
 from tests.support.strategies import damaged, json_trees
 from tests.systems.volcano.samples import JOB, secret_env
@@ -32,6 +33,29 @@ def said(bodies: list[Any]) -> list[str]:
 
 def test_a_stack_is_checked_alike() -> None:
     assert said(list(map(reduce_object, OBJECTS))) == said(OBJECTS) != []
+
+
+TOGETHER = [
+    case
+    for rule in case_files()
+    for case in read_cases(rule)
+    if case.none is None and case.before is None and len(documents(case.base)) > 1
+]
+
+
+@for_each("case", TOGETHER, ids=lambda case: f"{case.rule}-{case.kind}-{case.number}")
+def test_the_objects_of_a_case_are_checked_alike(case: Case) -> None:
+    """The rules of all files say the same of what is kept of each object."""
+    bodies = list(case.input().values())
+    held = {i: demand for i, body in enumerate(bodies) if (demand := read_demand(body))}
+    ports = {i: read_ports(read_object(body)) for i, body in enumerate(bodies)}
+
+    def compared(objects: list[Any]) -> list[str]:
+        asked: dict[str, Any] = {"budget": case.budget, "versions": case.versions}
+        found = compare_objects(objects, held=held, ports=ports, gpu_types=case.gpu_types, **asked)
+        return [str(finding) for finding in found]
+
+    assert compared(list(map(reduce_object, bodies))) == compared(bodies)
 
 
 def test_an_object_that_was_checked_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ _POD = frozenset(
         *("containers", "initContainers", "volumes", "imagePullSecrets", "resourceClaims"),
         *("nodeSelector", "affinity", "nodeName", "tolerations", "schedulerName", "resources"),
         *("enableServiceLinks", "hostNetwork", "hostAliases", "hostname", "dnsConfig"),
-        *("serviceAccountName", "topologySpreadConstraints"),
+        *("serviceAccountName", "topologySpreadConstraints", "restartPolicy"),
     }
 )
 _CONTAINER = frozenset({"name", "image", "resources", "restartPolicy", "envFrom"})

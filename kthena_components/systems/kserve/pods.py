@@ -155,7 +155,7 @@ def kept(body: Body) -> Body:
     predictor = mapping(spec).get("predictor")
     if not isinstance(predictor, Mapping):
         return {"spec": only(spec, frozenset({"predictor"}))}
-    found = _kept_pod(predictor, "minReplicas", "storageUris")
+    found = _kept_pod(predictor, "minReplicas", "storageUris", "annotations")
     found |= {key: _kept_model(predictor[key]) for key in MODELS if key in predictor}
     if "workerSpec" in predictor:
         worker = predictor["workerSpec"]

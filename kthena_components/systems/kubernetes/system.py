@@ -153,7 +153,7 @@ def keeps_number(found: Object) -> str:
 
 
 def _kept_service(body: Body) -> Body:
-    kept = {"type", "selector", "clusterIP", "ports", "publishNotReadyAddresses"}
+    kept = {*("type", "selector", "clusterIP", "ports", "publishNotReadyAddresses"), "externalName"}
     return {"spec": only(body.get("spec"), frozenset(kept))}
 
 

@@ -8,7 +8,6 @@ from kthena_components.core.naming import is_dns_name
 from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import GroupKind, Object
 from kthena_components.core.remedies import either, remove, write
-from kthena_components.core.values.blanks import TO_REPLACE
 from kthena_components.core.values.display import display, listing
 from kthena_components.core.values.quantity import is_budget, parse_quantity
 from kthena_components.core.values.read import (
@@ -243,7 +242,7 @@ def _backend(path: str, backend: Mapping[str, Any]) -> Iterator[Finding]:
 def _host(path: str, host: object) -> Iterator[Finding]:
     """Check that a host is the name of one: no URL, no port, and no IP address."""
     require_known(path, host)
-    if not isinstance(host, str) or not host or TO_REPLACE.search(host):
+    if not isinstance(host, str) or not host or _TO_WRITE.search(host):
         return
     name = host.removeprefix("*.")
     if not is_dns_name(name) or _ADDRESS.fullmatch(name):
@@ -252,6 +251,8 @@ def _host(path: str, host: object) -> Iterator[Finding]:
 
 
 _ADDRESS = regex(r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}")
+_TO_WRITE = regex(r"[<>{}$%@]|[A-Z][A-Z0-9]*_[A-Z]")
+"""A part that a reader or sed replaces: <domain>, INGRESS_HOST."""
 _KEY = regex(r"(?!\.\.)[-._a-zA-Z0-9]{1,253}")
 _KEYS: Mapping[str, tuple[str, ...]] = {
     "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
