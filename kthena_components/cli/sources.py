@@ -29,7 +29,7 @@ from kthena_components.core.findings import Finding
 from kthena_components.core.naming import HELM_RELEASE
 from kthena_components.core.objects.engine_detection import may_hold_signs
 from kthena_components.core.schema.language import MISSING
-from kthena_components.core.values.blanks import mark_blanks, mark_empty
+from kthena_components.core.values.blanks import mark_blanks, mark_empty, mark_encrypted
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.images import mark_triggered
@@ -131,7 +131,7 @@ def _has_reader(version: str, kind: str) -> bool:
 
 def objects_of(document: Document) -> Iterator[KubeObject]:
     """Yield the objects of a document, and the items of a list one by one."""
-    body = document.body
+    body = mark_encrypted(document.body)
     body = mark_blanks(body, LATE_VARIABLES, takes_number) if document.may_have_blanks else body
     yield from _objects(body, document.node, document.line, document.shift)
 

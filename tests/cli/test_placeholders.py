@@ -112,3 +112,45 @@ def test_a_text_template_that_is_no_yaml_yet_is_named_as_one(run: Command, write
     told = "is a template with {{ or {%, and not valid YAML: check its output"
     assert done.err.startswith("web.yaml:5:")
     assert told in done.err
+
+
+HIDDEN = "ENC[AES256_GCM,data:eQ==,iv:a=,tag:b==,type:str]"
+ENCRYPTED = f"""\
+apiVersion: v1
+kind: Secret
+metadata: {{name: token}}
+stringData: {{HF_TOKEN: "{HIDDEN}"}}
+sops: {{mac: "{HIDDEN}", version: 3.12.1, encrypted_regex: ^(data|stringData)$, age: []}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: "{HIDDEN}"}}
+spec:
+  replicas: "{HIDDEN}"
+  selector: {{matchLabels: {{app: "{HIDDEN}"}}}}
+  template:
+    metadata: {{labels: {{app: "{HIDDEN}"}}}}
+    spec:
+      containers:
+        - name: engine
+          image: vllm/vllm-openai:v0.11.0
+          command: [vllm, serve, "{HIDDEN}", --tensor-parallel-size, "{HIDDEN}"]
+          ports: [{{containerPort: "{HIDDEN}"}}]
+          resources: {{limits: {{nvidia.com/gpu: "{HIDDEN}"}}}}
+sops: {{mac: "{HIDDEN}", version: 3.12.1}}
+"""
+
+
+def test_what_sops_has_encrypted_is_unknown_and_its_own_part_no_mistake(
+    run: Command, write: Write
+) -> None:
+    write("a.yaml", ENCRYPTED)
+    done = run("a.yaml")
+    assert (done.status, "2 objects checked" in done.lines[-1]) == (0, True), done.out
+    assert all("not checked" in line for line in done.lines[:-1]), done.out
+    assert "Pulumi" not in done.out
+
+
+def test_a_field_sops_that_is_not_its_own_is_reported(run: Command, write: Write) -> None:
+    write("a.yaml", ENCRYPTED.replace("mac:", "mac2:", 1))
+    assert "sops: is not a field of Secret" in run("a.yaml").out

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from itertools import pairwise
 from typing import Any
 
-from kthena_components.core.values.read import group_kind, mapping
+from kthena_components.core.values.read import group_kind, is_map, mapping
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import BLANK_WORD, Blank
 
@@ -203,6 +203,25 @@ def mark_empty(body: Any) -> Any:
         else mark_empty(item)
         for key, item in body.items()
     }
+
+
+def mark_encrypted(body: Any) -> Any:
+    """Return an object that SOPS has encrypted as one whose encrypted values are unknown.
+
+    Flux, Argo CD and helm-secrets decrypt it before the apply, and remove what SOPS has added.
+    Source: getsops/sops stores/stores.go SopsMetadataKey; aes/cipher.go encre.
+    """
+    if not is_map(body) or not is_map(added := body.get("sops")) or "mac" not in added:
+        return body
+    return {key: _unread(item, key) for key, item in body.items() if key != "sops"}
+
+
+def _unread(value: Any, key: Any) -> Any:
+    if isinstance(value, str) and value.startswith("ENC[AES256_GCM,"):
+        return BLANK_WORD if key in _LINES else Blank(value)
+    if isinstance(value, list):
+        return [_unread(item, key) for item in value]
+    return {name: _unread(item, name) for name, item in value.items()} if is_map(value) else value
 
 
 def _filled(word: Any) -> Any:
