@@ -32,7 +32,7 @@ from kthena_components.checker.input_and_stack_findings import (
 )
 from kthena_components.checker.leader_selected import leader_selected
 from kthena_components.checker.levels import ENVIRONMENTS, environment_levels
-from kthena_components.checker.object_name import OF_KUBERNETES
+from kthena_components.checker.object_name_version_config_map import OF_KUBERNETES
 from kthena_components.checker.pod_schema import pod_schema, pod_values
 from kthena_components.checker.unread_kinds_and_parts import kind_read
 from kthena_components.checker.update_rules import ANY_CHANGE

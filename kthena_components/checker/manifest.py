@@ -13,7 +13,7 @@ from typing import Any
 from kthena_components.checker.crd_schema import crd_schema, like_release, once_a_place
 from kthena_components.checker.installed_releases import by_installed
 from kthena_components.checker.members import coscheduled, ports_in, rules_over_parts, with_pods
-from kthena_components.checker.object_name import OF_KUBERNETES
+from kthena_components.checker.object_name_version_config_map import OF_KUBERNETES
 from kthena_components.checker.pod_schema import check_templates, follow_moves
 from kthena_components.checker.unread_kinds_and_parts import PART_READ, kind_read, part_read
 from kthena_components.checker.waivers import RULE as WAIVER

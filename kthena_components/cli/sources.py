@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from kthena_components.checker.manifest import has_rules, is_compared
-from kthena_components.checker.object_name import may_be_wrong
+from kthena_components.checker.object_name_version_config_map import may_be_wrong
 from kthena_components.checker.unread_kinds_and_parts import (
     is_foreign,
     meant_kind,

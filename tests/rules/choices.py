@@ -4,7 +4,8 @@ from typing import Final
 
 CHOICES: Final[dict[str, set[str]]] = {
     "the user chooses a name, a string or a number": {
-        *("cache-source", "config-map-key-exists", "dynamo-name-length", "gang-minimum-stated"),
+        *("cache-source", "config-map-key-exists", "config-map-values", "dynamo-name-length"),
+        "gang-minimum-stated",
         *("gang-task-exists", "grove-links", "grove-names", "hypernode-node-name"),
         *("hypernode-tier-name", "kaito-access-secret", "kaito-adapters", "kaito-name"),
         *("kaito-selector", "kserve-confidential", "kserve-llm-adapters", "kthena-generated-name"),

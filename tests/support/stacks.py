@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kthena_components.checker.cluster_rules import compare_objects
-from kthena_components.checker.manifest import read_demand, read_manifest, reduce_object
+from kthena_components.checker.manifest import read_demand, read_manifest, read_ports, reduce_object
 from kthena_components.checker.read_cluster_objects import read_objects
 from kthena_components.core.facts.serving import gpu_demand
 from kthena_components.core.findings import Finding
-from kthena_components.core.objects.object import PodSet
+from kthena_components.core.objects.object import PodSet, read_object
 from kthena_components.core.values.unknown import MaybeInt, total
 from kthena_components.systems.kubernetes.rules.gpu_budget_and_type_rwx import gpus_of_pods
 
@@ -25,7 +25,7 @@ CLAIM: Body = {
     "apiVersion": "v1",
     "kind": "PersistentVolumeClaim",
     "metadata": {"name": "weights"},
-    "spec": {"accessModes": ["ReadWriteOnce"]},
+    "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "500Gi"}}},
 }
 MOUNTED = {"name": "weights", "persistentVolumeClaim": {"claimName": "weights"}}
 """A volume of CLAIM."""
@@ -35,8 +35,10 @@ def together(named: Mapping[str, Body], **asked: Any) -> list[Finding]:
     """Check objects by the rules over a stack, and hold that what is held of them says the same."""
     bodies = list(named.values())
     demands = {i: demand for i, body in enumerate(bodies) if (demand := read_demand(body))}
-    found = compare_objects(bodies, list(named), held=demands, **asked)
-    held = compare_objects(list(map(reduce_object, bodies)), list(named), held=demands, **asked)
+    ports = {i: read_ports(read_object(body)) for i, body in enumerate(bodies)}
+    given: dict[str, Any] = {"held": demands, "ports": ports, **asked}
+    found = compare_objects(bodies, list(named), **given)
+    held = compare_objects(list(map(reduce_object, bodies)), list(named), **given)
     assert list(map(str, held)) == list(map(str, found))
     return found
 

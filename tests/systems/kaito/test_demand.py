@@ -71,7 +71,7 @@ CLAIM: Manifest = {
     "apiVersion": "v1",
     "kind": "PersistentVolumeClaim",
     "metadata": {"name": "weights"},
-    "spec": {"accessModes": ["ReadWriteOnce"]},
+    "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "500Gi"}}},
 }
 SERVICE: Manifest = {
     "apiVersion": "v1",
