@@ -4,7 +4,7 @@ conformance/pulumi/other_cluster.py does this with the real engine and two real 
 """
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -104,9 +104,19 @@ def test_an_object_made_since_the_package_was_loaded_is_told(warnings: Warnings)
     assert len(warnings(created=created)) == 1
 
 
-def test_an_object_of_the_second_in_which_the_program_began_is_silent(warnings: Warnings) -> None:
-    assert not warnings(created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+@pytest.mark.parametrize("part", [0, 1, 500_000, 999_999])
+def test_an_object_of_the_second_in_which_the_program_began_is_silent(
+    part: int, warnings: Warnings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Clock(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> "Clock":
+            return cls(2026, 1, 31, 12, 0, 5, part, tzinfo=tz)
+
+    monkeypatch.setattr(_elsewhere, "datetime", Clock)
+    assert not warnings(created="2026-01-31T12:00:05Z")
     assert not tokens
+    assert len(warnings(created="2026-01-31T12:00:03Z")) == 1
 
 
 def test_a_file_is_silent(warnings: Warnings) -> None:
